@@ -113,21 +113,36 @@ impl DirtyPages {
     /// Takes up to `most` of the oldest pages out of stretches that begin below `until`, and their
     /// `neighbors` with them as the setting has it: they are being written from now on.
     pub fn take_oldest(&mut self, most: f64, until: u64, neighbors: u32) -> Flown {
+        if neighbors == 0 {
+            let taken = self.take_front(most, until);
+            return self.fly(taken);
+        }
+        self.begin_sweep(until);
         let beside = self.beside_each(neighbors);
         let mut taken = self.take_front(most / (1.0 + beside), until);
         if beside > 0.0 && taken.pages > 0.0 {
-            if taken.oldest >= self.sweep_end {
-                self.sweep_end = self.stretches.back().map_or(0, |newest| newest.last as u64 + 1);
-            }
             taken.pages += self.thin(taken.pages * beside, self.sweep_end);
         }
         self.fly(taken)
     }
 
-    /// Neighbours that are written along with a page, by the share of the data that is dirty.
+    /// Begins with all extents anew where the oldest page was changed since the last time.
+    fn begin_sweep(&mut self, until: u64) {
+        let (Some(oldest), Some(newest)) = (self.stretches.front(), self.stretches.back()) else {
+            return;
+        };
+        if oldest.key * self.stretch_bytes < until && oldest.first as u64 >= self.sweep_end {
+            self.sweep_end = newest.last as u64 + 1;
+        }
+    }
+
+    /// Neighbours that are written along with a page, by the share of the data that is dirty and
+    /// may be: what lies in extents that are done is left out.
     fn beside_each(&self, neighbors: u32) -> f64 {
         let all: f64 = self.classes.iter().map(|class| class.pages).sum();
-        let dirty = (self.dirty.iter().sum::<f64>() / all.max(NOTHING)).clamp(0.0, 1.0);
+        let below = |stretch: &&Stretch| stretch.key * self.stretch_bytes < self.sweep_end;
+        let dirty: f64 = self.stretches.iter().filter(below).map(|one| one.pages).sum();
+        let dirty = (dirty / all.max(NOTHING)).clamp(0.0, 1.0);
         match neighbors {
             0 => 0.0,
             // A run to each side ends at the first clean page, and with the extent.
@@ -265,5 +280,115 @@ impl DirtyPages {
             say(stretch.key, pages);
         }
         flying.for_each(|flown| say(flown.key, flown.pages));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages of the data, and bytes of redo of a stretch.
+    const ALL: f64 = 64_000.0;
+    const STRETCH: u64 = 1000;
+
+    /// Ten stretches of redo that made this share of the data dirty.
+    fn dirty(share: f64) -> DirtyPages {
+        let class = PageClass { pages: ALL, share: 1.0, cached: 1.0 };
+        let mut dirty = DirtyPages::new(vec![class], STRETCH);
+        change(&mut dirty, 0, share);
+        dirty
+    }
+
+    /// Ten stretches more, from the one of this number on.
+    fn change(dirty: &mut DirtyPages, from: u64, share: f64) {
+        let mut made = 0.0;
+        for number in from..from + 10 {
+            // Of so many changes the fresh pages are these.
+            let (fresh, clean) = (share * ALL / 10.0, ALL - dirty.pages());
+            dirty.change(-ALL * (1.0 - fresh / clean).ln(), number * STRETCH);
+            dirty.spread((number + 1) * STRETCH);
+            made += fresh;
+        }
+        let wrong = (made - share * ALL).abs();
+        assert!(wrong < 1.0, "{wrong} pages");
+    }
+
+    fn by_stretch(dirty: &DirtyPages) -> Vec<f64> {
+        dirty.stretches.iter().map(|stretch| stretch.pages).collect()
+    }
+
+    #[test]
+    fn what_is_ordered_is_taken_with_its_neighbours_of_all_ages() {
+        for (neighbors, beside) in [(0, 0.0), (1, 2.0), (2, 31.5)] {
+            let mut pages = dirty(0.5);
+            let (before, all) = (by_stretch(&pages), pages.pages());
+            let taken = pages.take_oldest(3200.0, u64::MAX, neighbors);
+            assert!((taken.pages - 3200.0).abs() < 1.0, "{neighbors}: {} pages", taken.pages);
+            let oldest = 3200.0 / (1.0 + beside);
+            let others = (3200.0 - oldest) / (all - oldest);
+            let after = by_stretch(&pages);
+            let skipped = before.len() - after.len();
+            for (was, left) in before[skipped..].iter().zip(&after).skip(1) {
+                assert!((1.0 - left / was - others).abs() < 1e-3, "{neighbors}: {left} of {was}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_change_stays_until_nearly_all_extents_were_written() {
+        let oldest_when_half_is_written = |neighbors: u32| {
+            let mut pages = dirty(0.5);
+            let all = pages.pages();
+            while pages.pages() > all / 2.0 {
+                let taken = pages.take_oldest(128.0, u64::MAX, neighbors);
+                pages.land(taken);
+            }
+            pages.oldest().unwrap() as f64 / (10 * STRETCH) as f64
+        };
+        let [none, run, extent] = [0, 1, 2].map(oldest_when_half_is_written);
+        assert!((0.45..0.55).contains(&none), "{none}");
+        assert!(run < none && run > extent, "{none} {run} {extent}");
+        assert!(extent < 0.1, "{extent}");
+    }
+
+    #[test]
+    fn a_run_is_shorter_than_an_extent_at_any_density_between() {
+        for share in [0.1, 0.3, 0.6, 0.9] {
+            let mut pages = dirty(share);
+            pages.begin_sweep(u64::MAX);
+            let (run, extent) = (pages.beside_each(1), pages.beside_each(2));
+            assert!(run < extent * 0.6 && run > 0.2, "{share}: {run} and {extent}");
+        }
+    }
+
+    #[test]
+    fn pages_of_extents_that_are_done_are_neither_taken_nor_counted() {
+        let takes = |share_since: f64| {
+            let mut pages = dirty(0.1);
+            let first = pages.take_oldest(10.0, u64::MAX, 2);
+            pages.land(first);
+            if share_since > 0.0 {
+                change(&mut pages, 10, share_since);
+            }
+            let taken = pages.take_oldest(1000.0, u64::MAX, 2);
+            (taken.pages, pages.stretches[0].first, pages.stretches[0].pages)
+        };
+        assert_eq!(takes(0.0), takes(0.4));
+    }
+
+    #[test]
+    fn neighbours_may_be_switched_off_while_extents_are_being_written() {
+        let mut pages = dirty(0.5);
+        for neighbors in [1, 0, 1, 0] {
+            let taken = pages.take_oldest(500.0, u64::MAX, neighbors);
+            assert!((taken.pages - 500.0).abs() < 1.0, "{neighbors}: {}", taken.pages);
+            pages.land(taken);
+            assert!((pages.dirtied - pages.written - pages.pages()).abs() < 1e-6);
+        }
+        let (before, oldest) = (by_stretch(&pages), pages.oldest());
+        let taken = pages.take_oldest(before[0] / 2.0, u64::MAX, 0);
+        assert_eq!(by_stretch(&pages)[1..], before[1..], "only the oldest go");
+        pages.land(taken);
+        assert!(pages.oldest() > oldest);
     }
 }

@@ -17,7 +17,7 @@ use iostrata_sim::flush::{self, FlushPlan};
 use iostrata_stats::Verdicts;
 use serde_json::json;
 
-use super::flush_plan::{device, load, plan, settings_of, turns};
+use super::flush_plan::{device, disk_turns, load, plan, settings_of, turns};
 use super::recording::Recording;
 use super::{flush_from, flush_runs};
 use crate::args::FlushArgs;
@@ -38,7 +38,7 @@ pub fn run(args: &FlushArgs, interruption: &Interruption) -> Result<(), ExitErro
     let display = Display::new(args.common.printing.quiet);
     let (plan, from) = match &args.from {
         Some(dir) => {
-            let recording = Recording::read(dir, args.redo_per_txn.is_none())?;
+            let recording = Recording::read(dir, args.redo_per_txn.is_none(), disk_turns(args))?;
             let (plan, from) = flush_from::plan(args, recording)?;
             (plan, Some(from))
         }

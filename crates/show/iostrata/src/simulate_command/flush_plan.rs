@@ -7,6 +7,7 @@ use iostrata_settings::Settings;
 use iostrata_sim::flush::{
     Demand, FOLLOWED, FlushChange, FlushDevice, FlushLoad, FlushPlan, PageAccess,
 };
+use iostrata_spec::disk::DiskModel;
 use iostrata_units::Size;
 
 use crate::args::{FlushArgs, Timed};
@@ -160,6 +161,13 @@ pub fn turns(plan: &FlushPlan) -> Vec<FlushTurn> {
         FlushChange::Load(factor) => format!("load times {factor}"),
     };
     plan.changes.iter().map(|(t_s, change)| FlushTurn { t_s: *t_s, text: text(*change) }).collect()
+}
+
+/// Whether the arguments name a disk that turns.
+pub fn disk_turns(args: &FlushArgs) -> bool {
+    use DiskModel::{Hdd7k2, Hdd10k, Hdd15k, Raid10Hdd};
+    let model = args.device.as_ref().map(|disk| &disk.model);
+    matches!(model, Some(Hdd7k2 | Hdd10k | Hdd15k | Raid10Hdd))
 }
 
 /// The device in words.

@@ -8,9 +8,10 @@ mod queue;
 mod queue_method;
 mod queue_runs;
 mod queue_words;
+mod recorded_settings;
 mod recording;
 
-pub use recording::is_recorded;
+pub use recorded_settings::is_recorded;
 
 use crate::args::{SimulateAction, SimulateArgs};
 use crate::exit_error::ExitError;

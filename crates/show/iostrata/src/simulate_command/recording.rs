@@ -3,35 +3,18 @@
 //! Invariant: what the recording does not say is taken from somewhere else and named; a directory
 //! that says too little is refused with what to do.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use iostrata_run::{
     Event, FlushAssumption, FlushFigures, Replicate, RunKind, RunReader, RunResult, StallCause,
     TargetCourse, TransactionDocument, TransactionStall, WatchDocument, WatchSample, WatchTarget,
 };
-use iostrata_server::{Flavour, ServerVersion};
-use iostrata_settings::{PolicyName, Settings};
-use iostrata_sim::flush::{Demand, FOLLOWED, RecordedWindow};
+use iostrata_settings::Settings;
+use iostrata_sim::flush::{Demand, RecordedWindow};
 use iostrata_study::transactions_per_s;
-use iostrata_units::Size;
 
-use super::flush_plan::{POOL_BYTES, REDO_BYTES, SERVER_SETTINGS};
+use super::recorded_settings::{Had, settings};
 use crate::exit_error::ExitError;
-
-/// Settings that say how large the redo is, where one by itself does not.
-const REDO_FILES: [&str; 2] = ["log_file_size", "log_files_in_group"];
-
-/// Whether flushing follows a setting of a target, by the target's name of it.
-pub fn is_recorded(name: &str) -> bool {
-    let bare = bare(name);
-    FOLLOWED.contains(&bare) || REDO_FILES.contains(&bare)
-}
-
-/// The engine's name of a setting; servers put one word before it.
-fn bare(name: &str) -> &str {
-    name.strip_prefix("innodb_").unwrap_or(name)
-}
 
 /// What a run directory says.
 pub struct Recording {
@@ -49,17 +32,18 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads a run directory; `needs_redo` unless the arguments say how much redo there is.
+    /// Reads a run directory; `needs_redo` unless the arguments say how much redo there is. `turns`
+    /// where they say that the disk does.
     ///
     /// # Errors
     /// A directory that is no such run, or whose figures are not enough.
-    pub fn read(dir: &Path, needs_redo: bool) -> Result<Self, ExitError> {
+    pub fn read(dir: &Path, needs_redo: bool, turns: bool) -> Result<Self, ExitError> {
         let run = dir.display().to_string();
         let reader =
             RunReader::open(dir).map_err(|error| ExitError::Usage(format!("--from: {error}")))?;
         let refused = |why: String| ExitError::Usage(format!("--from {run}: {why}"));
         if let Some(RunResult::Watch(watched)) = reader.result() {
-            return Self::of_watched(watched, run.clone(), needs_redo).map_err(refused);
+            return Self::of_watched(watched, run.clone(), (needs_redo, turns)).map_err(refused);
         }
         let document = document(&reader).map_err(refused)?;
         if document.tps <= 0.0 {
@@ -73,6 +57,7 @@ impl Recording {
             flavour: &document.target.flavour,
             version: &document.target.version,
             settings: &document.target.settings,
+            turns,
         };
         let settings = settings(&had, &mut assumed);
         let figures = FlushFigures {
@@ -102,7 +87,11 @@ impl Recording {
     }
 
     /// What a recording of a server's own load says.
-    fn of_watched(watched: &WatchDocument, run: String, needs_redo: bool) -> Result<Self, String> {
+    fn of_watched(
+        watched: &WatchDocument,
+        run: String,
+        (needs_redo, turns): (bool, bool),
+    ) -> Result<Self, String> {
         if !watched.settings.is_empty() {
             return Err("its settings were changed while it was recorded, so that no load can be \
                         told from it; give a recording of `iostrata watch`"
@@ -115,7 +104,7 @@ impl Recording {
         check_redo(&redo, &target, figures.tps, needs_redo)?;
         let mut assumed = Vec::new();
         let WatchTarget { flavour, version, settings: had, .. } = &watched.target;
-        let settings = settings(&Had { flavour, version, settings: had }, &mut assumed);
+        let settings = settings(&Had { flavour, version, settings: had, turns }, &mut assumed);
         let running = mean(watched, |sample| sample.sessions_running.map(|count| count as f64));
         let demand = match running {
             Some(count) => Demand::Users(count.round().max(1.0) as u32),
@@ -216,109 +205,11 @@ fn check_redo(
     }
 }
 
-/// The target that was recorded.
-struct Had<'a> {
-    flavour: &'a str,
-    version: &'a str,
-    settings: &'a BTreeMap<String, String>,
-}
-
-/// The engine's settings that are nearest to the target's.
-fn settings(had: &Had<'_>, assumed: &mut Vec<FlushAssumption>) -> Settings {
-    let of = |wanted: &str| {
-        let found = had.settings.iter().find(|(name, _)| bare(name) == wanted);
-        found.map(|(_, value)| value.as_str())
-    };
-    let mut settings = Settings::default();
-    let mut assume = |what: &str, taken_as: String| {
-        assumed.push(FlushAssumption { what: what.to_owned(), taken_as });
-    };
-    // The policy is told by the version, the redo may be several files, and files are written
-    // directly in the model.
-    let own = ["policy", "redo_log_capacity", "flush_method"];
-    for (name, value) in had.settings.iter().filter(|(name, _)| !own.contains(&bare(name))) {
-        if FOLLOWED.contains(&bare(name)) && settings.set(bare(name), value).is_err() {
-            let taken = settings.get(bare(name)).unwrap_or_default();
-            assume(name, format!("{taken}; the model has no {value}"));
-        }
-    }
-    // A delay of 0 leaves the limit without effect.
-    if settings.max_purge_lag_delay == 0 {
-        settings.max_purge_lag = 0;
-    }
-    for (name, value) in SERVER_SETTINGS.iter().filter(|(name, _)| of(name).is_none()) {
-        // Both are values of the catalogue.
-        if settings.set(name, value).is_ok() {
-            assume(name, (*value).to_owned());
-        }
-    }
-    if of("buffer_pool_size").is_none() {
-        settings.buffer_pool_size = POOL_BYTES;
-        assume("buffer pool", Size(POOL_BYTES).to_string());
-    }
-    let number = |name: &str| of(name)?.parse::<u64>().ok();
-    let files = || Some(number("log_file_size")? * number("log_files_in_group").unwrap_or(1));
-    let redo = of("redo_log_capacity").map(str::to_owned);
-    let redo = redo.or_else(|| files().map(|bytes| bytes.to_string()));
-    if redo.is_none_or(|text| settings.set("redo_log_capacity", &text).is_err()) {
-        settings.redo_log_capacity = REDO_BYTES;
-        assume("redo", Size(REDO_BYTES).to_string());
-    }
-    let policy = match had.flavour {
-        "engine" => of("policy")
-            .and_then(|word| PolicyName::ALL.iter().find(|name| name.word() == word).copied()),
-        flavour => policy_of(&ServerVersion::recognise(had.version, flavour)),
-    };
-    settings.policy = policy.unwrap_or_else(|| {
-        let name = match had.flavour {
-            "engine" => PolicyName::Steady,
-            _ => PolicyName::PageCleaner84,
-        };
-        assume("policy", name.word().to_owned());
-        name
-    });
-    settings
-}
-
-/// The policy of a server's version.
-fn policy_of(version: &ServerVersion) -> Option<PolicyName> {
-    let (major, minor, _) = version.numbers;
-    match (version.flavour, (major, minor)) {
-        (Flavour::MariaDb, (10, 5..) | (11.., _)) => Some(PolicyName::Mariadb),
-        (Flavour::MariaDb, (10, 2..=4)) => Some(PolicyName::PageCleaner57),
-        (Flavour::MariaDb, (10, _)) => Some(PolicyName::PageCleaner56),
-        (Flavour::Percona, (5, 6)) => Some(PolicyName::PerconaHighCheckpoint),
-        (Flavour::MySql, (5, 6)) => Some(PolicyName::PageCleaner56),
-        (Flavour::MySql | Flavour::Percona, (5, 7)) => Some(PolicyName::PageCleaner57),
-        (Flavour::MySql | Flavour::Percona, (8.., _)) => Some(PolicyName::PageCleaner84),
-        (Flavour::MySql, (5, 5)) => Some(PolicyName::Adaptive),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use iostrata_run::TunedSetting;
 
     use super::*;
-
-    #[test]
-    fn each_server_has_the_policy_of_its_version() {
-        for (flavour, version, policy) in [
-            ("mysql", "5.6.24", Some(PolicyName::PageCleaner56)),
-            ("mysql", "5.7.44-log", Some(PolicyName::PageCleaner57)),
-            ("mysql", "8.4.6", Some(PolicyName::PageCleaner84)),
-            ("mysql", "9.7.4", Some(PolicyName::PageCleaner84)),
-            ("mariadb", "5.5.5-10.11.2-MariaDB-log", Some(PolicyName::Mariadb)),
-            ("mariadb", "11.8.9-MariaDB-4 from Debian", Some(PolicyName::Mariadb)),
-            ("mariadb", "10.4.34-MariaDB", Some(PolicyName::PageCleaner57)),
-            ("percona", "5.6.51-91.0", Some(PolicyName::PerconaHighCheckpoint)),
-            ("tidb", "8.0.11-TiDB-v7.5.0", None),
-        ] {
-            let found = policy_of(&ServerVersion::recognise(version, flavour));
-            assert_eq!(found, policy, "{flavour} {version}");
-        }
-    }
 
     #[test]
     fn a_recording_of_a_server_tells_its_load() {
@@ -347,7 +238,7 @@ mod tests {
             ],
             ..WatchDocument::default()
         };
-        let found = Recording::of_watched(&watched, "R".to_owned(), true).unwrap();
+        let found = Recording::of_watched(&watched, "R".to_owned(), (true, false)).unwrap();
         assert_eq!(found.demand, Demand::Users(8));
         assert_eq!(found.settings.redo_log_capacity, 100 << 20);
         let FlushFigures { tps, redo_bytes_per_s, pages_dirtied_per_s, .. } = found.window.figures;
@@ -356,39 +247,11 @@ mod tests {
         assert!(found.assumed.iter().any(|one| one.what == "users"), "{:?}", found.assumed);
         // Whoever tuned it changed the load of every second.
         watched.settings.push(TunedSetting::default());
-        let refused = Recording::of_watched(&watched, "R".to_owned(), true).err().unwrap();
+        let refused = Recording::of_watched(&watched, "R".to_owned(), (true, false)).err().unwrap();
         assert!(refused.contains("give a recording of `iostrata watch`"), "{refused}");
         watched.settings.clear();
         watched.tps = None;
-        let refused = Recording::of_watched(&watched, "R".to_owned(), true).err().unwrap();
+        let refused = Recording::of_watched(&watched, "R".to_owned(), (true, false)).err().unwrap();
         assert!(refused.contains("no transaction"), "{refused}");
-    }
-
-    #[test]
-    fn what_a_target_does_not_tell_is_assumed_and_named() {
-        let mut had = BTreeMap::new();
-        for (name, value) in [
-            ("innodb_log_file_size", "104857600"),
-            ("innodb_io_capacity", "1000"),
-            ("innodb_max_dirty_pages_pct", "90.000000"),
-            ("innodb_doublewrite", "fast"),
-            ("innodb_max_purge_lag", "1000"),
-        ] {
-            had.insert(name.to_owned(), value.to_owned());
-            assert!(is_recorded(name));
-        }
-        let mut assumed = Vec::new();
-        let server = Had { flavour: "mariadb", version: "11.8.9-MariaDB", settings: &had };
-        let found = settings(&server, &mut assumed);
-        assert_eq!((found.redo_log_capacity, found.io_capacity), (100 << 20, 1000));
-        assert_eq!((found.policy, found.max_purge_lag), (PolicyName::Mariadb, 0));
-        let what: Vec<&str> = assumed.iter().map(|one| one.what.as_str()).collect();
-        assert_eq!(what, ["innodb_doublewrite", "io_capacity_max", "buffer pool"]);
-        let mut assumed = Vec::new();
-        let none = Had { flavour: "", version: "", settings: &BTreeMap::new() };
-        let found = settings(&none, &mut assumed);
-        assert_eq!((found.io_capacity, found.redo_log_capacity), (200, 1 << 30));
-        assert_eq!(found.policy, PolicyName::PageCleaner84);
-        assert_eq!(assumed.len(), 5, "{assumed:?}");
     }
 }
