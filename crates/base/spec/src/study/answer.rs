@@ -49,9 +49,9 @@ pub struct Contrast {
     /// `only`: every point above with the one below that is equal otherwise. `max`, `min`: the best
     /// or the worst point of either side, whatever its other levels.
     pub take: Take,
-    /// The way from below the line to above it, where it is taken in steps.
+    /// The changes that lie between the two sides, where each was also measured alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<ContrastStep>,
+    pub effects: Vec<ContrastEffect>,
     /// The sentence where the ratio is above one.
     pub more: String,
     /// Where it is below.
@@ -60,32 +60,25 @@ pub struct Contrast {
     pub same: String,
 }
 
-/// A step from below the line of a contrast to above it.
+/// One of the changes that are made together above the line of a contrast.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ContrastStep {
-    /// What it is, in words: `the syncs`.
+pub struct ContrastEffect {
+    /// What it is, in words: `leaving out the syncs`.
     pub name: String,
-    /// The levels that it comes to.
+    /// The levels that differ from those below the line by this change alone.
     pub to: Vec<LevelAt>,
 }
 
 impl Contrast {
-    /// Each step as a contrast of its own: what it comes to over what the one before came to.
-    pub fn of_steps(&self) -> Vec<(&str, Contrast)> {
-        let mut from = &self.over;
-        let step = |step: &'_ ContrastStep, from: &[LevelAt]| Contrast {
-            of: step.to.clone(),
-            over: from.to_vec(),
-            steps: Vec::new(),
+    /// Each change as a contrast of its own: it alone over what is below the line.
+    pub fn of_effects(&self) -> Vec<(&str, Contrast)> {
+        let alone = |effect: &ContrastEffect| Contrast {
+            of: effect.to.clone(),
+            effects: Vec::new(),
             ..self.clone()
         };
-        let mut all = Vec::new();
-        for one in &self.steps {
-            all.push((one.name.as_str(), step(one, from)));
-            from = &one.to;
-        }
-        all
+        self.effects.iter().map(|effect| (effect.name.as_str(), alone(effect))).collect()
     }
 
     /// The cells of each side, above and below the line, by their place.

@@ -6,6 +6,8 @@
 //! what this machine allows: that is found out where the plan is run.
 
 mod answer;
+#[cfg(test)]
+mod answer_tests;
 mod cell;
 mod cost;
 #[cfg(test)]
@@ -28,7 +30,7 @@ mod then;
 #[cfg(test)]
 mod transaction_tests;
 
-pub use answer::{Answer, AnswerFrom, Contrast, ContrastStep, filled};
+pub use answer::{Answer, AnswerFrom, Contrast, ContrastEffect, filled};
 pub use cell::{Cell, Conditions, IoLimits, LevelAt, QueueSetting, Volume, VolumeKind};
 pub use cost::{PlanCost, cost, database_bytes, is_on_server};
 pub use plan::{Extent, FactorLevels, Measuring, StudyPlan};

@@ -340,32 +340,6 @@ fn the_points_of_an_answer_differ_in_its_levels_alone() {
 }
 
 #[test]
-fn steps_lead_from_below_the_line_to_above_it() {
-    let answer = |steps: &str| {
-        let text = format!(
-            "{SMALL}\n[[answer]]\nasks = 'what four workers do'\nof = {{ workers = 4 }}\n\
-             over = {{ workers = 1 }}\nmore = 'm'\nless = 'l'\nsame = 's'\n{steps}"
-        );
-        StudySpec::parse(&text, "a.toml").map_err(|error| error.to_string())
-    };
-    let one = "[[answer.step]]\nname = 'all of it'\nto = { workers = 4 }";
-    let spec = answer(one).unwrap();
-    let plan = spec.plan(Extent::Quick, None, &MeasuringOverrides::default()).unwrap();
-    let AnswerFrom::Contrast(contrast) = &plan.answers[0].from else { panic!("a contrast") };
-    let steps = contrast.of_steps();
-    assert_eq!((steps.len(), steps[0].0), (1, "all of it"));
-    assert_eq!((&steps[0].1.of, &steps[0].1.over), (&contrast.of, &contrast.over));
-    for (steps, words) in [
-        ("[[answer.step]]\nname = 'a'\nto = { workers = 1 }", "does not lead to `of`"),
-        ("[[answer.step]]\nto = { workers = 4 }", "say what the step is"),
-        ("[[answer.step]]\nname = 'a'", "name the levels"),
-    ] {
-        let said = answer(steps).map(drop).unwrap_err();
-        assert!(said.starts_with("a.toml:") && said.contains(words), "{said}");
-    }
-}
-
-#[test]
 fn too_many_points_are_refused_before_they_are_made() {
     let levels: Vec<String> = (1..=500).map(|n| n.to_string()).collect();
     let list = levels.join(",");

@@ -7,21 +7,19 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::{Finding, StudyAnswer, StudyPoint};
-use iostrata_spec::study::{
-    Answer, AnswerFrom, Contrast, LevelAt, StudyPlan, Take, ThenMetric, filled,
-};
+use iostrata_spec::study::{Answer, AnswerFrom, Contrast, LevelAt, StudyPlan, ThenMetric, filled};
 use iostrata_stats::{
     AXIS_MATERIAL_PCT, Comparison, Conclusion, Measured, Verdict, Verdicts, paired_measured,
 };
 
 use super::effect::KNOWN_PCT_MAX;
-use super::points::{Seen, paired_replicates};
-use super::then::by_replicate;
+use super::floor::{self, Floored};
+use super::points::Seen;
+use super::sides::{Sides, end, sides};
+use super::single_effects;
 
 /// Findings that one answer quotes at most.
 const QUOTED_MAX: usize = 3;
-/// The worst second counts as this share of the mean at least.
-const WORST_SECOND_LEAST: f64 = 0.01;
 /// Cautions under which a comparison is one of something else than the points say.
 const ON_SOMETHING_ELSE: [Verdict; 6] = [
     Verdict::ToolLimited,
@@ -83,13 +81,6 @@ fn unknown(asks: &str, why: &str) -> StudyAnswer {
     }
 }
 
-/// What stands against what: the cells with their replicates in pairs.
-struct Sides {
-    points: [Vec<String>; 2],
-    above: Vec<Measured>,
-    below: Vec<Measured>,
-}
-
 fn decided(
     asks: &str,
     contrast: &Contrast,
@@ -106,10 +97,11 @@ fn decided(
         let why = format!("no points were measured that set {of} against {over}");
         return unknown(asks, &why);
     };
-    let floored = |side: &[Measured]| -> Vec<Measured> {
-        side.iter().map(|figure| above_floor(contrast.metric, figure)).collect()
+    let floored = Floored::of(contrast.metric, &sides.above, &sides.below);
+    let raised = |side: &[Measured]| -> Vec<Measured> {
+        side.iter().map(|figure| floor::raised(contrast.metric, figure)).collect()
     };
-    let sides = Sides { above: floored(&sides.above), below: floored(&sides.below), ..sides };
+    let sides = Sides { above: raised(&sides.above), below: raised(&sides.below), ..sides };
     let Ok(comparison) = paired_measured(&sides.below, &sides.above) else {
         return unknown(
             asks,
@@ -124,16 +116,21 @@ fn decided(
     let is_part = |point: &&StudyPoint| sides.points.iter().any(|ids| ids.contains(&point.id));
     let verdicts: Verdicts =
         points.iter().filter(is_part).flat_map(|point| point.verdicts.iter()).collect();
-    let text = sentence(contrast, &comparison, &sides, &verdicts)
-        .map(|text| text + &in_steps(contrast, plan, seen, &comparison));
-    let answer = match text {
-        Ok(text) => StudyAnswer { asks: asks.to_owned(), text, is_known: true, ..<_>::default() },
+    let answer = match outcome(&comparison) {
+        Ok(outcome) => {
+            let mut text = sentence(contrast, outcome, &comparison, &sides, floored, &verdicts);
+            if outcome != Outcome::Same {
+                text += &single_effects::in_words(contrast, plan, seen, &comparison);
+            }
+            StudyAnswer { asks: asks.to_owned(), text, is_known: true, ..<_>::default() }
+        }
         Err(why) => unknown(asks, &why),
     };
     let [of, over] = sides.points;
     StudyAnswer {
         ratio: Some(comparison.ratio),
-        ratio_ci95: comparison.ratio_ci95,
+        // What was raised to the floor has no interval of its own.
+        ratio_ci95: comparison.ratio_ci95.filter(|_| !floored.is_any()),
         ratio_n: comparison.n,
         of,
         over,
@@ -142,133 +139,52 @@ fn decided(
     }
 }
 
-/// A second in which nothing was committed counts as one with a hundredth of the mean: a ratio
-/// needs something to stand on, and a window of a minute hardly tells less.
-fn above_floor(metric: ThenMetric, figure: &Measured) -> Measured {
-    let least = if metric == ThenMetric::MinOverMean1s { WORST_SECOND_LEAST } else { f64::MIN };
-    Measured { value: figure.value.max(least), ..figure.clone() }
+/// Which of the three sentences holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    More,
+    Less,
+    Same,
 }
 
-fn sides(contrast: &Contrast, plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Option<Sides> {
-    let figures: Vec<BTreeMap<u32, Measured>> = plan
-        .cells
-        .iter()
-        .map(|cell| {
-            let seen = seen.get(cell.id.as_str());
-            seen.map(|seen| by_replicate(contrast.metric, cell, seen)).unwrap_or_default()
-        })
-        .collect();
-    let mut sides = Sides { points: [vec![], vec![]], above: vec![], below: vec![] };
-    for (a, b) in pairs(contrast, plan, &figures) {
-        let (above, below) = paired_replicates(&figures[a], &figures[b]);
-        if above.is_empty() {
-            continue;
-        }
-        for (points, cell) in sides.points.iter_mut().zip([a, b]) {
-            let id = &plan.cells[cell].id;
-            if !points.contains(id) {
-                points.push(id.clone());
-            }
-        }
-        sides.above.extend(above);
-        sides.below.extend(below);
-    }
-    (!sides.above.is_empty()).then_some(sides)
-}
-
-/// Cells above and below the line, by their place.
-fn pairs(
-    contrast: &Contrast,
-    plan: &StudyPlan,
-    figures: &[BTreeMap<u32, Measured>],
-) -> Vec<(usize, usize)> {
-    if contrast.take == Take::Only {
-        let only = |(a, below): (usize, Vec<usize>)| match below.as_slice() {
-            [b] => Some((a, *b)),
-            _ => None,
-        };
-        return contrast.counterparts(&plan.cells).into_iter().filter_map(only).collect();
-    }
-    let mean = |cell: usize| {
-        let values = figures[cell].values().map(|figure| figure.value);
-        values.sum::<f64>() / figures[cell].len() as f64
-    };
-    let best = |cells: &[usize]| {
-        let measured = cells.iter().copied().filter(|&cell| !figures[cell].is_empty());
-        let order = |a: &usize, b: &usize| mean(*a).total_cmp(&mean(*b));
-        match contrast.take {
-            Take::Min => measured.min_by(order),
-            _ => measured.max_by(order),
-        }
-    };
-    let [above, below] = contrast.sides(&plan.cells).map(|cells| best(&cells));
-    above.zip(below).into_iter().collect()
-}
-
-/// The sentence that holds; else why none does.
-fn sentence(
-    contrast: &Contrast,
-    found: &Comparison,
-    sides: &Sides,
-    verdicts: &Verdicts,
-) -> Result<String, String> {
+/// What was found; else why nothing was.
+fn outcome(found: &Comparison) -> Result<Outcome, String> {
     let [low, high] = match found.ratio_ci95 {
         Some(ends) if found.conclusion != Conclusion::TooFewPairs => ends,
         _ => return Err(format!("{} of the 3 pairs of replicates it takes", found.n)),
     };
     let is_small = 100.0 * (found.ratio - 1.0).abs() < AXIS_MATERIAL_PCT;
-    let template = match found.conclusion {
-        Conclusion::Higher if !is_small => &contrast.more,
-        Conclusion::Lower if !is_small => &contrast.less,
-        _ if found.differs_by_less_than(KNOWN_PCT_MAX) => &contrast.same,
-        _ => {
-            return Err(format!(
-                "its replicates differ too much, anything from {} to {} times is possible",
-                end(low),
-                end(high)
-            ));
-        }
-    };
-    let said = with_figures(template, contrast.metric, found.ratio, sides);
-    Ok(format!("{said} (95 % {} to {} times){}", end(low), end(high), but(verdicts)))
-}
-
-/// An end of an interval: two decimals, unless they say next to nothing.
-fn end(ratio: f64) -> String {
-    if ratio < 0.1 { iostrata_units::count(ratio) } else { format!("{ratio:.2}") }
-}
-
-/// How much each step makes of the ratio, where it was taken in steps and differs from 1: the
-/// logarithms of ratios add up, so that shares of them do. The steps follow one another on the same
-/// replicates, so their product is the whole by construction and proves nothing.
-fn in_steps(
-    contrast: &Contrast,
-    plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
-    total: &Comparison,
-) -> String {
-    let steps = contrast.of_steps();
-    let differs = matches!(total.conclusion, Conclusion::Higher | Conclusion::Lower);
-    if steps.is_empty() || !differs {
-        return String::new();
+    match found.conclusion {
+        Conclusion::Higher if !is_small => Ok(Outcome::More),
+        Conclusion::Lower if !is_small => Ok(Outcome::Less),
+        _ if found.differs_by_less_than(KNOWN_PCT_MAX) => Ok(Outcome::Same),
+        _ => Err(format!(
+            "its replicates differ too much, anything from {} to {} times is possible",
+            end(low),
+            end(high)
+        )),
     }
-    let ratio = |step: &Contrast| {
-        let sides = sides(step, plan, seen)?;
-        let compared = paired_measured(&sides.below, &sides.above).ok()?;
-        Some((compared.ratio, compared.ratio_ci95?))
+}
+
+fn sentence(
+    contrast: &Contrast,
+    outcome: Outcome,
+    found: &Comparison,
+    sides: &Sides,
+    floored: Floored,
+    verdicts: &Verdicts,
+) -> String {
+    let template = match outcome {
+        Outcome::More => &contrast.more,
+        Outcome::Less => &contrast.less,
+        Outcome::Same => &contrast.same,
     };
-    let each: Option<Vec<(&str, f64, [f64; 2])>> = steps
-        .iter()
-        .map(|(name, step)| ratio(step).map(|(ratio, ends)| (*name, ratio, ends)))
-        .collect();
-    let Some(each) = each else {
-        return "; not every step to it was measured, so it cannot be split".to_owned();
+    let said = with_figures(template, contrast.metric, found.ratio, sides, floored);
+    let range = match found.ratio_ci95.filter(|_| !floored.is_any()) {
+        Some([low, high]) => format!("95 % {} to {} times", end(low), end(high)),
+        None => floor::WHY_NO_INTERVAL.to_owned(),
     };
-    let words = each.iter().map(|(name, ratio, [low, high])| {
-        let share = 100.0 * ratio.ln() / total.ratio.ln();
-        format!("{name} {ratio:.2} times ({share:.0} %; 95 % {low:.2} to {high:.2})")
-    });
-    format!(". Of this {}", words.collect::<Vec<_>>().join(", "))
+    format!("{said} ({range}){}", but(verdicts))
 }
 
 /// What a reader must know before repeating the sentence.
@@ -278,23 +194,24 @@ fn but(verdicts: &Verdicts) -> String {
 }
 
 /// The sentence with its figures.
-fn with_figures(template: &str, metric: ThenMetric, ratio: f64, sides: &Sides) -> String {
+fn with_figures(
+    template: &str,
+    metric: ThenMetric,
+    ratio: f64,
+    sides: &Sides,
+    floored: Floored,
+) -> String {
     let mean = |side: &[Measured]| {
         let logs: f64 = side.iter().map(|one| one.value.ln()).sum();
-        let said = figure((logs / side.len() as f64).exp(), metric.unit());
-        let is_floor = |one: &Measured| one.value <= WORST_SECOND_LEAST;
-        match metric == ThenMetric::MinOverMean1s && side.iter().all(is_floor) {
-            true => format!("at most {said}"),
-            false => said,
-        }
+        figure((logs / side.len() as f64).exp(), metric.unit())
     };
     let percent = |share: f64| iostrata_units::percent(100.0 * share);
     let of = |name: &str| match name {
-        "of" => mean(&sides.above),
-        "over" => mean(&sides.below),
-        "times" => iostrata_units::count(ratio),
-        "share" => percent(ratio),
-        _ => percent((ratio - 1.0).abs()),
+        "of" => floor::at_most(floored.above) + &mean(&sides.above),
+        "over" => floor::at_most(floored.below) + &mean(&sides.below),
+        "times" => floored.of_ratio() + &iostrata_units::count(ratio),
+        "share" => floored.of_ratio() + &percent(ratio),
+        _ => floored.of_change(ratio) + &percent((ratio - 1.0).abs()),
     };
     filled(template, of)
 }

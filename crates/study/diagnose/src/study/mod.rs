@@ -9,12 +9,15 @@ mod busy;
 mod caution;
 mod effect;
 mod finding;
+mod floor;
 mod headline;
 mod layer_loss;
 mod points;
 mod queue;
 mod queue_finding;
 mod response;
+mod sides;
+mod single_effects;
 mod then;
 mod transactions;
 

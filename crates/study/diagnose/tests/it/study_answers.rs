@@ -3,7 +3,7 @@
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_run::{Event, Replicate, StudyDocument};
 use iostrata_spec::study::{
-    Answer, AnswerFrom, Contrast, ContrastStep, LevelAt, StudyPlan, Take, ThenMetric,
+    Answer, AnswerFrom, Contrast, ContrastEffect, LevelAt, Take, ThenMetric,
 };
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
@@ -15,7 +15,7 @@ fn asked(kind: &str) -> Vec<Answer> {
     let answer = |asks: &str, of: LevelAt, over: LevelAt, at: Vec<LevelAt>, take: Take| Answer {
         asks: asks.to_owned(),
         from: AnswerFrom::Contrast(Contrast {
-            steps: Vec::new(),
+            effects: Vec::new(),
             metric: ThenMetric::Iops,
             at,
             of: vec![of],
@@ -70,39 +70,50 @@ fn a_question_is_answered_by_its_own_contrasts() {
     }
 }
 
-#[test]
-fn a_ratio_is_split_into_the_steps_that_were_measured() {
+/// Eight files over one, of which two and four are the changes made alone.
+fn split(storage: Storage, keeps: impl Fn(&Replicate) -> bool) -> String {
     let mut plan = plan();
     let mut answers = asked("ext4");
     let AnswerFrom::Contrast(files) = &mut answers[1].from else { panic!("a contrast") };
-    let step = |name: &str, files: u32| ContrastStep {
+    files.of = vec![level("files", 8)];
+    let effect = |name: &str, files: u32| ContrastEffect {
         name: name.to_owned(),
         to: vec![level("files", files)],
     };
-    files.steps = vec![step("a second file makes", 2), step("two more", 4)];
+    files.effects = vec![effect("two make", 2), effect("four", 4)];
     plan.answers = answers;
-    let text = |plan: &StudyPlan, events: &[Event]| {
-        let document = summarise_study(host(), plan, events, ProbeEnd::default());
-        document.answers[1].text.clone()
-    };
-    let all = events(&plan, of_2012);
-    let said = text(&plan, &all);
-    let parts = ["4.0", ". Of this a second file makes ", " %; 95 % ", ", two more "];
-    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
-    let shares: f64 = said
-        .split("times (")
-        .skip(1)
-        .map(|rest| rest.split(" %").next().unwrap().parse::<f64>().unwrap())
-        .sum();
-    assert!((99.0..=101.0).contains(&shares), "{shares}: {said}");
-    let gone = |event: &Event| match event {
-        Event::Replicate(one) => one.point.id != "ext4_w64_f2",
-        _ => true,
-    };
-    let without: Vec<Event> = all.into_iter().filter(gone).collect();
-    assert!(text(&plan, &without).contains("cannot be split"), "a step is missing");
-    let same = text(&plan, &events(&plan, clean));
-    assert!(same.starts_with("no difference") && !same.contains("Of this"), "nothing to share out");
+    let mut all = events(&plan, storage);
+    all.retain(|event| !matches!(event, Event::Replicate(one) if !keeps(one)));
+    summarise_study(host(), &plan, &all, ProbeEnd::default()).answers[1].text.clone()
+}
+
+#[test]
+fn changes_made_alone_explain_the_whole_only_where_they_multiply_to_it() {
+    let all = |_: &Replicate| true;
+    let explained = split(|_, _, files| 1e4 * [1.0, 2.0, 3.0, 6.0][files.ilog2() as usize], all);
+    for part in
+        ["6.0", ". Each alone: two make 2.", "(39 % of it; 95 % ", ", four ", " (62 % of it"]
+    {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+    assert!(explained.contains(" times: together they explain it (the whole is "), "{explained}");
+    let overlapping = split(|_, _, files| 1e4 * [1.0, 2.0, 3.0, 3.5][files.ilog2() as usize], all);
+    assert!(overlapping.contains(" times: they overlap (the whole is 0.5"), "{overlapping}");
+    let joined = split(|_, _, files| 1e4 * [1.0, 2.0, 3.0, 12.0][files.ilog2() as usize], all);
+    assert!(joined.contains("they do more together than each alone (the"), "{joined}");
+    let less = split(|_, _, files| 1e4 * [1.0, 0.5, 0.5, 0.4][files.ilog2() as usize], all);
+    assert!(less.contains("they overlap (the whole is 1."), "{less}");
+}
+
+#[test]
+fn a_whole_is_not_split_where_a_part_is_missing_or_nothing_differs() {
+    let without = split(of_2012, |one| one.point.id != "ext4_w64_f2");
+    assert!(without.contains("not every change was measured alone"), "{without}");
+    let same = split(clean, |_| true);
+    assert!(same.starts_with("no difference") && !same.contains("alone"), "{same}");
+    // Beyond its interval, and yet too little to be told as a difference.
+    let little = split(|_, _, files| if files == 8 { 1.04e4 } else { 1e4 }, |_| true);
+    assert!(little.starts_with("no difference") && !little.contains("alone"), "{little}");
 }
 
 #[test]

@@ -4,17 +4,17 @@ use super::error::StudyTextError;
 use super::fields::Fields;
 use super::then_table::{LevelReader, metric, take};
 use super::tree::TomlEntry;
-use crate::study::answer::{Answer, AnswerFrom, Contrast, ContrastStep, PLACEHOLDERS, named};
+use crate::study::answer::{Answer, AnswerFrom, Contrast, ContrastEffect, PLACEHOLDERS, named};
 use crate::study::{LevelAt, Take};
 
 const THING: &str = "[[answer]]";
 /// Its keys.
 pub(in crate::study) const KEYS: &[&str] =
-    &["asks", "findings", "metric", "at", "of", "over", "take", "more", "less", "same", "step"];
-const STEP: &str = "[[answer.step]]";
-const STEP_KEYS: &[&str] = &["name", "to"];
+    &["asks", "findings", "metric", "at", "of", "over", "take", "more", "less", "same", "effect"];
+const EFFECT: &str = "[[answer.effect]]";
+const EFFECT_KEYS: &[&str] = &["name", "to"];
 /// More than these nobody keeps apart.
-const STEPS_MAX: usize = 8;
+const EFFECTS_MAX: usize = 8;
 /// A study may have so many answers: more than these nobody reads at the top of a page.
 const ANSWERS_MAX: usize = 12;
 
@@ -81,50 +81,60 @@ fn contrast(
         more: sentence(levels, fields, "more", at)?,
         less: sentence(levels, fields, "less", at)?,
         same: sentence(levels, fields, "same", at)?,
-        steps: steps(levels, fields)?,
+        effects: effects(levels, fields)?,
     };
-    check_steps(levels, &found, at)?;
+    check_effects(levels, &found, at)?;
     match unpaired(&found, levels) {
         None => Ok(found),
         Some((why, fix)) => Err(levels.source.error(at, THING, asks, why, fix)),
     }
 }
 
-fn steps(
+fn effects(
     levels: &LevelReader<'_>,
     fields: &Fields<'_>,
-) -> Result<Vec<ContrastStep>, StudyTextError> {
-    let step = |(at, entries): &(usize, &[TomlEntry])| {
-        let own = Fields::open(levels.source, STEP, entries, STEP_KEYS)?;
-        let name = own.needed("name", *at, "say what the step is: name = \"the syncs\"")?.text;
-        let to = levels.levels(&format!("{STEP} to"), own.table("to")?)?;
+) -> Result<Vec<ContrastEffect>, StudyTextError> {
+    let effect = |(at, entries): &(usize, &[TomlEntry])| {
+        let own = Fields::open(levels.source, EFFECT, entries, EFFECT_KEYS)?;
+        let name = own.needed("name", *at, "say what is changed: name = \"the syncs\"")?.text;
+        let to = levels.levels(&format!("{EFFECT} to"), own.table("to")?)?;
         if to.is_empty() {
-            let fix = "name the levels that it comes to: to = { method = \"direct\" }";
-            return Err(levels.source.error(*at, format!("{STEP} to"), &name, "is missing", fix));
+            let fix = "name the levels with this change alone: to = { method = \"direct\" }";
+            return Err(levels.source.error(*at, format!("{EFFECT} to"), &name, "is missing", fix));
         }
-        Ok(ContrastStep { name, to })
+        Ok(ContrastEffect { name, to })
     };
-    fields.tables("step")?.iter().map(step).collect()
+    fields.tables("effect")?.iter().map(effect).collect()
 }
 
-/// Steps lead to the points above the line, and each has points of its own.
-fn check_steps(
+/// Every effect has points of its own, and the whole is more than one of them.
+fn check_effects(
     levels: &LevelReader<'_>,
     contrast: &Contrast,
     at: usize,
 ) -> Result<(), StudyTextError> {
-    let Some(last) = contrast.steps.last() else { return Ok(()) };
+    let Some(first) = contrast.effects.first() else { return Ok(()) };
     let refuse =
-        |found: &str, why: &str, fix: &str| Err(levels.source.error(at, STEP, found, why, fix));
-    if contrast.steps.len() > STEPS_MAX {
-        let found = contrast.steps.len().to_string();
-        return refuse(&found, "too many steps", &format!("use {STEPS_MAX} at most"));
+        |found: &str, why: &str, fix: &str| Err(levels.source.error(at, EFFECT, found, why, fix));
+    let count = contrast.effects.len();
+    if count > EFFECTS_MAX {
+        let fix = format!("use {EFFECTS_MAX} at most");
+        return refuse(&count.to_string(), "too many effects", &fix);
     }
-    if last.to != contrast.of {
-        return refuse(&last.name, "the last step does not lead to `of`", "end with `of`");
+    if count == 1 {
+        let why = "a single effect does not make up a whole";
+        return refuse(&first.name, why, "name each change that `of` makes, or none");
     }
-    for (name, step) in contrast.of_steps() {
-        if let Some((why, fix)) = unpaired(&step, levels) {
+    if contrast.take != Take::Only {
+        let why = "effects go with take = \"only\": they need the same points below the line";
+        return refuse(&first.name, why, "leave take away, and name levels in at");
+    }
+    for (name, effect) in contrast.of_effects() {
+        if effect.of == contrast.of {
+            let fix = "name levels with one change alone";
+            return refuse(name, "comes to `of` itself", fix);
+        }
+        if let Some((why, fix)) = unpaired(&effect, levels) {
             return refuse(name, &why, fix);
         }
     }

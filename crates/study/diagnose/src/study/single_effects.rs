@@ -1,0 +1,121 @@
+//! What the changes behind an answer do each alone, and whether they make up the whole together.
+//!
+//! Invariants: every change is measured against the points below the line, not against the change
+//! before it. A chain of changes multiplies to the whole whatever was measured; changes that were
+//! made alone need not, so that their product can be held against it.
+
+use std::collections::BTreeMap;
+
+use iostrata_spec::study::{Contrast, StudyPlan};
+use iostrata_stats::{Comparison, Interval, Measured, Verdicts, paired_measured};
+
+use super::points::Seen;
+use super::sides::{by_cell, end, pairs, sides};
+
+/// What stands behind the sentence of an answer that differs: each change, its share of the whole
+/// (logarithms of ratios add up, so that shares of them do), and what is left of the whole.
+pub(super) fn in_words(
+    contrast: &Contrast,
+    plan: &StudyPlan,
+    seen: &BTreeMap<&str, Seen<'_>>,
+    whole: &Comparison,
+) -> String {
+    if contrast.effects.is_empty() {
+        return String::new();
+    }
+    let alone = |effect: &Contrast| {
+        let sides = sides(effect, plan, seen)?;
+        let found = paired_measured(&sides.below, &sides.above).ok()?;
+        Some((found.ratio, found.ratio_ci95?))
+    };
+    let each: Option<Vec<(&str, f64, Interval)>> = contrast
+        .of_effects()
+        .iter()
+        .map(|(name, effect)| alone(effect).map(|(ratio, ends)| (*name, ratio, ends)))
+        .collect();
+    let (Some(each), Some(rest)) = (each, rest(contrast, plan, seen)) else {
+        return "; it cannot be split, since not every change was measured alone or a figure of one is 0".to_owned();
+    };
+    let words = each.iter().map(|(name, ratio, [low, high])| {
+        let share = 100.0 * ratio.ln() / whole.ratio.ln();
+        let (low, high) = (end(*low), end(*high));
+        format!("{name} {ratio:.2} times ({share:.0} % of it; 95 % {low} to {high})")
+    });
+    let words = words.collect::<Vec<_>>().join(", ");
+    format!(". Each alone: {words}; {}", together(&rest, whole))
+}
+
+/// Whether the changes explain the whole together. The rest is the whole over their product.
+fn together(rest: &Comparison, whole: &Comparison) -> String {
+    let product = whole.ratio / rest.ratio;
+    let Some([low, high]) = rest.ratio_ci95 else {
+        return format!("multiplied {product:.2} times, from too few replicates to tell more");
+    };
+    let left =
+        format!("the whole is {:.2} times that, 95 % {} to {}", rest.ratio, end(low), end(high));
+    // A rest that may be as large as the whole explains nothing.
+    let is_known = low.ln().abs().max(high.ln().abs()) < whole.ratio.ln().abs();
+    let explains = match (low <= 1.0 && 1.0 <= high, is_known) {
+        (true, true) => "together they explain it",
+        (true, false) => "whether they explain it together cannot be said",
+        (false, _) if (rest.ratio < 1.0) == (whole.ratio > 1.0) => "they overlap",
+        (false, _) => "they do more together than each alone",
+    };
+    format!("multiplied {product:.2} times: {explains} ({left})")
+}
+
+/// The whole over the product of the single changes, by replicates that have all of them.
+fn rest(
+    contrast: &Contrast,
+    plan: &StudyPlan,
+    seen: &BTreeMap<&str, Seen<'_>>,
+) -> Option<Comparison> {
+    let figures = by_cell(contrast.metric, plan, seen);
+    let (mut whole, mut product) = (Vec::new(), Vec::new());
+    let effects = contrast.of_effects();
+    for (above, below) in pairs(contrast, plan, &figures) {
+        let alone = |effect: &Contrast| {
+            let found = pairs(effect, plan, &figures).into_iter();
+            found.filter(|(_, own)| *own == below).map(|(cell, _)| cell).next()
+        };
+        let cells: Vec<usize> =
+            effects.iter().map(|(_, effect)| alone(effect)).collect::<Option<_>>()?;
+        for (replicate, base) in &figures[below] {
+            let over_base = |cell: &usize| {
+                figures[*cell].get(replicate).map(|figure| figure.value / base.value)
+            };
+            let singles: Option<Vec<f64>> = cells.iter().map(over_base).collect();
+            let Some((of, singles)) = figures[above].get(replicate).zip(singles) else { continue };
+            let value = base.value * singles.iter().product::<f64>();
+            if !value.is_finite() {
+                return None;
+            }
+            whole.push(Measured { ci95: None, ..of.clone() });
+            product.push(Measured::without_interval(value, 1, Verdicts::none()));
+        }
+    }
+    paired_measured(&product, &whole).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use iostrata_stats::Conclusion;
+
+    use super::*;
+
+    fn found(ratio: f64, ratio_ci95: Option<Interval>) -> Comparison {
+        let conclusion = Conclusion::TooFewPairs;
+        Comparison { ratio, ratio_ci95, n: 3, conclusion, verdicts: Verdicts::none() }
+    }
+
+    #[test]
+    fn a_rest_that_may_be_as_large_as_the_whole_explains_nothing() {
+        let of = |whole: f64, rest: f64, ends| together(&found(rest, ends), &found(whole, None));
+        assert!(of(6.0, 1.0, Some([0.9, 1.1])).contains("together they explain it"));
+        assert!(of(1.07, 1.0, Some([0.9, 1.1])).contains("cannot be said"));
+        assert!(of(6.0, 0.8, Some([0.7, 0.9])).contains("they overlap"));
+        assert!(of(0.5, 1.2, Some([1.1, 1.3])).contains("they overlap"));
+        assert!(of(6.0, 1.2, Some([1.1, 1.3])).contains("more together than each alone"));
+        assert!(of(6.0, 1.2, None).contains("too few replicates"));
+    }
+}
