@@ -3,12 +3,14 @@
 //! Invariant: whoever holds it is the only one, on whichever host it runs; the server itself lets
 //! go of it when the connection ends.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use iostrata_target::TargetError;
 use mysql::Conn;
 
 use crate::connect::texts;
+use crate::facts::named;
 use crate::failure;
 
 /// A claim that is held.
@@ -37,6 +39,17 @@ impl Claim {
     /// When the server does not answer.
     pub fn holds(&mut self) -> Result<bool, TargetError> {
         self.says(&format!("SELECT IS_USED_LOCK('{}') = CONNECTION_ID()", self.name))
+    }
+
+    /// The global variables of the server's storage engine, by name. No connection is made for it:
+    /// a server that has none left answers, too.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn engine_variables(&mut self) -> Result<BTreeMap<String, String>, TargetError> {
+        let sql = "SHOW GLOBAL VARIABLES LIKE 'innodb%'";
+        let answer = texts(&mut self.conn, sql);
+        answer.map(named).map_err(|error| failure::told(&self.target, sql, &error))
     }
 
     fn says(&mut self, sql: &str) -> Result<bool, TargetError> {

@@ -28,6 +28,9 @@ const CATCH_UP: [&str; 3] =
     ["SET SESSION wsrep_sync_wait = 1", "SELECT 1", "SET SESSION wsrep_sync_wait = DEFAULT"];
 const UNKNOWN_VARIABLE: u16 = 1193;
 
+/// Lets a connection be silent for an hour at least, whatever the server allows as a rule.
+const LAST: &str = "SET SESSION wait_timeout = GREATEST(@@SESSION.wait_timeout, 3600)";
+
 /// How long a connection waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
@@ -45,13 +48,16 @@ pub(crate) struct Connector {
     pub name: String,
     turns: Turns,
     start: Instant,
+    /// Whether what it connects is held while nothing is asked.
+    is_lasting: bool,
 }
 
 impl Connector {
     /// Connects nowhere yet. The address is complete.
     pub(crate) fn new(address: ServerAddress) -> Self {
         let turns = Turns::new(address.hosts.len().max(1));
-        Self { name: address.to_string(), address, turns, start: Instant::now() }
+        let (name, start) = (address.to_string(), Instant::now());
+        Self { name, address, turns, start, is_lasting: false }
     }
 
     /// The database that the address names.
@@ -59,9 +65,9 @@ impl Connector {
         self.address.database.as_deref()
     }
 
-    /// The same servers, for somebody else.
-    pub(crate) fn another(&self) -> Self {
-        Self::new(self.address.clone())
+    /// The same servers, for somebody who asks now and then and holds the connection meanwhile.
+    pub(crate) fn lasting(&self) -> Self {
+        Self { is_lasting: true, ..Self::new(self.address.clone()) }
     }
 
     /// The same servers without a database.
@@ -74,7 +80,8 @@ impl Connector {
         let mut first_failure = None;
         for host in self.turns.order(self.now_ms()) {
             let connected = self.connect_to(self.address.hosts.get(host), patience);
-            match connected.and_then(|conn| self.caught_up(conn)) {
+            let connected = connected.and_then(|conn| self.caught_up(conn));
+            match connected.and_then(|conn| self.lengthened(conn)) {
                 Ok(conn) => {
                     self.turns.answered(host);
                     return Ok(conn);
@@ -109,6 +116,18 @@ impl Connector {
             }
         }
         Ok(conn)
+    }
+
+    /// Lets a connection that is to last outlive pauses between two questions.
+    fn lengthened(&self, mut conn: Conn) -> Result<Conn, TargetError> {
+        if !self.is_lasting {
+            return Ok(conn);
+        }
+        match conn.query_drop(LAST) {
+            // A server that knows no such variable cuts nobody by it.
+            Ok(()) | Err(Error::MySqlError(_)) => Ok(conn),
+            Err(error) => Err(failure::told(&self.name, LAST, &error)),
+        }
     }
 
     fn now_ms(&self) -> u64 {

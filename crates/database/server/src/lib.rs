@@ -1,9 +1,9 @@
 //! Servers of the MySQL family: connections, flavours, private instances, and the target.
 //!
 //! Purpose: [`ServerTarget`] runs the declared operations of workloads as SQL; [`MySqlServers`]
-//! asks and sets variables for studies and tuning. Invariants: no type of the client library
-//! crosses the border of this crate; nothing that is printed or kept holds a password. It measures
-//! nothing and knows no workload.
+//! and [`HeldServer`] ask and set variables for studies and tuning. Invariants: no type of the client
+//! library crosses the border of this crate; nothing that is printed or kept holds a password. It
+//! measures nothing and knows no workload.
 
 mod address;
 mod claim;
@@ -12,6 +12,7 @@ mod credentials;
 mod facts;
 mod failure;
 mod flavour;
+mod held;
 mod kind;
 mod link;
 mod load;
@@ -29,6 +30,7 @@ pub use address::{AddressError, Encryption, HostPort, Password, ServerAddress, V
 pub use claim::Claim;
 pub use credentials::{Credentials, CredentialsError};
 pub use flavour::{Flavour, ServerVersion};
+pub use held::HeldServer;
 pub use own_database::{DataPlace, OWN_DATABASE, OwnDatabase};
 pub use servers::{COUNTER, MySqlServers, ON};
 pub use target::ServerTarget;

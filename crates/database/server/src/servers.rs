@@ -40,15 +40,23 @@ impl MySqlServers {
         completed.map_err(|error| ServerError::NoAnswer(error.to_string()))
     }
 
-    fn connect(&self, address: &str) -> Result<(String, Conn), ServerError> {
+    /// Connects to whoever has the settings of an address.
+    pub(crate) fn asked(&self, address: &str) -> Result<AskedServer, ServerError> {
         let address: ServerAddress =
             address.parse().map_err(|error| ServerError::NoAnswer(format!("{error}")))?;
         // A server that lacks the database of its target has its settings all the same.
         let address = ServerAddress { database: None, ..self.complete(address)? };
-        let connector = Connector::new(address);
+        let connector = Connector::new(address).lasting();
         let conn = connector.connect(Patience::Short).map_err(meaning)?;
-        Ok((connector.name, conn))
+        Ok(AskedServer { name: connector.name, conn })
     }
+}
+
+/// A server on one connection.
+#[derive(Debug)]
+pub(crate) struct AskedServer {
+    name: String,
+    conn: Conn,
 }
 
 /// What stands before the name of a counter of InnoDB, which is switched on and off like a
@@ -89,7 +97,12 @@ fn meaning(error: TargetError) -> ServerError {
     match error.trouble {
         Trouble::Gone => ServerError::NoAnswer(error.to_string()),
         // Who is not let in has no answer.
-        Trouble::NotReady if matches!(error.code.as_str(), "1045" | "1040" | "1130" | "tls") => {
+        Trouble::NotReady
+            if matches!(
+                error.code.as_str(),
+                "1045" | "1040" | "1130" | "1203" | "1226" | "tls"
+            ) =>
+        {
             ServerError::NoAnswer(error.to_string())
         }
         _ => ServerError::Refused(error.to_string()),
@@ -111,12 +124,26 @@ impl Servers for MySqlServers {
         address: &str,
         names: &[&str],
     ) -> Result<(ServerToken, ServerValues), ServerError> {
-        let (name, mut conn) = self.connect(address)?;
+        self.asked(address)?.look(names)
+    }
+
+    fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError> {
+        self.asked(address)?.set_variable(name, value)
+    }
+}
+
+impl AskedServer {
+    /// As [`Servers::look`].
+    pub(crate) fn look(
+        &mut self,
+        names: &[&str],
+    ) -> Result<(ServerToken, ServerValues), ServerError> {
+        let Self { name, conn } = self;
         let mut ask = |sql: &str| {
-            let answer = texts(&mut conn, sql);
-            answer.map_err(|error| meaning(failure::told(&name, sql, &error)))
+            let answer = texts(conn, sql);
+            answer.map_err(|error| meaning(failure::told(name, sql, &error)))
         };
-        let token = token(&mut ask, &name)?;
+        let token = token(&mut ask, name)?;
         let is_counter = |name: &&str| name.starts_with(COUNTER);
         let (counted, named): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_counter);
         let mut values = ServerValues::new();
@@ -136,15 +163,15 @@ impl Servers for MySqlServers {
         Ok((token, values))
     }
 
-    fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError> {
+    /// As [`Servers::set_variable`].
+    pub(crate) fn set_variable(&mut self, name: &str, value: &str) -> Result<(), ServerError> {
         let sql = match (checked(name)?.strip_prefix(COUNTER), value) {
             (None, _) => format!("SET GLOBAL {name} = {}", variable_literal(value)),
             (Some(counter), ON) => format!("SET GLOBAL innodb_monitor_enable = '{counter}'"),
             (Some(counter), _) => format!("SET GLOBAL innodb_monitor_disable = '{counter}'"),
         };
-        let (name, mut conn) = self.connect(address)?;
-        let set = texts(&mut conn, &sql);
-        set.map(drop).map_err(|error| meaning(failure::told(&name, &sql, &error)))
+        let set = texts(&mut self.conn, &sql);
+        set.map(drop).map_err(|error| meaning(failure::told(&self.name, &sql, &error)))
     }
 }
 

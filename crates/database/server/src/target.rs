@@ -97,7 +97,8 @@ impl ServerTarget {
     /// # Errors
     /// When the server does not answer.
     pub fn claim(&self, name: &'static str) -> Result<Option<Claim>, TargetError> {
-        Claim::take(self.connector.connect(Patience::Short)?, Arc::clone(&self.name), name)
+        let conn = self.connector.lasting().connect(Patience::Short)?;
+        Claim::take(conn, Arc::clone(&self.name), name)
     }
 
     /// What this user may do, as the server words it.
@@ -105,7 +106,7 @@ impl ServerTarget {
     /// # Errors
     /// When the server does not answer.
     pub fn grants(&self) -> Result<Vec<String>, TargetError> {
-        let rows = self.ask(&mut self.link()?, "SHOW GRANTS")?;
+        let rows = self.ask(&mut self.short_link()?, "SHOW GRANTS")?;
         Ok(rows.into_iter().flatten().flatten().collect())
     }
 
@@ -119,7 +120,7 @@ impl ServerTarget {
     /// # Errors
     /// When the server does not answer, or the user may not see them.
     pub fn counters_off(&self) -> Result<Vec<String>, TargetError> {
-        let mut link = self.link()?;
+        let mut link = self.short_link()?;
         let [mysql, mariadb] = sampler::counters_off_sql();
         let rows = self.ask(&mut link, &mysql).or_else(|_| self.ask(&mut link, &mariadb))?;
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
@@ -127,6 +128,11 @@ impl ServerTarget {
 
     fn link(&self) -> Result<Link, TargetError> {
         Ok(Link::new(self.connector.connect(Patience::AsAsked)?, Arc::clone(&self.name)))
+    }
+
+    /// For what a server answers at once: one that hangs is given up.
+    fn short_link(&self) -> Result<Link, TargetError> {
+        Ok(Link::new(self.connector.connect(Patience::Short)?, Arc::clone(&self.name)))
     }
 
     fn ask(&self, link: &mut Link, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError> {
@@ -210,7 +216,7 @@ impl Target for ServerTarget {
     }
 
     fn facts(&self) -> Result<TargetFacts, TargetError> {
-        let mut link = self.link()?;
+        let mut link = self.short_link()?;
         let version = version_of(&self.name, link.conn())?;
         let rows = self.ask(&mut link, "SHOW GLOBAL VARIABLES")?;
         let variables = facts::named(rows);
@@ -309,7 +315,7 @@ impl Target for ServerTarget {
         if !self.version.flavour.has_innodb() {
             return Ok(None);
         }
-        let (connector, name) = (self.connector.another(), Arc::clone(&self.name));
+        let (connector, name) = (self.connector.lasting(), Arc::clone(&self.name));
         Ok(Some(Box::new(StatusSampler::open(connector, name, self.version.clone())?)))
     }
 

@@ -8,6 +8,7 @@ mod cost;
 mod failures;
 mod fixture;
 mod fleet;
+mod held;
 mod loading;
 mod logins;
 mod operations;

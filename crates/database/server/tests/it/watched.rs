@@ -82,35 +82,36 @@ fn every_flavour_tells_age_limit_and_transactions() {
 fn what_is_purged_is_told_while_its_counter_is_on() {
     on_each_server("purged", |place| {
         const COUNTER: &str = "trx_commits_insert_update";
-        const COMMITS: u64 = 400;
         let schema = schema();
         place.make(&schema);
         place.order("INSERT INTO heap VALUES (1, 1)").unwrap();
-        let mut sampler = sampler(&place.target);
-        assert_eq!(sampler.sample().unwrap().purged, None);
-        assert!(sampler.missing().join("\n").contains("purge_per_s"));
+        let mut without = sampler(&place.target);
+        assert_eq!(without.sample().unwrap().purged, None);
+        assert!(without.missing().join("\n").contains("purge_per_s"));
         place.order(&format!("SET GLOBAL innodb_monitor_enable = '{COUNTER}'")).unwrap();
+        let mut sampler = sampler(&place.target);
         let before = sampler.sample().unwrap().purged.unwrap();
         let update = statement("UPDATE heap SET x = x + 1", vec![]);
         let options =
             SessionOptions { ops: vec![update].into(), autocommit: true, ..Default::default() };
         let mut session = place.session_with(&schema, options).unwrap();
-        (0..COMMITS).for_each(|_| drop(session.run(0, &[])));
-        // A server purges when it has the time, and cuts the history off now and then.
-        let mut purged = 0;
-        for _ in 0..60 {
+        let (mut commits, mut purged) = (0, 0);
+        // Servers cut the history off every 128 batches of purge, and purge only while there is
+        // something to do.
+        for more in [2_000].into_iter().chain([20; 400]) {
+            (0..more).for_each(|_| drop(session.run(0, &[])));
+            commits += more;
             purged = sampler.sample().unwrap().purged.unwrap() - before;
-            if purged >= COMMITS {
+            if purged * 10 >= commits * 9 {
                 break;
             }
-            sleep(Duration::from_millis(500));
-            // A little more to purge, so that it looks again.
-            place.order("INSERT INTO heap VALUES (2, 2)").unwrap();
+            sleep(Duration::from_millis(50));
         }
         let missing = sampler.missing().join("\n");
         place.order(&format!("SET GLOBAL innodb_monitor_disable = '{COUNTER}'")).unwrap();
-        eprintln!("{purged} of {COMMITS} commits and up to 60 more are purged");
-        assert!((COMMITS..=COMMITS + 100).contains(&purged), "{purged}");
+        eprintln!("{purged} of {commits} commits are purged");
+        // A server has commits of its own, as of its statistics.
+        assert!((commits * 9 / 10..=commits + 50).contains(&purged), "{purged} of {commits}");
         assert!(!missing.contains("purge_per_s"), "{missing}");
     });
 }

@@ -1,0 +1,71 @@
+//! A server that is asked and altered on one connection for as long as it answers there.
+//!
+//! Invariant: who was let in once needs no other connection, so that a server whose connections are
+//! used up can still be set, and put back. A connection that was lost is not used again. What is
+//! set goes to the server that was looked at: a lost SET is not sent to whoever answers next.
+
+use std::sync::{Mutex, PoisonError};
+
+use iostrata_change::{ServerError, ServerToken, ServerValues, Servers};
+
+use crate::address::ServerAddress;
+use crate::servers::{AskedServer, MySqlServers};
+
+/// A server, asked on a connection that is held.
+#[derive(Debug)]
+pub struct HeldServer {
+    servers: MySqlServers,
+    /// With the address as it was asked for. Absent until it is first asked, and after a loss.
+    held: Mutex<Option<(String, AskedServer)>>,
+}
+
+impl HeldServer {
+    /// The server of this address, with its secrets. Connects when it is asked first.
+    pub fn of(address: ServerAddress) -> Self {
+        Self { servers: MySqlServers::knowing(address), held: Mutex::default() }
+    }
+
+    /// Asks on the connection that is held, or on a new one.
+    fn on_held<T>(
+        &self,
+        address: &str,
+        ask: impl FnOnce(&mut AskedServer) -> Result<T, ServerError>,
+    ) -> Result<T, ServerError> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, server) = match &mut *held {
+            Some(held) if held.0 == address => held,
+            none => none.insert((address.to_owned(), self.servers.asked(address)?)),
+        };
+        let answer = ask(server);
+        if matches!(answer, Err(ServerError::NoAnswer(_))) {
+            *held = None;
+        }
+        answer
+    }
+
+    fn is_held(&self, address: &str) -> bool {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().is_some_and(|(held, _)| held == address)
+    }
+}
+
+impl Servers for HeldServer {
+    fn look(
+        &self,
+        address: &str,
+        names: &[&str],
+    ) -> Result<(ServerToken, ServerValues), ServerError> {
+        let was_held = self.is_held(address);
+        match self.on_held(address, |server| server.look(names)) {
+            // It may have been cut while nothing was asked.
+            Err(ServerError::NoAnswer(_)) if was_held => {
+                self.on_held(address, |server| server.look(names))
+            }
+            answer => answer,
+        }
+    }
+
+    fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError> {
+        self.on_held(address, |server| server.set_variable(name, value))
+    }
+}
