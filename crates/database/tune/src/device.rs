@@ -49,6 +49,11 @@ impl DeviceLimit {
         (self.anchor, self.above_since_us) = (Some((asked, written)), None);
     }
 
+    /// Begins to look anew: what was written meanwhile is not what was asked for.
+    pub fn look_anew(&mut self) {
+        (self.anchor, self.above_since_us) = (None, None);
+    }
+
     /// The limit, in pages per second, while one is believed.
     pub fn pages_per_s(&self) -> Option<f64> {
         self.limit.map(|(pages, _)| pages)

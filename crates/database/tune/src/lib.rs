@@ -15,6 +15,7 @@ mod generation;
 mod lever;
 mod monitor;
 mod pace;
+mod pinned;
 mod steady;
 
 pub use config::{Bounds, ConfigError, TuneConfig};

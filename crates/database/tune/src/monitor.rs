@@ -59,6 +59,11 @@ impl Vitals {
         100.0 * self.age_bytes / self.limit_bytes
     }
 
+    /// Pages per second that write every dirty page once while the redo goes round.
+    pub(crate) fn even_pages_per_s(&self) -> f64 {
+        self.dirty_pages / self.seconds_of(self.modified_bytes).max(1.0)
+    }
+
     /// Seconds in which so much redo is made; infinite while none is.
     pub(crate) fn seconds_of(&self, bytes: f64) -> f64 {
         if self.redo_bytes_per_s > 0.0 { bytes / self.redo_bytes_per_s } else { f64::INFINITY }

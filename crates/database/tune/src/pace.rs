@@ -21,6 +21,8 @@ const LATE_S: (f64, f64) = (2.0, 15.0);
 /// What the server writes over what it is asked for: seconds of the average, and its bounds.
 const EFFECT_S: f64 = 15.0;
 const EFFECT: (f64, f64) = (0.5, 1.2);
+/// What is wanted of a server that does not obey, over what all dirty pages take once a round.
+const EVEN_SHARE: f64 = 0.9;
 
 /// Finds the pace.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +48,18 @@ impl SteadyPace {
         generation: Generation,
     ) -> f64 {
         let x = now.modified_bytes / set_point_bytes;
-        self.learn_effect(now);
+        let obeys = generation.obeys(now);
+        // What it writes while it does not obey says nothing of what it does when told.
+        if obeys {
+            self.learn_effect(now);
+        }
         let late_s = (now.seconds_of(set_point_bytes) * LATE_SHARE).clamp(LATE_S.0, LATE_S.1);
-        let need = ages.rate_for(set_point_bytes, now.redo_bytes_per_s, late_s * 1e6, 1.0);
+        let need = match obeys {
+            true => ages.rate_for(set_point_bytes, now.redo_bytes_per_s, late_s * 1e6, 1.0),
+            // What is late cannot be caught up with now. Asking for it would come as a burst in the
+            // first second in which the server obeys again.
+            false => EVEN_SHARE * now.even_pages_per_s(),
+        };
         let wanted = match self.wanted {
             None => need,
             // Nothing is learned of a load that pauses; it may go on at any time.

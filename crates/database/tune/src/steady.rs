@@ -12,6 +12,7 @@ use crate::generation::Generation;
 use crate::lever::{Lever, LeverValues, Move};
 use crate::monitor::Vitals;
 use crate::pace::SteadyPace;
+use crate::pinned::PinnedPace;
 
 /// A server is led from this share of the age's limit on, if the set-point is so many seconds away;
 /// or from the higher share on, if redo is made at all.
@@ -62,6 +63,7 @@ pub(crate) struct Steady {
     pub is_leading: bool,
     calm_s: f64,
     pace: SteadyPace,
+    pinned: PinnedPace,
     device: DeviceLimit,
     ease: f64,
     /// Whether more is wanted than the device can, or the user allows.
@@ -72,7 +74,8 @@ impl Steady {
     pub fn new(generation: Generation) -> Self {
         let (pace, device) = (SteadyPace::default(), DeviceLimit::default());
         let (is_leading, is_short) = (false, false);
-        Self { generation, is_leading, calm_s: 0.0, pace, device, ease: 1.0, is_short }
+        let pinned = PinnedPace::default();
+        Self { generation, is_leading, calm_s: 0.0, pace, pinned, device, ease: 1.0, is_short }
     }
 
     pub fn step(&mut self, view: &StepView<'_>) -> Vec<Move> {
@@ -87,8 +90,13 @@ impl Steady {
             self.is_leading = false;
             return let_go(view);
         }
+        self.pinned.take(view.now);
         let target = self.target(view);
-        moves.extend(capacity(view, (target, self.ease), !moves.is_empty()));
+        if self.generation.obeys(view.now) {
+            moves.extend(capacity(view, (target, self.ease), !moves.is_empty()));
+        } else if self.pinned.is_known() {
+            moves.extend(pinned(view, self.pinned.most(view.now)));
+        }
         if view.config.allow_delay {
             moves.extend(delay::moves(view.now, self.is_short, view.present, view.before));
         }
@@ -109,7 +117,10 @@ impl Steady {
         let set_point = (set_point - between).max(set_point * SET_POINT_LEAST);
         let asked = self.pace.step(now, &view.ages, set_point, self.generation);
         let io = present.get(Lever::IoCapacity).unwrap_or(asked);
-        self.device.take(view.now_us, io, now.written_per_s, now.dirty_pages);
+        match self.generation.obeys(now) {
+            true => self.device.take(view.now_us, io, now.written_per_s, now.dirty_pages),
+            false => self.device.look_anew(),
+        }
         self.ease(view, set_point);
         let limit = self.device.pages_per_s().unwrap_or(f64::INFINITY);
         let bounds = config.bounds(Lever::IoCapacity);
@@ -166,6 +177,28 @@ fn let_go(view: &StepView<'_>) -> Vec<Move> {
     let back = |(lever, to)| Move { lever, to, why: why.clone() };
     let differs = |(lever, to): &(Lever, f64)| view.present.get(*lever) != Some(*to);
     view.before.iter().filter(differs).map(back).collect()
+}
+
+/// The moves that bring both capacities to what may be written at most above the async limit.
+fn pinned(view: &StepView<'_>, most: f64) -> Vec<Move> {
+    let StepView { now, present, config, .. } = view;
+    let why = format!(
+        "age {:.0} % of its limit: above {:.0} % the server writes what lies behind that, and up to \
+         innodb_io_capacity_max of it; {most:.0} pages/s keep that even",
+        now.age_pct(),
+        100.0 * now.async_bytes.unwrap_or(now.limit_bytes) / now.limit_bytes,
+    );
+    let to = (most / 5.0).round() * 5.0;
+    let one = |lever: Lever| {
+        let bounds = config.bounds(lever);
+        let (now, to) = (present.get(lever)?, to.clamp(bounds.min, bounds.max));
+        ((to / now - 1.0).abs() >= NEAR).then(|| Move { lever, to, why: why.clone() })
+    };
+    let (io, max) = (one(Lever::IoCapacity), one(Lever::IoCapacityMax));
+    // The greater of the two is raised first and lowered last.
+    let is_raised = max.as_ref().is_some_and(|max| Some(max.to) > present.get(max.lever));
+    let moves = if is_raised { [max, io] } else { [io, max] };
+    moves.into_iter().flatten().collect()
 }
 
 /// The moves that bring the two capacities to a target, which is less by a factor for the sake of

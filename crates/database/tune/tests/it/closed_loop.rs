@@ -26,6 +26,19 @@ fn the_stall_is_there_without_and_gone_with_it() {
 }
 
 #[test]
+fn a_server_that_stalls_already_comes_to_rest() {
+    // Above its async limit the server does not obey: it only can be kept from making it worse.
+    for from in [60, 65, 70, 75, 80, 85] {
+        let case = PlantCase { led_from_s: from, ..PlantCase::stall() };
+        let (own, led) = (run(&case, false), run(&case, true));
+        let minutes = [1, 2].map(|at| from as usize + 60 * at);
+        let [first, second] = minutes.map(|minute| led.worst(minute));
+        assert!(first > 0.75 && second > 0.88, "tuned from {from} s on: {first}, {second}");
+        assert!(led.mean(minutes[0]) > 0.95 * own.mean(minutes[0]), "tuned from {from} s on");
+    }
+}
+
+#[test]
 fn whatever_the_redo_and_the_device_it_is_flat_after_a_minute() {
     for redo in ["100M", "500M"] {
         for iops in [800.0, 1500.0, 4000.0] {

@@ -19,6 +19,8 @@ pub struct PlantCase {
     pub changes: Vec<(f64, FlushChange)>,
     /// By how much the redo that is told of swings, as a share of a second's.
     pub noise: f64,
+    /// Until this second it is on its own.
+    pub led_from_s: u32,
     pub span_s: u32,
     pub seed: u64,
 }
@@ -34,6 +36,7 @@ impl PlantCase {
             access: PageAccess::Uniform,
             changes: Vec::new(),
             noise: 0.0,
+            led_from_s: 0,
             span_s: 360,
             seed: 1,
         }
@@ -120,7 +123,7 @@ pub fn run(case: &PlantCase, is_led: bool) -> Ran {
     let mut moves = Vec::new();
     for at_s in 1..=case.span_s {
         plant.run_until(f64::from(at_s));
-        if !is_led {
+        if !is_led || at_s < case.led_from_s {
             continue;
         }
         let sample = sample(&mut plant, case, &mut random);

@@ -119,11 +119,6 @@ impl Generation for Mariadb {
         false
     }
 
-    /// Between the two limits it does not sleep.
-    fn skips_sleep(&self, now: &FlushSample<'_>, ladder: &Ladder) -> bool {
-        now.modified_age() >= ladder.async_age
-    }
-
     fn idle_pct(&self, now: &FlushSample<'_>) -> f64 {
         // With the default of 0 it sleeps on; others' requests go first.
         if now.settings.max_dirty_pages_pct_lwm == 0.0 || now.pending_ios > 0 { 0.0 } else { 100.0 }
