@@ -73,8 +73,8 @@ impl Generation {
         (wanted / share).min(wanted * ASKED_MOST)
     }
 
-    /// Whether the server writes what it is told to. Above its async limit a MariaDB writes what lies
-    /// behind that limit, up to `innodb_io_capacity_max` pages a second, and no more.
+    /// Whether the server writes what it is told to. Above its async limit a MariaDB writes what
+    /// lies behind that limit, up to `innodb_io_capacity_max` pages a second, and no more.
     pub(crate) fn obeys(self, now: &Vitals) -> bool {
         self != Self::MariaDb || now.async_bytes.is_none_or(|limit| now.age_bytes < limit)
     }

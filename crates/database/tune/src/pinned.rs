@@ -2,10 +2,11 @@
 //!
 //! Method: above that limit a MariaDB writes the pages that lie behind it and no others, whatever
 //! `innodb_io_capacity` is, so that the age stays there. Where dirty pages lie close in the redo it
-//! has many to write and commits are slow; where they lie far apart it has few and commits are fast;
-//! each makes the next round of the redo as uneven as this one. The only setting that it follows is
-//! how much it may write at most. That is held near what all dirty pages take once a round; the redo
-//! that is left up to the wall takes the rest, and the swings die down within a few rounds.
+//! has many to write and commits are slow; where they lie far apart it has few and commits are
+//! fast; each makes the next round of the redo as uneven as this one. The only setting that it
+//! follows is how much it may write at most. That is held near what all dirty pages take once a
+//! round; the redo that is left up to the wall takes the rest, and the swings die down within a few
+//! rounds.
 
 use crate::monitor::Vitals;
 
