@@ -44,8 +44,10 @@ pub struct FlushSample<'a> {
     pub redo_writes: u64,
     /// As `redo_writes` says.
     pub redo_write_us: u64,
-    /// Reads and writes of pages in flight.
-    pub pending_ios: u64,
+    /// Reads of pages in flight.
+    pub pending_reads: u64,
+    /// Writes of pages in flight.
+    pub pending_writes: u64,
     /// What the cleaner was told to do and has not done yet.
     pub lanes: LanesUse,
     /// Settings that may change at any time.
@@ -69,6 +71,12 @@ impl FlushSample<'_> {
     #[must_use]
     pub fn dirty_pct(&self) -> f64 {
         100.0 * self.dirty_pages as f64 / self.frames.max(1) as f64
+    }
+
+    /// Reads and writes of pages in flight.
+    #[must_use]
+    pub fn pending_ios(&self) -> u64 {
+        self.pending_reads.saturating_add(self.pending_writes)
     }
 
     /// Behind all dirty pages.
