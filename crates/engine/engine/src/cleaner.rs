@@ -174,7 +174,7 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         lsn,
         durable: redo.durable(),
         checkpoint: redo.checkpoint_lsn(),
-        oldest: pool.oldest(),
+        oldest: pool.oldest_seen(),
         limits: redo.limits(),
         dirty_pages: pool.dirty_pages() as u64,
         free_frames: pool.free_frames() as u64,
