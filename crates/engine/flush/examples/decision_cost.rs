@@ -24,12 +24,12 @@ const STEP_US: u64 = 1_000;
 const BYTES_PER_US: u64 = 64;
 
 fn main() {
-    println!("ns for a decision   least   median");
+    eprintln!("ns for a decision   least   median");
     for &name in PolicyName::ALL {
         let mut course = Course::new(policy(name));
         let mut ns: Vec<f64> = (0..ROUNDS).map(|_| course.round()).collect();
         ns.sort_by(f64::total_cmp);
-        println!("{:18} {:7.0} {:8.0}", name.to_string(), ns[0], ns[ns.len() / 2]);
+        eprintln!("{:18} {:7.0} {:8.0}", name.to_string(), ns[0], ns[ns.len() / 2]);
     }
 }
 
