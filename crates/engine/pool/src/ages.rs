@@ -17,7 +17,7 @@ use crate::frames::NEVER;
 const SLOTS: u64 = 4096;
 
 /// The least and the greatest bucket that has a page, by the LSN at which it begins.
-pub type Span = Option<(u64, u64)>;
+pub type BucketEnds = Option<(u64, u64)>;
 
 /// The counts.
 pub struct AgeCounts {
@@ -46,7 +46,7 @@ impl AgeCounts {
         &self,
         left: impl Iterator<Item = u64>,
         came: impl Iterator<Item = u64>,
-        span: Span,
+        span: BucketEnds,
         all: impl FnOnce() -> B,
     ) {
         let slot_bytes = self.slot_bytes.load(Relaxed);
@@ -63,7 +63,7 @@ impl AgeCounts {
         self.oldest.store(oldest.unwrap_or(NEVER), Relaxed);
     }
 
-    fn lay_out(&self, slot_bytes: u64, span: Span, all: impl Iterator<Item = (u64, u32)>) {
+    fn lay_out(&self, slot_bytes: u64, span: BucketEnds, all: impl Iterator<Item = (u64, u32)>) {
         self.layouts.fetch_add(1, Relaxed);
         fence(Release);
         self.slot_bytes.store(slot_bytes, Relaxed);
@@ -75,7 +75,7 @@ impl AgeCounts {
         self.layouts.fetch_add(1, Release);
     }
 
-    fn set_span(&self, slot_bytes: u64, span: Span) {
+    fn set_span(&self, slot_bytes: u64, span: BucketEnds) {
         let (first, end) = span.map_or((0, 0), |(a, b)| (a / slot_bytes, b / slot_bytes + 1));
         self.first.store(first, Relaxed);
         self.end.store(end, Relaxed);
@@ -114,7 +114,7 @@ impl AgeCounts {
 }
 
 /// Bytes of slots in which the span has its place; nothing when that is so already.
-fn wide_enough(slot_bytes: u64, span: Span) -> Option<u64> {
+fn wide_enough(slot_bytes: u64, span: BucketEnds) -> Option<u64> {
     let (first, last) = span?;
     let fits = |bytes: &u64| last / bytes - first / bytes < SLOTS;
     let widths = std::iter::successors(Some(slot_bytes), |bytes| bytes.checked_mul(2));

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use iostrata_page::Lsn;
 
-use crate::ages::{AgeCounts, Span};
+use crate::ages::{AgeCounts, BucketEnds};
 use crate::frames::{Frame, Frames, NEVER};
 use crate::links::{Links, List};
 use crate::parking::locked;
@@ -232,7 +232,7 @@ impl State {
 
 impl Set {
     /// Where the first bucket begins, and the last.
-    fn span(&self) -> Span {
+    fn span(&self) -> BucketEnds {
         let (first, last) = (self.buckets.first_key_value()?, self.buckets.last_key_value()?);
         Some((first.0 * self.bucket_bytes, last.0 * self.bucket_bytes))
     }
