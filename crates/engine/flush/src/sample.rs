@@ -5,6 +5,9 @@ use iostrata_settings::FlushWriteLimit;
 
 use crate::AgeLimits;
 
+/// At most this share of the pool is kept free.
+const FREE_SHARE: u64 = 8;
+
 /// The engine at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushSample<'a> {
@@ -71,6 +74,12 @@ impl FlushSample<'_> {
     #[must_use]
     pub fn dirty_pct(&self) -> f64 {
         100.0 * self.dirty_pages as f64 / self.frames.max(1) as f64
+    }
+
+    /// Frames that are kept free at most, whatever `lru_scan_depth` says.
+    #[must_use]
+    pub fn free_frames_most(&self) -> u64 {
+        (self.frames / FREE_SHARE).max(1)
     }
 
     /// Reads and writes of pages in flight.
