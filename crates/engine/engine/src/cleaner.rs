@@ -174,7 +174,7 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         lsn,
         durable: redo.durable(),
         checkpoint: redo.checkpoint_lsn(),
-        oldest: pool.oldest(),
+        oldest: pool.oldest_seen(),
         limits: redo.limits(),
         dirty_pages: pool.dirty_pages() as u64,
         free_frames: pool.free_frames() as u64,
@@ -186,7 +186,8 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         page_ios: store.pages_read + store.pages_written,
         redo_writes: of_redo.log_flushes,
         redo_write_us: of_redo.log_flush_time_ns / 1000,
-        pending_ios: store.pending_reads + store.pending_writes,
+        pending_reads: store.pending_reads,
+        pending_writes: store.pending_writes,
         settings: FlushSettings::of(&settings),
         ..FlushSample::default()
     }

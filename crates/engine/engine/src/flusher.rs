@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
-use iostrata_flush::{BATCH_PAGES, CHECKPOINT_WORTH_SHARE, Cause, Finished, UserWork};
+use iostrata_flush::{BATCH_PAGES, Cause, Finished, UserWork};
 use iostrata_page::Lsn;
 use iostrata_pool::{Flight, Flushing, Supply};
 use iostrata_store::PageCopy;
@@ -166,15 +166,12 @@ impl Flusher {
         written.map_err(|error| storage.poison.keep(error))
     }
 
-    /// Takes a checkpoint if it is worth its write and sync: redo becomes free by a share of the
-    /// capacity, or is short.
+    /// Takes a checkpoint if it is worth its write and sync.
     fn checkpoint_if_worth(&self) -> Result<(), EngineError> {
         let redo = &self.storage.redo;
-        let limits = redo.limits();
         let (last, end) = (redo.checkpoint_lsn(), redo.lsn());
         let at = self.storage.pool.oldest().map_or(end, |oldest| oldest.min(end));
-        let is_short = end.since(last) >= limits.sync_age;
-        if is_short || at.since(last) >= limits.capacity / CHECKPOINT_WORTH_SHARE {
+        if redo.limits().are_worth_checkpoint(last, at, end) {
             self.checkpoint(false)?;
         }
         Ok(())

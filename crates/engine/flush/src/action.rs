@@ -7,9 +7,6 @@ use crate::{AdmitRule, FlushSample, Outlook};
 /// Pages of one batch at most.
 pub const BATCH_PAGES: u32 = 128;
 
-/// A checkpoint between two batches is worth it when it frees one in so many bytes of the redo.
-pub const CHECKPOINT_WORTH_SHARE: u64 = 128;
-
 /// Decides what is flushed and when. One policy belongs to one cleaner.
 pub trait FlushPolicy: Send {
     /// The next action. `last` is what came of the action before; the default at first.

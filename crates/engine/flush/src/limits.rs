@@ -20,6 +20,11 @@
 //! of B bytes each when N * B is at most `reserve_bytes()`; whoever admits keeps to that. It is
 //! 32 MiB (256 of 128 KiB, eight pages of 16 KiB each), or a third of a log below 96 MiB.
 
+use iostrata_page::Lsn;
+
+/// A checkpoint between two batches is worth it when it frees one in so many bytes of the redo.
+const CHECKPOINT_WORTH_SHARE: u64 = 128;
+
 /// Largest reserve, in bytes.
 pub const RESERVE_BYTES_MAX: u64 = 32 << 20;
 
@@ -46,6 +51,14 @@ impl AgeLimits {
         let max_age = capacity - reserve;
         let step = least(max_age / 8, most(max_age / 32, STEP_BYTES));
         Self { capacity, async_age: max_age - 2 * step, sync_age: max_age - step / 2, max_age }
+    }
+
+    /// Whether a checkpoint between two batches is worth its write and sync: from `last` to `at` it
+    /// would free a share of the capacity, or the redo, which ends at `end`, is short.
+    #[must_use]
+    pub fn are_worth_checkpoint(&self, last: Lsn, at: Lsn, end: Lsn) -> bool {
+        let is_short = end.since(last) >= self.sync_age;
+        is_short || at.since(last) >= self.capacity / CHECKPOINT_WORTH_SHARE
     }
 
     /// What those admitted before `max_age` may still append together, in bytes of frames.
@@ -77,6 +90,15 @@ mod tests {
                 assert!(l.reserve_bytes() >= capacity.min(3 * RESERVE_BYTES_MAX) / 3, "{l:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_checkpoint_is_worth_it_for_what_it_frees_or_where_redo_is_short() {
+        let limits = AgeLimits::of(128 << 10);
+        let is_worth =
+            |at: u64, end: u64| limits.are_worth_checkpoint(Lsn(9), Lsn(9 + at), Lsn(9 + end));
+        assert!(!is_worth(1023, 2000) && is_worth(1024, 2000));
+        assert!(!is_worth(1, limits.sync_age - 1) && is_worth(1, limits.sync_age));
     }
 
     #[test]

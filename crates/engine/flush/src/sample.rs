@@ -5,6 +5,9 @@ use iostrata_settings::FlushWriteLimit;
 
 use crate::AgeLimits;
 
+/// At most this share of the pool is kept free.
+const FREE_SHARE: u64 = 8;
+
 /// The engine at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushSample<'a> {
@@ -44,8 +47,10 @@ pub struct FlushSample<'a> {
     pub redo_writes: u64,
     /// As `redo_writes` says.
     pub redo_write_us: u64,
-    /// Reads and writes of pages in flight.
-    pub pending_ios: u64,
+    /// Reads of pages in flight.
+    pub pending_reads: u64,
+    /// Writes of pages in flight.
+    pub pending_writes: u64,
     /// What the cleaner was told to do and has not done yet.
     pub lanes: LanesUse,
     /// Settings that may change at any time.
@@ -69,6 +74,18 @@ impl FlushSample<'_> {
     #[must_use]
     pub fn dirty_pct(&self) -> f64 {
         100.0 * self.dirty_pages as f64 / self.frames.max(1) as f64
+    }
+
+    /// Frames that are kept free at most, whatever `lru_scan_depth` says.
+    #[must_use]
+    pub fn free_frames_most(&self) -> u64 {
+        (self.frames / FREE_SHARE).max(1)
+    }
+
+    /// Reads and writes of pages in flight.
+    #[must_use]
+    pub fn pending_ios(&self) -> u64 {
+        self.pending_reads.saturating_add(self.pending_writes)
     }
 
     /// Behind all dirty pages.

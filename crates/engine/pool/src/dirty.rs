@@ -3,7 +3,8 @@
 //! Invariant: a frame that is dirty counts at its `dirty_at`, one being written at the LSN it was
 //! taken with, one that is both counts twice; [`Dirty::oldest`] is the least of all of them. A
 //! frame is ready to be taken while it is dirty, not being written and not picked by somebody.
-//! One short lock guards the whole; a change of a page that is dirty already needs no lock.
+//! One short lock guards the whole; a change of a page that is dirty already needs no lock, and
+//! neither does who only wants to know how many pages are how old.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use iostrata_page::Lsn;
 
+use crate::ages::{AgeCounts, BucketEnds};
 use crate::frames::{Frame, Frames, NEVER};
 use crate::links::{Links, List};
 use crate::parking::locked;
@@ -25,6 +27,7 @@ const PICKED: u32 = 4;
 /// The dirty set.
 pub struct Dirty {
     set: Mutex<Set>,
+    ages: AgeCounts,
     held: AtomicUsize,
     flying: AtomicUsize,
 }
@@ -55,14 +58,17 @@ impl Default for Bucket {
 
 impl Dirty {
     pub fn new(frames: usize, bucket_bytes: u64) -> Self {
+        let bucket_bytes = bucket_bytes.max(1);
         let set = Set {
-            bucket_bytes: bucket_bytes.max(1),
+            bucket_bytes,
             frames: frames as u32,
             at: vec![NEVER; 2 * frames],
             links: Links::new(2 * frames),
             buckets: BTreeMap::new(),
         };
-        Self { set: Mutex::new(set), held: AtomicUsize::new(0), flying: AtomicUsize::new(0) }
+        let ages = AgeCounts::new(bucket_bytes);
+        let (held, flying) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { set: Mutex::new(set), ages, held, flying }
     }
 
     /// A frame whose latch the caller holds exclusively changes from `at` on.
@@ -144,16 +150,20 @@ impl Dirty {
 
     /// The least LSN of all that is dirty or being written.
     pub fn oldest(&self) -> Option<Lsn> {
-        locked(&self.set).oldest().map(Lsn)
+        let mut set = locked(&self.set);
+        let oldest = set.oldest();
+        self.ages.set_oldest(oldest);
+        oldest.map(Lsn)
     }
 
-    /// Members by the LSN at which their bucket begins, oldest first.
+    /// As [`Dirty::oldest`], without the lock: that, or less by a part of a bucket.
+    pub fn oldest_seen(&self) -> Option<Lsn> {
+        self.ages.oldest()
+    }
+
+    /// Members by the LSN at which their bucket begins, oldest first; without the lock.
     pub fn histogram(&self) -> Vec<(Lsn, u32)> {
-        let set = locked(&self.set);
-        let row = |(key, bucket): (&u64, &Bucket)| {
-            (Lsn(key * set.bucket_bytes), (bucket.ready.len() + bucket.rest.len()) as u32)
-        };
-        set.buckets.iter().map(row).collect()
+        self.ages.read()
     }
 
     /// Frames dirty or being written.
@@ -173,6 +183,11 @@ impl Dirty {
         }
         set.leave(frame.index, was);
         set.enter(frame.index, now);
+        if was.lsns() != now.lsns() {
+            let [left, came] = [was, now].map(|state| state.lsns().into_iter().flatten());
+            self.ages.moved(left, came, set.span(), || set.rows());
+            self.ages.set_oldest(set.buckets.first_key_value().map(|(_, first)| first.least));
+        }
         frame.dirty_at.store(now.dirty.unwrap_or(NEVER), Ordering::Relaxed);
         // Released, so that who sees a clean frame sees all that made it clean.
         frame.held.store(now.held(), Ordering::Release);
@@ -205,12 +220,29 @@ impl State {
             | bit(self.is_picked, PICKED)
     }
 
+    /// Where it counts.
+    fn lsns(self) -> [Option<u64>; 2] {
+        [self.dirty, self.flying]
+    }
+
     fn is_ready(self) -> bool {
         self.held() == DIRTY
     }
 }
 
 impl Set {
+    /// Where the first bucket begins, and the last.
+    fn span(&self) -> BucketEnds {
+        let (first, last) = (self.buckets.first_key_value()?, self.buckets.last_key_value()?);
+        Some((first.0 * self.bucket_bytes, last.0 * self.bucket_bytes))
+    }
+
+    /// Members by the LSN at which their bucket begins.
+    fn rows(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let members = |bucket: &Bucket| (bucket.ready.len() + bucket.rest.len()) as u32;
+        self.buckets.iter().map(move |(key, bucket)| (key * self.bucket_bytes, members(bucket)))
+    }
+
     fn state(&self, frame: &Frame) -> State {
         let held = frame.held.load(Ordering::Relaxed);
         let at = |bit: u32, node: u32| (held & bit != 0).then(|| self.at[node as usize]);
@@ -281,5 +313,32 @@ impl Set {
             bucket.is_stale = false;
         }
         Some(bucket.least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iostrata_page::PageSize;
+
+    use super::*;
+
+    #[test]
+    fn whoever_asks_for_ages_waits_for_no_lock() {
+        let frames = Frames::new(PageSize::new(4096).unwrap(), 4);
+        let dirty = Dirty::new(4, 16);
+        for (index, at) in [(0, 5), (1, 7), (2, 40)] {
+            dirty.mark(frames.get(index), Lsn(at));
+        }
+        let held = locked(&dirty.set);
+        assert_eq!(dirty.histogram(), [(Lsn(0), 2), (Lsn(32), 1)]);
+        assert_eq!(dirty.oldest_seen(), Some(Lsn(5)));
+        drop(held);
+        dirty.forget(frames.get(0));
+        assert_eq!(dirty.oldest_seen(), Some(Lsn(5)), "below the oldest, in its bucket");
+        assert_eq!((dirty.oldest(), dirty.oldest_seen()), (Some(Lsn(7)), Some(Lsn(7))));
+        dirty.forget(frames.get(1));
+        assert_eq!(dirty.oldest_seen(), Some(Lsn(40)), "another bucket");
+        dirty.forget(frames.get(2));
+        assert_eq!((dirty.oldest_seen(), dirty.histogram()), (None, vec![]));
     }
 }

@@ -78,8 +78,16 @@ impl Pool {
         self.dirty.oldest()
     }
 
+    /// As [`Pool::oldest`], without the lock that changing threads take: that, or less by a part of
+    /// a bucket. Good for deciding what to write, not for a checkpoint.
+    #[must_use]
+    pub fn oldest_seen(&self) -> Option<Lsn> {
+        self.dirty.oldest_seen()
+    }
+
     /// Dirty pages by age: where a bucket of the redo begins, and how many pages are dirty or being
-    /// written since then. Oldest first; buckets without pages are left out.
+    /// written since then. Oldest first; buckets without pages are left out. No lock is taken: a
+    /// page that changes meanwhile may count twice or not at all.
     #[must_use]
     pub fn age_histogram(&self) -> Vec<(Lsn, u32)> {
         self.dirty.histogram()

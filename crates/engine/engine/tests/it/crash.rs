@@ -144,23 +144,25 @@ fn no_doublewrite_on_an_atomic_disk() {
 
 /// Four threads write on keys of their own; the order is that of their tickets. Recovered without
 /// threads: only the recording needs them.
-fn sweep_threads(test: &str, seed: u64, shape: &Shape) {
-    let how = How { background: Background::Threads, ..How::with(&[]) };
+fn sweep_threads(test: &str, seed: u64, shape: &Shape, how: &How) {
     let shape = Shape { batches: if is_soak() { 150 } else { 40 }, ..*shape };
     let ((seeds, images), recovered) = (budget(seed), How::with(&[]));
-    let record = |seed| record_threads::<EngineStore>(seed, 4, &shape, &how);
+    let record = |seed| record_threads::<EngineStore>(seed, 4, &shape, how);
     prove(test, &Sweep::<EngineStore>::new(&recovered, &shape), &seeds, images, record);
 }
 
 #[test]
 fn four_writers() {
-    sweep_threads("crash::four_writers", 1_000, &STILL);
+    let how = How { background: Background::Threads, ..How::with(&[]) };
+    sweep_threads("crash::four_writers", 1_000, &STILL, &how);
 }
 
-/// Batches of pages are on their way while the policy and the size of the redo are exchanged.
+/// Batches of pages are on their way side by side while the policy and the size of the redo are
+/// exchanged.
 #[test]
 fn four_writers_under_changing_policies() {
-    sweep_threads("crash::four_writers_under_changing_policies", 1_100, &EXCHANGED);
+    let test = "crash::four_writers_under_changing_policies";
+    sweep_threads(test, 1_100, &EXCHANGED, &How::side_by_side());
 }
 
 /// A bulk load is durable when it returns; before that a prefix of its rows may be there.

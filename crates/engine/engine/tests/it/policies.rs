@@ -4,11 +4,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_engine::{Counter, Engine, Table};
+use iostrata_io::disk::{FileName, MemDisk, Tear};
+use iostrata_store::layout::{BATCH_AT, BATCH_MAGIC, DOUBLEWRITE_FILES, batch};
 
 use crate::common::chance::Chance;
-use crate::common::engine::How;
+use crate::common::engine::{EXCHANGED, EngineStore, How};
 use crate::common::is_soak;
+use crate::common::plan::Shape;
 use crate::common::quiet::Watch;
+use crate::common::record::record_threads;
 
 const POLICIES: [&str; 13] = [
     "fixed-100",
@@ -163,4 +167,35 @@ fn policies_are_exchanged_under_load_without_a_lost_commit() {
     assert!(killed.check().unwrap().is_clean());
     killed.close().unwrap();
     engine.close().unwrap();
+}
+
+/// Doublewrite batches in a disk that were begun while another one was under way.
+fn begun_beside_another(disk: &MemDisk) -> usize {
+    let overlaps = |file: usize| {
+        let name = FileName::new(format!("doublewrite-{file}")).unwrap();
+        let content = disk.content(&name)?;
+        let header = content.get(BATCH_AT as usize..)?;
+        let number = |at: usize| {
+            let bytes = header.get(at..at + 8)?;
+            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let is_batch = header.starts_with(&BATCH_MAGIC);
+        Some(is_batch && number(batch::SETTLED)? < number(batch::SEQUENCE)?)
+    };
+    (0..DOUBLEWRITE_FILES).filter(|file| overlaps(*file) == Some(true)).count()
+}
+
+/// What the crash sweep over changing policies cuts short: batches side by side, under several
+/// policies and sizes of the redo.
+#[test]
+fn batches_are_under_way_side_by_side_where_the_sweep_exchanges_policies() {
+    let (how, shape) = (How::side_by_side(), Shape { batches: 40, ..EXCHANGED });
+    let mut seen = 0;
+    for seed in [1_100, 1_101] {
+        let recording = record_threads::<EngineStore>(seed, 4, &shape, &how).unwrap();
+        let points = (recording.opened..recording.disk.points()).step_by(17);
+        let image = |point| recording.disk.image(point, 1, Tear::Whole);
+        seen += points.map(|point| begun_beside_another(&image(point))).sum::<usize>();
+    }
+    assert!(seen >= 10, "{seen} images with a batch that was begun beside another one");
 }

@@ -8,8 +8,8 @@ use crate::FlushSample;
 /// Averages over `flushing_avg_loops` passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Averages {
-    /// End of the redo and time when the sums began.
-    begun: Option<(Lsn, u64)>,
+    /// End of the redo and time from which the rates are taken.
+    begun: (Lsn, u64),
     passes: u64,
     pages: u64,
     /// Pages flushed per second.
@@ -34,9 +34,14 @@ impl Averages {
         Averages { pages_rate, lsn_rate, ..Averages::default() }
     }
 
+    /// The rates are taken from here on: the first look begins them and counts as no pass.
+    pub fn begin(&mut self, now: &FlushSample<'_>) {
+        self.begun = (now.lsn, now.now_us);
+    }
+
     /// Takes in one pass and the pages that the one before flushed.
     pub fn pass(&mut self, now: &FlushSample<'_>, flushed: u64, over: Over) {
-        let (lsn, us) = *self.begun.get_or_insert((now.lsn, now.now_us));
+        let (lsn, us) = self.begun;
         let loops = u64::from(now.settings.flushing_avg_loops.max(1));
         self.passes += 1;
         self.pages = self.pages.saturating_add(flushed);
@@ -48,7 +53,8 @@ impl Averages {
         };
         self.pages_rate = (self.pages / of).midpoint(self.pages_rate);
         self.lsn_rate = (now.lsn.since(lsn) / of).midpoint(self.lsn_rate);
-        *self = Averages { begun: Some((now.lsn, now.now_us)), passes: 0, pages: 0, ..*self };
+        (self.passes, self.pages) = (0, 0);
+        self.begin(now);
     }
 }
 
@@ -60,16 +66,19 @@ mod tests {
     fn nothing_is_known_before_all_passes_were_made() {
         let after = |passes: u64, step_us: u64, over: Over| {
             let mut averages = Averages::default();
-            for at in 0..passes {
-                let (now_us, lsn) = (at * step_us, Lsn(at * 600));
-                averages.pass(&FlushSample { now_us, lsn, ..FlushSample::default() }, 90, over);
-            }
+            let at = |step: u64| FlushSample {
+                now_us: 7 * SECOND_US + step * step_us,
+                lsn: Lsn(5_000 + step * 600),
+                ..FlushSample::default()
+            };
+            averages.begin(&at(0));
+            (1..=passes).for_each(|step| averages.pass(&at(step), 90, over));
             (averages.pages_rate, averages.lsn_rate)
         };
         assert_eq!(after(29, SECOND_US, Over::Passes), (0, 0));
-        assert_eq!(after(30, SECOND_US, Over::Passes), (45, 290));
-        assert_eq!(after(30, SECOND_US / 10, Over::Passes), (45, 290), "time is not looked at");
-        assert_eq!(after(30, SECOND_US / 2, Over::Seconds), (96, 621), "14 seconds");
-        assert_eq!(after(16, 2 * SECOND_US, Over::Seconds), (24, 150), "30 seconds");
+        assert_eq!(after(30, SECOND_US, Over::Passes), (45, 300));
+        assert_eq!(after(30, SECOND_US / 10, Over::Passes), (45, 300), "time is not looked at");
+        assert_eq!(after(30, SECOND_US / 2, Over::Seconds), (90, 600), "15 seconds");
+        assert_eq!(after(15, 2 * SECOND_US, Over::Seconds), (22, 150), "30 seconds");
     }
 }

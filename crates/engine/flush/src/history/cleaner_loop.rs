@@ -11,8 +11,6 @@ use crate::redo_sync::RedoSync;
 use crate::write_limit::Raised;
 use crate::{Action, AdmitRule, Bound, Cause, Finished, FlushPolicy, FlushSample, Ladder, Outlook};
 
-/// At most this share of the pool is kept free.
-const FREE_SHARE: u64 = 8;
 /// A pause where everything there is to write is in use, in microseconds.
 const NOTHING_US: u64 = 1_000;
 
@@ -104,7 +102,7 @@ impl<G: Generation> CleanerLoop<G> {
     }
 
     fn frames(&mut self, now: &FlushSample<'_>) -> Option<Action> {
-        let depth = u64::from(now.settings.lru_scan_depth).min(now.frames / FREE_SHARE).max(1);
+        let depth = u64::from(now.settings.lru_scan_depth).clamp(1, now.free_frames_most());
         if now.free_frames < depth / 2 {
             self.generation.sees_few_frames();
         }

@@ -44,15 +44,16 @@ impl Mariadb {
         let (max, dirty) = (settings.max_dirty_pages_pct, now.dirty_pct());
         let times = |ratio: f64| (ratio * io as f64) as u64;
         let is_first = !std::mem::replace(&mut self.has_run, true);
-        self.averages.pass(now, flushed, Over::Seconds);
         if is_first || pct_lsn == 0 {
-            let share = if max > 1.0 { times(dirty / max) } else { io };
+            self.averages.begin(now);
+            let share = times(if max > 1.0 { dirty / max } else { dirty });
             return match now.dirty_pages {
                 all if all <= io => all,
                 all if share < all => io,
                 all => all.min(cap),
             };
         }
+        self.averages.pass(now, flushed, Over::Seconds);
         // Below the low water mark it takes the whole of `io_capacity`, as without a mark.
         let low = settings.max_dirty_pages_pct_lwm;
         let ratio = if low == 0.0 || dirty < low || max == 0.0 {
@@ -120,8 +121,9 @@ impl Generation for Mariadb {
     }
 
     fn idle_pct(&self, now: &FlushSample<'_>) -> f64 {
-        // With the default of 0 it sleeps on; others' requests go first.
-        if now.settings.max_dirty_pages_pct_lwm == 0.0 || now.pending_ios > 0 { 0.0 } else { 100.0 }
+        // With the default of 0 it sleeps on; pages that somebody waits for go first.
+        let is_held = now.settings.max_dirty_pages_pct_lwm == 0.0 || now.pending_reads > 0;
+        if is_held { 0.0 } else { 100.0 }
     }
 
     fn checkpoint_s(&self) -> Option<u64> {
@@ -194,5 +196,41 @@ mod tests {
         // A tenth is dirty: beyond a mark of 5 percent and below one of 20.
         let (beyond, below) = (at(500, 5.0), at(500, 20.0));
         assert!(beyond > 2 * below && below > 0, "{beyond} beyond the mark, {below} below");
+    }
+
+    #[test]
+    fn its_averages_begin_where_the_age_begins_to_count() {
+        let mut cleaner = Mariadb::default();
+        let settings = FlushSettings { max_dirty_pages_pct_lwm: 1.0, ..FlushSettings::default() };
+        let ladder = Ladder { low_water: 100, async_age: 90_000, ..Ladder::default() };
+        let mut look = |second: u64, age: u64| {
+            let lsn = Lsn(100_000 + second * 600);
+            let oldest = Some(Lsn(lsn.0 - age));
+            let (now_us, dirty_pages, frames) = (second * 1_000_000, 5_000, 50_000);
+            let now = FlushSample {
+                now_us,
+                lsn,
+                oldest,
+                settings,
+                dirty_pages,
+                frames,
+                ..FlushSample::default()
+            };
+            cleaner.recommend(&now, &ladder, 90, 2000);
+            cleaner.averages.lsn_rate
+        };
+        let young: Vec<u64> = (0..40).map(|second| look(second, 50)).collect();
+        assert!(young.iter().all(|rate| *rate == 0), "{young:?}");
+        let old: Vec<u64> = (40..70).map(|second| look(second, 50_000)).collect();
+        assert_eq!((old[28], old[29]), (0, 300), "after thirty passes from then on");
+    }
+
+    #[test]
+    fn nothing_but_reads_keeps_it_from_flushing_while_nobody_commits() {
+        let settings = FlushSettings { max_dirty_pages_pct_lwm: 1.0, ..FlushSettings::default() };
+        let idle = FlushSample { settings, ..FlushSample::default() };
+        let pct = |now: FlushSample<'_>| Mariadb::default().idle_pct(&now);
+        assert_eq!(pct(FlushSample { pending_writes: 9, ..idle }), 100.0);
+        assert_eq!(pct(FlushSample { pending_reads: 1, ..idle }), 0.0);
     }
 }

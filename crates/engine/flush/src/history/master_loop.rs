@@ -102,7 +102,7 @@ impl<S: Strategy> MasterLoop<S> {
             MasterStep::IsActive => (None, self.after_second(seen, is_quiet)),
             MasterStep::TenFlush => {
                 let ios = requests(now).saturating_sub(self.round.1);
-                let has_time = now.pending_ios < PENDING_FEW && ios < seen.pct(IOS_FEW_PCT);
+                let has_time = now.pending_ios() < PENDING_FEW && ios < seen.pct(IOS_FEW_PCT);
                 let all = has_time.then(|| flush(seen, seen.pct(100))).flatten();
                 (all, self.before_purge(now, MasterStep::TenPurge, MasterStep::TenDirty))
             }

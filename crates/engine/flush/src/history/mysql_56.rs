@@ -51,7 +51,10 @@ impl Generation for Mysql56 {
         cap: u64,
     ) -> Portion {
         let nothing = Portion { pages: 0, until: now.lsn };
-        let Some(last) = self.last.replace(now.lsn) else { return nothing };
+        let Some(last) = self.last.replace(now.lsn) else {
+            self.averages.begin(now);
+            return nothing;
+        };
         if now.lsn == last {
             return nothing;
         }
@@ -119,5 +122,17 @@ mod tests {
         let legacy = at_half(AgeFactor::Legacy);
         assert_eq!((legacy.pages, legacy.until), (721, Lsn(9_500 + 60 * 4)));
         assert_eq!(at_half(AgeFactor::HighCheckpoint).pages, 502);
+    }
+
+    #[test]
+    fn the_first_look_begins_the_first_window() {
+        let mut cleaner = Mysql56::new(AgeFactor::Legacy);
+        let ladder = Ladder { async_age: 1000, low_water: 100, ..Ladder::default() };
+        for look in 0..=30 {
+            assert_eq!(cleaner.averages.lsn_rate, 0, "before look {look}");
+            let now = FlushSample { lsn: Lsn(9_000 + look * 600), ..FlushSample::default() };
+            cleaner.recommend(&now, &ladder, 0, 2000);
+        }
+        assert_eq!(cleaner.averages.lsn_rate, 300, "half of what thirty passes made each");
     }
 }

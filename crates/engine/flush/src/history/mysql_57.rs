@@ -86,7 +86,10 @@ impl Generation for Mysql57 {
         cap: u64,
     ) -> Portion {
         let nothing = Portion { pages: 0, until: now.lsn };
-        let Some(last) = self.last.replace(now.lsn) else { return nothing };
+        let Some(last) = self.last.replace(now.lsn) else {
+            self.averages.begin(now);
+            return nothing;
+        };
         if now.lsn == last {
             return nothing;
         }

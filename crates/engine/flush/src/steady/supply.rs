@@ -8,9 +8,6 @@ const COVERED_US: f64 = 50_000.0;
 /// How far the average of the demand reaches back, in microseconds.
 const REACH_US: u64 = 200_000;
 
-/// At most this share of the pool is kept free.
-const FREE_SHARE: u64 = 8;
-
 /// More frames are freed when fewer than this share of the wanted ones is left.
 const REFILL_SHARE: f64 = 0.75;
 
@@ -31,7 +28,7 @@ impl Supply {
 
     /// Frames to free now, when they are short.
     pub fn wanted(&self, now: &FlushSample<'_>) -> Option<u32> {
-        let most = (now.frames / FREE_SHARE).max(1) as f64;
+        let most = now.free_frames_most() as f64;
         let depth = f64::from(now.settings.lru_scan_depth);
         let covered = self.demand.frames_per_s() * COVERED_US / 1e6;
         let target = depth.max(covered).min(most);

@@ -350,7 +350,8 @@ proptest! {
                     page_ios: m,
                     redo_writes: m,
                     redo_write_us: n,
-                    pending_ios: n,
+                    pending_reads: n,
+                    pending_writes: m,
                     lanes: LanesUse { list_pages: pages[0], cold_frames: pages[1] },
                     settings,
                 };

@@ -137,7 +137,11 @@ impl Run {
     fn check(&mut self) {
         let counted = self.known.values().flat_map(|one| one.dirty.into_iter().chain(one.flying));
         let counted: Vec<u64> = counted.collect();
-        assert_eq!(self.pool.oldest(), counted.iter().min().map(|at| Lsn(*at)));
+        let (seen, oldest) = (self.pool.oldest_seen(), self.pool.oldest());
+        assert_eq!(oldest, counted.iter().min().map(|at| Lsn(*at)));
+        assert!(seen <= oldest, "{seen:?} is above {oldest:?}");
+        let bucket = |at: Option<Lsn>| at.map(|at| at.0 / 16);
+        assert_eq!(bucket(seen), bucket(oldest));
         let held = |one: &&Known| one.dirty.is_some() || one.flying.is_some();
         assert_eq!(self.pool.dirty_pages(), self.known.values().filter(held).count());
         assert_eq!(self.pool.flying_pages(), self.taken.len());

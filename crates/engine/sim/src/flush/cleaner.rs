@@ -101,8 +101,9 @@ impl World {
         self.history = (self.history - passed_ns / PURGE_NS * threads).max(0.0);
     }
 
-    fn sample(&self) -> FlushSample<'static> {
+    fn sample(&mut self) -> FlushSample<'static> {
         let flying = self.dirty.flying_pages();
+        let pending_reads = self.volume.pending_reads(self.now_ns);
         FlushSample {
             now_us: self.now_ns / 1_000,
             lsn: Lsn(self.redo.lsn),
@@ -120,7 +121,8 @@ impl World {
             page_ios: (self.counts.page_reads + self.dirty.written) as u64,
             redo_writes: self.redo.writes,
             redo_write_us: self.redo.writes_ns / 1_000,
-            pending_ios: flying as u64,
+            pending_reads,
+            pending_writes: flying as u64,
             settings: FlushSettings::of(&self.plan.settings),
             ..FlushSample::default()
         }

@@ -4,7 +4,8 @@
 //! copies, the pages in place; then a checkpoint where it is worth its write.
 //! Invariant: a checkpoint lies at or before the oldest change that is not written.
 
-use iostrata_flush::{BATCH_PAGES, CHECKPOINT_WORTH_SHARE, Finished};
+use iostrata_flush::{BATCH_PAGES, Finished};
+use iostrata_page::Lsn;
 use iostrata_settings::Doublewrite;
 
 use super::dirty::Flown;
@@ -149,9 +150,8 @@ impl World {
     }
 
     fn is_checkpoint_worth(&self) -> bool {
-        let (last, end) = (self.redo.checkpoint, self.redo.lsn);
-        let is_short = end - last >= self.limits.sync_age;
-        is_short || self.oldest() - last >= self.limits.capacity / CHECKPOINT_WORTH_SHARE
+        let [last, at, end] = [self.redo.checkpoint, self.oldest(), self.redo.lsn].map(Lsn);
+        self.limits.are_worth_checkpoint(last, at, end)
     }
 
     /// Takes a checkpoint if it moves anything.

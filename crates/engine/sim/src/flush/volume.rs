@@ -4,6 +4,9 @@
 //! each first come, first served; a batch is submitted whole, so whoever comes behind it waits for
 //! all of it. Invariant: no gate lets more pass in a time than its rate allows.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::curve::REQUEST_BYTES_MAX;
 use super::device::{Credits, FlushDevice};
 
@@ -75,6 +78,8 @@ pub(super) struct Volume {
     writes: Option<Gate>,
     bucket: Option<CreditStore>,
     disk_free_ns: f64,
+    /// When those who read have what they read, the soonest first.
+    reading: BinaryHeap<Reverse<u64>>,
     /// Requests that were done.
     pub write_requests: f64,
     pub read_requests: f64,
@@ -97,6 +102,7 @@ impl Volume {
             writes: gate,
             bucket,
             disk_free_ns: 0.0,
+            reading: BinaryHeap::new(),
             write_requests: 0.0,
             read_requests: 0.0,
         }
@@ -145,7 +151,17 @@ impl Volume {
         let (work_ns, tail_ns) = (pages * curve.read_gap_ns.min(curve.read_ns), curve.read_ns);
         let done =
             self.pass(now_ns, Operation { is_write: false, requests: pages, work_ns, tail_ns });
-        done.max(now_ns + alone_ns as u64)
+        let done_ns = done.max(now_ns + alone_ns as u64);
+        self.reading.push(Reverse(done_ns));
+        done_ns
+    }
+
+    /// Reads in flight: whoever reads several pages waits for one at a time.
+    pub fn pending_reads(&mut self, now_ns: u64) -> u64 {
+        while self.reading.peek().is_some_and(|Reverse(done_ns)| *done_ns <= now_ns) {
+            self.reading.pop();
+        }
+        self.reading.len() as u64
     }
 
     fn pass(&mut self, now_ns: u64, operation: Operation) -> u64 {
@@ -190,5 +206,17 @@ mod tests {
         assert!((times[19] - 100.0 / 300.0 * 1e9).abs() < 1e7, "{times:?}");
         bucket.pass(now_ns + 10e9, 1.0);
         assert_eq!(bucket.left, 999.0, "full again, less one");
+    }
+
+    #[test]
+    fn reads_are_pending_until_they_are_done() {
+        let disk = "nvme".parse().unwrap();
+        let device = FlushDevice::new(&disk, None, None, (16384, 1 << 30), 1).unwrap();
+        let mut volume = Volume::new(&device, 16384, 1);
+        assert_eq!(volume.pending_reads(0), 0);
+        let (one, three) = (volume.read(0, 1.0), volume.read(0, 3.0));
+        assert!(one < three);
+        let pending = [0, one - 1, one, three].map(|now_ns| volume.pending_reads(now_ns));
+        assert_eq!(pending, [2, 2, 1, 0]);
     }
 }

@@ -1,7 +1,7 @@
-//! One doublewrite file and the buffer that its batches are put together in.
+//! One doublewrite file.
 //!
-//! Invariant: a batch is one contiguous write from the header on; when `write` returns it is as
-//! durable as the flush method makes it.
+//! Invariant: a batch is one contiguous write from the header on, of the buffers that the pages
+//! came in; when `write` returns it is as durable as the flush method makes it.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub(crate) struct DoublewriteFile {
     plan: FilePlan,
     page_bytes: usize,
     pages: u32,
-    /// Header and copies; made by the first batch.
-    buffer: Option<Aligned>,
+    /// Made by the first batch.
+    header: Option<Aligned>,
     tally: Arc<Tally>,
 }
 
@@ -50,7 +50,7 @@ impl DoublewriteFile {
             plan: settings.flush_method.plan(settings.trust_device_cache).doublewrite,
             page_bytes: settings.page_size.bytes(),
             pages: settings.doublewrite_pages,
-            buffer: None,
+            header: None,
             tally: Arc::clone(tally),
         })
     }
@@ -148,29 +148,18 @@ impl DoublewriteFile {
         pages: impl Iterator<Item = &'p PageCopy> + Clone,
         sync: SyncKind,
     ) -> Result<(), StoreError> {
-        let header = header_bytes(self.pages);
-        let copies = if kind == BatchKind::Copies { pages.clone().count() } else { 0 };
-        let mut buffer = self.take_buffer(header + copies * self.page_bytes);
-        let (head, body) = buffer.split_at_mut(header);
-        batch::write(head, numbers, kind, pages.clone().map(entry_of));
-        for (slot, copy) in body.chunks_exact_mut(self.page_bytes).zip(pages) {
-            slot.copy_from_slice(&copy.bytes);
-        }
-        let written = self.disk.write(self.id, BATCH_AT, &buffer, self.plan.durability());
-        add(&self.tally.dblwr_written, buffer.len() as u64);
-        self.buffer = Some(buffer);
-        written?;
+        let make = || Aligned::zeroed(header_bytes(self.pages));
+        let header = self.header.get_or_insert_with(make);
+        batch::write(header, numbers, kind, pages.clone().map(entry_of));
+        let copies = pages.filter(|_| kind == BatchKind::Copies).map(|copy| &copy.bytes);
+        let parts: Vec<&Aligned> = std::iter::once(&*header).chain(copies).collect();
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        add(&self.tally.dblwr_written, bytes as u64);
+        self.disk.write_parts(self.id, BATCH_AT, &parts, self.plan.durability())?;
         match self.plan.sync {
             SyncRule::GrowthOnly => Ok(()),
             SyncRule::EachBatch | SyncRule::EachDoublewriteBatch => self.sync(sync),
         }
-    }
-
-    fn take_buffer(&mut self, bytes: usize) -> Aligned {
-        let most = header_bytes(self.pages) + self.pages as usize * self.page_bytes;
-        let mut buffer = self.buffer.take().unwrap_or_else(|| Aligned::zeroed(most));
-        buffer.set_len(bytes);
-        buffer
     }
 
     /// Writes a batch that was found where it lies already, durably.

@@ -125,6 +125,22 @@ pub trait Disk: Send + Sync {
     /// What the system says. Some of the bytes may then be written.
     fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError>;
 
+    /// Writes all of `parts`, one behind the other from `at` on, as [`Disk::write`] writes one
+    /// buffer. Where the system gathers them, no byte is copied for it.
+    ///
+    /// # Errors
+    /// As there.
+    fn write_parts(
+        &self,
+        file: FileId,
+        at: u64,
+        parts: &[&Aligned],
+        d: Durability,
+    ) -> Result<(), DiskError> {
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        self.write(file, at, &Aligned::from_slice(&parts.concat()), d)
+    }
+
     /// Makes every write that finished before durable.
     ///
     /// # Errors

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{
-    Aligned, BatchKind, Disk, DiskError, Durability, Facts, FileMode, FileName, MemDisk, RealDisk,
-    RealOptions, TraceDisk,
+    Aligned, BatchKind, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, MemDisk,
+    RealDisk, RealOptions, TraceDisk,
 };
 
 use crate::place::directory;
@@ -34,6 +34,8 @@ fn keeps_the_contract(disk: &dyn Disk) {
     let past = disk.read(a, 4096, &mut both).unwrap_err();
     assert!(matches!(past, DiskError::PastEnd { file_bytes: 8192, .. }), "{past}");
 
+    parts_are_written_as_one(disk, a);
+    disk.set_len(a, 8192).unwrap();
     disk.set_len(a, 12288).unwrap();
     let mut last = block(9);
     disk.read(a, 8192, &mut last).unwrap();
@@ -45,6 +47,25 @@ fn keeps_the_contract(disk: &dyn Disk) {
     batches_hand_everything_back(disk);
     disk.close(a);
     disk.sync_dir().unwrap();
+}
+
+fn parts_are_written_as_one(disk: &dyn Disk, file: FileId) {
+    let many: Vec<Aligned> = (0..1500_u32).map(|number| block((number % 251) as u8)).collect();
+    let longer = Aligned::from_slice(&[252; 8192]);
+    let parts: Vec<&Aligned> = std::iter::once(&longer).chain(&many).collect();
+    for d in [Durability::Volatile, Durability::WriteThrough] {
+        disk.write_parts(file, 8192, &parts, d).unwrap();
+        let mut found = Aligned::zeroed(8192 + 1500 * 4096);
+        disk.read(file, 8192, &mut found).unwrap();
+        let expected: Vec<u8> = parts.iter().flat_map(|part| part.iter()).copied().collect();
+        assert!(found[..] == expected[..], "{d:?}");
+        disk.set_len(file, 8192).unwrap();
+    }
+    let odd = Aligned::from_slice(&[1; 100]);
+    if disk.facts(file).block_bytes > 1 {
+        let refused = disk.write_parts(file, 8192, &[&odd, &longer], Durability::Volatile);
+        assert!(matches!(refused, Err(DiskError::Unaligned { .. })), "{refused:?}");
+    }
 }
 
 fn names_change(disk: &dyn Disk) {

@@ -1,4 +1,4 @@
-//! A disk with one thing taken away, from a moment on, or one promise added.
+//! A disk with one thing taken away, from a moment on, or slowed down, or one promise added.
 //!
 //! Taking a call away below the `Disk` trait is the same as leaving it out above: the store and the
 //! proof share every line above the trait.
@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{
@@ -28,6 +29,8 @@ pub struct Alteration {
     pub is_deaf: bool,
     /// Nothing of the above is missing before this is turned on.
     pub switch: Switch,
+    /// Syncs of these files take so much longer, whatever the switch says.
+    pub slow_sync: Option<(&'static str, Duration)>,
     /// What the device says it cannot tear, in bytes.
     pub atomic_write_bytes: u32,
 }
@@ -134,6 +137,11 @@ impl ForwardDisk for Altered {
     fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError> {
         if self.names.is_unsynced(file, &self.alteration) {
             return Ok(());
+        }
+        if let Some((beginning, longer)) = self.alteration.slow_sync
+            && self.names.begins(file, Some(beginning))
+        {
+            std::thread::sleep(longer);
         }
         let result = self.inner.sync(file, kind);
         if self.alteration.is_deaf { Ok(()) } else { result }

@@ -1,6 +1,7 @@
 //! The engine as a store under test, as small as it gets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use iostrata_engine::{
     Background, Direction, Disks, Engine, EngineError, Isolation, RequestError, Settings, Table,
@@ -105,6 +106,15 @@ impl How {
         let (is_apart, is_indexed) = (false, false);
         let background = Background::Manual;
         Self { settings, alteration: None, is_apart, is_indexed, background }
+    }
+
+    /// Threads, more frames than a batch has pages, and data files that take a while to be synced:
+    /// several batches are under way at once.
+    pub fn side_by_side() -> Self {
+        let slow_sync = Some(("data", Duration::from_micros(500)));
+        let slow = Alteration { slow_sync, ..Alteration::default() };
+        let how = Self::with(&[("buffer_pool_size", "1M")]).altered(slow);
+        Self { background: Background::Threads, ..how }
     }
 
     pub fn altered(self, alteration: Alteration) -> Self {

@@ -15,6 +15,9 @@ use crate::disk::{DiskError, Durability, Facts, FileName};
 use crate::open::alignment;
 use crate::queue;
 
+/// Parts of one call at most: the system's limit.
+const PARTS_MAX: usize = libc::UIO_MAXIOV as usize;
+
 /// An open file.
 pub(super) struct OpenFile {
     pub(super) descriptor: OwnedFd,
@@ -104,12 +107,36 @@ impl OpenFile {
         }
     }
 
-    /// The RWF_ flags of a write.
-    pub(super) fn write_flags(&self, at: u64, bytes: usize, d: Durability) -> i32 {
-        let through = match d {
+    /// Writes all of `parts` behind one another from `at` on. The kernel takes no gathered write
+    /// as one that is whole or not there after a crash, so none asks for that.
+    pub(super) fn write_parts(
+        &self,
+        at: u64,
+        parts: &[&[u8]],
+        d: Durability,
+    ) -> Result<(), DiskError> {
+        let flags = ReadWriteFlags::from_bits_retain(self.through_flag(d) as u32);
+        let some = |moved| {
+            let rest = parts_from(parts, moved);
+            pwritev2(&self.descriptor, &rest, at + moved as u64, flags)
+        };
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        match whole(0, bytes, some).map_err(self.failed("write"))? {
+            true => Ok(()),
+            false => Err(self.failed("write")(Errno::NOSPC)),
+        }
+    }
+
+    fn through_flag(&self, d: Durability) -> i32 {
+        match d {
             Durability::WriteThrough if !self.always_through => libc::RWF_DSYNC,
             _ => 0,
-        };
+        }
+    }
+
+    /// The RWF_ flags of a write.
+    pub(super) fn write_flags(&self, at: u64, bytes: usize, d: Durability) -> i32 {
+        let through = self.through_flag(d);
         match self.atomic {
             Some(limits) if limits.take(at, bytes) => through | libc::RWF_ATOMIC,
             _ => through,
@@ -126,6 +153,19 @@ fn facts(file: BorrowedFd<'_>, direct: bool) -> Facts {
         // The kernel promises it only to writes that ask for it.
         atomic_write_bytes: 0,
     }
+}
+
+/// What one call takes of the parts, of which the first `moved` bytes are written.
+fn parts_from<'p>(parts: &[&'p [u8]], mut moved: usize) -> Vec<IoSlice<'p>> {
+    let mut rest = Vec::with_capacity(parts.len().min(PARTS_MAX));
+    for part in parts {
+        let done = moved.min(part.len());
+        moved -= done;
+        if done < part.len() && rest.len() < PARTS_MAX {
+            rest.push(IoSlice::new(&part[done..]));
+        }
+    }
+    rest
 }
 
 /// Moves `bytes` bytes from `moved` on by calls that may move fewer. False when nothing moves any
@@ -151,6 +191,20 @@ fn whole(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rest_of_the_parts_begins_where_the_last_call_ended() {
+        let parts: [&[u8]; 3] = [&[1, 2], &[3, 4, 5], &[6]];
+        let rest = |moved| {
+            let slices = parts_from(&parts, moved);
+            slices.iter().map(|slice| slice.to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!(rest(0), [vec![1, 2], vec![3, 4, 5], vec![6]]);
+        assert_eq!(rest(2), [vec![3, 4, 5], vec![6]]);
+        assert_eq!(rest(4), [vec![5], vec![6]]);
+        let many = vec![&[7_u8][..]; PARTS_MAX + 5];
+        assert_eq!((parts_from(&many, 0).len(), parts_from(&many, 10).len()), (1024, 1019));
+    }
 
     #[test]
     fn short_and_interrupted_calls_go_on() {

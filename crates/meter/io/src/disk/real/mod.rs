@@ -184,6 +184,21 @@ impl Disk for RealDisk {
         file.write(at, from, d, 0)
     }
 
+    fn write_parts(
+        &self,
+        file: FileId,
+        at: u64,
+        parts: &[&Aligned],
+        d: Durability,
+    ) -> Result<(), DiskError> {
+        let file = self.file(file);
+        for (part, at) in parts.iter().zip(starts(at, parts)) {
+            file.check_alignment(at, part.len() as u64)?;
+        }
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        file.write_parts(at, &parts, d)
+    }
+
     fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError> {
         let file = self.file(file);
         flush(file.descriptor.as_fd(), kind).map_err(file.failed("sync"))
@@ -238,6 +253,15 @@ impl Disk for RealDisk {
     fn sync_dir(&self) -> Result<(), DiskError> {
         fsync(&self.0.directory).map_err(|errno| failed("sync", &self.0.name, errno))
     }
+}
+
+/// Where each of these parts begins when the first one begins at `at`.
+fn starts<'a>(at: u64, parts: &'a [&Aligned]) -> impl Iterator<Item = u64> + 'a {
+    parts.iter().scan(at, |end, part| {
+        let start = *end;
+        *end += part.len() as u64;
+        Some(start)
+    })
 }
 
 #[cfg(test)]
