@@ -7,8 +7,8 @@ use iostrata_spec::{OpKind, Point};
 use iostrata_stats::{Measured, Percentile, Verdicts};
 use serde::{Deserialize, Serialize};
 
-use crate::StreamFigures;
 use crate::host::{BlockLatency, Evidence, IoLimit, Profile};
+use crate::{StreamFigures, TransactionStall, TunedSetting, WatchSample, WatchTarget};
 
 /// One finished measurement of one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,6 +199,17 @@ pub enum Event {
     Traced(Box<Traced>),
     /// A system setting was changed for the run, or turned out differently than asked for.
     Changed(ChangeRecord),
+    /// A target is watched or tuned from here on: what it is.
+    Watching(Box<WatchTarget>),
+    /// A sample of it.
+    Sampled {
+        /// The sample with its rates.
+        sample: Box<WatchSample>,
+        /// The stall that goes on, or has just ended; a later one with the same start replaces it.
+        stall: Option<TransactionStall>,
+    },
+    /// A setting of it was changed.
+    Tuned(TunedSetting),
     /// The run ended by itself.
     Finished {
         /// Seconds since its start.
