@@ -77,7 +77,7 @@ fn a_tuned_server_is_as_before_after_a_signal_and_after_a_kill() {
     let Some((private, load)) = loaded(&bench, 26) else { return };
     let before = settings(&private);
     let target = private.target("root", "oltp");
-    let tune = start(&bench, &format!("tune {target} --json --out led"));
+    let tune = start(&bench, &format!("tune {target} --json --out tuned"));
     std::thread::sleep(Duration::from_secs(7));
     assert_ne!(settings(&private), before, "the server is tuned");
     let second = bench.line(&format!("tune {target} --time 1"));
@@ -91,12 +91,12 @@ fn a_tuned_server_is_as_before_after_a_signal_and_after_a_kill() {
     let (low, high) = (value("innodb_io_capacity"), value("innodb_io_capacity_max"));
     assert!(said.contains(&format!("\n  {high}\n  {low}\n  {high}\n")), "{said}");
     assert!(said.contains("iostrata restore --target 'mysql://root@"), "{said}");
-    let led: Value = serde_json::from_slice(&ended.stdout).unwrap();
-    let changes = led["settings"].as_array().unwrap();
+    let tuned: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let changes = tuned["settings"].as_array().unwrap();
     assert!(changes.iter().any(|one| one["name"] == "innodb_io_capacity"), "{changes:?}");
     assert!(changes.iter().all(|one| one["why"].as_str().is_some_and(|why| why.len() > 10)));
-    assert!(led["pages_written_per_txn"].as_f64().unwrap() > 0.0);
-    let report = bench.line("report led");
+    assert!(tuned["pages_written_per_txn"].as_f64().unwrap() > 0.0);
+    let report = bench.line("report tuned");
     assert!(report.status.success(), "{}", stderr(&report));
 
     let tune = start(&bench, &format!("tune {target} --quiet --out killed"));

@@ -58,8 +58,8 @@ fn another_server_has_its_own_settings_and_is_tuned_anew() {
     assert!(said.contains("waiting for the server"), "{said}");
     assert!(said.contains("started again"), "it is said that it is another one: {said}");
     assert_eq!(settings(&private), before, "{said}");
-    let led: Value = serde_json::from_slice(&ended.stdout).unwrap();
-    assert!(!led["settings"].as_array().unwrap().is_empty());
+    let tuned: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert!(!tuned["settings"].as_array().unwrap().is_empty());
     // Nothing is left to be put back.
     let restored = bench.line(&format!("restore --target {target}"));
     assert!(restored.status.success(), "{}", stderr(&restored));
