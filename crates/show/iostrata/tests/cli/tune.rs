@@ -1,5 +1,5 @@
-//! `tune` on a private MariaDB with a small redo: tuned under load, and as before afterwards, whether
-//! it was asked to end or killed.
+//! `tune` on a private MariaDB with a small redo: tuned under load, and as before afterwards,
+//! whether it was asked to end or killed.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Output, Stdio};
