@@ -7,8 +7,8 @@ use iostrata_spec::{OpKind, Point};
 use iostrata_stats::{Measured, Percentile, Verdicts};
 use serde::{Deserialize, Serialize};
 
-use crate::StreamFigures;
 use crate::host::{BlockLatency, Evidence, IoLimit, Profile};
+use crate::{StreamFigures, TransactionStall, TunedSetting, Unavailable, WatchSample, WatchTarget};
 
 /// One finished measurement of one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,72 +28,6 @@ pub struct Replicate {
     pub evidence: Option<Evidence>,
     /// What speaks against the whole replicate.
     pub verdicts: Verdicts,
-}
-
-/// Something that could not be measured here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Unavailable {
-    /// The point or part.
-    pub what: String,
-    /// Why, in words.
-    pub why: String,
-    /// How to make it possible, if there is a way.
-    pub fix: Option<String>,
-    /// What kind of reason it is; `impossible` in runs of older versions.
-    #[serde(default)]
-    pub cause: UnavailableCause,
-}
-
-/// What kind of reason something was not measured for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum UnavailableCause {
-    /// It is not possible here, or there was nothing to measure.
-    #[default]
-    Impossible,
-    /// It was planned, and left out for want of time or of a budget.
-    LeftOut,
-    /// It was planned, and the file system filled up.
-    NoRoom,
-    /// It was planned, and failed.
-    Failed,
-}
-
-impl Unavailable {
-    /// Something that is not possible here.
-    pub fn impossible(
-        what: impl Into<String>,
-        why: impl Into<String>,
-        fix: Option<String>,
-    ) -> Self {
-        let cause = UnavailableCause::Impossible;
-        Self { what: what.into(), why: why.into(), fix, cause }
-    }
-
-    /// A planned part that was left out for want of time or of a budget, which `option` sets.
-    pub fn left_out(what: impl Into<String>, why: impl Into<String>, option: &str) -> Self {
-        let fix = Some(format!("allow more with {option}"));
-        Self { what: what.into(), why: why.into(), fix, cause: UnavailableCause::LeftOut }
-    }
-
-    /// A planned part that failed because the file system filled up.
-    pub fn without_room(what: impl Into<String>, why: impl Into<String>) -> Self {
-        let fix = Some("free some space and run it again".to_owned());
-        Self { what: what.into(), why: why.into(), fix, cause: UnavailableCause::NoRoom }
-    }
-
-    /// A planned part that failed.
-    pub fn failed(what: impl Into<String>, why: impl Into<String>) -> Self {
-        let cause = UnavailableCause::Failed;
-        Self { what: what.into(), why: why.into(), fix: None, cause }
-    }
-
-    /// Whether it was planned, and would have been possible here.
-    pub fn was_planned(&self) -> bool {
-        self.cause != UnavailableCause::Impossible
-    }
 }
 
 /// A profile of one replicate of a point.
@@ -199,6 +133,17 @@ pub enum Event {
     Traced(Box<Traced>),
     /// A system setting was changed for the run, or turned out differently than asked for.
     Changed(ChangeRecord),
+    /// A target is watched or tuned from here on: what it is.
+    Watching(Box<WatchTarget>),
+    /// A sample of it.
+    Sampled {
+        /// The sample with its rates.
+        sample: Box<WatchSample>,
+        /// The stall that goes on, or has just ended; a later one with the same start replaces it.
+        stall: Option<TransactionStall>,
+    },
+    /// A setting of it was changed.
+    Tuned(TunedSetting),
     /// The run ended by itself.
     Finished {
         /// Seconds since its start.

@@ -30,6 +30,7 @@ mod study_diff_document;
 mod study_document;
 mod transaction_course;
 mod transaction_document;
+mod unavailable;
 mod unknown;
 mod watch_document;
 mod writer;
@@ -47,10 +48,7 @@ pub use engine_document::{
     EngineStatsDocument, EngineTable,
 };
 pub use error::{RunReadError, RunWriteError};
-pub use event::{
-    ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable,
-    UnavailableCause,
-};
+pub use event::{ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced};
 pub use figures::{
     Cpu, IoErrorCount, OpFigures, ReaderFigures, SecondDatabase, Series, StreamFigures,
     TransactionFigures,
@@ -82,6 +80,7 @@ pub use transaction_document::{
     DriverCost, StudyTransactions, TransactionDocument, TransactionDurability, TransactionLevel,
     TransactionSeries, TransactionTarget,
 };
+pub use unavailable::{Unavailable, UnavailableCause};
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use watch_document::{TunedSetting, WatchDevice, WatchDocument, WatchSample, WatchTarget};
 pub use writer::RunWriter;

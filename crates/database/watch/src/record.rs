@@ -3,7 +3,7 @@
 //! Invariant: a recording of weeks fits into memory: the longer it lasts, the fewer samples are
 //! kept, evenly spaced; what is summed up is summed up over all of them.
 
-use iostrata_run::{SamplerCost, TransactionStall, WatchDocument, WatchSample, WatchTarget};
+use iostrata_run::{Event, SamplerCost, TransactionStall, WatchDocument, WatchSample, WatchTarget};
 
 use crate::watch::Watched;
 
@@ -62,8 +62,8 @@ impl Default for WatchRecord {
 }
 
 impl WatchRecord {
-    /// Adds what a sample came to.
-    pub fn add(&mut self, watched: &Watched) {
+    /// Adds what a sample came to. Gives whether the sample itself is among those that are kept.
+    pub fn add(&mut self, watched: &Watched) -> bool {
         let sample = &watched.sample;
         let seconds = self.last_s.replace(sample.t_s).map_or(0.0, |last_s| sample.t_s - last_s);
         self.transactions.add(sample.tps, seconds);
@@ -80,10 +80,28 @@ impl WatchRecord {
                 None => self.stalls.push(stall.clone()),
             }
         }
-        if self.taken.is_multiple_of(self.every) {
+        let is_kept = self.taken.is_multiple_of(self.every);
+        if is_kept {
             self.keep(sample);
         }
         self.taken += 1;
+        is_kept
+    }
+
+    /// The document of a run that was killed, of its events; nothing where they are of no target.
+    pub fn document_of(events: &[Event]) -> Option<WatchDocument> {
+        let (mut record, mut target, mut settings) = (Self::default(), None, Vec::new());
+        for event in events {
+            match event {
+                Event::Watching(one) => target = Some(one),
+                Event::Sampled { sample, stall } => {
+                    record.add(&Watched { sample: (**sample).clone(), stall: stall.clone() });
+                }
+                Event::Tuned(one) => settings.push(one.clone()),
+                _ => {}
+            }
+        }
+        Some(WatchDocument { settings, ..record.document((**target?).clone()) })
     }
 
     fn keep(&mut self, sample: &WatchSample) {

@@ -1,6 +1,6 @@
 //! From one sample to the next: what is printed of each.
 
-use iostrata_run::{TransactionStall, WatchSample};
+use iostrata_run::{Event, TransactionStall, WatchSample};
 use iostrata_target::TargetSample;
 
 use crate::moment::{SampleMoment, TimedSample};
@@ -25,6 +25,13 @@ pub struct Watched {
     /// The stall that goes on, or has just ended, as far as it is known. A later one with the same
     /// start replaces it.
     pub stall: Option<TransactionStall>,
+}
+
+impl Watched {
+    /// The event that keeps it.
+    pub fn event(&self) -> Event {
+        Event::Sampled { sample: Box::new(self.sample.clone()), stall: self.stall.clone() }
+    }
 }
 
 impl Watch {

@@ -24,6 +24,17 @@ pub enum ChangeError {
         /// What would help.
         fix: String,
     },
+    /// A database server does not answer, or lets nobody in.
+    #[error(
+        "{what} is not available here: {why}; see that it runs, and that its address and \
+         credentials are right"
+    )]
+    NoAnswer {
+        /// What was asked for.
+        what: String,
+        /// What was found.
+        why: String,
+    },
     /// A device that is in use, or whose contents nobody gave up.
     #[error("{device} is refused: {found}; {fix}")]
     Refused {

@@ -183,6 +183,14 @@ impl<W: Platform> Session<W> {
         Ok(effect)
     }
 
+    /// The statements by which a person puts back a group of settings that is in place, whatever
+    /// they are by then; none for another change.
+    pub fn by_hand(&self, id: ChangeId) -> Vec<String> {
+        let entry = self.active.iter().find(|entry| entry.id == id);
+        let group = entry.and_then(|entry| Placed::of(&self.platform, entry));
+        group.map(|group| group.by_hand_all()).unwrap_or_default()
+    }
+
     /// Whether what a device holds may be lost, as for making a file system on it: never while it
     /// is in use, and only if it is empty, over a file of this session, or named to be overwritten.
     ///

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use iostrata_diagnose::{ProbeEnd, summarise, summarise_study};
 use iostrata_report::RunView;
 use iostrata_run::{RunKind, RunReadError, RunReader, RunResult, RunWriter};
+use iostrata_watch::WatchRecord;
 
 use crate::args::{Format, ReportArgs};
 use crate::display::{colour, print_json, print_text, width};
 use crate::exit_error::ExitError;
+use crate::watch_command::concluded;
 
 /// Runs the command.
 ///
@@ -81,8 +83,12 @@ fn recordings(dirs: &[PathBuf]) -> Result<(), ExitError> {
     }
 }
 
-/// The result of a probe or study that was killed before it could conclude.
+/// The result of a run that was killed before it could conclude.
 fn conclude(run: &RunReader) -> Option<RunResult> {
+    if matches!(run.manifest().kind, RunKind::Watch | RunKind::Tune) {
+        let document = WatchRecord::document_of(run.events())?;
+        return Some(RunResult::Watch(Box::new(concluded(document))));
+    }
     let host = run.manifest().host.clone()?;
     let (events, end) = (run.events(), ProbeEnd::of(run.events()));
     match (run.manifest().kind, &run.manifest().study) {

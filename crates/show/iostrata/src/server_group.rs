@@ -1,13 +1,14 @@
 //! A group of settings of one server: written down first, set as often as is wanted, put back.
 //!
 //! Invariant: however the program ends, the server has its own values again, or the journal says
-//! that it has not.
+//! that it has not. It is asked on one connection, so that it can be set and put back also when it
+//! has no other left.
 
 use iostrata_change::{
     Change, ChangeError, ChangeId, Effect, Left, ServerSetting, ServerValues, Session, StateDir,
     System,
 };
-use iostrata_server::{MySqlServers, ServerAddress};
+use iostrata_server::{HeldServer, ServerAddress};
 
 use crate::exit_error::ExitError;
 
@@ -27,6 +28,8 @@ pub enum GroupSet {
     Others,
     /// Nothing was set: it is not the same running server any more.
     Restarted,
+    /// It does not answer, which it says; some may be set.
+    NoAnswer(String),
 }
 
 impl ServerGroup {
@@ -35,8 +38,7 @@ impl ServerGroup {
     /// # Errors
     /// When changes cannot be written down.
     pub fn new(address: &ServerAddress) -> Result<Self, ExitError> {
-        let servers = MySqlServers::knowing(address.clone());
-        let platform = System::new().with_servers(servers);
+        let platform = System::new().with_servers(HeldServer::of(address.clone()));
         let session = Session::begin(&StateDir::of_user(), platform);
         let session = session.map_err(|error| here(&error))?;
         // Its printed form holds no secret.
@@ -48,7 +50,7 @@ impl ServerGroup {
     ///
     /// # Errors
     /// When somebody else holds them, or they cannot be written down.
-    pub fn take_hold(&mut self, names: Vec<String>) -> Result<ServerValues, ExitError> {
+    pub fn begin(&mut self, names: Vec<String>) -> Result<ServerValues, ExitError> {
         let (server, settings) = (self.server.clone(), Vec::new());
         let change = Change::ServerSettings { server, settings, adjustable: names };
         let applied = self.session.apply(change).map_err(|error| match error {
@@ -71,8 +73,14 @@ impl ServerGroup {
             Ok(effect) => took(effect).map(GroupSet::Took),
             Err(ChangeError::SetByOther { .. }) => Ok(GroupSet::Others),
             Err(ChangeError::Restarted { .. }) => Ok(GroupSet::Restarted),
+            Err(error @ ChangeError::NoAnswer { .. }) => Ok(GroupSet::NoAnswer(error.to_string())),
             Err(error) => Err(here(&error)),
         }
+    }
+
+    /// The statements by which a person puts back what was there when the group began.
+    pub fn by_hand(&self) -> Vec<String> {
+        self.group.map(|group| self.session.by_hand(group)).unwrap_or_default()
     }
 
     /// Puts everything back; gives what is somebody else's by now and was left.
@@ -81,15 +89,27 @@ impl ServerGroup {
     /// When something could not be put back: it stays in the journal.
     pub fn put_back(&mut self) -> Result<Vec<Left>, ExitError> {
         let Some(group) = self.group else { return Ok(Vec::new()) };
-        let undone = self.session.undo(group).map_err(|error| {
+        let undone = match self.session.undo(group) {
+            // The connection may have been lost on the way: once more, on a new one.
+            Err(ChangeError::NoAnswer { .. }) => self.session.undo(group),
+            undone => undone,
+        };
+        let undone = undone.map_err(|error| {
+            let (server, by_hand) = (&self.server, lines(&self.by_hand()));
             ExitError::NotHere(format!(
-                "{error}; the values before are in the journal: run `iostrata restore` once the \
-                 server answers"
+                "{error}; the values before are in the journal: once the server answers, run \
+                 iostrata restore --target '{server}', or by hand, if it was not restarted since:\
+                 {by_hand}"
             ))
         })?;
         self.group = None;
         Ok(undone.left)
     }
+}
+
+/// Statements as lines below a sentence.
+pub fn lines(statements: &[String]) -> String {
+    statements.iter().map(|statement| format!("\n  {statement}")).collect()
 }
 
 fn took(effect: Effect) -> Result<ServerValues, ExitError> {

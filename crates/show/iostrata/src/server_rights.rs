@@ -6,7 +6,7 @@ use iostrata_target::TargetFacts;
 use crate::database_command::ending;
 use crate::exit_error::ExitError;
 
-/// The lock that whoever leads a server holds there.
+/// The lock that whoever tunes a server holds there.
 const CLAIM: &str = "iostrata_tune";
 
 /// What each of these allows in the servers that have it.
@@ -76,9 +76,9 @@ pub fn refuse_without_rights(target: &ServerTarget, facts: &TargetFacts) -> Resu
 /// Claims the server for as long as the claim lives.
 ///
 /// # Errors
-/// When somebody else leads it.
+/// When somebody else tunes it.
 pub fn claim(target: &ServerTarget, facts: &TargetFacts) -> Result<Claim, ExitError> {
-    let other = "another iostrata tune leads this server; end that one first";
+    let other = "another iostrata tune is at work on this server; end that one first";
     target.claim(CLAIM).map_err(ending)?.ok_or_else(|| refused(facts, other))
 }
 

@@ -70,6 +70,9 @@ impl<'a> Observed<'a> {
                 Event::Profiled(_)
                 | Event::Traced(_)
                 | Event::Changed(_)
+                | Event::Watching(_)
+                | Event::Sampled { .. }
+                | Event::Tuned(_)
                 | Event::Finished { .. }
                 | Event::Interrupted { .. } => {}
             }

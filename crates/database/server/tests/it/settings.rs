@@ -222,7 +222,7 @@ fn a_server_that_was_restarted_keeps_what_is_its_own() {
         session.adjust(group, &wanted).unwrap();
         server.kill(&running).unwrap();
         let gone = session.adjust(group, &[ServerSetting::new(NAMES[1], 9_999)]).unwrap_err();
-        assert!(matches!(gone, ChangeError::Unavailable { .. }), "{name}: {gone}");
+        assert!(matches!(gone, ChangeError::NoAnswer { .. }), "{name}: {gone}");
         // A start time is known to the second.
         thread::sleep(Duration::from_millis(2_100));
         server.stop(&mut running).unwrap();

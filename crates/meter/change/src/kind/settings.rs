@@ -28,7 +28,7 @@ impl At<'_> {
     fn look(&self, names: &BTreeSet<&str>) -> Result<(ServerToken, ServerValues), ChangeError> {
         let names: Vec<&str> = names.iter().copied().collect();
         let found = self.platform.servers_at().look(self.server, &names);
-        found.map_err(|error| unavailable(format!("settings of {}", self.server), error))
+        found.map_err(|error| failed(format!("settings of {}", self.server), error))
     }
 
     /// The values on this very server, and on no other.
@@ -47,7 +47,7 @@ impl At<'_> {
     fn set_all(&self, steps: &[ServerSetting]) -> Result<(), ChangeError> {
         for ServerSetting { name, value } in steps {
             let set = self.platform.servers_at().set_variable(self.server, name, value);
-            set.map_err(|error| unavailable(format!("{name} of {}", self.server), error))?;
+            set.map_err(|error| failed(format!("{name} of {}", self.server), error))?;
         }
         Ok(())
     }
@@ -58,14 +58,14 @@ impl At<'_> {
     }
 }
 
-fn unavailable(what: String, error: ServerError) -> ChangeError {
-    let fix = match &error {
-        ServerError::NoAnswer(_) => {
-            "see that it runs, and that its address and credentials are right"
+fn failed(what: String, error: ServerError) -> ChangeError {
+    match error {
+        ServerError::NoAnswer(why) => ChangeError::NoAnswer { what, why },
+        ServerError::Refused(why) => {
+            let fix = "choose a variable and a value that this server takes";
+            ChangeError::unavailable(what, why, fix)
         }
-        ServerError::Refused(_) => "choose a variable and a value that this server takes",
-    };
-    ChangeError::unavailable(what, error, fix)
+    }
 }
 
 pub(super) fn prior(at: At<'_>, named: &[&str]) -> Result<Prior, ChangeError> {
@@ -297,7 +297,15 @@ impl<'a> Placed<'a> {
     pub(crate) fn by_hand(&self) -> Vec<String> {
         let differs = |name: &str| self.held.get(name) != self.prior.get(name);
         let may_differ = |name: &&str| self.unknown.contains(*name) || differs(name);
-        let changed = bounds::with_partners(self.names().into_iter().filter(may_differ));
+        self.statements(&bounds::with_partners(self.names().into_iter().filter(may_differ)))
+    }
+
+    /// The same for the whole group, whatever is changed until then.
+    pub(crate) fn by_hand_all(&self) -> Vec<String> {
+        self.statements(&self.names())
+    }
+
+    fn statements(&self, changed: &BTreeSet<&str>) -> Vec<String> {
         let mut names: Vec<&str> = Vec::new();
         for (low, high) in bounds::BOUNDED {
             if changed.contains(low) || changed.contains(high) {

@@ -122,6 +122,7 @@ fn a_group_is_adjusted_in_an_order_in_which_nothing_is_cut() {
         let (_dir, state, first) = begin(flavour);
         let mut session = session_on(&state, flavour);
         let group = session.apply(settings(&[], &BOUNDED)).unwrap();
+        assert_eq!(session.by_hand(group.id).len(), 6, "also before anything is set");
         for asked in [[6_000, 9_000, 2, 5], [100, 150, 0, 3], [5_000, 5_000, 60, 60]] {
             let asked: Vec<_> = BOUNDED.into_iter().zip(asked).collect();
             let effect = session.adjust(group.id, &wanted(&asked)).unwrap();
@@ -258,13 +259,15 @@ fn by_hand_the_values_come_back_from_anywhere() {
             let report = session.undo_all();
             session.platform().server_answers.set(true);
             let before = session.platform().machine.borrow().clone();
-            for statement in &report.things[0].by_hand {
-                let words: Vec<&str> = statement.trim_end_matches(';').split(' ').collect();
-                let [_, _, name, _, value] = words[..] else { panic!("{statement}") };
-                set(session.platform(), name, value.parse().unwrap());
+            for by_hand in [&report.things[0].by_hand, &session.by_hand(group.id)] {
+                for statement in by_hand {
+                    let words: Vec<&str> = statement.trim_end_matches(';').split(' ').collect();
+                    let [_, _, name, _, value] = words[..] else { panic!("{statement}") };
+                    set(session.platform(), name, value.parse().unwrap());
+                }
+                assert_same(&session.platform().machine.borrow(), &first, &format!("{asked:?}"));
+                *session.platform().machine.borrow_mut() = before.clone();
             }
-            assert_same(&session.platform().machine.borrow(), &first, &format!("{asked:?}"));
-            *session.platform().machine.borrow_mut() = before;
         }
     }
 }

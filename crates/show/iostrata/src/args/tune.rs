@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::{Printing, value};
 
-/// How the server is led.
+/// How the server is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeWord {
     /// Hold the checkpoint age at a set-point below the age at which writers wait
@@ -28,7 +28,7 @@ pub struct TuneArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub dry_run: bool,
-    /// How the server is led
+    /// How the server is tuned
     #[arg(long, value_enum, default_value = "steady")]
     pub mode: ModeWord,
     /// Time between two looks

@@ -1,13 +1,13 @@
-//! `iostrata tune`: leads a live server until it is told to end, and puts everything back.
+//! `iostrata tune`: tunes a live server until it is told to end, and puts everything back.
 //!
 //! Invariant: settings are changed by `change` alone, each change written down before; whatever
 //! ends the command, the server has its own settings again, or the journal says that it has not.
 
-mod hands;
-mod lead;
 mod narrator;
 mod plan;
 mod record;
+mod session;
+mod settings;
 
 use std::time::{Duration, Instant};
 
@@ -19,14 +19,17 @@ use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::{Interruption, pause};
 
-use hands::Hands;
-use lead::{Lead, LeadEnd};
 use narrator::Narrator;
 use plan::TunePlan;
 use record::TuneRecord;
+use session::{SessionEnd, TuneSession};
+use settings::TuneSettings;
 
 /// How often a server that does not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// For how long after a loss a server that refuses is asked again. Its connections may be used up,
+/// and it may not know yet that ours is gone, whose lock keeps other tuners away.
+const REFUSED_MAX: Duration = Duration::from_secs(120);
 
 /// Runs the command.
 ///
@@ -36,13 +39,13 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let plan = TunePlan::of(args)?;
     let display = Display::new(args.printing.quiet);
     let narrator = Narrator::new(&display, &args.printing);
-    let mut hands = Hands::new(&plan)?;
-    let first = Lead::begin(&plan, &mut hands)?;
+    let mut settings = TuneSettings::new(&plan)?;
+    let first = TuneSession::begin(&plan, &mut settings, &narrator, 0.0)?;
     let mut sink = RunSink::begin(RunKind::Tune, "tune", args.out.as_deref(), &display)?;
     sink.say_whether_kept();
-    let mut record = TuneRecord::begin(&first.facts, plan.address.is_local());
-    let ended = go_on(first, &plan, &mut hands, (&narrator, &mut record), interruption);
-    let put_back = hands.put_back(&narrator);
+    let mut record = TuneRecord::begin(&first.facts, plan.address.is_local(), &mut sink);
+    let ended = go_on(first, &plan, &mut settings, (&narrator, &mut record), interruption);
+    let put_back = settings.put_back(&narrator);
     let document = record.document();
     narrator.summary(&document, plan.is_dry);
     let is_kept = sink.keep_with_report(&document);
@@ -58,54 +61,64 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     Ok(())
 }
 
-/// Leads until the end, also across losses of the server.
+/// Tunes until the end, also across losses of the server.
 fn go_on(
-    first: Lead,
+    first: TuneSession,
     plan: &TunePlan,
-    hands: &mut Hands,
-    (narrator, record): (&Narrator<'_>, &mut TuneRecord),
+    settings: &mut TuneSettings,
+    (narrator, record): (&Narrator<'_>, &mut TuneRecord<'_>),
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
     let until = plan.time.map(|time| record.start() + time);
     let is_over = || interruption.is_set() || until.is_some_and(|until| Instant::now() >= until);
-    let mut lead = first;
+    let mut session = first;
     loop {
-        let before = lead.first;
-        let lost = match lead.run(plan, hands, (narrator, record), &is_over)? {
-            LeadEnd::Asked => return Ok(()),
-            LeadEnd::Lost(why) => why,
+        let before = session.first;
+        let lost = match session.run(plan, settings, (narrator, record), &is_over)? {
+            SessionEnd::Asked => return Ok(()),
+            SessionEnd::Lost(why) => why,
         };
         narrator.say(&format!("{lost}; waiting for the server"));
-        lead = loop {
-            pause(ASK_AGAIN, &is_over);
-            if is_over() {
-                return Ok(());
-            }
-            if let Some(lead) = again(plan, hands, narrator)? {
-                break lead;
-            }
+        session = match again(plan, settings, (narrator, record), &is_over)? {
+            Some(session) => session,
+            None => return Ok(()),
         };
-        let back = match lead.first.was_restarted_since(&before) {
+        let back = match session.first.was_restarted_since(&before) {
             true => "the server was started again and has its own settings",
             false => "the same server answers again and was put back",
         };
-        narrator.say(&format!("{back}: it is led from the beginning"));
+        narrator.say(&format!("{back}: it is tuned from the beginning"));
     }
 }
 
-/// Puts back what the same running server still has, and begins anew; nothing while it is away.
+/// Puts back what the same running server still has, and begins anew once it answers; nothing when
+/// it is over before.
 fn again(
     plan: &TunePlan,
-    hands: &mut Hands,
-    narrator: &Narrator<'_>,
-) -> Result<Option<Lead>, ExitError> {
-    if hands.put_back(narrator).is_err() {
-        return Ok(None);
-    }
-    match Lead::begin(plan, hands) {
-        Ok(lead) => Ok(Some(lead)),
-        // A server that starts lets nobody in for a while.
-        Err(ExitError::NotHere(_)) => Ok(None),
-        Err(error) => Err(error),
+    settings: &mut TuneSettings,
+    (narrator, record): (&Narrator<'_>, &TuneRecord<'_>),
+    is_over: &dyn Fn() -> bool,
+) -> Result<Option<TuneSession>, ExitError> {
+    let mut refused: Option<Instant> = None;
+    loop {
+        pause(ASK_AGAIN, is_over);
+        if is_over() {
+            return Ok(None);
+        }
+        let begun = settings.put_back(narrator);
+        match begun.and_then(|()| TuneSession::begin(plan, settings, narrator, record.at_s())) {
+            Ok(session) => return Ok(Some(session)),
+            // A server that starts lets nobody in for a while.
+            Err(ExitError::NotHere(_)) => refused = None,
+            Err(ExitError::Usage(why)) if refused.is_none() => {
+                refused = Some(Instant::now());
+                narrator.say(&format!(
+                    "{why}; asking again for {}",
+                    iostrata_units::seconds(REFUSED_MAX.as_secs_f64())
+                ));
+            }
+            Err(ExitError::Usage(_)) if refused.is_some_and(|at| at.elapsed() < REFUSED_MAX) => {}
+            Err(error) => return Err(error),
+        }
     }
 }

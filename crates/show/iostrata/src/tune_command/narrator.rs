@@ -6,6 +6,7 @@ use iostrata_units::times;
 
 use crate::args::Printing;
 use crate::display::{Display, print_text};
+use crate::server_group::lines;
 
 /// Prints lines: on stdout, or on stderr beside a document.
 pub struct Narrator<'a> {
@@ -25,9 +26,19 @@ impl<'a> Narrator<'a> {
         if self.is_document {
             self.display.note(text);
         } else if !self.is_quiet {
-            // Whoever reads it may be gone; the server is led on.
+            // Whoever reads it may be gone; tuning goes on.
             let _unread = print_text(&format!("{text}\n"));
         }
+    }
+
+    /// How a person puts the server back, should this program not do it.
+    pub fn by_hand(&self, server: &str, statements: &[String]) {
+        self.display.note(&format!(
+            "Every setting goes back when tune ends. Should it be killed, iostrata restore \
+             --target '{server}' puts them back, or by hand, if the server was not restarted \
+             since:{}",
+            lines(statements)
+        ));
     }
 
     /// A change that was made, or would be.
@@ -38,12 +49,12 @@ impl<'a> Narrator<'a> {
     }
 
     /// How the server is.
-    pub fn status(&self, t_s: f64, now: &Vitals, tps: Option<f64>, is_leading: bool) {
+    pub fn status(&self, t_s: f64, now: &Vitals, tps: Option<f64>, controls: bool) {
         let tps = tps.map_or_else(String::new, |tps| format!(", {tps:.0} tps"));
-        let led = if is_leading { "" } else { "; left alone, as its redo does not run out" };
+        let left = if controls { "" } else { "; left alone, as its redo does not run out" };
         self.say(&format!(
             "[ {t_s:.0}s ] checkpoint age {:.0} % of {:.0} MB, redo {:.2} MB/s, {:.0} dirty pages, \
-             {:.0} pages/s written{tps}{led}",
+             {:.0} pages/s written{tps}{left}",
             now.age_pct(),
             now.limit_bytes / 1e6,
             now.redo_bytes_per_s / 1e6,
@@ -58,16 +69,16 @@ impl<'a> Narrator<'a> {
             format!(", {pages:.2} pages written per transaction")
         });
         let tps = document.tps.map_or_else(String::new, |tps| format!(", {tps:.0} tps"));
-        let led = match (is_dry, document.settings.len() as u64) {
+        let tuned = match (is_dry, document.settings.len() as u64) {
             (true, _) => "watched, nothing was set (--dry-run)".to_owned(),
             (false, 0) => "watched, nothing had to be set".to_owned(),
-            (false, changes) => format!("led, settings changed {}", times(changes)),
+            (false, changes) => format!("tuned, settings changed {}", times(changes)),
         };
         let stalled = match document.stalls.len() as u64 {
             0 => "it never stalled".to_owned(),
             stalls => format!("it stalled {}", times(stalls)),
         };
         let lasted = document.duration_s;
-        self.say(&format!("{lasted:.0} s: {led}{tps}{per_txn}; {stalled}"));
+        self.say(&format!("{lasted:.0} s: {tuned}{tps}{per_txn}; {stalled}"));
     }
 }

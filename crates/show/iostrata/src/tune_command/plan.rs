@@ -12,12 +12,12 @@ use crate::exit_error::ExitError;
 /// The shortest time between two looks: averages of the server are those of whole seconds.
 const INTERVAL_LEAST: Duration = Duration::from_millis(200);
 
-/// A server, and how it is led.
+/// A server, and how it is tuned.
 #[derive(Clone, Debug)]
 pub struct TunePlan {
     /// The server, with all that is needed to log in.
     pub address: ServerAddress,
-    /// How it is led.
+    /// How it is tuned.
     pub mode: TuneMode,
     /// What is allowed.
     pub config: TuneConfig,
@@ -46,7 +46,9 @@ impl TunePlan {
         let address = server_address(&args.target, &credentials, "")?;
         if address.hosts.len() > 1 {
             let hosts = address.hosts.len();
-            return Err(usage(&format!("{hosts} hosts: one tune leads one server; name one host")));
+            return Err(usage(&format!(
+                "{hosts} hosts: one tune controls one server; name one host"
+            )));
         }
         if args.interval < INTERVAL_LEAST {
             return Err(usage(

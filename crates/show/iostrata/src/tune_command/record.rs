@@ -3,14 +3,17 @@
 use std::time::{Duration, Instant};
 
 use iostrata_host::DevicesBelow;
-use iostrata_run::{TunedSetting, WatchDocument, WatchSample, WatchTarget};
+use iostrata_run::{Event, TunedSetting, WatchDocument, WatchSample, WatchTarget};
+use iostrata_study::Listener;
 use iostrata_target::{TargetFacts, TargetSample};
 use iostrata_watch::{TimedSample, Watch, WatchRecord};
 
 use crate::watch_command::source::{device_of, since_last, target_of};
 
 /// Gathers the document.
-pub struct TuneRecord {
+pub struct TuneRecord<'a> {
+    /// Keeps everything at once, so that a kill loses nothing.
+    keeper: &'a mut dyn Listener,
     start: Instant,
     watch: Watch,
     device: Option<DevicesBelow>,
@@ -20,16 +23,19 @@ pub struct TuneRecord {
     settings: Vec<TunedSetting>,
 }
 
-impl TuneRecord {
+impl<'a> TuneRecord<'a> {
     /// Begins now; a server on this host has its device below.
-    pub fn begin(facts: &TargetFacts, is_local: bool) -> Self {
+    pub fn begin(facts: &TargetFacts, is_local: bool, keeper: &'a mut dyn Listener) -> Self {
+        let target = target_of(facts);
+        keep(keeper, &Event::Watching(Box::new(target.clone())));
         Self {
+            keeper,
             start: Instant::now(),
             watch: Watch::default(),
             device: device_of(facts, is_local),
             samples: WatchRecord::default(),
             last: None,
-            target: target_of(facts),
+            target,
             settings: Vec::new(),
         }
     }
@@ -52,7 +58,9 @@ impl TuneRecord {
             sample_us: took.as_secs_f64() * 1e6,
             device: self.device.as_mut().and_then(since_last),
         });
-        self.samples.add(&watched);
+        if self.samples.add(&watched) || watched.stall.is_some() {
+            keep(self.keeper, &watched.event());
+        }
         self.last = Some(watched.sample);
     }
 
@@ -68,6 +76,7 @@ impl TuneRecord {
 
     /// A change that was made.
     pub fn changed(&mut self, one: TunedSetting) {
+        keep(self.keeper, &Event::Tuned(one.clone()));
         self.settings.push(one);
     }
 
@@ -82,4 +91,9 @@ impl TuneRecord {
         let duration_s = self.start.elapsed().as_secs_f64();
         WatchDocument { settings: self.settings, duration_s, ..document }
     }
+}
+
+fn keep(keeper: &mut dyn Listener, event: &Event) {
+    // A directory that cannot be written any more is said at the end.
+    let _is_lost = keeper.store(event);
 }

@@ -21,7 +21,7 @@ impl Export {
     /// An address at which nobody may listen.
     pub fn start(
         address: SocketAddr,
-        stream: &mut Stream,
+        stream: &mut Stream<'_>,
         display: &Display,
     ) -> Result<Self, ExitError> {
         let board = Arc::new(Mutex::new(Board::new(&stream.targets)));

@@ -64,7 +64,11 @@ const DEVICE_COLUMNS: &[LineColumn] = &[
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub fn show(stream: &mut Stream, display: &Display, is_terminal: bool) -> Result<(), ExitError> {
+pub fn show(
+    stream: &mut Stream<'_>,
+    display: &Display,
+    is_terminal: bool,
+) -> Result<(), ExitError> {
     let layout = LineLayout::begin(stream, display);
     let mut lines = 0;
     loop {
@@ -90,7 +94,7 @@ pub fn show(stream: &mut Stream, display: &Display, is_terminal: bool) -> Result
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub fn once(stream: &Stream, samples: &[Arrived], display: &Display) -> Result<(), ExitError> {
+pub fn once(stream: &Stream<'_>, samples: &[Arrived], display: &Display) -> Result<(), ExitError> {
     let layout = LineLayout::begin(stream, display);
     let lines: String = samples.iter().map(|arrived| layout.line(arrived)).collect();
     print_text(&(layout.header() + &lines))
@@ -104,7 +108,7 @@ struct LineLayout {
 
 impl LineLayout {
     /// Names the targets and what they do not tell.
-    fn begin(stream: &Stream, display: &Display) -> Self {
+    fn begin(stream: &Stream<'_>, display: &Display) -> Self {
         for target in &stream.targets {
             display.note(&format!("{}: {} {}", target.name, target.flavour, target.version));
             target.missing.iter().for_each(|text| display.note(&format!("  no {text}")));

@@ -16,6 +16,7 @@ use std::io::IsTerminal;
 
 use iostrata_diagnose::diagnose_watch;
 use iostrata_run::{RunKind, RunResult, WatchDocument};
+use iostrata_study::Listener;
 
 use crate::args::WatchArgs;
 use crate::display::{Display, print_json, print_text};
@@ -50,7 +51,8 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     let counters = if args.enable_counters { Some(EnabledCounters::enable(args)?) } else { None };
     let sources: Result<Vec<Source>, ExitError> =
         args.targets.iter().map(|target| Source::open(target, args)).collect();
-    let mut stream = Stream::begin(sources?, args, interruption)?;
+    let keeper = sink.as_mut().map(|sink| sink as &mut (dyn Listener + Send));
+    let mut stream = Stream::begin(sources?, args, keeper, interruption)?;
     let export = match args.metrics_addr {
         Some(address) => Some(Export::start(address, &mut stream, &display)?),
         None => None,
@@ -59,6 +61,7 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     let ended = ended.and(counters.map_or(Ok(()), EnabledCounters::put_back));
     drop(export);
     let mut document = stream.document().map(concluded);
+    drop(stream);
     let tried = match (&trial, &mut document) {
         (Some(trial), Some(document)) if ended.is_ok() && !interruption.is_set() => {
             trial.run(args, document, (&display, interruption))
@@ -82,13 +85,13 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
 }
 
 /// With what follows from it.
-fn concluded(document: WatchDocument) -> WatchDocument {
+pub fn concluded(document: WatchDocument) -> WatchDocument {
     let (findings, advice) = diagnose_watch(&document);
     WatchDocument { findings, advice, ..document }
 }
 
 /// Shows the samples until they end.
-fn view(args: &WatchArgs, stream: &mut Stream, display: &Display) -> Result<(), ExitError> {
+fn view(args: &WatchArgs, stream: &mut Stream<'_>, display: &Display) -> Result<(), ExitError> {
     match args {
         WatchArgs { once: true, .. } => once(args, stream, display),
         WatchArgs { json_lines: true, .. } => each(stream, json_line),
@@ -102,7 +105,7 @@ fn view(args: &WatchArgs, stream: &mut Stream, display: &Display) -> Result<(), 
 
 /// Takes every sample as it comes.
 fn each(
-    stream: &mut Stream,
+    stream: &mut Stream<'_>,
     mut take: impl FnMut(&Arrived) -> Result<(), ExitError>,
 ) -> Result<(), ExitError> {
     loop {
@@ -121,7 +124,7 @@ fn json_line(arrived: &Arrived) -> Result<(), ExitError> {
 }
 
 /// The first sample with rates of each target.
-fn once(args: &WatchArgs, stream: &mut Stream, display: &Display) -> Result<(), ExitError> {
+fn once(args: &WatchArgs, stream: &mut Stream<'_>, display: &Display) -> Result<(), ExitError> {
     let mut samples: Vec<Arrived> = Vec::new();
     each(stream, |arrived| {
         samples.retain(|one| one.target != arrived.target);
@@ -129,8 +132,11 @@ fn once(args: &WatchArgs, stream: &mut Stream, display: &Display) -> Result<(), 
         Ok(())
     })?;
     samples.sort_by_key(|one| one.target);
-    if let Some(error) = samples.iter().find_map(|one| one.watched.sample.error.as_ref()) {
-        return Err(ExitError::NotHere(error.clone()));
+    let errors: Vec<&String> =
+        samples.iter().filter_map(|one| one.watched.sample.error.as_ref()).collect();
+    // Of several, those that answer are shown beside those that do not.
+    if let Some(error) = errors.first().filter(|_| errors.len() == samples.len()) {
+        return Err(ExitError::NotHere((*error).clone()));
     }
     if args.json_lines {
         return samples.iter().try_for_each(json_line);

@@ -23,7 +23,7 @@ pub fn is_there() -> bool {
 ///
 /// # Errors
 /// A terminal that goes away; Ctrl-C.
-pub fn show(stream: &mut Stream) -> Result<(), ExitError> {
+pub fn show(stream: &mut Stream<'_>) -> Result<(), ExitError> {
     let targets = stream.targets.clone();
     let stop = Arc::clone(stream.stop_flag());
     let is_over = AtomicBool::new(false);

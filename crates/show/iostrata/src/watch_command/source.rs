@@ -7,8 +7,8 @@ use iostrata_embedded::PublishedSampler;
 use iostrata_host::{DevicesBelow, Root};
 use iostrata_run::host::Iostat;
 use iostrata_run::{WatchDevice, WatchTarget};
-use iostrata_server::{Credentials, ServerTarget};
-use iostrata_target::{Sampler, Target, TargetFacts};
+use iostrata_server::{Credentials, ServerAddress, ServerTarget};
+use iostrata_target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
 use iostrata_watch::{TimedSample, Watch, Watched};
 
 use crate::args::WatchArgs;
@@ -63,7 +63,13 @@ impl Source {
             )));
         }
         let is_local = address.is_local();
-        let server = ServerTarget::open(address, None).map_err(ending)?;
+        let server = match ServerTarget::open(address.clone(), None) {
+            // Others are watched meanwhile.
+            Err(error) if args.targets.len() > 1 && is_away(&error) => {
+                return Ok(Self::away(address, error));
+            }
+            opened => opened.map_err(ending)?,
+        };
         let facts = server.facts().map_err(ending)?;
         let Some(sampler) = server.sampler().map_err(ending)? else {
             return Err(ExitError::NotHere(format!(
@@ -81,6 +87,18 @@ impl Source {
         Ok(Self::of(Box::new(sampler), &facts, devices_below(dir)))
     }
 
+    /// A server that does not answer yet. What it is stays unknown when it does.
+    fn away(address: ServerAddress, error: TargetError) -> Self {
+        let target = WatchTarget {
+            name: address.to_string(),
+            flavour: "unknown".to_owned(),
+            missing: vec![format!("answer: {error}; it is asked again")],
+            ..WatchTarget::default()
+        };
+        let sampler = Box::new(AwaitedSampler { address, refused: Some(error), sampler: None });
+        Self { sampler, watch: Watch::default(), device: None, target }
+    }
+
     fn of(sampler: Box<dyn Sampler>, facts: &TargetFacts, device: Option<DevicesBelow>) -> Self {
         Self { sampler, watch: Watch::default(), device, target: target_of(facts) }
     }
@@ -96,11 +114,49 @@ impl Source {
 
     /// Says what the target does not tell, once it was asked.
     pub fn note_missing(&mut self) {
-        self.target.missing = self.sampler.missing();
+        self.target.missing.extend(self.sampler.missing());
         if self.device.is_none() {
             let text = "device: the data does not lie on a counted device of this host";
             self.target.missing.push(text.to_owned());
         }
+    }
+}
+
+/// Whether a server may be there later.
+fn is_away(error: &TargetError) -> bool {
+    matches!(error.trouble, Trouble::Gone | Trouble::Retry)
+}
+
+/// A server that is connected to once it answers.
+struct AwaitedSampler {
+    address: ServerAddress,
+    /// What it said first, until that was told.
+    refused: Option<TargetError>,
+    sampler: Option<Box<dyn Sampler>>,
+}
+
+impl Sampler for AwaitedSampler {
+    fn sample(&mut self) -> Result<TargetSample, TargetError> {
+        if let Some(refused) = self.refused.take() {
+            return Err(refused);
+        }
+        let sampler = match &mut self.sampler {
+            Some(sampler) => sampler,
+            none => {
+                let server = ServerTarget::open(self.address.clone(), None)?;
+                let sampler = server.sampler()?.ok_or_else(|| {
+                    let text = "it has no InnoDB to watch".to_owned();
+                    let fix = "name a MySQL, MariaDB or Percona Server";
+                    TargetError::not_ready(&self.address.to_string(), "innodb", text, fix)
+                })?;
+                none.insert(sampler)
+            }
+        };
+        sampler.sample()
+    }
+
+    fn missing(&self) -> Vec<String> {
+        self.sampler.as_ref().map(|sampler| sampler.missing()).unwrap_or_default()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The samples of all targets as they come, each target on a thread of its own.
 //!
 //! Invariant: a target that does not answer holds up no other. The first sample of each is taken
-//! before the stream begins, so that a target that cannot be watched ends the command.
+//! before the stream begins, so that a target that cannot be watched ends the command; of several,
+//! one that does not answer is asked again.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +12,8 @@ use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
 use iostrata_metrics::Board;
-use iostrata_run::{WatchDocument, WatchSample, WatchTarget};
+use iostrata_run::{Event, WatchDocument, WatchSample, WatchTarget};
+use iostrata_study::Listener;
 use iostrata_watch::{WatchRecord, Watched};
 
 use super::source::Source;
@@ -48,13 +50,15 @@ pub enum Next {
 }
 
 /// The samples of all targets.
-pub struct Stream {
+pub struct Stream<'a> {
     /// What is watched, in the order in which it was named.
     pub targets: Vec<WatchTarget>,
     first: VecDeque<Arrived>,
     receiver: Receiver<Arrived>,
     interruption: Interruption,
     record: Option<WatchRecord>,
+    /// Keeps what is recorded at once, so that a kill loses nothing of it.
+    keeper: Option<&'a mut (dyn Listener + Send)>,
     board: Option<Arc<Mutex<Board>>>,
 }
 
@@ -69,14 +73,15 @@ struct Schedule {
     is_once: bool,
 }
 
-impl Stream {
+impl<'a> Stream<'a> {
     /// Takes the first sample of each target and begins.
     ///
     /// # Errors
-    /// A target that refuses its first sample.
+    /// A target that refuses its first sample, where it is the only one.
     pub fn begin(
         mut sources: Vec<Source>,
         args: &WatchArgs,
+        mut keeper: Option<&'a mut (dyn Listener + Send)>,
         interruption: &Interruption,
     ) -> Result<Self, ExitError> {
         let until = if args.once { Some(args.interval) } else { args.time };
@@ -86,10 +91,11 @@ impl Stream {
         let mut first = VecDeque::new();
         for (target, source) in sources.iter_mut().enumerate() {
             let watched = source.take(schedule.began);
-            if let Some(error) = watched.sample.error {
+            let error = watched.sample.error.clone();
+            if let Some(error) = error.clone().filter(|_| is_one) {
                 return Err(ExitError::NotHere(error));
             }
-            if tells_nothing(&watched.sample) {
+            if error.is_none() && tells_nothing(&watched.sample) {
                 let WatchTarget { name, flavour, version, .. } = &source.target;
                 return Err(ExitError::NotHere(format!(
                     "{name}: {flavour} {version} tells nothing of InnoDB; name a MySQL, MariaDB or \
@@ -111,7 +117,10 @@ impl Stream {
         let keeps = is_one && (args.record.is_some() || args.printing.json);
         let record = keeps.then(WatchRecord::default);
         let interruption = interruption.clone();
-        Ok(Self { targets, first, receiver, interruption, record, board: None })
+        if let (Some(keeper), [target]) = (&mut keeper, &targets[..]) {
+            store(*keeper, &Event::Watching(Box::new(target.clone())))?;
+        }
+        Ok(Self { targets, first, receiver, interruption, record, keeper, board: None })
     }
 
     /// From now on a board takes every sample.
@@ -140,7 +149,11 @@ impl Stream {
                     arrived.watched.sample.target = name;
                 }
                 if let Some(record) = &mut self.record {
-                    record.add(&arrived.watched);
+                    let is_kept = record.add(&arrived.watched) || arrived.watched.stall.is_some();
+                    if let Some(keeper) = self.keeper.as_mut().filter(|_| is_kept) {
+                        // A directory that cannot be written any more is said at the end.
+                        let _is_lost = store(*keeper, &arrived.watched.event());
+                    }
                 }
                 if let Some(board) = &self.board {
                     let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,6 +171,10 @@ impl Stream {
         let target = self.targets.first()?.clone();
         Some(self.record.as_ref()?.document(target))
     }
+}
+
+fn store(keeper: &mut (dyn Listener + Send), event: &Event) -> Result<(), ExitError> {
+    keeper.store(event).map_err(|error| ExitError::NotHere(error.to_string()))
 }
 
 /// Whether there is nothing to show.

@@ -90,7 +90,7 @@ impl Trial {
         display.note(&format!("Trying {words}: {windows} windows of {seconds}, in turns."));
         let names = trial.settings.iter().map(|(name, _)| name.clone()).collect();
         let mut group = ServerGroup::new(&self.address)?;
-        let before = group.take_hold(names)?;
+        let before = group.begin(names)?;
         let setting = |(name, value): (&String, &String)| ServerSetting::new(name, value);
         let sides = [
             before.iter().map(setting).collect::<Vec<ServerSetting>>(),
@@ -147,6 +147,7 @@ impl TrialCourse<'_> {
                 GroupSet::Restarted => {
                     return Ok(Some("the server was started again meanwhile".to_owned()));
                 }
+                GroupSet::NoAnswer(why) => return Err(ExitError::NotHere(why)),
             }
             let share = at as f64 / (2 * PAIRS) as f64;
             let what =

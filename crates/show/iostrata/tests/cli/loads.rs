@@ -4,7 +4,7 @@ use iostrata_server::private::ServerProgram;
 use serde_json::Value;
 
 use crate::harness::{Bench, document, number, stderr, stdout};
-use crate::server::Private;
+use crate::server::{Private, programs};
 
 const SMALL: &str = "--engine buffer_pool_size=256M --engine redo_log_capacity=128M";
 
@@ -143,18 +143,6 @@ fn both_loads_run_on_a_server_with_each_storage_engine_that_it_has() {
     let run = format!("insert run {} --time 1 --storage-engine Aria", target("rows"));
     refused(&bench, &run, &["there with MyISAM"]);
     drop(private.end());
-}
-
-/// Every server program that there is: the installed one, and those named for tests.
-fn programs() -> Vec<String> {
-    let more = std::env::var("IOSTRATA_TEST_PROGRAMS").unwrap_or_default();
-    let more = more.split(':').filter(|path| !path.is_empty()).map(str::to_owned);
-    let installed = ServerProgram::find("mariadbd").ok().map(|_| "mariadbd".to_owned());
-    let all: Vec<String> = installed.into_iter().chain(more).collect();
-    if all.is_empty() {
-        eprintln!("skipped: mariadbd is not installed");
-    }
-    all
 }
 
 #[test]

@@ -13,6 +13,20 @@ use serde_json::Value;
 
 use crate::harness::{Bench, document, number, stderr, stdout};
 
+/// Every server program that there is: the installed one, and those named for tests.
+pub fn programs() -> Vec<String> {
+    let more = std::env::var("IOSTRATA_TEST_PROGRAMS").unwrap_or_default();
+    let more = more.split(':').filter(|path| !path.is_empty()).map(str::to_owned);
+    let installed = ServerProgram::find("mariadbd").ok();
+    let mut all: Vec<String> =
+        installed.map(|found| found.path.display().to_string()).into_iter().chain(more).collect();
+    all.dedup();
+    if all.is_empty() {
+        eprintln!("skipped: mariadbd is not installed");
+    }
+    all
+}
+
 /// A server in a directory of its own.
 pub struct Private {
     session: Session<System>,
@@ -34,12 +48,33 @@ impl Private {
                 return None;
             }
         };
+        Some(Self::of(program, dir, options, &[]))
+    }
+
+    /// Of this program, with statements that its administrator runs first.
+    pub fn of(
+        program: ServerProgram,
+        dir: tempfile::TempDir,
+        options: &[&str],
+        first_statements: &[&str],
+    ) -> Self {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let state = StateDir::at(dir.path().join("state"));
         let mut session = Session::begin(&state, System::new()).unwrap();
-        let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let plan = PrivatePlan { options, ..PrivatePlan::new(program, dir.path().join("s")) };
+        let (options, first_statements) = (owned(options), owned(first_statements));
+        let plan = PrivatePlan::new(program, dir.path().join("s"));
+        let plan = PrivatePlan { options, first_statements, ..plan };
         let server = PrivateServer::start(&mut session, &plan).unwrap();
-        Some(Self { session, server, dir })
+        Self { session, server, dir }
+    }
+
+    /// Sessions in a database until the server lets nobody in any more.
+    pub fn use_up(&self, database: &str) -> Vec<Box<dyn iostrata_target::Session>> {
+        let address: ServerAddress = self.target("root", database).parse().unwrap();
+        let address = Credentials::default().complete(address).unwrap();
+        let target = ServerTarget::open(address, None).unwrap();
+        let one = || target.session(&Arc::new(Schema::default()), &SessionOptions::default());
+        std::iter::from_fn(|| one().ok()).collect()
     }
 
     /// The address of a database there, for this user.

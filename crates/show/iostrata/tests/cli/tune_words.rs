@@ -9,14 +9,14 @@ use crate::server::Private;
 use crate::tune::{end, loaded, settings};
 
 /// The changes of a document.
-fn changes(led: &Value) -> Vec<(&str, f64, f64, &str)> {
+fn changes(tuned: &Value) -> Vec<(&str, f64, f64, &str)> {
     let text = |one: &'_ Value, name: &str| one[name].as_str().unwrap().to_owned();
     let value = |one: &Value, name: &str| match text(one, name).as_str() {
         "ON" => 1.0,
         "OFF" => 0.0,
         number => number.parse().unwrap(),
     };
-    let all = led["settings"].as_array().unwrap().iter();
+    let all = tuned["settings"].as_array().unwrap().iter();
     let change = |one: &'_ Value| (value(one, "from"), value(one, "to"));
     all.map(|one| {
         let (from, to) = change(one);
@@ -32,8 +32,8 @@ fn auto_raise_raises_the_capacity_and_nothing_else() {
     let before = settings(&private);
     let target = private.target("root", "oltp");
     let line = format!("tune {target} --mode auto-raise --interval 200ms --time 14 --json --quiet");
-    let led = document(&bench.line(&line), "watch");
-    let changes = changes(&led);
+    let tuned = document(&bench.line(&line), "watch");
+    let changes = changes(&tuned);
     assert!(!changes.is_empty(), "the redo was three quarters full");
     for (name, from, to, why) in changes {
         assert!(["innodb_io_capacity", "innodb_io_capacity_max"].contains(&name), "{name}");
@@ -50,8 +50,8 @@ fn writers_are_delayed_only_where_that_is_allowed() {
     let Some((private, load)) = loaded(&bench, 28) else { return };
     let before = settings(&private);
     let target = private.target("root", "oltp");
-    let of_delay = |led: &Value| {
-        let all = changes(led);
+    let of_delay = |tuned: &Value| {
+        let all = changes(tuned);
         all.iter().filter(|one| one.0.starts_with("innodb_max_purge_lag")).count()
     };
     // So little may be written that the age goes to its limit.
@@ -77,14 +77,14 @@ fn less_is_written_while_reads_are_slow() {
     let reads = "io --path F --size 64M --rw randread --bs 4k --direct --runtime 14s --quiet";
     let reads = crate::tune::start(&bench, &format!("{reads} --out READS"));
     let line = format!("tune {target} --config reads.toml --time 12 --json --quiet");
-    let led = document(&bench.line(&line), "watch");
+    let tuned = document(&bench.line(&line), "watch");
     end(reads, Signal::TERM);
     let is_told = |one: &Value| one["device"]["read_ms"].as_f64().is_some_and(|ms| ms > 0.01);
-    if !led["samples"].as_array().unwrap().iter().any(is_told) {
+    if !tuned["samples"].as_array().unwrap().iter().any(is_told) {
         eprintln!("skipped: the device below does not tell how long reads take");
     } else {
         let eased = |one: &(&str, f64, f64, &str)| one.3.contains("reads take");
-        assert!(changes(&led).iter().any(eased), "{}", led["settings"]);
+        assert!(changes(&tuned).iter().any(eased), "{}", tuned["settings"]);
     }
     assert_eq!(settings(&private), before);
     end(load, Signal::TERM);

@@ -1,6 +1,7 @@
 //! `iostrata watch` on a private server and on an engine that another process holds.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use iostrata_engine::{Engine, Settings};
@@ -124,6 +125,60 @@ fn an_engine_is_watched_while_another_process_holds_it() {
 }
 
 #[test]
+fn what_was_recorded_until_a_kill_is_reported() {
+    let bench = Bench::new();
+    let engine = engine(&bench);
+    let line = "watch engine:db --interval 100ms --json-lines --record KILLED";
+    let mut child = start(&bench, line);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let shown: Vec<String> = (0..4).map(|_| lines.next().unwrap().unwrap()).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    engine.close().unwrap();
+    let kept = document(&bench.line("report KILLED --json"), "watch");
+    assert_eq!(kept["target"]["flavour"], "engine");
+    let samples = kept["samples"].as_array().unwrap();
+    for (kept, shown) in samples.iter().zip(&shown) {
+        assert_eq!(kept, &serde_json::from_str::<Value>(shown).unwrap());
+    }
+    assert!(samples.len() >= 4 && number(&kept, "/duration_s") > 0.2, "{kept}");
+    let report = bench.line("report KILLED");
+    assert!(report.status.success(), "{}", stderr(&report));
+}
+
+#[test]
+fn of_several_targets_one_that_is_down_is_shown_and_asked_again() {
+    let Some(mut private) = Private::start(&["--innodb-buffer-pool-size=32M"]) else { return };
+    let bench = Bench::new();
+    let engine = engine(&bench);
+    let target = private.target("root", "mysql");
+    private.kill();
+    let once = bench.line(&format!("watch {target} engine:db --once"));
+    assert!(once.status.success(), "{}", stderr(&once));
+    assert!(stdout(&once).contains("no answer: mysql://root@"), "{}", stdout(&once));
+    let none = bench.line(&format!("watch {target} mysql://u@127.0.0.1:9/ --once"));
+    assert_eq!(none.status.code(), Some(3), "nobody answers: {}", stdout(&none));
+    let alone = bench.line(&format!("watch {target} --once"));
+    assert_eq!(alone.status.code(), Some(3), "{}", stdout(&alone));
+    let line = format!("watch {target} engine:db --interval 200ms --json-lines");
+    let mut child = start(&bench, &line);
+    let mut lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let is_servers = |sample: &Value| sample["target"].as_str().unwrap().starts_with("mysql://");
+    let first = lines.find(is_servers).unwrap();
+    assert!(first["error"].as_str().unwrap().contains("nobody listens"), "{first}");
+    private.start_again();
+    let answers = lines.find(|sample| is_servers(sample) && sample["error"].is_null()).unwrap();
+    assert!(number(&answers, "/checkpoint_age_limit_bytes") > 0.0, "{answers}");
+    signal(&child, "TERM");
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    engine.close().unwrap();
+    private.end();
+}
+
+#[test]
 fn what_cannot_be_watched_is_refused_with_the_fix() {
     let bench = Bench::new();
     engine(&bench).close().unwrap();
@@ -141,4 +196,51 @@ fn what_cannot_be_watched_is_refused_with_the_fix() {
         assert!(stderr(&output).contains(words), "{line}: {}", stderr(&output));
         assert_eq!(stdout(&output), "", "{line}");
     }
+}
+
+#[test]
+fn a_watched_server_is_scraped_over_http() {
+    let Some(private) = Private::start(&["--innodb-buffer-pool-size=32M"]) else { return };
+    let bench = Bench::new();
+    let target = private.target("root", "mysql");
+    let line = format!("watch {target} --interval 100ms --json-lines --metrics-addr 0");
+    let mut child = start(&bench, &line);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // Rates come with the second sample.
+    (0..3).for_each(|_| drop(lines.next().unwrap().unwrap()));
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let at = told.find_map(|line| {
+        let line = line.unwrap();
+        line.split("http://").nth(1).map(|rest| rest.trim_end_matches("/metrics").to_owned())
+    });
+    let mut stream = TcpStream::connect(at.unwrap()).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    signal(&child, "TERM");
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    for name in ["iostrata_target_up{", "iostrata_checkpoint_age_bytes{"] {
+        let value = body.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| {
+            panic!("{name} is missing in {body}");
+        });
+        assert!(value.contains("target=\"mysql://root@"), "{value}");
+    }
+    checked_by_promtool(body);
+    private.end();
+}
+
+/// What Prometheus's own tool says of a page of metrics.
+fn checked_by_promtool(body: &str) {
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = promtool.stdout(Stdio::null()).spawn() else {
+        eprintln!("skipped: promtool is not installed");
+        return;
+    };
+    child.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+    let checked = child.wait_with_output().unwrap();
+    assert!(checked.status.success(), "{}{body}", stderr(&checked));
 }

@@ -1,4 +1,4 @@
-//! The hands that set: moves of levers at one server, journalled.
+//! Settings of one server while it is tuned: moved as the controller asks, journalled, put back.
 
 use iostrata_change::{ServerSetting, ServerValues};
 use iostrata_tune::{LeverValues, Move};
@@ -9,8 +9,10 @@ use crate::exit_error::ExitError;
 use crate::server_group::{GroupSet, ServerGroup};
 
 /// Sets a server's settings and puts them back.
-pub struct Hands {
+pub struct TuneSettings {
     group: ServerGroup,
+    /// Its address, without secrets.
+    server: String,
     is_dry: bool,
 }
 
@@ -22,27 +24,37 @@ pub enum Set {
     Others,
     /// Nothing was set: it is not the same running server any more.
     Restarted,
+    /// It does not answer, which it says; some may be set.
+    NoAnswer(String),
 }
 
-impl Hands {
-    /// Hands that hold nothing.
+impl TuneSettings {
+    /// Nothing is controlled yet.
     ///
     /// # Errors
     /// When changes cannot be written down.
     pub fn new(plan: &TunePlan) -> Result<Self, ExitError> {
-        Ok(Self { group: ServerGroup::new(&plan.address)?, is_dry: plan.is_dry })
+        let (group, server) = (ServerGroup::new(&plan.address)?, plan.address.to_string());
+        Ok(Self { group, server, is_dry: plan.is_dry })
     }
 
-    /// Begins the group: from here on what the settings are now is written down.
+    /// Begins the group: from here on what the settings are now is written down, and how a person
+    /// puts it back is said.
     ///
     /// # Errors
     /// When somebody else holds them, or they cannot be written down.
-    pub fn take_hold(&mut self, present: &LeverValues) -> Result<(), ExitError> {
+    pub fn begin(
+        &mut self,
+        present: &LeverValues,
+        narrator: &Narrator<'_>,
+    ) -> Result<(), ExitError> {
         if self.is_dry {
             return Ok(());
         }
         let names = present.iter().map(|(lever, _)| lever.name().to_owned()).collect();
-        self.group.take_hold(names).map(drop)
+        self.group.begin(names)?;
+        narrator.by_hand(&self.server, &self.group.by_hand());
+        Ok(())
     }
 
     /// Sets what is wanted.
@@ -56,6 +68,7 @@ impl Hands {
             GroupSet::Took(took) => Set::Took(levers(&took)),
             GroupSet::Others => Set::Others,
             GroupSet::Restarted => Set::Restarted,
+            GroupSet::NoAnswer(why) => Set::NoAnswer(why),
         })
     }
 

@@ -1,0 +1,52 @@
+//! `tune` killed at any moment on every server that there is: after `restore` no setting of InnoDB
+//! differs.
+
+use std::time::Duration;
+
+use iostrata_server::private::ServerProgram;
+use rustix::process::Signal;
+
+use crate::harness::{Bench, stderr, stdout};
+use crate::server::{Private, programs};
+use crate::tune::{end, load, settings, start};
+
+/// Milliseconds from the start of `tune` to its kill: before it sets anything, and while it does.
+fn alive_ms(kill: u64) -> u64 {
+    200 + (kill * 2_654_435_761 + 4_001) % 5_600
+}
+
+#[test]
+fn restore_leaves_no_difference_wherever_tune_was_killed() {
+    let kills = if std::env::var_os("IOSTRATA_SOAK").is_some() { 20 } else { 2 };
+    for program in programs() {
+        let bench = Bench::new();
+        let found = ServerProgram::find(&program).unwrap();
+        let redo = match (found.version.is_mariadb, found.version.number.0) {
+            (false, 8..) => "--innodb-redo-log-capacity=16M",
+            _ => "--innodb-log-file-size=10M",
+        };
+        let options = [redo, "--innodb-buffer-pool-size=128M"];
+        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
+        let before = settings(&private);
+        let load = load(&bench, &private, 3_600);
+        let target = private.target("root", "oltp");
+        let mut changed = 0;
+        for kill in 0..kills {
+            let tune = start(&bench, &format!("tune {target} --quiet --out RUN{kill}"));
+            std::thread::sleep(Duration::from_millis(alive_ms(kill)));
+            end(tune, Signal::KILL);
+            changed += u32::from(settings(&private) != before);
+            let restored = bench.line(&format!("restore --target {target}"));
+            let said = format!("{}{}", stdout(&restored), stderr(&restored));
+            assert!(restored.status.success(), "{program}, kill {kill}: {said}");
+            let now = settings(&private);
+            let differs: Vec<_> =
+                before.iter().filter(|(name, was)| now.get(*name) != Some(was)).collect();
+            assert!(differs.is_empty(), "{program}, kill {kill}: {differs:?}; {said}");
+        }
+        eprintln!("{program}: {kills} kills, {changed} with changed settings, 0 differ");
+        assert!(changed > 0, "{program}: no kill came while settings were changed");
+        end(load, Signal::TERM);
+        private.end();
+    }
+}

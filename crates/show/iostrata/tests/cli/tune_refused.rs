@@ -1,0 +1,44 @@
+//! What `tune` says where it may not in: who may not log in, set, or see the checkpoint age.
+
+use iostrata_server::private::ServerProgram;
+
+use crate::harness::{Bench, stderr};
+use crate::server::{Private, programs};
+use crate::tune::settings;
+
+#[test]
+fn who_lacks_a_right_is_told_the_grant() {
+    for program in programs() {
+        let bench = Bench::new();
+        let found = ServerProgram::find(&program).unwrap();
+        let is_old = found.version.is_mariadb || found.version.number.0 < 8;
+        let right = if is_old { "SUPER" } else { "SYSTEM_VARIABLES_ADMIN" };
+        let allowed = format!("GRANT {right} ON *.* TO blind@localhost");
+        let users = ["CREATE USER poor@localhost", "CREATE USER blind@localhost", allowed.as_str()];
+        let tells_all = found.version.is_mariadb || found.version.number >= (8, 0, 30);
+        let options = ["--innodb-buffer-pool-size=64M"];
+        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &users);
+        let before = settings(&private);
+        let tune = |user: &str| {
+            let output = bench.line(&format!("tune {} --time 2", private.target(user, "")));
+            (output.status.code(), stderr(&output))
+        };
+        let (code, said) = tune("poor");
+        assert_eq!(code, Some(2), "{program}: {said}");
+        assert!(said.contains(&format!("GRANT {right} ON *.* TO ")), "{program}: {said}");
+        let (code, said) = tune("blind");
+        if tells_all {
+            assert_eq!(code, Some(0), "{program}: {said}");
+        } else {
+            assert_eq!(code, Some(2), "{program}: {said}");
+            assert!(said.contains("the server does not tell"), "{program}: {said}");
+            assert!(said.contains("GRANT PROCESS ON *.* TO"), "{program}: {said}");
+        }
+        let (code, said) = tune("root:wrong");
+        assert_eq!(code, Some(2), "{program}: {said}");
+        assert!(said.contains("1045") && said.contains("check user and password"), "{said}");
+        assert!(!said.contains("wrong@"), "{said}");
+        assert_eq!(settings(&private), before, "{program}");
+        private.end();
+    }
+}
