@@ -16,7 +16,7 @@ use crate::steady::{Steady, StepView};
 
 pub use crate::monitor::Vitals;
 
-/// How a server is led.
+/// How a server is tuned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TuneMode {
     /// The checkpoint age is held at its set-point.
@@ -118,8 +118,8 @@ impl Controller {
         &self.vitals
     }
 
-    /// Whether the server is led now; otherwise it has its own settings.
-    pub fn is_leading(&self) -> bool {
-        self.mode == TuneMode::AutoRaise || self.steady.is_leading
+    /// Whether the server is tuned now; otherwise it has its own settings.
+    pub fn is_active(&self) -> bool {
+        self.mode == TuneMode::AutoRaise || self.steady.is_active
     }
 }

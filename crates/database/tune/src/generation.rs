@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::lever::{Lever, LeverValues, Move};
 use crate::monitor::Vitals;
 
-/// A page cleaner that can be led.
+/// A page cleaner that can be tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
     /// MariaDB from 10.5 on.
@@ -23,7 +23,7 @@ pub enum Generation {
 /// A server that is not tuned, because its page cleaner is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{flavour} {major}.{minor}.{patch}: its page cleaner is not known; tune leads those of MariaDB \
+    "{flavour} {major}.{minor}.{patch}: its page cleaner is not known; tune knows those of MariaDB \
      from 10.5 on, and of MySQL and Percona Server from 5.6 on"
 )]
 pub struct NotTunable {
@@ -88,8 +88,8 @@ impl Generation {
         }
     }
 
-    /// The settings that hold as long as the server is led.
-    pub(crate) fn grip(self, present: &LeverValues) -> Vec<Move> {
+    /// The settings that hold as long as the server is tuned.
+    pub(crate) fn held_settings(self, present: &LeverValues) -> Vec<Move> {
         let neighbours = "a page is written for its age alone, not its neighbours with it";
         let mut wanted = vec![(Lever::FlushNeighbors, 0.0, neighbours)];
         match self {
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn only_what_differs_and_what_the_server_has_is_moved() {
         let told = [("innodb_flush_neighbors", "0"), ("innodb_adaptive_flushing", "ON")];
-        let moves = Generation::MariaDb.grip(&LeverValues::of(told));
+        let moves = Generation::MariaDb.held_settings(&LeverValues::of(told));
         let moved: Vec<(Lever, f64)> = moves.iter().map(|one| (one.lever, one.to)).collect();
         assert_eq!(moved, [(Lever::AdaptiveFlushing, 0.0)]);
-        assert_eq!(Generation::Mysql57.grip(&LeverValues::of(told)), []);
+        assert_eq!(Generation::Mysql57.held_settings(&LeverValues::of(told)), []);
     }
 }

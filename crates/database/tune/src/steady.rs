@@ -14,7 +14,7 @@ use crate::monitor::Vitals;
 use crate::pace::SteadyPace;
 use crate::pinned::PinnedPace;
 
-/// A server is led from this share of the age's limit on, if the set-point is so many seconds away;
+/// A server is tuned from this share of the age's limit on, if the set-point is so many seconds away;
 /// or from the higher share on, if redo is made at all.
 const BEGIN_SHARE: f64 = 0.1;
 const BEGIN_S: f64 = 90.0;
@@ -60,7 +60,7 @@ pub(crate) struct StepView<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steady {
     generation: Generation,
-    pub is_leading: bool,
+    pub is_active: bool,
     calm_s: f64,
     pace: SteadyPace,
     pinned: PinnedPace,
@@ -73,22 +73,22 @@ pub(crate) struct Steady {
 impl Steady {
     pub fn new(generation: Generation) -> Self {
         let (pace, device) = (SteadyPace::default(), DeviceLimit::default());
-        let (is_leading, is_short) = (false, false);
+        let (is_active, is_short) = (false, false);
         let pinned = PinnedPace::default();
-        Self { generation, is_leading, calm_s: 0.0, pace, pinned, device, ease: 1.0, is_short }
+        Self { generation, is_active, calm_s: 0.0, pace, pinned, device, ease: 1.0, is_short }
     }
 
     pub fn step(&mut self, view: &StepView<'_>) -> Vec<Move> {
         let mut moves = Vec::new();
-        if !self.is_leading {
-            if !needs_leading(view) {
+        if !self.is_active {
+            if !needs_tuning(view) {
                 return moves;
             }
-            *self = Self { is_leading: true, ..Self::new(self.generation) };
-            moves = self.generation.grip(view.present);
+            *self = Self { is_active: true, ..Self::new(self.generation) };
+            moves = self.generation.held_settings(view.present);
         } else if self.is_calm(view) {
-            self.is_leading = false;
-            return let_go(view);
+            self.is_active = false;
+            return give_back(view);
         }
         self.pinned.take(view.now);
         let target = self.target(view);
@@ -159,7 +159,7 @@ fn set_point_bytes(view: &StepView<'_>) -> f64 {
     view.now.async_bytes.map_or(asked, |bytes| asked.min(bytes * BELOW_ASYNC))
 }
 
-fn needs_leading(view: &StepView<'_>) -> bool {
+fn needs_tuning(view: &StepView<'_>) -> bool {
     let now = view.now;
     let share = now.age_bytes / now.limit_bytes;
     let left_s = now.seconds_of(set_point_bytes(view) - now.age_bytes);
@@ -168,7 +168,7 @@ fn needs_leading(view: &StepView<'_>) -> bool {
 }
 
 /// The user's own values of all that differs from them.
-fn let_go(view: &StepView<'_>) -> Vec<Move> {
+fn give_back(view: &StepView<'_>) -> Vec<Move> {
     let why = format!(
         "the checkpoint age was below {:.0} % of its limit for a minute: the server has its own \
          settings again",

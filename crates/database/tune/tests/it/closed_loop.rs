@@ -14,15 +14,15 @@ const FLAT: f64 = 0.8;
 #[test]
 fn the_stall_is_there_without_and_gone_with_it() {
     let case = PlantCase::stall();
-    let (own, led) = (run(&case, false), run(&case, true));
+    let (own, tuned) = (run(&case, false), run(&case, true));
     // The model lets users go on after each batch, so its stall is milder than a server's.
     assert!(own.worst(20) < 0.3, "untuned: {}", own.worst(20));
-    assert!(led.worst(60) > 0.9, "tuned: {}", led.worst(60));
-    assert!(led.mean(60) > 0.9 * own.mean(60), "{} of {}", led.mean(60), own.mean(60));
-    assert!(led.age_max(60) < 1.0, "the wall was met: {}", led.age_max(60));
+    assert!(tuned.worst(60) > 0.9, "tuned: {}", tuned.worst(60));
+    assert!(tuned.mean(60) > 0.9 * own.mean(60), "{} of {}", tuned.mean(60), own.mean(60));
+    assert!(tuned.age_max(60) < 1.0, "the wall was met: {}", tuned.age_max(60));
     // Flat at a price: a page that is written earlier is changed fewer times before.
-    let (own, led) = (own.pages_per_txn, led.pages_per_txn);
-    assert!(led < 1.15 * own, "{led} pages written per transaction, {own} without");
+    let (own, tuned) = (own.pages_per_txn, tuned.pages_per_txn);
+    assert!(tuned < 1.15 * own, "{tuned} pages written per transaction, {own} without");
 }
 
 #[test]
@@ -30,11 +30,11 @@ fn a_server_that_stalls_already_comes_to_rest() {
     // Above its async limit the server does not obey: it only can be kept from making it worse.
     for from in [60, 65, 70, 75, 80, 85] {
         let case = PlantCase { led_from_s: from, ..PlantCase::stall() };
-        let (own, led) = (run(&case, false), run(&case, true));
+        let (own, tuned) = (run(&case, false), run(&case, true));
         let minutes = [1, 2].map(|at| from as usize + 60 * at);
-        let [first, second] = minutes.map(|minute| led.worst(minute));
+        let [first, second] = minutes.map(|minute| tuned.worst(minute));
         assert!(first > 0.75 && second > 0.88, "tuned from {from} s on: {first}, {second}");
-        assert!(led.mean(minutes[0]) > 0.95 * own.mean(minutes[0]), "tuned from {from} s on");
+        assert!(tuned.mean(minutes[0]) > 0.95 * own.mean(minutes[0]), "tuned from {from} s on");
     }
 }
 
@@ -43,10 +43,10 @@ fn whatever_the_redo_and_the_device_it_is_flat_after_a_minute() {
     for redo in ["100M", "500M"] {
         for iops in [800.0, 1500.0, 4000.0] {
             let case = PlantCase { redo, iops, ..PlantCase::stall() };
-            let (own, led) = (run(&case, false), run(&case, true));
-            assert!(led.worst(60) > FLAT, "{redo} {iops}: {}", led.worst(60));
-            assert!(led.age_max(60) < 1.0, "{redo} {iops}: the wall was met");
-            assert!(led.mean(60) > 0.9 * own.mean(60), "{redo} {iops}: {}", led.mean(60));
+            let (own, tuned) = (run(&case, false), run(&case, true));
+            assert!(tuned.worst(60) > FLAT, "{redo} {iops}: {}", tuned.worst(60));
+            assert!(tuned.age_max(60) < 1.0, "{redo} {iops}: the wall was met");
+            assert!(tuned.mean(60) > 0.9 * own.mean(60), "{redo} {iops}: {}", tuned.mean(60));
         }
     }
 }
@@ -59,8 +59,8 @@ fn a_device_that_is_halved_and_a_load_that_doubles_are_followed() {
         ("halved load", FlushChange::Load(0.5)),
     ] {
         let case = PlantCase { changes: vec![(180.0, change)], span_s: 480, ..PlantCase::stall() };
-        let led = run(&case, true);
-        assert!(led.worst(240) > FLAT, "{name}: {}", led.worst(240));
+        let tuned = run(&case, true);
+        assert!(tuned.worst(240) > FLAT, "{name}: {}", tuned.worst(240));
     }
 }
 
@@ -69,8 +69,8 @@ fn every_known_page_cleaner_is_led() {
     for policy in [PolicyName::PageCleaner56, PolicyName::PageCleaner57, PolicyName::PageCleaner84]
     {
         let case = PlantCase { policy, ..PlantCase::stall() };
-        let (own, led) = (run(&case, false), run(&case, true));
-        assert!(led.worst(90) > FLAT, "{policy}: {} of {}", led.worst(90), own.worst(90));
+        let (own, tuned) = (run(&case, false), run(&case, true));
+        assert!(tuned.worst(90) > FLAT, "{policy}: {} of {}", tuned.worst(90), own.worst(90));
     }
 }
 
@@ -79,17 +79,17 @@ fn a_server_that_needs_nothing_is_left_alone() {
     // Few pages, changed again and again, and a redo that lasts for long.
     let access = PageAccess::HotSet { data_pct: 0.1, changes_pct: 99.0 };
     let case = PlantCase { redo: "8G", iops: 20_000.0, access, span_s: 200, ..PlantCase::stall() };
-    let (own, led) = (run(&case, false), run(&case, true));
-    assert_eq!(led.moves, []);
-    assert_eq!(led.mean(0), own.mean(0));
+    let (own, tuned) = (run(&case, false), run(&case, true));
+    assert_eq!(tuned.moves, []);
+    assert_eq!(tuned.mean(0), own.mean(0));
 }
 
 #[test]
 fn a_server_gets_its_own_settings_back_when_the_load_has_gone() {
     let changes = vec![(120.0, FlushChange::Load(0.0))];
-    let led = run(&PlantCase { changes, span_s: 400, ..PlantCase::stall() }, true);
-    let last = |lever| led.moves.iter().rfind(|(_, one, _)| *one == lever).map(|one| one.2);
-    assert_eq!(last(Lever::IoCapacity), Some(200.0), "{:?}", led.moves);
+    let tuned = run(&PlantCase { changes, span_s: 400, ..PlantCase::stall() }, true);
+    let last = |lever| tuned.moves.iter().rfind(|(_, one, _)| *one == lever).map(|one| one.2);
+    assert_eq!(last(Lever::IoCapacity), Some(200.0), "{:?}", tuned.moves);
     assert_eq!(last(Lever::MaxDirtyPagesPctLwm), Some(0.0));
     assert_eq!(last(Lever::AdaptiveFlushing), Some(1.0));
 }
@@ -108,16 +108,16 @@ proptest! {
         let changes = vec![(half_at, FlushChange::IopsLimit(iops / 2.0))];
         let stall = PlantCase { span_s: 300, ..PlantCase::stall() };
         let case = PlantCase { iops, users, noise, changes, seed, ..stall };
-        let (own, led) = (run(&case, false), run(&case, true));
-        for (_, lever, to) in &led.moves {
+        let (own, tuned) = (run(&case, false), run(&case, true));
+        for (_, lever, to) in &tuned.moves {
             prop_assert!((0.0..=1e6).contains(to), "{lever:?} {to}");
         }
         let stopped = |ran: &crate::rig::Ran| {
             let still = ran.seconds[180..].iter().filter(|second| second.commits < 1.0);
             still.count()
         };
-        prop_assert!(stopped(&led) <= stopped(&own), "{} {}", stopped(&led), stopped(&own));
+        prop_assert!(stopped(&tuned) <= stopped(&own), "{} {}", stopped(&tuned), stopped(&own));
         // Right after the halving, pages are still written at the old pace for some seconds.
-        prop_assert!(led.worst(180) > 0.5, "{}", led.worst(180));
+        prop_assert!(tuned.worst(180) > 0.5, "{}", tuned.worst(180));
     }
 }

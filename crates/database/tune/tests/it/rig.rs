@@ -1,4 +1,4 @@
-//! A server in virtual time and a controller that leads it, one step a second.
+//! A server in virtual time and a controller that tunes it, one step a second.
 
 use iostrata_settings::{PolicyName, Settings};
 use iostrata_sim::flush::{
@@ -111,7 +111,7 @@ impl Ran {
     }
 }
 
-/// Lets a case run, led or not.
+/// Lets a case run, tuned or not.
 pub fn run(case: &PlantCase, is_led: bool) -> Ran {
     let plan = case.plan();
     let mut plant = FlushPlant::new(&plan).unwrap();

@@ -110,7 +110,7 @@ impl TuneSession {
             }
             if record.at_s() >= status_s {
                 status_s += STATUS_S;
-                let (vitals, controls) = (self.controller.vitals(), self.controller.is_leading());
+                let (vitals, controls) = (self.controller.vitals(), self.controller.is_active());
                 narrator.status(record.at_s(), vitals, record.tps_recent(), controls);
                 if let Err(error) = self.look_around(plan, narrator) {
                     return lost(error);
