@@ -30,8 +30,14 @@ fn shipped_studies_can_be_run_in_both_extents() {
 
 #[test]
 fn studies_of_databases_end_within_minutes() {
-    let names =
-        ["all-o-direct", "insert-queue", "stress-redo", "io-capacity", "page-size", "server-vs-engine"];
+    let names = [
+        "all-o-direct",
+        "insert-queue",
+        "stress-redo",
+        "io-capacity",
+        "page-size",
+        "server-vs-engine",
+    ];
     for name in names {
         let text = shipped_text(name).unwrap();
         for (extent, most_s) in [(Extent::Quick, 480.0), (Extent::Full, 2400.0)] {
