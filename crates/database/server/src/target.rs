@@ -196,8 +196,8 @@ impl ServerTarget {
     }
 }
 
-/// Whether a server says that it has no such storage engine. Other errors name storage engines, too:
-/// a full disk is "Got error 28 ... from storage engine".
+/// Whether a server says that it has no such storage engine. Other errors name storage engines,
+/// too: a full disk is "Got error 28 ... from storage engine".
 pub fn lacks_storage_engine(error: &TargetError) -> bool {
     NO_ENGINE.contains(&error.code.as_str())
 }
