@@ -15,6 +15,10 @@ pub struct ResourceUse {
     pub redo_bytes: Option<f64>,
     /// Syncs of the redo log.
     pub redo_syncs: Option<f64>,
+    /// Syncs of all files of tables and redo together, where those of the redo are not counted
+    /// apart.
+    #[serde(default)]
+    pub redo_and_data_syncs: Option<f64>,
     /// Syncs of the binary log.
     pub binlog_syncs: Option<f64>,
     /// Pages of 16 KiB written in place. Those that are changed and not written yet are not in it.
@@ -36,12 +40,18 @@ impl ResourceUse {
         Self {
             redo_bytes: less(self.redo_bytes, earlier.redo_bytes),
             redo_syncs: less(self.redo_syncs, earlier.redo_syncs),
+            redo_and_data_syncs: less(self.redo_and_data_syncs, earlier.redo_and_data_syncs),
             binlog_syncs: less(self.binlog_syncs, earlier.binlog_syncs),
             page_writes: less(self.page_writes, earlier.page_writes),
             doublewrite_pages: less(self.doublewrite_pages, earlier.doublewrite_pages),
             page_reads: less(self.page_reads, earlier.page_reads),
             cpu_us: less(self.cpu_us, earlier.cpu_us),
         }
+    }
+
+    /// Syncs of the redo log, or the least number that they are known to be within.
+    pub fn redo_syncs_at_most(&self) -> Option<f64> {
+        self.redo_syncs.or(self.redo_and_data_syncs)
     }
 
     /// Bytes that were written for it, as far as they were counted.

@@ -11,8 +11,8 @@ use iostrata_stats::{Drift, Interval, LatencyUs, Measured, Stability, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DatasetGrowth, InsertFigures, LatencyTarget, SamplerCost, TransactionBound, TransactionStall,
-    Unknown,
+    DatasetGrowth, InsertFigures, LatencyTarget, SamplerCost, StallCause, TransactionBound,
+    TransactionStall, Unknown,
 };
 
 /// Transactions of a workload on a target.
@@ -206,6 +206,10 @@ pub struct StudyTransactions {
     pub left_out: u32,
     /// Times below half the mean rate, each with its cause: the longest of all windows.
     pub stalls: Vec<TransactionStall>,
+    /// What was waited for in most of the time below half the mean rate, over all such times of all
+    /// windows; null where there were none.
+    #[serde(default)]
+    pub main_cause: Option<StallCause>,
     /// Transactions per second in the first window that is not left out.
     pub series: TransactionSeries,
     /// What binds: the resource that was at work for most of the time; absent where nothing was

@@ -33,4 +33,4 @@ pub use flavour::{Flavour, ServerVersion};
 pub use held::HeldServer;
 pub use own_database::{DataPlace, OWN_DATABASE, OwnDatabase};
 pub use servers::{COUNTER, MySqlServers, ON};
-pub use target::ServerTarget;
+pub use target::{ServerTarget, lacks_storage_engine};

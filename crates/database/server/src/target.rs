@@ -172,7 +172,7 @@ impl ServerTarget {
     /// The error for a storage engine that the server does not have or has switched off, if that
     /// is what it said.
     fn lacking(&self, link: &mut Link, engine: &str, error: TargetError) -> TargetError {
-        if !NO_ENGINE.contains(&error.code.as_str()) {
+        if !lacks_storage_engine(&error) {
             return error;
         }
         let sql = "SELECT ENGINE FROM information_schema.ENGINES \
@@ -194,6 +194,12 @@ impl ServerTarget {
             None => drop(loads.remove(table)),
         }
     }
+}
+
+/// Whether a server says that it has no such storage engine. Other errors name storage engines,
+/// too: a full disk is "Got error 28 ... from storage engine".
+pub fn lacks_storage_engine(error: &TargetError) -> bool {
+    NO_ENGINE.contains(&error.code.as_str())
 }
 
 /// Asks a server what it is.

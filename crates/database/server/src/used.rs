@@ -18,10 +18,15 @@ pub(crate) fn used(status: &Variables, variables: &Variables) -> ResourceUse {
     let count = |name: &str| status.get(name)?.parse::<f64>().ok();
     let page_bytes = count("Innodb_page_size").unwrap_or(PAGE_BYTES);
     let pages = |name: &str| count(name).map(|pages| pages * page_bytes / PAGE_BYTES);
+    let redo_syncs = count("Innodb_os_log_fsyncs");
     ResourceUse {
         redo_bytes: count("Innodb_os_log_written"),
-        // MariaDB counts those of the log among all.
-        redo_syncs: count("Innodb_os_log_fsyncs").or_else(|| count("Innodb_data_fsyncs")),
+        redo_syncs,
+        // MariaDB counts those of the redo among all.
+        redo_and_data_syncs: match redo_syncs {
+            Some(_) => None,
+            None => count("Innodb_data_fsyncs"),
+        },
         binlog_syncs: binlog_syncs(count("Binlog_group_commits"), variables),
         page_writes: pages("Innodb_pages_written"),
         doublewrite_pages: pages("Innodb_dblwr_pages_written"),
@@ -84,7 +89,9 @@ mod tests {
         let sync_binlog = |every| pairs(&[("log_bin", "ON"), ("sync_binlog", every)]);
         let syncs = |every| used(&pairs(&maria), &sync_binlog(every)).binlog_syncs;
         assert_eq!((syncs("1"), syncs("2"), syncs("0")), (Some(6.0), Some(3.0), Some(0.0)));
-        assert_eq!(used(&pairs(&maria), &pairs(&[])).redo_syncs, Some(9.0));
+        let of_maria = used(&pairs(&maria), &pairs(&[]));
+        let syncs = (of_maria.redo_syncs, of_maria.redo_and_data_syncs);
+        assert_eq!(syncs, (None, Some(9.0)), "9 are of all files");
         assert_eq!(used(&pairs(&[]), &pairs(&[("log_bin", "OFF")])).binlog_syncs, Some(0.0));
         let large = pairs(&[("Innodb_page_size", "65536"), ("Innodb_pages_read", "2")]);
         assert_eq!(used(&large, &pairs(&[])).page_reads, Some(8.0));

@@ -115,10 +115,10 @@ impl Bounding<'_, '_> {
     }
 
     fn syncs(&self) -> Allowed {
-        let redo = |used: &ResourceUse| used.redo_syncs;
+        let redo = ResourceUse::redo_syncs_at_most;
         let binlog = |used: &ResourceUse| used.binlog_syncs;
-        let per_txn =
-            self.per_txn(|used| Some(used.redo_syncs? + used.binlog_syncs.unwrap_or(0.0)));
+        let per_txn = self
+            .per_txn(|used| Some(used.redo_syncs_at_most()? + used.binlog_syncs.unwrap_or(0.0)));
         let ids = SYNCS.iter().filter(|(from, _)| *from <= self.threads()).map(|(_, id)| *id);
         let mut allowed = Allowed { per_txn: value(&per_txn), ..Allowed::default() };
         let Some((id, rate)) = self.fastest(ids) else { return allowed };

@@ -29,6 +29,25 @@ fn shipped_studies_can_be_run_in_both_extents() {
 }
 
 #[test]
+fn studies_of_databases_end_within_minutes() {
+    let names = [
+        "all-o-direct",
+        "insert-queue",
+        "stress-redo",
+        "io-capacity",
+        "page-size",
+        "server-vs-engine",
+    ];
+    for name in names {
+        let text = shipped_text(name).unwrap();
+        for (extent, most_s) in [(Extent::Quick, 480.0), (Extent::Full, 2400.0)] {
+            let budget = plan(text, extent).measuring.budget.unwrap().as_secs_f64();
+            assert!(budget <= most_s, "{name} {extent:?}: {budget} s");
+        }
+    }
+}
+
+#[test]
 fn fusion_io_has_the_points_of_the_post() {
     let text = shipped_text("fusion-io").unwrap();
     let (quick, full) = (plan(text, Extent::Quick), plan(text, Extent::Full));

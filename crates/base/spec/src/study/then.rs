@@ -52,12 +52,16 @@ pub enum ThenMetric {
     DeviceAwaitMs,
     /// Transactions per second.
     Tps,
+    /// New orders of TPC-C per minute.
+    NewOrdersPerMin,
     /// The worst second over the mean.
     MinOverMean1s,
     /// 99.9th percentile of the latency in microseconds.
     LatencyP999Us,
     /// Share of the time in which the rate was below half its mean, percent.
     StalledPct,
+    /// Times per minute that the rate fell below half its mean.
+    StallsPerMin,
     /// Share of the written pages that were written because redo was about to run out, percent.
     FlushedForRedoPct,
     /// Times per minute that pages had to be written at any price.
@@ -112,7 +116,7 @@ pub enum ThenMetric {
 
 impl ThenMetric {
     /// Every metric with its name in a study's text and the unit of its figures.
-    pub const NAMED: [(&'static str, ThenMetric, &'static str); 41] = [
+    pub const NAMED: [(&'static str, ThenMetric, &'static str); 43] = [
         ("iops", ThenMetric::Iops, "IOPS"),
         ("bytes_per_s", ThenMetric::BytesPerS, "B/s"),
         ("latency_mean_us", ThenMetric::LatencyMeanUs, "us"),
@@ -126,9 +130,11 @@ impl ThenMetric {
         ("device_queue_size", ThenMetric::DeviceQueueSize, "requests"),
         ("device_await_ms", ThenMetric::DeviceAwaitMs, "ms"),
         ("tps", ThenMetric::Tps, "transactions/s"),
+        ("new_orders_per_min", ThenMetric::NewOrdersPerMin, "/min"),
         ("min_over_mean_1s", ThenMetric::MinOverMean1s, "of the mean"),
         ("latency_p99_9_us", ThenMetric::LatencyP999Us, "us"),
         ("stalled_pct", ThenMetric::StalledPct, "percent"),
+        ("stalls_per_min", ThenMetric::StallsPerMin, "/min"),
         ("flushed_for_redo_pct", ThenMetric::FlushedForRedoPct, "percent"),
         ("furious_flushes_per_min", ThenMetric::FuriousFlushesPerMin, "/min"),
         ("pages_per_transaction", ThenMetric::PagesPerTransaction, "pages"),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use iostrata_change::{ChangeError, Platform, Session};
 use iostrata_load::TransactionSource;
 use iostrata_server::private::{DataSource, PrivateError, PrivatePlan, PrivateServer};
-use iostrata_server::{AddressError, ServerAddress, ServerTarget};
+use iostrata_server::{AddressError, ServerAddress, ServerTarget, lacks_storage_engine};
 use iostrata_spec::TransactionSpec;
 use iostrata_study::StudyError;
 use iostrata_study::factorial::{DatabasePlace, StudiedDatabase};
@@ -27,8 +27,6 @@ use super::workload::StudyWorkload;
 const DATABASE: &str = "study";
 /// Connections that load tables at the same time.
 const LOADERS: usize = 4;
-/// What servers say of an engine that they lack.
-const NO_ENGINE: [&str; 2] = ["storage engine", "storage-engine"];
 
 /// Servers whose data is loaded, by the directories of their data.
 #[derive(Debug, Default)]
@@ -112,7 +110,7 @@ impl LoadedServers {
             // Points that used it have let go of it.
             let server = self.by_data.remove(&data).and_then(Rc::into_inner);
             if let Some(server) = server {
-                server.into_inner().remove(session).map_err(|error| not_here(error, ""))?;
+                server.into_inner().remove(session).map_err(|error| not_here(error, "", None))?;
             }
         }
         Ok(())
@@ -148,7 +146,7 @@ fn made<W: Platform>(
         if let DataSource::FreshAt(data) = &plan.data {
             clear(data);
         }
-        not_here(error, &version)
+        not_here(error, &version, None)
     })
 }
 
@@ -197,7 +195,8 @@ impl StudyServer {
     ) -> Result<(), StudyError> {
         let version = self.version();
         let mut server = self.server.borrow_mut();
-        server.run(session, options).map_err(|error| not_here(error, &version))?;
+        let engine = self.storage_engine.as_deref();
+        server.run(session, options).map_err(|error| not_here(error, &version, engine))?;
         let address = server.address().replacen("/?", &format!("/{DATABASE}?"), 1);
         drop(server);
         let opened = address
@@ -223,7 +222,7 @@ impl StudyServer {
     fn halt<W: Platform>(&mut self, session: &mut Session<W>) -> Result<(), StudyError> {
         self.target = None;
         let version = self.version();
-        self.server.borrow_mut().stop(session).map_err(|error| not_here(error, &version))
+        self.server.borrow_mut().stop(session).map_err(|error| not_here(error, &version, None))
     }
 
     /// Removes it with its data, so that the next point that wants it begins anew.
@@ -234,7 +233,7 @@ impl StudyServer {
         redo: Option<&Path>,
     ) -> Result<(), StudyError> {
         if let Some(server) = Rc::into_inner(self.server) {
-            server.into_inner().remove(session).map_err(|error| not_here(error, ""))?;
+            server.into_inner().remove(session).map_err(|error| not_here(error, "", None))?;
         }
         clear(data);
         redo.iter().for_each(|dir| clear(dir));
@@ -243,12 +242,10 @@ impl StudyServer {
 
     /// What a server lacks is no failure.
     fn told(&self, error: TargetError) -> StudyError {
-        if NO_ENGINE.iter().any(|words| error.text.to_ascii_lowercase().contains(words)) {
-            let fix = "name one of SHOW ENGINES, or load its plugin: server.plugin_load_add";
-            let why = format!("{} says: {}", self.version(), error.text);
-            return StudyError::NotHere { why, fix: fix.to_owned() };
+        match lacks_storage_engine(&error) {
+            true => no_engine(format!("{} says: {}", self.version(), error.text)),
+            false => error.into(),
         }
-        error.into()
     }
 }
 
@@ -303,12 +300,26 @@ impl<W: Platform> StudiedDatabase<W> for StudyServer {
     }
 }
 
+/// Whether a server that is started says that it lacks a storage engine: in one sentence
+/// where it does not know it, in another where it is switched off.
+fn is_lacking_at_start(said: &str, storage_engine: &str) -> bool {
+    let said = said.to_ascii_lowercase();
+    let name = storage_engine.to_ascii_lowercase();
+    let sentences = [
+        format!("unknown/unsupported storage engine: {name}"),
+        format!("storage engine ({name}) is not available"),
+    ];
+    sentences.iter().any(|sentence| said.contains(sentence.as_str()))
+}
+
+fn no_engine(why: String) -> StudyError {
+    let fix = "name one of SHOW ENGINES, or load its plugin: server.plugin_load_add".to_owned();
+    StudyError::NotHere { why, fix }
+}
+
 /// What a server lacks, apart from what went wrong with it.
-fn not_here(error: PrivateError, version: &str) -> StudyError {
-    let lacks = |said: &str| {
-        let said = said.to_ascii_lowercase();
-        NO_ENGINE.iter().any(|words| said.contains(words))
-    };
+fn not_here(error: PrivateError, version: &str, storage_engine: Option<&str>) -> StudyError {
+    let lacks = |said: &str| storage_engine.is_some_and(|engine| is_lacking_at_start(said, engine));
     match error {
         PrivateError::UnknownOption { version, said } => StudyError::NotHere {
             why: format!("{version} refuses an option: {said}"),
@@ -319,16 +330,40 @@ fn not_here(error: PrivateError, version: &str) -> StudyError {
             fix: "leave it out".to_owned(),
         },
         PrivateError::Change(ChangeError::Unavailable { why, .. }) if lacks(&why) => {
-            StudyError::NotHere {
-                why: format!("{version} says: {why}"),
-                fix: "name one of SHOW ENGINES, or load its plugin: server.plugin_load_add"
-                    .to_owned(),
-            }
+            no_engine(format!("{version} says: {why}"))
         }
         PrivateError::Change(ChangeError::Unavailable { why, .. }) => {
             StudyError::NotStarted { version: version.to_owned(), said: why }
         }
         PrivateError::Change(error) => error.into(),
         other => StudyError::NotStarted { version: version.to_owned(), said: other.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iostrata_target::Trouble;
+
+    use super::*;
+
+    #[test]
+    fn only_what_names_a_missing_engine_is_one() {
+        let error = |code: &str, text: &str| TargetError {
+            trouble: Trouble::Failed,
+            code: code.to_owned(),
+            target: String::new(),
+            text: text.to_owned(),
+            fix: None,
+        };
+        let full = "Got error 28 \"No space left on device\" from storage engine InnoDB";
+        assert!(!lacks_storage_engine(&error("1030", full)), "a full disk");
+        assert!(lacks_storage_engine(&error("1286", "Unknown storage engine 'RocksDB'")));
+        let unknown = "Unknown/unsupported storage engine: RocksDB";
+        assert!(is_lacking_at_start(unknown, "rocksdb"));
+        assert!(!is_lacking_at_start(unknown, "MyISAM"), "another one than was asked for");
+        let off = "Default storage engine (MyISAM) is not available";
+        assert!(is_lacking_at_start(off, "MyISAM"));
+        let plugin = "Plugin 'InnoDB' registration as a STORAGE ENGINE failed. RocksDB";
+        assert!(!is_lacking_at_start(plugin, "RocksDB"));
     }
 }

@@ -182,7 +182,7 @@ fn sentence(
     let said = with_figures(template, contrast.metric, found.ratio, sides, floored);
     let range = match found.ratio_ci95.filter(|_| !floored.is_any()) {
         Some([low, high]) => format!("95 % {} to {} times", end(low), end(high)),
-        None => floor::WHY_NO_INTERVAL.to_owned(),
+        None => floor::why_no_interval(contrast.metric).to_owned(),
     };
     format!("{said} ({range}){}", but(verdicts))
 }

@@ -37,7 +37,9 @@ impl Worked<'_> {
     fn per_txn(&self, resource: Resource) -> Option<f64> {
         let done = self.tps * self.replicate.duration_s;
         let used = match resource {
-            Resource::Syncs => self.used.redo_syncs? + self.used.binlog_syncs.unwrap_or(0.0),
+            Resource::Syncs => {
+                self.used.redo_syncs_at_most()? + self.used.binlog_syncs.unwrap_or(0.0)
+            }
             Resource::PageWrites => self.used.page_writes?,
             _ => self.used.cpu_us?,
         };

@@ -1,20 +1,44 @@
-//! Worst seconds in which next to nothing was committed.
+//! Figures that a ratio cannot be taken to: worst seconds in which next to nothing was committed,
+//! and stalls where there were hardly any.
 //!
 //! Invariant: what was raised to the floor is said to be a bound, never a figure with an interval.
 
 use iostrata_spec::study::ThenMetric;
 use iostrata_stats::Measured;
 
-/// The worst second counts as this share of the mean at least: a ratio needs something to stand on,
-/// and a window of a minute hardly tells less.
-const WORST_SECOND_LEAST: f64 = 0.01;
-/// In place of an interval.
-pub(super) const WHY_NO_INTERVAL: &str =
-    "no interval: a worst second below 0.01 of the mean is taken for 0.01";
+/// What counts as so much at least, and what is said in place of an interval: a ratio needs
+/// something to stand on, and a window of a minute hardly tells less.
+const LEAST: [(ThenMetric, f64, &str); 3] = [
+    (
+        ThenMetric::MinOverMean1s,
+        0.01,
+        "no interval: a worst second below 0.01 of the mean is taken for 0.01",
+    ),
+    (
+        ThenMetric::StalledPct,
+        1.0,
+        "no interval: stalls in less than 1 % of the time are taken for 1 %",
+    ),
+    (
+        ThenMetric::StallsPerMin,
+        1.0,
+        "no interval: fewer stalls than one a minute are taken for one",
+    ),
+];
+
+/// The floor of a metric that has one.
+fn least(metric: ThenMetric) -> Option<f64> {
+    LEAST.iter().find(|(of, _, _)| *of == metric).map(|(_, least, _)| *least)
+}
+
+/// In place of an interval, where figures of a metric were raised.
+pub(super) fn why_no_interval(metric: ThenMetric) -> &'static str {
+    LEAST.iter().find(|(of, _, _)| *of == metric).map_or("no interval", |(_, _, why)| why)
+}
 
 /// A figure, at least the floor of its metric.
 pub(super) fn raised(metric: ThenMetric, figure: &Measured) -> Measured {
-    let least = if metric == ThenMetric::MinOverMean1s { WORST_SECOND_LEAST } else { f64::MIN };
+    let least = least(metric).unwrap_or(f64::MIN);
     Measured { value: figure.value.max(least), ..figure.clone() }
 }
 
@@ -29,8 +53,7 @@ impl Floored {
     /// From figures as measured.
     pub fn of(metric: ThenMetric, above: &[Measured], below: &[Measured]) -> Self {
         let is_any = |side: &[Measured]| {
-            metric == ThenMetric::MinOverMean1s
-                && side.iter().any(|one| one.value < WORST_SECOND_LEAST)
+            least(metric).is_some_and(|least| side.iter().any(|one| one.value < least))
         };
         Self { above: is_any(above), below: is_any(below) }
     }
@@ -91,6 +114,10 @@ mod tests {
         assert!(!of(0.01, 0.01).is_any(), "the floor itself is a figure");
         assert_eq!(raised(worst, &figure(0.0)).value, 0.01);
         assert_eq!(raised(ThenMetric::Tps, &figure(0.001)).value, 0.001, "other metrics have none");
+        let (stalled, few) = (ThenMetric::StalledPct, ThenMetric::StallsPerMin);
+        assert_eq!([stalled, few].map(|metric| raised(metric, &figure(0.0)).value), [1.0, 1.0]);
+        assert!(Floored::of(stalled, &[figure(20.0)], &[figure(0.0)]).below);
+        assert!(why_no_interval(few).contains("one a minute"));
         assert!(!Floored::of(ThenMetric::Tps, &[figure(0.0)], &[figure(0.0)]).is_any());
     }
 }

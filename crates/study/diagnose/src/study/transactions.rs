@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use iostrata_run::host::DeviceDelta;
 use iostrata_run::{
-    Replicate, StreamFigures, StudyTransactions, TransactionFigures, TransactionStall,
+    Replicate, StallCause, StreamFigures, StudyTransactions, TransactionFigures, TransactionStall,
 };
 use iostrata_spec::OpKind;
 use iostrata_spec::study::ThenMetric;
@@ -46,15 +46,29 @@ pub(super) fn transactions(replicates: &[&Replicate], left_out: u32) -> Option<S
         by_metric.into_iter().filter_map(|(name, all)| Some((name.to_owned(), combine(&all)?)));
     let mut stalls: Vec<TransactionStall> =
         windows.iter().flat_map(|window| window.counts.stalls.iter().cloned()).collect();
+    let main_cause = main_cause(&stalls);
     stalls.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
     stalls.truncate(STALLS_MAX);
     Some(StudyTransactions {
         figures: combined.collect(),
         left_out,
         stalls,
+        main_cause,
         series: first.stream.series.per_second(),
         bound: bound(&windows.iter().filter_map(Window::worked).collect::<Vec<_>>()),
     })
+}
+
+/// What was waited for in most of the time that was lost.
+fn main_cause(stalls: &[TransactionStall]) -> Option<StallCause> {
+    let mut lost: Vec<(StallCause, f64)> = Vec::new();
+    for stall in stalls {
+        match lost.iter_mut().find(|(cause, _)| *cause == stall.cause) {
+            Some((_, lost_s)) => *lost_s += stall.length_s,
+            None => lost.push((stall.cause, stall.length_s)),
+        }
+    }
+    lost.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(cause, _)| cause)
 }
 
 /// A replicate that is one of transactions.
@@ -88,10 +102,14 @@ impl<'a> Window<'a> {
         let stability = stability(&self.stream.series.totals(), width_s);
         let duration_s = self.replicate.duration_s.max(f64::MIN_POSITIVE);
         let stalled_s: f64 = self.counts.stalls.iter().map(|stall| stall.length_s).sum();
+        let new_orders = self.stream.ops[OpKind::NewOrder].as_ref();
+        add(ThenMetric::NewOrdersPerMin, new_orders.map(|one| 60.0 * one.iops.value));
         add(ThenMetric::MinOverMean1s, stability.map(|one| one.min_over_mean_1s));
         add(ThenMetric::LatencyP999Us, self.latencies().percentile_us(99.9));
         // The sum of none is -0.
         add(ThenMetric::StalledPct, Some(100.0 * (stalled_s / duration_s).min(1.0) + 0.0));
+        let stalls = self.counts.stalls.len() as f64;
+        add(ThenMetric::StallsPerMin, Some(60.0 * stalls / duration_s));
         for (metric, used) in self.used_in_all() {
             add(metric, used.zip(self.done()).map(|(used, done)| used / done));
         }
@@ -169,8 +187,7 @@ mod tests {
     use super::*;
     use iostrata_run::host::{CpuShares, DeviceCounters, Evidence};
     use iostrata_run::{
-        OpFigures, ReaderFigures, Resource, ResourceUse, SecondDatabase, Series, StallCause,
-        TargetCourse,
+        OpFigures, ReaderFigures, Resource, ResourceUse, SecondDatabase, Series, TargetCourse,
     };
     use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
 
@@ -244,15 +261,34 @@ mod tests {
         assert_eq!(value("tps"), Some(50.0));
         assert_eq!(value("min_over_mean_1s"), Some(0.5), "of 1 and 0");
         assert_eq!(value("stalled_pct"), Some(25.0));
+        assert_eq!(value("stalls_per_min"), Some(30.0), "one in two seconds");
         assert_eq!(value("furious_flushes_per_min"), Some(90.0));
         assert_eq!(value("syncs_per_transaction"), Some(0.5), "50 for each 100");
         assert_eq!(found.bound, None, "nothing was seen of the machine");
+        assert_eq!(value("new_orders_per_min"), None, "there are none in this load");
+        let mut tpcc = even.clone();
+        let op = even.streams[0].ops[OpKind::Transaction].clone().unwrap();
+        tpcc.streams[0].ops = [(OpKind::NewOrder, op)].into_iter().collect();
+        let of_tpcc = transactions(&[&tpcc], 0).unwrap().figures;
+        assert_eq!(of_tpcc["new_orders_per_min"].value, 3000.0, "60 times 50 in a second");
         assert_eq!(value("history_length"), None, "what is not told is absent");
         assert_eq!((found.left_out, found.stalls.len()), (1, 2));
         assert_eq!(found.series.tps, [50.0, 50.0], "of the first window");
         let mut requests = even;
         requests.streams[0].transactions = None;
         assert_eq!(transactions(&[&requests], 0), None);
+    }
+
+    #[test]
+    fn a_cause_is_that_of_all_stalls_and_not_of_the_longest() {
+        let mut one = replicate([10; 10]);
+        let stall = |cause, length_s| TransactionStall { length_s, cause, ..<_>::default() };
+        let long = std::iter::repeat_n(stall(StallCause::Device, 0.6), STALLS_MAX);
+        let short = std::iter::repeat_n(stall(StallCause::RedoFull, 0.5), 40);
+        one.streams[0].transactions.as_mut().unwrap().stalls = long.chain(short).collect();
+        let found = transactions(&[&one], 0).unwrap();
+        assert_eq!(found.stalls.len(), STALLS_MAX);
+        assert_eq!(found.main_cause, Some(StallCause::RedoFull), "20 s of 32");
     }
 
     #[test]

@@ -4,8 +4,6 @@
 //! Invariant: charts share their vertical scale, so that what stands still is seen beside what does
 //! not.
 
-use std::collections::BTreeMap;
-
 use iostrata_run::{StallCause, StudyDocument, StudyPoint, StudyTransactions};
 use iostrata_spec::study::ThenMetric;
 
@@ -97,7 +95,7 @@ fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
 }
 
 fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
-    const COLUMNS: [(&str, ThenMetric); 24] = [
+    const COLUMNS: [(&str, ThenMetric); 25] = [
         ("Redo", ThenMetric::RedoBytesPerS),
         ("Pages dirtied", ThenMetric::PagesDirtiedPerS),
         ("Pages a transaction", ThenMetric::PagesPerTransaction),
@@ -112,6 +110,7 @@ fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         ("Its KiB", ThenMetric::RedoDeviceKibPerS),
         ("Its flushes", ThenMetric::RedoDeviceFlushesPerS),
         ("Written for want of redo", ThenMetric::FlushedForRedoPct),
+        ("Stalls", ThenMetric::StallsPerMin),
         ("Furious flushes", ThenMetric::FuriousFlushesPerMin),
         ("Age, mean", ThenMetric::CheckpointAgePct),
         ("Age, most", ThenMetric::CheckpointAgeMaxPct),
@@ -146,14 +145,9 @@ fn busiest(of: &StudyTransactions) -> String {
 
 /// What the database waited for in most of the time that was lost.
 fn main_cause(of: &StudyTransactions) -> String {
-    let mut lost: BTreeMap<String, f64> = BTreeMap::new();
-    for stall in &of.stalls {
-        *lost.entry(stall.cause.to_string()).or_default() += stall.length_s;
-    }
-    let most = lost.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    most.map_or_else(String::new, |(cause, _)| match cause == StallCause::Unknown.to_string() {
-        true => "an unknown cause".to_owned(),
-        false => cause,
+    of.main_cause.map_or_else(String::new, |cause| match cause {
+        StallCause::Unknown => "an unknown cause".to_owned(),
+        cause => cause.to_string(),
     })
 }
 
