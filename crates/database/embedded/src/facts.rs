@@ -62,6 +62,7 @@ pub(crate) fn used(engine: &Engine) -> ResourceUse {
     ResourceUse {
         redo_bytes: count(Counter::OsLogWritten),
         redo_syncs: count(Counter::OsLogFsyncs),
+        redo_and_data_syncs: None,
         binlog_syncs: Some(0.0),
         page_writes: pages(Counter::PagesWritten),
         doublewrite_pages: pages(Counter::DblwrPagesWritten),

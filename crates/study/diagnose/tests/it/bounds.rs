@@ -17,6 +17,7 @@ fn window(id: &str, disk: &Replicate, per_s: f64, per_txn: ResourceUse) -> Event
     let all = |of: Option<f64>| of.map(|of| of * done);
     let used = ResourceUse {
         redo_bytes: all(per_txn.redo_bytes),
+        redo_and_data_syncs: None,
         redo_syncs: all(per_txn.redo_syncs),
         binlog_syncs: all(per_txn.binlog_syncs),
         page_writes: all(per_txn.page_writes),
