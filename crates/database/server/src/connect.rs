@@ -30,6 +30,9 @@ const UNKNOWN_VARIABLE: u16 = 1193;
 
 /// Lets a connection be silent for an hour at least, whatever the server allows as a rule.
 const LAST: &str = "SET SESSION wait_timeout = GREATEST(@@SESSION.wait_timeout, 3600)";
+/// Of one that holds a claim and speaks more often than that: when its host is lost, the server
+/// ends the claim soon.
+const LAST_CLAIM: &str = "SET SESSION wait_timeout = 90";
 
 /// How long a connection waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +51,8 @@ pub(crate) struct Connector {
     pub name: String,
     turns: Turns,
     start: Instant,
-    /// Whether what it connects is held while nothing is asked.
-    is_lasting: bool,
+    /// What lets a connection be silent, where it is held while nothing is asked.
+    lasts: Option<&'static str>,
 }
 
 impl Connector {
@@ -57,7 +60,7 @@ impl Connector {
     pub(crate) fn new(address: ServerAddress) -> Self {
         let turns = Turns::new(address.hosts.len().max(1));
         let (name, start) = (address.to_string(), Instant::now());
-        Self { name, address, turns, start, is_lasting: false }
+        Self { name, address, turns, start, lasts: None }
     }
 
     /// The database that the address names.
@@ -67,7 +70,12 @@ impl Connector {
 
     /// The same servers, for somebody who asks now and then and holds the connection meanwhile.
     pub(crate) fn lasting(&self) -> Self {
-        Self { is_lasting: true, ..Self::new(self.address.clone()) }
+        Self { lasts: Some(LAST), ..Self::new(self.address.clone()) }
+    }
+
+    /// The same servers, for a claim.
+    pub(crate) fn claiming(&self) -> Self {
+        Self { lasts: Some(LAST_CLAIM), ..Self::new(self.address.clone()) }
     }
 
     /// The same servers without a database.
@@ -120,13 +128,11 @@ impl Connector {
 
     /// Lets a connection that is to last outlive pauses between two questions.
     fn lengthened(&self, mut conn: Conn) -> Result<Conn, TargetError> {
-        if !self.is_lasting {
-            return Ok(conn);
-        }
-        match conn.query_drop(LAST) {
+        let Some(lasts) = self.lasts else { return Ok(conn) };
+        match conn.query_drop(lasts) {
             // A server that knows no such variable cuts nobody by it.
             Ok(()) | Err(Error::MySqlError(_)) => Ok(conn),
-            Err(error) => Err(failure::told(&self.name, LAST, &error)),
+            Err(error) => Err(failure::told(&self.name, lasts, &error)),
         }
     }
 

@@ -97,7 +97,7 @@ impl ServerTarget {
     /// # Errors
     /// When the server does not answer.
     pub fn claim(&self, name: &'static str) -> Result<Option<Claim>, TargetError> {
-        let conn = self.connector.lasting().connect(Patience::Short)?;
+        let conn = self.connector.claiming().connect(Patience::Short)?;
         Claim::take(conn, Arc::clone(&self.name), name)
     }
 

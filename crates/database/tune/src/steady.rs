@@ -19,7 +19,7 @@ use crate::pinned::PinnedPace;
 const BEGIN_SHARE: f64 = 0.1;
 const BEGIN_S: f64 = 90.0;
 const BEGIN_ANYWAY_SHARE: f64 = 0.5;
-/// It is let go when the age was below this share for so many seconds.
+/// It is left alone when the age was below this share for so many seconds.
 const END_SHARE: f64 = 0.08;
 const END_S: f64 = 60.0;
 /// The pace changes by such factors in one step at most, and is left where it is within the last.

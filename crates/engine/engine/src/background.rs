@@ -157,7 +157,7 @@ fn clean(storage: &Storage, cleaner: &Cleaner) {
     loop {
         let cpu_before = thread_cpu_ns();
         let began_us = now_us();
-        let stepped = cleaner.step(began_us);
+        let stepped = cleaner.step(began_us, true);
         counts.cpu(Counter::CpuNsCleaner, thread_cpu_ns().saturating_sub(cpu_before));
         // Whoever waits is not woken for nothing: batches report by themselves.
         if stepped.as_ref().map_or(true, |next_us| *next_us <= began_us) {

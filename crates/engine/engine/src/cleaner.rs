@@ -80,13 +80,14 @@ impl Cleaner {
     }
 
     /// Asks the policy and does what it says. Gives when the next step is due, in microseconds of
-    /// the caller's clock; now if it is in the past.
+    /// the caller's clock; now if it is in the past. `is_timed` where that clock is the real one:
+    /// otherwise nothing that was measured is told, so that the same steps decide the same.
     ///
     /// # Errors
     /// A poisoned engine, or the failure that poisons it.
-    pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
+    pub fn step(&self, now_us: u64, is_timed: bool) -> Result<u64, EngineError> {
         self.flusher.storage.poison.check()?;
-        let Decided { action, number, goes_on } = self.decide(now_us);
+        let Decided { action, number, goes_on } = self.decide(now_us, is_timed);
         if let Action::Sleep { until_us, firm } = action {
             self.flusher.storage.signal.set_firm(firm);
             return Ok(until_us);
@@ -95,19 +96,24 @@ impl Cleaner {
         let finished = self.act(action, goes_on)?;
         let mut state = self.lock();
         if state.number == number && !goes_on {
-            state.last = Finished { took_us: start.elapsed().as_micros() as u64, ..finished };
+            let took_us = if is_timed { start.elapsed().as_micros() as u64 } else { 0 };
+            state.last = Finished { took_us, ..finished };
         }
         Ok(now_us)
     }
 
     /// What the policy wants, and which policy that was.
-    fn decide(&self, now_us: u64) -> Decided {
+    fn decide(&self, now_us: u64, is_timed: bool) -> Decided {
         let storage = &*self.flusher.storage;
         let start = Instant::now();
         let mut state = self.lock();
         let histogram = storage.pool.age_histogram();
         let lanes = self.lanes.in_use();
-        let sample = FlushSample { now_us, lanes, age_histogram: &histogram, ..sample(storage) };
+        let mut sample =
+            FlushSample { now_us, lanes, age_histogram: &histogram, ..sample(storage) };
+        if !is_timed {
+            sample.redo_write_us = 0;
+        }
         let goes_on = state.policy.goes_on() && self.lanes.has_writers();
         let last = match goes_on {
             true => self.lanes.take_finished(false),

@@ -163,7 +163,7 @@ impl Engine {
     pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
         // Old versions that cannot be read keep no page from being written.
         let purged = self.parts().purger.step();
-        let due_us = self.parts().cleaner.step(now_us)?;
+        let due_us = self.parts().cleaner.step(now_us, false)?;
         purged.map(|_| due_us)
     }
 

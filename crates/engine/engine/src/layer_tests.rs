@@ -180,7 +180,7 @@ fn a_policy_is_replaced_while_an_action_of_the_last_one_goes_on() {
     });
     std::thread::scope(|scope| {
         let cleaner = &cleaner;
-        let acting = scope.spawn(move || cleaner.step(5).unwrap());
+        let acting = scope.spawn(move || cleaner.step(5, true).unwrap());
         has_begun.recv().unwrap();
         assert_eq!(admission.rule(), AdmitRule::wall(11));
         let (replaced, is_replaced) = channel();
@@ -194,7 +194,7 @@ fn a_policy_is_replaced_while_an_action_of_the_last_one_goes_on() {
         assert_eq!(acting.join().unwrap(), 5, "an action: again at once");
     });
     assert_eq!(admission.rule(), AdmitRule::wall(11), "until the new one was asked");
-    assert_eq!(cleaner.step(6).unwrap(), 13);
+    assert_eq!(cleaner.step(6, true).unwrap(), 13);
     assert_eq!(admission.rule(), AdmitRule::wall(13));
     assert_eq!(*told.lock().unwrap(), [Finished::default()], "what became of another's action");
 }

@@ -52,7 +52,10 @@ impl Measure {
         let socket = server_dir.join("socket");
         let address = format!("mysql://root@localhost/tpcc?socket={}", socket.display());
         let begun = self.await_load(&mut load, &address);
-        let begun = begun.and_then(|()| self.tuner(key, times, (&address, recording)));
+        let begun = begun.and_then(|()| {
+            sleep(Duration::from_secs(key.scenario.head_start_s));
+            self.tuner(key, times, (&address, recording))
+        });
         let tuner = match begun {
             Ok(tuner) => tuner,
             Err(error) => return Err(end(load).err().unwrap_or(error)),
@@ -97,7 +100,8 @@ impl Measure {
         }
         command.args(["--warehouses", WAREHOUSES, "--threads", THREADS]);
         command.args(["--warmup-time", &times.warm_up_s.to_string()]);
-        command.args(["--time", &(times.seconds + LONGER_S).to_string()]);
+        let seconds = key.scenario.head_start_s + times.seconds + LONGER_S;
+        command.args(["--time", &seconds.to_string()]);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::inherit());
         command.spawn().context("cannot run iostrata")
     }

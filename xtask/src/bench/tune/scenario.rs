@@ -12,6 +12,8 @@ pub struct Scenario {
     pub redo_bytes: u64,
     /// Reads per second and writes per second that the volume is held to.
     pub iops: u64,
+    /// For so many seconds the load has run when tuning begins.
+    pub head_start_s: u64,
     /// What becomes otherwise in the middle of the measured time.
     pub change: Option<TuneChange>,
     /// Whether it is for every server, or for the first alone.
@@ -34,6 +36,7 @@ const BASE: Scenario = Scenario {
     title: "redo 100 MB, 1,500 IOPS",
     redo_bytes: 100 * MIB,
     iops: 1500,
+    head_start_s: 0,
     change: None,
     is_everywhere: true,
 };
@@ -41,8 +44,14 @@ const BASE: Scenario = Scenario {
 const ONCE: Scenario = Scenario { is_everywhere: false, ..BASE };
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 6] = [
+pub const SCENARIOS: [Scenario; 7] = [
     BASE,
+    Scenario {
+        name: "late",
+        title: "tuned from the 60th second on",
+        head_start_s: 60,
+        ..ONCE
+    },
     Scenario {
         name: "halved",
         title: "1,500 IOPS, then 750",
