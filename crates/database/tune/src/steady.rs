@@ -14,8 +14,8 @@ use crate::monitor::Vitals;
 use crate::pace::SteadyPace;
 use crate::pinned::PinnedPace;
 
-/// A server is tuned from this share of the age's limit on, if the set-point is so many seconds away;
-/// or from the higher share on, if redo is made at all.
+/// A server is tuned from this share of the age's limit on, if the set-point is so many seconds
+/// away; or from the higher share on, if redo is made at all.
 const BEGIN_SHARE: f64 = 0.1;
 const BEGIN_S: f64 = 90.0;
 const BEGIN_ANYWAY_SHARE: f64 = 0.5;
@@ -94,8 +94,12 @@ impl Steady {
         let target = self.target(view);
         if self.generation.obeys(view.now) {
             moves.extend(capacity(view, (target, self.ease), !moves.is_empty()));
-        } else if self.pinned.is_known() {
-            moves.extend(pinned(view, self.pinned.most(view.now)));
+        } else {
+            // Nothing is taken away from a server that is short of redo before rates are known.
+            let takes_away = self.pinned.is_known();
+            let wanted = pinned(view, self.pinned.most(view.now));
+            let is_more = |one: &Move| view.present.get(one.lever).is_some_and(|now| one.to > now);
+            moves.extend(wanted.into_iter().filter(|one| takes_away || is_more(one)));
         }
         if view.config.allow_delay {
             moves.extend(delay::moves(view.now, self.is_short, view.present, view.before));

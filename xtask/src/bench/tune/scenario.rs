@@ -46,12 +46,7 @@ const ONCE: Scenario = Scenario { is_everywhere: false, ..BASE };
 /// All of them.
 pub const SCENARIOS: [Scenario; 7] = [
     BASE,
-    Scenario {
-        name: "late",
-        title: "tuned from the 60th second on",
-        head_start_s: 60,
-        ..ONCE
-    },
+    Scenario { name: "late", title: "tuned from the 60th second on", head_start_s: 60, ..ONCE },
     Scenario {
         name: "halved",
         title: "1,500 IOPS, then 750",
