@@ -50,11 +50,12 @@ fn a_held_connection_outlives_a_short_wait_and_a_cut_one_is_made_anew() {
             (MySqlServers::knowing(place.address.clone()), HeldServer::of(place.address.clone()));
         let address = place.address.to_string();
         let wait = servers.look(&address, &["wait_timeout"]).unwrap().1["wait_timeout"].clone();
-        servers.set_variable(&address, "wait_timeout", "1").unwrap();
+        // Long enough for a busy machine to connect in.
+        servers.set_variable(&address, "wait_timeout", "3").unwrap();
         let mut claim = place.target.claim("iostrata_test").unwrap().unwrap();
         let mut sampler = place.target.sampler().unwrap().unwrap();
         held.look(&address, &[]).unwrap();
-        sleep(Duration::from_secs(3));
+        sleep(Duration::from_secs(6));
         servers.set_variable(&address, "wait_timeout", &wait).unwrap();
         assert!(claim.holds().unwrap());
         sampler.sample().unwrap();
