@@ -49,7 +49,8 @@ impl ResourceUse {
         }
     }
 
-    /// Syncs of the redo log, or the least number that they are known to be within.
+    /// Syncs of the redo log; where they are not counted apart, those of all files, which are no
+    /// fewer.
     pub fn redo_syncs_at_most(&self) -> Option<f64> {
         self.redo_syncs.or(self.redo_and_data_syncs)
     }

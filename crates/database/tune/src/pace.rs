@@ -9,6 +9,7 @@ use iostrata_flush::Ages;
 
 use crate::generation::Generation;
 use crate::monitor::Vitals;
+use crate::pinned::AT_ASYNC;
 
 /// The pace follows what is wanted within so many seconds, and when the age is urgent.
 const FOLLOW_S: f64 = 3.0;
@@ -21,8 +22,6 @@ const LATE_S: (f64, f64) = (2.0, 15.0);
 /// What the server writes over what it is asked for: seconds of the average, and its bounds.
 const EFFECT_S: f64 = 15.0;
 const EFFECT: (f64, f64) = (0.5, 1.2);
-/// What is wanted of a server that does not obey, over what all dirty pages take once a round.
-const EVEN_SHARE: f64 = 0.9;
 
 /// Finds the pace.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +57,7 @@ impl SteadyPace {
             true => ages.rate_for(set_point_bytes, now.redo_bytes_per_s, late_s * 1e6, 1.0),
             // What is late cannot be caught up with now. Asking for it would come as a burst in the
             // first second in which the server obeys again.
-            false => EVEN_SHARE * now.even_pages_per_s(),
+            false => AT_ASYNC * now.even_pages_per_s(),
         };
         let wanted = match self.wanted {
             None => need,

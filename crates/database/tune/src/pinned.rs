@@ -15,7 +15,7 @@ const AVERAGE_S: f64 = 8.0;
 const LATE_S: f64 = 1.0;
 /// What may be written at the async limit, over what all dirty pages take once a round, and what
 /// comes to that on the way to the wall. More leaves the swings as they are; less meets the wall.
-const AT_ASYNC: f64 = 0.9;
+pub(crate) const AT_ASYNC: f64 = 0.9;
 const UP_TO_WALL: f64 = 0.3;
 
 /// Finds it.

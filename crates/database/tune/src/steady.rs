@@ -187,8 +187,8 @@ fn give_back(view: &StepView<'_>) -> Vec<Move> {
 fn pinned(view: &StepView<'_>, most: f64) -> Vec<Move> {
     let StepView { now, present, config, .. } = view;
     let why = format!(
-        "age {:.0} % of its limit: above {:.0} % the server writes what lies behind that, and up to \
-         innodb_io_capacity_max of it; {most:.0} pages/s keep that even",
+        "age {:.0} % of its limit; above {:.0} % the server writes only what is older than that, and \
+         {most:.0} pages/s at most keep it even",
         now.age_pct(),
         100.0 * now.async_bytes.unwrap_or(now.limit_bytes) / now.limit_bytes,
     );

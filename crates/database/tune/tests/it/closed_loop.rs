@@ -29,7 +29,7 @@ fn the_stall_is_there_without_and_gone_with_it() {
 fn a_server_that_stalls_already_comes_to_rest() {
     // Above its async limit the server does not obey: it only can be kept from making it worse.
     for from in [60, 65, 70, 75, 80, 85] {
-        let case = PlantCase { led_from_s: from, ..PlantCase::stall() };
+        let case = PlantCase { tuned_from_s: from, ..PlantCase::stall() };
         let (own, tuned) = (run(&case, false), run(&case, true));
         let minutes = [1, 2].map(|at| from as usize + 60 * at);
         let [first, second] = minutes.map(|minute| tuned.worst(minute));

@@ -20,7 +20,7 @@ pub struct PlantCase {
     /// By how much the redo that is told of swings, as a share of a second's.
     pub noise: f64,
     /// Until this second it is on its own.
-    pub led_from_s: u32,
+    pub tuned_from_s: u32,
     pub span_s: u32,
     pub seed: u64,
 }
@@ -36,7 +36,7 @@ impl PlantCase {
             access: PageAccess::Uniform,
             changes: Vec::new(),
             noise: 0.0,
-            led_from_s: 0,
+            tuned_from_s: 0,
             span_s: 360,
             seed: 1,
         }
@@ -112,7 +112,7 @@ impl Ran {
 }
 
 /// Lets a case run, tuned or not.
-pub fn run(case: &PlantCase, is_led: bool) -> Ran {
+pub fn run(case: &PlantCase, is_tuned: bool) -> Ran {
     let plan = case.plan();
     let mut plant = FlushPlant::new(&plan).unwrap();
     let mut present = levers(&plant);
@@ -123,7 +123,7 @@ pub fn run(case: &PlantCase, is_led: bool) -> Ran {
     let mut moves = Vec::new();
     for at_s in 1..=case.span_s {
         plant.run_until(f64::from(at_s));
-        if !is_led || at_s < case.led_from_s {
+        if !is_tuned || at_s < case.tuned_from_s {
             continue;
         }
         let sample = sample(&mut plant, case, &mut random);

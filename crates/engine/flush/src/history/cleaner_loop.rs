@@ -72,7 +72,7 @@ impl<G: Generation> CleanerLoop<G> {
 
     fn take(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> (Option<Action>, CleanerStep) {
         match self.step {
-            CleanerStep::Begin if self.is_due(now, ladder) => {
+            CleanerStep::Begin if now.now_us >= self.due_us => {
                 self.due_us = now.now_us.saturating_add(SECOND_US);
                 self.is_woken_in_vain = false;
                 (self.sync_redo(now), CleanerStep::Frames)
@@ -88,13 +88,6 @@ impl<G: Generation> CleanerLoop<G> {
             CleanerStep::Checkpoint => (self.checkpoint(now), CleanerStep::Sleep),
             CleanerStep::Sleep => (self.sleep(now, ladder), CleanerStep::Begin),
         }
-    }
-
-    /// Whether a pass begins: in time, or at once where it was woken because it should not sleep.
-    fn is_due(&self, now: &FlushSample<'_>, ladder: &Ladder) -> bool {
-        let left_us = self.due_us.saturating_sub(now.now_us);
-        let is_soft = left_us > NOTHING_US && !self.generation.sleeps_firmly();
-        left_us == 0 || (is_soft && self.generation.skips_sleep(now, ladder))
     }
 
     fn sync_redo(&mut self, now: &FlushSample<'_>) -> Option<Action> {
