@@ -11,6 +11,7 @@ mod board;
 mod catalogue;
 mod error;
 mod exposition;
+mod file_totals;
 mod request;
 mod server;
 mod totals;

@@ -1,7 +1,9 @@
 //! What five servers told under a small load, and every field of the sample that it comes to.
 
-use iostrata_target::TargetSample;
+use iostrata_run::FileClass;
+use iostrata_target::{FileCounts, TargetSample};
 
+use super::files::FileEvent;
 use super::monitor_text::MonitorText;
 use super::sample_counts::SampleCounts;
 use super::told::Told;
@@ -105,6 +107,12 @@ fn told(text: &str) -> (Told, ServerVersion) {
             continue;
         }
         let (name, value) = rest.split_once('\t').unwrap();
+        if kind == "file" {
+            let numbers: Vec<Option<u64>> = value.split('\t').map(|one| one.parse().ok()).collect();
+            let event = FileEvent::of(name.to_owned(), true, &numbers);
+            told.file_events.get_or_insert_default().push(event);
+            continue;
+        }
         let (value, state) = value.split_once('\t').unwrap_or((value, "1"));
         match (name, value) {
             ("version", value) => version = value,
@@ -136,7 +144,7 @@ fn told(text: &str) -> (Told, ServerVersion) {
 fn fields(sample: &TargetSample) -> Vec<(&'static str, Option<u64>)> {
     macro_rules! named {
         ($($field:ident),*) => {{
-            let TargetSample { oldest_transaction, $($field),* } = *sample;
+            let TargetSample { oldest_transaction, files: _, $($field),* } = *sample;
             assert_eq!(oldest_transaction, None, "a statement of its own tells it");
             vec![$((stringify!($field), $field)),*]
         }};
@@ -201,4 +209,60 @@ fn every_field_is_understood() {
 #[test]
 fn every_field_is_understood_while_counters_are_on() {
     assert_told(fixtures!("-counters"), EXPECTED_WITH_COUNTERS);
+}
+
+/// What was done with the files of each class, a number per line and a server per column, with
+/// performance_schema and, below, without. A dash is what is absent.
+const EXPECTED_FILES: &str = "
+data.reads                         0
+";
+
+#[test]
+fn files_are_understood_by_class() {
+    assert_files(EXPECTED_FILES, |_| {});
+}
+
+#[test]
+fn without_performance_schema_files_are_understood_from_status() {
+    assert_files(EXPECTED_STATUS_FILES, |told| {
+        told.file_events = None;
+        told.variables.remove("performance_schema");
+    });
+}
+
+const EXPECTED_STATUS_FILES: &str = "
+";
+
+fn assert_files(expected: &str, change: impl Fn(&mut Told)) {
+    let mut found: Vec<String> = Vec::new();
+    let columns = fixtures!("-files").map(|text| {
+        let (mut told, _) = told(text);
+        change(&mut told);
+        told.files().unwrap()
+    });
+    for class in FileClass::ALL {
+        type Field = fn(&FileCounts) -> Option<u64>;
+        let fields: [(&str, Field); 8] = [
+            ("reads", |one| one.reads),
+            ("read_bytes", |one| one.read_bytes),
+            ("read_ns", |one| one.read_ns),
+            ("writes", |one| one.writes),
+            ("written_bytes", |one| one.written_bytes),
+            ("write_ns", |one| one.write_ns),
+            ("syncs", |one| one.syncs),
+            ("sync_ns", |one| one.sync_ns),
+        ];
+        for (name, field) in fields {
+            let told = columns.iter().map(|table| table.get(class).and_then(field));
+            let cells = told.map(|one| {
+                let text = one.map_or("-".to_owned(), |one| one.to_string());
+                format!(" {text:>12}")
+            });
+            let cells: String = cells.collect();
+            let is_told = cells.contains(|c: char| c.is_ascii_digit());
+            found.extend(is_told.then(|| format!("{:<26}{cells}", format!("{}.{name}", class.word()))));
+        }
+    }
+    let found = found.join("\n");
+    assert!(found == expected.trim(), "found:\n{found}");
 }
