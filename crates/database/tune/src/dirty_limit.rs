@@ -1,12 +1,13 @@
 //! The limit of dirty pages: where they come to it, a MySQL writes `innodb_io_capacity` pages,
 //! whatever their age.
 //!
-//! In a small pool the pages that are dirty at the set-point are more than that. Then the limit goes
-//! out of the way. A MariaDB that is awake for `innodb_max_dirty_pages_pct_lwm` does not look at it.
+//! In a small pool the pages that are dirty at the set-point are more than that. Then the limit
+//! goes out of the way. A MariaDB that is awake for `innodb_max_dirty_pages_pct_lwm` does not look
+//! at it.
 
 use crate::generation::Generation;
-use crate::lever::{Lever, Move};
-use crate::steady::StepView;
+use crate::lever::{Lever, LeverValues, Move};
+use crate::monitor::Vitals;
 
 /// How near the limit dirty pages may come, in percent of the pool.
 const CLEARANCE_PCT: f64 = 2.0;
@@ -17,15 +18,16 @@ const TELLING_SHARE: f64 = 0.5;
 
 /// Raises the limit, where it is in the way of a set-point.
 pub(crate) fn raised(
-    view: &StepView<'_>,
+    now: &Vitals,
+    present: &LeverValues,
     set_point_bytes: f64,
     generation: Generation,
 ) -> Option<Move> {
-    let (now, lever) = (view.now, Lever::MaxDirtyPagesPct);
+    let lever = Lever::MaxDirtyPagesPct;
     if generation == Generation::MariaDb {
         return None;
     }
-    let (limit, pool) = (view.present.get(lever)?, now.pool_pages.filter(|pages| *pages > 0.0)?);
+    let (limit, pool) = (present.get(lever)?, now.pool_pages.filter(|pages| *pages > 0.0)?);
     let grows = set_point_bytes / now.modified_bytes.max(set_point_bytes * TELLING_SHARE);
     let expected_pct = 100.0 * now.dirty_pages * grows.max(1.0) / pool;
     if expected_pct <= limit - CLEARANCE_PCT || limit >= OUT_OF_THE_WAY_PCT {
@@ -41,9 +43,6 @@ pub(crate) fn raised(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::TuneConfig;
-    use crate::lever::LeverValues;
-    use crate::monitor::{Monitor, Vitals};
 
     fn raised_at(
         dirty_pages: f64,
@@ -59,17 +58,7 @@ mod tests {
         };
         let mut present = LeverValues::default();
         present.set(Lever::MaxDirtyPagesPct, limit_pct);
-        let monitor = Monitor::default();
-        let view = StepView {
-            now_us: 0,
-            now: &now,
-            present: &present,
-            before: &present,
-            config: &TuneConfig::default(),
-            ages: monitor.ages(),
-            read_ms: None,
-        };
-        raised(&view, 80.0, generation).map(|one| one.to)
+        raised(&now, &present, 80.0, generation).map(|one| one.to)
     }
 
     #[test]

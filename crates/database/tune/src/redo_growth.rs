@@ -4,8 +4,9 @@
 //! steps, each after the server has made the one before; it gets its own size back with all other
 //! settings.
 
-use crate::lever::{Lever, Move};
-use crate::steady::StepView;
+use crate::config::TuneConfig;
+use crate::lever::{Lever, LeverValues, Move};
+use crate::monitor::Vitals;
 
 /// The device must have been too slow for so long, or the redo have gone round so fast.
 const SHORT_S: f64 = 10.0;
@@ -22,16 +23,22 @@ pub(crate) struct RedoGrowth {
 
 impl RedoGrowth {
     /// The next size, where it is time; `is_short` says that the device cannot follow.
-    pub fn step(&mut self, view: &StepView<'_>, is_short: bool) -> Option<Move> {
-        let (now, lever) = (view.now, Lever::RedoLogCapacity);
-        let size = view.present.get(lever).filter(|_| view.config.allows(lever))?;
+    pub fn step(
+        &mut self,
+        now: &Vitals,
+        present: &LeverValues,
+        config: &TuneConfig,
+        is_short: bool,
+    ) -> Option<Move> {
+        let lever = Lever::RedoLogCapacity;
+        let size = present.get(lever).filter(|_| config.allows(lever))?;
         let round_s = now.seconds_of(now.limit_bytes);
         let is_too_small = is_short || round_s < ROUND_LEAST_S;
-        // The server makes it larger by and by: until then nothing is known of the new size. One whose
-        // files were sized by other settings could not be given that size back.
+        // The server makes it larger by and by: until then nothing is known of the new size. One
+        // whose files were sized by other settings could not be given that size back.
         let is_made = now.capacity_bytes.is_some_and(|made| (made - size).abs() < UNIT_BYTES);
         self.short_s = if is_too_small && is_made { self.short_s + now.dt_s } else { 0.0 };
-        let most = view.config.bounds(lever).max;
+        let most = config.bounds(lever).max;
         let to = ((size * STEP).min(most) / UNIT_BYTES).floor() * UNIT_BYTES;
         if self.short_s < SHORT_S || to <= size {
             return None;
@@ -48,24 +55,20 @@ impl RedoGrowth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::TuneConfig;
-    use crate::lever::LeverValues;
-    use crate::monitor::{Monitor, Vitals};
 
     const MIB: f64 = UNIT_BYTES;
 
-    /// Sizes that are asked for in so many seconds, in MiB; the server makes each at once, or never.
-    fn sizes(
+    /// Sizes that are asked for in so many seconds, in MiB, where the redo is `made` as large; the
+    /// server makes each at once, or never.
+    fn sizes_of(
+        mut made: f64,
         text: &str,
-        seconds: u32,
-        redo_mib_per_s: f64,
-        is_short: bool,
-        makes: bool,
+        (seconds, redo_mib_per_s): (u32, f64),
+        (is_short, makes): (bool, bool),
     ) -> Vec<f64> {
         let config = TuneConfig::parse(text).unwrap();
         let (mut growth, mut present) = (RedoGrowth::default(), LeverValues::default());
         present.set(Lever::RedoLogCapacity, 100.0 * MIB);
-        let (before, monitor) = (present.clone(), Monitor::default());
         let mut sizes = Vec::new();
         for _ in 0..seconds {
             let now = Vitals {
@@ -75,16 +78,7 @@ mod tests {
                 dt_s: 1.0,
                 ..Vitals::default()
             };
-            let view = StepView {
-                now_us: 0,
-                now: &now,
-                present: &present,
-                before: &before,
-                config: &config,
-                ages: monitor.ages(),
-                read_ms: None,
-            };
-            let Some(one) = growth.step(&view, is_short) else { continue };
+            let Some(one) = growth.step(&now, &present, &config, is_short) else { continue };
             present.set(one.lever, one.to);
             sizes.push(one.to / MIB);
             made = if makes { one.to } else { made };
@@ -92,17 +86,21 @@ mod tests {
         sizes
     }
 
+    fn sizes(text: &str, at: (u32, f64), server: (bool, bool)) -> Vec<f64> {
+        sizes_of(100.0 * MIB, text, at, server)
+    }
+
     #[test]
     fn it_grows_by_steps_up_to_what_is_allowed_and_not_without() {
         let allowed = "[innodb_redo_log_capacity]\nmax = 314572800";
-        assert_eq!(sizes(allowed, 60, 1.0, (true, true)), [200.0, 300.0]);
-        assert_eq!(sizes("", 60, 1.0, (true, true)), [0.0; 0], "nobody allowed it");
-        assert_eq!(sizes(allowed, 60, 1.0, (false, true)), [0.0; 0], "nothing is short");
-        assert_eq!(sizes(allowed, 9, 1.0, (true, true)), [0.0; 0], "not yet");
-        assert_eq!(sizes(allowed, 60, 1.0, (true, false)), [200.0], "it is not made yet");
-        let other = sizes_of(300.0 * MIB, allowed, 60, 1.0, (true, true));
+        assert_eq!(sizes(allowed, (60, 1.0), (true, true)), [200.0, 300.0]);
+        assert_eq!(sizes("", (60, 1.0), (true, true)), [0.0; 0], "nobody allowed it");
+        assert_eq!(sizes(allowed, (60, 1.0), (false, true)), [0.0; 0], "nothing is short");
+        assert_eq!(sizes(allowed, (9, 1.0), (true, true)), [0.0; 0], "not yet");
+        assert_eq!(sizes(allowed, (60, 1.0), (true, false)), [200.0], "it is not made yet");
+        let other = sizes_of(300.0 * MIB, allowed, (60, 1.0), (true, true));
         assert_eq!(other, [0.0; 0], "its files were sized by other settings");
         // 80 MiB at 9 MiB/s are nine seconds, 160 MiB are enough.
-        assert_eq!(sizes(allowed, 60, 9.0, (false, true)), [200.0]);
+        assert_eq!(sizes(allowed, (60, 9.0), (false, true)), [200.0]);
     }
 }

@@ -96,7 +96,9 @@ impl Steady {
         }
         self.pinned.take(view.now);
         let is_first = !moves.is_empty();
-        moves.extend(dirty_limit::raised(view, set_point_bytes(view), self.generation));
+        let set_point = set_point_bytes(view);
+        let limit = dirty_limit::raised(view.now, view.present, set_point, self.generation);
+        moves.extend(limit);
         let target = self.target(view);
         if self.generation.obeys(view.now) {
             moves.extend(capacity(view, (target, self.ease), is_first));
@@ -107,7 +109,7 @@ impl Steady {
             let is_more = |one: &Move| view.present.get(one.lever).is_some_and(|now| one.to > now);
             moves.extend(wanted.into_iter().filter(|one| takes_away || is_more(one)));
         }
-        moves.extend(self.redo.step(view, self.is_short));
+        moves.extend(self.redo.step(view.now, view.present, view.config, self.is_short));
         if view.config.allow_delay {
             moves.extend(delay::moves(view.now, self.is_short, view.present, view.before));
         }

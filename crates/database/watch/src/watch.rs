@@ -87,8 +87,8 @@ impl Watch {
         Watched { sample, stall }
     }
 
-    /// What was done with files since it was told before. One that is asked seldom, because it takes
-    /// long for it, did since then what it did before.
+    /// What was done with files since it was told before. A target that is asked seldom, because it
+    /// takes long to answer, did since then what it did before.
     fn file_io(&mut self, now: &SampleMoment, restarted: bool) -> Option<FileIo> {
         let before = if restarted { self.files.take() } else { self.files };
         let Some(table) = now.sample.files else {

@@ -1,5 +1,5 @@
-//! Pressure stall information: `/proc/pressure/{io,cpu,memory}`, and `{io,cpu,memory}.pressure` of a
-//! control group (Documentation/accounting/psi.rst).
+//! Pressure stall information: `/proc/pressure/{io,cpu,memory}`, and `{io,cpu,memory}.pressure` of
+//! a control group (Documentation/accounting/psi.rst).
 //!
 //! Invariant: absent when the kernel was built or started without it.
 

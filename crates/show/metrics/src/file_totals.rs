@@ -2,7 +2,7 @@
 
 use iostrata_run::FileClassIo;
 
-use crate::totals::grow;
+use crate::growing::grow;
 
 /// Reads, writes and syncs, in the order of [`FileTotals::OPS`].
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -12,6 +12,7 @@ mod catalogue;
 mod error;
 mod exposition;
 mod file_totals;
+mod growing;
 mod request;
 mod server;
 mod totals;

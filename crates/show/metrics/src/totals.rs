@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use iostrata_run::{StallCause, WatchDevice, WatchSample};
 
 use crate::file_totals::FileTotals;
+use crate::growing::grow;
 
 /// What a target did since watching began.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -146,13 +147,6 @@ impl DeviceTotals {
         let seconds = |rate: f64, ms: Option<f64>| ms.map(|ms| rate * ms / 1000.0);
         add(&mut self.read_s, seconds(device.reads_per_s, device.read_ms));
         add(&mut self.write_s, seconds(device.writes_per_s, device.write_ms));
-    }
-}
-
-/// Adds a rate over so many seconds, where it is told.
-pub(crate) fn grow(total: &mut Option<f64>, rate: Option<f64>, length_s: f64) {
-    if let Some(rate) = rate.filter(|rate| rate.is_finite()) {
-        *total = Some(total.unwrap_or(0.0) + rate.max(0.0) * length_s);
     }
 }
 

@@ -108,12 +108,7 @@ pub fn stalling_at(second: u64) -> WatchSample {
             in_flight: flushed * PAGE / 1e6,
         }),
         pressure: Some(pressure(stalled, noise)),
-        throttle: Some(ThrottleEvidence {
-            io_limit_used_pct: Some(((flushed + tps * 0.4) / 15.0).min(100.0)),
-            io_limit: Some(limit()),
-            io_limit_rate: Some(LimitedRate::Writes),
-            ..ThrottleEvidence::default()
-        }),
+        throttle: Some(throttle(flushed + tps * 0.4)),
         files: rate(0.0).map(|_| files(flushed, redo)),
         stalled,
         stall_cause: stalled.then_some(StallCause::RedoFull),
@@ -136,7 +131,16 @@ fn pressure(stalled: bool, noise: f64) -> PressureShares {
     PressureShares { io, cpu: share(4.0 * (1.0 + noise)), memory: share(0.0) }
 }
 
-/// Of its control group.
+/// How near so many writes per second come to the limit of its control group.
+fn throttle(writes_per_s: f64) -> ThrottleEvidence {
+    ThrottleEvidence {
+        io_limit_used_pct: Some((writes_per_s / 15.0).min(100.0)),
+        io_limit: Some(limit()),
+        io_limit_rate: Some(LimitedRate::Writes),
+        ..ThrottleEvidence::default()
+    }
+}
+
 fn limit() -> IoLimit {
     IoLimit {
         cgroup: "/db".to_owned(),

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::files::{COLUMNS, FileEvent, INSTRUMENTS};
+use super::file_event::{COLUMNS, FileEvent, INSTRUMENTS};
 
 /// So many times as long as the statement took passes until it is sent again.
 const REST: u32 = 400;

@@ -8,43 +8,8 @@
 use iostrata_run::{FileClass, FileIoSource};
 use iostrata_target::{FileCounts, FileTable};
 
+use super::file_event::INSTRUMENTS;
 use super::told::Told;
-
-/// What is told of the files of one instrument.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FileEvent {
-    pub(crate) name: String,
-    pub(crate) counts: FileCounts,
-}
-
-/// Picoseconds, in which performance_schema has times, to the nanosecond.
-const PS_PER_NS: u64 = 1_000;
-
-impl FileEvent {
-    /// Of the columns of [`COLUMNS`] behind the name; times are those of instruments that are timed.
-    pub(crate) fn of(name: String, is_timed: bool, numbers: &[Option<u64>]) -> Self {
-        let at = |place: usize| numbers.get(place).copied().flatten();
-        let ns = |place: usize| at(place).filter(|_| is_timed).map(|ps| ps / PS_PER_NS);
-        let counts = FileCounts {
-            reads: at(0),
-            read_bytes: at(1),
-            read_ns: ns(2),
-            writes: at(3),
-            written_bytes: at(4),
-            write_ns: ns(5),
-            syncs: at(6),
-            sync_ns: ns(7),
-        };
-        Self { name, counts }
-    }
-}
-
-/// The columns of a summary of files, in the order of [`FileEvent::of`].
-pub(crate) const COLUMNS: &str = "COUNT_READ, SUM_NUMBER_OF_BYTES_READ, SUM_TIMER_READ, \
-                                  COUNT_WRITE, SUM_NUMBER_OF_BYTES_WRITE, SUM_TIMER_WRITE, \
-                                  COUNT_MISC, SUM_TIMER_MISC";
-/// How all instruments of files begin.
-pub(crate) const INSTRUMENTS: &str = "wait/io/file/";
 
 /// What the files of an instrument hold.
 fn class_of(name: &str) -> FileClass {
@@ -138,6 +103,7 @@ fn add(to: &mut FileCounts, more: &FileCounts) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file_event::FileEvent;
     use super::*;
 
     fn event(name: &str, numbers: [u64; 8]) -> FileEvent {

@@ -3,7 +3,7 @@
 use iostrata_run::FileClass;
 use iostrata_target::{FileCounts, TargetSample};
 
-use super::files::FileEvent;
+use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;
 use super::sample_counts::SampleCounts;
 use super::told::Told;
@@ -260,7 +260,9 @@ fn assert_files(expected: &str, change: impl Fn(&mut Told)) {
             });
             let cells: String = cells.collect();
             let is_told = cells.contains(|c: char| c.is_ascii_digit());
-            found.extend(is_told.then(|| format!("{:<26}{cells}", format!("{}.{name}", class.word()))));
+            found.extend(
+                is_told.then(|| format!("{:<26}{cells}", format!("{}.{name}", class.word()))),
+            );
         }
     }
     let found = found.join("\n");

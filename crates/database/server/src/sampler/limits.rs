@@ -19,11 +19,12 @@ pub(crate) struct AgeLimits {
     pub(crate) capacity: Option<u64>,
 }
 
-/// MySQL from 8.0.30 on: shares of the capacity in ten-thousandths (87,086,592 and 81,281,024 bytes).
+/// MySQL from 8.0.30 on: shares of the capacity in ten-thousandths (87,086,592 and 81,281,024
+/// bytes).
 const LIMIT_8: u64 = 8_305;
 const FLUSH_ALL_8: u64 = 7_751;
-/// MySQL before 8.0.30 (`log_calc_max_ages`): bytes at the head of each file, pages that every thread
-/// may still write, threads of the server itself, pages on top of them.
+/// MySQL before 8.0.30 (`log_calc_max_ages`): bytes at the head of each file, pages that every
+/// thread may still write, threads of the server itself, pages on top of them.
 const FILE_HEAD: u64 = 2_048;
 const PAGES_PER_THREAD: u64 = 4;
 const OWN_THREADS: u64 = 10;
@@ -41,7 +42,7 @@ pub(crate) fn age_limits(told: &Told, version: &ServerVersion) -> AgeLimits {
     let computed = capacity.map_or((None, None), |capacity| match version.flavour {
         Flavour::MariaDb | Flavour::TiDb | Flavour::Vitess | Flavour::Unknown => (None, None),
         Flavour::MySql | Flavour::Percona => match version.numbers {
-            // The exact version that changed the rule is not known: the lower limit is the safe one.
+            // Which release changed the rule is not known: the lower limit is the safe one.
             (..8, ..) | (8, 0, ..15) => before_8(told, capacity, files),
             (8, 0, ..30) => before_8_0_30(told, capacity, files),
             _ => (share(capacity, LIMIT_8), share(capacity, FLUSH_ALL_8)),

@@ -5,6 +5,7 @@
 //! first, metrics and the monitor's text only for what it lacks. The names differ between flavours
 //! and versions: docs/watch.md has the table. After a failure the next sample connects again.
 
+mod file_event;
 mod file_round;
 mod files;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use iostrata_target::OldestTransaction;
 
-use super::files::FileEvent;
+use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;
 
 /// Numbers by name.

@@ -141,7 +141,7 @@ impl Stage {
         let settings = self.target().facts().unwrap().settings;
         let path = |wanted: &str| {
             let found = settings.iter().find(|(name, _)| *name == wanted);
-            PathBuf::from(found.unwrap().1)
+            PathBuf::from(&found.unwrap().1)
         };
         let (dir, file) = (path("datadir"), "ibdata1".to_owned());
         let place = ProcessPlace { dir: dir.clone(), file, pid_file: Some(path("pid_file")) };

@@ -136,7 +136,7 @@ struct LineLayout {
 }
 
 /// What is not told of a target begins with these words.
-const MORE: [(&str, &[LineColumn]); 4] = [
+static MORE: [(&str, &[LineColumn]); 4] = [
     ("device:", DEVICE_COLUMNS),
     ("pressure:", PRESSURE_COLUMNS),
     ("throttle:", THROTTLE_COLUMNS),

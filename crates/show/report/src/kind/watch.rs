@@ -26,6 +26,8 @@ const STALLS: usize = 10;
 type Figure = fn(&WatchSample) -> Option<f64>;
 /// A chart's name, title and unit.
 type Named = (&'static str, &'static str, &'static str);
+/// A chart and its lines.
+type Drawn = (Named, &'static [(&'static str, Figure)]);
 
 pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let Some(RunResult::Watch(watched)) = view.result else { return None };
@@ -161,8 +163,49 @@ fn told<'a>(watched: &WatchDocument, lines: &[(&'a str, Figure)]) -> Vec<(&'a st
     lines.iter().filter(|(_, figure)| is_told(figure)).copied().collect()
 }
 
+/// What held the target back, and what it did with its files.
+const BESIDE: [Drawn; 5] = [
+    (
+        ("pressure", "Time in which tasks waited (some of them, all of them)", "percent"),
+        &[
+            ("I/O, some", |one| Some(one.pressure?.io?.some_pct)),
+            ("I/O, all", |one| one.pressure?.io?.full_pct),
+            ("processors, some", |one| Some(one.pressure?.cpu?.some_pct)),
+            ("memory, some", |one| Some(one.pressure?.memory?.some_pct)),
+        ],
+    ),
+    (
+        ("limit", "Use of the tightest I/O limit of its control groups", "percent"),
+        &[("limit", |one| one.throttle.as_ref()?.io_limit_used_pct)],
+    ),
+    (
+        ("quota", "Time held back by a processor quota, each sample", "ms"),
+        &[("held back", |one| Some(one.throttle.as_ref()?.cpu_throttled_us? as f64 / 1e3))],
+    ),
+    (
+        ("files-written", "Written to files, by what they hold", "bytes/s"),
+        &[
+            ("data", |one| written(one, FileClass::Data)),
+            ("redo", |one| written(one, FileClass::Redo)),
+            ("doublewrite", |one| written(one, FileClass::Doublewrite)),
+            ("undo", |one| written(one, FileClass::Undo)),
+            ("temporary", |one| written(one, FileClass::Temporary)),
+            ("binlog", |one| written(one, FileClass::Binlog)),
+            ("other", |one| written(one, FileClass::Other)),
+        ],
+    ),
+    (
+        ("files-sync", "Mean time of a sync, by what the files hold", "ms"),
+        &[
+            ("data", |one| sync_ms(one, FileClass::Data)),
+            ("redo", |one| sync_ms(one, FileClass::Redo)),
+            ("binlog", |one| sync_ms(one, FileClass::Binlog)),
+        ],
+    ),
+];
+
 fn course(watched: &WatchDocument) -> Option<Blocks> {
-    let all: [(Named, &[(&str, Figure)]); 13] = [
+    let all: [Drawn; 8] = [
         (("tps", "Throughput", RATE), &[("transactions", |one| one.tps)]),
         (
             ("age", "Checkpoint age, of the age at which writers wait", "percent"),
@@ -201,46 +244,9 @@ fn course(watched: &WatchDocument) -> Option<Blocks> {
                 ("writes", |one| one.device.as_ref()?.write_ms),
             ],
         ),
-        (
-            ("pressure", "Time in which tasks waited (some of them, all of them)", "percent"),
-            &[
-                ("I/O, some", |one| Some(one.pressure?.io?.some_pct)),
-                ("I/O, all", |one| one.pressure?.io?.full_pct),
-                ("processors, some", |one| Some(one.pressure?.cpu?.some_pct)),
-                ("memory, some", |one| Some(one.pressure?.memory?.some_pct)),
-            ],
-        ),
-        (
-            ("limit", "Use of the tightest I/O limit of its control groups", "percent"),
-            &[("limit", |one| one.throttle.as_ref()?.io_limit_used_pct)],
-        ),
-        (
-            ("quota", "Time held back by a processor quota, each sample", "ms"),
-            &[("held back", |one| Some(one.throttle.as_ref()?.cpu_throttled_us? as f64 / 1e3))],
-        ),
-        (
-            ("files-written", "Written to files, by what they hold", "bytes/s"),
-            &[
-                ("data", |one| written(one, FileClass::Data)),
-                ("redo", |one| written(one, FileClass::Redo)),
-                ("doublewrite", |one| written(one, FileClass::Doublewrite)),
-                ("undo", |one| written(one, FileClass::Undo)),
-                ("temporary", |one| written(one, FileClass::Temporary)),
-                ("binlog", |one| written(one, FileClass::Binlog)),
-                ("other", |one| written(one, FileClass::Other)),
-            ],
-        ),
-        (
-            ("files-sync", "Mean time of a sync, by what the files hold", "ms"),
-            &[
-                ("data", |one| sync_ms(one, FileClass::Data)),
-                ("redo", |one| sync_ms(one, FileClass::Redo)),
-                ("binlog", |one| sync_ms(one, FileClass::Binlog)),
-            ],
-        ),
     ];
     let mut body = Blocks::new();
-    for (of, lines) in all {
+    for (of, lines) in all.into_iter().chain(BESIDE) {
         let lines = told(watched, lines);
         if let Some(chart) = chart(watched, of, &lines).filter(|_| !lines.is_empty()) {
             body.chart(chart);

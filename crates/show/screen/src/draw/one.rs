@@ -1,8 +1,8 @@
 //! One target on the whole screen.
 //!
 //! Invariant: on a low screen the strip of events shrinks first, then the chart of transactions,
-//! then the device and the row of purge are left out. Room to spare goes to pressure and files, then
-//! to charts.
+//! then the device and the row of purge are left out. Room to spare goes to pressure and files,
+//! then to charts.
 
 use iostrata_run::WatchSample;
 use ratatui::layout::Rect;
