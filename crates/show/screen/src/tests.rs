@@ -100,7 +100,7 @@ fn pressure_and_files_have_rows_where_there_is_room() {
         for wanted in [
             "pressure  io 9",
             "memory 0 %",
-            "I/O limit 100 % of 1.5 K writes/s",
+            "I/O limit 91 % of 1.5 K writes/s",
             "written  data 2",
             "doublewrite 2",
         ] {

@@ -65,7 +65,11 @@ impl TargetHost {
     pub fn missing(&self) -> Vec<String> {
         if !self.is_here {
             return ["device", "pressure", "throttle"]
-                .map(|what| format!("{what}: the data does not lie on this host"))
+                .map(|what| {
+                    format!(
+                        "{what}: the data does not lie on this host, or is hidden from this user"
+                    )
+                })
                 .to_vec();
         }
         let mut out = Vec::new();

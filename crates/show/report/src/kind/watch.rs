@@ -27,7 +27,7 @@ type Figure = fn(&WatchSample) -> Option<f64>;
 /// A chart's name, title and unit.
 type Named = (&'static str, &'static str, &'static str);
 /// A chart and its lines.
-type Drawn = (Named, &'static [(&'static str, Figure)]);
+type Drawn<'a> = (Named, &'a [(&'static str, Figure)]);
 
 pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let Some(RunResult::Watch(watched)) = view.result else { return None };
@@ -164,7 +164,7 @@ fn told<'a>(watched: &WatchDocument, lines: &[(&'a str, Figure)]) -> Vec<(&'a st
 }
 
 /// What held the target back, and what it did with its files.
-const BESIDE: [Drawn; 5] = [
+const BESIDE: [Drawn<'static>; 5] = [
     (
         ("pressure", "Time in which tasks waited (some of them, all of them)", "percent"),
         &[
@@ -205,7 +205,7 @@ const BESIDE: [Drawn; 5] = [
 ];
 
 fn course(watched: &WatchDocument) -> Option<Blocks> {
-    let all: [Drawn; 8] = [
+    let all: [Drawn<'_>; 8] = [
         (("tps", "Throughput", RATE), &[("transactions", |one| one.tps)]),
         (
             ("age", "Checkpoint age, of the age at which writers wait", "percent"),
