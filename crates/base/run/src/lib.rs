@@ -13,6 +13,7 @@ mod engine_document;
 mod error;
 mod event;
 mod figures;
+mod file_io;
 mod fio_document;
 mod histograms;
 pub mod host;
@@ -53,6 +54,7 @@ pub use figures::{
     Cpu, IoErrorCount, OpFigures, ReaderFigures, SecondDatabase, Series, StreamFigures,
     TransactionFigures,
 };
+pub use file_io::{FileClass, FileClassIo, FileIo, FileIoSource};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
 pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use prepare_document::{CheckDocument, ConditionDocument, PrepareDocument};

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::{PressureShares, ThrottleEvidence};
 use crate::{
-    Advice, Finding, SamplerCost, StallCause, TransactionStall, Unavailable, Verification,
+    Advice, FileIo, Finding, SamplerCost, StallCause, TransactionStall, Unavailable, Verification,
 };
 
 /// A target at one moment, and what it did since the moment before.
@@ -78,6 +79,19 @@ pub struct WatchSample {
     pub oldest_transaction_id: Option<u64>,
     /// The device below the data, where it is on this host.
     pub device: Option<WatchDevice>,
+    /// How long tasks of the target's control group waited for I/O, processors and memory, where it
+    /// is on this host.
+    #[serde(default)]
+    pub pressure: Option<PressureShares>,
+    /// The control group whose pressure it is; null where it is that of the whole machine.
+    #[serde(default)]
+    pub pressure_group: Option<String>,
+    /// What control groups held back of the target, where it is on this host and in such a group.
+    #[serde(default)]
+    pub throttle: Option<ThrottleEvidence>,
+    /// What the target did with its files, by what they hold.
+    #[serde(default)]
+    pub files: Option<FileIo>,
     /// Whether the target was started again since the sample before.
     #[serde(default)]
     pub restarted: bool,

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use iostrata_engine::{Engine, Settings, read_status};
+use iostrata_run::{FileClass, FileIoSource};
 use iostrata_settings::{CATALOGUE, Counter, Counters};
 use iostrata_target::{
-    OldestTransaction, Sampler, TargetError, TargetFacts, TargetSample, Trouble,
+    FileCounts, FileTable, OldestTransaction, Sampler, TargetError, TargetFacts, TargetSample,
+    Trouble,
 };
 
 use crate::error::told;
@@ -78,8 +80,34 @@ fn sample_of(all: &Counters, settings: &Settings) -> TargetSample {
             age_s: all[Counter::OldestSnapshotAge],
             id: Some(all[Counter::OldestSnapshotTrx]).filter(|id| *id > 0),
         }),
+        files: Some(files_of(all, settings)),
         ..TargetSample::default()
     }
+}
+
+/// What it did with its files.
+fn files_of(all: &Counters, settings: &Settings) -> FileTable {
+    let bytes = |pages: Counter| Some(all[pages] * u64::from(settings.page_size));
+    let mut table = FileTable::new(FileIoSource::InnodbStatus);
+    *table.entry(FileClass::Data) = FileCounts {
+        reads: Some(all[Counter::PagesRead]),
+        read_bytes: bytes(Counter::PagesRead),
+        writes: Some(all[Counter::PagesWritten]),
+        written_bytes: bytes(Counter::PagesWritten),
+        ..FileCounts::default()
+    };
+    *table.entry(FileClass::Redo) = FileCounts {
+        writes: Some(all[Counter::LogWrites]),
+        written_bytes: Some(all[Counter::OsLogWritten]),
+        syncs: Some(all[Counter::OsLogFsyncs]),
+        ..FileCounts::default()
+    };
+    *table.entry(FileClass::Doublewrite) = FileCounts {
+        writes: Some(all[Counter::DblwrWrites]),
+        written_bytes: bytes(Counter::DblwrPagesWritten),
+        ..FileCounts::default()
+    };
+    table
 }
 
 /// Reads the status page of an engine that another process holds. The engine is not touched.

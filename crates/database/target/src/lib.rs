@@ -7,6 +7,7 @@
 
 mod error;
 mod facts;
+mod files;
 mod op;
 mod rows;
 mod sample;
@@ -17,6 +18,7 @@ mod value;
 
 pub use error::{TargetError, Trouble};
 pub use facts::{TableFacts, TargetFacts};
+pub use files::{FileCounts, FileTable};
 pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
 pub use sample::{OldestTransaction, Sampler, TargetSample};

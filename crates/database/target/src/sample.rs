@@ -4,6 +4,7 @@
 //! the target say so; they go back when it is started again.
 
 use crate::error::TargetError;
+use crate::files::FileTable;
 
 /// What goes on in a target at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub struct TargetSample {
     pub sessions_running: Option<u64>,
     /// The transaction that is open for the longest time.
     pub oldest_transaction: Option<OldestTransaction>,
+    /// What it did with its files. Absent too where it was not asked this time.
+    pub files: Option<FileTable>,
 }
 
 /// The transaction that is open for the longest time.

@@ -15,6 +15,8 @@ pub enum Lever {
     AdaptiveFlushing,
     /// Share of the redo in percent below which it does not.
     AdaptiveFlushingLwm,
+    /// Share of dirty pages in percent from which all is written that may be.
+    MaxDirtyPagesPct,
     /// Share of dirty pages in percent from which the cleaner is awake.
     MaxDirtyPagesPctLwm,
     /// Passes of the page cleaner over which it averages.
@@ -25,20 +27,24 @@ pub enum Lever {
     MaxPurgeLag,
     /// The longest such delay of a row, in microseconds.
     MaxPurgeLagDelay,
+    /// Size of the redo, in bytes, where it takes effect at once: in MySQL from 8.0.30 on.
+    RedoLogCapacity,
 }
 
 impl Lever {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::IoCapacity,
         Self::IoCapacityMax,
         Self::AdaptiveFlushing,
         Self::AdaptiveFlushingLwm,
+        Self::MaxDirtyPagesPct,
         Self::MaxDirtyPagesPctLwm,
         Self::FlushingAvgLoops,
         Self::FlushNeighbors,
         Self::MaxPurgeLag,
         Self::MaxPurgeLagDelay,
+        Self::RedoLogCapacity,
     ];
 
     /// Its name in the server.
@@ -48,11 +54,13 @@ impl Lever {
             Self::IoCapacityMax => "innodb_io_capacity_max",
             Self::AdaptiveFlushing => "innodb_adaptive_flushing",
             Self::AdaptiveFlushingLwm => "innodb_adaptive_flushing_lwm",
+            Self::MaxDirtyPagesPct => "innodb_max_dirty_pages_pct",
             Self::MaxDirtyPagesPctLwm => "innodb_max_dirty_pages_pct_lwm",
             Self::FlushingAvgLoops => "innodb_flushing_avg_loops",
             Self::FlushNeighbors => "innodb_flush_neighbors",
             Self::MaxPurgeLag => "innodb_max_purge_lag",
             Self::MaxPurgeLagDelay => "innodb_max_purge_lag_delay",
+            Self::RedoLogCapacity => "innodb_redo_log_capacity",
         }
     }
 
@@ -68,11 +76,12 @@ impl Lever {
             Self::IoCapacity | Self::IoCapacityMax => (100.0, 1e6),
             Self::AdaptiveFlushing => (0.0, 1.0),
             Self::AdaptiveFlushingLwm => (0.0, 70.0),
-            Self::MaxDirtyPagesPctLwm => (0.0, 99.0),
+            Self::MaxDirtyPagesPct | Self::MaxDirtyPagesPctLwm => (0.0, 99.0),
             Self::FlushingAvgLoops => (1.0, 1000.0),
             Self::FlushNeighbors => (0.0, 2.0),
             Self::MaxPurgeLag => (0.0, 4_294_967_295.0),
             Self::MaxPurgeLagDelay => (0.0, 10_000_000.0),
+            Self::RedoLogCapacity => (8_388_608.0, 549_755_813_888.0),
         }
     }
 
@@ -88,7 +97,7 @@ impl Lever {
 
     /// Whether the server takes whole numbers only.
     pub(crate) fn is_whole(self) -> bool {
-        self != Self::MaxDirtyPagesPctLwm
+        !matches!(self, Self::MaxDirtyPagesPct | Self::MaxDirtyPagesPctLwm)
     }
 
     /// A value as the server tells it.
@@ -118,6 +127,12 @@ impl LeverValues {
     /// One of them; absent where the server has it not.
     pub fn get(&self, lever: Lever) -> Option<f64> {
         self.0.get(&lever).copied()
+    }
+
+    /// Those of them that are meant.
+    pub fn only(mut self, is_meant: impl Fn(Lever) -> bool) -> Self {
+        self.0.retain(|lever, _| is_meant(*lever));
+        self
     }
 
     /// Notes a value.

@@ -11,11 +11,13 @@ mod config;
 mod controller;
 mod delay;
 mod device;
+mod dirty_limit;
 mod generation;
 mod lever;
 mod monitor;
 mod pace;
 mod pinned;
+mod redo_growth;
 mod steady;
 
 pub use config::{Bounds, ConfigError, TuneConfig};

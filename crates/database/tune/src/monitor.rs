@@ -47,6 +47,8 @@ pub struct Vitals {
     pub written_per_s: f64,
     /// Dirty pages.
     pub dirty_pages: f64,
+    /// Pages of the pool, where they are known.
+    pub pool_pages: Option<f64>,
     /// For how long no redo was made, in seconds.
     pub still_s: f64,
     /// Since the sample before, in seconds; 0 for the first.
@@ -126,6 +128,7 @@ impl Monitor {
             modified_bytes: self.book.modified_age() as f64,
             async_bytes: sample.checkpoint_age_async_bytes.map(|bytes| bytes as f64),
             dirty_pages: dirty as f64,
+            pool_pages: sample.pool_pages.map(|pages| pages as f64),
             still_s: self.redo.still_us() as f64 / 1e6,
             dt_s: dt_us as f64 / 1e6,
         })

@@ -8,11 +8,13 @@ use iostrata_flush::Ages;
 use crate::config::TuneConfig;
 use crate::delay;
 use crate::device::DeviceLimit;
+use crate::dirty_limit;
 use crate::generation::Generation;
 use crate::lever::{Lever, LeverValues, Move};
 use crate::monitor::Vitals;
 use crate::pace::SteadyPace;
 use crate::pinned::PinnedPace;
+use crate::redo_growth::RedoGrowth;
 
 /// A server is tuned from this share of the age's limit on, if the set-point is so many seconds
 /// away; or from the higher share on, if redo is made at all.
@@ -65,6 +67,7 @@ pub(crate) struct Steady {
     pace: SteadyPace,
     pinned: PinnedPace,
     device: DeviceLimit,
+    redo: RedoGrowth,
     ease: f64,
     /// Whether more is wanted than the device can, or the user allows.
     is_short: bool,
@@ -74,8 +77,9 @@ impl Steady {
     pub fn new(generation: Generation) -> Self {
         let (pace, device) = (SteadyPace::default(), DeviceLimit::default());
         let (is_active, is_short) = (false, false);
-        let pinned = PinnedPace::default();
-        Self { generation, is_active, calm_s: 0.0, pace, pinned, device, ease: 1.0, is_short }
+        let (pinned, redo) = (PinnedPace::default(), RedoGrowth::default());
+        let (calm_s, ease) = (0.0, 1.0);
+        Self { generation, is_active, calm_s, pace, pinned, device, redo, ease, is_short }
     }
 
     pub fn step(&mut self, view: &StepView<'_>) -> Vec<Move> {
@@ -91,9 +95,13 @@ impl Steady {
             return give_back(view);
         }
         self.pinned.take(view.now);
+        let is_first = !moves.is_empty();
+        let set_point = set_point_bytes(view);
+        let limit = dirty_limit::raised(view.now, view.present, set_point, self.generation);
+        moves.extend(limit);
         let target = self.target(view);
         if self.generation.obeys(view.now) {
-            moves.extend(capacity(view, (target, self.ease), !moves.is_empty()));
+            moves.extend(capacity(view, (target, self.ease), is_first));
         } else {
             // Nothing is taken away from a server that is short of redo before rates are known.
             let takes_away = self.pinned.is_known();
@@ -101,6 +109,7 @@ impl Steady {
             let is_more = |one: &Move| view.present.get(one.lever).is_some_and(|now| one.to > now);
             moves.extend(wanted.into_iter().filter(|one| takes_away || is_more(one)));
         }
+        moves.extend(self.redo.step(view.now, view.present, view.config, self.is_short));
         if view.config.allow_delay {
             moves.extend(delay::moves(view.now, self.is_short, view.present, view.before));
         }

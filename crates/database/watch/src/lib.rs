@@ -6,12 +6,13 @@
 //!
 //! [`WatchSample`]: iostrata_run::WatchSample
 
+mod files;
 mod moment;
 mod record;
 mod span;
 mod stalls;
 mod watch;
 
-pub use moment::TimedSample;
+pub use moment::{OnHost, TimedSample};
 pub use record::WatchRecord;
 pub use watch::{Watch, Watched};

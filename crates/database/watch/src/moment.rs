@@ -1,6 +1,7 @@
 //! A sample with its times.
 
-use iostrata_run::WatchDevice;
+use iostrata_run::host::{PressureShares, ThrottleEvidence};
+use iostrata_run::{WatchDevice, WatchSample};
 use iostrata_target::{TargetError, TargetSample};
 
 /// A sample as it was taken.
@@ -12,8 +13,31 @@ pub struct TimedSample {
     pub sample: Result<TargetSample, TargetError>,
     /// How long it took to answer, in microseconds.
     pub sample_us: f64,
-    /// What the device below did since the sample before.
+    /// What its host did meanwhile.
+    pub on_host: OnHost,
+}
+
+/// What was seen of a target's host since the sample before, where that is this one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OnHost {
+    /// The device below the data.
     pub device: Option<WatchDevice>,
+    /// How long tasks waited for a resource.
+    pub pressure: Option<PressureShares>,
+    /// The control group whose pressure it is; absent where it is that of the whole machine.
+    pub pressure_group: Option<String>,
+    /// What control groups held back.
+    pub throttle: Option<ThrottleEvidence>,
+}
+
+impl OnHost {
+    /// Puts it beside what the target told.
+    pub(crate) fn beside(self, sample: &mut WatchSample) {
+        sample.device = self.device;
+        sample.pressure = self.pressure;
+        sample.pressure_group = self.pressure_group;
+        sample.throttle = self.throttle;
+    }
 }
 
 /// A sample that was answered.

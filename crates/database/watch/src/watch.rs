@@ -1,8 +1,9 @@
 //! From one sample to the next: what is printed of each.
 
-use iostrata_run::{Event, TransactionStall, WatchSample};
+use iostrata_run::{Event, FileIo, TransactionStall, WatchSample};
 use iostrata_target::TargetSample;
 
+use crate::files::ToldFiles;
 use crate::moment::{SampleMoment, TimedSample};
 use crate::span::SampleSpan;
 use crate::stalls::Stalls;
@@ -14,6 +15,8 @@ pub struct Watch {
     /// What was last said of it; a target that took no new sample did what it did before.
     said: WatchSample,
     furious_flushes: Option<u64>,
+    /// When it last told what it did with its files.
+    files: Option<ToldFiles>,
     stalls: Stalls,
 }
 
@@ -46,7 +49,8 @@ impl Watch {
         };
         let code = seen.sample.err().map_or_else(String::new, |error| error.code);
         let stall = self.stalls.refused(seen.at_s, code);
-        (said.t_s, said.sample_us, said.device) = (seen.at_s, seen.sample_us, seen.device);
+        (said.t_s, said.sample_us) = (seen.at_s, seen.sample_us);
+        seen.on_host.beside(&mut said);
         said.furious_flushes = self.furious_flushes;
         Watched { sample: said, stall }
     }
@@ -61,7 +65,8 @@ impl Watch {
             let restarted =
                 last.is_some_and(|last| moment.sample.was_restarted_since(&last.sample));
             let span = last.as_ref().and_then(|last| SampleSpan::between(last, &moment));
-            self.said = self.figures(&moment.sample, span);
+            let files = self.file_io(&moment, restarted);
+            self.said = WatchSample { files, ..self.figures(&moment.sample, span) };
             self.said.restarted = restarted;
             if restarted {
                 self.stalls.forget();
@@ -77,8 +82,21 @@ impl Watch {
             self.said.restarted = false;
         }
         let mut sample = self.said.clone();
-        (sample.t_s, sample.sample_us, sample.device) = (seen.at_s, seen.sample_us, seen.device);
+        (sample.t_s, sample.sample_us) = (seen.at_s, seen.sample_us);
+        seen.on_host.beside(&mut sample);
         Watched { sample, stall }
+    }
+
+    /// What was done with files since it was told before. A target that is asked seldom, because it
+    /// takes long to answer, did since then what it did before.
+    fn file_io(&mut self, now: &SampleMoment, restarted: bool) -> Option<FileIo> {
+        let before = if restarted { self.files.take() } else { self.files };
+        let Some(table) = now.sample.files else {
+            return self.said.files.take().filter(|_| !restarted);
+        };
+        let told = ToldFiles { at_s: now.taken_s(), table };
+        self.files = Some(told);
+        told.since(&before.filter(|_| !restarted)?)
     }
 
     /// The figures of a sample, and of the time since the one before.

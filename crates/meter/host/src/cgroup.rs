@@ -1,4 +1,4 @@
-//! The control groups of this process: where they lie, and what they allow.
+//! The control groups of a process: where they lie, and what they allow.
 //!
 //! Version 1 keeps one tree per controller and block I/O limits there do not add up along the way;
 //! version 2 keeps one tree, and a limit holds for everything below it.
@@ -9,7 +9,10 @@ use iostrata_run::host::{CgroupFacts, CgroupVersion};
 
 use crate::{MountEntry, Root};
 
-/// One group of this process.
+/// This process, as `/proc` names it; others are named by their id.
+pub(crate) const SELF: &str = "self";
+
+/// One group of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cgroup {
     /// Generation of the tree.
@@ -36,18 +39,23 @@ fn dir_in(tree: &Path, path: &Path) -> PathBuf {
     tree.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// The group of this process in the version 2 tree.
-pub(crate) fn group_v2(root: &Root, mounts: &[MountEntry]) -> Option<Cgroup> {
+/// The group of a process in the version 2 tree.
+pub(crate) fn group_v2(root: &Root, mounts: &[MountEntry], who: &str) -> Option<Cgroup> {
     let mount = mounts.iter().find(|mount| mount.file_system == "cgroup2")?;
-    group(root, mount, CgroupVersion::V2, &membership_v2(root)?)
+    group(root, mount, CgroupVersion::V2, &membership_v2(root, who)?)
 }
 
-/// The group of this process in the version 1 tree of a controller.
-pub(crate) fn group_v1(root: &Root, mounts: &[MountEntry], controller: &str) -> Option<Cgroup> {
+/// The group of a process in the version 1 tree of a controller.
+pub(crate) fn group_v1(
+    root: &Root,
+    mounts: &[MountEntry],
+    controller: &str,
+    who: &str,
+) -> Option<Cgroup> {
     let mount = mounts
         .iter()
         .find(|mount| mount.file_system == "cgroup" && mount.has_super_option(controller))?;
-    group(root, mount, CgroupVersion::V1, &membership_v1(root, controller)?)
+    group(root, mount, CgroupVersion::V1, &membership_v1(root, controller, who)?)
 }
 
 /// A container sees its own part of the tree: then the mounted directory is cut from the path, and
@@ -66,13 +74,13 @@ fn group(root: &Root, mount: &MountEntry, version: CgroupVersion, path: &str) ->
     Some(Cgroup { version, tree, path })
 }
 
-fn membership_v2(root: &Root) -> Option<String> {
-    let text = root.text("/proc/self/cgroup")?;
+fn membership_v2(root: &Root, who: &str) -> Option<String> {
+    let text = root.text(format!("/proc/{who}/cgroup"))?;
     text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
 }
 
-fn membership_v1(root: &Root, controller: &str) -> Option<String> {
-    let text = root.text("/proc/self/cgroup")?;
+fn membership_v1(root: &Root, controller: &str, who: &str) -> Option<String> {
+    let text = root.text(format!("/proc/{who}/cgroup"))?;
     text.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -83,17 +91,17 @@ fn membership_v1(root: &Root, controller: &str) -> Option<String> {
 /// Where this process stands and what processors and memory it may use.
 pub(crate) fn cgroup_facts(root: &Root) -> CgroupFacts {
     let mounts = crate::mounts(root);
-    let v2 = group_v2(root, &mounts);
-    let cpu = group_v1(root, &mounts, "cpu");
-    let memory = group_v1(root, &mounts, "memory");
+    let v2 = group_v2(root, &mounts, SELF);
+    let cpu = group_v1(root, &mounts, "cpu", SELF);
+    let memory = group_v1(root, &mounts, "memory", SELF);
     let quota = tightest_quota(root, &v2, &cpu);
     let memory_v2 =
         above(&v2).filter_map(|group| root.number::<u64>(group.dir().join("memory.max")));
     let memory_v1 = above(&memory)
         .filter_map(|group| root.number::<u64>(group.dir().join("memory.limit_in_bytes")));
     CgroupFacts {
-        path_v2: membership_v2(root),
-        path_v1_blkio: membership_v1(root, "blkio"),
+        path_v2: membership_v2(root, SELF),
+        path_v1_blkio: membership_v1(root, "blkio", SELF),
         cpu_quota_cpus: quota.as_ref().map(|(_, cpus)| *cpus),
         cpu_quota_version: quota.as_ref().map(|(group, _)| group.version),
         cpu_quota_group: quota.map(|(group, _)| group.path.to_string_lossy().into_owned()),
@@ -106,11 +114,16 @@ fn above(group: &Option<Cgroup>) -> impl Iterator<Item = Cgroup> + '_ {
     group.iter().flat_map(Cgroup::and_above)
 }
 
-/// The group whose processor quota holds this process back, where one does. Its own `cpu.stat` is
-/// the one that counts how often.
-pub(crate) fn quota_group(root: &Root, mounts: &[MountEntry]) -> Option<Cgroup> {
-    let (v2, cpu) = (group_v2(root, mounts), group_v1(root, mounts, "cpu"));
-    tightest_quota(root, &v2, &cpu).map(|(group, _)| group)
+/// The group whose `cpu.stat` tells how a process was held back: the one with the tightest quota,
+/// else its own, where that counts at all. The top group has the file but no quota to count.
+pub(crate) fn quota_group(root: &Root, mounts: &[MountEntry], who: &str) -> Option<Cgroup> {
+    let (v2, cpu) = (group_v2(root, mounts, who), group_v1(root, mounts, "cpu", who));
+    let counts = |group: &Cgroup| {
+        let text = root.text(group.dir().join("cpu.stat"));
+        text.is_some_and(|text| text.contains("nr_periods"))
+    };
+    let tightest = tightest_quota(root, &v2, &cpu).map(|(group, _)| group);
+    tightest.or(v2).filter(counts).or_else(|| cpu.filter(counts))
 }
 
 /// The tightest of all quotas on the way up, in processors, and the group that sets it.

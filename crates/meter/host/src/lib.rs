@@ -13,6 +13,8 @@ mod direct;
 mod diskstats;
 mod error;
 mod foreign;
+mod found_process;
+mod held_back;
 mod host;
 #[cfg(test)]
 mod iostat_tests;
@@ -47,6 +49,8 @@ pub use device::device_facts;
 pub use diskstats::{delta, device_counters, parse_diskstats, parse_stat};
 pub use error::HostError;
 pub use foreign::{FlushCost, foreign_io};
+pub use found_process::ProcessPlace;
+pub use held_back::{FindProcess, HeldBack, HeldBackShares};
 pub use host::describe_host;
 pub use location::Location;
 pub use mountinfo::{MountEntry, mounts};

@@ -15,21 +15,22 @@ pub(crate) struct FoundLimit {
     pub(crate) group: Cgroup,
 }
 
-/// The limits on any of the layers, the innermost group first.
+/// The limits that hold a process back on any of the layers, the innermost group first.
 pub(crate) fn limits_on(
     root: &Root,
     mounts: &[MountEntry],
     layers: &[BlockLayer],
+    who: &str,
 ) -> Vec<FoundLimit> {
     let mut found = Vec::new();
-    if let Some(group) = group_v2(root, mounts) {
+    if let Some(group) = group_v2(root, mounts, who) {
         for group in group.and_above() {
             let text = root.text(group.dir().join("io.max")).unwrap_or_default();
             let values = parse_io_max(&text);
             collect(&mut found, &group, LimitScope::Process, layers, &values);
         }
     }
-    if let Some(group) = group_v1(root, mounts, "blkio") {
+    if let Some(group) = group_v1(root, mounts, "blkio", who) {
         let own = throttle_v1(root, &group.dir());
         collect(&mut found, &group, LimitScope::Process, layers, &own);
         if group.path != Path::new("/") {

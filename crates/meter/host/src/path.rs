@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use iostrata_run::host::{DirectIoBehaviour, LayerKind, PathFacts, PathKind};
 
+use crate::cgroup::SELF;
 use crate::device::facts_of_dir;
 use crate::direct::{Release, direct_io, release};
 use crate::kind::path_kind;
@@ -33,7 +34,7 @@ pub fn describe_path(root: &Root, path: &Path) -> Result<PathFacts, HostError> {
     let found = Describer { root, mounts: &mounts, kernel }.describe(path, FILE_STEPS_MAX)?;
     let mut facts = found.facts;
     facts.devices = devices(root, &found.stack);
-    facts.limits = limits_on(root, &mounts, &found.stack.layers)
+    facts.limits = limits_on(root, &mounts, &found.stack.layers, SELF)
         .into_iter()
         .map(|found| found.limit)
         .collect();

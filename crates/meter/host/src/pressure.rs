@@ -1,10 +1,14 @@
-//! Pressure stall information: `/proc/pressure/{io,cpu,memory}` (Documentation/accounting/psi.rst).
+//! Pressure stall information: `/proc/pressure/{io,cpu,memory}`, and `{io,cpu,memory}.pressure` of
+//! a control group (Documentation/accounting/psi.rst).
 //!
 //! Invariant: absent when the kernel was built or started without it.
+
+use std::path::PathBuf;
 
 use iostrata_run::host::{PressureShare, PressureShares};
 
 use crate::Root;
+use crate::cgroup::Cgroup;
 
 /// One line: stalled time since boot, and the running mean of the last 10 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -75,11 +79,18 @@ pub(crate) struct Pressure {
 }
 
 impl Pressure {
+    /// That of the whole machine.
     pub(crate) fn read(root: &Root) -> Self {
-        let read = |name: &str| {
-            root.text(format!("/proc/pressure/{name}"))
-                .and_then(|text| PressureTotals::parse(&text))
-        };
+        Self::of(root, |name| format!("/proc/pressure/{name}").into())
+    }
+
+    /// That of a control group; all absent where groups do not tell it.
+    pub(crate) fn of_group(root: &Root, group: &Cgroup) -> Self {
+        Self::of(root, |name| group.dir().join(format!("{name}.pressure")))
+    }
+
+    fn of(root: &Root, file: impl Fn(&str) -> PathBuf) -> Self {
+        let read = |name: &str| root.text(file(name)).and_then(|text| PressureTotals::parse(&text));
         Self { io: read("io"), cpu: read("cpu"), memory: read("memory") }
     }
 

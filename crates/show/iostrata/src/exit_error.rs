@@ -15,9 +15,15 @@ pub enum ExitError {
     /// Bad input: exit code 2.
     #[error("{0}")]
     Usage(String),
+    /// What is asked for is in use for now, by somebody else or by all others: exit code 2.
+    #[error("{0}")]
+    Busy(String),
     /// Nothing could be run here: exit code 3.
     #[error("{0}")]
     NotHere(String),
+    /// Something could not be put back, as its server does not answer: exit code 3.
+    #[error("{0}")]
+    NoAnswer(String),
     /// A broken invariant: exit code 4.
     #[error("{0}; this is a bug of iostrata")]
     Bug(String),
@@ -31,8 +37,8 @@ impl ExitError {
     pub fn exit_code(&self) -> u8 {
         match self {
             ExitError::Judged(_) => 1,
-            ExitError::Usage(_) => 2,
-            ExitError::NotHere(_) => 3,
+            ExitError::Usage(_) | ExitError::Busy(_) => 2,
+            ExitError::NotHere(_) | ExitError::NoAnswer(_) => 3,
             ExitError::Bug(_) => 4,
             ExitError::Interrupted(code) => *code,
         }

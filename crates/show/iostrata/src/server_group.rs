@@ -54,9 +54,10 @@ impl ServerGroup {
         let (server, settings) = (self.server.clone(), Vec::new());
         let change = Change::ServerSettings { server, settings, adjustable: names };
         let applied = self.session.apply(change).map_err(|error| match error {
-            ChangeError::Taken { .. }
-            | ChangeError::Refused { .. }
-            | ChangeError::SettingsTaken { .. } => ExitError::Usage(error.to_string()),
+            ChangeError::Taken { .. } | ChangeError::SettingsTaken { .. } => {
+                ExitError::Busy(error.to_string())
+            }
+            ChangeError::Refused { .. } => ExitError::Usage(error.to_string()),
             _ => here(&error),
         })?;
         self.group = Some(applied.id);
@@ -96,11 +97,15 @@ impl ServerGroup {
         };
         let undone = undone.map_err(|error| {
             let (server, by_hand) = (&self.server, lines(&self.by_hand()));
-            ExitError::NotHere(format!(
+            let said = format!(
                 "{error}; the values before are in the journal: once the server answers, run \
                  iostrata restore --target '{server}', or by hand, if it was not restarted since:\
                  {by_hand}"
-            ))
+            );
+            match error {
+                ChangeError::NoAnswer { .. } => ExitError::NoAnswer(said),
+                _ => ExitError::NotHere(said),
+            }
         })?;
         self.group = None;
         Ok(undone.left)

@@ -79,7 +79,8 @@ pub fn refuse_without_rights(target: &ServerTarget, facts: &TargetFacts) -> Resu
 /// When somebody else tunes it.
 pub fn claim(target: &ServerTarget, facts: &TargetFacts) -> Result<Claim, ExitError> {
     let other = "another iostrata tune is at work on this server; end that one first";
-    target.claim(CLAIM).map_err(ending)?.ok_or_else(|| refused(facts, other))
+    let busy = || ExitError::Busy(format!("{}: {other}", facts.name));
+    target.claim(CLAIM).map_err(ending)?.ok_or_else(busy)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use iostrata_run::{WatchSample, WatchTarget};
 
+use crate::file_totals::FileTotals;
 use crate::totals::{DeviceTotals, Totals};
 
 /// What a metric is to Prometheus.
@@ -192,6 +193,36 @@ pub(crate) const METRICS: &[Metric] = &[
         };
         device.map(of).into_iter().collect()
     }),
+    counter!(
+        "iostrata_pressure_seconds_total",
+        "Time in which some or all tasks waited for a resource.",
+        |one| {
+            let of = |((resource, kind), seconds): (&(&str, &str), &f64)| {
+                let labels = [("resource", *resource), ("kind", *kind)];
+                (labels.map(|(name, word)| (name, word.to_owned())).to_vec(), *seconds)
+            };
+            one.totals.pressure_s.iter().map(of).collect()
+        }
+    ),
+    gauge!(
+        "iostrata_io_limit_used_ratio",
+        "Use of the tightest I/O limit of the target's control groups as a share of it.",
+        |one| last(one, |last| Some(last.throttle.as_ref()?.io_limit_used_pct? / 100.0))
+    ),
+    counter!(
+        "iostrata_cpu_throttled_seconds_total",
+        "Time that a processor quota held tasks back.",
+        |one| told(one.totals.throttled_s)
+    ),
+    counter!("iostrata_file_requests_total", "Requests on files of a class.", |one| {
+        files(one, |totals| &totals.requests)
+    }),
+    counter!("iostrata_file_bytes_total", "Bytes read from and written to them.", |one| {
+        files(one, |totals| &totals.bytes)
+    }),
+    counter!("iostrata_file_seconds_total", "Time that these requests took together.", |one| {
+        files(one, |totals| &totals.seconds)
+    }),
 ];
 
 fn told(value: Option<f64>) -> Vec<Valued> {
@@ -212,6 +243,18 @@ fn devices(one: &Known, value: fn(&DeviceTotals) -> Option<f64>) -> Vec<Valued> 
         Some((vec![("device", name.clone())], value(totals)?))
     };
     one.totals.devices.iter().filter_map(of).collect()
+}
+
+fn files(one: &Known, values: fn(&FileTotals) -> &[Option<f64>; 3]) -> Vec<Valued> {
+    let mut out = Vec::new();
+    for (class, totals) in &one.totals.files {
+        for (op, value) in FileTotals::OPS.iter().zip(values(totals)) {
+            let labels = [("class", *class), ("op", *op)];
+            let labels = labels.map(|(name, word)| (name, word.to_owned())).to_vec();
+            out.extend(value.map(|value| (labels, value)));
+        }
+    }
+    out
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 
 use iostrata_run::{StallCause, WatchDevice, WatchSample};
 
+use crate::file_totals::FileTotals;
+use crate::growing::grow;
+
 /// What a target did since watching began.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Totals {
@@ -32,6 +35,12 @@ pub(crate) struct Totals {
     pub(crate) purged: Option<f64>,
     /// What devices did, by their names.
     pub(crate) devices: BTreeMap<String, DeviceTotals>,
+    /// Seconds in which tasks waited, by what for and by whether some or all did.
+    pub(crate) pressure_s: BTreeMap<(&'static str, &'static str), f64>,
+    /// Seconds that a processor quota held tasks back.
+    pub(crate) throttled_s: Option<f64>,
+    /// What was done with files, by the words of their classes.
+    pub(crate) files: BTreeMap<&'static str, FileTotals>,
 }
 
 /// What a device did since watching began.
@@ -66,6 +75,7 @@ impl Totals {
         self.samples += 1;
         if sample.error.is_some() {
             self.errors += 1;
+            self.take_host(sample);
             return;
         }
         let length_s = self.last_s.map_or(0.0, |last_s| (sample.t_s - last_s).max(0.0));
@@ -87,6 +97,28 @@ impl Totals {
         add(&mut self.purged, sample.purge_per_s);
         if let Some(device) = &sample.device {
             self.devices.entry(device.name.clone()).or_default().take(device, length_s);
+        }
+        for one in sample.files.iter().flat_map(|files| &files.classes) {
+            self.files.entry(one.class.word()).or_default().take(one, length_s);
+        }
+        self.take_host(sample);
+    }
+
+    /// These are told as time, not as a rate.
+    fn take_host(&mut self, sample: &WatchSample) {
+        let pressure = sample.pressure.unwrap_or_default();
+        let resources = [("io", pressure.io), ("cpu", pressure.cpu), ("memory", pressure.memory)];
+        for (resource, share) in resources {
+            let Some(share) = share else { continue };
+            for (kind, us) in [("some", Some(share.some_us)), ("full", share.full_us)] {
+                if let Some(us) = us {
+                    *self.pressure_s.entry((resource, kind)).or_default() += us as f64 / 1e6;
+                }
+            }
+        }
+        let throttled_us = sample.throttle.as_ref().and_then(|of| of.cpu_throttled_us);
+        if let Some(us) = throttled_us {
+            *self.throttled_s.get_or_insert_default() += us as f64 / 1e6;
         }
     }
 
@@ -115,12 +147,6 @@ impl DeviceTotals {
         let seconds = |rate: f64, ms: Option<f64>| ms.map(|ms| rate * ms / 1000.0);
         add(&mut self.read_s, seconds(device.reads_per_s, device.read_ms));
         add(&mut self.write_s, seconds(device.writes_per_s, device.write_ms));
-    }
-}
-
-fn grow(total: &mut Option<f64>, rate: Option<f64>, length_s: f64) {
-    if let Some(rate) = rate.filter(|rate| rate.is_finite()) {
-        *total = Some(total.unwrap_or(0.0) + rate.max(0.0) * length_s);
     }
 }
 
@@ -183,5 +209,36 @@ mod tests {
         for (cause, name) in CAUSES {
             assert_eq!(serde_json::to_value(cause).unwrap(), name);
         }
+    }
+    #[test]
+    fn pressure_and_files_amount_to_time_and_requests() {
+        use iostrata_run::host::{PressureShare, PressureShares, ThrottleEvidence};
+        use iostrata_run::{FileClass, FileClassIo, FileIo};
+
+        let io = PressureShare { some_us: 250_000, full_us: Some(100_000), ..Default::default() };
+        let redo: FileClassIo = serde_json::from_str(
+            r#"{"class": "redo", "writes_per_s": 20, "write_bytes_per_s": 4096, "write_ms": 5}"#,
+        )
+        .unwrap();
+        let sample = |t_s| WatchSample {
+            pressure: Some(PressureShares { io: Some(io), ..Default::default() }),
+            throttle: Some(ThrottleEvidence {
+                cpu_throttled_us: Some(30_000),
+                ..Default::default()
+            }),
+            files: Some(FileIo { classes: vec![redo.clone()], ..FileIo::default() }),
+            ..at(t_s)
+        };
+        let mut totals = Totals::default();
+        totals.take(&sample(0.0));
+        totals.take(&sample(2.0));
+        // While it does not answer, its host is looked at all the same.
+        totals.take(&WatchSample { error: Some("gone".to_owned()), files: None, ..sample(3.0) });
+        assert_eq!(totals.pressure_s.get(&("io", "some")), Some(&0.75));
+        assert_eq!(totals.pressure_s.get(&("cpu", "some")), None, "what is not told is not 0");
+        assert!((totals.throttled_s.unwrap() - 0.09).abs() < 1e-9);
+        let redo = totals.files.get(FileClass::Redo.word()).unwrap();
+        assert_eq!((redo.requests, redo.bytes[1]), ([None, Some(40.0), None], Some(8192.0)));
+        assert_eq!(redo.seconds[1], Some(0.2));
     }
 }

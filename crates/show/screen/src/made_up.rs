@@ -3,7 +3,13 @@
 //!
 //! Invariant: pure; the same at every call. The rates are those of a measured run, one each 4 s.
 
-use iostrata_run::{StallCause, WatchDevice, WatchSample, WatchTarget};
+use iostrata_run::host::{
+    CgroupVersion, DeviceNumber, IoLimit, LimitScope, LimitedRate, PressureShare, PressureShares,
+    ThrottleEvidence,
+};
+use iostrata_run::{
+    FileClass, FileClassIo, FileIo, FileIoSource, StallCause, WatchDevice, WatchSample, WatchTarget,
+};
 
 /// Transactions per second, each for 4 s.
 const RATES: [f64; 12] =
@@ -101,6 +107,9 @@ pub fn stalling_at(second: u64) -> WatchSample {
             write_ms: Some(if stalled { 42.3 } else { 0.84 }),
             in_flight: flushed * PAGE / 1e6,
         }),
+        pressure: Some(pressure(stalled, noise)),
+        throttle: Some(throttle(flushed + tps * 0.4)),
+        files: rate(0.0).map(|_| files(flushed, redo)),
         stalled,
         stall_cause: stalled.then_some(StallCause::RedoFull),
         stall_evidence: stalled
@@ -108,6 +117,63 @@ pub fn stalling_at(second: u64) -> WatchSample {
         sample_us: 640.0,
         ..WatchSample::default()
     }
+}
+
+/// How long its tasks wait: for the volume, most of all while it stalls.
+fn pressure(stalled: bool, noise: f64) -> PressureShares {
+    let share = |pct: f64| {
+        let us = pct * 10_000.0;
+        let (some_us, full_us) = (us as u64, Some((us * 0.6) as u64));
+        let full_pct = Some(pct * 0.6);
+        Some(PressureShare { some_pct: pct, full_pct, some_us, full_us, ..Default::default() })
+    };
+    let io = share(if stalled { 92.0 } else { 31.0 } * (1.0 + noise));
+    PressureShares { io, cpu: share(4.0 * (1.0 + noise)), memory: share(0.0) }
+}
+
+/// How near so many writes per second come to the limit of its control group.
+fn throttle(writes_per_s: f64) -> ThrottleEvidence {
+    ThrottleEvidence {
+        io_limit_used_pct: Some((writes_per_s / 15.0).min(100.0)),
+        io_limit: Some(limit()),
+        io_limit_rate: Some(LimitedRate::Writes),
+        ..ThrottleEvidence::default()
+    }
+}
+
+fn limit() -> IoLimit {
+    IoLimit {
+        cgroup: "/db".to_owned(),
+        version: CgroupVersion::V2,
+        scope: LimitScope::Process,
+        device: "vda".to_owned(),
+        device_number: DeviceNumber { major: 254, minor: 0 },
+        read_bytes_per_s: None,
+        write_bytes_per_s: None,
+        read_iops: Some(1_500),
+        write_iops: Some(1_500),
+    }
+}
+
+/// What it does with its files, as InnoDB's status tells it.
+fn files(pages_per_s: f64, redo_bytes_per_s: f64) -> FileIo {
+    let one = |class, writes_per_s, write_bytes_per_s| FileClassIo {
+        class,
+        reads_per_s: None,
+        read_bytes_per_s: None,
+        read_ms: None,
+        writes_per_s: Some(writes_per_s),
+        write_bytes_per_s: Some(write_bytes_per_s),
+        write_ms: None,
+        syncs_per_s: None,
+        sync_ms: None,
+    };
+    let classes = vec![
+        one(FileClass::Data, pages_per_s, pages_per_s * PAGE),
+        one(FileClass::Redo, redo_bytes_per_s / 4_096.0, redo_bytes_per_s),
+        one(FileClass::Doublewrite, pages_per_s / 64.0, pages_per_s * PAGE),
+    ];
+    FileIo { source: FileIoSource::InnodbStatus, classes }
 }
 
 /// The sample of the steady server after so many seconds.

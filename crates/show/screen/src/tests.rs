@@ -94,6 +94,27 @@ fn everything_is_on_eighty_columns() {
 }
 
 #[test]
+fn pressure_and_files_have_rows_where_there_is_room() {
+    for (width, height) in [(80, 26), (120, 40)] {
+        let found = text(&stalling(74), width, height, PLAIN);
+        for wanted in [
+            "pressure  io 9",
+            "memory 0 %",
+            "I/O limit 91 % of 1.5 K writes/s",
+            "written  data 2",
+            "doublewrite 2",
+        ] {
+            assert!(found.contains(wanted), "no {wanted:?} in\n{found}");
+        }
+    }
+    let mut view = View::new(&[made_up::steady()]);
+    view.take(0, made_up::steady_at(1));
+    let found = text(&view, 120, 40, PLAIN);
+    assert!(found.contains("pressure  io n/a") && found.contains("written n/a"), "{found}");
+    assert!(found.contains("I/O limit n/a   quota n/a"), "{found}");
+}
+
+#[test]
 fn a_stall_is_seen_without_colours() {
     let buffer = frame(&stalling(74), 80, 24, PLAIN);
     let found = reversed(&buffer);

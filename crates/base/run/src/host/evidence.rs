@@ -124,7 +124,7 @@ impl CpuShares {
     }
 }
 
-/// Pressure stall information of the whole machine.
+/// Pressure stall information, of the whole machine or of a control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PressureShares {

@@ -1,7 +1,9 @@
 //! What five servers told under a small load, and every field of the sample that it comes to.
 
-use iostrata_target::TargetSample;
+use iostrata_run::FileClass;
+use iostrata_target::{FileCounts, TargetSample};
 
+use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;
 use super::sample_counts::SampleCounts;
 use super::told::Told;
@@ -105,6 +107,12 @@ fn told(text: &str) -> (Told, ServerVersion) {
             continue;
         }
         let (name, value) = rest.split_once('\t').unwrap();
+        if kind == "file" {
+            let numbers: Vec<Option<u64>> = value.split('\t').map(|one| one.parse().ok()).collect();
+            let event = FileEvent::of(name.to_owned(), true, &numbers);
+            told.file_events.get_or_insert_default().push(event);
+            continue;
+        }
         let (value, state) = value.split_once('\t').unwrap_or((value, "1"));
         match (name, value) {
             ("version", value) => version = value,
@@ -136,7 +144,7 @@ fn told(text: &str) -> (Told, ServerVersion) {
 fn fields(sample: &TargetSample) -> Vec<(&'static str, Option<u64>)> {
     macro_rules! named {
         ($($field:ident),*) => {{
-            let TargetSample { oldest_transaction, $($field),* } = *sample;
+            let TargetSample { oldest_transaction, files: _, $($field),* } = *sample;
             assert_eq!(oldest_transaction, None, "a statement of its own tells it");
             vec![$((stringify!($field), $field)),*]
         }};
@@ -201,4 +209,119 @@ fn every_field_is_understood() {
 #[test]
 fn every_field_is_understood_while_counters_are_on() {
     assert_told(fixtures!("-counters"), EXPECTED_WITH_COUNTERS);
+}
+
+/// What was done with the files of each class, a number per line and a server per column, with
+/// performance_schema. A dash is what is absent, and so is a line that no server tells.
+const EXPECTED_FILES: &str = "
+data.reads                          175          863          174          184          188
+data.read_bytes                 4931584     14336000      4964352      5128192      5193728
+data.read_ns                   27032544    528328787    222384996     94471560     97501389
+data.writes                        1651         3002         2064         2104         2116
+data.written_bytes             92618752    103350272     35373056     36323328     36683776
+data.write_ns                 210533441    248768060     49887285    186790298    133772989
+data.syncs                          145          273          200          228          230
+data.sync_ns                  427007261    418678739    385539468    453643778    352154371
+redo.reads                            6            8            -            -            -
+redo.read_bytes                   69632        69120            -            -            -
+redo.read_ns                      22760      5041879            -            -            -
+redo.writes                          91         4826          116          144          114
+redo.written_bytes             33408512     36677120     33539620     35966799     33411699
+redo.write_ns                  31715191    153165071            -            -            -
+redo.syncs                           97          525            -            -            -
+redo.sync_ns                  235048439    999501555            -            -            -
+doublewrite.reads                     -            2            -            -            -
+doublewrite.read_bytes                -     16777216            -            -            -
+doublewrite.read_ns                   -     16743304            -            -            -
+doublewrite.writes                   18           55            7           10           10
+doublewrite.written_bytes      25329664     45613056      1671168      2015232      2179072
+doublewrite.write_ns                  -     47606410            -            -            -
+doublewrite.syncs                     -            6            -            -            -
+doublewrite.sync_ns                   -        82106            -            -            -
+temporary.reads                       -        35288            -            -            -
+temporary.read_bytes                  -    458092453            -            -            -
+temporary.read_ns                     -    223111978            -            -            -
+temporary.writes                      -        10467            -            -            -
+temporary.written_bytes               -    569088520            -            -            -
+temporary.write_ns                    -    977381074            -            -            -
+temporary.syncs                       -          133            -            -            -
+temporary.sync_ns                     -    102578169            -            -            -
+binlog.reads                          1            3            0            0            0
+binlog.read_bytes                     0           32            0            0            0
+binlog.read_ns                     3937         7602            0            0            0
+binlog.writes                        97         3441          606          690          691
+binlog.written_bytes              22444     27202768     27050246     27050246     27178437
+binlog.write_ns                 1442774     67133679     27887515     23590796     33358706
+binlog.syncs                         17           95          108           13           13
+binlog.sync_ns                  4851335    277018039    279613185      6228913     27442778
+other.reads                        1050           10          118          118          118
+other.read_bytes               64342698       461804       235620       234923       236597
+other.read_ns                  33117926       363664     12872807      1542382     14212184
+other.writes                        566            1           50           50           50
+other.written_bytes            64114441            6        12198        12198        12969
+other.write_ns                 69250048         8667       225915       484495       418072
+other.syncs                         604           28          212          213          213
+other.sync_ns                 119394942      2878977    136808815    109496529    112478384
+";
+
+/// The same from status.
+const EXPECTED_STATUS_FILES: &str = "
+data.reads                          165          850          165          169          173
+data.read_bytes                 2703360     13926400      2703360      2768896      2834432
+data.writes                        1546         5701         2057         2094         2106
+data.written_bytes             25329664     93405184     33701888     34308096     34504704
+redo.writes                          88         4771          116          144          114
+redo.written_bytes             34174464     36370432     33539620     35966799     33411699
+redo.syncs                           99          287            -            -            -
+doublewrite.writes                   18           55            7           10           10
+doublewrite.written_bytes      25329664     45613056      1671168      2015232      2179072
+";
+
+#[test]
+fn files_are_understood_by_class() {
+    assert_files(EXPECTED_FILES, |_| {});
+}
+
+#[test]
+fn without_performance_schema_files_are_understood_from_status() {
+    assert_files(EXPECTED_STATUS_FILES, |told| {
+        told.file_events = None;
+        told.variables.remove("performance_schema");
+    });
+}
+
+fn assert_files(expected: &str, change: impl Fn(&mut Told)) {
+    let mut found: Vec<String> = Vec::new();
+    let columns = fixtures!("-files").map(|text| {
+        let (mut told, _) = told(text);
+        change(&mut told);
+        told.files().unwrap()
+    });
+    for class in FileClass::ALL {
+        type Field = fn(&FileCounts) -> Option<u64>;
+        let fields: [(&str, Field); 8] = [
+            ("reads", |one| one.reads),
+            ("read_bytes", |one| one.read_bytes),
+            ("read_ns", |one| one.read_ns),
+            ("writes", |one| one.writes),
+            ("written_bytes", |one| one.written_bytes),
+            ("write_ns", |one| one.write_ns),
+            ("syncs", |one| one.syncs),
+            ("sync_ns", |one| one.sync_ns),
+        ];
+        for (name, field) in fields {
+            let told = columns.iter().map(|table| table.get(class).and_then(field));
+            let cells = told.map(|one| {
+                let text = one.map_or("-".to_owned(), |one| one.to_string());
+                format!(" {text:>12}")
+            });
+            let cells: String = cells.collect();
+            let is_told = cells.contains(|c: char| c.is_ascii_digit());
+            found.extend(
+                is_told.then(|| format!("{:<26}{cells}", format!("{}.{name}", class.word()))),
+            );
+        }
+    }
+    let found = found.join("\n");
+    assert!(found == expected.trim(), "found:\n{found}");
 }

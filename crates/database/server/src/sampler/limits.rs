@@ -19,15 +19,20 @@ pub(crate) struct AgeLimits {
     pub(crate) capacity: Option<u64>,
 }
 
-/// MySQL from 8.0 on: shares of the capacity in ten-thousandths (87,086,592 and 81,281,024 bytes).
+/// MySQL from 8.0.30 on: shares of the capacity in ten-thousandths (87,086,592 and 81,281,024
+/// bytes).
 const LIMIT_8: u64 = 8_305;
 const FLUSH_ALL_8: u64 = 7_751;
-/// MySQL before 8.0 (`log_calc_max_ages`): bytes at the head of each file, pages that every thread
-/// may still write, threads of the server itself, pages on top of them.
+/// MySQL before 8.0.30 (`log_calc_max_ages`): bytes at the head of each file, pages that every
+/// thread may still write, threads of the server itself, pages on top of them.
 const FILE_HEAD: u64 = 2_048;
 const PAGES_PER_THREAD: u64 = 4;
 const OWN_THREADS: u64 = 10;
 const PAGES_MORE: u64 = 8;
+/// From 8.0.15 to 8.0.29 these bytes at most are kept free for good, of small files a tenth; parts
+/// of 512 bytes are counted.
+const KEPT_FREE_MAX: u64 = 16 << 20;
+const BLOCK: u64 = 512;
 
 /// The limits of a server.
 pub(crate) fn age_limits(told: &Told, version: &ServerVersion) -> AgeLimits {
@@ -36,10 +41,12 @@ pub(crate) fn age_limits(told: &Told, version: &ServerVersion) -> AgeLimits {
     let capacity = told.status("Innodb_redo_log_capacity_resized").or_else(in_files);
     let computed = capacity.map_or((None, None), |capacity| match version.flavour {
         Flavour::MariaDb | Flavour::TiDb | Flavour::Vitess | Flavour::Unknown => (None, None),
-        Flavour::MySql | Flavour::Percona if version.numbers.0 >= 8 => {
-            (share(capacity, LIMIT_8), share(capacity, FLUSH_ALL_8))
-        }
-        Flavour::MySql | Flavour::Percona => before_8(told, capacity, files),
+        Flavour::MySql | Flavour::Percona => match version.numbers {
+            // Which release changed the rule is not known: the lower limit is the safe one.
+            (..8, ..) | (8, 0, ..15) => before_8(told, capacity, files),
+            (8, 0, ..30) => before_8_0_30(told, capacity, files),
+            _ => (share(capacity, LIMIT_8), share(capacity, FLUSH_ALL_8)),
+        },
     });
     let own = told.status("Innodb_checkpoint_max_age").or(told.text.age_max);
     // MariaDB flushes at any price from seven eighths on (73,689,801 of 84,216,915).
@@ -61,14 +68,32 @@ fn share(bytes: u64, of_10000: u64) -> Option<u64> {
     u64::try_from(u128::from(bytes) * u128::from(of_10000) / 10_000).ok()
 }
 
-/// Where users flush themselves, and where the page cleaner flushes at any price.
-fn before_8(told: &Told, capacity: u64, files: u64) -> (Option<u64>, Option<u64>) {
+/// Redo that must stay free for what threads write until they look for it.
+fn threads_bytes(told: &Told) -> Option<u64> {
     let page = told.status("Innodb_page_size").unwrap_or(16_384);
     let threads = OWN_THREADS + told.variable("innodb_thread_concurrency").unwrap_or(0);
+    page.checked_mul(threads.checked_mul(PAGES_PER_THREAD)? + PAGES_MORE)
+}
+
+/// Where users wait for a checkpoint, and where the age counts in full.
+fn before_8_0_30(told: &Told, capacity: u64, files: u64) -> (Option<u64>, Option<u64>) {
+    let whole = |bytes: u64| bytes - bytes % BLOCK;
+    let ages = || {
+        let all = capacity.checked_sub(files.checked_mul(FILE_HEAD)?)?;
+        let for_writer = whole(all - (all / 10).min(KEPT_FREE_MAX));
+        let twentieth = whole(for_writer / 20);
+        let for_users = for_writer - twentieth;
+        let margin = threads_bytes(told)?.checked_add(twentieth)?;
+        Some((for_users.checked_sub(margin)?, (for_users - for_users / 8).checked_sub(margin)?))
+    };
+    ages().unzip()
+}
+
+/// Where users flush themselves, and where the page cleaner flushes at any price.
+fn before_8(told: &Told, capacity: u64, files: u64) -> (Option<u64>, Option<u64>) {
     let usable = || {
         let usable = capacity.checked_sub(files.checked_mul(FILE_HEAD)?)?;
-        let free = page.checked_mul(threads.checked_mul(PAGES_PER_THREAD)? + PAGES_MORE)?;
-        let left = (usable - usable / 10).checked_sub(free)?;
+        let left = (usable - usable / 10).checked_sub(threads_bytes(told)?)?;
         Some(left - left / 10)
     };
     let most = usable();
@@ -99,6 +124,24 @@ mod tests {
         let found = of(&told(&[], &files, &[]), "5.6.24");
         assert_eq!((found.limit, found.flush_all), (Some(78_959_579), Some(73_695_607)));
         assert_eq!(found.capacity, Some(100 * MIB));
+    }
+
+    /// Worked out by hand from the rule, not told by a server.
+    #[test]
+    fn mysql_8_0_with_files_has_the_rule_of_its_release() {
+        let files = |bytes| [("innodb_log_file_size", bytes), ("innodb_log_files_in_group", 2)];
+        let small = told(&[], &files(50 * MIB), &[]);
+        let early = of(&small, "8.0.11");
+        assert_eq!((early.limit, early.flush_all), (Some(78_959_579), Some(73_695_607)));
+        let late = of(&small, "8.0.21");
+        assert_eq!((late.limit, late.flush_all), (Some(84_145_152), Some(72_938_944)));
+        // Of large files less is kept free than a tenth.
+        let large = of(&told(&[], &files(512 * MIB), &[]), "8.0.29").limit.unwrap();
+        let share = large as f64 / (1024 * MIB) as f64;
+        assert!((0.88..0.89).contains(&share), "{share}");
+        let status = [("Innodb_redo_log_capacity_resized", 100 * MIB)];
+        let newer = of(&told(&status, &[], &[]), "8.0.30").limit.unwrap();
+        assert!(newer.abs_diff(87_086_592) < 10_000, "{newer}");
     }
 
     #[test]

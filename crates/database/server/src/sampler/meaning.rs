@@ -52,6 +52,7 @@ impl Told {
             row_locks_waiting: innodb("row_lock_current_waits"),
             sessions_running: self.sessions_running(),
             oldest_transaction: self.oldest_transaction,
+            files: self.files(),
             ..TargetSample::default()
         }
     }

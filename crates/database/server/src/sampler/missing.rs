@@ -15,6 +15,8 @@ pub(crate) struct Refused {
     pub(crate) text: Option<String>,
     /// INNODB_TRX.
     pub(crate) transactions: Option<String>,
+    /// performance_schema's counters of files.
+    pub(crate) files: Option<String>,
 }
 
 /// Sentences on what is missing from a sample.
@@ -56,6 +58,19 @@ pub(crate) fn missing(told: &Told, version: &ServerVersion, refused: &Refused) -
             "oldest_transaction_s: this user may not read information_schema.INNODB_TRX; {grant}"
         ));
     }
+    if refused.files.is_some() {
+        out.push(
+            "files of undo, temporary tables, the binlog and others: this user may not read \
+             performance_schema; GRANT SELECT ON performance_schema.* TO this user"
+                .to_owned(),
+        );
+    } else if !told.has_performance_schema() {
+        out.push(
+            "files of undo, temporary tables, the binlog and others: performance_schema is off; \
+             start the server with performance_schema=ON"
+                .to_owned(),
+        );
+    }
     if sample.transactions.is_none() && told.ended().is_none() {
         out.push("tps: the server tells no Com_commit".to_owned());
     }
@@ -84,7 +99,7 @@ mod tests {
     #[test]
     fn who_may_not_ask_is_told_the_grant() {
         let no = || Some("1227".to_owned());
-        let refused = Refused { metrics: no(), text: no(), transactions: no() };
+        let refused = Refused { metrics: no(), text: no(), transactions: no(), files: no() };
         let said = of(&Told::default(), &refused);
         assert!(said.contains("oldest_transaction_s: this user may not read"), "{said}");
         assert!(
@@ -92,6 +107,7 @@ mod tests {
             "{said}"
         );
         assert!(!said.contains("--enable-counters"), "{said}");
+        assert!(said.contains("GRANT SELECT ON performance_schema.*"), "{said}");
     }
 
     #[test]
@@ -108,5 +124,6 @@ mod tests {
         assert!(line.contains("flush_adaptive_pages_per_s") && line.contains("--enable-counters"));
         assert!(!line.contains("checkpoint_age_bytes") && !line.contains("history"), "{line}");
         assert!(!said.contains("oldest_transaction"), "{said}");
+        assert!(said.contains("start the server with performance_schema=ON"), "{said}");
     }
 }

@@ -1,11 +1,14 @@
 //! What goes on in a server, from its status, on a connection of its own.
 //!
-//! Invariants: two to four statements per sample, which read what the server counts anyway, and
+//! Invariants: two to five statements per sample, which read what the server counts anyway, and
 //! one more every few seconds for open transactions; nothing is switched on for it. Status comes
 //! first, metrics and the monitor's text only for what it lacks. The names differ between flavours
 //! and versions: docs/watch.md has the table. A connection that was cut is made anew at once; after
 //! another failure the next sample connects again.
 
+mod file_event;
+mod file_round;
+mod files;
 #[cfg(test)]
 mod fixture_tests;
 mod furious_count;

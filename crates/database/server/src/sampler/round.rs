@@ -8,6 +8,7 @@ use std::time::Instant;
 use iostrata_target::{OldestTransaction, TargetError, Trouble};
 use mysql::Conn;
 
+use super::file_round::FileRound;
 use super::missing::Refused;
 use super::monitor_text::MonitorText;
 use super::told::{EVENT_SCHEDULER, METRICS, MetricSource, Numbers, STATUS, Told, VARIABLES};
@@ -59,6 +60,7 @@ pub(crate) struct StatusRound {
     metrics_in: u32,
     /// When transactions were looked at, and the oldest that was open.
     transactions: Option<(u64, Option<Open>)>,
+    files: FileRound,
     /// What a sample adds to `Handler_commit`.
     pub(crate) own_commits: u64,
     pub(crate) refused: Refused,
@@ -114,6 +116,7 @@ impl StatusRound {
             metrics_sql: metrics_sql(IS_ON[0]),
             metrics_in: 0,
             transactions: None,
+            files: FileRound::default(),
             own_commits: 0,
             refused: Refused::default(),
         };
@@ -158,6 +161,7 @@ impl StatusRound {
         told.took_s = began.elapsed().as_secs_f64().ceil() as u64;
         self.ask_metrics(name, &mut told)?;
         self.ask_transactions(name, &mut told)?;
+        self.ask_files(name, &mut told)?;
         if told.needs_text() && self.refused.text.is_none() {
             match self.rows(name, MONITOR) {
                 Ok(rows) => {
@@ -209,6 +213,32 @@ impl StatusRound {
             OldestTransaction { age_s: open.age_s(asked_s, now_s), id: open.connection }
         }));
         Ok(())
+    }
+
+    fn ask_files(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+        let began = Instant::now();
+        let is_told = told.has_performance_schema() && self.refused.files.is_none();
+        if is_told && self.files.is_due(began) {
+            match self.file_rows(name) {
+                Ok(rows) => {
+                    let events = self.files.take_events(rows, began, began.elapsed());
+                    told.file_events = Some(events);
+                }
+                Err(error) if error.trouble == Trouble::Gone => return Err(error),
+                Err(error) => self.refused.files = Some(error.text),
+            }
+        }
+        told.are_files_refused = self.refused.files.is_some();
+        Ok(())
+    }
+
+    fn file_rows(&mut self, name: &str) -> Result<Rows, TargetError> {
+        if let Some(sql) = self.files.instruments_sql() {
+            let rows = self.rows(name, &sql)?;
+            self.files.take_instruments(rows);
+        }
+        let sql = self.files.events_sql();
+        sql.map_or_else(|| Ok(Vec::new()), |sql| self.rows(name, &sql))
     }
 
     fn ask_metrics(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {

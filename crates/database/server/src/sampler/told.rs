@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use iostrata_target::OldestTransaction;
 
+use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;
 
 /// Numbers by name.
@@ -35,6 +36,13 @@ pub(crate) const STATUS: &[&str] = &[
     "Innodb_data_pending_fsyncs",
     "Innodb_row_lock_current_waits",
     "Innodb_page_size",
+    "Innodb_pages_read",
+    "Innodb_pages_written",
+    "Innodb_log_writes",
+    "Innodb_os_log_written",
+    "Innodb_os_log_fsyncs",
+    "Innodb_dblwr_writes",
+    "Innodb_dblwr_pages_written",
     "Com_commit",
     "Com_rollback",
     "Com_xa_commit",
@@ -51,6 +59,7 @@ pub(crate) const VARIABLES: &[&str] = &[
     "innodb_log_file_size",
     "innodb_log_files_in_group",
     "innodb_thread_concurrency",
+    "performance_schema",
     EVENT_SCHEDULER,
 ];
 /// Where it is on, its thread counts as running all the time.
@@ -144,6 +153,10 @@ pub(crate) struct Told {
     pub(crate) text: MonitorText,
     /// Where it may be asked.
     pub(crate) oldest_transaction: Option<OldestTransaction>,
+    /// What performance_schema counted of files, where it was asked this time.
+    pub(crate) file_events: Option<Vec<FileEvent>>,
+    /// Whether this user may not read that.
+    pub(crate) are_files_refused: bool,
 }
 
 impl Told {

@@ -3,9 +3,12 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use iostrata_run::{FileClass, FileIoSource};
 use iostrata_server::private::TestServer;
 use iostrata_server::{ServerAddress, ServerTarget};
-use iostrata_target::{ColumnType, Sampler, SessionOptions, Target, TargetSample, Trouble};
+use iostrata_target::{
+    ColumnType, FileTable, Sampler, SessionOptions, Target, TargetSample, Trouble,
+};
 
 use crate::fixture::{Place, on_each_server, schema, statement};
 
@@ -144,6 +147,40 @@ fn the_oldest_open_transaction_is_told_with_its_connection() {
     });
 }
 
+#[test]
+fn what_is_done_with_files_is_told_by_class() {
+    on_each_server("files", |place| {
+        let schema = schema();
+        place.make(&schema);
+        let mut sampler = sampler(&place.target);
+        let told = |sampler: &mut Box<dyn Sampler>| {
+            // A server that answers slowly is asked seldom.
+            let mut all = (0..200).map(|_| {
+                sleep(Duration::from_millis(50));
+                sampler.sample().unwrap().files
+            });
+            all.find_map(|files| files).unwrap()
+        };
+        let before = told(&mut sampler);
+        for statement in 0..50 {
+            place.order(&format!("INSERT INTO heap VALUES ({statement}, 1)")).unwrap();
+        }
+        let after = told(&mut sampler);
+        let redo = |files: &FileTable| files.get(FileClass::Redo).unwrap().written_bytes.unwrap();
+        assert!(redo(&after) > redo(&before), "{before:?} {after:?}");
+        let data = after.get(FileClass::Data).unwrap();
+        assert!(data.reads.is_some() && data.written_bytes.is_some(), "{data:?}");
+        assert!(after.get(FileClass::Doublewrite).unwrap().written_bytes.is_some());
+        let by_class = after.source == FileIoSource::PerformanceSchema;
+        let missing = sampler.missing().join("\n");
+        assert_eq!(missing.contains("performance_schema is off"), !by_class, "{missing}");
+        assert_eq!(after.get(FileClass::Other).is_some(), by_class, "{after:?}");
+        assert_eq!(data.read_ns.is_some(), by_class, "{data:?}");
+        let classes: Vec<&str> = after.iter().map(|(class, _)| class.word()).collect();
+        eprintln!("{:?}: {}", after.source, classes.join(", "));
+    });
+}
+
 /// The same server for a user who may do nothing.
 fn as_nobody(place: &Place) -> ServerTarget {
     let host = &place.address.hosts[0];
@@ -169,6 +206,9 @@ fn who_has_no_rights_is_told_which_to_ask_for() {
         assert!(missing.contains("GRANT PROCESS ON *.*"), "{missing}");
         assert!(missing.contains("oldest_transaction_s: this user may not"), "{missing}");
         assert_eq!(sample.oldest_transaction, None);
+        assert_eq!(sample.files.unwrap().source, FileIoSource::InnodbStatus, "{sample:?}");
+        let is_refused = missing.contains("GRANT SELECT ON performance_schema.*");
+        assert!(is_refused || missing.contains("performance_schema is off"), "{missing}");
         let is_old = target.version().numbers < (8, 0, 0);
         assert_eq!(sample.checkpoint_age_bytes.is_none(), is_old, "{missing}");
         assert_eq!(missing.contains("SHOW ENGINE INNODB STATUS"), is_old, "{missing}");

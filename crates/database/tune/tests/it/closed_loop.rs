@@ -8,6 +8,8 @@ use proptest::prelude::*;
 
 use crate::rig::{PlantCase, run};
 
+/// A pool that the dirty pages of 100 MB of redo nearly fill.
+const SMALL_POOL: &str = "256M";
 /// Flat from a second on: the worst two seconds over the mean.
 const FLAT: f64 = 0.8;
 
@@ -72,6 +74,23 @@ fn every_known_page_cleaner_is_led() {
         let (own, tuned) = (run(&case, false), run(&case, true));
         assert!(tuned.worst(90) > FLAT, "{policy}: {} of {}", tuned.worst(90), own.worst(90));
     }
+}
+
+#[test]
+fn in_a_small_pool_the_limit_of_dirty_pages_goes_out_of_the_way() {
+    let moved = |case: &PlantCase| {
+        let tuned = run(case, true);
+        let limits = tuned.moves.iter().filter(|one| one.1 == Lever::MaxDirtyPagesPct);
+        limits.map(|one| one.2).collect::<Vec<f64>>()
+    };
+    for policy in [PolicyName::PageCleaner57, PolicyName::PageCleaner84] {
+        let roomy = PlantCase { policy, span_s: 180, ..PlantCase::stall() };
+        assert_eq!(moved(&roomy), [0.0; 0], "{policy}");
+        let small = PlantCase { pool: SMALL_POOL, ..roomy };
+        assert_eq!(moved(&small), [99.0], "{policy}");
+    }
+    let mariadb = PlantCase { pool: SMALL_POOL, span_s: 180, ..PlantCase::stall() };
+    assert_eq!(moved(&mariadb), [0.0; 0], "it does not look at the limit");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use iostrata_tune::{Controller, Generation, Lever, LeverValues, Look, TuneConfig
 pub struct PlantCase {
     pub policy: PolicyName,
     pub redo: &'static str,
+    pub pool: &'static str,
     pub iops: f64,
     pub users: u32,
     pub access: PageAccess,
@@ -31,6 +32,7 @@ impl PlantCase {
         Self {
             policy: PolicyName::Mariadb,
             redo: "100M",
+            pool: "2G",
             iops: 1500.0,
             users: 8,
             access: PageAccess::Uniform,
@@ -46,7 +48,7 @@ impl PlantCase {
         let mut settings = Settings { policy: self.policy, ..Settings::default() };
         for (name, value) in [
             ("redo_log_capacity", self.redo),
-            ("buffer_pool_size", "2G"),
+            ("buffer_pool_size", self.pool),
             ("io_capacity", "200"),
             ("io_capacity_max", "2000"),
             ("flush_neighbors", "1"),

@@ -1,12 +1,15 @@
 //! Rates over two samples, restarts, what is absent.
 
-use iostrata_target::{TargetError, Trouble};
+use crate::moment::OnHost;
+use iostrata_run::host::{PressureShares, ThrottleEvidence};
+use iostrata_run::{FileClass, FileIoSource};
+use iostrata_target::{FileTable, TargetError, Trouble};
 use proptest::prelude::*;
 
 use super::*;
 
 fn seen(at_s: f64, sample: TargetSample) -> TimedSample {
-    TimedSample { at_s, sample: Ok(sample), sample_us: 250.0, device: None }
+    TimedSample { at_s, sample: Ok(sample), sample_us: 250.0, on_host: OnHost::default() }
 }
 
 fn sample(second: u64) -> TargetSample {
@@ -85,6 +88,49 @@ fn what_is_not_told_is_absent() {
     let said = watch.take(seen(1.0, TargetSample::default())).sample;
     let expected = WatchSample { t_s: 1.0, sample_us: 250.0, ..WatchSample::default() };
     assert_eq!(said, expected);
+}
+
+/// A sample that tells so many writes of the redo.
+fn with_redo(second: u64, writes: u64) -> TargetSample {
+    let mut table = FileTable::new(FileIoSource::PerformanceSchema);
+    table.entry(FileClass::Redo).writes = Some(writes);
+    TargetSample { files: Some(table), ..sample(second) }
+}
+
+#[test]
+fn files_are_of_the_time_since_they_were_told_and_stay_until_then() {
+    let mut watch = Watch::default();
+    let mut writes_per_s = |at_s, sample| {
+        let files = watch.take(seen(at_s, sample)).sample.files?;
+        files.class(FileClass::Redo)?.writes_per_s
+    };
+    assert_eq!(writes_per_s(0.0, with_redo(0, 10)), None);
+    assert_eq!(writes_per_s(1.0, with_redo(1, 14)), Some(4.0));
+    assert_eq!(writes_per_s(2.0, sample(2)), Some(4.0), "it was not asked this time");
+    assert_eq!(writes_per_s(5.0, with_redo(5, 22)), Some(2.0), "over four seconds");
+    let anew =
+        |second, writes| TargetSample { started_s: Some(2_000), ..with_redo(second, writes) };
+    assert_eq!(writes_per_s(6.0, anew(6, 30)), None, "another server");
+    assert_eq!(writes_per_s(7.0, anew(7, 31)), Some(1.0));
+}
+
+#[test]
+fn what_the_host_did_stands_beside_answers_and_failures() {
+    let on_host = OnHost {
+        pressure: Some(PressureShares::default()),
+        pressure_group: Some("/db".to_owned()),
+        throttle: Some(ThrottleEvidence::default()),
+        ..OnHost::default()
+    };
+    let mut watch = Watch::default();
+    let gone = TargetError::not_ready("t", "2013", "lost".to_owned(), "none");
+    for sample in [Ok(sample(1)), Err(gone)] {
+        let seen =
+            TimedSample { sample, on_host: on_host.clone(), ..seen(1.0, TargetSample::default()) };
+        let said = watch.take(seen).sample;
+        assert_eq!(said.pressure_group.as_deref(), Some("/db"));
+        assert!(said.pressure.is_some() && said.throttle.is_some());
+    }
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use iostrata_embedded::{EmbeddedTarget, PublishedSampler};
 use iostrata_target::{Sampler, Schema, Target, TargetError};
-use iostrata_watch::{TimedSample, Watch};
+use iostrata_watch::{OnHost, TimedSample, Watch};
 
 #[test]
 fn both_ways_tell_the_same() {
@@ -29,7 +29,7 @@ fn both_ways_tell_the_same() {
     let mut last = None;
     for at_s in [0.0, 1.0, 2.0] {
         let sample = published.sample();
-        let seen = TimedSample { at_s, sample, sample_us: 1.0, device: None };
+        let seen = TimedSample { at_s, sample, sample_us: 1.0, on_host: OnHost::default() };
         last = Some(watch.take(seen).sample);
         sleep(Duration::from_millis(600));
     }

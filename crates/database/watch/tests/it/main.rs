@@ -1,6 +1,7 @@
 //! Watching real targets: what stalls them is planted, and named.
 #![allow(clippy::unwrap_used)]
 
+mod beside;
 mod engine;
 mod log_buffer;
 mod quiet;

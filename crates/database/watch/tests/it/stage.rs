@@ -7,11 +7,12 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use iostrata_change::{Change, DeviceRef, Session, StateDir, System};
+use iostrata_host::{HeldBack, HeldBackShares, ProcessPlace, Root};
 use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_spec::study::IoLimits;
 use iostrata_target::{Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, Value};
-use iostrata_watch::{TimedSample, Watch, Watched};
+use iostrata_watch::{OnHost, TimedSample, Watch, Watched};
 use tempfile::TempDir;
 
 /// The group of the server's limits.
@@ -135,10 +136,24 @@ impl Stage {
         self.stop.store(false, Ordering::Relaxed);
     }
 
+    /// What holds the server back.
+    fn held(&self) -> HeldBack {
+        let settings = self.target().facts().unwrap().settings;
+        let path = |wanted: &str| {
+            let found = settings.iter().find(|(name, _)| *name == wanted);
+            PathBuf::from(&found.unwrap().1)
+        };
+        let (dir, file) = (path("datadir"), "ibdata1".to_owned());
+        let place = ProcessPlace { dir: dir.clone(), file, pid_file: Some(path("pid_file")) };
+        let find = move || place.process(&Root::system());
+        HeldBack::of(&Root::system(), &dir, Box::new(find)).unwrap()
+    }
+
     /// Watches for so long; what is done on the way is done after some seconds.
     pub fn watch(&mut self, seconds: u64, mut then: Option<(u64, Then)>) -> Vec<Watched> {
         let (mut sampler, mut watch) =
             (self.target().sampler().unwrap().unwrap(), Watch::default());
+        let mut held = self.held();
         let (began, mut all) = (Instant::now(), Vec::new());
         while began.elapsed() < Duration::from_secs(seconds) {
             if then.as_ref().is_some_and(|(at, _)| began.elapsed() >= Duration::from_secs(*at)) {
@@ -147,7 +162,9 @@ impl Stage {
             let at_s = began.elapsed().as_secs_f64();
             let sample = sampler.sample();
             let sample_us = (began.elapsed().as_secs_f64() - at_s) * 1e6;
-            all.push(watch.take(TimedSample { at_s, sample, sample_us, device: None }));
+            let HeldBackShares { pressure, pressure_group, throttle } = held.since_last();
+            let on_host = OnHost { device: None, pressure, pressure_group, throttle };
+            all.push(watch.take(TimedSample { at_s, sample, sample_us, on_host }));
             sleep(EVERY);
         }
         all

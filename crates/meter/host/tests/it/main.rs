@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod held;
 mod hosts;
 mod loops;
 mod machine;

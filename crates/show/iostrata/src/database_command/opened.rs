@@ -144,10 +144,16 @@ pub fn server_address(
     credentials.complete(address).map_err(|error| usage(&error))
 }
 
+/// Errors of servers whose connections are used up: all of them, or those of the user.
+const NO_CONNECTION_LEFT: [&str; 3] = ["1040", "1203", "1226"];
+
 /// How a command ends that a target refused.
 pub fn ending(error: TargetError) -> ExitError {
     match (error.trouble, error.code.as_str()) {
         (_, "broken") => ExitError::Bug(error.to_string()),
+        (Trouble::NotReady, code) if NO_CONNECTION_LEFT.contains(&code) => {
+            ExitError::Busy(error.to_string())
+        }
         (Trouble::NotReady, _) => ExitError::Usage(error.to_string()),
         _ => ExitError::NotHere(error.to_string()),
     }

@@ -27,9 +27,9 @@ use settings::TuneSettings;
 
 /// How often a server that does not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// For how long after a loss a server that refuses is asked again. Its connections may be used up,
+/// For how long after a loss a server that is busy is asked again. Its connections may be used up,
 /// and it may not know yet that ours is gone, whose lock keeps other tuners away.
-const REFUSED_MAX: Duration = Duration::from_secs(120);
+const BUSY_MAX: Duration = Duration::from_secs(120);
 
 /// Runs the command.
 ///
@@ -99,25 +99,30 @@ fn again(
     (narrator, record): (&Narrator<'_>, &TuneRecord<'_>),
     is_over: &dyn Fn() -> bool,
 ) -> Result<Option<TuneSession>, ExitError> {
-    let mut refused: Option<Instant> = None;
+    let mut busy: Option<Instant> = None;
     loop {
         pause(ASK_AGAIN, is_over);
         if is_over() {
             return Ok(None);
         }
-        let begun = settings.put_back(narrator);
-        match begun.and_then(|()| TuneSession::begin(plan, settings, narrator, record.at_s())) {
+        match settings.put_back(narrator) {
+            Ok(()) => {}
+            Err(ExitError::NoAnswer(_)) => continue,
+            // It answers, and does not let this user put it back: it will not later.
+            Err(error) => return Err(error),
+        }
+        match TuneSession::begin(plan, settings, narrator, record.at_s()) {
             Ok(session) => return Ok(Some(session)),
             // A server that starts lets nobody in for a while.
-            Err(ExitError::NotHere(_)) => refused = None,
-            Err(ExitError::Usage(why)) if refused.is_none() => {
-                refused = Some(Instant::now());
+            Err(ExitError::NotHere(_)) => busy = None,
+            Err(ExitError::Busy(why)) if busy.is_none() => {
+                busy = Some(Instant::now());
                 narrator.say(&format!(
                     "{why}; asking again for {}",
-                    iostrata_units::seconds(REFUSED_MAX.as_secs_f64())
+                    iostrata_units::seconds(BUSY_MAX.as_secs_f64())
                 ));
             }
-            Err(ExitError::Usage(_)) if refused.is_some_and(|at| at.elapsed() < REFUSED_MAX) => {}
+            Err(ExitError::Busy(_)) if busy.is_some_and(|at| at.elapsed() < BUSY_MAX) => {}
             Err(error) => return Err(error),
         }
     }

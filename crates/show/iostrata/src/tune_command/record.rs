@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use iostrata_host::DevicesBelow;
 use iostrata_run::{Event, TunedSetting, WatchDocument, WatchSample, WatchTarget};
 use iostrata_study::Listener;
 use iostrata_target::{TargetFacts, TargetSample};
 use iostrata_watch::{TimedSample, Watch, WatchRecord};
 
-use crate::watch_command::source::{device_of, since_last, target_of};
+use crate::watch_command::source::target_of;
+use crate::watch_command::target_host::TargetHost;
 
 /// Gathers the document.
 pub struct TuneRecord<'a> {
@@ -16,7 +16,7 @@ pub struct TuneRecord<'a> {
     keeper: &'a mut dyn Listener,
     start: Instant,
     watch: Watch,
-    device: Option<DevicesBelow>,
+    host: TargetHost,
     samples: WatchRecord,
     last: Option<WatchSample>,
     target: WatchTarget,
@@ -24,7 +24,7 @@ pub struct TuneRecord<'a> {
 }
 
 impl<'a> TuneRecord<'a> {
-    /// Begins now; a server on this host has its device below.
+    /// Begins now; a server on this host has that beside it.
     pub fn begin(facts: &TargetFacts, is_local: bool, keeper: &'a mut dyn Listener) -> Self {
         let target = target_of(facts);
         keep(keeper, &Event::Watching(Box::new(target.clone())));
@@ -32,7 +32,7 @@ impl<'a> TuneRecord<'a> {
             keeper,
             start: Instant::now(),
             watch: Watch::default(),
-            device: device_of(facts, is_local),
+            host: TargetHost::of_server(facts, is_local),
             samples: WatchRecord::default(),
             last: None,
             target,
@@ -56,7 +56,7 @@ impl<'a> TuneRecord<'a> {
             at_s: self.at_s(),
             sample: Ok(*sample),
             sample_us: took.as_secs_f64() * 1e6,
-            device: self.device.as_mut().and_then(since_last),
+            on_host: self.host.since_last(),
         });
         if self.samples.add(&watched) || watched.stall.is_some() {
             keep(self.keeper, &watched.event());

@@ -3,7 +3,8 @@
 //! Invariant: a figure that is not told is a dash. The names of the columns come again every twenty
 //! lines.
 
-use iostrata_run::{WatchDevice, WatchSample, WatchTarget};
+use iostrata_run::host::PressureShare;
+use iostrata_run::{FileClass, WatchDevice, WatchSample, WatchTarget};
 use iostrata_screen::short_name;
 
 use super::stream::{Arrived, Next, Stream};
@@ -17,6 +18,7 @@ const NAME_WIDTH: usize = 24;
 const MIB: f64 = 1_048_576.0;
 
 /// A column: its name, its width, its figure.
+#[derive(Clone)]
 struct LineColumn {
     name: &'static str,
     width: usize,
@@ -58,6 +60,32 @@ const DEVICE_COLUMNS: &[LineColumn] = &[
     column("r ms", 5, |one| device(one, |of| of.read_ms)),
     column("w ms", 5, |one| device(one, |of| of.write_ms)),
     column("qd", 5, |one| device(one, |of| Some(of.in_flight))),
+];
+
+/// What tasks waited for, and what held them back, where that is known.
+const PRESSURE_COLUMNS: &[LineColumn] = &[
+    column("io%", 4, |one| share(one.pressure.and_then(|of| of.io), |of| Some(of.some_pct))),
+    column("ioF%", 4, |one| share(one.pressure.and_then(|of| of.io), |of| of.full_pct)),
+    column("cpu%", 4, |one| share(one.pressure.and_then(|of| of.cpu), |of| Some(of.some_pct))),
+    column("mem%", 4, |one| share(one.pressure.and_then(|of| of.memory), |of| Some(of.some_pct))),
+];
+const THROTTLE_COLUMNS: &[LineColumn] = &[
+    column("lim%", 4, |one| compact(one.throttle.as_ref().and_then(|of| of.io_limit_used_pct))),
+    column("held", 5, |one| {
+        compact(one.throttle.as_ref().and_then(|of| of.cpu_throttled_us).map(|us| us as f64 / 1e3))
+    }),
+];
+
+/// MiB written per second by class of file. The last ones are told by performance_schema alone.
+const FILE_COLUMNS: &[LineColumn] = &[
+    column("datM", 5, |one| written(one, FileClass::Data)),
+    column("logM", 5, |one| written(one, FileClass::Redo)),
+    column("dblM", 5, |one| written(one, FileClass::Doublewrite)),
+];
+const MORE_FILE_COLUMNS: &[LineColumn] = &[
+    column("tmpM", 5, |one| written(one, FileClass::Temporary)),
+    column("binM", 5, |one| written(one, FileClass::Binlog)),
+    column("othM", 5, |one| written(one, FileClass::Other)),
 ];
 
 /// Shows samples as they come.
@@ -103,8 +131,17 @@ pub fn once(stream: &Stream<'_>, samples: &[Arrived], display: &Display) -> Resu
 /// Which columns there are.
 struct LineLayout {
     names: Vec<String>,
-    has_device: bool,
+    /// Columns of which some target tells something, after those of the targets themselves.
+    more: Vec<&'static LineColumn>,
 }
+
+/// What is not told of a target begins with these words.
+static MORE: [(&str, &[LineColumn]); 4] = [
+    ("device:", DEVICE_COLUMNS),
+    ("pressure:", PRESSURE_COLUMNS),
+    ("throttle:", THROTTLE_COLUMNS),
+    ("files of", MORE_FILE_COLUMNS),
+];
 
 impl LineLayout {
     /// Names the targets and what they do not tell.
@@ -113,17 +150,19 @@ impl LineLayout {
             display.note(&format!("{}: {} {}", target.name, target.flavour, target.version));
             target.missing.iter().for_each(|text| display.note(&format!("  no {text}")));
         }
-        let lacks =
-            |target: &WatchTarget| target.missing.iter().any(|one| one.starts_with("device"));
-        let has_device = !stream.targets.iter().all(lacks);
+        let lacks = |target: &WatchTarget, what: &str| {
+            target.missing.iter().any(|one| one.starts_with(what))
+        };
+        let is_told = |what: &str| !stream.targets.iter().all(|target| lacks(target, what));
+        let told = MORE.iter().filter(|(what, _)| is_told(what)).map(|(_, columns)| *columns);
+        let more = [FILE_COLUMNS].into_iter().chain(told).flatten().collect();
         let names =
             stream.targets.iter().map(|target| short_name(&target.name, NAME_WIDTH)).collect();
-        Self { names, has_device }
+        Self { names, more }
     }
 
     fn columns(&self) -> impl Iterator<Item = &'static LineColumn> {
-        let device = if self.has_device { DEVICE_COLUMNS } else { &[] };
-        COLUMNS.iter().chain(device)
+        COLUMNS.iter().chain(self.more.iter().copied())
     }
 
     fn header(&self) -> String {
@@ -162,6 +201,16 @@ fn device(sample: &WatchSample, of: fn(&WatchDevice) -> Option<f64>) -> String {
     compact(sample.device.as_ref().and_then(of))
 }
 
+fn share(of: Option<PressureShare>, pct: fn(PressureShare) -> Option<f64>) -> String {
+    compact(of.and_then(pct))
+}
+
+/// MiB per second that are written to files of a class.
+fn written(sample: &WatchSample, class: FileClass) -> String {
+    let files = sample.files.as_ref().and_then(|files| files.class(class));
+    compact(files.and_then(|one| one.write_bytes_per_s).map(|bytes| bytes / MIB))
+}
+
 fn mib(bytes: Option<u64>) -> String {
     compact(bytes.map(|bytes| bytes as f64 / MIB))
 }
@@ -190,7 +239,8 @@ fn compact(figure: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_run::{StallCause, TransactionStall};
+    use iostrata_run::host::{PressureShares, ThrottleEvidence};
+    use iostrata_run::{FileIo, StallCause, TransactionStall};
     use iostrata_watch::Watched;
 
     #[test]
@@ -212,7 +262,8 @@ mod tests {
 
     #[test]
     fn a_line_is_as_wide_as_its_header_and_ends_with_the_stall() {
-        let layout = LineLayout { names: vec!["a".to_owned()], has_device: true };
+        let more = MORE.iter().flat_map(|(_, columns)| *columns).chain(FILE_COLUMNS).collect();
+        let layout = LineLayout { names: vec!["a".to_owned()], more };
         let sample = WatchSample {
             t_s: 12.0,
             tps: Some(3.0),
@@ -254,5 +305,35 @@ mod tests {
             ("qd", "16"),
         ];
         assert!(shown.eq(expected.map(|(name, figure)| (name, figure.to_owned()))));
+    }
+    #[test]
+    fn what_the_host_and_the_files_do_has_columns() {
+        let pressure: PressureShares = serde_json::from_str(
+            r#"{"io": {"some_pct": 21, "full_pct": 12, "some_us": 0},
+                "cpu": {"some_pct": 13, "some_us": 0}}"#,
+        )
+        .unwrap();
+        let throttle = ThrottleEvidence {
+            io_limit_used_pct: Some(98.0),
+            cpu_throttled_us: Some(45_000),
+            ..ThrottleEvidence::default()
+        };
+        let files: FileIo = serde_json::from_str(
+            r#"{"source": "performance_schema",
+                "classes": [{"class": "redo", "write_bytes_per_s": 15728640}]}"#,
+        )
+        .unwrap();
+        let sample = WatchSample {
+            pressure: Some(pressure),
+            throttle: Some(throttle),
+            files: Some(files),
+            ..WatchSample::default()
+        };
+        let all = [PRESSURE_COLUMNS, THROTTLE_COLUMNS, FILE_COLUMNS, MORE_FILE_COLUMNS].concat();
+        let shown: Vec<String> =
+            all.iter().map(|one| format!("{} {}", one.name, (one.of)(&sample))).collect();
+        let expected = ["io% 21", "ioF% 12", "cpu% 13", "mem% -", "lim% 98", "held 45"];
+        let files = ["datM -", "logM 15", "dblM -", "tmpM -", "binM -", "othM -"];
+        assert_eq!(shown, [&expected[..], &files[..]].concat());
     }
 }

@@ -10,6 +10,7 @@ mod lines;
 mod screen;
 pub mod source;
 mod stream;
+pub mod target_host;
 mod trial;
 
 use std::io::IsTerminal;

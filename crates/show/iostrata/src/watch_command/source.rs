@@ -1,16 +1,15 @@
-//! A target that is watched: who samples it, and the device below its data.
+//! A target that is watched: who samples it, and its host.
 
 use std::path::Path;
 use std::time::Instant;
 
 use iostrata_embedded::PublishedSampler;
-use iostrata_host::{DevicesBelow, Root};
-use iostrata_run::host::Iostat;
-use iostrata_run::{WatchDevice, WatchTarget};
+use iostrata_run::WatchTarget;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
 use iostrata_watch::{TimedSample, Watch, Watched};
 
+use super::target_host::TargetHost;
 use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
@@ -27,14 +26,12 @@ const KEPT: [&str; 9] = [
     "version",
     "version_comment",
 ];
-/// A file that every data directory of InnoDB holds.
-const SYSTEM_FILE: &str = "ibdata1";
 
 /// A target that is watched.
 pub struct Source {
     sampler: Box<dyn Sampler>,
     watch: Watch,
-    device: Option<DevicesBelow>,
+    host: TargetHost,
     /// What it is, as far as it is known.
     pub target: WatchTarget,
 }
@@ -77,14 +74,14 @@ impl Source {
                 facts.name, facts.flavour, facts.version
             )));
         };
-        let device = device_of(&facts, is_local);
-        Ok(Self::of(sampler, &facts, device))
+        let host = TargetHost::of_server(&facts, is_local);
+        Ok(Self::of(sampler, &facts, host))
     }
 
     fn engine(dir: &Path) -> Result<Self, ExitError> {
         let sampler = PublishedSampler::open(dir).map_err(ending)?;
         let facts = sampler.facts();
-        Ok(Self::of(Box::new(sampler), &facts, devices_below(dir)))
+        Ok(Self::of(Box::new(sampler), &facts, TargetHost::of_engine(dir)))
     }
 
     /// A server that does not answer yet. What it is stays unknown when it does.
@@ -96,11 +93,11 @@ impl Source {
             ..WatchTarget::default()
         };
         let sampler = Box::new(AwaitedSampler { address, refused: Some(error), sampler: None });
-        Self { sampler, watch: Watch::default(), device: None, target }
+        Self { sampler, watch: Watch::default(), host: TargetHost::default(), target }
     }
 
-    fn of(sampler: Box<dyn Sampler>, facts: &TargetFacts, device: Option<DevicesBelow>) -> Self {
-        Self { sampler, watch: Watch::default(), device, target: target_of(facts) }
+    fn of(sampler: Box<dyn Sampler>, facts: &TargetFacts, host: TargetHost) -> Self {
+        Self { sampler, watch: Watch::default(), host, target: target_of(facts) }
     }
 
     /// Takes a sample; `began` is when watching did.
@@ -108,17 +105,14 @@ impl Source {
         let before = began.elapsed();
         let sample = self.sampler.sample();
         let sample_us = (began.elapsed().saturating_sub(before)).as_secs_f64() * 1e6;
-        let device = self.device.as_mut().and_then(since_last);
-        self.watch.take(TimedSample { at_s: before.as_secs_f64(), sample, sample_us, device })
+        let on_host = self.host.since_last();
+        self.watch.take(TimedSample { at_s: before.as_secs_f64(), sample, sample_us, on_host })
     }
 
     /// Says what the target does not tell, once it was asked.
     pub fn note_missing(&mut self) {
         self.target.missing.extend(self.sampler.missing());
-        if self.device.is_none() {
-            let text = "device: the data does not lie on a counted device of this host";
-            self.target.missing.push(text.to_owned());
-        }
+        self.target.missing.extend(self.host.missing());
     }
 }
 
@@ -160,19 +154,6 @@ impl Sampler for AwaitedSampler {
     }
 }
 
-/// The devices below a server's data, where they are on this host.
-pub fn device_of(facts: &TargetFacts, is_local: bool) -> Option<DevicesBelow> {
-    let data_dir = facts.settings.iter().find(|(name, _)| name == "datadir");
-    let data_dir = data_dir.map(|(_, dir)| Path::new(dir)).filter(|_| is_local);
-    data_dir.filter(|dir| dir.join(SYSTEM_FILE).exists()).and_then(devices_below)
-}
-
-/// What they did since they were last looked at.
-pub fn since_last(below: &mut DevicesBelow) -> Option<WatchDevice> {
-    let name = below.name();
-    below.since_last().map(|delta| of_device(name, &Iostat::of(&delta)))
-}
-
 /// What a server is, with the settings that are worth keeping.
 pub fn target_of(facts: &TargetFacts) -> WatchTarget {
     let is_kept = |name: &str| {
@@ -185,21 +166,5 @@ pub fn target_of(facts: &TargetFacts) -> WatchTarget {
         version: identity.version,
         settings: identity.settings.into_iter().collect(),
         missing: Vec::new(),
-    }
-}
-
-fn devices_below(dir: &Path) -> Option<DevicesBelow> {
-    DevicesBelow::of(&Root::system(), dir).ok().flatten()
-}
-
-fn of_device(name: String, iostat: &Iostat) -> WatchDevice {
-    WatchDevice {
-        name,
-        reads_per_s: iostat.reads_per_s,
-        writes_per_s: iostat.writes_per_s,
-        flushes_per_s: iostat.flushes_per_s,
-        read_ms: iostat.read_await_ms,
-        write_ms: iostat.write_await_ms,
-        in_flight: iostat.queue_size,
     }
 }

@@ -29,6 +29,7 @@ mod study_servers;
 mod study_transactions;
 mod tune;
 mod tune_kill;
+mod tune_levers;
 mod tune_lost;
 mod tune_refused;
 mod tune_words;

@@ -40,6 +40,29 @@ fn the_same_server_is_put_back_and_tuned_from_the_beginning() {
 }
 
 #[test]
+fn a_user_who_has_lost_the_right_is_not_asked_for_again() {
+    let bench = Bench::new();
+    let Some((private, load)) = loaded(&bench, 20) else { return };
+    let before = settings(&private);
+    let right = "CREATE USER IF NOT EXISTS tuner@localhost; GRANT SUPER, PROCESS ON *.* TO \
+                 tuner@localhost";
+    let orders: Vec<&str> = right.split("; ").collect();
+    private.hold_in("oltp", &orders, Duration::ZERO);
+    let tune = start(&bench, &format!("tune {} --json --out poor", private.target("tuner", "")));
+    std::thread::sleep(Duration::from_secs(6));
+    assert_ne!(settings(&private), before, "the server is tuned");
+    // What was set is put back by hand: this user may not any more.
+    private.hold_in("oltp", &["REVOKE SUPER ON *.* FROM tuner@localhost", CUT], Duration::ZERO);
+    std::thread::sleep(Duration::from_secs(5));
+    // It has ended by itself, long before two minutes are over.
+    let ended = end(tune, Signal::TERM);
+    let said = stderr(&ended);
+    assert!(matches!(ended.status.code(), Some(2 | 3)), "{:?}: {said}", ended.status);
+    assert!(!said.contains("asking again"), "{said}");
+    end(load, Signal::TERM);
+}
+
+#[test]
 fn another_server_has_its_own_settings_and_is_tuned_anew() {
     let bench = Bench::new();
     let Some((mut private, load)) = loaded(&bench, 24) else { return };

@@ -1,7 +1,8 @@
 //! What was watched of a target: its course, its stalls, and what was changed on it.
 
 use iostrata_run::{
-    RunResult, SamplerCost, StallCause, TransactionStall, TunedSetting, WatchDocument, WatchSample,
+    FileClass, RunResult, SamplerCost, StallCause, TransactionStall, TunedSetting, WatchDocument,
+    WatchSample,
 };
 
 use super::common::{changes, facts, findings, unavailable, verifications};
@@ -25,6 +26,8 @@ const STALLS: usize = 10;
 type Figure = fn(&WatchSample) -> Option<f64>;
 /// A chart's name, title and unit.
 type Named = (&'static str, &'static str, &'static str);
+/// A chart and its lines.
+type Drawn<'a> = (Named, &'a [(&'static str, Figure)]);
 
 pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let Some(RunResult::Watch(watched)) = view.result else { return None };
@@ -160,8 +163,49 @@ fn told<'a>(watched: &WatchDocument, lines: &[(&'a str, Figure)]) -> Vec<(&'a st
     lines.iter().filter(|(_, figure)| is_told(figure)).copied().collect()
 }
 
+/// What held the target back, and what it did with its files.
+const BESIDE: [Drawn<'static>; 5] = [
+    (
+        ("pressure", "Time in which tasks waited (some of them, all of them)", "percent"),
+        &[
+            ("I/O, some", |one| Some(one.pressure?.io?.some_pct)),
+            ("I/O, all", |one| one.pressure?.io?.full_pct),
+            ("processors, some", |one| Some(one.pressure?.cpu?.some_pct)),
+            ("memory, some", |one| Some(one.pressure?.memory?.some_pct)),
+        ],
+    ),
+    (
+        ("limit", "Use of the tightest I/O limit of its control groups", "percent"),
+        &[("limit", |one| one.throttle.as_ref()?.io_limit_used_pct)],
+    ),
+    (
+        ("quota", "Time held back by a processor quota, each sample", "ms"),
+        &[("held back", |one| Some(one.throttle.as_ref()?.cpu_throttled_us? as f64 / 1e3))],
+    ),
+    (
+        ("files-written", "Written to files, by what they hold", "bytes/s"),
+        &[
+            ("data", |one| written(one, FileClass::Data)),
+            ("redo", |one| written(one, FileClass::Redo)),
+            ("doublewrite", |one| written(one, FileClass::Doublewrite)),
+            ("undo", |one| written(one, FileClass::Undo)),
+            ("temporary", |one| written(one, FileClass::Temporary)),
+            ("binlog", |one| written(one, FileClass::Binlog)),
+            ("other", |one| written(one, FileClass::Other)),
+        ],
+    ),
+    (
+        ("files-sync", "Mean time of a sync, by what the files hold", "ms"),
+        &[
+            ("data", |one| sync_ms(one, FileClass::Data)),
+            ("redo", |one| sync_ms(one, FileClass::Redo)),
+            ("binlog", |one| sync_ms(one, FileClass::Binlog)),
+        ],
+    ),
+];
+
 fn course(watched: &WatchDocument) -> Option<Blocks> {
-    let all: [(Named, &[(&str, Figure)]); 8] = [
+    let all: [Drawn<'_>; 8] = [
         (("tps", "Throughput", RATE), &[("transactions", |one| one.tps)]),
         (
             ("age", "Checkpoint age, of the age at which writers wait", "percent"),
@@ -202,13 +246,21 @@ fn course(watched: &WatchDocument) -> Option<Blocks> {
         ),
     ];
     let mut body = Blocks::new();
-    for (of, lines) in all {
+    for (of, lines) in all.into_iter().chain(BESIDE) {
         let lines = told(watched, lines);
         if let Some(chart) = chart(watched, of, &lines).filter(|_| !lines.is_empty()) {
             body.chart(chart);
         }
     }
     (watched.samples.len() > 1).then_some(body)
+}
+
+fn written(sample: &WatchSample, class: FileClass) -> Option<f64> {
+    sample.files.as_ref()?.class(class)?.write_bytes_per_s
+}
+
+fn sync_ms(sample: &WatchSample, class: FileClass) -> Option<f64> {
+    sample.files.as_ref()?.class(class)?.sync_ms
 }
 
 fn changed(settings: &[TunedSetting]) -> Option<Blocks> {

@@ -101,3 +101,33 @@ fn advice_stands_beside_the_findings_with_its_undo() {
     // Only what belongs into the file is in the fragment.
     assert!(page.contains("[mysqld]\ninnodb_log_files_in_group = 4\n<"), "{page}");
 }
+
+#[test]
+fn pressure_limits_and_files_are_drawn_where_they_are_told() {
+    let mut view_of = watched();
+    let page = html(&view_of.view());
+    let titles = [
+        "Time in which tasks waited",
+        "Use of the tightest I/O limit",
+        "Time held back by a processor quota",
+        "Written to files, by what they hold",
+        "Mean time of a sync",
+    ];
+    assert!(titles.iter().all(|title| !page.contains(title)), "nothing tells them");
+    let Some(RunResult::Watch(document)) = &mut view_of.result else { panic!("a recording") };
+    for sample in &mut document.samples {
+        let told = r#"{"t_s": 0, "stalled": false, "sample_us": 0,
+            "pressure": {"io": {"some_pct": 40, "full_pct": 30, "some_us": 400000}},
+            "throttle": {"io_limit_used_pct": 98, "cpu_throttled_us": 5000},
+            "files": {"source": "performance_schema", "classes": [
+                {"class": "redo", "write_bytes_per_s": 2097152, "sync_ms": 4}]}}"#;
+        let WatchSample { pressure, throttle, files, .. } = serde_json::from_str(told).unwrap();
+        *sample = WatchSample { pressure, throttle, files, ..sample.clone() };
+    }
+    let page = html(&view_of.view());
+    assert!(titles.iter().all(|title| page.contains(title)), "{page}");
+    for said in ["I/O, some", "I/O, all"] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
+    assert!(!page.contains("processors, some"), "what is not told has no line");
+}

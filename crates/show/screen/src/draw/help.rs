@@ -19,6 +19,8 @@ const FIGURES: &[(&str, &str)] = &[
     ("background", "pages written because nothing else was to be done"),
     ("sync", "pages written because redo was about to run out"),
     ("history", "commits whose old row versions are not purged yet"),
+    ("pressure", "share of time in which tasks waited for it (I/O, cpu, memory)"),
+    ("limit, quota", "use of a control group's limit; time held back by a quota"),
     ("stall", "a second below half the median rate of the last minute"),
     ("!, n/a", "above bars: a stall; the target does not tell it"),
 ];

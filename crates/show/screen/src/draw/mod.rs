@@ -7,6 +7,7 @@ mod device;
 mod events;
 mod flushing;
 mod help;
+mod host;
 mod one;
 mod paper;
 mod purge;

@@ -1,14 +1,15 @@
 //! One target on the whole screen.
 //!
 //! Invariant: on a low screen the strip of events shrinks first, then the chart of transactions,
-//! then the device and the row of purge are left out. Room to spare goes to charts first.
+//! then the device and the row of purge are left out. Room to spare goes to pressure and files,
+//! then to charts.
 
 use iostrata_run::WatchSample;
 use ratatui::layout::Rect;
 
 use super::events::Event;
 use super::paper::Paper;
-use super::{age, device, events, flushing, header, purge, status, throughput, words};
+use super::{age, device, events, flushing, header, host, purge, status, throughput, words};
 use crate::course::Course;
 use crate::view::View;
 
@@ -31,6 +32,8 @@ struct Division {
     events: u16,
     has_purge: bool,
     has_device: bool,
+    /// Pressure and files.
+    host: u16,
 }
 
 impl Division {
@@ -49,13 +52,15 @@ impl Division {
         let has_device = below(device_rows, device::ROWS);
         tps += take(2);
         events += take(2);
+        let host = take(host::ROWS);
         events += take(2);
         let age = take(3);
         tps += take(5);
         events += take(4);
         let more = take(u16::MAX);
         tps += more / 3;
-        Self { is_wide, tps, age, events: events + more - more / 3, has_purge, has_device }
+        events += more - more / 3;
+        Self { is_wide, tps, age, events, has_purge, has_device, host }
     }
 }
 
@@ -92,6 +97,7 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
     if !plan.is_wide && plan.has_device {
         device::draw(paper, inner(next(device::ROWS)), sample);
     }
+    host::draw(paper, inner(next(plan.host)), sample);
     let shown: Vec<Event<'_>> = events::of(course, None).collect();
     events::draw(paper, next(1 + plan.events), &shown);
 }
@@ -113,7 +119,7 @@ mod tests {
         for width in [40, 80, 109, 110, 200] {
             for height in 17..120 {
                 let plan = Division::of(width, height);
-                let mut rows = FIXED + plan.tps + plan.age + plan.events;
+                let mut rows = FIXED + plan.tps + plan.age + plan.events + plan.host;
                 if !plan.is_wide {
                     rows += u16::from(plan.has_purge) + 2 * u16::from(plan.has_device);
                 }
@@ -128,8 +134,12 @@ mod tests {
     fn twenty_four_rows_hold_everything() {
         let plan = Division::of(80, 24);
         assert!(plan.has_purge && plan.has_device && !plan.is_wide);
-        assert_eq!((plan.tps, plan.events, plan.age), (3, 3, 0));
+        assert_eq!((plan.tps, plan.events, plan.age, plan.host), (3, 3, 0, 0));
+        assert_eq!(Division::of(80, 26).host, host::ROWS);
         let plan = Division::of(120, 40);
-        assert!(plan.is_wide && plan.age == 3 && plan.tps >= 8 && plan.events >= 6, "{plan:?}");
+        assert!(
+            plan.is_wide && plan.host == 2 && plan.age == 3 && plan.tps >= 8 && plan.events >= 6,
+            "{plan:?}"
+        );
     }
 }

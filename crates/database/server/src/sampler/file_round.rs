@@ -1,0 +1,128 @@
+//! When files are asked for, and by which statement.
+//!
+//! A server adds up the counters of all files that it has open to tell those of one instrument, so
+//! that many tables make it slow. Invariant: it takes less than a four-hundredth of the time. Which
+//! instruments are on is looked at again after a while.
+
+use std::time::{Duration, Instant};
+
+use super::file_event::{COLUMNS, FileEvent, INSTRUMENTS};
+
+/// So many times as long as the statement took passes until it is sent again.
+const REST: u32 = 400;
+/// Statements until instruments are looked at again.
+const INSTRUMENTS_AGAIN: u32 = 30;
+
+/// What is sent next, and what was found.
+#[derive(Debug, Default)]
+pub(crate) struct FileRound {
+    /// Instruments that are on, and whether they are timed.
+    instruments: Vec<(String, bool)>,
+    look_in: u32,
+    due: Option<Instant>,
+}
+
+type Rows = Vec<Vec<Option<String>>>;
+
+impl FileRound {
+    /// Whether it is time.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.due.is_none_or(|due| now >= due)
+    }
+
+    /// The statement that asks for instruments, where that is due.
+    pub(crate) fn instruments_sql(&self) -> Option<String> {
+        (self.look_in == 0).then(|| {
+            format!(
+                "SELECT NAME, TIMED = 'YES' FROM performance_schema.setup_instruments WHERE NAME \
+                 LIKE '{INSTRUMENTS}%' AND ENABLED = 'YES' AND EXISTS (SELECT 1 FROM \
+                 performance_schema.setup_consumers WHERE NAME = 'global_instrumentation' AND \
+                 ENABLED = 'YES')"
+            )
+        })
+    }
+
+    /// Its answer.
+    pub(crate) fn take_instruments(&mut self, rows: Rows) {
+        let instrument = |row: Vec<Option<String>>| {
+            let mut row = row.into_iter();
+            Some((row.next()??, row.next()?.as_deref() == Some("1")))
+        };
+        self.instruments = rows.into_iter().filter_map(instrument).collect();
+        self.look_in = INSTRUMENTS_AGAIN;
+    }
+
+    /// The statement that asks for their counters; none where all are off.
+    pub(crate) fn events_sql(&self) -> Option<String> {
+        let names: Vec<String> =
+            self.instruments.iter().map(|(name, _)| format!("'{name}'")).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "SELECT EVENT_NAME, {COLUMNS} FROM performance_schema.file_summary_by_event_name \
+                 WHERE EVENT_NAME IN ({}) AND COUNT_STAR > 0",
+                names.join(", ")
+            )
+        })
+    }
+
+    /// Its answer, and how long all of it took.
+    pub(crate) fn take_events(
+        &mut self,
+        rows: Rows,
+        now: Instant,
+        took: Duration,
+    ) -> Vec<FileEvent> {
+        self.look_in = self.look_in.saturating_sub(1);
+        self.due = Some(now + took * REST);
+        let event = |row: Vec<Option<String>>| {
+            let mut row = row.into_iter();
+            let name = row.next()??;
+            let numbers: Vec<Option<u64>> = row.map(|cell| cell?.parse().ok()).collect();
+            let is_timed = self.instruments.iter().any(|(one, timed)| *one == name && *timed);
+            Some(FileEvent::of(name, is_timed, &numbers))
+        };
+        rows.into_iter().filter_map(event).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(cells: &[&str]) -> Vec<Option<String>> {
+        cells.iter().map(|cell| Some((*cell).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_is_on_is_asked_for_and_a_slow_answer_is_asked_for_seldom() {
+        let (mut round, now) = (FileRound::default(), Instant::now());
+        assert!(round.is_due(now) && round.instruments_sql().is_some());
+        round.take_instruments(vec![
+            row(&["wait/io/file/innodb/innodb_log_file", "1"]),
+            row(&["wait/io/file/sql/binlog", "0"]),
+        ]);
+        assert!(round.instruments_sql().is_none());
+        let sql = round.events_sql().unwrap();
+        assert!(sql.contains("IN ('wait/io/file/innodb/innodb_log_file', 'wait/io/file/sql/bin"));
+        let numbers = ["1", "2", "3000", "4", "5", "6000", "7", "8000"];
+        let rows = ["wait/io/file/innodb/innodb_log_file", "wait/io/file/sql/binlog"]
+            .map(|name| [&row(&[name])[..], &row(&numbers)[..]].concat());
+        let found = round.take_events(rows.to_vec(), now, Duration::from_millis(10));
+        let times = [found[0].counts.write_ns, found[1].counts.write_ns];
+        assert_eq!(times, [Some(6), None]);
+        assert_eq!(found[1].counts.written_bytes, Some(5));
+        let later = |ms| now + Duration::from_millis(ms);
+        assert!(!round.is_due(later(3_999)) && round.is_due(later(4_000)));
+        for _ in 1..INSTRUMENTS_AGAIN {
+            round.take_events(Vec::new(), now, Duration::ZERO);
+        }
+        assert!(round.instruments_sql().is_some(), "somebody may have switched one");
+    }
+
+    #[test]
+    fn nothing_is_asked_for_where_all_is_off() {
+        let mut round = FileRound::default();
+        round.take_instruments(Vec::new());
+        assert_eq!(round.events_sql(), None);
+    }
+}

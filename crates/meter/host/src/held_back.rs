@@ -1,0 +1,156 @@
+//! What a process waits for, and what holds it back, from one look to the next.
+//!
+//! Invariants: pressure is that of the process's own control group, where groups tell it, else the
+//! machine's. A process that was started anew, or moved to another group, has no figures until the
+//! next look: the counters are others.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use iostrata_run::host::{BlockLayer, PressureShares, ThrottleEvidence};
+
+use crate::cgroup::{Cgroup, group_v2, quota_group};
+use crate::limits::{FoundLimit, limits_on};
+use crate::pressure::Pressure;
+use crate::throttle::ThrottleCounters;
+use crate::{HostError, MountEntry, Root, describe_path};
+
+/// A process that is gone is looked for again after this time: that reads all of `/proc`.
+const FIND_AGAIN: Duration = Duration::from_secs(5);
+
+/// Finds the process.
+pub type FindProcess = Box<dyn Fn() -> Option<u32> + Send>;
+
+/// A process that is watched for long.
+pub struct HeldBack {
+    root: Root,
+    find: FindProcess,
+    mounts: Vec<MountEntry>,
+    /// The devices below its data, whose limits count.
+    layers: Vec<BlockLayer>,
+    pid: Option<u32>,
+    sought: Instant,
+    last: Option<GroupLook>,
+}
+
+/// What the process waited for, and what held it back, since the last look.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeldBackShares {
+    /// Absent where the kernel does not tell it.
+    pub pressure: Option<PressureShares>,
+    /// The control group whose pressure it is; absent where it is that of the whole machine.
+    pub pressure_group: Option<String>,
+    /// Absent where no group counts.
+    pub throttle: Option<ThrottleEvidence>,
+}
+
+/// The groups of a process.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct ProcessGroups {
+    pid: Option<u32>,
+    /// Whose pressure is told.
+    pressure: Option<Cgroup>,
+    cpu: Option<Cgroup>,
+    limits: Vec<FoundLimit>,
+}
+
+#[derive(Debug)]
+struct GroupLook {
+    at: Instant,
+    groups: ProcessGroups,
+    pressure: Pressure,
+    throttle: ThrottleCounters,
+}
+
+impl HeldBack {
+    /// Finds the process whose data lies in a directory.
+    ///
+    /// # Errors
+    /// As [`describe_path`] of the directory.
+    pub fn of(root: &Root, data: &Path, find: FindProcess) -> Result<Self, HostError> {
+        let layers = describe_path(root, data)?.block_stack;
+        let (mounts, pid) = (crate::mounts(root), find());
+        let (root, sought) = (root.clone(), Instant::now());
+        let mut held = Self { root, find, mounts, layers, pid, sought, last: None };
+        held.last = Some(held.look());
+        Ok(held)
+    }
+
+    /// What is not told, and why; one sentence each.
+    pub fn missing(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        let Some(last) = &self.last else { return out };
+        if last.pressure == Pressure::default() {
+            out.push("pressure: the kernel does not tell it; boot it with psi=1".to_owned());
+        } else if self.pid.is_none() {
+            let text = "that is not found, so it is the whole machine's; run as root";
+            out.push(format!("pressure of its process alone: {text}"));
+        }
+        if self.pid.is_some() && last.groups.cpu.is_none() && last.groups.limits.is_empty() {
+            let text = "throttle: no control group limits its I/O or processors";
+            out.push(text.to_owned());
+        } else if self.pid.is_none() {
+            out.push("throttle: its process is not found; run as root".to_owned());
+        }
+        out
+    }
+
+    /// What happened since the last look.
+    pub fn since_last(&mut self) -> HeldBackShares {
+        if !self.is_there() && self.sought.elapsed() >= FIND_AGAIN {
+            (self.pid, self.sought) = ((self.find)(), Instant::now());
+        }
+        let now = self.look();
+        let shares = self.last.as_ref().map(|last| now.since(last)).unwrap_or_default();
+        self.last = Some(now);
+        shares
+    }
+
+    fn is_there(&self) -> bool {
+        self.pid.is_some_and(|pid| self.root.exists(format!("/proc/{pid}")))
+    }
+
+    fn look(&self) -> GroupLook {
+        let root = &self.root;
+        let groups = self.groups();
+        let throttle = ThrottleCounters::read(root, groups.cpu.as_ref(), &groups.limits);
+        let at = Instant::now();
+        let pressure = match &groups.pressure {
+            Some(group) => Pressure::of_group(root, group),
+            None => Pressure::read(root),
+        };
+        GroupLook { at, groups, pressure, throttle }
+    }
+
+    fn groups(&self) -> ProcessGroups {
+        let Some(pid) = self.pid else { return ProcessGroups::default() };
+        let (root, mounts, who) = (&self.root, &self.mounts[..], pid.to_string());
+        // The top of the tree is the machine, and has no such file; that of a container has.
+        let is_part = |group: &Cgroup| root.exists(group.dir().join("cgroup.events"));
+        let tells = |group: &Cgroup| Pressure::of_group(root, group) != Pressure::default();
+        ProcessGroups {
+            pid: Some(pid),
+            pressure: group_v2(root, mounts, &who).filter(is_part).filter(tells),
+            cpu: quota_group(root, mounts, &who),
+            limits: limits_on(root, mounts, &self.layers, &who),
+        }
+    }
+}
+
+impl GroupLook {
+    fn since(&self, before: &Self) -> HeldBackShares {
+        let seconds = self.at.saturating_duration_since(before.at).as_secs_f64();
+        if self.groups != before.groups || seconds <= 0.0 {
+            return HeldBackShares::default();
+        }
+        // A group that limits I/O counts it itself.
+        let counted_elsewhere = |_: &str| None;
+        let limits = &self.groups.limits;
+        let path = |group: &Cgroup| group.path.to_string_lossy().into_owned();
+        HeldBackShares {
+            pressure: self.pressure.shares_since(&before.pressure, seconds),
+            pressure_group: self.groups.pressure.as_ref().map(path),
+            throttle: self.throttle.since(&before.throttle, limits, seconds, counted_elsewhere),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What is seen of a target's host, where that is this one: the device below its data, pressure,
+//! and what holds it back.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_engine::read_status;
+use iostrata_host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root};
+use iostrata_run::WatchDevice;
+use iostrata_run::host::Iostat;
+use iostrata_target::TargetFacts;
+use iostrata_watch::OnHost;
+
+/// A file that every data directory of InnoDB holds, and that a server keeps open.
+const SYSTEM_FILE: &str = "ibdata1";
+
+/// The host of a target; empty where it is another one.
+#[derive(Default)]
+pub struct TargetHost {
+    is_here: bool,
+    device: Option<DevicesBelow>,
+    held: Option<HeldBack>,
+}
+
+impl TargetHost {
+    /// Of a server; `is_local` says whether its address is of this host.
+    pub fn of_server(facts: &TargetFacts, is_local: bool) -> Self {
+        let setting = |wanted: &str| {
+            let found = facts.settings.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| PathBuf::from(value))
+        };
+        // A server in a container of its own may have the address of this host.
+        let data_dir = setting("datadir").filter(|dir| dir.join(SYSTEM_FILE).exists());
+        data_dir.filter(|_| is_local).map_or_else(Self::default, |dir| {
+            let (file, pid_file) = (SYSTEM_FILE.to_owned(), setting("pid_file"));
+            let place = ProcessPlace { dir: dir.clone(), file, pid_file };
+            Self::at(&dir, Box::new(move || place.process(&Root::system())))
+        })
+    }
+
+    /// Of an engine, which another process on this host holds.
+    pub fn of_engine(dir: &Path) -> Self {
+        let of = dir.to_owned();
+        let find = move || Some(read_status(&of).ok()?.process_id);
+        Self::at(dir, Box::new(find))
+    }
+
+    fn at(data: &Path, find: FindProcess) -> Self {
+        let root = Root::system();
+        let device = DevicesBelow::of(&root, data).ok().flatten();
+        Self { is_here: true, device, held: HeldBack::of(&root, data, find).ok() }
+    }
+
+    /// What happened there since it was last looked at.
+    pub fn since_last(&mut self) -> OnHost {
+        let held = self.held.as_mut().map(HeldBack::since_last).unwrap_or_default();
+        OnHost {
+            device: self.device.as_mut().and_then(device_since_last),
+            pressure: held.pressure,
+            pressure_group: held.pressure_group,
+            throttle: held.throttle,
+        }
+    }
+
+    /// What is not told of it, and why.
+    pub fn missing(&self) -> Vec<String> {
+        if !self.is_here {
+            return ["device", "pressure", "throttle"]
+                .map(|what| {
+                    format!(
+                        "{what}: the data does not lie on this host, or is hidden from this user"
+                    )
+                })
+                .to_vec();
+        }
+        let mut out = Vec::new();
+        if self.device.is_none() {
+            let text = "device: the data does not lie on a counted device of this host";
+            out.push(text.to_owned());
+        }
+        out.extend(self.held.iter().flat_map(HeldBack::missing));
+        out
+    }
+}
+
+fn device_since_last(below: &mut DevicesBelow) -> Option<WatchDevice> {
+    let name = below.name();
+    below.since_last().map(|delta| of_device(name, &Iostat::of(&delta)))
+}
+
+fn of_device(name: String, iostat: &Iostat) -> WatchDevice {
+    WatchDevice {
+        name,
+        reads_per_s: iostat.reads_per_s,
+        writes_per_s: iostat.writes_per_s,
+        flushes_per_s: iostat.flushes_per_s,
+        read_ms: iostat.read_await_ms,
+        write_ms: iostat.write_await_ms,
+        in_flight: iostat.queue_size,
+    }
+}

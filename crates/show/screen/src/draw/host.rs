@@ -1,0 +1,81 @@
+//! What tasks waited for and what held them back on the target's host, and what was written to
+//! which files: a row each.
+
+use iostrata_run::host::{LimitedRate, PressureShare, ThrottleEvidence};
+use iostrata_run::{FileClass, WatchSample};
+use ratatui::layout::Rect;
+
+use super::paper::{Figure, Paper};
+use super::words;
+use crate::look::Look;
+
+/// Rows of it, where there is room.
+pub(crate) const ROWS: u16 = 2;
+
+/// From this share of a limit on requests were held back, in percent.
+const HELD_PCT: f64 = 90.0;
+
+/// Draws as many rows as there are.
+pub(crate) fn draw(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
+    let look = paper.look;
+    let rows = [pressure(look, sample), files(sample)];
+    for (row, figures) in (at.y..at.y + at.height).zip(rows) {
+        paper.figures(Rect { y: row, height: 1, ..at }, figures);
+    }
+}
+
+fn pressure(look: Look, sample: &WatchSample) -> Vec<Figure<'static>> {
+    let pressure = sample.pressure.unwrap_or_default();
+    let some = |share: Option<PressureShare>| {
+        words::told(share.map(|share| share.some_pct), |pct| format!("{pct:.0} %"))
+    };
+    let mut figures = vec![
+        Figure::new("pressure  io", some(pressure.io)),
+        Figure::new("cpu", some(pressure.cpu)),
+        Figure::new("memory", some(pressure.memory)),
+    ];
+    let throttle = sample.throttle.as_ref();
+    let used = throttle.and_then(|of| of.io_limit_used_pct);
+    let limit = Figure::new("I/O limit", words::told(used, |pct| format!("{pct:.0} %")));
+    figures.push(match (throttle.and_then(bound), used) {
+        (None, _) => limit,
+        (Some(bound), used) => {
+            let is_held = used.is_some_and(|used| used >= HELD_PCT);
+            let style = if is_held { look.warning() } else { look.figure() };
+            Figure { text: format!("{} of {bound}", limit.text), ..limit }.style(style)
+        }
+    });
+    let held = throttle.and_then(|of| of.cpu_throttled_us).map(|us| us as f64);
+    figures.push(Figure::new("quota", words::told(held, iostrata_units::microseconds)));
+    figures
+}
+
+/// The limit that is used the most: `1.5 K writes/s`.
+fn bound(throttle: &ThrottleEvidence) -> Option<String> {
+    let rate = throttle.io_limit_rate?;
+    let bound = throttle.io_limit.as_ref()?.bound(rate)? as f64;
+    Some(match rate {
+        LimitedRate::ReadBytes => format!("{}/s read", iostrata_units::bytes(bound)),
+        LimitedRate::WriteBytes => format!("{}/s written", iostrata_units::bytes(bound)),
+        LimitedRate::Reads => format!("{} reads/s", iostrata_units::count(bound)),
+        LimitedRate::Writes => format!("{} writes/s", iostrata_units::count(bound)),
+    })
+}
+
+/// What is written per second to the files of each class that is told.
+fn files(sample: &WatchSample) -> Vec<Figure<'static>> {
+    let Some(files) = &sample.files else {
+        return vec![Figure::new("written", words::NOT_TOLD.to_owned())];
+    };
+    let written = |class: FileClass| {
+        let bytes = files.class(class)?.write_bytes_per_s?;
+        let text = iostrata_units::bytes(bytes);
+        Some(Figure::new(class.word(), format!("{text}/s")))
+    };
+    let mut figures: Vec<Figure<'static>> =
+        FileClass::ALL.into_iter().filter_map(written).collect();
+    if let Some(first) = figures.first_mut().filter(|first| first.name == FileClass::Data.word()) {
+        first.name = "written  data";
+    }
+    figures
+}
