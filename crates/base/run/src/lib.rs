@@ -12,6 +12,7 @@ mod document;
 mod engine_document;
 mod error;
 mod event;
+mod expected_effect;
 mod figures;
 mod fio_document;
 mod histograms;
@@ -49,6 +50,7 @@ pub use engine_document::{
 };
 pub use error::{RunReadError, RunWriteError};
 pub use event::{ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced};
+pub use expected_effect::{ExpectedEffect, ExpectedFigure};
 pub use figures::{
     Cpu, IoErrorCount, OpFigures, ReaderFigures, SecondDatabase, Series, StreamFigures,
     TransactionFigures,
