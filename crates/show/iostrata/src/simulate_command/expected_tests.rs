@@ -16,7 +16,7 @@ use super::expect;
 use super::expected::device;
 
 /// Requests per second that the volume is held to.
-const LIMIT: f64 = 1500.0;
+const LIMIT: f64 = 600.0;
 const SECONDS: usize = 240;
 const AWAKE: (&str, &str) = ("max_dirty_pages_pct_lwm", "0.001");
 
@@ -24,9 +24,9 @@ const AWAKE: (&str, &str) = ("max_dirty_pages_pct_lwm", "0.001");
 fn known(lwm: &str) -> FlushPlan {
     let mut settings = Settings { policy: PolicyName::Mariadb, ..Settings::default() };
     for (name, value) in [
-        ("redo_log_capacity", "100M"),
-        ("buffer_pool_size", "1G"),
-        ("io_capacity", "1000"),
+        ("redo_log_capacity", "64M"),
+        ("buffer_pool_size", "2G"),
+        ("io_capacity", "200"),
         ("io_capacity_max", "2000"),
         (AWAKE.0, lwm),
     ] {
@@ -34,7 +34,7 @@ fn known(lwm: &str) -> FlushPlan {
     }
     let load = FlushLoad {
         demand: Demand::Users(16),
-        pages_per_txn: 6.0,
+        pages_per_txn: 2.0,
         redo_bytes_per_txn: 6000.0,
         data_bytes: 4 << 30,
         access: PageAccess::Zipf(0.8),
@@ -63,7 +63,7 @@ fn recorded(outcome: &FlushOutcome, from: usize) -> WatchDocument {
         device: Some(WatchDevice {
             name: "vdb".to_owned(),
             writes_per_s: LIMIT,
-            in_flight: if second.flushed_pages > 500.0 { 12.0 } else { 0.5 },
+            in_flight: if second.flushed_pages > 200.0 { 12.0 } else { 0.5 },
             ..WatchDevice::default()
         }),
         ..WatchSample::default()
@@ -77,9 +77,9 @@ fn recorded(outcome: &FlushOutcome, from: usize) -> WatchDocument {
         evidence: String::new(),
     });
     let settings = [
-        ("innodb_log_file_size", "104857600"),
-        ("innodb_buffer_pool_size", "1073741824"),
-        ("innodb_io_capacity", "1000"),
+        ("innodb_log_file_size", "67108864"),
+        ("innodb_buffer_pool_size", "2147483648"),
+        ("innodb_io_capacity", "200"),
         ("innodb_io_capacity_max", "2000"),
         ("innodb_max_dirty_pages_pct", "90.000000"),
         ("innodb_max_dirty_pages_pct_lwm", "0.000000"),
@@ -141,10 +141,7 @@ fn a_cleaner_that_is_woken_is_expected_to_do_what_it_does() {
     assert!((worst.change_pct.value - change).abs() < 20.0, "{change} {effect:?}");
     let pages = effect.pages_written_per_txn.as_ref().unwrap();
     assert_eq!(pages.change_pct.n, 5);
-    assert!(
-        effect.text.iter().any(|text| text.contains("1.5 K requests per second")),
-        "{effect:?}"
-    );
+    assert!(effect.text.iter().any(|text| text.contains("600 requests per second")), "{effect:?}");
     // The same recording gives the same figures.
     assert_eq!(document.advice, concluded(sleeping()).advice);
 }
