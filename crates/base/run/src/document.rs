@@ -9,7 +9,7 @@ use iostrata_stats::{Interval, LatencyUs, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::host::{HostFacts, PathFacts};
-use crate::{Cpu, IoErrorCount, Series, TransactionBound, Unavailable, Unknown};
+use crate::{Cpu, ExpectedEffect, IoErrorCount, Series, TransactionBound, Unavailable, Unknown};
 
 /// Requests of one kind, as `iostrata io` prints them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -208,6 +208,10 @@ pub struct Advice {
     pub risk: Risk,
     /// How to take it back.
     pub undo: String,
+    /// What it is expected to change, by simulation; null where it is no setting that the model of
+    /// flushing knows, and outside of recordings.
+    #[serde(default)]
+    pub expected: Option<ExpectedEffect>,
 }
 
 /// One row of the redo table: how long a redo log of a size lasts at a write rate.

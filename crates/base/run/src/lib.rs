@@ -12,6 +12,7 @@ mod document;
 mod engine_document;
 mod error;
 mod event;
+mod expected_effect;
 mod figures;
 mod file_io;
 mod fio_document;
@@ -50,6 +51,7 @@ pub use engine_document::{
 };
 pub use error::{RunReadError, RunWriteError};
 pub use event::{ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced};
+pub use expected_effect::{ExpectedEffect, ExpectedFigure};
 pub use figures::{
     Cpu, IoErrorCount, OpFigures, ReaderFigures, SecondDatabase, Series, StreamFigures,
     TransactionFigures,

@@ -119,6 +119,15 @@ pub struct FlushFigures {
     /// the seconds below half the mean rate.
     #[serde(default)]
     pub redo_stalled_pct: Option<f64>,
+    /// The worst second over the mean.
+    #[serde(default)]
+    pub min_over_mean_1s: Option<f64>,
+    /// Pages written per transaction.
+    #[serde(default)]
+    pub pages_written_per_txn: Option<f64>,
+    /// The most pages that were written in a second.
+    #[serde(default)]
+    pub flushed_pages_per_s_max: Option<f64>,
 }
 
 /// Something that a recording does not say.

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::{PressureShares, ThrottleEvidence};
 use crate::{
-    Advice, FileIo, Finding, SamplerCost, StallCause, TransactionStall, Unavailable, Verification,
+    Advice, ExpectedEffect, FileIo, Finding, FlushRecording, SamplerCost, StallCause,
+    TransactionStall, Unavailable, Verification,
 };
 
 /// A target at one moment, and what it did since the moment before.
@@ -190,6 +191,14 @@ pub struct WatchDocument {
     pub findings: Vec<Finding>,
     /// What should be set.
     pub advice: Vec<Advice>,
+    /// The model of flushing that tells what advice is expected to change, and how well it does
+    /// what was recorded; null where there is none.
+    #[serde(default)]
+    pub expected_from: Option<FlushRecording>,
+    /// What all of the advice that can be tried and that the model knows is expected to change
+    /// together; null where that is a single piece or none.
+    #[serde(default)]
+    pub expected_together: Option<ExpectedEffect>,
     /// What came of trying it, in turns with the settings that held. Empty unless asked for.
     #[serde(default)]
     pub verifications: Vec<Verification>,

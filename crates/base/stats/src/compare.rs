@@ -90,6 +90,15 @@ impl Comparison {
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
         (percent(self.ratio), self.ratio_ci95.map(|ends| ends.map(percent)))
     }
+
+    /// The same with the interval in which one further pair lies, instead of that of the mean: where
+    /// pairs differ by what is not known of one thing, their number tells no more of it.
+    pub fn change_pct_of_one_more(&self) -> (f64, Option<Interval>) {
+        let wider = (self.n as f64 + 1.0).sqrt();
+        let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+        let end = |end: f64| percent(self.ratio * (end / self.ratio).powf(wider));
+        (percent(self.ratio), self.ratio_ci95.map(|ends| ends.map(end)))
+    }
 }
 
 /// Compares replicate values pairwise: `second[i] / first[i]`.
@@ -198,6 +207,21 @@ mod tests {
         }
         assert!((1_860..=1_940).contains(&held), "{held} of 2000 without a false difference");
         assert!(equivalent > 1_900, "{equivalent}");
+    }
+
+    #[test]
+    fn one_more_pair_lies_within_its_interval() {
+        let (mut rng, mut held) = (Random::new(3), 0);
+        for _ in 0..2_000 {
+            let (a, b) = drifting_pairs(&mut rng, 7, 1.3);
+            let found = paired(&a[..6], &b[..6]).unwrap();
+            let (change, ci95) = found.change_pct_of_one_more();
+            let [low, high] = ci95.unwrap();
+            assert!(low < change && change < high);
+            let more = 100.0 * (b[6] / a[6] - 1.0);
+            held += u32::from(low < more && more < high);
+        }
+        assert!((1_860..=1_940).contains(&held), "{held} of 2000");
     }
 
     #[test]

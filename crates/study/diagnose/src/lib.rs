@@ -41,4 +41,7 @@ pub use simulate::{QUEUE_POST_ROWS, QueueFacts, conclude_flush, summarise_queue}
 pub use study::{STUDY_FINDINGS, summarise_study};
 pub use summary::{ProbeEnd, summarise};
 pub use verify::{verifications, verify_points};
-pub use watch::{WATCH_FINDINGS, WatchTrial, diagnose_watch};
+pub use watch::{
+    ModelBasis, WATCH_FINDINGS, WatchTrial, diagnose_watch, expected_effect, judge_expected,
+    modelled_advice, modelled_together, not_expected,
+};

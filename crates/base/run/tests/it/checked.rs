@@ -40,6 +40,7 @@ fn advice(setting: &str, why: &[&str]) -> Advice {
         text: String::new(),
         risk: Risk::None,
         undo: String::new(),
+        expected: None,
     }
 }
 

@@ -44,7 +44,7 @@ fn recorded(plan: &FlushPlan, from: usize, length: usize) -> RecordedWindow {
             redo_bytes_per_s: Some(mean(|second| second.redo_bytes)),
             pages_dirtied_per_s: Some(dirtied),
             checkpoint_age_pct_mean: Some(pct(mean(|second| second.checkpoint_age as f64))),
-            redo_stalled_pct: None,
+            ..FlushFigures::default()
         },
         checkpoint_age_pct_max: Some(pct(most as f64)),
         length_s: length as f64,
@@ -107,4 +107,23 @@ fn what_is_given_stays_and_what_cannot_be_met_shows_in_the_figures() {
     assert!(free.plan.load.pages_per_txn > 1.0, "{:?}", free.plan.load);
     let given = fit(&few, &window, FitFreedom { pages: false, ..ALL_FREE }).unwrap();
     assert_eq!(given.plan.load.pages_per_txn, 0.5);
+}
+
+#[test]
+fn settings_are_compared_once_their_redo_has_gone_round() {
+    let known = plan(PolicyName::Mariadb, "64M", Some(1500.0));
+    let window = recorded(&known, 200, 120);
+    let found = steady(&known, &window).unwrap().unwrap();
+    let later = recorded(&FlushPlan { seed: 9, ..known.clone() }, 150, 240).figures;
+    assert!((found.tps / later.tps - 1.0).abs() < 0.03, "{found:?} {later:?}");
+    assert!(is_near(found.pages_dirtied_per_s, later.pages_dirtied_per_s, 0.05), "{found:?}");
+    let pages = found.pages_written_per_txn.unwrap() * found.tps;
+    assert!((pages / found.pages_dirtied_per_s.unwrap() - 1.0).abs() < 0.1, "{found:?}");
+    assert!(found.flushed_pages_per_s_max.unwrap() >= pages, "{found:?}");
+    assert!((0.0..1.0).contains(&found.min_over_mean_1s.unwrap()), "{found:?}");
+    // A window that is over ends the run: the same figures with a longer span.
+    let longer = FlushPlan { span_s: 5000.0, ..known.clone() };
+    assert_eq!(steady(&longer, &window).unwrap(), Some(found));
+    // A redo of 64 GiB takes hours.
+    assert_eq!(steady(&plan(PolicyName::Mariadb, "64G", None), &window), Ok(None));
 }

@@ -26,9 +26,10 @@ mod tasks;
 mod tests;
 mod users;
 mod volume;
+mod window;
 
 pub use device::{DeviceError, FlushDevice};
-pub use fit::{FitFreedom, FlushFit, RecordedWindow, fit};
+pub use fit::{FitFreedom, FlushFit, fit};
 pub use outcome::{FlushOutcome, FlushSecond};
 pub use plan::{
     Demand, FOLLOWED, FlushChange, FlushLoad, FlushPlan, FlushPlanError, PageAccess, SPAN_S_MAX,
@@ -36,3 +37,4 @@ pub use plan::{
 };
 pub use plant::{FlushPlant, PlantView};
 pub use simulate::run;
+pub use window::{RecordedWindow, steady};

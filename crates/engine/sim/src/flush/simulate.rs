@@ -21,7 +21,7 @@ const AGE_PARTS: u64 = 256;
 /// Sessions that serve an open rate.
 const SESSIONS: usize = 256;
 /// Transactions per second that are followed one by one; of more, several are done in one go.
-const FOLLOWED_PER_S: f64 = 400.0;
+pub(super) const FOLLOWED_PER_S: f64 = 400.0;
 /// What the load was is forgotten at this rate per second.
 const KEPT: f64 = 0.95;
 
@@ -30,10 +30,32 @@ const KEPT: f64 = 0.95;
 /// # Errors
 /// A plan that can't be simulated.
 pub fn run(plan: &FlushPlan) -> Result<FlushOutcome, FlushPlanError> {
+    run_while(plan, FOLLOWED_PER_S, |_| false)
+}
+
+/// Simulates a plan until a second after which it `is_over`, at most as long as it says. Of more
+/// transactions than are followed per second, several are done in one go.
+///
+/// # Errors
+/// A plan that can't be simulated.
+pub(super) fn run_while(
+    plan: &FlushPlan,
+    followed_per_s: f64,
+    mut is_over: impl FnMut(&FlushSecond) -> bool,
+) -> Result<FlushOutcome, FlushPlanError> {
     plan.check()?;
     let mut world = World::new(plan);
+    world.followed_per_s = followed_per_s;
     world.start();
-    world.run_until((plan.span_s * 1e9) as u64);
+    let end_ns = (plan.span_s * 1e9) as u64;
+    let mut looked = 0;
+    while world.now_ns < end_ns {
+        world.run_until((world.now_ns + SECOND_NS).min(end_ns));
+        if world.seconds[looked..].iter().any(&mut is_over) {
+            break;
+        }
+        looked = world.seconds.len();
+    }
     Ok(world.outcome())
 }
 
@@ -80,6 +102,7 @@ impl World {
             queued: VecDeque::new(),
             load: 1.0,
             weight: 1.0,
+            followed_per_s: FOLLOWED_PER_S,
             tps_recent: 0.0,
             parked: Vec::new(),
             paced: VecDeque::new(),
@@ -175,7 +198,7 @@ impl World {
     fn weight_of(&self, tps: f64) -> f64 {
         let all = self.users.len() as f64 * self.plan.load.redo_bytes_per_txn;
         let most = (self.limits.reserve_bytes() as f64 / (4.0 * all)).floor().max(1.0);
-        (tps / FOLLOWED_PER_S).ceil().clamp(1.0, most)
+        (tps / self.followed_per_s).ceil().clamp(1.0, most)
     }
 
     pub(super) fn outcome(mut self) -> FlushOutcome {

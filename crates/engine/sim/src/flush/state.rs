@@ -240,6 +240,8 @@ pub(super) struct World {
     pub queued: VecDeque<(u64, f64)>,
     pub load: f64,
     pub weight: f64,
+    /// Transactions per second that are followed one by one.
+    pub followed_per_s: f64,
     pub tps_recent: f64,
     pub parked: Vec<u32>,
     /// Held up by the pace of the redo, in the order in which they came.

@@ -23,7 +23,7 @@ pub fn plan(
     let Recording { run, workload, target, .. } = &recording;
     let (run, workload, target) = (run.clone(), workload.clone(), target.clone());
     let figures = recording.window.figures;
-    let load = load_of(args, &recorded_load(args, &recording));
+    let load = load_of(args, &recorded_load(&recording, args.redo_per_txn));
     // What is asked for beside the load is not in the recorded plan.
     let as_it_was = FlushArgs { limit_at: Vec::new(), load_at: Vec::new(), ..args.clone() };
     let before = finished(&as_it_was, recording.settings.clone(), load)?;
@@ -39,7 +39,7 @@ pub fn plan(
     let plan = finished(args, settings(args, recording.settings.clone())?, load)?;
     let policy = recording.settings.policy.word().to_owned();
     let mut assumed = recording.assumed;
-    assumed.extend(assumptions(args, &found.plan, &figures, recording.data_bytes));
+    assumed.extend(assumptions(Said::of(args), &found.plan, &figures, recording.data_bytes));
     let from = FlushRecording {
         run,
         workload,
@@ -54,11 +54,11 @@ pub fn plan(
     Ok((plan, from))
 }
 
-/// The load as far as the recording says it.
-fn recorded_load(args: &FlushArgs, recording: &Recording) -> FlushLoad {
+/// The load as far as the recording says it; the redo of a transaction may be given.
+pub fn recorded_load(recording: &Recording, redo_per_txn: Option<u64>) -> FlushLoad {
     let figures = &recording.window.figures;
     let per_txn = |per_s: Option<f64>| per_s.map(|per_s| per_s / figures.tps);
-    let given = args.redo_per_txn.map(|bytes| bytes as f64);
+    let given = redo_per_txn.map(|bytes| bytes as f64);
     let redo = given.or(per_txn(figures.redo_bytes_per_s)).unwrap_or(LOAD.redo_bytes_per_txn);
     // A page that is dirty already does not become dirty again: more are changed than become so.
     let dirtied = per_txn(figures.pages_dirtied_per_s).unwrap_or(0.0);
@@ -77,9 +77,33 @@ fn recorded_load(args: &FlushArgs, recording: &Recording) -> FlushLoad {
     }
 }
 
-/// What neither the recording nor the arguments say.
-fn assumptions(
-    args: &FlushArgs,
+/// What is said beside the recording.
+#[derive(Clone, Copy, Default)]
+pub struct Said {
+    device: bool,
+    data: bool,
+    pages: bool,
+    access: bool,
+    processors: bool,
+    time: bool,
+}
+
+impl Said {
+    fn of(args: &FlushArgs) -> Self {
+        Self {
+            device: args.device.is_some() || args.iops_limit.is_some(),
+            data: args.data.is_some(),
+            pages: args.pages_per_txn.is_some(),
+            access: args.distribution.is_some(),
+            processors: args.processors.is_some(),
+            time: args.cpu_per_txn.is_some(),
+        }
+    }
+}
+
+/// What neither the recording says nor anybody else.
+pub fn assumptions(
+    said: Said,
     plan: &FlushPlan,
     figures: &FlushFigures,
     data_bytes: Option<u64>,
@@ -91,21 +115,20 @@ fn assumptions(
         }
     };
     let limit = if plan.device.iops_limit().is_none() { ", no limit" } else { "" };
-    let is_said = args.device.is_some() || args.iops_limit.is_some();
-    assume(is_said, "device", format!("{}{limit}", device(plan)));
+    assume(said.device, "device", format!("{}{limit}", device(plan)));
     let load = &plan.load;
-    assume(data_bytes.or(args.data).is_some(), "data", Size(load.data_bytes).to_string());
+    assume(data_bytes.is_some() || said.data, "data", Size(load.data_bytes).to_string());
     let pages = format!("{:.3}, by its redo", load.pages_per_txn);
-    assume(args.pages_per_txn.is_some(), "pages changed per transaction", pages);
-    let is_said = args.distribution.is_some() || figures.pages_dirtied_per_s.is_some();
+    assume(said.pages, "pages changed per transaction", pages);
+    let is_said = said.access || figures.pages_dirtied_per_s.is_some();
     assume(is_said, "which pages are changed", "zipf:0.9".to_owned());
     if matches!(load.demand, Demand::Users(_)) {
         let own = "one for each user: what their time is spent on is not known".to_owned();
-        assume(args.processors.is_some(), "processors", own);
+        assume(said.processors, "processors", own);
     } else {
-        assume(args.processors.is_some(), "processors", load.processors.to_string());
+        assume(said.processors, "processors", load.processors.to_string());
         let time = format!("{} us", load.cpu_us_per_txn);
-        assume(args.cpu_per_txn.is_some(), "processor time of a transaction", time);
+        assume(said.time, "processor time of a transaction", time);
     }
     all
 }

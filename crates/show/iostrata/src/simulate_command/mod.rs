@@ -1,5 +1,8 @@
 //! `iostrata simulate`: what happens in virtual time.
 
+mod expected;
+#[cfg(test)]
+mod expected_tests;
 mod flush;
 mod flush_from;
 mod flush_plan;
@@ -11,6 +14,7 @@ mod queue_words;
 mod recorded_settings;
 mod recording;
 
+pub use expected::expect;
 pub use recorded_settings::is_recorded;
 
 use crate::args::{SimulateAction, SimulateArgs};

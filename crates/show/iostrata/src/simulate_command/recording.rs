@@ -11,6 +11,7 @@ use iostrata_run::{
 };
 use iostrata_settings::Settings;
 use iostrata_sim::flush::{Demand, RecordedWindow};
+use iostrata_stats::stability;
 use iostrata_study::transactions_per_s;
 
 use super::recorded_settings::{Had, settings};
@@ -43,7 +44,8 @@ impl Recording {
             RunReader::open(dir).map_err(|error| ExitError::Usage(format!("--from: {error}")))?;
         let refused = |why: String| ExitError::Usage(format!("--from {run}: {why}"));
         if let Some(RunResult::Watch(watched)) = reader.result() {
-            return Self::of_watched(watched, run.clone(), (needs_redo, turns)).map_err(refused);
+            let run = run.clone();
+            return Self::of_watched(watched, run, (needs_redo, turns)).map_err(refused);
         }
         let document = document(&reader).map_err(refused)?;
         if document.tps <= 0.0 {
@@ -66,6 +68,7 @@ impl Recording {
             pages_dirtied_per_s: course.pages_dirtied_per_s,
             checkpoint_age_pct_mean: course.checkpoint_age_pct_mean,
             redo_stalled_pct: stalled_pct(&document.stalls, document.duration_s),
+            ..FlushFigures::default()
         };
         let checkpoint_age_pct_max = course.checkpoint_age_pct_max;
         // Samples are taken from the beginning of the warm-up on.
@@ -87,7 +90,10 @@ impl Recording {
     }
 
     /// What a recording of a server's own load says.
-    fn of_watched(
+    ///
+    /// # Errors
+    /// Why it does not say enough.
+    pub fn of_watched(
         watched: &WatchDocument,
         run: String,
         (needs_redo, turns): (bool, bool),
@@ -144,7 +150,24 @@ fn figures_of(watched: &WatchDocument) -> Option<FlushFigures> {
         pages_dirtied_per_s: flushed.map(|flushed| (flushed + grown_per_s).max(0.0)),
         checkpoint_age_pct_mean: mean(watched, |sample| sample.checkpoint_age_pct),
         redo_stalled_pct: stalled_pct(&watched.stalls, watched.duration_s),
+        min_over_mean_1s: min_over_mean_1s(watched),
+        pages_written_per_txn: watched.pages_written_per_txn,
+        flushed_pages_per_s_max: watched
+            .samples
+            .iter()
+            .filter_map(|sample| sample.flushed_pages_per_s)
+            .max_by(f64::total_cmp),
     })
+}
+
+/// The worst second over the mean; nothing where samples are further apart, or one is missing.
+fn min_over_mean_1s(watched: &WatchDocument) -> Option<f64> {
+    let rates: Vec<f64> = watched.samples.iter().skip(1).map_while(|sample| sample.tps).collect();
+    let width_s = watched.duration_s / rates.len().max(1) as f64;
+    // Samples come about a second apart, not to the millisecond.
+    let width_s = if (0.9..1.1).contains(&width_s) { 1.0 } else { width_s };
+    let is_whole = rates.len() + 1 == watched.samples.len() && width_s <= 1.0;
+    is_whole.then(|| stability(&rates, width_s)).flatten().map(|even| even.min_over_mean_1s)
 }
 
 /// The share of so many seconds that stalls for want of redo space lasted, in percent.

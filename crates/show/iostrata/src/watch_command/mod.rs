@@ -24,6 +24,7 @@ use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
+use crate::simulate_command::expect;
 use counters::EnabledCounters;
 use export::Export;
 use source::Source;
@@ -88,7 +89,9 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
 /// With what follows from it.
 pub fn concluded(document: WatchDocument) -> WatchDocument {
     let (findings, advice) = diagnose_watch(&document);
-    WatchDocument { findings, advice, ..document }
+    let mut concluded = WatchDocument { findings, advice, ..document };
+    expect(&mut concluded);
+    concluded
 }
 
 /// Shows the samples until they end.

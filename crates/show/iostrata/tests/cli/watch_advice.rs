@@ -90,6 +90,21 @@ fn advice_is_tried_in_turns_and_put_back_whatever_ends_it() {
     let shown = bench.line("report tried");
     assert!(stdout(&shown).contains("Tried here, in turns"), "{}", stdout(&shown));
 
+    // Beside the advice stands what it is expected to change, or why that is not known.
+    let advice = kept["advice"].as_array().unwrap();
+    let awake = advice.iter().find(|one| one["setting"] == "innodb_max_dirty_pages_pct_lwm");
+    let expected = &awake.unwrap()["expected"];
+    assert_eq!(expected["settings"]["innodb_max_dirty_pages_pct_lwm"], "0.001", "{expected}");
+    let (text, fits) = (expected["text"].to_string(), &kept["expected_from"]["fits"]);
+    match fits.as_bool() {
+        Some(true) if !text.contains("Nothing is expected") => {
+            let change = number(expected, "/tps/change_pct/value");
+            assert!(number(expected, "/tps/change_pct/ci95/0") <= change, "{expected}");
+        }
+        _ => assert!(text.contains("Nothing is expected: "), "{expected}"),
+    }
+    assert!(stdout(&shown).contains("expected to change, by simulation"), "{}", stdout(&shown));
+
     // A signal ends the trial, and a kill leaves what restore puts back.
     let mut ended = start(&bench, &format!("{line} --record ended"));
     wait_until_set(&private, &before, &mut ended);

@@ -6,6 +6,7 @@
 
 mod common;
 mod diff;
+mod expected;
 mod fio;
 mod flush;
 mod host;

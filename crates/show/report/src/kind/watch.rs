@@ -6,6 +6,7 @@ use iostrata_run::{
 };
 
 use super::common::{changes, facts, findings, unavailable, verifications};
+use super::expected;
 use crate::RunView;
 use crate::cell::{Text, Tone, text, value};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, solid};
@@ -53,9 +54,10 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     Some((view.head(None, None).with_place(&watched.target.name), report))
 }
 
-/// What to change, and how to see beforehand what that would do.
+/// What to change, what that is expected to do, and how to see more of it beforehand.
 fn advised(watched: &WatchDocument) -> Blocks {
     let mut body = changes(&watched.advice);
+    expected::blocks(watched, &mut body);
     if watched.settings.is_empty() && watched.verifications.is_empty() {
         let say = "What a setting of flushing or the redo would do, before it is set: iostrata \
                    simulate flush --from with this run directory. watch --verify tries it.";

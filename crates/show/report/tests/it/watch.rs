@@ -2,10 +2,12 @@
 
 use iostrata_report::{html, markdown, terminal};
 use iostrata_run::{
-    Advice, Finding, FindingKind, Risk, RunKind, RunResult, SamplerCost, StallCause,
-    TransactionStall, TunedSetting, WatchDocument, WatchSample, WatchTarget,
+    Advice, ExpectedEffect, ExpectedFigure, Finding, FindingKind, FlushFigures, FlushRecording,
+    Risk, RunKind, RunResult, SamplerCost, StallCause, TransactionStall, TunedSetting,
+    WatchDocument, WatchSample, WatchTarget,
 };
 use iostrata_spec::Layer;
+use iostrata_stats::{Measured, Verdicts};
 
 use crate::sample::{Sample, manifest};
 
@@ -24,6 +26,7 @@ fn advice(setting: &str, value: &str, where_: String) -> Advice {
         text: "Redo holds 40 s of writes.".to_owned(),
         risk: Risk::None,
         undo: format!("SET GLOBAL {setting} = 104857600"),
+        expected: None,
     }
 }
 
@@ -130,4 +133,76 @@ fn pressure_limits_and_files_are_drawn_where_they_are_told() {
         assert!(page.contains(said), "{said} is not in {page}");
     }
     assert!(!page.contains("processors, some"), "what is not told has no line");
+}
+
+fn figure(before: f64, after: f64, [low, change, high]: [f64; 3]) -> ExpectedFigure {
+    let measured = |value, ci95| Measured::new(value, ci95, 6, Verdicts::none());
+    ExpectedFigure {
+        before: measured(before, [0.9 * before, 1.1 * before]),
+        after: measured(after, [0.9 * after, 1.1 * after]),
+        change_pct: measured(change, [low, high]),
+    }
+}
+
+/// The same with what its advice is expected to change.
+fn expecting() -> WatchDocument {
+    let Some(RunResult::Watch(mut watched)) = watched().result else { unreachable!() };
+    let stands_on = "6 pairs of runs of the model of mariadb.";
+    let set = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+    watched.advice[0].expected = Some(ExpectedEffect {
+        settings: set("innodb_log_file_size", "1073741824"),
+        tps: Some(figure(400.0, 500.0, [21.4, 25.2, 29.0])),
+        min_over_mean_1s: Some(figure(0.1, 0.8, [60.5, 70.3, 80.1])),
+        pages_written_per_txn: Some(figure(3.0, 2.9, [-5.4, -3.3, -1.2])),
+        text: vec![stands_on.to_owned()],
+    });
+    watched.advice[1].expected = Some(ExpectedEffect {
+        settings: set("innodb_log_files_in_group", "4"),
+        text: vec!["Nothing is expected: its redo takes an hour to fill.".to_owned()],
+        ..ExpectedEffect::default()
+    });
+    watched.expected_from = Some(FlushRecording {
+        run: "this recording".to_owned(),
+        workload: "its own load".to_owned(),
+        target: "mariadb 10.11.19".to_owned(),
+        policy: "mariadb".to_owned(),
+        recorded: FlushFigures::default(),
+        modelled: FlushFigures::default(),
+        assumed: Vec::new(),
+        fits: true,
+        text: vec!["The model does what was recorded.".to_owned()],
+    });
+    *watched
+}
+
+fn shown(watched: WatchDocument) -> [String; 3] {
+    let sample = Sample { result: Some(RunResult::Watch(Box::new(watched))), ..self::watched() };
+    [terminal(&sample.view(), 120, false), markdown(&sample.view()), html(&sample.view())]
+}
+
+#[test]
+fn what_advice_is_expected_to_change_stands_beside_it_with_its_interval() {
+    let all = shown(expecting());
+    for text in &all {
+        for said in [
+            "What that is expected to change, by simulation",
+            "+25 %",
+            "+70 points",
+            "-3.3 %",
+            "6 pairs of runs of the model of mariadb.",
+            "Nothing is expected: its redo takes an hour to fill.",
+        ] {
+            assert!(text.contains(said), "{said} is not in\n{text}");
+        }
+    }
+    for text in &all[1..] {
+        for said in ["+21 %, +29 %", "-5.4 %, -1.2 %", "The model does what was recorded."] {
+            assert!(text.contains(said), "{said} is not in\n{text}");
+        }
+    }
+    let [terminal, ..] = shown(*match watched().result {
+        Some(RunResult::Watch(watched)) => watched,
+        _ => unreachable!(),
+    });
+    assert!(!terminal.contains("expected to change"), "{terminal}");
 }

@@ -121,5 +121,6 @@ pub(crate) fn line(
         text,
         risk: Risk::None,
         undo: undo.to_owned(),
+        expected: None,
     }
 }

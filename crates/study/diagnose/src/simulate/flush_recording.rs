@@ -11,39 +11,24 @@ const AGE_OFF_PCT_MAX: f64 = 15.0;
 /// Of less than this share of the time stalls are said to be none, in percent.
 const STALLED_PCT_MIN: f64 = 2.0;
 
+/// A second with less than this share of the mean is a stall.
+const STALLS_BELOW: f64 = 0.5;
+
 /// What stands before everything else where the model does not fit.
 pub(super) const MISFIT: &str =
     "The model does not do what was recorded: what it says of other settings is not to be trusted.";
 
 /// Fills in the verdict and the sentences.
-pub(super) fn judge_model(from: &mut FlushRecording) {
+pub(crate) fn judge_model(from: &mut FlushRecording) {
     let (recorded, modelled) = (from.recorded, from.modelled);
-    let off = [
-        ("transactions per second", Some(modelled.tps), Some(recorded.tps)),
-        ("redo", modelled.redo_bytes_per_s, recorded.redo_bytes_per_s),
-        ("pages dirtied", modelled.pages_dirtied_per_s, recorded.pages_dirtied_per_s),
-    ]
-    .into_iter()
-    .filter_map(|(what, found, wanted)| {
-        let off = found? / wanted.filter(|wanted| *wanted > 0.0)? - 1.0;
-        let word = if off > 0.0 { "more" } else { "less" };
-        let said = format!("{what}: {} {word}", percent(100.0 * off.abs()));
-        (off.abs() > OFF_SHARE_MAX).then_some(said)
-    })
-    .collect::<Vec<String>>();
-    let stalls = stalls_apart(&recorded, &modelled);
-    from.fits = off.is_empty() && stalls.is_none();
+    let misfit = misfit(&recorded, &modelled);
+    from.fits = misfit.is_none();
     from.text = vec![
         format!("{} on {}, policy {}, from {}.", from.workload, from.target, from.policy, from.run),
         format!("Recorded: {}. The model of it: {}.", words(&recorded), words(&modelled)),
     ];
-    if !from.fits {
-        let off = match off.is_empty() {
-            true => String::new(),
-            false => format!(" Off by more than 15 %: {}.", off.join(", ")),
-        };
-        let stalls = stalls.map_or_else(String::new, |stalls| format!(" {stalls}"));
-        from.text.push(format!("{MISFIT}{off}{stalls} {FIX}"));
+    if let Some(misfit) = misfit {
+        from.text.push(format!("{MISFIT} {misfit} {FIX}"));
     } else if let Some(apart) = ages_apart(&recorded, &modelled) {
         from.text.push(format!(
             "The model does as much, but at a checkpoint age that is {apart:.0} points away: \
@@ -59,9 +44,30 @@ pub(super) fn judge_model(from: &mut FlushRecording) {
     }
 }
 
+/// What the model does not do as it was recorded, in sentences; nothing where it fits.
+pub(crate) fn misfit(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<String> {
+    let off = [
+        ("transactions per second", Some(modelled.tps), Some(recorded.tps)),
+        ("redo", modelled.redo_bytes_per_s, recorded.redo_bytes_per_s),
+        ("pages dirtied", modelled.pages_dirtied_per_s, recorded.pages_dirtied_per_s),
+    ]
+    .into_iter()
+    .filter_map(|(what, found, wanted)| {
+        let off = found? / wanted.filter(|wanted| *wanted > 0.0)? - 1.0;
+        let word = if off > 0.0 { "more" } else { "less" };
+        let said = format!("{what}: {} {word}", percent(100.0 * off.abs()));
+        (off.abs() > OFF_SHARE_MAX).then_some(said)
+    })
+    .collect::<Vec<String>>();
+    let off = (!off.is_empty()).then(|| format!("Off by more than 15 %: {}.", off.join(", ")));
+    let all = off.into_iter().chain(stalls_apart(recorded, modelled));
+    let all: Vec<String> = all.chain(evenness_apart(recorded, modelled)).collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
 /// What mostly is wrong with a model.
-const FIX: &str = "Name the disk with --device and its limit with --iops-limit, and whatever else \
-                   was assumed.";
+const FIX: &str = "Tell simulate flush the disk with --device, its limit with --iops-limit, and \
+                   whatever else was assumed.";
 
 fn ages_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<f64> {
     let apart = modelled.checkpoint_age_pct_mean? - recorded.checkpoint_age_pct_mean?;
@@ -72,12 +78,23 @@ fn ages_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<f64> {
 fn stalls_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<String> {
     let (seen, found) = (recorded.redo_stalled_pct?, modelled.redo_stalled_pct?);
     let [is_seen, is_found] = [seen, found].map(|pct| pct >= STALLED_PCT_MIN);
+    // Bad seconds of which the recording does not know the cause are stalls, too.
+    let is_uneven = recorded.min_over_mean_1s.is_some_and(|worst| worst < STALLS_BELOW);
+    let is_seen = is_seen || (is_found && is_uneven);
     (is_seen != is_found).then(|| {
         format!(
             "It stalled for want of redo space for {} of the time, its model for {}.",
             percent(seen),
             percent(found)
         )
+    })
+}
+
+/// Seconds below half of the mean of one of the two, which the other one does not have.
+fn evenness_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<String> {
+    let (seen, found) = (recorded.min_over_mean_1s?, modelled.min_over_mean_1s?);
+    ((seen < STALLS_BELOW) != (found < STALLS_BELOW)).then(|| {
+        format!("Its worst second had {seen:.2} of the mean, that of the model has {found:.2}.")
     })
 }
 
@@ -104,6 +121,8 @@ mod tests {
             pages_dirtied_per_s: Some(500.0),
             checkpoint_age_pct_mean: Some(60.0),
             redo_stalled_pct: Some(0.5),
+            min_over_mean_1s: Some(0.9),
+            ..FlushFigures::default()
         };
         let mut modelled = recorded;
         change(&mut modelled);
@@ -141,6 +160,12 @@ mod tests {
         let stalls = judged(|model| model.redo_stalled_pct = Some(20.0));
         assert!(!stalls.fits && stalls.text[2].contains("its model for 20 %"), "{:?}", stalls.text);
         assert!(judged(|model| model.redo_stalled_pct = None).fits);
+        let uneven = judged(|model| model.min_over_mean_1s = Some(0.3));
+        assert!(
+            !uneven.fits && uneven.text[2].contains("that of the model has 0.30"),
+            "{uneven:?}"
+        );
+        assert!(judged(|model| model.min_over_mean_1s = Some(0.5)).fits);
         let apart = judged(|model| model.checkpoint_age_pct_mean = Some(20.0));
         assert!(apart.fits && apart.text[2].contains("40 points away"), "{:?}", apart.text);
         let unknown = judged(|model| model.checkpoint_age_pct_mean = None);

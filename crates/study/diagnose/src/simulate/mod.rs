@@ -18,6 +18,7 @@ use iostrata_run::{KernelThen, QueueDevice, QueueDocument, QueueRun, Unavailable
 use iostrata_stats::Verdicts;
 
 pub use flush::conclude_flush;
+pub(crate) use flush_recording::{judge_model, misfit};
 pub use then::QUEUE_POST_ROWS;
 
 /// What a simulation of the block queue came to, before anything is concluded.

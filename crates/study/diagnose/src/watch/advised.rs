@@ -50,7 +50,8 @@ pub(super) fn set(
         }
     };
     let why = vec![id.to_owned()];
-    Some(Advice { setting: name, value, default: None, where_, why, text, risk, undo })
+    let (default, expected) = (None, None);
+    Some(Advice { setting: name, value, default, where_, why, text, risk, undo, expected })
 }
 
 /// Whether a server takes a new value while it runs. Tried on MySQL 5.6.24 and 9.7.4 and on MariaDB

@@ -17,7 +17,7 @@ const CAPACITY_MAX: f64 = 20_000.0;
 /// A server that may flush so much more than it ever did is not held back by the setting.
 const FAR_ABOVE: f64 = 1.5;
 /// Requests in flight at which a device has enough to do.
-const BUSY_IN_FLIGHT: f64 = 4.0;
+pub(super) const BUSY_IN_FLIGHT: f64 = 4.0;
 
 /// The limit of page writes lies below what becomes dirty.
 pub(super) fn capacity_below_need(recording: &Recording<'_>) -> Option<Concluded> {

@@ -11,6 +11,7 @@ mod cleaner;
 mod commit;
 mod doublewrite;
 mod evidence;
+mod expected;
 mod flushing;
 mod pool;
 mod purge;
@@ -20,12 +21,17 @@ mod traps;
 mod trial;
 
 #[cfg(test)]
+mod expected_tests;
+#[cfg(test)]
 mod made;
 #[cfg(test)]
 mod tests;
 
 use iostrata_run::{Advice, Finding, WatchDocument};
 
+pub use expected::{
+    ModelBasis, expected_effect, judge_expected, modelled_advice, modelled_together, not_expected,
+};
 use recording::Recording;
 pub use trial::WatchTrial;
 

@@ -120,6 +120,7 @@ impl Holder {
             text: text.to_owned(),
             risk: Risk::Uncommitted,
             undo: "none; its client begins the transaction again".to_owned(),
+            expected: None,
         })
     }
 }

@@ -159,6 +159,7 @@ mod tests {
             text: String::new(),
             risk: Risk::None,
             undo: String::new(),
+            expected: None,
         }
     }
 

@@ -190,6 +190,7 @@ fn advice() -> Vec<Advice> {
             text: text.into(),
             risk,
             undo: undo.into(),
+            expected: None,
         };
     vec![
         advice(

@@ -1,0 +1,84 @@
+//! What the advice of a recording is expected to change, by simulation.
+
+use iostrata_run::{ExpectedEffect, ExpectedFigure, WatchDocument};
+
+use crate::cell::{Cell, Text, empty, ranged, text};
+use crate::document::{Block, Blocks, On, Table};
+
+/// What the figures are, and what they leave out.
+const HOW: &str = "A model of flushing is fitted to the recording and run in pairs, with the \
+                   settings as they were and as advised. In brackets the interval in which 95 % of \
+                   such pairs lie: what chance and the recording leave open. How far the model is \
+                   from the server is not in it; watch --verify measures that.";
+
+/// Effects beside the advice that they are of, each once, then that of all together.
+pub(super) fn blocks(watched: &WatchDocument, body: &mut Blocks) {
+    let mut all: Vec<&ExpectedEffect> = Vec::new();
+    let of_one = watched.advice.iter().filter_map(|advice| advice.expected.as_ref());
+    for effect in of_one.chain(&watched.expected_together) {
+        if !all.contains(&effect) {
+            all.push(effect);
+        }
+    }
+    if all.is_empty() {
+        return;
+    }
+    body.title(On::ALL, "What that is expected to change, by simulation");
+    let known: Vec<&ExpectedEffect> = all.iter().copied().filter(|one| one.is_known()).collect();
+    if !known.is_empty() {
+        body.say(HOW);
+        let table = Table::of(known)
+            .words("set together", |effect| text(settings(effect)))
+            .numbers("transactions/s", |effect| change(effect.tps.as_ref(), percent))
+            .numbers("worst second over mean", |effect| {
+                change(effect.min_over_mean_1s.as_ref(), points)
+            })
+            .numbers("pages written per transaction", |effect| {
+                change(effect.pages_written_per_txn.as_ref(), percent)
+            });
+        body.table(On::ALL, table);
+    }
+    // What is said of several alike is said once.
+    let mut said: Vec<(String, String)> = Vec::new();
+    for effect in all {
+        let (names, text) = (settings_words(effect), effect.text.join(" "));
+        match said.iter_mut().find(|(_, other)| *other == text) {
+            Some((others, _)) => *others = format!("{others}, {names}"),
+            None => said.push((names, text)),
+        }
+    }
+    body.add(On::ALL, Block::Named(said, usize::MAX));
+    if let Some(from) = &watched.expected_from {
+        let said = from.text.iter().map(|one| one.as_str().into()).collect();
+        body.folded(On::FILES, "The model of this recording", Block::List(said));
+    }
+}
+
+fn settings(effect: &ExpectedEffect) -> Text {
+    let one = |(name, value): (&String, &String)| format!("{name} = {value}");
+    let all: Vec<String> = effect.settings.iter().map(one).collect();
+    all.join(", ").into()
+}
+
+fn settings_words(effect: &ExpectedEffect) -> String {
+    effect.settings.keys().cloned().collect::<Vec<_>>().join(", ")
+}
+
+/// By how much a figure changes.
+fn change(figure: Option<&ExpectedFigure>, words_of: fn(f64) -> String) -> Cell {
+    let change = figure.map(|figure| &figure.change_pct);
+    change.map_or_else(empty, |change| ranged(change.value, change.ci95, words_of))
+}
+
+fn percent(value: f64) -> String {
+    signed(value, "%")
+}
+
+fn points(value: f64) -> String {
+    signed(value, "points")
+}
+
+fn signed(value: f64, unit: &str) -> String {
+    let digits = usize::from(value.abs() < 10.0);
+    format!("{value:+.digits$} {unit}")
+}
