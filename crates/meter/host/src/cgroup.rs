@@ -114,16 +114,11 @@ fn above(group: &Option<Cgroup>) -> impl Iterator<Item = Cgroup> + '_ {
     group.iter().flat_map(Cgroup::and_above)
 }
 
-/// The group whose `cpu.stat` tells how a process was held back: the one with the tightest quota,
-/// else its own, where that counts at all. The top group has the file but no quota to count.
+/// The group whose processor quota holds a process back, where one does. Its own `cpu.stat` is the
+/// one that counts how often.
 pub(crate) fn quota_group(root: &Root, mounts: &[MountEntry], who: &str) -> Option<Cgroup> {
     let (v2, cpu) = (group_v2(root, mounts, who), group_v1(root, mounts, "cpu", who));
-    let counts = |group: &Cgroup| {
-        let text = root.text(group.dir().join("cpu.stat"));
-        text.is_some_and(|text| text.contains("nr_periods"))
-    };
-    let tightest = tightest_quota(root, &v2, &cpu).map(|(group, _)| group);
-    tightest.or(v2).filter(counts).or_else(|| cpu.filter(counts))
+    tightest_quota(root, &v2, &cpu).map(|(group, _)| group)
 }
 
 /// The tightest of all quotas on the way up, in processors, and the group that sets it.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iostrata_run::host::{BlockLayer, LayerKind, PathFacts};
 
 use crate::Root;
-use crate::cgroup::{Cgroup, SELF, quota_group};
+use crate::cgroup::{Cgroup, SELF, group_v1, group_v2, quota_group};
 use crate::foreign::FlushCost;
 use crate::limits::{FoundLimit, limits_on};
 
@@ -32,6 +32,11 @@ impl Scope {
     pub fn of(root: &Root, facts: &PathFacts) -> Self {
         let mounts = crate::mounts(root);
         let tops = tops(&facts.block_stack);
+        // The top group has the file but no quota to count.
+        let counts = |group: &Cgroup| {
+            let text = root.text(group.dir().join("cpu.stat"));
+            text.is_some_and(|text| text.contains("nr_periods"))
+        };
         Self {
             copies: copies(&facts.block_stack, tops.len()),
             tops,
@@ -44,7 +49,10 @@ impl Scope {
             devices: facts.devices.iter().map(|device| device.name.clone()).collect(),
             flush_cost: FlushCost::of(facts),
             limits: limits_on(root, &mounts, &facts.block_stack, SELF),
-            cpu_group: quota_group(root, &mounts, SELF),
+            cpu_group: quota_group(root, &mounts, SELF)
+                .or_else(|| group_v2(root, &mounts, SELF))
+                .filter(counts)
+                .or_else(|| group_v1(root, &mounts, "cpu", SELF).filter(counts)),
             uncounted: facts
                 .devices
                 .iter()

@@ -5,7 +5,7 @@
 
 use iostrata_run::{WatchSample, WatchTarget};
 
-use crate::file_totals::FileTotals;
+use crate::file_totals::{FileOpTotals, FileTotals};
 use crate::totals::{DeviceTotals, Totals};
 
 /// What a metric is to Prometheus.
@@ -215,13 +215,13 @@ pub(crate) const METRICS: &[Metric] = &[
         |one| told(one.totals.throttled_s)
     ),
     counter!("iostrata_file_requests_total", "Requests on files of a class.", |one| {
-        files(one, |totals| &totals.requests)
+        files(one, |op| op.requests)
     }),
     counter!("iostrata_file_bytes_total", "Bytes read from and written to them.", |one| {
-        files(one, |totals| &totals.bytes)
+        files(one, |op| op.bytes)
     }),
     counter!("iostrata_file_seconds_total", "Time that these requests took together.", |one| {
-        files(one, |totals| &totals.seconds)
+        files(one, |op| op.seconds)
     }),
 ];
 
@@ -245,13 +245,13 @@ fn devices(one: &Known, value: fn(&DeviceTotals) -> Option<f64>) -> Vec<Valued> 
     one.totals.devices.iter().filter_map(of).collect()
 }
 
-fn files(one: &Known, values: fn(&FileTotals) -> &[Option<f64>; 3]) -> Vec<Valued> {
+fn files(one: &Known, value: fn(&FileOpTotals) -> Option<f64>) -> Vec<Valued> {
     let mut out = Vec::new();
     for (class, totals) in &one.totals.files {
-        for (op, value) in FileTotals::OPS.iter().zip(values(totals)) {
+        for (op, told) in FileTotals::OPS.iter().zip(&totals.ops) {
             let labels = [("class", *class), ("op", *op)];
             let labels = labels.map(|(name, word)| (name, word.to_owned())).to_vec();
-            out.extend(value.map(|value| (labels, value)));
+            out.extend(value(told).map(|value| (labels, value)));
         }
     }
     out

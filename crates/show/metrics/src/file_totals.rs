@@ -7,12 +7,19 @@ use crate::growing::grow;
 /// Reads, writes and syncs, in the order of [`FileTotals::OPS`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FileTotals {
+    /// Each of them.
+    pub(crate) ops: [FileOpTotals; 3],
+}
+
+/// What requests of one kind amount to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FileOpTotals {
     /// How many.
-    pub(crate) requests: [Option<f64>; 3],
+    pub(crate) requests: Option<f64>,
     /// Bytes; syncs have none.
-    pub(crate) bytes: [Option<f64>; 3],
+    pub(crate) bytes: Option<f64>,
     /// Seconds that they took together.
-    pub(crate) seconds: [Option<f64>; 3],
+    pub(crate) seconds: Option<f64>,
 }
 
 impl FileTotals {
@@ -21,15 +28,17 @@ impl FileTotals {
 
     /// Adds what was done in so many seconds.
     pub(crate) fn take(&mut self, one: &FileClassIo, length_s: f64) {
-        let rates = [one.reads_per_s, one.writes_per_s, one.syncs_per_s];
-        let bytes = [one.read_bytes_per_s, one.write_bytes_per_s, None];
-        let ms = [one.read_ms, one.write_ms, one.sync_ms];
-        for at in 0..Self::OPS.len() {
-            grow(&mut self.requests[at], rates[at], length_s);
-            grow(&mut self.bytes[at], bytes[at], length_s);
+        let told = [
+            (one.reads_per_s, one.read_bytes_per_s, one.read_ms),
+            (one.writes_per_s, one.write_bytes_per_s, one.write_ms),
+            (one.syncs_per_s, None, one.sync_ms),
+        ];
+        for (op, (rate, bytes, ms)) in self.ops.iter_mut().zip(told) {
+            grow(&mut op.requests, rate, length_s);
+            grow(&mut op.bytes, bytes, length_s);
             // No mean time is told where nothing was done: then nothing is added.
-            let seconds = rates[at].zip(ms[at]).map(|(rate, ms)| rate * ms / 1000.0);
-            grow(&mut self.seconds[at], seconds, length_s);
+            let seconds = rate.zip(ms).map(|(rate, ms)| rate * ms / 1000.0);
+            grow(&mut op.seconds, seconds, length_s);
         }
     }
 }

@@ -238,7 +238,9 @@ mod tests {
         assert_eq!(totals.pressure_s.get(&("cpu", "some")), None, "what is not told is not 0");
         assert!((totals.throttled_s.unwrap() - 0.09).abs() < 1e-9);
         let redo = totals.files.get(FileClass::Redo.word()).unwrap();
-        assert_eq!((redo.requests, redo.bytes[1]), ([None, Some(40.0), None], Some(8192.0)));
-        assert_eq!(redo.seconds[1], Some(0.2));
+        let [read, write, sync] = &redo.ops;
+        assert_eq!((read.requests, sync.requests), (None, None), "what is not told is not 0");
+        assert_eq!((write.requests, write.bytes), (Some(40.0), Some(8192.0)));
+        assert_eq!(write.seconds, Some(0.2));
     }
 }

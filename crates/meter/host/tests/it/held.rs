@@ -33,6 +33,7 @@ fn machine() -> Tree {
         .file(&format!("{GROUP}/io.pressure"), "some avg10=0.00 total=0\n")
         .file(&format!("{GROUP}/io.max"), "8:0 rbps=max wbps=max riops=max wiops=100\n")
         .file(&format!("{GROUP}/io.stat"), "8:0 rbytes=0 wbytes=0 rios=0 wios=0\n")
+        .file(&format!("{GROUP}/cpu.max"), "50000 100000\n")
         .file(&format!("{GROUP}/cpu.stat"), "nr_periods 5\nnr_throttled 1\nthrottled_usec 100\n")
 }
 
