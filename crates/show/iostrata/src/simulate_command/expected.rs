@@ -91,7 +91,7 @@ impl Model {
         let mut window = recording.window;
         window.length_s = window.length_s.min(LENGTH_S_MAX);
         let load = recorded_load(&recording, None);
-        let limit = basis.limit_iops.as_ref().map(|limit| limit.value);
+        let limit = basis.limit_iops.as_ref().map(|limit| limit.value.round());
         let plan = FlushPlan {
             device: device(&recording.settings, load.data_bytes, limit)?,
             settings: recording.settings.clone(),
