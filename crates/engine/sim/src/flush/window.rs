@@ -22,8 +22,8 @@ const STEADY_S_MIN: f64 = 120.0;
 const STEADY_S_MAX: f64 = 600.0;
 /// The redo is taken to fill over the window where the age rises by so much of what was made.
 const FILLS_SHARE: f64 = 0.7;
-/// Rounds before a window in which settings are compared, and the seconds that fewer rounds do after:
-/// one side may have far more redo than the other.
+/// Rounds before a window in which settings are compared, and the seconds after which fewer rounds
+/// do: one side may have far more redo than the other.
 const COMPARED_ROUNDS: f64 = 2.0;
 const COMPARED_LEAD_S: f64 = 600.0;
 /// Rounds without which redo that fills for the first time is what is seen.

@@ -1,9 +1,9 @@
-//! What the advice of a recording is expected to change, by a model that is fitted to the recording.
+//! What the advice of a recording is expected to change, by a model that is fitted to it.
 //!
 //! Method: as `simulate flush --from` fits it, on a device of the limit that the recording shows;
-//! then pairs of runs with the settings as they were and as advised. Each pair has another seed, and
-//! a load and a limit drawn from the intervals of what was recorded. Invariant: the same recording
-//! gives the same figures, and the time that is simulated is bounded.
+//! then pairs of runs with the settings as they were and as advised. Each pair has another seed,
+//! and a load and a limit drawn from the intervals of what was recorded. Invariant: the same
+//! recording gives the same figures, and the time that is simulated is bounded.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
