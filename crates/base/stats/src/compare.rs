@@ -91,8 +91,8 @@ impl Comparison {
         (percent(self.ratio), self.ratio_ci95.map(|ends| ends.map(percent)))
     }
 
-    /// The same with the interval in which one further pair lies, instead of that of the mean: where
-    /// pairs differ by what is not known of one thing, their number tells no more of it.
+    /// The same with the interval in which one further pair lies, instead of that of the mean:
+    /// where pairs differ by what is not known of one thing, their number tells no more of it.
     pub fn change_pct_of_one_more(&self) -> (f64, Option<Interval>) {
         let wider = (self.n as f64 + 1.0).sqrt();
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);

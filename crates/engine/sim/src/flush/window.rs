@@ -22,16 +22,16 @@ const STEADY_S_MIN: f64 = 120.0;
 const STEADY_S_MAX: f64 = 600.0;
 /// The redo is taken to fill over the window where the age rises by so much of what was made.
 const FILLS_SHARE: f64 = 0.7;
-/// Rounds before a window in which settings are compared, and the seconds that fewer rounds do after:
-/// one side may have far more redo than the other.
+/// Rounds before a window in which settings are compared, and the seconds after which fewer rounds
+/// do: one side may have far more redo than the other.
 const COMPARED_ROUNDS: f64 = 2.0;
 const COMPARED_LEAD_S: f64 = 600.0;
 /// Rounds without which redo that fills for the first time is what is seen.
 const COMPARED_ROUNDS_MIN: f64 = 1.2;
 const COMPARED_LEAD_S_MAX: f64 = 3600.0;
 
-/// Transactions per second that are followed one by one where only their pages are looked at.
-const COARSELY_PER_S: f64 = 50.0;
+/// Transactions per second that are followed one by one where their pages are what is looked at.
+const COARSELY_PER_S: f64 = 100.0;
 
 /// A recorded window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -67,7 +67,9 @@ pub fn steady(
     let span_s = 1.5 * before_bytes / bytes_per_s + length_s + 2.0;
     let window = ModelWindow { before_bytes, length_s, span_s: span_s.ceil(), tps };
     let plan = FlushPlan { span_s: window.span_s, changes: Vec::new(), ..plan.clone() };
-    Ok(Some(window.run(&plan)?))
+    // What is long is followed less closely.
+    let is_long = before_bytes > COMPARED_LEAD_S * bytes_per_s;
+    Ok(Some(if is_long { window.run_coarsely(&plan)? } else { window.run(&plan)? }))
 }
 
 /// Where in the model's course the recorded window lies.

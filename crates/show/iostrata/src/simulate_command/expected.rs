@@ -1,9 +1,9 @@
-//! What the advice of a recording is expected to change, by a model that is fitted to the recording.
+//! What the advice of a recording is expected to change, by a model that is fitted to it.
 //!
 //! Method: as `simulate flush --from` fits it, on a device of the limit that the recording shows;
-//! then pairs of runs with the settings as they were and as advised. Each pair has another seed, and
-//! a load and a limit drawn from the intervals of what was recorded. Invariant: the same recording
-//! gives the same figures, and the time that is simulated is bounded.
+//! then pairs of runs with the settings as they were and as advised. Each pair has another seed,
+//! and a load and a limit drawn from the intervals of what was recorded. Invariant: the same
+//! recording gives the same figures, and the time that is simulated is bounded.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,6 +77,8 @@ struct Model {
     basis: ModelBasis,
     window: RecordedWindow,
     plan: FlushPlan,
+    /// The pairs' sides with the settings of the recording.
+    before: Vec<FlushFigures>,
     /// Family and version of the target.
     flavour: String,
     version: String,
@@ -91,7 +93,7 @@ impl Model {
         let mut window = recording.window;
         window.length_s = window.length_s.min(LENGTH_S_MAX);
         let load = recorded_load(&recording, None);
-        let limit = basis.limit_iops.as_ref().map(|limit| limit.value);
+        let limit = basis.limit_iops.as_ref().map(|limit| limit.value.round());
         let plan = FlushPlan {
             device: device(&recording.settings, load.data_bytes, limit)?,
             settings: recording.settings.clone(),
@@ -120,7 +122,13 @@ impl Model {
             return Err(Unfit { why, from: Some(from) });
         }
         let (flavour, version) = (document.target.flavour.clone(), document.target.version.clone());
-        Ok(Self { from, basis, window, plan: found.plan, flavour, version })
+        let before = Vec::new();
+        let mut model = Self { from, basis, window, plan: found.plan, before, flavour, version };
+        match model.sides(&model.plan.settings) {
+            Ok(before) => model.before = before,
+            Err(why) => return Err(Unfit { why, from: Some(model.from) }),
+        }
+        Ok(model)
     }
 
     /// What settings change, where `had` are those of the recording.
@@ -138,14 +146,18 @@ impl Model {
             let why = "to the model, which knows no disk that turns, they are what they were";
             return not_expected(advised, why);
         }
-        match self.pairs(&after) {
-            Ok(pairs) => expected_effect(advised, &self.from, &self.basis, &pairs),
+        match self.sides(&after) {
+            Ok(after) => {
+                let pairs = self.before.iter().zip(&after).map(|(before, after)| [*before, *after]);
+                let pairs: Vec<[FlushFigures; 2]> = pairs.collect();
+                expected_effect(advised, &self.from, &self.basis, &pairs)
+            }
             Err(why) => not_expected(advised, &why),
         }
     }
 
-    /// Runs all pairs, on all processors.
-    fn pairs(&self, after: &Settings) -> Result<Vec<[FlushFigures; 2]>, String> {
+    /// One side of all pairs: runs with these settings, on all processors.
+    fn sides(&self, settings: &Settings) -> Result<Vec<FlushFigures>, String> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
@@ -154,7 +166,7 @@ impl Model {
                 if at >= PAIRS {
                     return done;
                 }
-                done.push((at, self.pair(at as u64, after)));
+                done.push((at, self.side(at as u64, settings)));
             }
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(PAIRS);
@@ -170,11 +182,11 @@ impl Model {
             all
         });
         all.sort_by_key(|(at, _)| *at);
-        all.into_iter().map(|(_, pair)| pair).collect()
+        all.into_iter().map(|(_, side)| side).collect()
     }
 
-    /// One pair: the same load on the same device, before and after.
-    fn pair(&self, at: u64, after: &Settings) -> Result<[FlushFigures; 2], String> {
+    /// One side of a pair: both have the same load on the same device.
+    fn side(&self, at: u64, settings: &Settings) -> Result<FlushFigures, String> {
         let seed = SEED + 1 + at;
         let mut random = Random::of_stream(seed, 1);
         let mut factor = |of: &Option<Measured>| {
@@ -183,19 +195,17 @@ impl Model {
         };
         let ModelBasis { limit_iops, tps, pages_dirtied_per_s } = &self.basis;
         let (pace, pages, limit) = (factor(tps), factor(pages_dirtied_per_s), factor(limit_iops));
-        let mut plan = FlushPlan { seed, ..self.plan.clone() };
+        let mut plan = FlushPlan { seed, settings: settings.clone(), ..self.plan.clone() };
         plan.load.cpu_us_per_txn = (plan.load.cpu_us_per_txn / pace).clamp(1.0, 1e7);
         plan.load.pages_per_txn = (plan.load.pages_per_txn * pages).clamp(0.01, 10_000.0);
         if let Some(iops) = plan.device.iops_limit() {
-            plan.device = device(&plan.settings, plan.load.data_bytes, Some(iops * limit))?;
+            plan.device = device(settings, plan.load.data_bytes, Some(iops * limit))?;
         }
-        let advised = FlushPlan { settings: after.clone(), ..plan.clone() };
-        let side = |plan: &FlushPlan| match steady(plan, &self.window) {
+        match steady(&plan, &self.window) {
             Ok(Some(figures)) => Ok(figures),
             Ok(None) => Err("the redo takes more than an hour to fill".to_owned()),
             Err(error) => Err(error.to_string()),
-        };
-        Ok([side(&plan)?, side(&advised)?])
+        }
     }
 }
 

@@ -96,7 +96,7 @@ impl ModelBasis {
     }
 }
 
-/// What a device does that has enough to do: about as much with a deeper queue as with a shallower one,
+/// What a device does that has enough to do: about as much with a deep queue as with a shallow one,
 /// and no less than in other samples. Where it is not so, a queue came and went within the samples,
 /// or somebody else's requests were in it.
 fn limit(recording: &Recording<'_>) -> Option<Measured> {

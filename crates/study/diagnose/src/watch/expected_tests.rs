@@ -85,6 +85,7 @@ fn the_limit_is_what_a_device_does_that_has_enough_to_do() {
     let limit = ModelBasis::of(&busy).unwrap().limit_iops.unwrap();
     assert_eq!((limit.value, limit.n), (1500.0, 120));
     assert_eq!(ModelBasis::of(&calm()).unwrap().limit_iops, None);
+    assert_eq!(ModelBasis::of(&WatchDocument::default()), None);
     // Where it did as much without, or more with a deeper queue, the queue came and went.
     let changed = |change: fn(usize, &mut WatchDevice)| {
         let document = with(busy.clone(), |at, sample| change(at, sample.device.as_mut().unwrap()));
@@ -93,7 +94,7 @@ fn the_limit_is_what_a_device_does_that_has_enough_to_do() {
     assert_eq!(changed(|at, device| device.writes_per_s += (at % 2) as f64 * 2000.0), None);
     let deeper = |at: usize, device: &mut WatchDevice| {
         device.in_flight += (at % 4) as f64;
-        device.writes_per_s += (at % 4) as f64 * 250.0;
+        device.writes_per_s += (at % 4) as f64 * 400.0;
     };
     assert_eq!(changed(deeper), None);
     assert_eq!(changed(|at, device| device.reads_per_s = (at % 8) as f64 * 1800.0), None);
