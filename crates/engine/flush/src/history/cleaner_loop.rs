@@ -146,7 +146,7 @@ impl<G: Generation> CleanerLoop<G> {
         }
         // Who waits for frames may wake it; who waits for anything else has done so for nothing.
         let hears = !self.generation.users_free_frames() && !self.is_woken_in_vain;
-        let firm = rest == Rest::Firm && !hears;
+        let firm = rest != Rest::Light && !hears;
         let until_us = self.due_us;
         (until_us > now.now_us).then_some(Action::Sleep { until_us, firm })
     }
