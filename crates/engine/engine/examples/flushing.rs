@@ -4,7 +4,9 @@
 //! `seconds`, `threads`, `more_threads` (which begin with the last third of the seconds), `rows`
 //! (of 200 bytes), `batch` (updates of a commit), `rate` (commits per second of all threads; 0 for
 //! as fast as it goes) and any setting of the engine. The first third of the seconds is not
-//! counted, the others are each told. Figures of one run without intervals: for a first look.
+//! counted, the others are each told. `then` is a command that a shell runs at the beginning of the
+//! last third, such as one that halves what the volume may take. Stalled are seconds below half of
+//! their mean. Figures of one run without intervals: for a first look.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,8 +42,13 @@ fn main() -> Result<(), EngineError> {
         [("seconds", 12.0), ("threads", 4.0), ("rows", 1e6), ("batch", 1.0), ("rate", 0.0)].into();
     numbers.insert("more_threads", 0.0);
     let mut settings = Settings::default();
+    let mut then = None;
     for argument in arguments {
         let (name, value) = argument.split_once('=').unwrap_or((&argument, ""));
+        if name == "then" {
+            then = Some(value.to_owned());
+            continue;
+        }
         match (numbers.get_mut(name), value.parse()) {
             (Some(number), Ok(value)) => *number = value,
             _ => settings.set(name, value)?,
@@ -70,7 +77,7 @@ fn main() -> Result<(), EngineError> {
         is_over: AtomicBool::new(false),
         commits: AtomicU64::new(0),
     };
-    let times = run(&load, numbers["seconds"] as u64)?;
+    let times = run(&load, numbers["seconds"] as u64, then.as_deref())?;
     print_times(times);
     let Load { engine, table, .. } = load;
     drop(table);
@@ -78,7 +85,7 @@ fn main() -> Result<(), EngineError> {
 }
 
 /// Runs the load and prints its seconds; gives the times of the commits that count.
-fn run(load: &Load, seconds: u64) -> Result<Vec<u32>, EngineError> {
+fn run(load: &Load, seconds: u64, then: Option<&str>) -> Result<Vec<u32>, EngineError> {
     let third = seconds / 3;
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..load.threads + load.more_threads)
@@ -98,6 +105,9 @@ fn run(load: &Load, seconds: u64) -> Result<Vec<u32>, EngineError> {
                 }
                 (first, counted) = (now.clone(), Vec::new());
             }
+            if second == 2 * third {
+                begin(then);
+            }
             (before, done) = (now, commits);
         }
         load.is_over.store(true, Ordering::Relaxed);
@@ -107,6 +117,14 @@ fn run(load: &Load, seconds: u64) -> Result<Vec<u32>, EngineError> {
         }
         Ok(times)
     })
+}
+
+/// Begins a command and goes on.
+fn begin(command: Option<&str>) {
+    let Some(command) = command else { return };
+    if let Err(error) = std::process::Command::new("sh").args(["-c", command]).spawn() {
+        eprintln!("cannot run '{command}': {error}");
+    }
 }
 
 impl Load {
@@ -163,11 +181,13 @@ fn print_all(counted: &[u64], now: &Counters, before: &Counters) {
     let mean = counted.iter().sum::<u64>() as f64 / counted.len().max(1) as f64;
     let worst = counted.iter().copied().min().unwrap_or(0) as f64;
     let (commits, seconds) = (mean * counted.len() as f64, counted.len() as f64);
+    let stalled = counted.iter().filter(|commits| **commits as f64 * 2.0 < mean).count();
     eprintln!(
-        "{mean:.0} commits/s, worst second {:.2} of it; for each: {:.0} bytes of redo, {:.2} reads, \
-         {:.2} pages written, {:.3} log syncs; furious flushes {}, cleaner {:.2} processors, \
-         {:.1} us for a decision",
+        "{mean:.0} commits/s, worst second {:.2} of it, stalled {:.0} %; for each: {:.0} bytes of \
+         redo, {:.2} reads, {:.2} pages written, {:.3} log syncs; furious flushes {}, cleaner {:.2} \
+         processors, {:.1} us for a decision",
         worst / mean,
+        100.0 * stalled as f64 / seconds,
         delta(Counter::LsnCurrent) / commits,
         delta(Counter::BufferPoolReads) / commits,
         delta(Counter::PagesWritten) / commits,

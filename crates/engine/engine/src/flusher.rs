@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
-use iostrata_flush::{BATCH_PAGES, Cause, Finished, UserWork};
+use iostrata_flush::{BATCH_PAGES, Cause, Finished, UserWork, frames_of_user};
 use iostrata_page::Lsn;
 use iostrata_pool::{Flight, Flushing, Supply};
 use iostrata_store::PageCopy;
@@ -320,7 +320,7 @@ impl Flusher {
         if signal.has_threads() && !signal.users_free_frames() {
             signal.wait_round();
         } else {
-            self.free_batch((pool.frames() / 8).clamp(1, ASSIST_PAGES), usize::MAX)?;
+            self.free_batch(frames_of_user(pool.frames() as u64) as usize, usize::MAX)?;
         }
         if pool.free_frames() == 0 {
             // Those who have the frames for a moment may wait for a processor.

@@ -8,6 +8,21 @@ use crate::AgeLimits;
 /// At most this share of the pool is kept free.
 const FREE_SHARE: u64 = 8;
 
+/// Frames that a thread frees at most when it frees them by itself.
+const USER_FRAMES: u64 = 64;
+
+/// Frames that a thread frees by itself when it finds none, in a pool of so many: not more than are
+/// kept free.
+#[must_use]
+pub fn frames_of_user(frames: u64) -> u64 {
+    free_most(frames).min(USER_FRAMES)
+}
+
+/// Frames that are kept free at most in a pool of so many.
+fn free_most(frames: u64) -> u64 {
+    (frames / FREE_SHARE).max(1)
+}
+
 /// The engine at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushSample<'a> {
@@ -79,7 +94,7 @@ impl FlushSample<'_> {
     /// Frames that are kept free at most, whatever `lru_scan_depth` says.
     #[must_use]
     pub fn free_frames_most(&self) -> u64 {
-        (self.frames / FREE_SHARE).max(1)
+        free_most(self.frames)
     }
 
     /// Reads and writes of pages in flight.

@@ -3,7 +3,7 @@
 //! Invariant: free frames come first in each pass, then the pages for age, then the rest of the
 //! second is slept. How many pages, and what happens when redo runs out, is the generation's.
 
-use super::generation::{Generation, Portion};
+use super::generation::{Generation, Portion, Rest};
 use super::strategy::SECOND_US;
 use iostrata_settings::FlushWriteLimit;
 
@@ -140,14 +140,13 @@ impl<G: Generation> CleanerLoop<G> {
     }
 
     fn sleep(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> Option<Action> {
-        let skips = (self.is_idle && self.flushed > 0 && self.generation.sleeps_firmly())
-            || self.generation.skips_sleep(now, ladder);
-        if skips {
+        let rest = self.generation.rest(now, ladder, self.is_idle && self.flushed > 0);
+        if rest == Rest::Skipped {
             self.due_us = now.now_us.saturating_add(if self.flushed > 0 { 0 } else { NOTHING_US });
         }
         // Who waits for frames may wake it; who waits for anything else has done so for nothing.
         let hears = !self.generation.users_free_frames() && !self.is_woken_in_vain;
-        let firm = self.generation.sleeps_firmly() && !hears;
+        let firm = rest != Rest::Light && !hears;
         let until_us = self.due_us;
         (until_us > now.now_us).then_some(Action::Sleep { until_us, firm })
     }

@@ -13,6 +13,17 @@ pub(super) struct Portion {
     pub until: Lsn,
 }
 
+/// How the rest of a second is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It is not: the next pass begins at once.
+    Skipped,
+    /// Asleep, whoever wakes it.
+    Firm,
+    /// Asleep until somebody wakes it.
+    Light,
+}
+
 /// One generation of the page cleaner; what they share is the loop's.
 pub(super) trait Generation: Send {
     /// Its limits.
@@ -43,13 +54,10 @@ pub(super) trait Generation: Send {
         true
     }
 
-    /// Whether its second is not cut short by users. Where these wait for frames, it is cut short
-    /// for frames alone.
-    fn sleeps_firmly(&self) -> bool;
-
-    /// Whether it looks again at once although nothing is furious.
-    fn skips_sleep(&self, _: &FlushSample<'_>, _: &Ladder) -> bool {
-        false
+    /// How it rests after a pass; `is_busy` where it found pages to write without users. A firm
+    /// rest is cut short for frames where users wait for those.
+    fn rest(&self, _: &FlushSample<'_>, _: &Ladder, _is_busy: bool) -> Rest {
+        Rest::Light
     }
 
     /// Share of `io_capacity` in percent that is flushed without users.

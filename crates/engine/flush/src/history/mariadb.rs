@@ -116,10 +116,6 @@ impl Generation for Mariadb {
         self.is_awake = true;
     }
 
-    fn sleeps_firmly(&self) -> bool {
-        false
-    }
-
     fn idle_pct(&self, now: &FlushSample<'_>) -> f64 {
         // With the default of 0 it sleeps on; pages that somebody waits for go first.
         let is_held = now.settings.max_dirty_pages_pct_lwm == 0.0 || now.pending_reads > 0;

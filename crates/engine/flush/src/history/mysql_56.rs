@@ -6,7 +6,7 @@
 use iostrata_page::Lsn;
 
 use super::averages::{Averages, Over};
-use super::generation::{Generation, Portion};
+use super::generation::{Generation, Portion, Rest};
 use super::percent::{AgeFactor, for_dirty};
 use super::strategy::percent_of;
 use crate::{AdmitRule, FlushSample, Ladder, UserWork};
@@ -82,12 +82,9 @@ impl Generation for Mysql56 {
         !self.is_percona()
     }
 
-    fn sleeps_firmly(&self) -> bool {
-        true
-    }
-
-    fn skips_sleep(&self, now: &FlushSample<'_>, ladder: &Ladder) -> bool {
-        self.is_percona() && now.checkpoint_age() > ladder.sync_age
+    fn rest(&self, now: &FlushSample<'_>, ladder: &Ladder, is_busy: bool) -> Rest {
+        let is_urgent = self.is_percona() && now.checkpoint_age() > ladder.sync_age;
+        if is_busy || is_urgent { Rest::Skipped } else { Rest::Firm }
     }
 
     fn idle_pct(&self, _: &FlushSample<'_>) -> f64 {

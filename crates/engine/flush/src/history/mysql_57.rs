@@ -118,10 +118,6 @@ impl Generation for Mysql57 {
         Some(Portion { pages: pages.max(u64::from(now.settings.io_capacity)), until })
     }
 
-    fn sleeps_firmly(&self) -> bool {
-        false
-    }
-
     fn idle_pct(&self, now: &FlushSample<'_>) -> f64 {
         if self.is_84() { now.settings.idle_flush_pct } else { 100.0 }
     }

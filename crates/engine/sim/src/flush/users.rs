@@ -2,7 +2,7 @@
 //!
 //! Invariant: a user does what `decide` answers, as a thread of the engine does, and asks again.
 
-use iostrata_flush::{Admit, Lag, UserWork};
+use iostrata_flush::{Admit, Lag, UserWork, frames_of_user};
 use iostrata_page::Lsn;
 use iostrata_settings::FlushLogAt;
 
@@ -96,7 +96,7 @@ impl World {
             return self.wake_cleaner();
         }
         if !self.has_task(TaskSlot::UserFrames) {
-            let pages = (self.frames / 8.0).clamp(1.0, 64.0);
+            let pages = frames_of_user(self.frames as u64) as f64;
             self.begin_task(TaskSlot::UserFrames, Work::Frames, pages, None);
         }
     }
