@@ -1,8 +1,7 @@
 //! What the user allows: bounds of each setting, the set-point, the read latency to keep.
 //!
 //! The text is TOML: `set_point_pct`, `read_ms_max`, `allow_delay`, and a table for each setting
-//! with `min`, `max`. The size of the redo is moved only where it has a table, which says how large
-//! it may become.
+//! with `min`, `max`.
 
 use std::collections::BTreeMap;
 
@@ -95,11 +94,6 @@ impl TuneConfig {
         Ok(())
     }
 
-    /// Whether a setting may be moved at all.
-    pub fn allows(&self, lever: Lever) -> bool {
-        lever != Lever::RedoLogCapacity || self.bounds.contains_key(&lever)
-    }
-
     /// The bounds of a setting: the server's own where the user gave none.
     pub fn bounds(&self, lever: Lever) -> Bounds {
         let (min, max) = lever.range();
@@ -122,11 +116,6 @@ fn bounds(lever: Lever, table: &DeTable<'_>) -> Result<Bounds, ConfigError> {
             "max" => found.max = number?,
             _ => return Err(ConfigError::Name { name }),
         }
-    }
-    if lever == Lever::RedoLogCapacity && !table.contains_key("max") {
-        let takes = "the most bytes that it may become".to_owned();
-        let name = format!("{}.max", lever.name());
-        return Err(ConfigError::Value { name, found: "nothing".to_owned(), takes });
     }
     if found.min > found.max {
         let (name, takes) = (format!("{}.min", lever.name()), "at most its max".to_owned());
@@ -175,10 +164,6 @@ mod tests {
         assert_eq!(config.bounds(Lever::FlushNeighbors), Bounds { min: 1.0, max: 2.0 });
         assert_eq!(config.bounds(Lever::IoCapacityMax).min, 100.0);
         assert_eq!(TuneConfig::parse("").unwrap(), TuneConfig::default());
-        assert!(!config.allows(Lever::RedoLogCapacity) && config.allows(Lever::IoCapacity));
-        let redo = TuneConfig::parse("[redo_log_capacity]\nmax = 1073741824").unwrap();
-        assert!(redo.allows(Lever::RedoLogCapacity));
-        assert_eq!(redo.bounds(Lever::RedoLogCapacity).max, 1_073_741_824.0);
     }
 
     #[test]
@@ -190,7 +175,6 @@ mod tests {
             ("[io_capacity]\nmax = 250.5", "max: 250.5 is out of range; it takes a whole number"),
             ("[io_capacity]\nmin = 900\nmax = 300", "innodb_io_capacity.min: 900"),
             ("[io_capacity]\nleast = 900", "`innodb_io_capacity.least` is unknown"),
-            ("[redo_log_capacity]\nmin = 9000000", "innodb_redo_log_capacity.max: nothing is out"),
             ("[buffer_pool_size]\nmin = 1", "`buffer_pool_size` is unknown"),
             ("setpoint = 5", "`setpoint` is unknown"),
             ("set_point_pct = \"many\"", "\"many\" is out of range"),

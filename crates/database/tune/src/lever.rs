@@ -27,13 +27,11 @@ pub enum Lever {
     MaxPurgeLag,
     /// The longest such delay of a row, in microseconds.
     MaxPurgeLagDelay,
-    /// Size of the redo, in bytes, where it takes effect at once: in MySQL from 8.0.30 on.
-    RedoLogCapacity,
 }
 
 impl Lever {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::IoCapacity,
         Self::IoCapacityMax,
         Self::AdaptiveFlushing,
@@ -44,7 +42,6 @@ impl Lever {
         Self::FlushNeighbors,
         Self::MaxPurgeLag,
         Self::MaxPurgeLagDelay,
-        Self::RedoLogCapacity,
     ];
 
     /// Its name in the server.
@@ -60,7 +57,6 @@ impl Lever {
             Self::FlushNeighbors => "innodb_flush_neighbors",
             Self::MaxPurgeLag => "innodb_max_purge_lag",
             Self::MaxPurgeLagDelay => "innodb_max_purge_lag_delay",
-            Self::RedoLogCapacity => "innodb_redo_log_capacity",
         }
     }
 
@@ -81,7 +77,6 @@ impl Lever {
             Self::FlushNeighbors => (0.0, 2.0),
             Self::MaxPurgeLag => (0.0, 4_294_967_295.0),
             Self::MaxPurgeLagDelay => (0.0, 10_000_000.0),
-            Self::RedoLogCapacity => (8_388_608.0, 549_755_813_888.0),
         }
     }
 
@@ -127,12 +122,6 @@ impl LeverValues {
     /// One of them; absent where the server has it not.
     pub fn get(&self, lever: Lever) -> Option<f64> {
         self.0.get(&lever).copied()
-    }
-
-    /// Those of them that are meant.
-    pub fn only(mut self, is_meant: impl Fn(Lever) -> bool) -> Self {
-        self.0.retain(|lever, _| is_meant(*lever));
-        self
     }
 
     /// Notes a value.

@@ -17,7 +17,6 @@ mod lever;
 mod monitor;
 mod pace;
 mod pinned;
-mod redo_growth;
 mod steady;
 
 pub use config::{Bounds, ConfigError, TuneConfig};

@@ -14,7 +14,6 @@ use crate::lever::{Lever, LeverValues, Move};
 use crate::monitor::Vitals;
 use crate::pace::SteadyPace;
 use crate::pinned::PinnedPace;
-use crate::redo_growth::RedoGrowth;
 
 /// A server is tuned from this share of the age's limit on, if the set-point is so many seconds
 /// away; or from the higher share on, if redo is made at all.
@@ -67,7 +66,6 @@ pub(crate) struct Steady {
     pace: SteadyPace,
     pinned: PinnedPace,
     device: DeviceLimit,
-    redo: RedoGrowth,
     ease: f64,
     /// Whether more is wanted than the device can, or the user allows.
     is_short: bool,
@@ -77,9 +75,8 @@ impl Steady {
     pub fn new(generation: Generation) -> Self {
         let (pace, device) = (SteadyPace::default(), DeviceLimit::default());
         let (is_active, is_short) = (false, false);
-        let (pinned, redo) = (PinnedPace::default(), RedoGrowth::default());
-        let (calm_s, ease) = (0.0, 1.0);
-        Self { generation, is_active, calm_s, pace, pinned, device, redo, ease, is_short }
+        let pinned = PinnedPace::default();
+        Self { generation, is_active, calm_s: 0.0, pace, pinned, device, ease: 1.0, is_short }
     }
 
     pub fn step(&mut self, view: &StepView<'_>) -> Vec<Move> {
@@ -109,7 +106,6 @@ impl Steady {
             let is_more = |one: &Move| view.present.get(one.lever).is_some_and(|now| one.to > now);
             moves.extend(wanted.into_iter().filter(|one| takes_away || is_more(one)));
         }
-        moves.extend(self.redo.step(view.now, view.present, view.config, self.is_short));
         if view.config.allow_delay {
             moves.extend(delay::moves(view.now, self.is_short, view.present, view.before));
         }

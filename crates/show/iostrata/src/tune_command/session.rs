@@ -60,8 +60,7 @@ impl TuneSession {
         let facts = target.facts().map_err(ending)?;
         refuse_replica(&facts)?;
         refuse_without_rights(&target, &facts)?;
-        // What may not be moved is not held either.
-        let present = told(&facts).only(|lever| plan.config.allows(lever));
+        let present = told(&facts);
         if present.get(Lever::IoCapacity).is_none() {
             return Err(refused(&facts, "it shows no innodb_io_capacity; is InnoDB off?"));
         }
