@@ -75,9 +75,11 @@ fn is_modelled(setting: &str) -> bool {
 /// What a recording says beside the figures that a model is fitted to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelBasis {
-    /// Requests per second, reads or writes, that the device did with enough to do; nothing where
-    /// it never had.
+    /// Requests per second, reads or writes, that the target's control group lets through, or that
+    /// the device did with enough to do; nothing where neither is known.
     pub limit_iops: Option<Measured>,
+    /// Whether it is the limit of a control group.
+    pub is_limit_set: bool,
     /// Transactions per second.
     pub tps: Option<Measured>,
     /// Pages that became dirty, per second.
@@ -88,12 +90,24 @@ impl ModelBasis {
     /// Of a recording that is long enough to conclude from.
     pub fn of(document: &WatchDocument) -> Option<Self> {
         let recording = Recording::of(document)?;
+        let set = set_limit(&recording);
         Some(Self {
-            limit_iops: limit(&recording),
+            is_limit_set: set.is_some(),
+            limit_iops: set.or_else(|| limit(&recording)),
             tps: recording.mean(|sample| sample.tps),
             pages_dirtied_per_s: recording.pages_dirtied_per_s(),
         })
     }
+}
+
+/// The writes per second that a control group lets through, which are held back before the device
+/// counts them; nothing where that changed meanwhile.
+fn set_limit(recording: &Recording<'_>) -> Option<Measured> {
+    let all = recording.series_of(|sample| sample.throttle.as_ref()?.io_limit.as_ref()?.write_iops);
+    let limit = *all.first().filter(|limit| **limit > 0)?;
+    let value = limit as f64;
+    let is_one = all.iter().all(|one| *one == limit);
+    is_one.then(|| Measured::new(value, [value, value], all.len() as u64, Verdicts::none()))
 }
 
 /// What a device does that has enough to do: about as much with a deep queue as with a shallow one,
@@ -130,6 +144,11 @@ fn limit(recording: &Recording<'_>) -> Option<Measured> {
 pub fn judge_expected(from: &mut FlushRecording, basis: &ModelBasis) -> Result<(), String> {
     judge_model(from);
     let device = match &basis.limit_iops {
+        Some(limit) if basis.is_limit_set => format!(
+            "Its control group lets {} writes per second through, which is taken as the limit of \
+             the device, of reads as well.",
+            count(limit.value),
+        ),
         Some(limit) => format!(
             "The device did {} requests per second in the {} samples in which it had four or more \
              in flight, which is taken as its limit.",
@@ -208,6 +227,11 @@ pub fn expected_effect(
 
 fn stands_on(from: &FlushRecording, basis: &ModelBasis, pairs: usize) -> String {
     let device = match &basis.limit_iops {
+        Some(limit) if basis.is_limit_set => format!(
+            "Its control group lets {} writes per second through, which is taken as the limit of \
+             the device, of reads as well.",
+            count(limit.value),
+        ),
         Some(limit) => format!("a device of {} requests per second", count(limit.value)),
         None => "a device whose limit plays no part".to_owned(),
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_run::host::{CgroupVersion, IoLimit, LimitScope, ThrottleEvidence};
 use iostrata_run::{FlushFigures, FlushRecording, WatchDevice, WatchDocument};
 use iostrata_stats::{Measured, Verdicts};
 
@@ -99,6 +100,41 @@ fn the_limit_is_what_a_device_does_that_has_enough_to_do() {
     assert_eq!(changed(deeper), None);
     assert_eq!(changed(|at, device| device.reads_per_s = (at % 8) as f64 * 1800.0), None);
     assert!(changed(|at, device| device.writes_per_s += (at % 5) as f64 * 50.0).is_some());
+}
+
+#[test]
+fn what_a_control_group_lets_through_is_the_limit() {
+    let held = |of: fn(usize) -> Option<u64>| {
+        let document = with(calm(), |at, sample| {
+            let write_iops = of(at);
+            let limit = write_iops.map(|_| IoLimit { write_iops, ..io_limit() });
+            sample.throttle = Some(ThrottleEvidence { io_limit: limit, ..Default::default() });
+        });
+        ModelBasis::of(&document).unwrap()
+    };
+    let basis = held(|at| (at > 0).then_some(1500));
+    assert_eq!((basis.limit_iops.as_ref().unwrap().value, basis.is_limit_set), (1500.0, true));
+    let mut from = model(figures(400.0, 0.1, 3.0), figures(400.0, 0.1, 3.0));
+    judge_expected(&mut from, &basis).unwrap();
+    let told = "Its control group lets 1.5 K writes per second through";
+    assert!(from.text.iter().any(|text| text.starts_with(told)), "{:?}", from.text);
+    for unknown in [held(|_| None), held(|at| Some(if at < 30 { 1500 } else { 750 }))] {
+        assert_eq!((unknown.limit_iops, unknown.is_limit_set), (None, false));
+    }
+}
+
+fn io_limit() -> IoLimit {
+    IoLimit {
+        cgroup: "/db".to_owned(),
+        version: CgroupVersion::V2,
+        scope: LimitScope::Process,
+        device: "vda".to_owned(),
+        device_number: "254:0".parse().unwrap(),
+        read_bytes_per_s: None,
+        write_bytes_per_s: None,
+        read_iops: None,
+        write_iops: None,
+    }
 }
 
 #[test]
