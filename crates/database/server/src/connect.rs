@@ -29,7 +29,9 @@ const CATCH_UP: [&str; 3] =
 const UNKNOWN_VARIABLE: u16 = 1193;
 
 /// Lets a connection be silent for an hour at least, whatever the server allows as a rule.
-const LAST: &str = "SET SESSION wait_timeout = GREATEST(@@SESSION.wait_timeout, 3600)";
+/// MySQL refuses what GREATEST gives as it is.
+const LAST: &str =
+    "SET SESSION wait_timeout = CAST(GREATEST(@@SESSION.wait_timeout, 3600) AS UNSIGNED)";
 /// Of one that holds a claim and speaks more often than that: when its host is lost, the server
 /// ends the claim soon.
 const LAST_CLAIM: &str = "SET SESSION wait_timeout = 90";

@@ -37,15 +37,12 @@ pub(crate) fn told(target: &str, attempt: &str, error: &Error) -> TargetError {
     TargetError { trouble, code, target: target.to_owned(), text, fix }
 }
 
-/// The code of a server that does not answer in time.
-pub(crate) const TIMEOUT: &str = "timeout";
-
 fn of_io(error: &io::Error) -> (String, String, Meaning) {
     let said = error.to_string();
     let (code, trouble, fix) = match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
             let fix = "the server did not answer in time; see read_timeout and connect_timeout";
-            (TIMEOUT, Trouble::Gone, fix)
+            ("timeout", Trouble::Gone, fix)
         }
         // What the other side of an encrypted connection shows is refused while it is read.
         ErrorKind::InvalidData if said.contains("certificate") => ("tls", Trouble::NotReady, TRUST),

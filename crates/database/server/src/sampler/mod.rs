@@ -3,8 +3,7 @@
 //! Invariants: two to five statements per sample, which read what the server counts anyway, and
 //! one more every few seconds for open transactions; nothing is switched on for it. Status comes
 //! first, metrics and the monitor's text only for what it lacks. The names differ between flavours
-//! and versions: docs/watch.md has the table. A connection that was cut is made anew at once; after
-//! another failure the next sample connects again.
+//! and versions: docs/watch.md has the table. After a failure the next sample connects again.
 
 mod file_event;
 mod file_round;
@@ -25,11 +24,10 @@ mod transaction_count;
 
 use std::sync::Arc;
 
-use iostrata_target::{Sampler, TableFacts, TargetError, TargetSample, Trouble};
+use iostrata_target::{Sampler, TableFacts, TargetError, TargetSample};
 use mysql::{Conn, Error};
 
 use crate::connect::{Connector, texts};
-use crate::failure::TIMEOUT;
 use crate::flavour::ServerVersion;
 use round::StatusRound;
 pub(crate) use round::counters_off_sql;
@@ -70,25 +68,11 @@ impl StatusSampler {
         self.missing = missing::missing(&told, &self.version, &round.refused);
         Ok(self.counted.sample(&told, &self.version, round.own_commits))
     }
-
-    fn ask_or_forget(&mut self) -> Result<TargetSample, TargetError> {
-        self.ask().inspect_err(|_| self.round = None)
-    }
 }
 
 impl Sampler for StatusSampler {
     fn sample(&mut self) -> Result<TargetSample, TargetError> {
-        let was_connected = self.round.is_some();
-        match self.ask_or_forget() {
-            // It may have been cut while nothing was asked. Who does not answer in time is not
-            // made to wait for twice.
-            Err(error)
-                if was_connected && error.trouble == Trouble::Gone && error.code != TIMEOUT =>
-            {
-                self.ask_or_forget()
-            }
-            answer => answer,
-        }
+        self.ask().inspect_err(|_| self.round = None)
     }
 
     fn missing(&self) -> Vec<String> {
