@@ -193,7 +193,7 @@ impl Model {
             let spread = of.as_ref().map_or(0.0, |one| one.relative_half_width() / ERRORS);
             (random.normal() * spread.min(SPREAD_MAX)).exp()
         };
-        let ModelBasis { limit_iops, tps, pages_dirtied_per_s } = &self.basis;
+        let ModelBasis { limit_iops, tps, pages_dirtied_per_s, .. } = &self.basis;
         let (pace, pages, limit) = (factor(tps), factor(pages_dirtied_per_s), factor(limit_iops));
         let mut plan = FlushPlan { seed, settings: settings.clone(), ..self.plan.clone() };
         plan.load.cpu_us_per_txn = (plan.load.cpu_us_per_txn / pace).clamp(1.0, 1e7);
