@@ -12,8 +12,17 @@ const BIG: &str =
 const FILL: &str = "INSERT INTO t SELECT seq, 0 FROM seq_1_to_2000";
 const FILL_BIG: &str = "INSERT INTO b SELECT seq, REPEAT('x', 4000) FROM seq_1_to_10000";
 const UPDATE: &str = "UPDATE t SET v = v + 1 WHERE id = ?";
-/// More redo in one transaction than the log buffer holds.
-const WRITE: &str = "UPDATE b SET pad = REPEAT(CHAR(97 + 25 * RAND()), 4000) WHERE id DIV 500 = ?";
+/// Writers of more redo than the log buffer holds, each in rows of its own.
+const WRITERS: usize = 24;
+
+fn write(writer: usize) -> String {
+    let first = writer * 400 + 1;
+    format!(
+        "UPDATE b SET pad = REPEAT(CHAR(97 + 25 * RAND()), 4000) WHERE id BETWEEN {first} AND {} \
+         AND 0 <= ?",
+        first + 399
+    )
+}
 
 #[test]
 fn a_log_buffer_that_is_too_small_is_named() {
@@ -34,7 +43,9 @@ fn a_log_buffer_that_is_too_small_is_named() {
     stage.order(&[SMALL, BIG, FILL, FILL_BIG]);
     let mut stage = stage.limited();
     stage.load(4, UPDATE, 2_000);
-    let write_big: Then = Box::new(|stage: &mut Stage| stage.load(2, WRITE, 19));
+    let write_big: Then = Box::new(|stage: &mut Stage| {
+        (0..WRITERS).for_each(|writer| stage.load(1, &write(writer), 1));
+    });
     let all = stage.watch(18, Some((9, write_big)));
     // So that the end does not write all pages within the limit.
     stage.order(&["SET GLOBAL innodb_fast_shutdown = 2"]);
