@@ -28,8 +28,8 @@ pub use counters::{DeviceCounters, DeviceDelta, Iostat};
 pub use device::{DeviceFacts, PcieLink};
 pub use emulated::{EmulatedDisk, QueueTaken};
 pub use evidence::{
-    CpuShares, DeviceSeries, Evidence, ForeignIo, NamedIostat, OwnIo, PressureShare,
-    PressureShares, ProcessIo, QuietCheck, Switches, ThrottleEvidence,
+    CpuShares, DeviceSeries, Evidence, ForeignIo, HeldBackShares, NamedIostat, OwnIo,
+    PressureShare, PressureShares, ProcessIo, QuietCheck, Switches, ThrottleEvidence,
 };
 pub use facts::{CgroupFacts, HostFacts};
 pub use iostat::{DeviceRequests, DeviceWindow};

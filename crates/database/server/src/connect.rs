@@ -132,7 +132,7 @@ impl Connector {
     fn lengthened(&self, mut conn: Conn) -> Result<Conn, TargetError> {
         let Some(lasts) = self.lasts else { return Ok(conn) };
         match conn.query_drop(lasts) {
-            // A server that knows no such variable cuts nobody by it.
+            // Who refuses it is asked all the same; the next question connects again if need be.
             Ok(()) | Err(Error::MySqlError(_)) => Ok(conn),
             Err(error) => Err(failure::told(&self.name, lasts, &error)),
         }

@@ -1,6 +1,6 @@
 //! A sample with its times.
 
-use iostrata_run::host::{PressureShares, ThrottleEvidence};
+use iostrata_run::host::HeldBackShares;
 use iostrata_run::{WatchDevice, WatchSample};
 use iostrata_target::{TargetError, TargetSample};
 
@@ -22,21 +22,17 @@ pub struct TimedSample {
 pub struct OnHost {
     /// The device below the data.
     pub device: Option<WatchDevice>,
-    /// How long tasks waited for a resource.
-    pub pressure: Option<PressureShares>,
-    /// The control group whose pressure it is; absent where it is that of the whole machine.
-    pub pressure_group: Option<String>,
-    /// What control groups held back.
-    pub throttle: Option<ThrottleEvidence>,
+    /// What its process waited for, and what held it back.
+    pub held: HeldBackShares,
 }
 
 impl OnHost {
     /// Puts it beside what the target told.
     pub(crate) fn beside(self, sample: &mut WatchSample) {
         sample.device = self.device;
-        sample.pressure = self.pressure;
-        sample.pressure_group = self.pressure_group;
-        sample.throttle = self.throttle;
+        sample.pressure = self.held.pressure;
+        sample.pressure_group = self.held.pressure_group;
+        sample.throttle = self.held.throttle;
     }
 }
 

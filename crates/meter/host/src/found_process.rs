@@ -24,28 +24,25 @@ pub struct ProcessPlace {
 impl ProcessPlace {
     /// The process that is there, if one is found.
     pub fn process(&self, root: &Root) -> Option<u32> {
-        process_at(root, self)
-    }
-}
-
-fn process_at(root: &Root, place: &ProcessPlace) -> Option<u32> {
-    let dir = metadata(root.real(&place.dir)).ok()?;
-    let named = place.pid_file.as_ref().and_then(|file| root.number::<u32>(place.dir.join(file)));
-    if let Some(pid) = named {
-        let is_there = match metadata(root.real(format!("/proc/{pid}/cwd"))) {
-            Ok(cwd) => is_same(&cwd, &dir),
-            Err(_) => metadata(root.real(format!("/proc/{pid}")))
-                .is_ok_and(|process| process.uid() == dir.uid()),
-        };
-        if is_there {
-            return Some(pid);
+        let dir = metadata(root.real(&self.dir)).ok()?;
+        let pid_file = self.pid_file.as_ref();
+        let named = pid_file.and_then(|file| root.number::<u32>(self.dir.join(file)));
+        if let Some(pid) = named {
+            let is_there = match metadata(root.real(format!("/proc/{pid}/cwd"))) {
+                Ok(cwd) => is_same(&cwd, &dir),
+                Err(_) => metadata(root.real(format!("/proc/{pid}")))
+                    .is_ok_and(|process| process.uid() == dir.uid()),
+            };
+            if is_there {
+                return Some(pid);
+            }
         }
+        let file = metadata(root.real(self.dir.join(&self.file))).ok()?;
+        root.names("/proc").iter().filter_map(|name| name.parse().ok()).find(|pid: &u32| {
+            metadata(root.real(format!("/proc/{pid}/cwd"))).is_ok_and(|cwd| is_same(&cwd, &dir))
+                && holds(root, *pid, &file)
+        })
     }
-    let file = metadata(root.real(place.dir.join(&place.file))).ok()?;
-    root.names("/proc").iter().filter_map(|name| name.parse().ok()).find(|pid: &u32| {
-        metadata(root.real(format!("/proc/{pid}/cwd"))).is_ok_and(|cwd| is_same(&cwd, &dir))
-            && holds(root, *pid, &file)
-    })
 }
 
 fn is_same(one: &Metadata, other: &Metadata) -> bool {

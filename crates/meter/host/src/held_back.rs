@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use iostrata_run::host::{BlockLayer, PressureShares, ThrottleEvidence};
+use iostrata_run::host::{BlockLayer, HeldBackShares};
 
 use crate::cgroup::{Cgroup, group_v2, quota_group};
 use crate::limits::{FoundLimit, limits_on};
@@ -31,17 +31,6 @@ pub struct HeldBack {
     pid: Option<u32>,
     sought: Instant,
     last: Option<GroupLook>,
-}
-
-/// What the process waited for, and what held it back, since the last look.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HeldBackShares {
-    /// Absent where the kernel does not tell it.
-    pub pressure: Option<PressureShares>,
-    /// The control group whose pressure it is; absent where it is that of the whole machine.
-    pub pressure_group: Option<String>,
-    /// Absent where no group counts.
-    pub throttle: Option<ThrottleEvidence>,
 }
 
 /// The groups of a process.
@@ -83,8 +72,8 @@ impl HeldBack {
         if last.pressure == Pressure::default() {
             out.push("pressure: the kernel does not tell it; boot it with psi=1".to_owned());
         } else if self.pid.is_none() {
-            let text = "that is not found, so it is the whole machine's; run as root";
-            out.push(format!("pressure of its process alone: {text}"));
+            let text = "its process is not found, so the whole machine's is shown; run as root";
+            out.push(format!("pressure of its own: {text}"));
         }
         if self.pid.is_some() && last.groups.cpu.is_none() && last.groups.limits.is_empty() {
             let text = "throttle: no control group limits its I/O or processors";

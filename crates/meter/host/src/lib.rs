@@ -50,7 +50,7 @@ pub use diskstats::{delta, device_counters, parse_diskstats, parse_stat};
 pub use error::HostError;
 pub use foreign::{FlushCost, foreign_io};
 pub use found_process::ProcessPlace;
-pub use held_back::{FindProcess, HeldBack, HeldBackShares};
+pub use held_back::{FindProcess, HeldBack};
 pub use host::describe_host;
 pub use location::Location;
 pub use mountinfo::{MountEntry, mounts};

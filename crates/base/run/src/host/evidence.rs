@@ -182,6 +182,17 @@ pub struct ThrottleEvidence {
     pub io_limit_rate: Option<LimitedRate>,
 }
 
+/// What a process waited for, and what held it back, between two looks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeldBackShares {
+    /// Absent where the kernel does not tell it.
+    pub pressure: Option<PressureShares>,
+    /// The control group whose pressure it is; absent where it is that of the whole machine.
+    pub pressure_group: Option<String>,
+    /// Absent where no group counts.
+    pub throttle: Option<ThrottleEvidence>,
+}
+
 /// What a caller issued itself in the window, as its own counters say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,7 +1,7 @@
 //! Rates over two samples, restarts, what is absent.
 
 use crate::moment::OnHost;
-use iostrata_run::host::{PressureShares, ThrottleEvidence};
+use iostrata_run::host::{HeldBackShares, PressureShares, ThrottleEvidence};
 use iostrata_run::{FileClass, FileIoSource};
 use iostrata_target::{FileTable, TargetError, Trouble};
 use proptest::prelude::*;
@@ -116,12 +116,12 @@ fn files_are_of_the_time_since_they_were_told_and_stay_until_then() {
 
 #[test]
 fn what_the_host_did_stands_beside_answers_and_failures() {
-    let on_host = OnHost {
+    let held = HeldBackShares {
         pressure: Some(PressureShares::default()),
         pressure_group: Some("/db".to_owned()),
         throttle: Some(ThrottleEvidence::default()),
-        ..OnHost::default()
     };
+    let on_host = OnHost { device: None, held };
     let mut watch = Watch::default();
     let gone = TargetError::not_ready("t", "2013", "lost".to_owned(), "none");
     for sample in [Ok(sample(1)), Err(gone)] {

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use iostrata_change::{Change, DeviceRef, Session, StateDir, System};
-use iostrata_host::{HeldBack, HeldBackShares, ProcessPlace, Root};
+use iostrata_host::{HeldBack, ProcessPlace, Root};
 use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_spec::study::IoLimits;
@@ -162,8 +162,7 @@ impl Stage {
             let at_s = began.elapsed().as_secs_f64();
             let sample = sampler.sample();
             let sample_us = (began.elapsed().as_secs_f64() - at_s) * 1e6;
-            let HeldBackShares { pressure, pressure_group, throttle } = held.since_last();
-            let on_host = OnHost { device: None, pressure, pressure_group, throttle };
+            let on_host = OnHost { device: None, held: held.since_last() };
             all.push(watch.take(TimedSample { at_s, sample, sample_us, on_host }));
             sleep(EVERY);
         }

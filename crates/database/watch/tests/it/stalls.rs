@@ -32,11 +32,6 @@ pub fn stalls(all: &[Watched]) -> Vec<&TransactionStall> {
 
 /// The cause was named while the target stalled, and no other one.
 pub fn assert_named(all: &[Watched], cause: StallCause) {
-    assert_named_beside(all, cause, &[]);
-}
-
-/// The cause was named while the target stalled, and of the others none but these.
-pub fn assert_named_beside(all: &[Watched], cause: StallCause, beside: &[StallCause]) {
     let course: Vec<String> = all
         .iter()
         .map(|one| {
@@ -55,10 +50,9 @@ pub fn assert_named_beside(all: &[Watched], cause: StallCause, beside: &[StallCa
     let found = stalls(all);
     let named = found.iter().filter(|stall| stall.cause == cause).count();
     let others: Vec<StallCause> = found.iter().map(|stall| stall.cause).collect();
-    let is_right =
-        |one: &StallCause| [cause, StallCause::Unknown].contains(one) || beside.contains(one);
-    assert!(named > 0 && others.iter().all(is_right), "{others:?}\n{}", course.join("\n"));
-    let stall = found.iter().rfind(|stall| stall.cause == cause).unwrap();
+    let is_alone = others.iter().all(|one| [cause, StallCause::Unknown].contains(one));
+    assert!(named > 0 && is_alone, "{others:?}\n{}", course.join("\n"));
+    let stall = found.last().unwrap();
     eprintln!("{cause}: at {:.1} s for {:.1} s: {}", stall.t_s, stall.length_s, stall.evidence);
 }
 

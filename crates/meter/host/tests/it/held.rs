@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use iostrata_host::{HeldBack, HeldBackShares, ProcessPlace, Root};
-use iostrata_run::host::{CgroupVersion, LimitedRate};
+use iostrata_host::{HeldBack, ProcessPlace, Root};
+use iostrata_run::host::{CgroupVersion, HeldBackShares, LimitedRate};
 
 use crate::tree::Tree;
 
@@ -112,7 +112,7 @@ fn without_the_server_there_is_the_machine_only() {
     tree.remove("/srv/server.pid");
     let mut held = held(&tree);
     let missing = held.missing().join("\n");
-    assert!(missing.contains("pressure of its process alone"), "{missing}");
+    assert!(missing.contains("pressure of its own: its process is not found"), "{missing}");
     assert!(missing.contains("throttle: its process is not found"), "{missing}");
     let found = look(&mut held);
     assert!(found.pressure.is_some() && found.throttle.is_none());
@@ -141,8 +141,9 @@ impl Grouped {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        fs::write(dir.join("cgroup.procs"), child.id().to_string()).ok()?;
-        Some(Self { dir, child })
+        let grouped = Self { dir, child };
+        fs::write(grouped.dir.join("cgroup.procs"), grouped.child.id().to_string()).ok()?;
+        Some(grouped)
     }
 }
 
@@ -178,9 +179,7 @@ fn a_process_that_waits_for_its_disk_puts_its_own_group_under_pressure() {
     let waited = (0..100).find_map(|_| {
         sleep(Duration::from_millis(50));
         let found = held.since_last();
-        let Some(pressure) = found.pressure else {
-            return None;
-        };
+        let pressure = found.pressure?;
         assert_eq!(found.pressure_group.as_deref(), Some(name.as_str()));
         pressure.io.filter(|io| io.some_us > 0)
     });

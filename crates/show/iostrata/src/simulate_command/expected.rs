@@ -6,7 +6,6 @@
 //! recording gives the same figures, and the time that is simulated is bounded.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use iostrata_diagnose::{
     ModelBasis, expected_effect, judge_expected, modelled_advice, modelled_together, not_expected,
@@ -17,7 +16,8 @@ use iostrata_sim::flush::{FitFreedom, FlushDevice, FlushPlan, RecordedWindow, fi
 use iostrata_spec::disk::DiskSpec;
 use iostrata_stats::{Measured, Random};
 
-use super::flush_from::{Said, assumptions, recorded_load};
+use super::flush_from::{assumptions, recorded_load};
+use super::parallel::on_all_processors;
 use super::recorded_settings::{Had, settings};
 use super::recording::Recording;
 
@@ -50,7 +50,7 @@ pub fn expect(document: &mut WatchDocument) {
     let together = together.map(effect);
     document.expected_from = match model {
         Ok(model) => Some(model.from),
-        Err(unfit) => unfit.from,
+        Err(unfit) => unfit.from.map(|from| *from),
     };
     for one in &mut document.advice {
         let of_it = |effect: &&ExpectedEffect| effect.settings.contains_key(&one.setting);
@@ -62,7 +62,7 @@ pub fn expect(document: &mut WatchDocument) {
 /// Why there is no model, and that which does not fit.
 struct Unfit {
     why: String,
-    from: Option<FlushRecording>,
+    from: Option<Box<FlushRecording>>,
 }
 
 impl From<String> for Unfit {
@@ -106,7 +106,7 @@ impl Model {
         let found = fit(&plan, &window, free).map_err(|error| error.to_string())?;
         let mut assumed = recording.assumed;
         let figures = &window.figures;
-        assumed.extend(assumptions(Said::default(), &found.plan, figures, recording.data_bytes));
+        assumed.extend(assumptions(None, &found.plan, figures, recording.data_bytes));
         let mut from = FlushRecording {
             run: recording.run,
             workload: recording.workload,
@@ -119,14 +119,14 @@ impl Model {
             text: Vec::new(),
         };
         if let Err(why) = judge_expected(&mut from, &basis) {
-            return Err(Unfit { why, from: Some(from) });
+            return Err(Unfit { why, from: Some(Box::new(from)) });
         }
         let (flavour, version) = (document.target.flavour.clone(), document.target.version.clone());
         let before = Vec::new();
         let mut model = Self { from, basis, window, plan: found.plan, before, flavour, version };
         match model.sides(&model.plan.settings) {
             Ok(before) => model.before = before,
-            Err(why) => return Err(Unfit { why, from: Some(model.from) }),
+            Err(why) => return Err(Unfit { why, from: Some(Box::new(model.from)) }),
         }
         Ok(model)
     }
@@ -158,31 +158,11 @@ impl Model {
 
     /// One side of all pairs: runs with these settings, on all processors.
     fn sides(&self, settings: &Settings) -> Result<Vec<FlushFigures>, String> {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                if at >= PAIRS {
-                    return done;
-                }
-                done.push((at, self.side(at as u64, settings)));
-            }
-        };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(PAIRS);
-        let mut all = std::thread::scope(|scope| {
-            let running: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mut all = work();
-            for thread in running {
-                match thread.join() {
-                    Ok(more) => all.extend(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            all
-        });
-        all.sort_by_key(|(at, _)| *at);
-        all.into_iter().map(|(_, side)| side).collect()
+        let side = |at: usize| self.side(at as u64, settings);
+        on_all_processors(PAIRS, &|| false, side, |_, _| {})
+            .into_iter()
+            .map(|(_, side)| side)
+            .collect()
     }
 
     /// One side of a pair: both have the same load on the same device.
@@ -210,7 +190,7 @@ impl Model {
 }
 
 /// The disk that is modelled, held to so many requests each way.
-pub fn device(
+pub(super) fn device(
     settings: &Settings,
     data_bytes: u64,
     limit: Option<f64>,

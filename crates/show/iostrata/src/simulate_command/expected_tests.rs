@@ -133,7 +133,7 @@ fn a_cleaner_that_is_woken_is_expected_to_do_what_it_does() {
     let (before, after) = (truth("0"), truth(AWAKE.1));
     let tps = effect.tps.as_ref().unwrap();
     let change = 100.0 * (after.tps / before.tps - 1.0);
-    // A model that is fitted may be off by as much as one that fits.
+    // A model that fits may be off by 15 %.
     let is_near = (tps.change_pct.value - change).abs() < 15.0;
     assert!(is_near && (tps.change_pct.value < 0.0) == (change < 0.0), "{change} {effect:?}");
     let worst = effect.min_over_mean_1s.as_ref().unwrap();

@@ -4,8 +4,6 @@
 //! does.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use iostrata_diagnose::conclude_flush;
@@ -18,6 +16,7 @@ use iostrata_stats::Verdicts;
 use serde_json::json;
 
 use super::flush_plan::{device, disk_turns, load, plan, settings_of, turns};
+use super::parallel::on_all_processors;
 use super::recording::Recording;
 use super::{flush_from, flush_runs};
 use crate::args::FlushArgs;
@@ -79,28 +78,14 @@ fn simulate(
     is_over: &(dyn Fn() -> bool + Sync),
     display: &Display,
 ) -> Result<Vec<FlushPolicyRun>, ExitError> {
-    let next = AtomicUsize::new(0);
-    let found = Mutex::new(Vec::new());
-    let work = || {
-        while !is_over() {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&policy) = names.get(at) else { return };
-            let settings = Settings { policy, ..plan.settings.clone() };
-            let outcome = flush::run(&FlushPlan { settings, ..plan.clone() });
-            let run = outcome.map(|outcome| flush_runs::run(policy, &outcome, warm_up(plan)));
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.push((at, run));
-            display.progress(found.len() as f64 / names.len() as f64, policy.word());
-        }
+    let run = |at: usize| {
+        let policy = names[at];
+        let settings = Settings { policy, ..plan.settings.clone() };
+        let outcome = flush::run(&FlushPlan { settings, ..plan.clone() });
+        outcome.map(|outcome| flush_runs::run(policy, &outcome, warm_up(plan)))
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        (0..threads.min(names.len())).for_each(|_| {
-            scope.spawn(work);
-        });
-    });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_by_key(|(at, _)| *at);
+    let told = |at: usize, share: f64| display.progress(share, names[at].word());
+    let found = on_all_processors(names.len(), is_over, run, told);
     let checked = |(_, run): (usize, Result<FlushPolicyRun, _>)| {
         run.map_err(|error: flush::FlushPlanError| ExitError::Usage(error.to_string()))
     };

@@ -39,7 +39,7 @@ pub fn plan(
     let plan = finished(args, settings(args, recording.settings.clone())?, load)?;
     let policy = recording.settings.policy.word().to_owned();
     let mut assumed = recording.assumed;
-    assumed.extend(assumptions(Said::of(args), &found.plan, &figures, recording.data_bytes));
+    assumed.extend(assumptions(Some(args), &found.plan, &figures, recording.data_bytes));
     let from = FlushRecording {
         run,
         workload,
@@ -77,33 +77,9 @@ pub fn recorded_load(recording: &Recording, redo_per_txn: Option<u64>) -> FlushL
     }
 }
 
-/// What is said beside the recording.
-#[derive(Clone, Copy, Default)]
-pub struct Said {
-    device: bool,
-    data: bool,
-    pages: bool,
-    access: bool,
-    processors: bool,
-    time: bool,
-}
-
-impl Said {
-    fn of(args: &FlushArgs) -> Self {
-        Self {
-            device: args.device.is_some() || args.iops_limit.is_some(),
-            data: args.data.is_some(),
-            pages: args.pages_per_txn.is_some(),
-            access: args.distribution.is_some(),
-            processors: args.processors.is_some(),
-            time: args.cpu_per_txn.is_some(),
-        }
-    }
-}
-
-/// What neither the recording says nor anybody else.
+/// What neither the recording says nor arguments, where there are any.
 pub fn assumptions(
-    said: Said,
+    args: Option<&FlushArgs>,
     plan: &FlushPlan,
     figures: &FlushFigures,
     data_bytes: Option<u64>,
@@ -114,21 +90,25 @@ pub fn assumptions(
             all.push(FlushAssumption { what: what.to_owned(), taken_as });
         }
     };
+    let said = |of: fn(&FlushArgs) -> bool| args.is_some_and(of);
     let limit = if plan.device.iops_limit().is_none() { ", no limit" } else { "" };
-    assume(said.device, "device", format!("{}{limit}", device(plan)));
+    let is_said = said(|args| args.device.is_some() || args.iops_limit.is_some());
+    assume(is_said, "device", format!("{}{limit}", device(plan)));
     let load = &plan.load;
-    assume(data_bytes.is_some() || said.data, "data", Size(load.data_bytes).to_string());
+    let is_said = data_bytes.is_some() || said(|args| args.data.is_some());
+    assume(is_said, "data", Size(load.data_bytes).to_string());
     let pages = format!("{:.3}, by its redo", load.pages_per_txn);
-    assume(said.pages, "pages changed per transaction", pages);
-    let is_said = said.access || figures.pages_dirtied_per_s.is_some();
+    assume(said(|args| args.pages_per_txn.is_some()), "pages changed per transaction", pages);
+    let is_said = said(|args| args.distribution.is_some()) || figures.pages_dirtied_per_s.is_some();
     assume(is_said, "which pages are changed", "zipf:0.9".to_owned());
+    let is_said = said(|args| args.processors.is_some());
     if matches!(load.demand, Demand::Users(_)) {
         let own = "one for each user: what their time is spent on is not known".to_owned();
-        assume(said.processors, "processors", own);
+        assume(is_said, "processors", own);
     } else {
-        assume(said.processors, "processors", load.processors.to_string());
+        assume(is_said, "processors", load.processors.to_string());
         let time = format!("{} us", load.cpu_us_per_txn);
-        assume(said.time, "processor time of a transaction", time);
+        assume(said(|args| args.cpu_per_txn.is_some()), "processor time of a transaction", time);
     }
     all
 }

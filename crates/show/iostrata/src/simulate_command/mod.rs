@@ -7,6 +7,7 @@ mod flush;
 mod flush_from;
 mod flush_plan;
 mod flush_runs;
+mod parallel;
 mod queue;
 mod queue_method;
 mod queue_runs;

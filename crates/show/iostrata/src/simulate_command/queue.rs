@@ -4,8 +4,6 @@
 //! processors; only `duration_s` does. A case that a kernel makes of several queue sizes (today's
 //! bound) is simulated once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use iostrata_diagnose::{QueueFacts, summarise_queue};
@@ -17,6 +15,7 @@ use iostrata_sim::model::{self, MeasuredDisk};
 use iostrata_sim::queue::requests_taken;
 use iostrata_spec::disk::DiskSpec;
 
+use super::parallel::on_all_processors;
 use super::queue_runs::{Simulated, measured_s, run as run_of};
 use super::{queue_method, queue_words};
 use crate::args::QueueArgs;
@@ -222,28 +221,14 @@ impl Bench {
         is_over: &(dyn Fn() -> bool + Sync),
         display: &Display,
     ) -> Result<Vec<(Job, InsertOutcome)>, ExitError> {
-        let next = AtomicUsize::new(0);
-        let found = Mutex::new(Vec::new());
-        let work = || {
-            while !is_over() {
-                let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-                let outcome = self.one(*job);
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.push((*job, outcome));
-                let case = &self.cases[job.case];
-                let text = format!("{}, nr_requests {}", case.plan.disk, case.taken);
-                display.progress(found.len() as f64 / jobs.len() as f64, &text);
-            }
+        let told = |at: usize, share: f64| {
+            let case = &self.cases[jobs[at].case];
+            let text = format!("{}, nr_requests {}", case.plan.disk, case.taken);
+            display.progress(share, &text);
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            (0..threads.min(jobs.len())).for_each(|_| {
-                scope.spawn(work);
-            });
-        });
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let checked = |(job, outcome): (Job, Result<InsertOutcome, InsertError>)| match outcome {
-            Ok(outcome) => Ok((job, outcome)),
+        let found = on_all_processors(jobs.len(), is_over, |at| self.one(jobs[at]), told);
+        let checked = |(at, outcome): (usize, Result<InsertOutcome, InsertError>)| match outcome {
+            Ok(outcome) => Ok((jobs[at], outcome)),
             Err(error) => Err(ExitError::Usage(error.to_string())),
         };
         found.into_iter().map(checked).collect()

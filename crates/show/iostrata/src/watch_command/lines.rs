@@ -135,12 +135,18 @@ struct LineLayout {
     more: Vec<&'static LineColumn>,
 }
 
-/// What is not told of a target begins with these words.
+/// Whether a target does not tell something.
+fn lacks(target: &WatchTarget, what: &str) -> bool {
+    let mut named = target.missing.iter().filter_map(|one| one.split_once(':'));
+    named.any(|(names, _)| names.split(", ").any(|name| name == what))
+}
+
+/// What the sentences on what a target does not tell name before their colon.
 static MORE: [(&str, &[LineColumn]); 4] = [
-    ("device:", DEVICE_COLUMNS),
-    ("pressure:", PRESSURE_COLUMNS),
-    ("throttle:", THROTTLE_COLUMNS),
-    ("files of", MORE_FILE_COLUMNS),
+    ("device", DEVICE_COLUMNS),
+    ("pressure", PRESSURE_COLUMNS),
+    ("throttle", THROTTLE_COLUMNS),
+    ("files of undo", MORE_FILE_COLUMNS),
 ];
 
 impl LineLayout {
@@ -150,9 +156,6 @@ impl LineLayout {
             display.note(&format!("{}: {} {}", target.name, target.flavour, target.version));
             target.missing.iter().for_each(|text| display.note(&format!("  no {text}")));
         }
-        let lacks = |target: &WatchTarget, what: &str| {
-            target.missing.iter().any(|one| one.starts_with(what))
-        };
         let is_told = |what: &str| !stream.targets.iter().all(|target| lacks(target, what));
         let told = MORE.iter().filter(|(what, _)| is_told(what)).map(|(_, columns)| *columns);
         let more = [FILE_COLUMNS].into_iter().chain(told).flatten().collect();
@@ -306,6 +309,15 @@ mod tests {
         ];
         assert!(shown.eq(expected.map(|(name, figure)| (name, figure.to_owned()))));
     }
+    #[test]
+    fn what_a_target_does_not_tell_is_named_before_a_colon() {
+        let missing = ["device, throttle: elsewhere", "pressure of its own: not found"];
+        let target =
+            WatchTarget { missing: missing.map(str::to_owned).into(), ..WatchTarget::default() };
+        let told = MORE.map(|(what, _)| lacks(&target, what));
+        assert_eq!(told, [true, false, true, false]);
+    }
+
     #[test]
     fn what_the_host_and_the_files_do_has_columns() {
         let pressure: PressureShares = serde_json::from_str(

@@ -52,25 +52,17 @@ impl TargetHost {
 
     /// What happened there since it was last looked at.
     pub fn since_last(&mut self) -> OnHost {
-        let held = self.held.as_mut().map(HeldBack::since_last).unwrap_or_default();
         OnHost {
             device: self.device.as_mut().and_then(device_since_last),
-            pressure: held.pressure,
-            pressure_group: held.pressure_group,
-            throttle: held.throttle,
+            held: self.held.as_mut().map(HeldBack::since_last).unwrap_or_default(),
         }
     }
 
     /// What is not told of it, and why.
     pub fn missing(&self) -> Vec<String> {
         if !self.is_here {
-            return ["device", "pressure", "throttle"]
-                .map(|what| {
-                    format!(
-                        "{what}: the data does not lie on this host, or is hidden from this user"
-                    )
-                })
-                .to_vec();
+            let text = "the data does not lie on this host, or is hidden from this user";
+            return vec![format!("device, pressure, throttle: {text}")];
         }
         let mut out = Vec::new();
         if self.device.is_none() {

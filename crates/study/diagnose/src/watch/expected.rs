@@ -227,11 +227,6 @@ pub fn expected_effect(
 
 fn stands_on(from: &FlushRecording, basis: &ModelBasis, pairs: usize) -> String {
     let device = match &basis.limit_iops {
-        Some(limit) if basis.is_limit_set => format!(
-            "Its control group lets {} writes per second through, which is taken as the limit of \
-             the device, of reads as well.",
-            count(limit.value),
-        ),
         Some(limit) => format!("a device of {} requests per second", count(limit.value)),
         None => "a device whose limit plays no part".to_owned(),
     };

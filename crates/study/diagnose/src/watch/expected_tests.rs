@@ -118,6 +118,8 @@ fn what_a_control_group_lets_through_is_the_limit() {
     judge_expected(&mut from, &basis).unwrap();
     let told = "Its control group lets 1.5 K writes per second through";
     assert!(from.text.iter().any(|text| text.starts_with(told)), "{:?}", from.text);
+    let effect = expected_effect(BTreeMap::new(), &from, &basis, &pairs());
+    assert!(effect.text[1].ends_with("on a device of 1.5 K requests per second."), "{effect:?}");
     for unknown in [held(|_| None), held(|at| Some(if at < 30 { 1500 } else { 750 }))] {
         assert_eq!((unknown.limit_iops, unknown.is_limit_set), (None, false));
     }
