@@ -57,6 +57,7 @@ pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String
         View::free_pages,
         View::log_buffer,
         View::purge,
+        View::redo_past_async,
         View::redo_stays_full,
         View::lock,
         View::device,
@@ -138,16 +139,37 @@ impl<'a> View<'a> {
 
     /// An age that is as high while nothing stalls explains less than what counts waits.
     fn is_full_outside(&self) -> bool {
+        self.is_outside(age_share, AGE_FULL)
+    }
+
+    /// Whether a share is that high in most samples outside of the stall.
+    fn is_outside(&self, share: impl Fn(&TargetSample) -> Option<f64>, least: f64) -> bool {
         let outside = self.all.iter().filter(|seen| !self.around.contains(seen));
-        let shares: Vec<f64> = outside.filter_map(|(_, one)| age_share(one)).collect();
-        let full = shares.iter().filter(|share| **share >= AGE_FULL).count();
-        2 * full > shares.len()
+        let shares: Vec<f64> = outside.filter_map(|(_, one)| share(one)).collect();
+        2 * shares.iter().filter(|share| **share >= least).count() > shares.len()
     }
 
     fn redo_stays_full(&self) -> Reason {
         let most = self.around.iter().filter_map(|(_, one)| age_share(one)).fold(0.0, f64::max);
         let text = format!("checkpoint age was at {:.0} % of its limit", most * 100.0);
         (most >= AGE_FULL).then_some((StallCause::RedoFull, text))
+    }
+
+    /// All that is written out at once keeps pages busy: writers wait for these before they wait for
+    /// a checkpoint. Where the age is usually as high, that alone says nothing.
+    fn redo_past_async(&self) -> Reason {
+        let async_share = |one: &TargetSample| {
+            let limit = one.checkpoint_age_async_bytes.filter(|limit| *limit > 0)?;
+            Some(one.checkpoint_age_bytes? as f64 / limit as f64)
+        };
+        let shares = self.within.iter().filter_map(|(_, one)| async_share(one));
+        let (past, all) = (shares.filter(|share| *share >= 1.0).count(), self.within.len());
+        let text = format!(
+            "checkpoint age was past the async limit, from which pages are flushed as fast as \
+             possible, in {past} of {all} samples within it"
+        );
+        let is_past = 2 * past > all && !self.is_outside(async_share, 1.0);
+        is_past.then_some((StallCause::RedoFull, text))
     }
 
     fn free_pages(&self) -> Reason {

@@ -15,11 +15,18 @@ const LEFT: f64 = 0.96;
 /// In this time what was too high is reached again, in microseconds: soon at first, since the first
 /// guess is a bad one, and twice as late each time that it was reached.
 const BACK_US_FIRST: f64 = 2e6;
-const BACK_US_MOST: f64 = 15e6;
+const BACK_US_MOST: f64 = 24e6;
 
 /// What is left at least of a rate that was not nearly reached, and of one that was.
 const LEAST_LEFT: f64 = 0.7;
 const TOO_HIGH: f64 = 0.97;
+
+/// What is left at least of the best rate of late beside which the redo was quick, where all that
+/// was allowed is written: a limit that fell would let less through.
+const BEST_LEFT: f64 = 0.5;
+
+/// What was best is half as much after this time, in microseconds.
+const BEST_HALVED_US: f64 = 300e6;
 
 /// After so many steps down behind which the redo was not quick for so many looks, it is something
 /// else that makes it slow: there is no rate for this time, in microseconds.
@@ -39,7 +46,8 @@ const REACHED: f64 = 0.94;
 /// What is written is averaged over this time, in microseconds: pages come in batches.
 const WRITTEN_US: u64 = 2_000_000;
 
-/// The redo is slow, or the rate not reached, in so many looks in a row before it is too high.
+/// The redo is slow, or the rate not reached, in so many looks in a row before it is too high. One
+/// look is enough beyond what was too high before: each of them lets commits wait.
 const SLOW_LOOKS: u32 = 3;
 
 /// How long redo writes take beside pages.
@@ -67,6 +75,8 @@ pub(crate) struct PageRate {
     in_vain: u32,
     /// For how long there has been no rate since then, in microseconds.
     barred_us: f64,
+    /// The best rate of late that was reached beside quick redo.
+    best_per_s: f64,
     /// Pages per second while as many as are allowed are wanted.
     written: Average,
 }
@@ -96,6 +106,10 @@ impl PageRate {
         self.written.take(pages_per_s, took_us, WRITTEN_US);
         let pages_per_s = self.written.value();
         let is_reached = was.is_infinite() || pages_per_s >= was * REACHED;
+        self.best_per_s *= 0.5_f64.powf(took_us as f64 / BEST_HALVED_US);
+        if was.is_finite() && is_reached && redo == RedoWrites::Quick {
+            self.best_per_s = self.best_per_s.max(was);
+        }
         self.calm_looks = if is_slow { 0 } else { self.calm_looks + 1 };
         if self.calm_looks >= CALM_LOOKS {
             self.in_vain = 0;
@@ -111,11 +125,10 @@ impl PageRate {
         }
         let is_too_high = is_slow || !is_reached && redo == RedoWrites::Slower;
         self.slow_looks = if is_too_high { self.slow_looks + 1 } else { 0 };
-        if self.slow_looks >= SLOW_LOOKS {
-            // What a volume writes beyond its limit is less than what it writes just below.
-            let least = if was.is_finite() { was * LEAST_LEFT } else { 0.0 };
-            let too_high = if pages_per_s < least { least } else { was * TOO_HIGH };
-            self.too_high = Some(if was.is_finite() { too_high } else { pages_per_s }.max(1.0));
+        let known = self.too_high.filter(|too_high| was > *too_high && is_reached);
+        if self.slow_looks >= SLOW_LOOKS || is_slow && known.is_some() {
+            let found = self.found_too_high(was, pages_per_s, is_reached);
+            self.too_high = Some(known.map_or(found, |known| known.max(found)));
             let times = if self.held_us >= self.back_us { 2.0 } else { 1.0 };
             self.back_us = (times * self.back_us).clamp(BACK_US_FIRST, BACK_US_MOST);
             (self.slow_looks, self.held_us, self.rest_looks) = (0, 0.0, REST_LOOKS);
@@ -123,6 +136,18 @@ impl PageRate {
         } else if is_reached && !is_slow {
             self.held_us += took_us as f64;
         }
+    }
+
+    /// What is too high when `was` was allowed and so many pages were written.
+    fn found_too_high(&self, was: f64, pages_per_s: f64, is_reached: bool) -> f64 {
+        let found = match (was.is_finite(), is_reached) {
+            (false, _) => pages_per_s,
+            (true, true) => (was * TOO_HIGH).max(self.best_per_s * BEST_LEFT),
+            // What a volume writes beyond its limit is less than what it writes just below.
+            (true, false) if pages_per_s < was * LEAST_LEFT => was * LEAST_LEFT,
+            (true, false) => was * TOO_HIGH,
+        };
+        found.max(1.0)
     }
 }
 
@@ -150,6 +175,42 @@ mod tests {
         let slow = run(&mut rate, 1000.0, 600);
         assert!(slow <= 3 * 600 / 15 + 12, "{slow} of 6000 looks");
         assert!((930.0..=1000.0).contains(&rate.pages_per_s()), "{rate:?}");
+    }
+
+    #[test]
+    fn one_late_look_beyond_what_was_too_high_is_enough_and_lowers_nothing() {
+        let mut rate = PageRate::default();
+        run(&mut rate, 1000.0, 10);
+        let too_high = rate.too_high.unwrap();
+        let look = |rate: &mut PageRate, redo| {
+            rate.observe(rate.pages_per_s(), 1e9, 100_000, redo);
+        };
+        while rate.pages_per_s() <= too_high {
+            look(&mut rate, RedoWrites::Quick);
+        }
+        look(&mut rate, RedoWrites::Late);
+        assert_eq!(rate.too_high, Some(too_high));
+        assert!(rate.pages_per_s() < too_high, "{rate:?}");
+        // Below it one is chance.
+        (0..10).for_each(|_| look(&mut rate, RedoWrites::Quick));
+        let before = rate.pages_per_s();
+        look(&mut rate, RedoWrites::Late);
+        assert!(rate.pages_per_s() >= before, "{rate:?}");
+    }
+
+    #[test]
+    fn redo_that_is_often_slow_for_other_reasons_does_not_end_the_flushing() {
+        let mut rate = PageRate::default();
+        run(&mut rate, 1000.0, 60);
+        let mut least = f64::INFINITY;
+        for look in 0..1200_u32 {
+            // Six looks of twenty, one after the other, whatever the rate.
+            let redo = if look % 20 < 6 { RedoWrites::Late } else { RedoWrites::Quick };
+            let asked = rate.pages_per_s().min(1000.0);
+            rate.observe(asked, 1e9, 100_000, redo);
+            least = rate.pages_per_s().min(least);
+        }
+        assert!(least > 350.0, "{least}");
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn what_is_purged_is_told_while_its_counter_is_on() {
         let (mut commits, mut purged) = (0, 0);
         // Servers cut the history off every 128 batches of purge, and purge only while there is
         // something to do.
-        for more in [2_000].into_iter().chain([20; 400]) {
+        for more in [2_000].into_iter().chain([20; 1_200]) {
             (0..more).for_each(|_| drop(session.run(0, &[])));
             commits += more;
             purged = sampler.sample().unwrap().purged.unwrap() - before;

@@ -106,6 +106,26 @@ fn what_is_as_usual_explains_nothing() {
 }
 
 #[test]
+fn an_age_past_the_async_limit_explains_a_stall_where_it_is_not_usual() {
+    let past = |usual: u64, stalled: u64| {
+        move |_, is_within: bool| TargetSample {
+            checkpoint_age_bytes: Some(if is_within { stalled } else { usual }),
+            checkpoint_age_async_bytes: Some(88),
+            checkpoint_age_limit_bytes: Some(100),
+            ..nothing()
+        }
+    };
+    assert_eq!(cause(past(70, 90)), StallCause::RedoFull);
+    assert_eq!(cause(past(70, 86)), StallCause::Unknown);
+    assert_eq!(cause(past(89, 91)), StallCause::Unknown);
+    let free = |second, is_within| TargetSample {
+        free_page_waits: counter(second, 1, 50),
+        ..past(70, 90)(second, is_within)
+    };
+    assert_eq!(cause(free), StallCause::FreePages, "waits that are counted say more");
+}
+
+#[test]
 fn a_target_that_does_not_answer_is_told() {
     let mut refused = samples(|_, _| nothing());
     refused[12].sample = Err("2013".to_owned());

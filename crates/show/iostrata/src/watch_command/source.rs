@@ -47,7 +47,7 @@ impl Source {
         }
         if !target.starts_with("mysql://") {
             return Err(ExitError::Usage(format!(
-                "{}: write mysql://user@host:port or engine:DIR",
+                "{}: not a target; write mysql://user@host:port or engine:DIR",
                 target.split(':').next().unwrap_or_default()
             )));
         }
