@@ -27,8 +27,9 @@ const LOST: f64 = 0.85;
 /// After a step that was taken back none is tried for so many looks.
 const REST_LOOKS: u32 = 20;
 
-/// Redo writes that take so much longer, with few pages in flight, wait for the volume's limit.
-const LATE_US: f64 = 4_000.0;
+/// Redo writes that take so much longer on average, with few pages in flight, wait for the volume's
+/// limit: one in ten of them stands still for tens of milliseconds then, the others for none.
+const LATE_US: f64 = 1_500.0;
 
 /// A look takes this long at least, and this many pages.
 const LOOK_US: u64 = 100_000;
@@ -170,19 +171,37 @@ impl Depth {
         let redo_us = redo_write_us(&last, &totals);
         self.learn_quickest(redo_us);
         let is_slow = self.pages > 1.0 && self.is_slower(redo_us, SLOWER_US.max(spare_us));
-        if self.pages() == 1 && self.is_limited || self.rate.pages_per_s().is_finite() {
-            // Fewer pages than redo writes are not what is in their way.
-            let redo_writes = totals.redo_writes.saturating_sub(last.redo_writes);
-            let redo = match pages >= redo_writes {
-                true if self.is_slower(redo_us, LATE_US) => RedoWrites::Late,
-                true if self.is_slower(redo_us, SLOWER_US) => RedoWrites::Slower,
-                _ => RedoWrites::Quick,
-            };
-            self.rate.observe(pages_per_s, wanted_per_s, took_us, redo);
-        }
+        self.observe_rate(pages_per_s, wanted_per_s, (&last, &totals));
         self.usual.take(pages_per_s, took_us, USUAL_US);
         self.step(pages_per_s, wanted_per_s, is_slow);
         self.begin_look(totals);
+    }
+
+    /// Looks for a rate where a few pages in flight are as many as bring anything. Once there is
+    /// one, it keeps the queue short, and depth has nothing left to do.
+    fn observe_rate(
+        &mut self,
+        pages_per_s: f64,
+        wanted_per_s: f64,
+        (last, now): (&Totals, &Totals),
+    ) {
+        let was_free = self.rate.pages_per_s().is_infinite();
+        if was_free && !(self.is_limited && self.pages <= FIRST) {
+            return;
+        }
+        let redo_us = redo_write_us(last, now);
+        // Fewer pages than redo writes are not what is in their way.
+        let is_beside = now.pages.saturating_sub(last.pages)
+            >= now.redo_writes.saturating_sub(last.redo_writes);
+        let redo = match is_beside {
+            true if self.is_slower(redo_us, LATE_US) => RedoWrites::Late,
+            true if self.is_slower(redo_us, SLOWER_US) => RedoWrites::Slower,
+            _ => RedoWrites::Quick,
+        };
+        self.rate.observe(pages_per_s, wanted_per_s, now.at_us.saturating_sub(last.at_us), redo);
+        if was_free && self.rate.pages_per_s().is_finite() {
+            (self.pages, self.trial) = (1.0, None);
+        }
     }
 
     fn look_pages(&self) -> u64 {

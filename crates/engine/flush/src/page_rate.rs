@@ -15,7 +15,7 @@ const LEFT: f64 = 0.96;
 /// In this time what was too high is reached again, in microseconds: soon at first, since the first
 /// guess is a bad one, and twice as late each time that it was reached.
 const BACK_US_FIRST: f64 = 2e6;
-const BACK_US_MOST: f64 = 15e6;
+const BACK_US_MOST: f64 = 24e6;
 
 /// What is left at least of a rate that was not nearly reached, and of one that was.
 const LEAST_LEFT: f64 = 0.7;
@@ -46,7 +46,8 @@ const REACHED: f64 = 0.94;
 /// What is written is averaged over this time, in microseconds: pages come in batches.
 const WRITTEN_US: u64 = 2_000_000;
 
-/// The redo is slow, or the rate not reached, in so many looks in a row before it is too high.
+/// The redo is slow, or the rate not reached, in so many looks in a row before it is too high. One
+/// look is enough beyond what was too high before: each of them lets commits wait.
 const SLOW_LOOKS: u32 = 3;
 
 /// How long redo writes take beside pages.
@@ -124,8 +125,10 @@ impl PageRate {
         }
         let is_too_high = is_slow || !is_reached && redo == RedoWrites::Slower;
         self.slow_looks = if is_too_high { self.slow_looks + 1 } else { 0 };
-        if self.slow_looks >= SLOW_LOOKS {
-            self.too_high = Some(self.found_too_high(was, pages_per_s, is_reached));
+        let known = self.too_high.filter(|too_high| was > *too_high && is_reached);
+        if self.slow_looks >= SLOW_LOOKS || is_slow && known.is_some() {
+            let found = self.found_too_high(was, pages_per_s, is_reached);
+            self.too_high = Some(known.map_or(found, |known| known.max(found)));
             let times = if self.held_us >= self.back_us { 2.0 } else { 1.0 };
             self.back_us = (times * self.back_us).clamp(BACK_US_FIRST, BACK_US_MOST);
             (self.slow_looks, self.held_us, self.rest_looks) = (0, 0.0, REST_LOOKS);
@@ -172,6 +175,27 @@ mod tests {
         let slow = run(&mut rate, 1000.0, 600);
         assert!(slow <= 3 * 600 / 15 + 12, "{slow} of 6000 looks");
         assert!((930.0..=1000.0).contains(&rate.pages_per_s()), "{rate:?}");
+    }
+
+    #[test]
+    fn one_late_look_beyond_what_was_too_high_is_enough_and_lowers_nothing() {
+        let mut rate = PageRate::default();
+        run(&mut rate, 1000.0, 10);
+        let too_high = rate.too_high.unwrap();
+        let look = |rate: &mut PageRate, redo| {
+            rate.observe(rate.pages_per_s(), 1e9, 100_000, redo);
+        };
+        while rate.pages_per_s() <= too_high {
+            look(&mut rate, RedoWrites::Quick);
+        }
+        look(&mut rate, RedoWrites::Late);
+        assert_eq!(rate.too_high, Some(too_high));
+        assert!(rate.pages_per_s() < too_high, "{rate:?}");
+        // Below it one is chance.
+        (0..10).for_each(|_| look(&mut rate, RedoWrites::Quick));
+        let before = rate.pages_per_s();
+        look(&mut rate, RedoWrites::Late);
+        assert!(rate.pages_per_s() >= before, "{rate:?}");
     }
 
     #[test]
