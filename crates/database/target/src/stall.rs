@@ -158,10 +158,7 @@ impl<'a> View<'a> {
     /// All that is written out at once keeps pages busy: writers wait for these before they wait for
     /// a checkpoint. Where the age is usually as high, that alone says nothing.
     fn redo_past_async(&self) -> Reason {
-        let async_share = |one: &TargetSample| {
-            let limit = one.checkpoint_age_async_bytes.filter(|limit| *limit > 0)?;
-            Some(one.checkpoint_age_bytes? as f64 / limit as f64)
-        };
+        let async_share = |one: &TargetSample| share_of(one, one.checkpoint_age_async_bytes);
         let shares = self.within.iter().filter_map(|(_, one)| async_share(one));
         let (past, all) = (shares.filter(|share| *share >= 1.0).count(), self.within.len());
         let text = format!(
@@ -258,7 +255,12 @@ impl View<'_> {
 
 /// Checkpoint age over its limit.
 fn age_share(one: &TargetSample) -> Option<f64> {
-    let limit = one.checkpoint_age_limit_bytes.filter(|limit| *limit > 0)?;
+    share_of(one, one.checkpoint_age_limit_bytes)
+}
+
+/// Checkpoint age over one of its limits.
+fn share_of(one: &TargetSample, limit: Option<u64>) -> Option<f64> {
+    let limit = limit.filter(|limit| *limit > 0)?;
     Some(one.checkpoint_age_bytes? as f64 / limit as f64)
 }
 

@@ -28,7 +28,7 @@ const LOST: f64 = 0.85;
 const REST_LOOKS: u32 = 20;
 
 /// Redo writes that take so much longer on average, with few pages in flight, wait for the volume's
-/// limit: one in ten of them stands still for tens of milliseconds then, the others for none.
+/// limit: one in ten of them stands still for tens of milliseconds then, and no other.
 const LATE_US: f64 = 1_500.0;
 
 /// A look takes this long at least, and this many pages.
@@ -96,7 +96,7 @@ pub struct Depth {
     /// Whether the last step up brought nothing: requests wait before the device, not for it.
     is_limited: bool,
     rest_looks: u32,
-    /// Below one page in flight.
+    /// Where a few pages in flight are as many as bring anything.
     rate: PageRate,
 }
 
@@ -171,7 +171,7 @@ impl Depth {
         let redo_us = redo_write_us(&last, &totals);
         self.learn_quickest(redo_us);
         let is_slow = self.pages > 1.0 && self.is_slower(redo_us, SLOWER_US.max(spare_us));
-        self.observe_rate(pages_per_s, wanted_per_s, (&last, &totals));
+        self.observe_rate(pages_per_s, wanted_per_s, redo_us, (&last, &totals));
         self.usual.take(pages_per_s, took_us, USUAL_US);
         self.step(pages_per_s, wanted_per_s, is_slow);
         self.begin_look(totals);
@@ -183,13 +183,13 @@ impl Depth {
         &mut self,
         pages_per_s: f64,
         wanted_per_s: f64,
+        redo_us: Option<f64>,
         (last, now): (&Totals, &Totals),
     ) {
         let was_free = self.rate.pages_per_s().is_infinite();
         if was_free && !(self.is_limited && self.pages <= FIRST) {
             return;
         }
-        let redo_us = redo_write_us(last, now);
         // Fewer pages than redo writes are not what is in their way.
         let is_beside = now.pages.saturating_sub(last.pages)
             >= now.redo_writes.saturating_sub(last.redo_writes);

@@ -1,4 +1,4 @@
-//! Pages per second, where even one page at a time makes the redo wait.
+//! Pages per second, where even a few pages in flight make the redo wait.
 //!
 //! A volume that is held to so many requests lets whoever comes too early wait, for as long as
 //! 100 ms with Linux's limits: also the redo write of a commit. The queue is then before the
