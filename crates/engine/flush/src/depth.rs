@@ -31,6 +31,16 @@ const REST_LOOKS: u32 = 20;
 /// limit: one in ten of them stands still for tens of milliseconds then, and no other.
 const LATE_US: f64 = 1_500.0;
 
+/// Redo writes that take this many times as long as the pages in flight wait for the limit.
+const BEYOND_PAGES: f64 = 2.0;
+
+/// A step is judged by looks since there was last less to write, by so many at least.
+const FULL_LOOKS: u32 = 3;
+
+/// Where a step up brought nothing, as few as at first are tried, and again after so many looks:
+/// that they do as well tells a volume held to a rate soon, and where seeks cost it is a loss.
+const FEW_REST_LOOKS: u32 = 600;
+
 /// A look takes this long at least, and this many pages.
 const LOOK_US: u64 = 100_000;
 const LOOK_PAGES: u64 = 64;
@@ -96,6 +106,8 @@ pub struct Depth {
     /// Whether the last step up brought nothing: requests wait before the device, not for it.
     is_limited: bool,
     rest_looks: u32,
+    /// Looks for which as few as at first are not tried.
+    few_rest_looks: u32,
     /// Where a few pages in flight are as many as bring anything.
     rate: PageRate,
 }
@@ -104,7 +116,7 @@ impl Default for Depth {
     fn default() -> Self {
         let (last, quickest_us, trial) = (None, None, None);
         let (samples, idle_samples) = (0, 0);
-        let (tries_down, rest_looks) = (false, 0);
+        let (tries_down, rest_looks, few_rest_looks) = (false, 0, 0);
         let (before_down, is_limited) = (None, false);
         let usual = Average::default();
         let rate = PageRate::default();
@@ -120,6 +132,7 @@ impl Default for Depth {
             before_down,
             is_limited,
             rest_looks,
+            few_rest_looks,
             rate,
         }
     }
@@ -172,7 +185,14 @@ impl Depth {
         self.learn_quickest(redo_us);
         let is_slow = self.pages > 1.0 && self.is_slower(redo_us, SLOWER_US.max(spare_us));
         self.observe_rate(pages_per_s, wanted_per_s, redo_us, (&last, &totals));
-        self.usual.take(pages_per_s, took_us, USUAL_US);
+        match self.is_full() {
+            true => self.usual.take(pages_per_s, took_us, USUAL_US),
+            // What was written of less is nothing that a step up could be judged by.
+            false => {
+                self.usual = Average::default();
+                self.rest_looks = self.rest_looks.max(FULL_LOOKS);
+            }
+        }
         self.step(pages_per_s, wanted_per_s, is_slow);
         self.begin_look(totals);
     }
@@ -187,7 +207,8 @@ impl Depth {
         (last, now): (&Totals, &Totals),
     ) {
         let was_free = self.rate.pages_per_s().is_infinite();
-        if was_free && !(self.is_limited && self.pages <= FIRST) {
+        let is_before_device = self.is_limited || self.waits_beyond_pages(redo_us, pages_per_s);
+        if was_free && !(is_before_device && self.pages <= FIRST) {
             return;
         }
         // Fewer pages than redo writes are not what is in their way.
@@ -200,7 +221,7 @@ impl Depth {
         };
         self.rate.observe(pages_per_s, wanted_per_s, now.at_us.saturating_sub(last.at_us), redo);
         if was_free && self.rate.pages_per_s().is_finite() {
-            (self.pages, self.trial) = (1.0, None);
+            (self.pages, self.trial, self.before_down) = (1.0, None, None);
         }
     }
 
@@ -222,7 +243,13 @@ impl Depth {
         f64::from(self.idle_samples) <= f64::from(self.samples) * IDLE_SHARE
     }
 
+    /// Whether the next step down goes to as few as at first.
+    fn tries_few(&self) -> bool {
+        self.is_limited && self.pages > FIRST && self.few_rest_looks == 0
+    }
+
     fn step(&mut self, pages_per_s: f64, wanted_per_s: f64, is_slow: bool) {
+        self.few_rest_looks = self.few_rest_looks.saturating_sub(1);
         let trial = self.trial.take();
         // Pages that are wanted and late are not given up for redo writes: where seeks cost, many
         // in flight are written in less time than one after the other.
@@ -239,6 +266,9 @@ impl Depth {
             }
             if trial.is_up {
                 self.is_limited = has_failed;
+            }
+            if self.tries_few() {
+                self.rest_looks = 0;
             }
             self.before_down = match trial.is_up {
                 true => None,
@@ -266,8 +296,14 @@ impl Depth {
             let pages_per_s = before.map_or(self.usual.value(), |before| before.1);
             let trial = Trial { pages: self.pages, pages_per_s, is_up, has_settled: false };
             (self.trial, self.usual) = (Some(trial), Average::default());
-            let next = self.pages * if is_up { UP } else { DOWN };
-            self.pages = if is_up { next.ceil().min(MOST) } else { next.floor().max(1.0) };
+            self.pages = match is_up {
+                true => (self.pages * UP).ceil().min(MOST),
+                false if self.tries_few() => {
+                    self.few_rest_looks = FEW_REST_LOOKS;
+                    FIRST
+                }
+                false => (self.pages * DOWN).floor().max(1.0),
+            };
         }
     }
 
@@ -275,6 +311,13 @@ impl Depth {
     fn learn_quickest(&mut self, redo_us: Option<f64>) {
         let Some(us) = redo_us else { return };
         self.quickest_us = Some(self.quickest_us.map_or(us, |known| (known * FADES).min(us)));
+    }
+
+    /// Whether redo writes wait for longer than the pages in flight that may stand before them take
+    /// the device: then it is not the device that they wait for.
+    fn waits_beyond_pages(&self, redo_us: Option<f64>, pages_per_s: f64) -> bool {
+        let pages_us = self.pages * 1e6 / pages_per_s.max(1.0);
+        self.is_slower(redo_us, LATE_US.max(BEYOND_PAGES * pages_us))
     }
 
     /// Whether redo writes take much longer than at best, and by more than `by_us`.
@@ -292,64 +335,4 @@ fn redo_write_us(last: &Totals, now: &Totals) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::LanesUse;
-
-    /// A device that takes `most_per_s` requests, each of which takes `alone_us` by itself; redo
-    /// writes stand behind the pages in flight.
-    fn settled(most_per_s: f64, alone_us: f64, wanted_per_s: f64) -> (u32, f64) {
-        settled_on(|_| most_per_s, alone_us, wanted_per_s)
-    }
-
-    /// The same, where what the device takes depends on the pages in flight.
-    fn settled_on(most_per_s: impl Fn(f64) -> f64, alone_us: f64, wanted_per_s: f64) -> (u32, f64) {
-        let (mut depth, mut pages, mut redo_us, mut per_s) = (Depth::default(), 0.0, 0.0, 0.0);
-        for look in 1..3000_u64 {
-            let in_flight = f64::from(depth.pages());
-            let wait_us = (in_flight * 1e6 / most_per_s(in_flight)).max(alone_us);
-            per_s = (in_flight * 1e6 / wait_us).min(wanted_per_s);
-            let is_full = per_s < wanted_per_s;
-            pages += per_s * 0.1;
-            redo_us += 20.0 * if is_full { wait_us + alone_us } else { alone_us };
-            let now = FlushSample {
-                now_us: look * 100_000,
-                list_flushed: pages as u64,
-                redo_writes: look * 20,
-                redo_write_us: redo_us as u64,
-                lanes: LanesUse { list_pages: u32::from(is_full), cold_frames: 0 },
-                ..FlushSample::default()
-            };
-            depth.observe(&now, wanted_per_s, 0.0);
-        }
-        (depth.pages(), per_s)
-    }
-
-    #[test]
-    fn a_limited_volume_gets_few_and_all_that_it_takes() {
-        let (pages, per_s) = settled(1500.0, 200.0, 1e6);
-        assert!((1..=4).contains(&pages), "{pages}");
-        assert!(per_s > 1400.0, "{per_s}");
-    }
-
-    #[test]
-    fn a_fast_drive_gets_as_many_as_it_needs() {
-        let (pages, per_s) = settled(400_000.0, 80.0, 1e9);
-        assert!(per_s > 300_000.0, "{pages} in flight: {per_s}");
-    }
-
-    #[test]
-    fn a_disk_that_chooses_the_nearest_request_gets_enough_to_choose_from() {
-        // 205 writes per second one by one, 412 with 32 in flight, as a disk of 15,000 turns.
-        let disk = |in_flight: f64| 205.0 * in_flight.min(32.0).powf(0.2);
-        let (pages, per_s) = settled_on(disk, 1000.0, 1000.0);
-        assert!(pages >= 16, "{pages}");
-        assert!(per_s > 350.0, "{pages} in flight: {per_s}");
-    }
-
-    #[test]
-    fn what_keeps_up_is_left_alone() {
-        let (pages, _) = settled(400_000.0, 80.0, 50_000.0);
-        assert_eq!(pages, FIRST as u32);
-    }
-}
+mod tests;

@@ -21,6 +21,10 @@ const BACK_US_MOST: f64 = 24e6;
 const LEAST_LEFT: f64 = 0.7;
 const TOO_HIGH: f64 = 0.97;
 
+/// The same until the redo was quick beside it for long. The first guess is what was written
+/// without a rate, also while there was little redo, and a limit that fell may be far below.
+const TOO_HIGH_FIRST: f64 = 0.88;
+
 /// What is left at least of the best rate of late beside which the redo was quick, where all that
 /// was allowed is written: a limit that fell would let less through.
 const BEST_LEFT: f64 = 0.5;
@@ -29,10 +33,12 @@ const BEST_LEFT: f64 = 0.5;
 const BEST_HALVED_US: f64 = 300e6;
 
 /// After so many steps down behind which the redo was not quick for so many looks, it is something
-/// else that makes it slow: there is no rate for this time, in microseconds.
-const IN_VAIN_MOST: u32 = 3;
+/// else that makes it slow: there is no rate for this time, in microseconds, and for twice as long
+/// the next time.
+const IN_VAIN_MOST: u32 = 4;
 const CALM_LOOKS: u32 = 10;
-const BARRED_US: f64 = 30e6;
+const BARRED_US_FIRST: f64 = 4e6;
+const BARRED_US_MOST: f64 = 60e6;
 
 /// Looks after a step down that are not judged: what waits has to go first.
 const REST_LOOKS: u32 = 5;
@@ -46,9 +52,12 @@ const REACHED: f64 = 0.94;
 /// What is written is averaged over this time, in microseconds: pages come in batches.
 const WRITTEN_US: u64 = 2_000_000;
 
-/// The redo is slow, or the rate not reached, in so many looks in a row before it is too high. One
-/// look is enough beyond what was too high before: each of them lets commits wait.
+/// The redo is slow, or the rate not reached, in so many looks in a row before it is too high; in
+/// so many of them where the redo was quick beside it for long, and it is probably something else:
+/// disks have their moments. One look is enough beyond what was too high before: each of them lets
+/// commits wait.
 const SLOW_LOOKS: u32 = 3;
+const SLOW_LOOKS_CALMED: u32 = 10;
 
 /// How long redo writes take beside pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +82,11 @@ pub(crate) struct PageRate {
     /// Looks in a row at which the redo was quick, and steps down since then for slow redo alone.
     calm_looks: u32,
     in_vain: u32,
-    /// For how long there has been no rate since then, in microseconds.
+    /// Whether there were enough of the former in a row since there is a rate.
+    has_calmed: bool,
+    /// For how long there has been no rate since then, in microseconds, and how often before.
     barred_us: f64,
+    bars: i32,
     /// The best rate of late that was reached beside quick redo.
     best_per_s: f64,
     /// Pages per second while as many as are allowed are wanted.
@@ -113,26 +125,40 @@ impl PageRate {
         self.calm_looks = if is_slow { 0 } else { self.calm_looks + 1 };
         if self.calm_looks >= CALM_LOOKS {
             self.in_vain = 0;
+            if was.is_finite() {
+                (self.has_calmed, self.bars) = (true, 0);
+            }
         }
         if self.in_vain >= IN_VAIN_MOST {
             let barred_us = self.barred_us + took_us as f64;
-            let is_barred = barred_us < BARRED_US;
-            *self = match is_barred {
-                true => PageRate { barred_us, in_vain: IN_VAIN_MOST, ..PageRate::default() },
-                false => PageRate::default(),
+            let most_us = (BARRED_US_FIRST * 2_f64.powi(self.bars)).min(BARRED_US_MOST);
+            *self = match barred_us < most_us {
+                true => PageRate {
+                    barred_us,
+                    in_vain: IN_VAIN_MOST,
+                    bars: self.bars,
+                    ..PageRate::default()
+                },
+                false => PageRate { bars: self.bars.saturating_add(1), ..PageRate::default() },
             };
             return;
         }
         let is_too_high = is_slow || !is_reached && redo == RedoWrites::Slower;
         self.slow_looks = if is_too_high { self.slow_looks + 1 } else { 0 };
         let known = self.too_high.filter(|too_high| was > *too_high && is_reached);
-        if self.slow_looks >= SLOW_LOOKS || is_slow && known.is_some() {
+        let most = if self.has_calmed { SLOW_LOOKS_CALMED } else { SLOW_LOOKS };
+        if self.slow_looks >= most || is_slow && known.is_some() {
             let found = self.found_too_high(was, pages_per_s, is_reached);
             self.too_high = Some(known.map_or(found, |known| known.max(found)));
-            let times = if self.held_us >= self.back_us { 2.0 } else { 1.0 };
-            self.back_us = (times * self.back_us).clamp(BACK_US_FIRST, BACK_US_MOST);
+            self.back_us = match (self.has_calmed, self.held_us >= self.back_us) {
+                // Far down on few looks: soon up again.
+                (false, _) => BACK_US_FIRST,
+                (true, true) => (2.0 * self.back_us).min(BACK_US_MOST),
+                (true, false) => self.back_us,
+            };
             (self.slow_looks, self.held_us, self.rest_looks) = (0, 0.0, REST_LOOKS);
-            self.in_vain += u32::from(is_reached);
+            self.has_calmed &= known.is_some();
+            self.in_vain += u32::from(is_reached && was.is_finite());
         } else if is_reached && !is_slow {
             self.held_us += took_us as f64;
         }
@@ -142,7 +168,10 @@ impl PageRate {
     fn found_too_high(&self, was: f64, pages_per_s: f64, is_reached: bool) -> f64 {
         let found = match (was.is_finite(), is_reached) {
             (false, _) => pages_per_s,
-            (true, true) => (was * TOO_HIGH).max(self.best_per_s * BEST_LEFT),
+            (true, true) => {
+                let left = if self.has_calmed { TOO_HIGH } else { TOO_HIGH_FIRST };
+                (was * left).max(self.best_per_s * BEST_LEFT)
+            }
             // What a volume writes beyond its limit is less than what it writes just below.
             (true, false) if pages_per_s < was * LEAST_LEFT => was * LEAST_LEFT,
             (true, false) => was * TOO_HIGH,
@@ -204,8 +233,8 @@ mod tests {
         run(&mut rate, 1000.0, 60);
         let mut least = f64::INFINITY;
         for look in 0..1200_u32 {
-            // Six looks of twenty, one after the other, whatever the rate.
-            let redo = if look % 20 < 6 { RedoWrites::Late } else { RedoWrites::Quick };
+            // Twelve looks of thirty, one after the other, whatever the rate.
+            let redo = if look % 30 < 12 { RedoWrites::Late } else { RedoWrites::Quick };
             let asked = rate.pages_per_s().min(1000.0);
             rate.observe(asked, 1e9, 100_000, redo);
             least = rate.pages_per_s().min(least);
@@ -252,7 +281,37 @@ mod tests {
         let before = rate.pages_per_s();
         (0..30).for_each(|_| rate.observe(500.0, 1e9, 100_000, RedoWrites::Quick));
         assert!(rate.pages_per_s() >= before, "{rate:?}");
-        (0..30).for_each(|_| rate.observe(500.0, 1e9, 100_000, RedoWrites::Slower));
+        (0..60).for_each(|_| rate.observe(500.0, 1e9, 100_000, RedoWrites::Slower));
         assert!((450.0..=550.0).contains(&rate.pages_per_s()), "{rate:?}");
+    }
+
+    #[test]
+    fn a_first_guess_that_is_far_too_high_is_none_after_few_seconds() {
+        let mut rate = PageRate::default();
+        (0..3).for_each(|_| rate.observe(1500.0, 1e9, 100_000, RedoWrites::Late));
+        assert!(rate.pages_per_s() > 1400.0, "{rate:?}");
+        for _ in 0..30 {
+            // All of it is written, and the redo waits beside it.
+            let asked = rate.pages_per_s();
+            let redo = if asked > 1000.0 { RedoWrites::Late } else { RedoWrites::Quick };
+            rate.observe(asked, 1e9, 100_000, redo);
+        }
+        let found = rate.pages_per_s();
+        assert!((800.0..=1000.0).contains(&found), "{rate:?}");
+        run(&mut rate, 1000.0, 20);
+        assert!(rate.pages_per_s() > 900.0, "{rate:?}");
+    }
+
+    #[test]
+    fn a_moment_in_which_the_redo_is_slow_changes_no_rate_that_was_good_for_long() {
+        let mut rate = PageRate::default();
+        run(&mut rate, 1000.0, 60);
+        let too_high = rate.too_high;
+        let below = rate.pages_per_s() < too_high.unwrap();
+        assert!(below, "{rate:?}");
+        let look = |rate: &mut PageRate, redo| rate.observe(rate.pages_per_s(), 1e9, 100_000, redo);
+        (0..8).for_each(|_| look(&mut rate, RedoWrites::Late));
+        look(&mut rate, RedoWrites::Quick);
+        assert_eq!(rate.too_high, too_high);
     }
 }

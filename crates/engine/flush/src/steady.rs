@@ -46,6 +46,12 @@ const DELAY_AT_SETTLED: f64 = 0.25;
 /// After an action that found nothing to do, this long passes at least, in microseconds.
 const NOTHING_US: f64 = 1_000.0;
 
+/// While an order is written and the next one waits for it, it is looked at so often, and at most
+/// and at least after these times, in microseconds.
+const LOOKS_PER_ORDER: f64 = 8.0;
+const ORDER_LOOK_US_MIN: f64 = 50.0;
+const ORDER_LOOK_US_MAX: f64 = 1_000.0;
+
 /// Where writers are held back, this many times what the device wrote is asked of it.
 const HELD_BACK: f64 = 1.1;
 
@@ -265,12 +271,22 @@ impl Steady {
             us = IDLE_SLEEP_US.min(now.settings.flush_log_at_timeout_us as f64).max(us);
         } else if empty {
             us = us.min(NOTHING_US);
+        } else if self.due_pages(pace, need) > 0.0 {
+            // Only the order that is being written is in the way, and its end wakes the cleaner.
+            us = us.min(self.order_look_us(now));
         } else if need.pages_per_s > 0.0 {
             let batch = need.pages_per_s * pace.period_us(need.pages_per_s) / 1e6;
             us = us.min((batch - self.credit).max(0.0) / need.pages_per_s * 1e6);
         }
         let until_us = now.now_us.saturating_add(us.max(1.0) as u64);
         Action::Sleep { until_us, firm: false }
+    }
+
+    /// Time until the next look at the pages that are being written, in microseconds.
+    fn order_look_us(&self, now: &FlushSample<'_>) -> f64 {
+        let pages = f64::from(now.lanes.list_pages);
+        let took_us = self.cost.pages_per_s().map_or(0.0, |per_s| pages * 1e6 / per_s.max(1.0));
+        (took_us / LOOKS_PER_ORDER).clamp(ORDER_LOOK_US_MIN, ORDER_LOOK_US_MAX)
     }
 
     /// Delays from the async limit to the maximum, on the scale of what draining that takes.

@@ -197,6 +197,11 @@ impl GroupCommit {
         self.least_us.store(least.as_micros() as u64, Ordering::Relaxed);
     }
 
+    /// How long a leader waits for others at least.
+    pub(crate) fn least(&self) -> Duration {
+        Duration::from_micros(self.least_us.load(Ordering::Relaxed))
+    }
+
     /// Ends the caller's lead: everything before `upto` is settled. The longest waiting of the
     /// others leads next and is woken first. `entered` is 1 for a leader that came by `enter`, else
     /// 0.

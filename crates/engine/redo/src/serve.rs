@@ -95,6 +95,7 @@ impl Redo {
         let (durable, written) = self.requests.wanted();
         loop {
             let gather = self.group.lead_time().clamp(GATHER_MIN, GATHER_MAX);
+            let gather = gather.max(self.group.least());
             self.requests.sleep(Sleep::Gathering, Some(gather), || self.requests.is_full());
             if !self.owes_before(durable, written) {
                 self.requests.take_group();

@@ -99,6 +99,21 @@ fn pages_that_cannot_be_written_are_not_asked_for_without_a_pause() {
 }
 
 #[test]
+fn an_order_that_is_being_written_is_looked_at_now_and_then() {
+    let (mut policy, mut now_us, mut looks) = (Steady::default(), 1000, 0);
+    let first = policy.next(&sample(now_us, 75_000, &EVEN), Finished::default());
+    let Action::Flush { pages, .. } = first else { panic!("{first:?}") };
+    let lanes = crate::LanesUse { list_pages: pages, cold_frames: 0 };
+    while now_us < 101_000 {
+        let now = FlushSample { lanes, ..sample(now_us, 75_000, &EVEN) };
+        let action = policy.next(&now, Finished::default());
+        let Action::Sleep { until_us, .. } = action else { panic!("{action:?}") };
+        (now_us, looks) = (until_us, looks + 1);
+    }
+    assert!((20..=2_000).contains(&looks), "{looks} looks in a tenth of a second");
+}
+
+#[test]
 fn an_idle_engine_is_cleaned_with_its_share_of_io_capacity() {
     let settings =
         FlushSettings { io_capacity: 500, idle_flush_pct: 20.0, ..FlushSettings::default() };

@@ -91,6 +91,24 @@ fn what_is_requested_comes_although_nobody_waits() {
     assert_eq!(reopen(&disk, &roomy()).unwrap().1.len(), 6000);
 }
 
+#[test]
+fn requests_gather_for_as_long_as_those_who_wait() {
+    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+    let redo = fresh(&disk, &roomy());
+    redo.gather_commits_for(Duration::from_millis(500));
+    let before = redo.counters().os_log_fsyncs;
+    served(&redo, || {
+        for index in 0..6 {
+            redo.request_durable(redo.append(&short(0, index)).end);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        until(|| redo.durable() == redo.lsn());
+    })
+    .unwrap();
+    let syncs = redo.counters().os_log_fsyncs - before;
+    assert!(syncs <= 3, "{syncs} syncs for six requests that came together");
+}
+
 /// The thread idles, naps and gathers in turn: no request is lost on the way into a sleep.
 #[test]
 fn no_request_is_lost_between_two_sleeps() {
