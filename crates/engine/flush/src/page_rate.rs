@@ -105,6 +105,11 @@ impl PageRate {
         (too_high * (1.0 + (1.0 - LEFT) * from_there.powi(3))).max(1.0)
     }
 
+    /// Whether redo writes were quick beside it for long.
+    pub fn has_calmed(&self) -> bool {
+        self.has_calmed
+    }
+
     /// Takes a look of `took_us`: the pages per second that were written and wanted, and the redo
     /// writes beside them. A rate that is not reached though they are quick is none that the
     /// volume could not bear: the processors were busy.

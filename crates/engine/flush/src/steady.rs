@@ -145,14 +145,14 @@ impl Steady {
             true => f64::INFINITY,
             false => f64::from(now.settings.io_capacity_max.max(1)),
         };
-        let paced = self.depth.write_pace().pages_per_s;
+        let paced = self.depth.proven_pages_per_s();
         Some(self.cost.pages_per_s()?.min(paced).min(cap))
     }
 
     /// What the device was seen to write, and whether that or `io_capacity_max` is less than is
     /// needed.
     fn outlook_at(&self, now: &FlushSample<'_>, need: &Need) -> Outlook {
-        let paced = self.depth.write_pace().pages_per_s;
+        let paced = self.depth.proven_pages_per_s();
         let Some(device) = self.cost.pages_per_s().map(|pages| pages.min(paced)) else {
             return Outlook::default();
         };
