@@ -150,9 +150,9 @@ impl GroupCommit {
     /// With n here and a lead that takes T, throughput is n / (T + waited): one more is worth
     /// waiting for while it comes within T / n. The whole wait is at most half of T.
     pub(crate) fn gather(&self) {
-        let least_us = self.least_us.load(Ordering::Relaxed);
-        if least_us > 0 {
-            return thread::sleep(Duration::from_micros(least_us));
+        let least = self.least();
+        if !least.is_zero() {
+            return thread::sleep(least);
         }
         let wanted = self.population.load(Ordering::Relaxed);
         let mut here = self.present();

@@ -60,7 +60,7 @@ fn what_keeps_up_is_left_alone() {
     assert_eq!(pages, FIRST as u32);
 }
 
-/// What `settled_on` does, look by look, for redo writes that take `redo_us` at a depth.
+/// What `settled_on` does, look by look, for redo writes that take `redo_us` at a look.
 fn rate_after(looks: u64, per_s: f64, redo_us: impl Fn(u64) -> f64) -> f64 {
     let (mut depth, mut redo_total_us, mut pages) = (Depth::default(), 0.0, 0.0);
     for look in 1..=looks {
