@@ -192,6 +192,7 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         page_ios: store.pages_read + store.pages_written,
         redo_writes: of_redo.log_flushes,
         redo_write_us: of_redo.log_flush_time_ns / 1000,
+        stalled_redo_writes: of_redo.log_flushes_stalled,
         pending_reads: store.pending_reads,
         pending_writes: store.pending_writes,
         settings: FlushSettings::of(&settings),

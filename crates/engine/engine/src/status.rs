@@ -83,6 +83,7 @@ fn fill_redo(storage: &Storage, all: &mut Counters) {
         (Counter::LogWriteRequests, redo.log_write_requests),
         (Counter::LogFlushes, redo.log_flushes),
         (Counter::LogFlushTimeNs, redo.log_flush_time_ns),
+        (Counter::LogFlushesStalled, redo.log_flushes_stalled),
         (Counter::LogWaits, redo.log_waits),
         (Counter::LogPadded, redo.log_padded),
         (Counter::LsnCurrent, lsn.0),

@@ -68,6 +68,7 @@ struct Totals {
     pages: u64,
     redo_writes: u64,
     redo_write_us: u64,
+    stalled: u64,
 }
 
 /// A step that is being tried: what there was before it.
@@ -169,6 +170,7 @@ impl Depth {
             pages: now.list_flushed.saturating_add(now.lru_flushed),
             redo_writes: now.redo_writes,
             redo_write_us: now.redo_write_us,
+            stalled: now.stalled_redo_writes,
         };
         let is_idle = now.lanes.list_pages == 0 && now.lanes.cold_frames == 0;
         self.samples += 1;
@@ -221,7 +223,10 @@ impl Depth {
         // Fewer pages than redo writes are not what is in their way.
         let is_beside = now.pages.saturating_sub(last.pages)
             >= now.redo_writes.saturating_sub(last.redo_writes);
-        let redo = match is_beside {
+        // Where the rate was good for long it is the limit only where some of them stood still:
+        // all are slow alike where the processors are late.
+        let is_limit = !self.rate.has_calmed() || now.stalled > last.stalled;
+        let redo = match is_beside && is_limit {
             true if self.is_slower(redo_us, LATE_US) => RedoWrites::Late,
             true if self.is_slower(redo_us, SLOWER_US) => RedoWrites::Slower,
             _ => RedoWrites::Quick,

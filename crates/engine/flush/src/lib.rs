@@ -45,5 +45,5 @@ pub use outlook::{Bound, Outlook};
 pub use purge_delay::Lag;
 pub use redo_rate::RedoRate;
 pub use round::{Delayed, Round};
-pub use sample::{FlushSample, FlushSettings, LanesUse, frames_of_user};
+pub use sample::{FlushSample, FlushSettings, LanesUse, STALLED_REDO_WRITE, frames_of_user};
 pub use steady::Steady;

@@ -1,5 +1,7 @@
 //! What a policy sees of the engine.
 
+use std::time::Duration;
+
 use iostrata_page::Lsn;
 use iostrata_settings::FlushWriteLimit;
 
@@ -10,6 +12,10 @@ const FREE_SHARE: u64 = 8;
 
 /// Frames that a thread frees at most when it frees them by itself.
 const USER_FRAMES: u64 = 64;
+
+/// A write of redo that takes so long stood still, as where a limit on the volume's requests is
+/// used up. Where a hypervisor took a third of the processors, one wake in a hundred was as late.
+pub const STALLED_REDO_WRITE: Duration = Duration::from_millis(10);
 
 /// Frames that a thread frees by itself when it finds none, in a pool of so many: not more than are
 /// kept free.
@@ -62,6 +68,8 @@ pub struct FlushSample<'a> {
     pub redo_writes: u64,
     /// As `redo_writes` says.
     pub redo_write_us: u64,
+    /// Those of them that took [`STALLED_REDO_WRITE`] or longer.
+    pub stalled_redo_writes: u64,
     /// Reads of pages in flight.
     pub pending_reads: u64,
     /// Writes of pages in flight.

@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use iostrata_flush::STALLED_REDO_WRITE;
 use iostrata_io::SyncKind;
 use iostrata_io::disk::DiskError;
 use iostrata_page::Lsn;
@@ -48,6 +49,7 @@ impl Redo {
         let took = start.elapsed();
         add(&self.counts.flushes, 1);
         add(&self.counts.flush_ns, took.as_nanos() as u64);
+        add(&self.counts.stalled, u64::from(took >= STALLED_REDO_WRITE));
         self.group.learn(took);
         let upto = if led.is_ok() { self.durable.load(Ordering::Relaxed) } else { u64::MAX };
         self.group.leave(upto, entered);

@@ -19,6 +19,9 @@ pub struct RedoCounters {
     pub log_flushes: u64,
     /// Time that this took, in nanoseconds.
     pub log_flush_time_ns: u64,
+    /// Those of them that took [`STALLED_REDO_WRITE`](iostrata_flush::STALLED_REDO_WRITE) or
+    /// longer.
+    pub log_flushes_stalled: u64,
     /// Times that an append found the buffer full.
     pub log_waits: u64,
     /// Bytes written behind the end of the log to fill a block.
@@ -32,6 +35,7 @@ pub(crate) struct Counts {
     pub(crate) writes: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) flush_ns: AtomicU64,
+    pub(crate) stalled: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) padded: AtomicU64,
 }
@@ -50,6 +54,7 @@ impl Counts {
             log_write_requests: requests,
             log_flushes: get(&self.flushes),
             log_flush_time_ns: get(&self.flush_ns),
+            log_flushes_stalled: get(&self.stalled),
             log_waits: get(&self.waits),
             log_padded: get(&self.padded),
         }

@@ -89,6 +89,43 @@ fn redo_that_waits_beyond_the_pages_in_flight_asks_for_a_rate() {
     assert!(rate.is_infinite(), "{rate}: it waits for the page of 5 ms before it");
 }
 
+/// The rate of a volume that takes 1,000 pages per second, before and after redo writes take 5 ms
+/// each for two seconds and a half whatever the rate, with so many of them at a look that stand
+/// still.
+fn rates_around_slow_redo(stalled_at_a_look: u64) -> (f64, f64) {
+    let (mut depth, mut pages, mut before) = (Depth::default(), 0.0, 0.0);
+    let (mut redo_us, mut stalled) = (0, 0);
+    for look in 1..=425_u64 {
+        let asked = depth.write_pace().pages_per_s;
+        let is_slow = look > 400;
+        let is_too_high = look > 10 && asked > 1000.0;
+        before = if is_slow { before } else { asked };
+        pages += asked.min(1000.0) * 0.1;
+        redo_us += 20 * if is_slow || is_too_high { 5_000 } else { 500 };
+        stalled += if is_slow { stalled_at_a_look } else { u64::from(is_too_high) };
+        let now = FlushSample {
+            now_us: look * 100_000,
+            list_flushed: pages as u64,
+            redo_writes: look * 20,
+            redo_write_us: redo_us,
+            stalled_redo_writes: stalled,
+            lanes: LanesUse { list_pages: 1, cold_frames: 0 },
+            ..FlushSample::default()
+        };
+        depth.observe(&now, 1e6, 0.0);
+    }
+    (before, depth.write_pace().pages_per_s)
+}
+
+#[test]
+fn a_rate_that_was_good_for_long_is_lowered_only_where_redo_stands_still() {
+    let (before, after) = rates_around_slow_redo(0);
+    assert!((900.0..=1000.0).contains(&before), "{before}");
+    assert!(after >= before, "{before} to {after}: the processors are late, not the volume");
+    let (before, after) = rates_around_slow_redo(1);
+    assert!(after < 0.95 * before, "{before} to {after}");
+}
+
 #[test]
 fn looks_at_little_to_write_judge_no_step_up() {
     let (mut depth, mut pages) = (Depth::default(), 0);

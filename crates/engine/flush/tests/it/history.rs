@@ -350,6 +350,7 @@ proptest! {
                     page_ios: m,
                     redo_writes: m,
                     redo_write_us: n,
+                    stalled_redo_writes: m,
                     pending_reads: n,
                     pending_writes: m,
                     lanes: LanesUse { list_pages: pages[0], cold_frames: pages[1] },

@@ -58,6 +58,7 @@ counters! {
     LogWriteRequests "log_write_requests" Events Total Status "Frames appended to the redo.";
     LogFlushes "log_flushes" Events Total Ours "Times that redo was written and synced for those who waited.";
     LogFlushTimeNs "log_flush_time_ns" Nanoseconds Total Ours "Time that redo was written and synced.";
+    LogFlushesStalled "log_flushes_stalled" Events Total Ours "Times that writing and syncing redo took 10 ms or longer.";
     LogWaits "log_waits" Events Total Status "Times that a frame waited because the log buffer was full.";
     LogPadded "log_padded" Bytes Total Metrics "Bytes written to fill blocks of redo.";
     LsnCurrent "lsn_current" Lsn Gauge Status "End of the redo.";

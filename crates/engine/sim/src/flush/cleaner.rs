@@ -121,6 +121,7 @@ impl World {
             page_ios: (self.counts.page_reads + self.dirty.written) as u64,
             redo_writes: self.redo.writes,
             redo_write_us: self.redo.writes_ns / 1_000,
+            stalled_redo_writes: self.redo.stalled_writes,
             pending_reads,
             pending_writes: flying as u64,
             settings: FlushSettings::of(&self.plan.settings),

@@ -2,6 +2,10 @@
 //!
 //! Invariant: what is durable never goes back; who waits for redo that is there goes on.
 
+use std::time::Duration;
+
+use iostrata_flush::STALLED_REDO_WRITE;
+
 use super::state::{Happening, RedoWaiter, World};
 
 /// Longest wait of a leader for others, in ns.
@@ -61,6 +65,8 @@ impl World {
         self.redo.durable = upto;
         self.redo.lead_ns = self.now_ns - begun_ns;
         self.redo.writes_ns += self.redo.lead_ns;
+        let lead = Duration::from_nanos(self.redo.lead_ns);
+        self.redo.stalled_writes += u64::from(lead >= STALLED_REDO_WRITE);
         self.redo.population = self.redo.waiting.len();
         let mut covered = Vec::new();
         self.redo.waiting.retain(|(wanted, waiter)| {

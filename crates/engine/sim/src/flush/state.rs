@@ -178,6 +178,7 @@ pub(super) struct Redo {
     pub gather_turn: u32,
     pub writes: u64,
     pub writes_ns: u64,
+    pub stalled_writes: u64,
 }
 
 /// Who waits for redo.
