@@ -313,7 +313,7 @@ fn cell(cell: &Cell) -> Markup {
     let main = number.shown.text;
     match number.shown.half.or(number.range) {
         // One piece, also where the table of a narrow screen sets pieces apart.
-        Some(rest) => html! { span { (main) span.muted { " " (rest) } } },
+        Some(rest) => html! { span { (main) " " span.muted { (rest) } } },
         None if is_none => html! { span.muted { (main) } },
         None => html! { (main) },
     }

@@ -198,9 +198,11 @@ impl StudySpec {
         self.source.error(setting.at, setting.name, &setting.value, why, fix)
     }
 
-    /// What an extent leaves out, one line for each rule.
+    /// What an extent leaves out, one line for each rule that leaves anything out of it.
     pub fn exclusions(&self, extent: Extent) -> Vec<String> {
-        self.extended(extent).rules.iter().map(Rule::words).collect()
+        let Extended { design, rules } = self.extended(extent);
+        let applies = |rule: &&Rule| design.parts.iter().any(|of| rule.applies_to(&of.factors));
+        rules.iter().filter(applies).map(Rule::words).collect()
     }
 }
 

@@ -46,6 +46,15 @@ fn ids(plan: &StudyPlan) -> Vec<&str> {
 }
 
 #[test]
+fn only_rules_that_leave_something_out_are_told() {
+    let text = SMALL.replace("[full.factors]", "[full.factors]\nfilesystem = [\"ext4\"]");
+    let spec = spec(&text);
+    let fsync = "rw randread with method fsync";
+    assert_eq!(spec.exclusions(Extent::Quick), ["filesystem raw with method fsync", fsync]);
+    assert_eq!(spec.exclusions(Extent::Full), [fsync]);
+}
+
+#[test]
 fn a_text_becomes_the_cells_it_names() {
     let plan = plan(SMALL, Extent::Quick);
     let expected = [

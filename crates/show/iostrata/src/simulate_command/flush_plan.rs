@@ -114,10 +114,10 @@ pub fn settings(args: &FlushArgs, base: Settings) -> Result<Settings, ExitError>
         settings.set(name, value).map_err(|error| usage(format!("{option}: {error}")))
     };
     if let Some(redo) = args.redo {
-        set("--redo", "redo_log_capacity", &redo.to_string())?;
+        set("--redo", "redo_log_capacity", &Size(redo).to_string())?;
     }
     if let Some(pool) = args.pool {
-        set("--pool", "buffer_pool_size", &pool.to_string())?;
+        set("--pool", "buffer_pool_size", &Size(pool).to_string())?;
     }
     if let Some(lag) = args.max_purge_lag {
         set("--max-purge-lag", "max_purge_lag", &lag.to_string())?;

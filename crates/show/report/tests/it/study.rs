@@ -96,12 +96,12 @@ fn printed_figures_stand_beside_todays_and_blank_stays_blank() {
     };
     let printed = row("ext4, random writes, one file, O_DIRECT, 4K, 4 writers");
     assert!(printed.contains(">12 K to 14 K IOPS<"), "{printed}");
-    assert!(printed.contains("IOPS<span class=\"muted\"> \u{b1}"), "{printed}");
+    assert!(printed.contains("IOPS <span class=\"muted\">\u{b1}"), "{printed}");
     assert!(printed.contains("data-label=\"Times\">1."), "{printed}");
     let blank = row("XFS, random writes, one file, fsync");
     assert!(blank.contains("data-label=\"Then\"></td>"), "{blank}");
     assert!(blank.contains("data-label=\"Times\"></td>"), "{blank}");
-    assert!(blank.contains("IOPS<span"), "{blank}");
+    assert!(blank.contains("IOPS <span"), "{blank}");
     let unmeasured = row("raw device, random reads and writes, bandwidth at most");
     assert!(unmeasured.contains("data-label=\"Now\"></td>"), "{unmeasured}");
 }

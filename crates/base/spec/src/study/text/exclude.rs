@@ -32,6 +32,14 @@ impl Rule {
         })
     }
 
+    /// Whether there is anything of these factors to leave out.
+    pub fn applies_to(&self, factors: &[Factor]) -> bool {
+        self.fields.iter().all(|(name, labels)| {
+            let factor = factors.iter().find(|factor| factor.name == *name);
+            factor.is_some_and(|of| of.levels.iter().any(|level| labels.contains(&level.label)))
+        })
+    }
+
     /// The rule in words.
     pub fn words(&self) -> String {
         let field = |(name, labels): &(String, Vec<String>)| format!("{name} {}", labels.join("/"));
