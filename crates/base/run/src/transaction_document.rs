@@ -202,7 +202,8 @@ pub struct TransactionLevel {
 pub struct StudyTransactions {
     /// Figures by the names of their metrics; those that the database does not tell are absent.
     pub figures: BTreeMap<String, Measured>,
-    /// Windows that are left out because the hypervisor took more than 2 % of the processors.
+    /// Windows that are left out because the hypervisor took more than 10 % of the processors in
+    /// more than half of their seconds.
     pub left_out: u32,
     /// Times below half the mean rate, each with its cause: the longest of all windows.
     pub stalls: Vec<TransactionStall>,

@@ -110,6 +110,27 @@ pub fn stability(counts: &[f64], width_s: f64) -> Option<Stability> {
     })
 }
 
+/// The worst second over the mean of those that count, and their share of all. `counts_when` is
+/// told of each window of one second when it began and ended, in seconds from the start of the
+/// series.
+pub fn worst_of_seconds(
+    counts: &[f64],
+    width_s: f64,
+    counts_when: impl Fn(f64, f64) -> bool,
+) -> Option<(f64, f64)> {
+    let Seconds { shares, step_s, .. } = Seconds::of(counts, width_s)?;
+    let begins_s = |at: usize| at as f64 * step_s;
+    let kept: Vec<f64> = shares
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| counts_when(begins_s(*at), begins_s(*at) + 1.0))
+        .map(|(_, share)| *share)
+        .collect();
+    let mean = kept.iter().sum::<f64>() / kept.len().max(1) as f64;
+    let worst = kept.iter().copied().fold(f64::INFINITY, f64::min);
+    (mean > 0.0).then(|| (worst / mean, kept.len() as f64 / shares.len() as f64))
+}
+
 /// Slices in so many seconds; none where a slice is longer.
 fn slices_in(seconds: f64, width_s: f64) -> Option<usize> {
     let slices = (seconds / width_s).round();
@@ -133,6 +154,22 @@ mod tests {
             assert!((found.min_over_mean_2s.unwrap() - 1.0).abs() < 1e-9);
             assert!(found.cov_1s < 1e-9 && found.longest_below_half_s == 0.0);
         }
+    }
+
+    #[test]
+    fn seconds_that_do_not_count_are_neither_the_worst_nor_in_the_mean() {
+        let mut counts = vec![100.0; 300];
+        counts[100..150].fill(10.0);
+        counts[250] = 50.0;
+        let (worst, share) = worst_of_seconds(&counts, 0.1, |_, _| true).unwrap();
+        let all = stability(&counts, 0.1).unwrap().min_over_mean_1s;
+        assert!((worst - all).abs() < 0.01 && share == 1.0, "{worst} {all} {share}");
+        let quiet = |from_s: f64, to_s: f64| to_s <= 10.0 || from_s >= 15.0;
+        let (worst, share) = worst_of_seconds(&counts, 0.1, quiet).unwrap();
+        assert!((worst - 0.95).abs() < 0.01, "{worst}");
+        assert!((0.75..0.85).contains(&share), "{share}");
+        assert_eq!(worst_of_seconds(&counts, 0.1, |_, _| false), None);
+        assert_eq!(worst_of_seconds(&counts[..15], 0.1, |_, _| true), None, "too short");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! many transactions were done allows as many as it would in the whole time. Only what is done one
 //! at a time, or held to a limit, is a share of the time; what is not counted bounds nothing.
 
+use iostrata_run::host::{DeviceDelta, LimitedRate, ThrottleEvidence};
 use iostrata_run::{BoundResource, Replicate, Resource, ResourceUse, TransactionBound};
 use iostrata_stats::{Measured, Verdicts, combine};
 
@@ -20,18 +21,28 @@ pub(super) struct Worked<'a> {
 }
 
 impl Worked<'_> {
-    /// Shares of the time, from 0 to 1, in which resources were at work.
-    fn shares(&self) -> [(Resource, Option<f64>); 3] {
-        let evidence = self.replicate.evidence.as_ref();
-        let share = |pct: f64| (pct / 100.0).clamp(0.0, 1.0);
-        let cpu = evidence.and_then(|seen| seen.cpu).map(|cpu| share(cpu.busy_pct()));
-        let limit = evidence.and_then(|seen| seen.throttle.as_ref()?.io_limit_used_pct).map(share);
-        // The kernel combines flushes that wait at the same time: one is under way at a time.
-        let delta = evidence.and_then(|seen| seen.device_delta);
-        let flushing = delta.and_then(|delta| {
-            Some((delta.counters.flush_ms? as f64 / 1e3 / delta.seconds).clamp(0.0, 1.0))
-        });
-        [(Resource::Syncs, flushing), (Resource::PageWrites, limit), (Resource::Cpu, cpu)]
+    fn throttle(&self) -> Option<&ThrottleEvidence> {
+        self.replicate.evidence.as_ref()?.throttle.as_ref()
+    }
+
+    fn delta(&self) -> Option<DeviceDelta> {
+        self.replicate.evidence.as_ref()?.device_delta
+    }
+
+    /// The share of the time, from 0 to 1, in which a resource was at work; that of the volume's
+    /// limit is that of `limited`.
+    fn share(&self, of: Resource, limited: Resource) -> Option<f64> {
+        let pct = match of {
+            _ if of == limited => self.throttle()?.io_limit_used_pct?,
+            Resource::Cpu => self.replicate.evidence.as_ref()?.cpu?.busy_pct(),
+            // The kernel combines flushes that wait at the same time: one is under way at a time.
+            Resource::Syncs => {
+                let delta = self.delta()?;
+                delta.counters.flush_ms? as f64 / 10.0 / delta.seconds
+            }
+            _ => return None,
+        };
+        Some((pct / 100.0).clamp(0.0, 1.0)).filter(|share| *share > 0.0)
     }
 
     fn per_txn(&self, resource: Resource) -> Option<f64> {
@@ -40,10 +51,32 @@ impl Worked<'_> {
             Resource::Syncs => {
                 self.used.redo_syncs_at_most()? + self.used.binlog_syncs.unwrap_or(0.0)
             }
+            Resource::LogWrites => self.used.redo_bytes?,
             Resource::PageWrites => self.used.page_writes?,
-            _ => self.used.cpu_us?,
+            Resource::PageReads => self.used.page_reads?,
+            Resource::Cpu => self.used.cpu_us?,
         };
         (done > 0.0).then(|| used / done)
+    }
+}
+
+/// What the limit of a volume was used for: for what most of the limited requests or bytes were.
+fn limited(windows: &[Worked<'_>]) -> Resource {
+    let sum = |of: &dyn Fn(&Worked<'_>) -> Option<f64>| windows.iter().map(of).sum::<Option<f64>>();
+    let pages = sum(&|one| Some(one.used.page_writes? + one.used.doublewrite_pages.unwrap_or(0.0)));
+    let redo = sum(&|one| one.used.redo_bytes);
+    let writes = sum(&|one| Some(one.delta()?.counters.writes as f64));
+    let bytes = sum(&|one| Some(one.delta()?.written_bytes() as f64));
+    let is_most = |part: Option<f64>, all: Option<f64>| {
+        part.zip(all).is_some_and(|(part, all)| part > 0.5 * all)
+    };
+    match windows.iter().find_map(|one| one.throttle()?.io_limit_rate) {
+        Some(LimitedRate::Reads | LimitedRate::ReadBytes) => Resource::PageReads,
+        Some(LimitedRate::WriteBytes) if is_most(redo, bytes) => Resource::LogWrites,
+        Some(LimitedRate::Writes) if pages.is_some() && !is_most(pages, writes) => {
+            Resource::LogWrites
+        }
+        _ => Resource::PageWrites,
     }
 }
 
@@ -54,12 +87,15 @@ pub(super) fn bound(windows: &[Worked<'_>]) -> Option<TransactionBound> {
         let each: Option<Vec<Measured>> = windows.iter().map(|one| of(one).map(alone)).collect();
         combine(&each?)
     };
-    let share_of = |one: &Worked<'_>, resource: Resource| {
-        let found = one.shares().into_iter().find(|(name, _)| *name == resource);
-        found.and_then(|(_, share)| share).filter(|share| *share > 0.0)
-    };
-    let units =
-        [(Resource::Syncs, "syncs"), (Resource::PageWrites, "pages"), (Resource::Cpu, "us")];
+    let limited = limited(windows);
+    let share_of = |one: &Worked<'_>, resource: Resource| one.share(resource, limited);
+    let units = [
+        (Resource::Syncs, "syncs"),
+        (Resource::LogWrites, "bytes"),
+        (Resource::PageWrites, "pages"),
+        (Resource::PageReads, "pages"),
+        (Resource::Cpu, "us"),
+    ];
     let all: Vec<(Option<Measured>, Option<Measured>, BoundResource)> = units
         .into_iter()
         .map(|(name, unit)| {

@@ -18,6 +18,7 @@ mod queue_finding;
 mod response;
 mod sides;
 mod single_effects;
+mod stolen;
 mod then;
 mod transactions;
 

@@ -15,7 +15,7 @@ use iostrata_stats::{
 };
 
 use super::caution::cautions;
-use super::transactions;
+use super::{stolen, transactions};
 use crate::figure::{combined, metric_of, op_of};
 
 /// The replicates and the evidence of one point.
@@ -46,7 +46,7 @@ pub(crate) fn by_point(events: &[Event]) -> BTreeMap<&str, Seen<'_>> {
         }
     }
     for one in seen.values_mut() {
-        one.left_out = transactions::leave_out(&mut one.replicates);
+        one.left_out = stolen::leave_out(&mut one.replicates);
     }
     seen
 }

@@ -1,8 +1,7 @@
 //! What transactions of a point have beside their rate.
 //!
 //! Invariants: every figure is one of windows, and its interval that between them; what the
-//! database does not tell is absent. Windows in which the hypervisor took processor time away are
-//! left out and counted, as long as one is left: a stall of theirs may be the machine's.
+//! database does not tell is absent.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +11,30 @@ use iostrata_run::{
 };
 use iostrata_spec::OpKind;
 use iostrata_spec::study::ThenMetric;
-use iostrata_stats::{LatencyHistogram, Measured, Verdict, combine, stability};
+use iostrata_stats::{LatencyHistogram, Measured, combine};
 
 use super::busy::{Worked, bound};
+use super::stolen;
 use crate::figure::metric_of;
 
 /// Stalls that a point lists.
 const STALLS_MAX: usize = 20;
 
-/// Takes the windows out that do not count; gives how many.
-pub(super) fn leave_out(replicates: &mut Vec<&Replicate>) -> u32 {
-    let is_stolen =
-        |one: &Replicate| one.point.transactions.is_some() && one.verdicts.has(Verdict::Steal);
-    let stolen = replicates.iter().filter(|one| is_stolen(one)).count();
-    if stolen == replicates.len() {
-        return 0;
-    }
-    replicates.retain(|one| !is_stolen(one));
-    stolen as u32
-}
-
 /// What the windows of a point say; nothing for requests.
 pub(super) fn transactions(replicates: &[&Replicate], left_out: u32) -> Option<StudyTransactions> {
     let windows: Vec<Window<'_>> = replicates.iter().filter_map(|one| Window::of(one)).collect();
     let first = windows.first()?;
-    let mut by_metric: BTreeMap<&'static str, Vec<Measured>> = BTreeMap::new();
+    let mut by_metric: BTreeMap<&'static str, (ThenMetric, Vec<Measured>)> = BTreeMap::new();
     for window in &windows {
         for (metric, figure) in window.figures() {
-            by_metric.entry(metric.name()).or_default().push(figure);
+            by_metric.entry(metric.name()).or_insert((metric, Vec::new())).1.push(figure);
         }
     }
-    let combined =
-        by_metric.into_iter().filter_map(|(name, all)| Some((name.to_owned(), combine(&all)?)));
+    let combined = by_metric.into_iter().filter_map(|(name, (metric, all))| {
+        let mut figure = combine(&all)?;
+        figure.ci95 = figure.ci95.map(|ends| ends.map(|end| end.min(most(metric))));
+        Some((name.to_owned(), figure))
+    });
     let mut stalls: Vec<TransactionStall> =
         windows.iter().flat_map(|window| window.counts.stalls.iter().cloned()).collect();
     let main_cause = main_cause(&stalls);
@@ -57,6 +48,15 @@ pub(super) fn transactions(replicates: &[&Replicate], left_out: u32) -> Option<S
         series: first.stream.series.per_second(),
         bound: bound(&windows.iter().filter_map(Window::worked).collect::<Vec<_>>()),
     })
+}
+
+/// What a figure cannot exceed, so that its interval does not either.
+fn most(metric: ThenMetric) -> f64 {
+    match metric {
+        ThenMetric::MinOverMean1s => 1.0,
+        _ if metric.unit() == "percent" => 100.0,
+        _ => f64::INFINITY,
+    }
 }
 
 /// What was waited for in most of the time that was lost.
@@ -98,13 +98,11 @@ impl<'a> Window<'a> {
                 |value| Measured::without_interval(value, 1, self.replicate.verdicts.clone());
             all.extend(value.map(|value| (metric, figure(value))));
         };
-        let width_s = self.stream.series.width_s;
-        let stability = stability(&self.stream.series.totals(), width_s);
         let duration_s = self.replicate.duration_s.max(f64::MIN_POSITIVE);
         let stalled_s: f64 = self.counts.stalls.iter().map(|stall| stall.length_s).sum();
         let new_orders = self.stream.ops[OpKind::NewOrder].as_ref();
         add(ThenMetric::NewOrdersPerMin, new_orders.map(|one| 60.0 * one.iops.value));
-        add(ThenMetric::MinOverMean1s, stability.map(|one| one.min_over_mean_1s));
+        add(ThenMetric::MinOverMean1s, stolen::worst_second(self.replicate));
         add(ThenMetric::LatencyP999Us, self.latencies().percentile_us(99.9));
         // The sum of none is -0.
         add(ThenMetric::StalledPct, Some(100.0 * (stalled_s / duration_s).min(1.0) + 0.0));
@@ -183,16 +181,16 @@ impl<'a> Window<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use iostrata_run::host::{CpuShares, DeviceCounters, Evidence};
+    use iostrata_run::host::{CpuShares, DeviceCounters, Evidence, LimitedRate, ThrottleEvidence};
     use iostrata_run::{
         OpFigures, ReaderFigures, Resource, ResourceUse, SecondDatabase, Series, TargetCourse,
     };
     use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
 
     /// Ten slices of 0.2 s with these counts each, of a database that wrote 30 pages.
-    fn replicate(counts: [u32; 10]) -> Replicate {
+    pub fn replicate(counts: [u32; 10]) -> Replicate {
         let total: u32 = counts.iter().sum();
         let all: PerKind<Vec<u32>> = [(OpKind::Transaction, counts.to_vec())].into_iter().collect();
         let stall =
@@ -280,6 +278,14 @@ mod tests {
     }
 
     #[test]
+    fn no_interval_reaches_beyond_what_its_figure_can_be() {
+        let (even, uneven) = (replicate([10; 10]), replicate([10, 10, 10, 10, 10, 8, 8, 8, 8, 8]));
+        let found = transactions(&[&even, &uneven], 0).unwrap();
+        let [low, high] = found.figures["min_over_mean_1s"].ci95.unwrap();
+        assert!(low < 0.9 && high == 1.0, "{low} to {high}");
+    }
+
+    #[test]
     fn a_cause_is_that_of_all_stalls_and_not_of_the_longest() {
         let mut one = replicate([10; 10]);
         let stall = |cause, length_s| TransactionStall { length_s, cause, ..<_>::default() };
@@ -312,10 +318,39 @@ mod tests {
         assert_eq!((bound.resource, bound.reached_pct), (Resource::Syncs, 80.0));
         assert_eq!(bound.value, 62.5, "50 in four fifths of the time");
         let per_txn: Vec<Option<f64>> = bound.resources.iter().map(|one| one.per_txn).collect();
-        assert_eq!(per_txn, [Some(0.5), Some(0.3), None]);
+        assert_eq!(per_txn, [Some(0.5), None, Some(0.3), None, None]);
         one.evidence.as_mut().unwrap().cpu.as_mut().unwrap().user_pct = 95.0;
         let found = transactions(&[&one], 0).unwrap().bound.unwrap();
         assert_eq!((found.resource, found.reached_pct), (Resource::Cpu, 95.0));
+    }
+
+    #[test]
+    fn a_limit_binds_what_was_done_of_what_it_limits() {
+        let mut one = replicate([10; 10]);
+        let used = one.streams[0].transactions.as_mut().unwrap().used.as_mut().unwrap();
+        (used.page_reads, used.redo_bytes) = (Some(400.0), Some(6e5));
+        let bound_by = |rate, writes, sectors_written| {
+            let mut limited = one.clone();
+            let counters = DeviceCounters { writes, sectors_written, ..DeviceCounters::default() };
+            let throttle = ThrottleEvidence {
+                io_limit_used_pct: Some(90.0),
+                io_limit_rate: Some(rate),
+                ..ThrottleEvidence::default()
+            };
+            limited.evidence = Some(Evidence {
+                device_delta: Some(DeviceDelta { seconds: 2.0, counters }),
+                throttle: Some(throttle),
+                ..Evidence::default()
+            });
+            let found = transactions(&[&limited], 0).unwrap().bound.unwrap();
+            assert_eq!((found.reached_pct, found.value), (90.0, 50.0 / 0.9));
+            found.resource
+        };
+        assert_eq!(bound_by(LimitedRate::Reads, 50, 2000), Resource::PageReads);
+        assert_eq!(bound_by(LimitedRate::Writes, 50, 2000), Resource::PageWrites, "30 of 50");
+        assert_eq!(bound_by(LimitedRate::Writes, 90, 2000), Resource::LogWrites, "30 of 90");
+        assert_eq!(bound_by(LimitedRate::WriteBytes, 50, 2000), Resource::LogWrites);
+        assert_eq!(bound_by(LimitedRate::WriteBytes, 50, 3000), Resource::PageWrites);
     }
 
     #[test]
@@ -337,20 +372,5 @@ mod tests {
         assert_eq!(value("tps"), Some(50.0), "the point's own");
         let names = ["reader_iops", "reader_latency_mean_us", "reader_latency_p99_us"];
         assert_eq!(names.map(value), [Some(80.0), Some(12_500.0), Some(40_000.0)]);
-    }
-
-    #[test]
-    fn stolen_windows_are_left_out_as_long_as_one_is_left() {
-        let good = replicate([10; 10]);
-        let mut stolen = replicate([1; 10]);
-        stolen.verdicts.add(Verdict::Steal);
-        let mut some = vec![&good, &stolen, &stolen];
-        assert_eq!((leave_out(&mut some), some.len()), (2, 1));
-        let mut all = vec![&stolen, &stolen];
-        assert_eq!((leave_out(&mut all), all.len()), (0, 2));
-        let mut requests = stolen.clone();
-        requests.point.transactions = None;
-        let mut mixed = vec![&good, &requests];
-        assert_eq!((leave_out(&mut mixed), mixed.len()), (0, 2), "requests keep theirs");
     }
 }

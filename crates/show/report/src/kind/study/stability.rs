@@ -39,8 +39,8 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
         "The worst second of a window over its mean: 1 is perfectly even, 0 a second in which \
          nothing was done. Stalled is the share of the time below half the mean rate, with what \
          the database waited for most of it. Busiest is what was at work for most of the time: \
-         flushes of the device, its I/O limit, or the processors. Each window begins when the \
-         redo has gone round.",
+         flushes of the device, its I/O limit with what most of that went to, or the processors. \
+         Each window begins when the redo has gone round.",
     );
     body.table(On::ALL, speed(study, &all));
     body.add(On::PAGE, Block::Panels(over_time(study, &all)));
