@@ -63,7 +63,8 @@ impl Worked<'_> {
 /// What the limit of a volume was used for: for what most of the limited requests or bytes were.
 fn limited(windows: &[Worked<'_>]) -> Resource {
     let sum = |of: &dyn Fn(&Worked<'_>) -> Option<f64>| windows.iter().map(of).sum::<Option<f64>>();
-    let pages = sum(&|one| Some(one.used.page_writes? + one.used.doublewrite_pages.unwrap_or(0.0)));
+    // Pages of the doublewrite go together: they are few requests.
+    let pages = sum(&|one| one.used.page_writes);
     let redo = sum(&|one| one.used.redo_bytes);
     let writes = sum(&|one| Some(one.delta()?.counters.writes as f64));
     let bytes = sum(&|one| Some(one.delta()?.written_bytes() as f64));

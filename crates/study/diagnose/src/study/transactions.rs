@@ -329,6 +329,7 @@ pub(super) mod tests {
         let mut one = replicate([10; 10]);
         let used = one.streams[0].transactions.as_mut().unwrap().used.as_mut().unwrap();
         (used.page_reads, used.redo_bytes) = (Some(400.0), Some(6e5));
+        used.doublewrite_pages = Some(30.0);
         let bound_by = |rate, writes, sectors_written| {
             let mut limited = one.clone();
             let counters = DeviceCounters { writes, sectors_written, ..DeviceCounters::default() };
