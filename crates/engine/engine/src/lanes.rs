@@ -12,15 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{Action, BATCH_PAGES, Cause, Finished, LanesUse, WritePace};
+use iostrata_flush::{Action, BATCH_PAGES, Cause, Finished, LanesUse, PAGES_PER_BATCH, WritePace};
 use iostrata_page::Lsn;
 
 use crate::error::EngineError;
 use crate::flusher::Flusher;
 
-/// Pages on their way for which another batch is worth beginning: fewer in each would make many
-/// small batches, each with its syncs.
-const PAGES_PER_BATCH: u32 = 32;
 /// How long those who wait for a lane sleep at most.
 const WAIT: Duration = Duration::from_millis(10);
 

@@ -7,6 +7,10 @@ use crate::{AdmitRule, FlushSample, Outlook};
 /// Pages of one batch at most.
 pub const BATCH_PAGES: u32 = 128;
 
+/// Pages in flight for which another batch is worth beginning: fewer in each would make many small
+/// batches, each with its syncs.
+pub const PAGES_PER_BATCH: u32 = 32;
+
 /// Decides what is flushed and when. One policy belongs to one cleaner.
 pub trait FlushPolicy: Send {
     /// The next action. `last` is what came of the action before; the default at first.

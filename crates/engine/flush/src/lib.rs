@@ -30,7 +30,7 @@ mod sample;
 mod steady;
 mod write_limit;
 
-pub use action::{Action, BATCH_PAGES, Cause, Finished, FlushPolicy, WritePace};
+pub use action::{Action, BATCH_PAGES, Cause, Finished, FlushPolicy, PAGES_PER_BATCH, WritePace};
 pub use admit::{ADMIT_WORDS, Admit, AdmitRule, RedoPace, UserWork};
 pub use ages::Ages;
 pub use average::Average;

@@ -50,6 +50,7 @@ impl World {
         let last = std::mem::take(&mut cleaner.last);
         let action = cleaner.policy.next(&sample, last);
         self.rule = cleaner.policy.admit();
+        cleaner.pace = cleaner.policy.write_pace();
         cleaner.looked_ns = self.now_ns;
         cleaner.sleeps_until_ns = None;
         match action {

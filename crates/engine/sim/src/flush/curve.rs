@@ -25,6 +25,8 @@ const READS: u32 = 256;
 pub(super) struct Curve {
     /// So many pages at random places, then a flush.
     in_place: Vec<(f64, f64)>,
+    /// The same before the flush.
+    written: Vec<(f64, f64)>,
     /// So many pages behind one another, then a flush.
     copies: Vec<(f64, f64)>,
     /// So many bytes of redo, then a flush.
@@ -47,13 +49,18 @@ impl Curve {
         let read_ns = bench.reads(pages, 1, READS / 8);
         let read_gap_ns = bench.reads(pages, READS_AT_ONCE, READS);
         let flush_ns = bench.mean(|bench| bench.flush());
-        let in_place = PAGES.map(|count| {
+        let [mut in_place, mut written] = [Vec::new(), Vec::new()];
+        for count in PAGES {
+            let mut writes_ns = Vec::new();
             let cost = bench.mean(|bench| {
                 let places = (0..count).map(|_| bench.random.below(pages) * page_bytes).collect();
-                bench.write(places, page_bytes)
+                writes_ns.push(bench.write(places, page_bytes) as f64);
+                bench.flush();
             });
-            (f64::from(count), cost)
-        });
+            let late = &writes_ns[WARM_UP as usize..];
+            in_place.push((f64::from(count), cost));
+            written.push((f64::from(count), late.iter().sum::<f64>() / late.len() as f64));
+        }
         let copies = PAGES.map(|count| {
             let bytes = u64::from(count) * page_bytes;
             (f64::from(count), bench.mean(|bench| bench.write_behind(tail, bytes)))
@@ -68,13 +75,18 @@ impl Curve {
             });
             (bytes as f64, cost)
         });
-        let [in_place, copies] = [in_place, copies].map(|curve| curve.to_vec());
-        Self { in_place, copies, redo: redo.to_vec(), flush_ns, read_ns, read_gap_ns }
+        let (copies, redo) = (copies.to_vec(), redo.to_vec());
+        Self { in_place, written, copies, redo, flush_ns, read_ns, read_gap_ns }
     }
 
-    /// So many pages into their places.
-    pub fn in_place_ns(&self, pages: f64) -> f64 {
-        line(&self.in_place, pages)
+    /// So many pages into their places, as many of them at once.
+    pub fn written_ns(&self, pages: f64) -> f64 {
+        line(&self.written, pages)
+    }
+
+    /// The flush behind so many pages.
+    pub fn flushed_ns(&self, pages: f64) -> f64 {
+        (line(&self.in_place, pages) - line(&self.written, pages)).max(0.0)
     }
 
     /// So many pages one behind the other.
@@ -137,13 +149,14 @@ impl DriveBench {
         self.wait(1);
     }
 
-    fn write(&mut self, places: Vec<u64>, bytes: u64) {
-        let count = places.len();
+    /// Writes at places, all at once; how long they took.
+    fn write(&mut self, places: Vec<u64>, bytes: u64) -> u64 {
+        let (count, begun_ns) = (places.len(), self.now_ns);
         for at_bytes in places {
             self.submit(Command::Write, at_bytes, bytes);
         }
         self.wait(count);
-        self.flush();
+        self.now_ns - begun_ns
     }
 
     /// One stretch, cut into requests.

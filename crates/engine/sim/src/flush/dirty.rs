@@ -36,7 +36,7 @@ pub(super) struct Flown {
     pub pages: f64,
     /// Their oldest change.
     pub oldest: u64,
-    key: u64,
+    pub(super) key: u64,
 }
 
 /// The dirty pages of one pool.

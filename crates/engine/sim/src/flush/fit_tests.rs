@@ -115,7 +115,7 @@ fn settings_are_compared_once_their_redo_has_gone_round() {
     let window = recorded(&known, 200, 120);
     let found = steady(&known, &window).unwrap().unwrap();
     let later = recorded(&FlushPlan { seed: 9, ..known.clone() }, 150, 240).figures;
-    assert!((found.tps / later.tps - 1.0).abs() < 0.03, "{found:?} {later:?}");
+    assert!((found.tps / later.tps - 1.0).abs() < 0.05, "{found:?} {later:?}");
     assert!(is_near(found.pages_dirtied_per_s, later.pages_dirtied_per_s, 0.05), "{found:?}");
     let pages = found.pages_written_per_txn.unwrap() * found.tps;
     assert!((pages / found.pages_dirtied_per_s.unwrap() - 1.0).abs() < 0.1, "{found:?}");

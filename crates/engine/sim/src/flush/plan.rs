@@ -15,7 +15,7 @@ pub const USERS_MAX: u32 = 2_000;
 pub const SPAN_S_MAX: f64 = 7.0 * 86_400.0;
 
 /// Settings that the model follows, beside the policy's name.
-pub const FOLLOWED: [&str; 29] = [
+pub const FOLLOWED: [&str; 30] = [
     "adaptive_flushing",
     "adaptive_flushing_lwm",
     "buffer_pool_size",
@@ -38,6 +38,7 @@ pub const FOLLOWED: [&str; 29] = [
     "max_purge_lag",
     "max_purge_lag_delay",
     "max_purge_lag_version",
+    "page_cleaners",
     "page_size",
     "policy",
     "purge_batch_size",

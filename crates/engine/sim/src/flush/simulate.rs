@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use iostrata_flush::{AdmitRule, AgeLimits, Finished, policy};
+use iostrata_flush::{AdmitRule, AgeLimits, Finished, WritePace, policy};
 use iostrata_stats::{LatencyHistogram, Random};
 
 use super::access::classes;
 use super::dirty::DirtyPages;
 use super::outcome::{FlushOutcome, FlushSecond};
 use super::plan::{Demand, FlushChange, FlushPlan, FlushPlanError};
-use super::state::{CleanerThread, FlushCounts, Happening, Redo, User, World};
+use super::state::{CleanerThread, FlushCounts, Happening, PageWriter, Redo, TASKS, User, World};
 use super::volume::Volume;
 use crate::drive::Agenda;
 
@@ -93,9 +93,12 @@ impl World {
                 flushed_carry: 0.0,
                 freed_carry: 0.0,
                 ages: Vec::new(),
+                pace: WritePace::FREE,
             },
             rule: AdmitRule::wall(limits.max_age),
-            tasks: [None; 4],
+            tasks: [None; TASKS],
+            writers: vec![PageWriter::IDLE; TASKS - 1 + settings.page_cleaners.max(1) as usize],
+            paced_ns: 0.0,
             users: vec![User::IDLE; users],
             active: 0,
             idle: (0..users as u32).rev().collect(),
@@ -151,7 +154,7 @@ impl World {
             Happening::RedoDurable => self.redo_durable(),
             Happening::Gathered { turn } => self.gathered(turn),
             Happening::Cleaner { turn } => self.look(turn),
-            Happening::Task(slot) => self.go_on(slot),
+            Happening::Writer(writer) => self.go_on(writer),
             Happening::Second => self.second_is_over(),
             Happening::Change(at) => self.change(self.plan.changes[at].1),
         }

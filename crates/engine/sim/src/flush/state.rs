@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use iostrata_flush::{AdmitRule, AgeLimits, Finished, FlushPolicy, UserWork};
+use iostrata_flush::{AdmitRule, AgeLimits, Finished, FlushPolicy, UserWork, WritePace};
 use iostrata_page::Lsn;
 use iostrata_stats::{LatencyHistogram, Random};
 
@@ -27,8 +27,8 @@ pub(super) enum Happening {
     Gathered { turn: u32 },
     /// The cleaner looks, unless it was woken before.
     Cleaner { turn: u32 },
-    /// A request of a task is done.
-    Task(TaskSlot),
+    /// A request of a writer is done.
+    Writer(WriterId),
     /// A second is over.
     Second,
     /// A change of the plan.
@@ -48,6 +48,31 @@ pub(super) enum TaskSlot {
     UserFrames,
 }
 
+/// Who writes: each writes one batch at a time. The first of a task is numbered as the task is; the
+/// others are the cleaner's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WriterId(pub usize);
+
+/// Tasks that there may be at once.
+pub(super) const TASKS: usize = 4;
+
+impl WriterId {
+    /// The first of a task.
+    pub fn first_of(slot: TaskSlot) -> Self {
+        Self(slot as usize)
+    }
+
+    /// Whose batches it writes.
+    pub fn slot(self) -> TaskSlot {
+        match self.0 {
+            1 => TaskSlot::UserFlush,
+            2 => TaskSlot::UserCheckpoint,
+            3 => TaskSlot::UserFrames,
+            _ => TaskSlot::Cleaner,
+        }
+    }
+}
+
 /// What a task is to do.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
@@ -63,11 +88,14 @@ pub(super) enum Work {
     Purge,
 }
 
-/// What a task waits for.
+/// What a writer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TaskStep {
+pub(super) enum WriterStep {
+    /// Nothing: it has nothing to do.
+    Idle,
     /// The redo behind its pages.
     Redo,
+    /// Its copies, and its turn to write as many pages as may be in flight.
     Copies,
     InPlace,
     /// The redo up to its checkpoint, then the checkpoint itself.
@@ -81,17 +109,33 @@ pub(super) enum TaskStep {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     pub work: Work,
-    pub step: TaskStep,
-    /// Pages to write, or to free.
+    /// Pages to write, or to free, that no batch has.
     pub left: f64,
     pub flushed: f64,
     pub freed: f64,
     pub has_purged: bool,
-    pub batch: Flown,
-    pub checkpoint: u64,
     pub begun_ns: u64,
     /// Who does it, where that is a user.
     pub user: Option<u32>,
+}
+
+/// One who writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageWriter {
+    pub step: WriterStep,
+    pub batch: Flown,
+    /// Pages of the batch that were begun.
+    pub begun: f64,
+    pub checkpoint: u64,
+}
+
+impl PageWriter {
+    pub const IDLE: Self = Self {
+        step: WriterStep::Idle,
+        batch: Flown { pages: 0.0, oldest: 0, key: 0 },
+        begun: 0.0,
+        checkpoint: 0,
+    };
 }
 
 /// Why a user does not go on.
@@ -167,8 +211,8 @@ pub(super) struct Redo {
     pub lsn: u64,
     pub durable: u64,
     pub checkpoint: u64,
-    /// What is being written ends here, and was begun then.
-    pub writing: Option<(u64, u64)>,
+    /// What is being written ends here, was begun then, and stands for so many writes.
+    pub writing: Option<(u64, u64, f64)>,
     pub waiting: VecDeque<(u64, RedoWaiter)>,
     /// Who waited when the last write ended, and how long it took.
     pub population: usize,
@@ -185,7 +229,7 @@ pub(super) struct Redo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RedoWaiter {
     User(u32),
-    Task(TaskSlot),
+    Writer(WriterId),
 }
 
 /// The cleaner's thread.
@@ -202,6 +246,8 @@ pub(super) struct CleanerThread {
     pub flushed_carry: f64,
     pub freed_carry: f64,
     pub ages: Vec<(Lsn, u32)>,
+    /// How fast its policy has pages written.
+    pub pace: WritePace,
 }
 
 /// What is counted since the engine opened.
@@ -232,7 +278,10 @@ pub(super) struct World {
     pub redo: Redo,
     pub cleaner: CleanerThread,
     pub rule: AdmitRule,
-    pub tasks: [Option<Task>; 4],
+    pub tasks: [Option<Task>; TASKS],
+    pub writers: Vec<PageWriter>,
+    /// When the pace lets the next page begin.
+    pub paced_ns: f64,
     pub users: Vec<User>,
     /// Users who may begin; the others have left.
     pub active: usize,

@@ -1,15 +1,18 @@
 //! What the cleaner and users have done by the device: the one place where an action is performed.
 //!
-//! Method: as the engine's flusher does it. Pages are written in batches: the redo behind them, the
-//! copies, the pages in place; then a checkpoint where it is worth its write.
+//! Method: as the engine's flusher does it. Pages are written in batches, several at once: the redo
+//! behind them, the copies, the pages in place, no more of them in flight than the policy's pace
+//! allows; then a checkpoint where it is worth its write.
 //! Invariant: a checkpoint lies at or before the oldest change that is not written.
 
-use iostrata_flush::{BATCH_PAGES, Finished};
+use iostrata_flush::{BATCH_PAGES, Finished, PAGES_PER_BATCH, WritePace};
 use iostrata_page::Lsn;
 use iostrata_settings::Doublewrite;
 
 use super::dirty::Flown;
-use super::state::{Happening, RedoWaiter, Task, TaskSlot, TaskStep, Work, World};
+use super::state::{
+    Happening, PageWriter, RedoWaiter, TASKS, Task, TaskSlot, Work, World, WriterId, WriterStep,
+};
 
 /// A task that found nothing to do takes this long, in ns: whoever asks at once would turn in
 /// circles.
@@ -26,63 +29,86 @@ impl World {
     pub(super) fn begin_task(&mut self, slot: TaskSlot, work: Work, pages: f64, user: Option<u32>) {
         *self.task(slot) = Some(Task {
             work,
-            step: TaskStep::Time,
             left: pages,
             flushed: 0.0,
             freed: 0.0,
             has_purged: false,
-            batch: Flown::default(),
-            checkpoint: 0,
             begun_ns: self.now_ns,
             user,
         });
         self.dirty.spread(self.redo.lsn);
+        let writer = WriterId::first_of(slot);
         match work {
-            Work::Oldest { .. } => self.next_batch(slot),
+            Work::Oldest { .. } => self.begin_batches(slot),
             Work::Frames => {
                 self.drop_clean(slot);
-                self.next_batch(slot);
+                self.begin_batches(slot);
             }
-            Work::Checkpoint => self.checkpoint(slot),
+            Work::Checkpoint => self.checkpoint(writer),
             Work::SyncRedo => {
-                self.set_step(slot, TaskStep::Time);
-                self.need_redo(self.redo.lsn, RedoWaiter::Task(slot));
+                self.writer(writer).step = WriterStep::Time;
+                self.need_redo(self.redo.lsn, RedoWaiter::Writer(writer));
             }
-            Work::Purge => self.purge_batch(slot),
+            Work::Purge => self.purge_batch(writer),
         }
     }
 
-    /// What a task waited for has come.
-    pub(super) fn go_on(&mut self, slot: TaskSlot) {
-        let Some(task) = *self.task(slot) else { return };
-        match task.step {
-            TaskStep::Redo => self.write_copies(slot, task.batch),
-            TaskStep::Copies => self.write_in_place(slot, task.batch),
-            TaskStep::InPlace => self.landed(slot, task),
-            TaskStep::CheckpointRedo => {
+    fn writer(&mut self, writer: WriterId) -> &mut PageWriter {
+        &mut self.writers[writer.0]
+    }
+
+    /// Those who write for a task: one user, or as many as the pace has room for.
+    fn writers_of(&self, slot: TaskSlot) -> impl Iterator<Item = WriterId> + use<> {
+        let more = match slot {
+            TaskSlot::Cleaner => self.batches_at_once() - 1,
+            _ => 0,
+        };
+        std::iter::once(WriterId::first_of(slot)).chain((TASKS..TASKS + more).map(WriterId))
+    }
+
+    fn batches_at_once(&self) -> usize {
+        let most = self.writers.len() - (TASKS - 1);
+        (self.cleaner.pace.in_flight.div_ceil(PAGES_PER_BATCH) as usize).clamp(1, most)
+    }
+
+    fn begin_batches(&mut self, slot: TaskSlot) {
+        for writer in self.writers_of(slot) {
+            if self.task(slot).is_some_and(|task| task.left >= 0.5) || writer.0 < TASKS {
+                self.next_batch(writer);
+            }
+        }
+    }
+
+    /// What a writer waited for has come.
+    pub(super) fn go_on(&mut self, writer: WriterId) {
+        match self.writer(writer).step {
+            WriterStep::Idle => {}
+            WriterStep::Redo => self.write_copies(writer),
+            WriterStep::Copies => self.write_in_place(writer),
+            WriterStep::InPlace => self.landed(writer),
+            WriterStep::CheckpointRedo => {
                 let done_ns = self.volume.redo(self.now_ns, CHECKPOINT_BYTES, 1.0);
-                self.wait_until(slot, TaskStep::Checkpoint, done_ns);
+                self.wait_until(writer, WriterStep::Checkpoint, done_ns);
             }
-            TaskStep::Checkpoint => self.took_checkpoint(slot, task),
-            TaskStep::Time => self.end_task(slot, task),
+            WriterStep::Checkpoint => self.took_checkpoint(writer),
+            WriterStep::Time => self.end_task(writer),
         }
     }
 
-    fn set_step(&mut self, slot: TaskSlot, step: TaskStep) {
-        if let Some(task) = self.task(slot) {
-            task.step = step;
-        }
+    fn wait_until(&mut self, writer: WriterId, step: WriterStep, at_ns: u64) {
+        self.writer(writer).step = step;
+        self.note(at_ns, Happening::Writer(writer));
     }
 
-    fn wait_until(&mut self, slot: TaskSlot, step: TaskStep, at_ns: u64) {
-        self.set_step(slot, step);
-        self.note(at_ns, Happening::Task(slot));
-    }
-
-    fn next_batch(&mut self, slot: TaskSlot) {
+    fn next_batch(&mut self, writer: WriterId) {
+        let slot = writer.slot();
         let Some(task) = *self.task(slot) else { return };
-        let size = f64::from(BATCH_PAGES.min(self.plan.settings.doublewrite_pages));
-        let most = size.min(task.left);
+        let each = match slot {
+            TaskSlot::Cleaner => (task.left / self.batches_at_once() as f64)
+                .clamp(f64::from(PAGES_PER_BATCH), f64::from(BATCH_PAGES)),
+            _ => f64::from(BATCH_PAGES),
+        };
+        let most = each.min(f64::from(self.plan.settings.doublewrite_pages)).min(task.left);
         let is_over = task.left < 0.5;
         let batch = match task.work {
             _ if is_over => Flown::default(),
@@ -93,93 +119,132 @@ impl World {
             Work::Checkpoint | Work::SyncRedo | Work::Purge => Flown::default(),
         };
         if batch.pages <= 0.0 {
-            let wants = matches!(task.work, Work::Oldest { checkpoints: true, .. });
-            if wants && task.flushed == 0.0 {
-                return self.checkpoint(slot);
-            }
-            let pause_ns = if task.flushed + task.freed > 0.0 { 0 } else { NOTHING_NS };
-            return self.wait_until(slot, TaskStep::Time, self.now_ns + pause_ns);
+            return self.found_nothing(writer, task);
         }
         if let Some(task) = self.task(slot) {
-            (task.batch, task.left) = (batch, task.left - batch.pages);
-            task.step = TaskStep::Redo;
+            task.left -= batch.pages;
         }
+        *self.writer(writer) = PageWriter { step: WriterStep::Redo, batch, ..PageWriter::IDLE };
         // Among so many pages some were changed a moment ago.
-        self.need_redo(self.redo.lsn, RedoWaiter::Task(slot));
+        self.need_redo(self.redo.lsn, RedoWaiter::Writer(writer));
     }
 
-    fn write_copies(&mut self, slot: TaskSlot, batch: Flown) {
+    /// The last of a task's writers ends it.
+    fn found_nothing(&mut self, writer: WriterId, task: Task) {
+        *self.writer(writer) = PageWriter::IDLE;
+        let slot = writer.slot();
+        let is_at_work = |(at, one): (usize, &PageWriter)| {
+            WriterId(at).slot() == slot && one.step != WriterStep::Idle
+        };
+        if self.writers.iter().enumerate().any(is_at_work) {
+            return;
+        }
+        let last = WriterId::first_of(slot);
+        let wants = matches!(task.work, Work::Oldest { checkpoints: true, .. });
+        if wants && task.flushed == 0.0 {
+            return self.checkpoint(last);
+        }
+        let pause_ns = if task.flushed + task.freed > 0.0 { 0 } else { NOTHING_NS };
+        self.wait_until(last, WriterStep::Time, self.now_ns + pause_ns);
+    }
+
+    fn write_copies(&mut self, writer: WriterId) {
         let is_whole = match self.plan.settings.doublewrite {
             Doublewrite::On => true,
             Doublewrite::DetectOnly => false,
-            Doublewrite::Off => return self.write_in_place(slot, batch),
+            Doublewrite::Off => return self.write_in_place(writer),
         };
-        let done_ns = self.volume.copies(self.now_ns, batch.pages.ceil(), is_whole);
-        self.wait_until(slot, TaskStep::Copies, done_ns);
+        let pages = self.writer(writer).batch.pages.ceil();
+        let done_ns = self.volume.copies(self.now_ns, pages, is_whole);
+        self.wait_until(writer, WriterStep::Copies, done_ns);
     }
 
-    fn write_in_place(&mut self, slot: TaskSlot, batch: Flown) {
-        let done_ns = self.volume.pages(self.now_ns, batch.pages.ceil());
-        self.wait_until(slot, TaskStep::InPlace, done_ns);
+    /// As many pages as may be in flight; the next ones when these are in place.
+    fn write_in_place(&mut self, writer: WriterId) {
+        let now_ns = self.now_ns as f64;
+        if self.paced_ns > now_ns {
+            return self.wait_until(writer, WriterStep::Copies, self.paced_ns.ceil() as u64);
+        }
+        let WritePace { in_flight, pages_per_s } = self.cleaner.pace;
+        let in_flight = (in_flight / self.batches_at_once() as u32).max(1);
+        let one = self.writer(writer);
+        let left = one.batch.pages.ceil() - one.begun;
+        let pages = left.min(f64::from(in_flight));
+        one.begun += pages;
+        let batch = (pages == left).then_some(one.batch.pages.ceil());
+        self.paced_ns = now_ns + pages / pages_per_s * 1e9;
+        let done_ns = self.volume.pages(self.now_ns, pages, batch);
+        self.wait_until(writer, WriterStep::InPlace, done_ns);
     }
 
-    /// A batch is in place.
-    fn landed(&mut self, slot: TaskSlot, task: Task) {
-        let pages = task.batch.pages;
-        self.dirty.land(task.batch);
+    /// Pages of a batch are in place.
+    fn landed(&mut self, writer: WriterId) {
+        let PageWriter { batch, begun, .. } = *self.writer(writer);
+        if begun < batch.pages {
+            return self.write_in_place(writer);
+        }
+        let slot = writer.slot();
+        let Some(task) = self.task(slot) else { return };
+        let (pages, work) = (batch.pages, task.work);
+        let is_cold = matches!(work, Work::Frames);
+        task.flushed += pages;
+        task.freed += if is_cold { pages } else { 0.0 };
+        self.dirty.land(batch);
         self.second.flushed_pages += pages;
-        let is_cold = matches!(task.work, Work::Frames);
         if is_cold {
             self.counts.lru_flushed += pages;
             self.free_frames += pages;
         } else {
             self.counts.list_flushed += pages;
         }
-        if let Some(task) = self.task(slot) {
-            task.flushed += pages;
-            task.freed += if is_cold { pages } else { 0.0 };
-        }
         // Who waits for old pages to be gone looks again every few milliseconds.
         self.unpark();
-        let wants = is_cold || matches!(task.work, Work::Oldest { checkpoints: true, .. });
+        let wants = is_cold || matches!(work, Work::Oldest { checkpoints: true, .. });
         if wants && self.is_checkpoint_worth() {
-            self.checkpoint(slot)
+            self.checkpoint(writer)
         } else {
-            self.next_batch(slot)
+            self.next_batch(writer)
         }
     }
 
+    /// Whether a checkpoint is worth its write, and nobody is taking one.
     fn is_checkpoint_worth(&self) -> bool {
+        let takes = |one: &PageWriter| {
+            matches!(one.step, WriterStep::CheckpointRedo | WriterStep::Checkpoint)
+        };
+        if self.writers.iter().any(takes) {
+            return false;
+        }
         let [last, at, end] = [self.redo.checkpoint, self.oldest(), self.redo.lsn].map(Lsn);
         self.limits.are_worth_checkpoint(last, at, end)
     }
 
     /// Takes a checkpoint if it moves anything.
-    fn checkpoint(&mut self, slot: TaskSlot) {
+    fn checkpoint(&mut self, writer: WriterId) {
         let at = self.oldest();
         if at <= self.redo.checkpoint {
-            return self.after_checkpoint(slot);
+            return self.after_checkpoint(writer);
         }
-        if let Some(task) = self.task(slot) {
-            (task.checkpoint, task.step) = (at, TaskStep::CheckpointRedo);
-        }
-        self.need_redo(at, RedoWaiter::Task(slot));
+        let one = self.writer(writer);
+        (one.checkpoint, one.step) = (at, WriterStep::CheckpointRedo);
+        self.need_redo(at, RedoWaiter::Writer(writer));
     }
 
-    fn took_checkpoint(&mut self, slot: TaskSlot, task: Task) {
-        self.redo.checkpoint = self.redo.checkpoint.max(task.checkpoint);
+    fn took_checkpoint(&mut self, writer: WriterId) {
+        let at = self.writer(writer).checkpoint;
+        self.redo.checkpoint = self.redo.checkpoint.max(at);
         self.counts.checkpoints += 1;
-        self.after_checkpoint(slot);
+        self.after_checkpoint(writer);
     }
 
-    fn after_checkpoint(&mut self, slot: TaskSlot) {
-        let Some(task) = *self.task(slot) else { return };
+    fn after_checkpoint(&mut self, writer: WriterId) {
+        let Some(task) = *self.task(writer.slot()) else { return };
         match task.work {
             Work::Oldest { .. } | Work::Frames if task.flushed > 0.0 => {
                 self.unpark();
-                self.next_batch(slot);
+                self.next_batch(writer);
             }
-            _ => self.wait_until(slot, TaskStep::Time, self.now_ns + LOOK_NS),
+            _ => self.wait_until(writer, WriterStep::Time, self.now_ns + LOOK_NS),
         }
     }
 
@@ -192,18 +257,20 @@ impl World {
         self.free_frames = (self.free_frames + clean).min(self.frames);
     }
 
-    fn purge_batch(&mut self, slot: TaskSlot) {
+    fn purge_batch(&mut self, writer: WriterId) {
         let batch = f64::from(self.plan.settings.purge_batch_size).min(self.history.floor());
         self.history -= batch;
-        if let Some(task) = self.task(slot) {
+        if let Some(task) = self.task(writer.slot()) {
             task.has_purged = batch > 0.0;
         }
         let took_ns = (batch * PURGE_NS) as u64 + LOOK_NS;
-        self.wait_until(slot, TaskStep::Time, self.now_ns + took_ns);
+        self.wait_until(writer, WriterStep::Time, self.now_ns + took_ns);
     }
 
-    fn end_task(&mut self, slot: TaskSlot, task: Task) {
-        *self.task(slot) = None;
+    fn end_task(&mut self, writer: WriterId) {
+        *self.writer(writer) = PageWriter::IDLE;
+        let slot = writer.slot();
+        let Some(task) = self.task(slot).take() else { return };
         if let Some(user) = task.user {
             self.note_user(self.now_ns, user);
         }

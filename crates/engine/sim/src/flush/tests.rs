@@ -83,16 +83,25 @@ fn the_same_plan_gives_the_same_outcome_and_another_seed_another() {
 
 #[test]
 fn policies_of_history_stop_everybody_and_steady_nobody() {
-    for policy in [PolicyName::Adaptive, PolicyName::Mariadb, PolicyName::PageCleaner84] {
+    // The last one's users wait for redo behind its pages more than they stand at the wall.
+    let all = [
+        (PolicyName::Adaptive, 0.2),
+        (PolicyName::Mariadb, 0.2),
+        (PolicyName::PageCleaner84, 0.02),
+    ];
+    for (policy, stopped) in all {
         let outcome = run(&plan(policy, "100M", 600.0)).unwrap();
-        assert!(outcome.stopped_share > 0.2, "{policy}: {}", outcome.stopped_share);
+        assert!(outcome.stopped_share > stopped, "{policy}: {}", outcome.stopped_share);
         let wall = outcome.wall_age as f64;
         assert!(outcome.age_max as f64 >= wall, "{policy}: the wall was never reached");
     }
-    assert!(worst(&run(&plan(PolicyName::Adaptive, "100M", 600.0)).unwrap(), 60) < 0.1);
+    for policy in [PolicyName::Adaptive, PolicyName::Mariadb] {
+        let worst = worst(&run(&plan(policy, "100M", 600.0)).unwrap(), 60);
+        assert!(worst < 0.2, "{policy}: {worst}");
+    }
     let steady = run(&plan(PolicyName::Steady, "100M", 600.0)).unwrap();
     assert_eq!(steady.stopped_share, 0.0);
-    assert!(worst(&steady, 60) > 0.7, "{}", worst(&steady, 60));
+    assert!(worst(&steady, 60) > 0.9, "{}", worst(&steady, 60));
     assert!(steady.age_max < steady.wall_age);
 }
 

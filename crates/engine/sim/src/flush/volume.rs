@@ -126,12 +126,15 @@ impl Volume {
         self.pass(now_ns, Operation { is_write: true, requests, work_ns, tail_ns })
     }
 
-    /// Pages at their places, and the sync of their files.
-    pub fn pages(&mut self, now_ns: u64, pages: f64) -> u64 {
+    /// Pages at their places; behind the last ones of a `batch` their files are synced.
+    pub fn pages(&mut self, now_ns: u64, pages: f64, batch: Option<f64>) -> u64 {
         let curve = &self.device.curve;
-        let more_syncs_ns = (self.files.min(pages) - 1.0).max(0.0) * curve.flush_ns;
-        let work_ns = curve.in_place_ns(pages) + more_syncs_ns;
-        let tail_ns = curve.in_place_ns(1.0) + more_syncs_ns;
+        let syncs_ns = batch.map_or(0.0, |pages| {
+            let more_syncs = (self.files.min(pages) - 1.0).max(0.0);
+            curve.flushed_ns(pages) + more_syncs * curve.flush_ns
+        });
+        let work_ns = curve.written_ns(pages) + syncs_ns;
+        let tail_ns = curve.written_ns(1.0) + syncs_ns;
         self.pass(now_ns, Operation { is_write: true, requests: pages, work_ns, tail_ns })
     }
 
@@ -172,8 +175,9 @@ impl Volume {
         let now = now_ns as f64;
         let (first, last) = gate.as_mut().map_or((now, now), |gate| gate.pass(now, requests));
         let credit = self.bucket.as_mut().map(|bucket| bucket.pass(first, requests));
-        let (first, last) = credit.map_or((first, last), |(a, b)| (a, b.max(last)));
-        self.disk_free_ns = self.disk_free_ns.max(first) + work_ns;
+        let last = credit.map_or(last, |(_, passed)| passed.max(last));
+        // Counted now: the disk does not stand still for those who wait at a gate.
+        self.disk_free_ns = self.disk_free_ns.max(now) + work_ns;
         self.disk_free_ns.max(last + tail_ns).ceil() as u64
     }
 }
@@ -206,6 +210,18 @@ mod tests {
         assert!((times[19] - 100.0 / 300.0 * 1e9).abs() < 1e7, "{times:?}");
         bucket.pass(now_ns + 10e9, 1.0);
         assert_eq!(bucket.left, 999.0, "full again, less one");
+    }
+
+    #[test]
+    fn a_write_does_not_wait_for_reads_that_wait_for_their_own_limit() {
+        let disk = "nvme".parse().unwrap();
+        let device = FlushDevice::new(&disk, None, Some(1000.0), (16384, 1 << 30), 1).unwrap();
+        let mut volume = Volume::new(&device, 16384, 1);
+        let alone_ns = volume.clone().redo(0, 4096.0, 1.0);
+        let read_ns = (0..100).map(|_| volume.read(0, 1.0)).max().unwrap();
+        assert!(read_ns > 99_000_000, "the last read waits for the limit: {read_ns} ns");
+        let beside_ns = volume.redo(0, 4096.0, 1.0);
+        assert!(beside_ns < alone_ns + 2_000_000, "{beside_ns} ns, {alone_ns} ns alone");
     }
 
     #[test]
