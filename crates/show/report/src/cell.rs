@@ -72,12 +72,16 @@ pub(crate) enum What {
     Value(f64, String),
     /// A measured figure: value, interval, samples, unit. Unknown where its interval says nothing.
     Figure(f64, Option<Interval>, u64, String),
-    /// A 95 % interval, or that there is none.
-    Interval(Option<Interval>, String),
+    /// A change with its sign: value, interval, samples, unit. Below zero it is a result, and so
+    /// is an interval with zero in it.
+    Change(f64, Option<Interval>, u64, String),
+    /// The figure that a 95 % interval surrounds, where it is known; the interval, or that there is
+    /// none; the unit.
+    Interval(Option<f64>, Option<Interval>, String),
     /// How many times as much.
     Ratio(f64),
-    /// The 95 % interval of a ratio, or that there is none.
-    RatioInterval(Option<Interval>),
+    /// A ratio's 95 % interval, or that there is none.
+    RatioInterval(f64, Option<Interval>),
     /// A number with its interval in brackets behind it, in words of its own.
     Ranged(f64, Option<Interval>, fn(f64) -> String),
     Count(u64),
@@ -109,6 +113,16 @@ impl Number {
     fn of(text: String, exact: Option<f64>) -> Self {
         Self { shown: Shown::plain(text), range: None, exact }
     }
+
+    /// The interval around a value in brackets.
+    fn range(
+        value: f64,
+        ci95: Option<Interval>,
+        words_of: impl Fn(f64) -> String,
+    ) -> Option<String> {
+        let [low, high] = words::fitted(ci95?, Some(value)).map(words_of);
+        Some(format!("[{low}, {high}]"))
+    }
 }
 
 impl Cell {
@@ -136,16 +150,21 @@ impl Cell {
                 let known = shown.why.is_none().then_some(*value);
                 Number { shown, range: None, exact: known }
             }
-            What::Interval(ci95, unit) => {
-                Number::of(ci95.map_or_else(none, |ci95| words::interval(ci95, unit)), None)
+            What::Change(change, ci95, _, unit) => {
+                let range = Number::range(*change, *ci95, words::signed);
+                Number { range, ..Number::of(words::change(*change, unit), Some(*change)) }
+            }
+            What::Interval(figure, ci95, unit) => {
+                let words_of = |ci95| words::interval(ci95, *figure, unit);
+                Number::of(ci95.map_or_else(none, words_of), None)
             }
             What::Ratio(ratio) => Number::of(words::times(*ratio), Some(*ratio)),
-            What::RatioInterval(ci95) => {
-                Number::of(ci95.map_or_else(none, words::times_range), None)
+            What::RatioInterval(ratio, ci95) => {
+                let words_of = |ci95| words::times_range(ci95, *ratio);
+                Number::of(ci95.map_or_else(none, words_of), None)
             }
             What::Ranged(value, ci95, words_of) => {
-                let range = ci95.map(|ends| ends.map(words_of));
-                let range = range.map(|[low, high]| format!("[{low}, {high}]"));
+                let range = Number::range(*value, *ci95, words_of);
                 Number { range, ..Number::of(words_of(*value), Some(*value)) }
             }
             What::Count(n) => Number::of(n.to_string(), None),
@@ -179,16 +198,21 @@ pub(crate) fn figure(value: f64, ci95: Option<Interval>, n: u64, unit: &str) -> 
     Cell::of(What::Figure(value, ci95, n, unit.to_owned()))
 }
 
-pub(crate) fn interval(ci95: Option<Interval>, unit: &str) -> Cell {
-    Cell { order: ci95.map(|[low, _]| low), ..Cell::of(What::Interval(ci95, unit.to_owned())) }
+pub(crate) fn change(change: f64, ci95: Option<Interval>, n: u64, unit: &str) -> Cell {
+    Cell::of(What::Change(change, ci95, n, unit.to_owned()))
+}
+
+pub(crate) fn interval(figure: impl Into<Option<f64>>, ci95: Option<Interval>, unit: &str) -> Cell {
+    let what = What::Interval(figure.into(), ci95, unit.to_owned());
+    Cell { order: ci95.map(|[low, _]| low), ..Cell::of(what) }
 }
 
 pub(crate) fn ratio(ratio: f64) -> Cell {
     Cell::of(What::Ratio(ratio))
 }
 
-pub(crate) fn ratio_interval(ci95: Option<Interval>) -> Cell {
-    Cell { order: ci95.map(|[low, _]| low), ..Cell::of(What::RatioInterval(ci95)) }
+pub(crate) fn ratio_interval(ratio: f64, ci95: Option<Interval>) -> Cell {
+    Cell { order: ci95.map(|[low, _]| low), ..Cell::of(What::RatioInterval(ratio, ci95)) }
 }
 
 pub(crate) fn ranged(value: f64, ci95: Option<Interval>, words_of: fn(f64) -> String) -> Cell {

@@ -58,7 +58,7 @@ impl Bar {
         let half = words::shown(value, ci95, unit).half.filter(|_| unit != "percent");
         let spread = match (half, ci95) {
             (Some(half), _) => half,
-            (None, Some(ci95)) => words::range(ci95, unit),
+            (None, Some(ci95)) => words::range(ci95, value, unit),
             (None, None) => String::new(),
         };
         // The axis has the words of the unit.
@@ -199,7 +199,7 @@ impl Hover<'_> {
             Some(ci95) => {
                 let half = words::shown(self.value, Some(ci95), self.unit).half;
                 let half = half.map_or(String::new(), |half| format!(" ({half})"));
-                format!("95 %: {}{half}", words::interval(ci95, self.unit))
+                format!("95 %: {}{half}", words::interval(ci95, Some(self.value), self.unit))
             }
             None => "no interval".to_owned(),
         });

@@ -202,6 +202,12 @@ pub(crate) struct Entry {
 pub(crate) enum TableLayout {
     /// Rows become blocks with names on a narrow screen.
     Stack,
+    /// The same with more words and figures than fit beside each other: on a wide screen intervals
+    /// stand below their figures.
+    Tight,
+    /// More columns than fit beside a text: as wide as a wide screen allows, with heads and
+    /// intervals on several lines; rows become blocks with names on a narrow one.
+    Broad,
     /// Few columns, which fit a narrow screen.
     Slim,
     /// Many columns: moved sideways, sorted by a click on a head.

@@ -267,6 +267,8 @@ fn table(table: &Table) -> Markup {
     };
     match table.kind {
         TableLayout::Stack => html! { table.stack { (body) } },
+        TableLayout::Tight => html! { table.stack.tight { (body) } },
+        TableLayout::Broad => html! { div.scroll.bleed { table.stack.broad { (body) } } },
         TableLayout::Slim => html! { div.scroll { table { (body) } } },
         TableLayout::Wide => html! {
             div.scroll.tall.bleed tabindex="0" role="region" { table.wide data-sort { (body) } }
@@ -309,13 +311,22 @@ fn cell(cell: &Cell) -> Markup {
             _ => html! {},
         };
     };
-    let is_none = matches!(cell.what, What::Interval(None, _) | What::RatioInterval(None));
+    let is_none = matches!(cell.what, What::Interval(_, None, _) | What::RatioInterval(_, None));
     let main = number.shown.text;
     match number.shown.half.or(number.range) {
         // One piece, also where the table of a narrow screen sets pieces apart.
         Some(rest) => html! { span { (main) " " span.muted { (rest) } } },
         None if is_none => html! { span.muted { (main) } },
+        None if matches!(cell.what, What::Interval(..)) => interval(&main),
         None => html! { (main) },
+    }
+}
+
+/// An interval that a narrow column may break between its ends, never within one.
+fn interval(words: &str) -> Markup {
+    match words.split_once(" to ") {
+        Some((low, high)) => html! { span { span.end { (low) " to" } " " span.end { (high) } } },
+        None => html! { (words) },
     }
 }
 

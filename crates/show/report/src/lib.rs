@@ -11,6 +11,7 @@ mod cell;
 mod chart;
 mod colour;
 mod document;
+mod evidence;
 mod head;
 mod html;
 mod kind;

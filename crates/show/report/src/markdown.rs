@@ -134,7 +134,7 @@ fn cell(cell: &Cell) -> String {
     out.extend(number.shown.why.map(|why| format!(": {}", escaped(&why))));
     out.extend(number.shown.half.map(|half| format!(" {half}")));
     out.extend(number.range.map(|range| format!(" {}", escaped(&range))));
-    if let What::Figure(_, _, n, _) = cell.what {
+    if let What::Figure(_, _, n, _) | What::Change(_, _, n, _) = cell.what {
         out.push_str(&format!(" (n = {n})"));
     }
     out

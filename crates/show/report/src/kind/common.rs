@@ -11,10 +11,11 @@ use iostrata_stats::{LatencyUs, Verdict};
 use serde_json::Value;
 
 use crate::RunView;
-use crate::cell::{Span, Text, Tone, code, count, figure, optional, text, verdicts};
+use crate::cell::{Span, Text, Tone, change, code, count, empty, figure, optional, text, verdicts};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, Stroke};
 use crate::colour::Colour;
-use crate::document::{Block, Blocks, Entry, On, Style, Table, TableOf};
+use crate::document::{Block, Blocks, Entry, On, Style, Table, TableLayout, TableOf};
+use crate::evidence;
 use crate::words;
 
 /// What could not be measured that a terminal names.
@@ -62,7 +63,7 @@ fn finding(all: &[Finding], n: usize, finding: &Finding) -> Entry {
     if let Some(effect) = finding.effect_pct {
         about = about.plain("effect ").strong(words::value(effect, "percent"));
         if let Some(ci95) = finding.effect_pct_ci95 {
-            let range = words::interval(ci95, "percent");
+            let range = words::interval(ci95, Some(effect), "percent");
             about = about.plain(format!(" ({range}, n = {})", finding.effect_pct_n));
         }
         about = about.plain(" \u{b7} ");
@@ -76,7 +77,7 @@ fn finding(all: &[Finding], n: usize, finding: &Finding) -> Entry {
         title: finding.text.as_str().into(),
         about: about.with(Span::Code(finding.id.clone())),
         text: Vec::new(),
-        facts: facts.map(|(name, what)| fact(words::evidence(name, what))).collect(),
+        facts: facts.map(|(name, what)| fact(evidence::evidence(name, what))).collect(),
     }
 }
 
@@ -139,10 +140,11 @@ pub(super) fn verifications(all: &[Verification], how: &str) -> Option<Blocks> {
         .numbers("Before", |one| figure(one.before, one.before_ci95, one.before_n, &one.unit))
         .numbers("After", |one| figure(one.after, one.after_ci95, one.after_n, &one.unit))
         .numbers("Effect", |one| match one.effect_pct {
-            Some(effect) => figure(effect, one.effect_pct_ci95, one.effect_pct_n, "percent"),
-            None => text(""),
+            Some(effect) => change(effect, one.effect_pct_ci95, one.effect_pct_n, "percent"),
+            None => empty(),
         })
-        .words("Result", |one| text(Text(vec![result(one.confirmed)])));
+        .words("Result", |one| text(Text(vec![result(one.confirmed)])))
+        .kind(TableLayout::Tight);
     let mut body = Blocks::new();
     body.say(how);
     body.table(On::ALL, table);
@@ -154,7 +156,8 @@ pub(super) fn unknown(body: &mut Blocks, all: &[Unknown]) {
     if all.is_empty() {
         return;
     }
-    let why = |one: &Unknown| (one.title.clone(), words::because(one.why, one.between, &one.unit));
+    let why =
+        |one: &Unknown| (one.title.clone(), words::because(one.why, one.between, None, &one.unit));
     body.title(On::FILES, "Not known");
     body.add(On::FILES, Block::Named(all.iter().map(why).collect(), usize::MAX));
 }

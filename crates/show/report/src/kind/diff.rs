@@ -64,7 +64,7 @@ fn figures(diff: &PointDiff<'_>) -> Vec<Pair> {
         }
     };
     add("value", &|p| Some(figure(p.value, p.value_ci95, p.value_n, &p.unit)));
-    add("95 % interval", &|p| Some(interval(Some(p.value_ci95?), &p.unit)));
+    add("95 % interval", &|p| Some(interval(p.value, Some(p.value_ci95?), &p.unit)));
     add("n", &|p| Some(count(p.value_n)));
     for kind in OpKind::ALL {
         let name = kind.plural();

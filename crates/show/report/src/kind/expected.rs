@@ -2,7 +2,9 @@
 
 use iostrata_run::{ExpectedEffect, ExpectedFigure, WatchDocument};
 
-use crate::cell::{Cell, Text, empty, ranged, text};
+use iostrata_stats::Measured;
+
+use crate::cell::{Cell, Text, change, empty, text};
 use crate::document::{Block, Blocks, On, Table};
 
 /// What the figures are, and what they leave out.
@@ -29,12 +31,12 @@ pub(super) fn blocks(watched: &WatchDocument, body: &mut Blocks) {
         body.say(HOW);
         let table = Table::of(known)
             .words("set together", |effect| text(settings(effect)))
-            .numbers("transactions/s", |effect| change(effect.tps.as_ref(), percent))
+            .numbers("transactions/s", |effect| changed(effect.tps.as_ref(), "percent"))
             .numbers("worst second over mean", |effect| {
-                change(effect.min_over_mean_1s.as_ref(), points)
+                changed(effect.min_over_mean_1s.as_ref(), "points")
             })
             .numbers("pages written per transaction", |effect| {
-                change(effect.pages_written_per_txn.as_ref(), percent)
+                changed(effect.pages_written_per_txn.as_ref(), "percent")
             });
         body.table(On::ALL, table);
     }
@@ -65,20 +67,10 @@ fn settings_words(effect: &ExpectedEffect) -> String {
 }
 
 /// By how much a figure changes.
-fn change(figure: Option<&ExpectedFigure>, words_of: fn(f64) -> String) -> Cell {
-    let change = figure.map(|figure| &figure.change_pct);
-    change.map_or_else(empty, |change| ranged(change.value, change.ci95, words_of))
-}
-
-fn percent(value: f64) -> String {
-    signed(value, "%")
-}
-
-fn points(value: f64) -> String {
-    signed(value, "points")
-}
-
-fn signed(value: f64, unit: &str) -> String {
-    let digits = usize::from(value.abs() < 10.0);
-    format!("{value:+.digits$} {unit}")
+fn changed(figure: Option<&ExpectedFigure>, unit: &str) -> Cell {
+    let of = |figure: &ExpectedFigure| {
+        let Measured { value, ci95, n, .. } = figure.change_pct;
+        change(value, ci95, n, unit)
+    };
+    figure.map_or_else(empty, of)
 }

@@ -9,6 +9,7 @@ use crate::cell::{Cell, Span, Text, count, figure, optional, text, value};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, Stroke, solid};
 use crate::colour::Colour;
 use crate::document::{Block, Blocks, Card, On, Panels, Report, Sheet, Style, Table, all_verdicts};
+use crate::evidence;
 use crate::head::Head;
 use crate::words;
 
@@ -233,7 +234,7 @@ fn method(flush: &FlushDocument) -> Blocks {
         ("Seed".to_owned(), flush.seed.to_string()),
         ("Real time taken".to_owned(), words::value(flush.duration_s, "s")),
     ];
-    all.extend(words::measured(&flush.method));
+    all.extend(evidence::measured(&flush.method));
     let mut body = Blocks::new();
     body.add(On::FILES, facts(all));
     body.say(

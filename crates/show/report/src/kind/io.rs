@@ -73,7 +73,7 @@ pub(super) fn workload(io: &IoDocument) -> Blocks {
     }
     let warn = |words: String| Block::Text(Style::Note(Tone::Warn), words.into());
     for one in &io.unknown {
-        let why = words::because(one.why, one.between, &one.unit);
+        let why = words::because(one.why, one.between, None, &one.unit);
         let kind = OpKind::ALL.iter().find(|kind| kind.name() == one.name);
         let name = kind.map_or(one.title.as_str(), |kind| kind.plural());
         body.add(On::ALL, warn(format!("{name} unknown: {why}")));

@@ -79,7 +79,7 @@ fn drifted(drift: &Drift) -> String {
         false => [low, high],
     };
     let interval = drift.change_pct_ci95.map_or(String::new(), |interval| {
-        format!(" (95 %: {})", words::interval(shown(interval), "percent"))
+        format!(" (95 %: {})", words::interval(shown(interval), Some(drift.change_pct), "percent"))
     });
     let (first, last) = (words::value(drift.first_tps, RATE), words::value(drift.last_tps, RATE));
     if !drift.is_significant() {

@@ -135,7 +135,7 @@ fn types(run: &TransactionDocument) -> Blocks {
         ));
     }
     for one in &run.unknown {
-        let why = words::because(one.why, one.between, &one.unit);
+        let why = words::because(one.why, one.between, None, &one.unit);
         let words = format!("{} unknown: {why}", one.title);
         body.add(On::ALL, Block::Text(Style::Note(Tone::Warn), words.into()));
     }
@@ -235,7 +235,7 @@ fn searched(target: &LatencyTarget) -> String {
         target.percentile,
         words::value(target.target_us, "us")
     );
-    let between = words::interval(target.rate_per_s_between, RATE);
+    let between = words::interval(target.rate_per_s_between, None, RATE);
     let ended = match target.bound {
         RateBound::Objective => "",
         RateBound::Capacity => ", the upper of which is the capacity",

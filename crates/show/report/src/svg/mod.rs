@@ -6,6 +6,7 @@
 //! Invariants: what leaves a scale is said; labels of an axis do not touch on a phone.
 
 mod axis;
+mod heading;
 mod lines;
 mod rows;
 mod sheet;

@@ -155,7 +155,7 @@ pub(super) fn ratios(title: &str, rows: &[Branch]) -> (Markup, Option<String>) {
                     }
                     span.value {
                         b { (words::times(row.ratio)) }
-                        @if let Some(ci95) = row.ci95 { " " (words::times_range(ci95)) }
+                        @if let Some(ci95) = row.ci95 { " " (words::times_range(ci95, row.ratio)) }
                     }
                 }
             }

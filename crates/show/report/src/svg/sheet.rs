@@ -7,6 +7,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
+use super::heading::Heading;
 use super::lines::{Canvas, Drawing, ink};
 use super::rows::placed_bars;
 use crate::chart::{Chart, Lines, Plot, Stroke};
@@ -27,7 +28,7 @@ const LABELS: f64 = 42.0;
 const GUTTER: f64 = 14.0;
 const CELL_WIDTH: f64 = (WIDTH - 2.0 * MARGIN) / COLUMNS as f64;
 const PLOT: [f64; 2] = [CELL_WIDTH - LABELS - GUTTER, 84.0];
-/// From one row of panels to the next.
+/// From one row of panels to the next, where titles have one line.
 const ROW: f64 = 140.0;
 /// Names and bars of a chart of bars, which has a row of its own.
 const BARS: [f64; 2] = [380.0, 330.0];
@@ -38,8 +39,6 @@ const LINE: f64 = 19.0;
 const LETTERS: usize = 128;
 /// Pixels of a letter, at most on the average.
 const LETTER: f64 = 7.0;
-/// Letters of a title at their usual size that fit above a plot.
-const TITLE_LETTERS: usize = 44;
 /// A sample of a line in the legend, with the space behind it.
 const SAMPLE: f64 = 34.0;
 
@@ -63,30 +62,44 @@ struct Placed {
 
 /// Charts of lines two beside each other, those of bars one below the other; with their height.
 fn place(charts: &[Chart]) -> (Vec<Placed>, f64) {
-    let (mut all, mut column, mut top) = (Vec::new(), 0, 0.0);
-    for chart in charts {
-        match &chart.plot {
-            Plot::Lines(lines) => {
-                let (body, cut) = panel(chart, lines);
-                all.push(Placed { left: CELL_WIDTH * column as f64, top, body, cut });
-                column = (column + 1) % COLUMNS;
-                top += if column == 0 { ROW } else { 0.0 };
-            }
-            Plot::Bars(_, bars) => {
-                let (bars, height) = placed_bars(bars, BARS);
-                let body = html! {
-                    text.title { (chart.title) }
-                    g transform="translate(0 12)" { (bars) }
+    let has_lines = |chart: &Chart| matches!(chart.plot, Plot::Lines(_));
+    let (mut all, mut top) = (Vec::new(), 0.0);
+    for alike in charts.chunk_by(|a, b| has_lines(a) && has_lines(b)) {
+        for row in alike.chunks(COLUMNS) {
+            let headings: Vec<Heading> = row.iter().map(heading).collect();
+            let below = headings.iter().map(Heading::below).fold(0.0, f64::max);
+            let mut height = 0.0;
+            for (column, (chart, heading)) in row.iter().zip(&headings).enumerate() {
+                let left = CELL_WIDTH * column as f64;
+                let (plot, cut) = match &chart.plot {
+                    Plot::Lines(lines) => {
+                        height = ROW + below;
+                        panel(chart, lines, 14.0 + below)
+                    }
+                    Plot::Bars(_, bars) => {
+                        let (bars, high) = placed_bars(bars, BARS);
+                        height = high + AROUND_BARS + below;
+                        let place = format!("translate(0 {})", 12.0 + below);
+                        (html! { g transform=(place) { (bars) } }, None)
+                    }
+                    Plot::Ratios(..) | Plot::Shares(..) => continue,
                 };
-                top += if column == 0 { 0.0 } else { ROW };
-                column = 0;
-                all.push(Placed { left: 0.0, top, body, cut: None });
-                top += height + AROUND_BARS;
+                let body = html! { (heading.markup()) (plot) };
+                all.push(Placed { left, top, body, cut });
             }
-            Plot::Ratios(..) | Plot::Shares(..) => {}
+            top += height;
         }
     }
-    (all, top + if column == 0 { 0.0 } else { ROW })
+    (all, top)
+}
+
+/// The title of a chart, of bars on the whole width.
+fn heading(chart: &Chart) -> Heading {
+    let says = if chart.says.is_empty() { "" } else { ": " };
+    match chart.plot {
+        Plot::Bars(..) => Heading::new(&chart.title, WIDTH - 2.0 * MARGIN),
+        _ => Heading::new(&format!("{}{says}{}", chart.title, chart.says), CELL_WIDTH - GUTTER),
+    }
 }
 
 /// The whole file.
@@ -133,16 +146,12 @@ pub(crate) fn sheet(sheet: &Sheet) -> String {
     on_light(&file.into_string()).replace(steers, "?") + "\n"
 }
 
-/// Lines with their title; what leaves their scale.
-fn panel(chart: &Chart, lines: &Lines) -> (Markup, Option<String>) {
+/// Lines from so far down; what leaves their scale.
+fn panel(chart: &Chart, lines: &Lines, top: f64) -> (Markup, Option<String>) {
     let drawing = Drawing::new(lines, lines.scale, &CANVAS);
     let unit = format!(" {}", lines.x);
-    let says = if chart.says.is_empty() { "" } else { ": " };
-    let title = format!("{}{says}{}", chart.title, chart.says);
-    let is_long = title.chars().count() > TITLE_LETTERS;
     let body = html! {
-        text.title.long[is_long] { (title) }
-        svg x=(LABELS) y="14" width=(PLOT[0]) height=(PLOT[1]) overflow="visible" {
+        svg x=(LABELS) y=(top) width=(PLOT[0]) height=(PLOT[1]) overflow="visible" {
             (drawing.markup(&unit))
         }
     };
@@ -224,6 +233,19 @@ mod tests {
         assert_eq!((at, height), (expected.to_vec(), below + ROW));
         let drawn = placed[3].body.0.as_str();
         assert_eq!(drawn.matches("3 \u{b1} 1").count(), 2, "{drawn}");
+    }
+
+    #[test]
+    fn long_titles_stay_beside_each_other_and_lower_their_row() {
+        let long = "Policy adaptive, 16 workers, buffer pool size 128M, redo log capacity 128M";
+        let charts = [chart("a", &[1.0]), chart(long, &[1.0]), chart("b", &[1.0])];
+        let (placed, height) = place(&charts);
+        let plot = |one: &Placed, y: u32| one.body.0.contains(&format!("<svg x=\"42\" y=\"{y}\""));
+        assert!(plot(&placed[0], 30) && plot(&placed[1], 30), "the plots of a row are level");
+        assert!(plot(&placed[2], 14), "{}", placed[2].body.0);
+        assert_eq!((placed[2].top, height), (ROW + 16.0, 2.0 * ROW + 16.0));
+        let titles = placed[1].body.0.matches("class=\"title long\"").count();
+        assert_eq!(titles, 2, "a line of its own for what does not fit: {}", placed[1].body.0);
     }
 
     #[test]

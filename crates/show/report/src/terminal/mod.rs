@@ -11,7 +11,7 @@ use crate::words;
 use table::plain;
 use text::{Look, cut};
 
-pub(crate) use text::{Terminal, wrapped_to};
+pub(crate) use text::{Terminal, length, wrapped_to};
 
 /// Lines of a short section.
 const SHORT: usize = 9;

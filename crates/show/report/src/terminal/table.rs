@@ -14,6 +14,8 @@ use crate::words;
 const INDENT: usize = 2;
 /// Fewest columns of a text that is broken into lines.
 const TEXT_MIN: usize = 14;
+/// A longer word than that is cut where a table is too wide for it.
+const WORD_MAX: usize = 40;
 
 /// The lines of a table.
 pub(super) fn lines(table: &Table, terminal: &Terminal) -> Vec<String> {
@@ -82,6 +84,12 @@ impl Strip {
         }
     }
 
+    /// As narrow as it may become: names of settings stay whole.
+    fn least(&self) -> usize {
+        let words = self.cells.iter().flat_map(|cell| cell.split_whitespace()).map(length);
+        words.filter(|word| *word <= WORD_MAX).fold(TEXT_MIN, usize::max)
+    }
+
     fn is_empty(&self) -> bool {
         self.cells.iter().all(String::is_empty)
     }
@@ -130,7 +138,7 @@ impl Grid {
             self.gap = 1;
         }
         // Rather below its row than a text broken into many short lines.
-        let gentle = |strip: &Strip| (strip.width * 2 / 5).max(TEXT_MIN);
+        let gentle = |strip: &Strip| strip.least().max(strip.width * 2 / 5);
         if self.width() > width && !self.shrink(width, gentle) {
             self.strips.retain(|strip| !strip.is_spare);
         }
@@ -141,7 +149,7 @@ impl Grid {
                 None => break,
             }
         }
-        self.is_stacked = self.width() > width && !self.shrink(width, |_| TEXT_MIN);
+        self.is_stacked = self.width() > width && !self.shrink(width, Strip::least);
         below
     }
 
@@ -264,8 +272,8 @@ fn main(cell: &Cell, terminal: &Terminal) -> (String, Look) {
         (What::Layer(layer), _) => Look::Layer(*layer),
         (What::Verdicts(_), _) => Look::Warn,
         (_, tone) if tone != Default::default() => tone.into(),
-        (What::Figure(..) | What::Ratio(_), _) => Look::Bold,
-        (What::Interval(..) | What::RatioInterval(_), _) => Look::Dim,
+        (What::Figure(..) | What::Change(..) | What::Ratio(_), _) => Look::Bold,
+        (What::Interval(..) | What::RatioInterval(..), _) => Look::Dim,
         _ => Look::Plain,
     };
     let text = match (cell.number(), &cell.what) {
@@ -323,5 +331,17 @@ mod tests {
         let lines = lines(&table.into(), &Terminal::new(60, false));
         assert_eq!(lines[0], "  a row", "{lines:#?}");
         assert!(lines.iter().any(|line| line.contains("why it is so")), "{lines:#?}");
+    }
+
+    #[test]
+    fn names_stay_whole_where_figures_have_no_room_beside_them() {
+        let name = "innodb_max_dirty_pages_pct_lwm";
+        let mut table = Table::of([1.0]).words("Setting", |_| text(name));
+        for head in ["one", "two", "three", "four"] {
+            table = table.numbers(head, |n| value(*n, "transactions/s"));
+        }
+        let lines = lines(&table.into(), &Terminal::new(95, false));
+        assert_eq!(lines[0], format!("  {name}"), "{lines:#?}");
+        assert!(lines[1].contains("one 1 transactions/s, two 1 transactions/s"), "{lines:#?}");
     }
 }

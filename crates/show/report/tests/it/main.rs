@@ -4,6 +4,7 @@
 mod browser;
 mod chromium;
 mod complete;
+mod fits;
 mod hostile;
 mod sample;
 mod study;

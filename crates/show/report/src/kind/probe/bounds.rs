@@ -38,7 +38,7 @@ fn reached(rungs: &[(&Rung, &TransactionBound)]) -> Table {
         .words("Binds", |(_, bound)| text(bound.resource.title()))
         .numbers("Share", |(_, bound)| value(bound.reached_pct, "percent"))
         .numbers_on(On::FILES, "95 % interval", |(_, bound)| {
-            interval(bound.reached_pct_ci95, "percent")
+            interval(bound.reached_pct, bound.reached_pct_ci95, "percent")
         })
         .numbers_on(On::FILES, "n", |(_, bound)| count(bound.reached_pct_n))
         .words_on(On::FILES, "Compared", |(_, bound)| text(bound.basis.replace('_', " ")))
@@ -50,7 +50,9 @@ fn resources(bound: &TransactionBound) -> Table {
         .words("Resource", |one| text(one.name.title()))
         .numbers("One transaction uses", |one| optional(one.per_txn, &one.unit))
         .numbers("Allows", |one| optional(one.allows_per_s, &bound.unit))
-        .numbers("95 % interval", |one| interval(one.allows_per_s_ci95, &bound.unit))
+        .numbers("95 % interval", |one| {
+            interval(one.allows_per_s, one.allows_per_s_ci95, &bound.unit)
+        })
         .words("By", |one| text(one.rungs.join(", ")))
         .into()
 }

@@ -176,7 +176,9 @@ fn points(family: &[&Curve]) -> Table {
         .words("Curve", |(curve, _)| text(short(curve)))
         .numbers(&axis, |(_, point)| value(point.x, ""))
         .numbers("Value", |(curve, p)| figure(p.value, p.value_ci95, p.value_n, &curve.unit))
-        .numbers("95 % interval", |(curve, point)| interval(point.value_ci95, &curve.unit))
+        .numbers("95 % interval", |(curve, point)| {
+            interval(point.value, point.value_ci95, &curve.unit)
+        })
         .numbers_on(On::PAGE, "n", |(_, point)| count(point.value_n))
         .numbers("Mean latency", |(_, point)| optional(point.latency_mean_us, "us"))
         .numbers("99th percentile", |(_, point)| optional(point.latency_p99_us, "us"))

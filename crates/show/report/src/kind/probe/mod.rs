@@ -162,7 +162,8 @@ fn short(probe: &ProbeDocument) -> Table {
         .words("", |(_, _, row)| carried(row).unwrap_or_default())
         .each(|(depth, n, row), shown| {
             shown.group = (*n == 0).then(|| depth.title.to_owned());
-            shown.below = row.unknown.map(|one| words::because(one.why, one.between, depth.unit));
+            shown.below =
+                row.unknown.map(|one| words::because(one.why, one.between, None, depth.unit));
         })
         .into()
 }
@@ -172,7 +173,7 @@ fn table(rungs: &[Rung]) -> Table {
         .words("Rung", |one| text(&one.title))
         .words("Layer", |one| layer(one.layer))
         .numbers("Value", |one| figure(one.value, one.value_ci95, one.value_n, &one.unit))
-        .numbers("95 % interval", |one| interval(one.value_ci95, &one.unit))
+        .numbers("95 % interval", |one| interval(one.value, one.value_ci95, &one.unit))
         .numbers_on(On::PAGE, "n", |one| count(one.value_n))
         .words("Cautions", |one| verdicts(&one.verdicts))
         .into()
@@ -254,7 +255,7 @@ fn loss_table(probe: &ProbeDocument, all: &[&Loss]) -> Table {
     Table::of(all)
         .words("Layer", |loss| layer(loss.layer))
         .numbers("Loss", |loss| value(loss.loss_pct, "percent"))
-        .numbers("95 % interval", |loss| interval(loss.loss_pct_ci95, "percent"))
+        .numbers("95 % interval", |loss| interval(loss.loss_pct, loss.loss_pct_ci95, "percent"))
         .numbers_on(On::FILES, "Pairs", |loss| count(loss.loss_pct_n))
         .words("What it says", |loss| text(&loss.text))
         .words_on(On::FILES, "From", |loss| text(rung_title(probe, &loss.from)))

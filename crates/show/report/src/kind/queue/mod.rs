@@ -12,6 +12,7 @@ use crate::cell::{
     Cell, Span, Text, count, empty, figure, optional, ratio, ratio_interval, text, value,
 };
 use crate::document::{Block, Blocks, Card, On, Report, Table, TableLayout, all_verdicts};
+use crate::evidence;
 use crate::head::Head;
 use crate::words::{self, grouped};
 
@@ -119,7 +120,8 @@ fn card(
         return Card { title, big: "Not simulated".into(), text };
     };
     let device = queue.devices.iter().find(|device| device.device == effect.device);
-    let range = effect.ratio_ci95.map(|ci95| format!(", 95 % {}", words::times_range(ci95)));
+    let range =
+        effect.ratio_ci95.map(|ci95| format!(", 95 % {}", words::times_range(ci95, effect.ratio)));
     let said = format!(
         "{} \u{2192} {}, {}, {}{}, n = {}. ",
         effect.from,
@@ -198,7 +200,7 @@ fn then_cells(found: Option<&QueueThenRow>) -> [Cell; 3] {
     // The unit stands in the figure's name.
     let unit = if row.unit == "ms" { "ms" } else { "" };
     let sure = row.now_ci95.map(|ci95| {
-        let range = words::interval(ci95, &row.unit);
+        let range = words::interval(ci95, row.now, &row.unit);
         format!("95 %: {range}, n = {}, {}", row.now_n, row.points.join(", "))
     });
     let now = Cell { tip: sure, ..optional(row.now, unit) };
@@ -211,7 +213,7 @@ fn compared(queue: &QueueDocument) -> Option<Blocks> {
     let table = Table::of(&queue.effects)
         .words("What follows", |effect| text(&effect.text))
         .numbers("Ratio", |effect| ratio(effect.ratio))
-        .numbers("95 %", |effect| ratio_interval(effect.ratio_ci95))
+        .numbers("95 %", |effect| ratio_interval(effect.ratio, effect.ratio_ci95))
         .numbers("n", |effect| count(effect.ratio_n));
     let mut body = Blocks::new();
     body.say(
@@ -266,7 +268,7 @@ fn method(queue: &QueueDocument) -> Blocks {
         ("Seed".to_owned(), queue.seed.to_string()),
         ("Real time taken".to_owned(), words::value(queue.duration_s, "s")),
     ];
-    all.extend(words::measured(&queue.method));
+    all.extend(evidence::measured(&queue.method));
     let mut body = Blocks::new();
     body.add(On::FILES, facts(all));
     body.say(

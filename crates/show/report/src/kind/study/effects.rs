@@ -20,7 +20,7 @@ pub(super) fn answers(study: &StudyDocument) -> Option<Blocks> {
     let table = Table::of(contrasts)
         .words("It asks", |(answer, _)| text(&answer.asks).tip(&answer.text))
         .numbers("Ratio", |(_, times)| ratio(*times))
-        .numbers("95 % interval", |(answer, _)| ratio_interval(answer.ratio_ci95))
+        .numbers("95 % interval", |(answer, times)| ratio_interval(*times, answer.ratio_ci95))
         .numbers("Pairs", |(answer, _)| count(answer.ratio_n))
         .words("Points above the line", |(answer, _)| ids(&answer.of))
         .words("Points below it", |(answer, _)| ids(&answer.over))
@@ -120,7 +120,7 @@ fn hover(study: &StudyDocument, effect: &StudyEffect) -> String {
         title(effect),
         format!("{}  ({})", words::times(effect.ratio), words::exact(effect.ratio)),
         match effect.ratio_ci95 {
-            Some(ci95) => format!("95 %: {}", words::times_range(ci95)),
+            Some(ci95) => format!("95 %: {}", words::times_range(ci95, effect.ratio)),
             None => "no interval".to_owned(),
         },
         format!("n = {}", effect.ratio_n),
@@ -139,13 +139,13 @@ fn hover(study: &StudyDocument, effect: &StudyEffect) -> String {
 
 fn table(study: &StudyDocument) -> Table {
     let said = |one: &StudyEffect| text(conclusion(study, one));
-    let pairs = |one: &StudyEffect| words::times_range([one.ratio_min, one.ratio_max]);
+    let pairs = |one: &StudyEffect| words::times_range([one.ratio_min, one.ratio_max], one.ratio);
     Table::of(&study.effects)
         .words("Factor", |one| text(title(one)))
         .numbers("Ratio", |one| ratio(one.ratio))
         .numbers("95 % interval", |one| match depends_on(study, one) {
             Some(_) => empty(),
-            None => ratio_interval(one.ratio_ci95),
+            None => ratio_interval(one.ratio, one.ratio_ci95),
         })
         .numbers("Pairs", |one| count(one.ratio_n))
         .numbers_on(On::FILES, "Single pairs", |one| text(pairs(one)))
@@ -170,7 +170,7 @@ fn interactions(all: &[StudyInteraction]) -> Table {
         .words("Effect", |one| step(&one.factor, &one.from, &one.to))
         .words("Depends on", |one| step(&one.by, &one.by_from, &one.by_to))
         .numbers("Ratio of the effects", |one| ratio(one.ratio))
-        .numbers("95 % interval", |one| ratio_interval(one.ratio_ci95))
+        .numbers("95 % interval", |one| ratio_interval(one.ratio, one.ratio_ci95))
         .numbers("n", |one| count(one.ratio_n))
         .words("Conclusion", |one| text(words::conclusion(one.conclusion)))
         .words("What it says", |one| text(&one.text))

@@ -25,6 +25,7 @@ use super::host::host;
 use crate::RunView;
 use crate::cell::{Span, Text, Tone, text};
 use crate::document::{Block, Blocks, Card, On, Report, Sheet, Style, Table, all_verdicts};
+use crate::evidence;
 use crate::head::Head;
 use crate::words;
 
@@ -170,8 +171,9 @@ fn largest(study: &StudyDocument) -> Card {
     let (big, text) = match most {
         Some(effect) => {
             let level = |level: &str| level_words(&effect.factor, level);
-            let range =
-                effect.ratio_ci95.map(|ci95| format!(", 95 % {}", words::times_range(ci95)));
+            let range = effect
+                .ratio_ci95
+                .map(|ci95| format!(", 95 % {}", words::times_range(ci95, effect.ratio)));
             let said = format!(
                 "{} \u{2192} {}{}, n = {}. ",
                 level(&effect.from),
@@ -298,7 +300,7 @@ fn method(view: &RunView<'_>, study: &StudyDocument) -> Blocks {
         fact("Replicates dropped for the budget", study.replicates_dropped.to_string()),
         fact("Written", words::value(study.bytes_written as f64, "bytes")),
     ];
-    all.extend(words::measured(&study.method));
+    all.extend(evidence::measured(&study.method));
     let mut body = Blocks::new();
     body.add(On::FILES, facts(all));
     body.say(format!(

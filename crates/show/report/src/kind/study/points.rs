@@ -96,7 +96,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
     };
     table = table
         .numbers(rate_words(study), |p| figure(p.value, p.value_ci95, p.value_n, &p.unit))
-        .numbers("95 %", |p| interval(p.value_ci95, &p.unit).toned(wide(p)))
+        .numbers("95 %", |p| interval(p.value, p.value_ci95, &p.unit).toned(wide(p)))
         .numbers_on(On::PAGE, "n", |p| count(p.value_n))
         .group("Point", 3);
     for (group, head, unit, of) in evidence {
@@ -142,7 +142,7 @@ pub(super) fn latencies(study: &StudyDocument) -> Option<Blocks> {
         }
     }
     let mean_ci95 = |(_, _, op, us, is_service): &Item<'_>| match us.is_some() && *is_service {
-        true => interval(op.latency_us_mean_ci95, "us"),
+        true => interval(op.latency_us.mean, op.latency_us_mean_ci95, "us"),
         false => empty(),
     };
     let table = Table::of(rows)

@@ -77,11 +77,11 @@ fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
             let point = item.0;
             figure(point.value, point.value_ci95, point.value_n, "")
         })
-        .numbers_on(On::FILES, "95 %", |item| interval(item.0.value_ci95, ""))
+        .numbers_on(On::FILES, "95 %", |item| interval(item.0.value, item.0.value_ci95, ""))
         .numbers("Worst second", |item| of(item, ThenMetric::MinOverMean1s))
         .numbers_on(On::FILES, "95 %", |item| {
             let found = item.1.figures.get(ThenMetric::MinOverMean1s.name());
-            found.map_or_else(empty, |found| interval(found.ci95, ""))
+            found.map_or_else(empty, |found| interval(found.value, found.ci95, ""))
         })
         .numbers("99.9 % within", |item| of(item, ThenMetric::LatencyP999Us))
         .numbers("Stalled", |item| of(item, ThenMetric::StalledPct));
@@ -91,6 +91,7 @@ fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         .words("Busiest", |item| text(busiest(item.1)))
         .words_on(On::FILES, "Cautions", |item| verdicts(&item.0.verdicts))
         .each(|item, row| row.point = Some((item.0.id.clone(), item.0.title.clone())))
+        .kind(TableLayout::Broad)
         .into()
 }
 

@@ -35,7 +35,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
         })
         .numbers("Now", now)
         .numbers_on(On::FILES, "95 %", |row| {
-            row.now.map_or_else(empty, |_| interval(row.now_ci95, &row.unit))
+            row.now.map_or_else(empty, |_| interval(row.now, row.now_ci95, &row.unit))
         })
         .numbers("Times", |row| {
             row.times.filter(|times| times.is_normal()).map_or_else(empty, ratio)
@@ -134,7 +134,7 @@ fn curve(n: usize, place: &str, axis: &StudyAxis, response: &StudyResponse) -> C
             "At {} % the queue grows by {} requests every second ({}), for as long as that lasts.",
             backlog.at,
             words::value(backlog.per_s, ""),
-            words::interval(backlog.per_s_ci95, ""),
+            words::interval(backlog.per_s_ci95, Some(backlog.per_s), ""),
         )
     });
     let plot = Plot::Lines(Lines::new(axis_words(&axis.factor), "response time, us", lines));
