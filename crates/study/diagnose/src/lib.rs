@@ -38,7 +38,7 @@ pub use finding::{FindingId, Suspicion, conclude, suspect};
 pub use loss::losses;
 pub use rung::rungs;
 pub use simulate::{QUEUE_POST_ROWS, QueueFacts, conclude_flush, summarise_queue};
-pub use study::{STUDY_FINDINGS, summarise_study};
+pub use study::{STUDY_FINDINGS, is_lost_to_steal, summarise_study};
 pub use summary::{ProbeEnd, summarise};
 pub use verify::{verifications, verify_points};
 pub use watch::{

@@ -33,6 +33,7 @@ use crate::ProbeEnd;
 use crate::figure::combined;
 pub use finding::STUDY_FINDINGS;
 use points::Seen;
+pub use stolen::is_lost_to_steal;
 
 /// Everything that a study's events say.
 pub fn summarise_study(

@@ -14,12 +14,17 @@ const QUIET_SHARE_MIN: f64 = 0.5;
 
 /// Takes the windows out that do not count; gives how many.
 pub(super) fn leave_out(replicates: &mut Vec<&Replicate>) -> u32 {
-    let is_quiet = |one: &Replicate| !is_stolen(one) || worst_quiet_second(one).is_some();
     let before = replicates.len();
-    if replicates.iter().any(|one| is_quiet(one)) {
-        replicates.retain(|one| is_quiet(one));
+    if replicates.iter().any(|one| !is_lost_to_steal(one)) {
+        replicates.retain(|one| !is_lost_to_steal(one));
     }
     (before - replicates.len()) as u32
+}
+
+/// Whether the hypervisor took so much of a window of transactions that it does not count, and is
+/// worth measuring again.
+pub fn is_lost_to_steal(of: &Replicate) -> bool {
+    is_stolen(of) && worst_quiet_second(of).is_none()
 }
 
 /// The worst second of a window over its mean.

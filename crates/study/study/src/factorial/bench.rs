@@ -182,7 +182,7 @@ impl<'a, W: Platform> Bench<'a, W> {
         cell: &Cell,
         replicate: u32,
         how: &How,
-    ) -> Result<Option<(Measured, f64)>, StudyError> {
+    ) -> Result<Option<TakenReplicate>, StudyError> {
         if let Some(load) = &cell.transactions {
             return self.measure_transactions(load, cell, replicate, how);
         }
@@ -222,8 +222,7 @@ impl<'a, W: Platform> Bench<'a, W> {
             evidence.emulated = self.volumes[set_up.volume].0.disks.take();
         }
         replicate.verdicts.merge(&self.judged(cell, &set_up, &replicate));
-        let figure = figure_of(&replicate);
-        let number = replicate.replicate;
+        let (figure, number) = (figure_of(&replicate), replicate.replicate);
         self.pipeline.store(Event::Replicate(Box::new(replicate)))?;
         if let Some(profile) = profile {
             let replicate = Some(number);
@@ -233,7 +232,7 @@ impl<'a, W: Platform> Bench<'a, W> {
                 profile,
             })))?;
         }
-        Ok(Some((figure, started.elapsed().as_secs_f64())))
+        Ok(Some(TakenReplicate { figure, is_lost: false, took_s: started.elapsed().as_secs_f64() }))
     }
 
     /// Makes a cell's files, so that no round begins with writing them.
@@ -337,6 +336,14 @@ impl<'a, W: Platform> Bench<'a, W> {
         }
         verdicts
     }
+}
+
+/// A replicate that was taken.
+pub(super) struct TakenReplicate {
+    pub figure: Measured,
+    /// Whether the hypervisor took so much of it that it does not count.
+    pub is_lost: bool,
+    pub took_s: f64,
 }
 
 /// How a replicate is measured.

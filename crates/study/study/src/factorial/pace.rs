@@ -18,10 +18,29 @@ const KNOWN: u32 = 6;
 const HOPELESS: u32 = 1 << 16;
 
 /// What a point has so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     /// The figures of its replicates.
     pub figures: Vec<Measured>,
+    /// Replicates beside these that the hypervisor took.
+    lost: u32,
+}
+
+impl Standing {
+    /// Takes in a replicate.
+    pub fn add(&mut self, figure: Measured, is_lost: bool) {
+        if is_lost { self.lost += 1 } else { self.figures.push(figure) }
+    }
+
+    /// Replicates, with those that were lost.
+    pub fn replicates(&self) -> u32 {
+        self.figures.len() as u32 + self.lost
+    }
+
+    /// Whether it has no figure of a round, counted from 0; `is_again`: because one was lost.
+    pub fn wants(&self, round: u32, is_again: bool) -> bool {
+        self.figures.len() as u32 <= round && (!is_again || self.lost > 0)
+    }
 }
 
 /// The points that shall be measured once more. First those with too few replicates to know how
@@ -74,7 +93,7 @@ mod tests {
         let figure = |&value: &f64| {
             Measured::new(value, [value * 0.99, value * 1.01], 40, Default::default())
         };
-        Standing { figures: values.iter().map(figure).collect() }
+        Standing { figures: values.iter().map(figure).collect(), lost: 0 }
     }
 
     #[test]
@@ -89,6 +108,19 @@ mod tests {
         assert_eq!(once_more(&known, 0.05, 24, true), [1, 0], "the nearer one first");
         assert_eq!(once_more(&all, 0.05, 24, false), [2], "without a bound there must be an end");
         assert!(once_more(&all, 0.05, 3, true).is_empty(), "nothing beyond the most");
+    }
+
+    #[test]
+    fn a_window_that_was_lost_is_wanted_once_more_and_is_no_figure() {
+        let mut point = standing(&[100.0]);
+        assert!(!point.wants(0, false) && point.wants(1, false));
+        assert!(!point.wants(1, true), "nothing was lost");
+        let figure = point.figures[0].clone();
+        point.add(figure.clone(), true);
+        assert_eq!((point.replicates(), point.figures.len()), (2, 1));
+        assert!(point.wants(1, true));
+        point.add(figure, false);
+        assert!(!point.wants(1, true) && point.wants(2, false));
     }
 
     #[test]

@@ -10,11 +10,11 @@ use std::time::Duration;
 use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
 use iostrata_host::Root;
 use iostrata_run::{Event, Unavailable};
-use iostrata_spec::study::is_on_server;
 use iostrata_spec::study::pacing::Pacing;
+use iostrata_spec::study::{Cell, is_on_server};
 
 use super::batch::batches;
-use super::bench::{Bench, How};
+use super::bench::{Bench, How, TakenReplicate, figure_of};
 use super::calibrate;
 use super::database::Databases;
 use super::layout::{VolumeLayout, lay_out};
@@ -45,7 +45,7 @@ pub fn run<W: Platform>(
     let mut pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
     pipeline.before_s = pace::before_s(task.done);
     let bench = Bench::new(session, pipeline, probes, databases);
-    let standings = standings(task);
+    let standings = standings(&task.plan.cells, task.done);
     let mut rounds =
         Rounds { task, bench, standings, left_out: BTreeSet::new(), cost_s: 0.0, overhead_s: 0.0 };
     if task.done.is_empty() {
@@ -210,8 +210,9 @@ impl<W: Platform> Rounds<'_, W> {
         cells.iter().filter(|cell| is_on_server(&self.task.plan.cells[**cell])).count()
     }
 
-    /// Every cell once per round, as many rounds as the plan says. Gives the length of the windows
-    /// as it was at the end: every round makes up for what the one before took beside its windows.
+    /// Every cell once per round, as many rounds as the plan says, and once more where the
+    /// hypervisor took the window. Gives the length of the windows as it was at the end: every
+    /// round makes up for what the one before took beside its windows.
     fn rounds(
         &mut self,
         cells: &[usize],
@@ -225,20 +226,19 @@ impl<W: Platform> Rounds<'_, W> {
                 let left_s = end_s - self.bench.pipeline.elapsed_s();
                 window = seconds(pacing.window_after_s(round, left_s, self.overhead_s));
             }
-            let wanting: Vec<usize> = cells
-                .iter()
-                .copied()
-                .filter(|&cell| self.standings[cell].figures.len() as u32 <= round)
-                .collect();
             let text = format!("round {} of {}", round + 1, measuring.replicates);
-            for index in order::order(&self.task.plan.cells, &wanting, measuring.seed, round) {
-                let first = self.standings[index].figures.is_empty();
-                if !first && !self.goes_on(end_s) {
-                    return Ok(window);
-                }
-                self.once(index, window, end_s, &text)?;
-                if self.bench.pipeline.is_interrupted() {
-                    return Ok(window);
+            let again = format!("{text}, once more what the hypervisor took time from");
+            for (text, is_again) in [(text, false), (again, true)] {
+                let wants = |&cell: &usize| self.standings[cell].wants(round, is_again);
+                let wanting: Vec<usize> = cells.iter().copied().filter(wants).collect();
+                for index in order::order(&self.task.plan.cells, &wanting, measuring.seed, round) {
+                    if self.standings[index].replicates() > 0 && !self.goes_on(end_s) {
+                        return Ok(window);
+                    }
+                    self.once(index, window, end_s, &text)?;
+                    if self.bench.pipeline.is_interrupted() {
+                        return Ok(window);
+                    }
                 }
             }
         }
@@ -327,7 +327,7 @@ impl<W: Platform> Rounds<'_, W> {
         }
         let cell = &self.task.plan.cells[index];
         let measuring = &self.task.plan.measuring;
-        let replicate = self.standings[index].figures.len() as u32;
+        let replicate = self.standings[index].replicates();
         let (share, left) = self.progress(end_s);
         let how = How {
             window,
@@ -339,14 +339,14 @@ impl<W: Platform> Rounds<'_, W> {
         };
         match self.bench.measure(cell, replicate, &how) {
             Ok(None) => {}
-            Ok(Some((figure, took_s))) => {
+            Ok(Some(TakenReplicate { figure, is_lost, took_s })) => {
                 let is_first = self.cost_s == 0.0;
                 self.cost_s = if is_first { took_s } else { 0.9 * self.cost_s + 0.1 * took_s };
                 let beside_s = took_s - window.as_secs_f64();
                 // Few points say as much in a round as many do in a part of one.
                 let weight = (1.0 / self.task.plan.cells.len() as f64).max(0.05);
                 self.overhead_s = (1.0 - weight) * self.overhead_s + weight * beside_s;
-                self.standings[index].figures.push(figure);
+                self.standings[index].add(figure, is_lost);
             }
             Err(_) if self.bench.pipeline.is_interrupted() => {}
             Err(error) => self.leave_out(&[index], &cell.title, error)?,
@@ -383,15 +383,15 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
 }
 
-/// What every cell has already.
-fn standings(task: &StudyTask<'_>) -> Vec<Standing> {
-    let mut standings: Vec<Standing> =
-        task.plan.cells.iter().map(|_| Standing { figures: Vec::new() }).collect();
-    for event in task.done {
+/// What every point has in what was stored.
+fn standings(cells: &[Cell], done: &[Event]) -> Vec<Standing> {
+    let mut standings = vec![Standing::default(); cells.len()];
+    for event in done {
         let Event::Replicate(replicate) = event else { continue };
-        let cell = task.plan.cells.iter().position(|cell| cell.id == replicate.point.id);
+        let cell = cells.iter().position(|cell| cell.id == replicate.point.id);
         if let Some(cell) = cell {
-            standings[cell].figures.push(super::bench::figure_of(replicate));
+            let is_lost = iostrata_diagnose::is_lost_to_steal(replicate);
+            standings[cell].add(figure_of(replicate), is_lost);
         }
     }
     standings

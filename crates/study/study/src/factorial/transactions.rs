@@ -17,7 +17,7 @@ use iostrata_spec::{Point, TransactionSpec};
 use iostrata_stats::Measured;
 use iostrata_units::seconds;
 
-use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, figure_of};
+use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, TakenReplicate, figure_of};
 use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, warm_up};
 use super::point::transactions;
 use super::readers::Readers;
@@ -53,7 +53,7 @@ impl<W: Platform> Bench<'_, W> {
         cell: &Cell,
         replicate: u32,
         how: &How,
-    ) -> Result<Option<(Measured, f64)>, StudyError> {
+    ) -> Result<Option<TakenReplicate>, StudyError> {
         let started = Instant::now();
         let of_replicate = |load: &TransactionSpec| {
             let seed = load.seed.wrapping_add(u64::from(replicate));
@@ -104,8 +104,9 @@ impl<W: Platform> Bench<'_, W> {
             }
         }
         let figure = figure_of(&replicate);
+        let is_lost = iostrata_diagnose::is_lost_to_steal(&replicate);
         self.pipeline.store(Event::Replicate(Box::new(replicate)))?;
-        Ok(Some((figure, started.elapsed().as_secs_f64())))
+        Ok(Some(TakenReplicate { figure, is_lost, took_s: started.elapsed().as_secs_f64() }))
     }
 
     /// Tells a database that the conditions of its point hold.
