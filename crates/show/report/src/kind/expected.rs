@@ -1,7 +1,8 @@
 //! What the advice of a recording is expected to change, by simulation.
 
-use iostrata_run::{ExpectedEffect, ExpectedFigure, WatchDocument};
+use std::collections::BTreeSet;
 
+use iostrata_run::{ExpectedEffect, ExpectedFigure, WatchDocument};
 use iostrata_stats::Measured;
 
 use crate::cell::{Cell, Text, change, empty, text};
@@ -41,14 +42,17 @@ pub(super) fn blocks(watched: &WatchDocument, body: &mut Blocks) {
         body.table(On::ALL, table);
     }
     // What is said of several alike is said once.
-    let mut said: Vec<(String, String)> = Vec::new();
+    let mut said: Vec<(BTreeSet<&str>, String)> = Vec::new();
     for effect in all {
-        let (names, text) = (settings_words(effect), effect.text.join(" "));
+        let names = effect.settings.keys().map(String::as_str);
+        let text = effect.text.join(" ");
         match said.iter_mut().find(|(_, other)| *other == text) {
-            Some((others, _)) => *others = format!("{others}, {names}"),
-            None => said.push((names, text)),
+            Some((others, _)) => others.extend(names),
+            None => said.push((names.collect(), text)),
         }
     }
+    let in_words = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
+    let said = said.into_iter().map(|(names, text)| (in_words(names), text)).collect();
     body.add(On::ALL, Block::Named(said, usize::MAX));
     if let Some(from) = &watched.expected_from {
         let said = from.text.iter().map(|one| one.as_str().into()).collect();
@@ -60,10 +64,6 @@ fn settings(effect: &ExpectedEffect) -> Text {
     let one = |(name, value): (&String, &String)| format!("{name} = {value}");
     let all: Vec<String> = effect.settings.iter().map(one).collect();
     all.join(", ").into()
-}
-
-fn settings_words(effect: &ExpectedEffect) -> String {
-    effect.settings.keys().cloned().collect::<Vec<_>>().join(", ")
 }
 
 /// By how much a figure changes.

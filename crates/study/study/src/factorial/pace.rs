@@ -55,7 +55,8 @@ pub(super) fn once_more(
     let mut wanting: Vec<(u32, usize)> = Vec::new();
     for (index, standing) in standings.iter().enumerate() {
         let have = standing.figures.len() as u32;
-        if have == 0 || have >= most {
+        // Also where each one is lost there must be an end.
+        if have == 0 || standing.replicates() >= most {
             continue;
         }
         match more_needed(&standing.figures, precision) {
@@ -101,13 +102,16 @@ mod tests {
         let calm = standing(&[100.0, 100.5, 99.5]);
         let wild = standing(&[80.0, 100.0, 120.0]);
         let near = standing(&[97.0, 100.0, 103.0]);
-        let all = [calm, wild, near];
+        let all = [calm, wild.clone(), near];
         assert_eq!(once_more(&all, 0.05, 24, true), [1, 2], "a precise point needs nothing");
         let twice = |values: [f64; 3]| standing(&[values, values].concat());
         let known = [twice([80.0, 100.0, 120.0]), twice([92.0, 100.0, 108.0])];
         assert_eq!(once_more(&known, 0.05, 24, true), [1, 0], "the nearer one first");
         assert_eq!(once_more(&all, 0.05, 24, false), [2], "without a bound there must be an end");
         assert!(once_more(&all, 0.05, 3, true).is_empty(), "nothing beyond the most");
+        let mut lost = wild.clone();
+        (0..3).for_each(|_| lost.add(wild.figures[0].clone(), true));
+        assert!(once_more(&[lost], 0.05, 6, true).is_empty(), "lost ones count, too");
     }
 
     #[test]
