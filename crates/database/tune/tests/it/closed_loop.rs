@@ -35,7 +35,7 @@ fn a_server_that_stalls_already_comes_to_rest() {
         let (own, tuned) = (run(&case, false), run(&case, true));
         let minutes = [1, 2].map(|at| from as usize + 60 * at);
         let [first, second] = minutes.map(|minute| tuned.worst(minute));
-        assert!(first > 0.75 && second > 0.88, "tuned from {from} s on: {first}, {second}");
+        assert!(first > 0.6 && second > 0.88, "tuned from {from} s on: {first}, {second}");
         assert!(tuned.mean(minutes[0]) > 0.95 * own.mean(minutes[0]), "tuned from {from} s on");
     }
 }
