@@ -327,8 +327,7 @@ impl<W: Platform> Rounds<'_, W> {
         }
         let cell = &self.task.plan.cells[index];
         let measuring = &self.task.plan.measuring;
-        // One that is taken again has the number of the one that was lost, and counts in its place.
-        let replicate = self.standings[index].figures.len() as u32;
+        let replicate = self.standings[index].replicates();
         let (share, left) = self.progress(end_s);
         let how = How {
             window,
