@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{Action, BATCH_PAGES, Cause, Finished, LanesUse, PAGES_PER_BATCH, WritePace};
+use iostrata_flush::{Action, Cause, Finished, LanesUse, WritePace, batch_share, batches_at_once};
 use iostrata_page::Lsn;
 
 use crate::error::EngineError;
@@ -267,9 +267,7 @@ impl Lanes {
         // Frames come first, but the list has its turn beside them.
         let is_cold = cold.left > 0 && (list.left == 0 || cold.running <= list.running);
         let lane = if is_cold { cold } else { list };
-        let each =
-            (lane.left / batches as usize).clamp(PAGES_PER_BATCH as usize, BATCH_PAGES as usize);
-        let pages = lane.begin(each);
+        let pages = lane.begin(batch_share(lane.left, batches));
         let what = match (is_cold, oldest) {
             (false, Some(oldest)) => BatchOf::List(*oldest),
             _ => BatchOf::Cold,
@@ -280,8 +278,8 @@ impl Lanes {
 
     /// Batches under way at most.
     fn batches(&self) -> u32 {
-        let threads = self.writers.load(Ordering::Acquire).max(1);
-        self.in_flight.load(Ordering::Relaxed).div_ceil(PAGES_PER_BATCH).min(threads)
+        let threads = self.writers.load(Ordering::Acquire);
+        batches_at_once(self.in_flight.load(Ordering::Relaxed), threads)
     }
 
     fn end(&self, batch: Batch, done: Finished) -> Result<(), EngineError> {

@@ -9,7 +9,20 @@ pub const BATCH_PAGES: u32 = 128;
 
 /// Pages in flight for which another batch is worth beginning: fewer in each would make many small
 /// batches, each with its syncs.
-pub const PAGES_PER_BATCH: u32 = 32;
+const PAGES_PER_BATCH: u32 = 32;
+
+/// Batches that are worth having under way at once, with so many pages in flight and so many who
+/// write.
+#[must_use]
+pub fn batches_at_once(in_flight: u32, writers: u32) -> u32 {
+    in_flight.div_ceil(PAGES_PER_BATCH).clamp(1, writers.max(1))
+}
+
+/// Pages of the next batch of so many, which are shared by the batches under way.
+#[must_use]
+pub fn batch_share(left: usize, batches: u32) -> usize {
+    (left / batches.max(1) as usize).clamp(PAGES_PER_BATCH as usize, BATCH_PAGES as usize)
+}
 
 /// Decides what is flushed and when. One policy belongs to one cleaner.
 pub trait FlushPolicy: Send {

@@ -30,7 +30,9 @@ mod sample;
 mod steady;
 mod write_limit;
 
-pub use action::{Action, BATCH_PAGES, Cause, Finished, FlushPolicy, PAGES_PER_BATCH, WritePace};
+pub use action::{
+    Action, BATCH_PAGES, Cause, Finished, FlushPolicy, WritePace, batch_share, batches_at_once,
+};
 pub use admit::{ADMIT_WORDS, Admit, AdmitRule, RedoPace, UserWork};
 pub use ages::Ages;
 pub use average::Average;

@@ -5,7 +5,7 @@
 //! allows; then a checkpoint where it is worth its write.
 //! Invariant: a checkpoint lies at or before the oldest change that is not written.
 
-use iostrata_flush::{BATCH_PAGES, Finished, PAGES_PER_BATCH, WritePace};
+use iostrata_flush::{BATCH_PAGES, Finished, WritePace, batch_share, batches_at_once};
 use iostrata_page::Lsn;
 use iostrata_settings::Doublewrite;
 
@@ -60,15 +60,15 @@ impl World {
     /// Those who write for a task: one user, or as many as the pace has room for.
     fn writers_of(&self, slot: TaskSlot) -> impl Iterator<Item = WriterId> + use<> {
         let more = match slot {
-            TaskSlot::Cleaner => self.batches_at_once() - 1,
+            TaskSlot::Cleaner => self.batches_at_once() as usize - 1,
             _ => 0,
         };
         std::iter::once(WriterId::first_of(slot)).chain((TASKS..TASKS + more).map(WriterId))
     }
 
-    fn batches_at_once(&self) -> usize {
+    fn batches_at_once(&self) -> u32 {
         let most = self.writers.len() - (TASKS - 1);
-        (self.cleaner.pace.in_flight.div_ceil(PAGES_PER_BATCH) as usize).clamp(1, most)
+        batches_at_once(self.cleaner.pace.in_flight, most as u32)
     }
 
     fn begin_batches(&mut self, slot: TaskSlot) {
@@ -104,8 +104,7 @@ impl World {
         let slot = writer.slot();
         let Some(task) = *self.task(slot) else { return };
         let each = match slot {
-            TaskSlot::Cleaner => (task.left / self.batches_at_once() as f64)
-                .clamp(f64::from(PAGES_PER_BATCH), f64::from(BATCH_PAGES)),
+            TaskSlot::Cleaner => batch_share(task.left as usize, self.batches_at_once()) as f64,
             _ => f64::from(BATCH_PAGES),
         };
         let most = each.min(f64::from(self.plan.settings.doublewrite_pages)).min(task.left);
@@ -166,7 +165,7 @@ impl World {
             return self.wait_until(writer, WriterStep::Copies, self.paced_ns.ceil() as u64);
         }
         let WritePace { in_flight, pages_per_s } = self.cleaner.pace;
-        let in_flight = (in_flight / self.batches_at_once() as u32).max(1);
+        let in_flight = (in_flight / self.batches_at_once()).max(1);
         let one = self.writer(writer);
         let left = one.batch.pages.ceil() - one.begun;
         let pages = left.min(f64::from(in_flight));
