@@ -267,7 +267,7 @@ impl Lanes {
         // Frames come first, but the list has its turn beside them.
         let is_cold = cold.left > 0 && (list.left == 0 || cold.running <= list.running);
         let lane = if is_cold { cold } else { list };
-        let pages = lane.begin(batch_share(lane.left, batches));
+        let pages = lane.begin(batch_share(lane.left as f64, batches) as usize);
         let what = match (is_cold, oldest) {
             (false, Some(oldest)) => BatchOf::List(*oldest),
             _ => BatchOf::Cold,

@@ -20,8 +20,8 @@ pub fn batches_at_once(in_flight: u32, writers: u32) -> u32 {
 
 /// Pages of the next batch of so many, which are shared by the batches under way.
 #[must_use]
-pub fn batch_share(left: usize, batches: u32) -> usize {
-    (left / batches.max(1) as usize).clamp(PAGES_PER_BATCH as usize, BATCH_PAGES as usize)
+pub fn batch_share(left: f64, batches: u32) -> f64 {
+    (left / f64::from(batches.max(1))).clamp(f64::from(PAGES_PER_BATCH), f64::from(BATCH_PAGES))
 }
 
 /// Decides what is flushed and when. One policy belongs to one cleaner.

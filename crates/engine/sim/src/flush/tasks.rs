@@ -104,7 +104,7 @@ impl World {
         let slot = writer.slot();
         let Some(task) = *self.task(slot) else { return };
         let each = match slot {
-            TaskSlot::Cleaner => batch_share(task.left as usize, self.batches_at_once()) as f64,
+            TaskSlot::Cleaner => batch_share(task.left, self.batches_at_once()),
             _ => f64::from(BATCH_PAGES),
         };
         let most = each.min(f64::from(self.plan.settings.doublewrite_pages)).min(task.left);
