@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{Admit, AdmitRule, UserWork};
+use iostrata_flush::{Admit, AdmitRule};
 use iostrata_page::Lsn;
 
 use crate::error::{EngineError, RequestError};
@@ -183,7 +183,7 @@ impl Admission {
                 }
                 Asked::Answered(room, answer) => {
                     drop(room);
-                    wait.hold_back(&self.flusher, answer)?;
+                    wait.hold_back(self, answer)?;
                 }
             }
         }
@@ -248,6 +248,37 @@ impl Admission {
         Ok(Asked::Answered(room, rule.decide(lsn, checkpoint, oldest)))
     }
 
+    /// Waits for the checkpoint that the rule asks for. It is read again each time: another policy
+    /// or a larger redo moves the wall, and then no cleaner may ever work towards the old one.
+    #[cold]
+    fn wait_checkpoint(&self) -> Result<(), EngineError> {
+        let Storage { redo, poison, counts, .. } = &*self.flusher.storage;
+        counts.admission_waited();
+        let end = redo.lsn();
+        while let Admit::WaitCheckpoint { lsn, work } =
+            self.rule.read().decide(end, redo.checkpoint_lsn(), end)
+        {
+            poison.check()?;
+            self.flusher.work_for_checkpoint(lsn, work)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every change before `lsn` is written, as long as the rule wants that.
+    #[cold]
+    fn wait_oldest(&self, lsn: Lsn) -> Result<(), EngineError> {
+        let Storage { pool, poison, counts, .. } = &*self.flusher.storage;
+        counts.admission_waited();
+        let asked = self.rule.read().flush_wait_age;
+        while pool.oldest().is_some_and(|oldest| oldest < lsn)
+            && self.rule.read().flush_wait_age == asked
+        {
+            poison.check()?;
+            self.flusher.assist_checkpoint(lsn)?;
+        }
+        Ok(())
+    }
+
     /// Sees to it that the log buffer takes what was promised.
     fn with_buffer<'c>(&self, room: Room<'c>) -> Result<Room<'c>, EngineError> {
         let Storage { redo, poison, .. } = &*self.flusher.storage;
@@ -310,7 +341,8 @@ impl Wait {
     /// Does what is asked. A delay is slept in parts, because the rule asks for less as soon as
     /// the cleaner got on; without a cleaner thread a round of its work takes the delay's place.
     #[cold]
-    fn hold_back(&mut self, flusher: &Flusher, answer: Admit) -> Result<(), EngineError> {
+    fn hold_back(&mut self, admission: &Admission, answer: Admit) -> Result<(), EngineError> {
+        let flusher = &*admission.flusher;
         let Storage { redo, poison, counts, signal, .. } = &*flusher.storage;
         match answer {
             Admit::Go => Ok(()),
@@ -342,28 +374,17 @@ impl Wait {
             }
             Admit::WaitOldest(lsn) => {
                 self.has_helped = true;
-                counts.admission_waited();
-                flusher.wait_oldest(lsn)
+                admission.wait_oldest(lsn)
             }
             Admit::TakeCheckpoint => {
                 self.has_helped = true;
                 flusher.checkpoint(false)
             }
-            Admit::WaitCheckpoint { lsn, work } => wait_for(flusher, lsn, work),
+            Admit::WaitCheckpoint { .. } => admission.wait_checkpoint(),
         }
     }
 }
 
 fn micros(us: u64) -> Duration {
     Duration::from_micros(us)
-}
-
-#[cold]
-fn wait_for(flusher: &Flusher, checkpoint: Lsn, work: UserWork) -> Result<(), EngineError> {
-    flusher.storage.counts.admission_waited();
-    while flusher.storage.redo.checkpoint_lsn() < checkpoint {
-        flusher.storage.poison.check()?;
-        flusher.work_for_checkpoint(checkpoint, work)?;
-    }
-    Ok(())
 }

@@ -3,13 +3,14 @@
 mod drops;
 mod stress;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
 use iostrata_io::disk::MemDisk;
 use iostrata_page::{PageNo, Record};
+use iostrata_settings::PolicyName;
 
 use crate::mtr::Mtr;
 use crate::parts::Parts;
@@ -246,6 +247,58 @@ fn writers_hear_of_a_cleaner_that_panicked() {
     });
     let failed = receiver.recv_timeout(Duration::from_secs(20));
     assert!(matches!(failed, Ok(EngineError::Poisoned { .. })), "{failed:?}");
+}
+
+/// Writes nothing at all; who has to wait is told by others.
+#[derive(Debug)]
+struct Idle(Arc<Mutex<AdmitRule>>);
+
+impl FlushPolicy for Idle {
+    fn next(&mut self, now: &FlushSample<'_>, _: Finished) -> Action {
+        Action::Sleep { until_us: now.now_us + 100_000, firm: false }
+    }
+
+    fn admit(&self) -> AdmitRule {
+        *self.0.lock().unwrap()
+    }
+}
+
+#[test]
+fn who_waits_for_room_goes_on_where_another_rule_sees_enough_of_it() {
+    let open_wall = AdmitRule::wall(u64::MAX);
+    let walls = [AdmitRule::wall(1), AdmitRule { flush_wait_age: 1, ..open_wall }];
+    for wall in walls {
+        let engine = open(&MemDisk::new(), Background::Threads);
+        let table = engine.create_table("t").unwrap();
+        let put = |row: u8| {
+            let mut batch = engine.batch();
+            batch.put(&table, &[row], &[1; 90]).unwrap();
+            batch.commit().unwrap().wait().unwrap();
+        };
+        let parts = engine.parts();
+        let rule = Arc::new(Mutex::new(open_wall));
+        parts.cleaner.set_policy(Box::new(Idle(Arc::clone(&rule))));
+        put(0);
+        *rule.lock().unwrap() = wall;
+        while parts.pages.admission.rule() != wall {
+            parts.storage.signal.recall();
+        }
+        let (waited, is_in) = (waits(parts), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                put(1);
+                is_in.store(true, Ordering::Release);
+            });
+            while waits(parts) == waited {
+                std::thread::yield_now();
+            }
+            // Nobody ever writes the pages that the old one wanted written.
+            *rule.lock().unwrap() = open_wall;
+            let goes_on = comes(&is_in);
+            engine.parts().cleaner.set_policy(iostrata_flush::policy(PolicyName::Steady));
+            assert!(goes_on, "{wall:?}");
+        });
+    }
 }
 
 fn all(table: &Table) -> Vec<(Vec<u8>, Vec<u8>)> {

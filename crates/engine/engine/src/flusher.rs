@@ -275,19 +275,6 @@ impl Flusher {
         Ok(())
     }
 
-    /// Waits until every change before `lsn` is written, by the cleaner if there is a thread of it.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
-    pub fn wait_oldest(&self, lsn: Lsn) -> Result<(), EngineError> {
-        let Storage { pool, poison, signal, .. } = &*self.storage;
-        while pool.oldest().is_some_and(|oldest| oldest < lsn) {
-            poison.check()?;
-            if signal.has_threads() { signal.wait_round() } else { self.assist(lsn)? }
-        }
-        Ok(())
-    }
-
     /// Works towards a checkpoint at `lsn` as users of the policy do.
     ///
     /// # Errors

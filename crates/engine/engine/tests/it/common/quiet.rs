@@ -35,20 +35,21 @@ pub fn quietly<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String>
     result.unwrap_or_else(|_panic| Err(LAST.take()))
 }
 
-/// Ends the process when one piece of work takes too long.
+/// Ends the process when one piece of work takes too long, and names the test.
 pub struct Watch(Arc<Mutex<Option<(Instant, String)>>>);
 
 impl Watch {
     pub fn new() -> Self {
         let current = Arc::new(Mutex::new(None::<(Instant, String)>));
         let watched = Arc::downgrade(&current);
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
         std::thread::spawn(move || {
             while let Some(current) = watched.upgrade() {
                 if let Ok(guard) = current.lock()
                     && let Some((since, what)) = &*guard
                     && since.elapsed() > HANGS_AFTER
                 {
-                    eprintln!("hangs: {what}");
+                    eprintln!("{test} hangs: {what}");
                     std::process::exit(101);
                 }
                 drop(current);
