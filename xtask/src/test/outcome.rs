@@ -13,6 +13,9 @@ use std::time::Duration;
 /// So many failed tests of a binary are run again at most: more are no accident.
 const RUN_AGAIN_MAX: usize = 3;
 
+/// Lines that are shown of what a binary printed that died.
+const LAST_LINES: usize = 30;
+
 /// How a test says that it did not run.
 const SKIPPED: &str = "skipped: ";
 
@@ -99,7 +102,8 @@ impl TestOutcome {
         let details = match (failures.is_empty(), is_named) {
             (true, _) => String::new(),
             (false, true) => from_failures(stdout).to_owned() + stderr,
-            (false, false) => stdout.to_owned() + stderr,
+            // A log may be cut in its middle, so why it died comes first.
+            (false, false) => stderr.to_owned() + last_lines(stdout),
         };
         let ignored = results(stdout, "ignored");
         Self {
@@ -159,6 +163,12 @@ impl fmt::Display for TestTally {
         let skipped = self.skips.len();
         write!(f, "{} passed, {} failed, {skipped} skipped", self.passed, self.failed)
     }
+}
+
+/// The end of what was printed.
+fn last_lines(text: &str) -> &str {
+    let from = text.rmatch_indices('\n').nth(LAST_LINES).map_or(0, |(at, _)| at + 1);
+    &text[from..]
 }
 
 /// Sum of a count over the lines `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
@@ -311,6 +321,15 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         assert_eq!(tally(cut_off, "", status("false")).failed, 1);
         assert_eq!(tally(cut_off, "", None).failed, 1);
         assert_eq!(tally("test result: ok. 2 passed; 0 failed;", "", None).failed, 1);
+    }
+
+    #[test]
+    fn why_a_binary_died_comes_before_the_last_it_printed() {
+        let tests: String = (0..99).map(|n| format!("test number_{n} ... ok\n")).collect();
+        let outcome = TestOutcome::of("p", Duration::ZERO, &tests, "a hangs\n", status("false"));
+        let shown = outcome.to_string();
+        assert!(shown.find("a hangs") < shown.find("number_98"), "{shown}");
+        assert!(!shown.contains("number_60 "), "{shown}");
     }
 
     #[test]

@@ -200,7 +200,9 @@ fn a_killed_study_of_transactions_is_restored_and_goes_on() {
     let had = replicates(&bench);
     let document = document(&bench.line("study resume RUN --json"), "study");
     assert_eq!(document["points"].as_array().unwrap().len(), 2);
-    assert_eq!((document["interrupted"].as_bool(), replicates(&bench)), (Some(false), 6));
+    // Windows that other guests of the machine took are measured once more.
+    let has = replicates(&bench);
+    assert!(document["interrupted"] == false && has >= 6, "{has} replicates");
     assert!(had < 6, "it went on");
 }
 
