@@ -28,6 +28,14 @@ pub(crate) struct Seen<'a> {
     pub left_out: u32,
 }
 
+impl<'a> Seen<'a> {
+    /// The replicates, each with its round, by which those of compared points pair up. A window
+    /// that was left out was measured again in its round, so rounds are counted without it.
+    pub fn rounds(&self) -> impl Iterator<Item = (u32, &'a Replicate)> {
+        (0..).zip(self.replicates.iter().copied())
+    }
+}
+
 /// Everything by point. A replicate that was stored twice counts once, as it was last.
 pub(crate) fn by_point(events: &[Event]) -> BTreeMap<&str, Seen<'_>> {
     let mut seen: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
@@ -46,6 +54,7 @@ pub(crate) fn by_point(events: &[Event]) -> BTreeMap<&str, Seen<'_>> {
         }
     }
     for one in seen.values_mut() {
+        one.replicates.sort_by_key(|replicate| replicate.replicate);
         one.left_out = stolen::leave_out(&mut one.replicates);
     }
     seen
@@ -109,18 +118,17 @@ fn emulated(replicates: &[&Replicate]) -> Option<EmulatedDisk> {
     each.reduce(|sum, one| sum.plus(&one))
 }
 
-/// The replicates of a point by their number, as figures.
+/// The replicates of a point by their round, as figures.
 pub(crate) fn figures(seen: &Seen<'_>) -> Vec<(u32, Measured)> {
-    let figure = |one: &&Replicate| Some((one.replicate, metric_of(one)?));
-    seen.replicates.iter().filter_map(figure).collect()
+    seen.rounds().filter_map(|(round, one)| Some((round, metric_of(one)?))).collect()
 }
 
-/// The replicates that two points have in common, in the order of their numbers.
+/// The replicates of the rounds that two points have in common, in their order.
 pub(crate) fn paired_replicates(
     first: &BTreeMap<u32, Measured>,
     second: &BTreeMap<u32, Measured>,
 ) -> (Vec<Measured>, Vec<Measured>) {
-    let both = first.iter().filter_map(|(number, one)| Some((one, second.get(number)?)));
+    let both = first.iter().filter_map(|(round, one)| Some((one, second.get(round)?)));
     both.map(|(one, other)| (one.clone(), other.clone())).unzip()
 }
 

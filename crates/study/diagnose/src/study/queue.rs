@@ -184,11 +184,11 @@ fn device_change(
 }
 
 fn by_replicate(metric: DeviceMetric, seen: &Seen<'_>) -> Option<BTreeMap<u32, f64>> {
-    let figure = |one: &&Replicate| {
+    let figure = |(round, one): (u32, &Replicate)| {
         let delta = one.evidence.as_ref()?.device_delta?;
-        Some((one.replicate, device_figure(metric, &Iostat::of(&delta))?))
+        Some((round, device_figure(metric, &Iostat::of(&delta))?))
     };
-    let all: BTreeMap<u32, f64> = seen.replicates.iter().filter_map(figure).collect();
+    let all: BTreeMap<u32, f64> = seen.rounds().filter_map(figure).collect();
     (!all.is_empty()).then_some(all)
 }
 

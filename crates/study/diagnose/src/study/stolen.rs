@@ -61,8 +61,10 @@ fn worst_quiet_second(of: &Replicate) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use iostrata_run::Event;
     use iostrata_run::host::{DeviceSeries, Evidence};
 
+    use super::super::points::by_point;
     use super::super::transactions::tests::replicate;
     use super::*;
 
@@ -102,6 +104,25 @@ mod tests {
         let mut all = vec![&partly, &never, &clean];
         assert_eq!(leave_out(&mut all), 1);
         assert_eq!(all, [&partly, &clean]);
+    }
+
+    #[test]
+    fn a_window_that_is_measured_again_counts_in_the_round_of_the_lost_one() {
+        let numbered = |number: u32, mut one: Replicate| {
+            one.replicate = number;
+            Event::Replicate(Box::new(one))
+        };
+        let kept = |number| numbered(number, replicate([10; 10]));
+        let lost = |number| numbered(number, stolen([1; 10], [40.0; 10]));
+        let rounds = |events: &[Event]| -> Vec<(u32, u32)> {
+            let points = by_point(events);
+            let seen = points.values().next().unwrap();
+            seen.rounds().map(|(round, one)| (round, one.replicate)).collect()
+        };
+        let whole = [kept(2), kept(0), kept(1)];
+        assert_eq!(rounds(&whole), [(0, 0), (1, 1), (2, 2)], "in whatever order they are stored");
+        let again = [kept(0), lost(1), kept(2), kept(3)];
+        assert_eq!(rounds(&again), [(0, 0), (1, 2), (2, 3)]);
     }
 
     #[test]

@@ -112,22 +112,22 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
     }
 }
 
-/// The same of every single replicate of a cell, by its number.
+/// The same of every single replicate of a cell, by its round.
 pub(crate) fn by_replicate(
     metric: ThenMetric,
     cell: &Cell,
     seen: &Seen<'_>,
 ) -> BTreeMap<u32, Measured> {
-    let figure = |one: &&Replicate| {
-        let alone = Seen { replicates: vec![*one], ..Seen::default() };
+    let figure = |(round, one): (u32, &Replicate)| {
+        let alone = Seen { replicates: vec![one], ..Seen::default() };
         let now = of(metric, &point(cell, &alone)?)?;
         let measured = match now.ci95 {
             Some(ends) => Measured::new(now.value, ends, now.n, now.verdicts),
             None => Measured::without_interval(now.value, now.n, now.verdicts),
         };
-        Some((one.replicate, measured))
+        Some((round, measured))
     };
-    seen.replicates.iter().filter_map(figure).collect()
+    seen.rounds().filter_map(figure).collect()
 }
 
 /// A column of iostat over reads and writes together, as it was printed before 2010.
