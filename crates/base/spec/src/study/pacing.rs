@@ -106,6 +106,12 @@ impl Pacing {
         self.replicates_fitting() * self.round_s()
     }
 
+    /// Seconds that the rounds may take at most: what is beside a window may take longer than was
+    /// expected, and a round that is missing costs more than the time that was said.
+    pub fn rounds_s_max(&self) -> Option<f64> {
+        self.left_s.map(|left_s| left_s - self.traced_s())
+    }
+
     /// What is expected beside a window, the warm-up included, in seconds.
     pub fn beside_s(&self) -> f64 {
         self.overhead_s() + self.warmed_share() * self.window_s()
@@ -150,6 +156,7 @@ mod tests {
         let few = pacing(4, 1000.0);
         assert_eq!((few.window_s(), few.replicates_fitting()), (2.0, 8.0));
         assert!(few.rounds_s() < 70.0, "no more than eight replicates are waited for");
+        assert!(few.rounds_s_max().unwrap() > 990.0, "unless they take longer than expected");
         let three = Pacing { replicates_max: 3, ..few };
         assert_eq!(three.replicates_fitting(), 3.0);
     }

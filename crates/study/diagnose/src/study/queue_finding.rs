@@ -150,14 +150,14 @@ fn indifferent(all: &[&QueueChange], name: Option<&str>, late: &BTreeSet<&str>) 
     let allowed = known.iter().map(|change| allowed_pct(change)).fold(0.0, f64::max);
     let short = known.iter().map(|change| change.took[0]).min()?;
     let long = known.iter().map(|change| change.took[1]).max()?;
-    let rest = if known.len() == all.len() { "" } else { "; of the others too little is known" };
+    let rest = if known.len() == all.len() { "" } else { "; too little is known of the others" };
     Some(Finding {
         id: "longer_queue_no_difference".to_owned(),
         kind: FindingKind::Sizing,
         text: format!(
-            "the length of the request queue makes no difference that matters on {}, from {short} \
-             to {long} requests at {} of {} workloads; one of up to {allowed:.1} % is not ruled \
-             out{rest}",
+            "the length of the request queue, from {short} to {long} requests, makes no \
+             difference that matters on {} at {} of {} workloads (up to {allowed:.1} % is not \
+             ruled out){rest}",
             on(name),
             known.len(),
             all.len()

@@ -162,10 +162,6 @@ impl<W: Platform> Rounds<'_, W> {
         let cells: Vec<usize> =
             cells.iter().copied().filter(|cell| !self.left_out.contains(cell)).collect();
         let cells = cells.as_slice();
-        let end_s = measuring.budget.map(|budget| {
-            let left_s = budget.as_secs_f64() - self.bench.pipeline.elapsed_s();
-            self.bench.pipeline.elapsed_s() + left_s.max(0.0) * share
-        });
         let pacing = Pacing {
             points: cells.len(),
             warmed_points: self.warmed(cells),
@@ -174,7 +170,10 @@ impl<W: Platform> Rounds<'_, W> {
             replicates_max: measuring.replicates_max,
             traced: measuring.traced,
             point_time_s: measuring.point_time.as_secs_f64(),
-            left_s: end_s.map(|end_s| end_s - self.bench.pipeline.elapsed_s()),
+            left_s: measuring.budget.map(|budget| {
+                let left_s = budget.as_secs_f64() - self.bench.pipeline.elapsed_s();
+                left_s.max(0.0) * share
+            }),
         };
         self.overhead_s = pacing.beside_s();
         let measuring_s = pacing.rounds_s() + pacing.traced_s();
@@ -184,9 +183,10 @@ impl<W: Platform> Rounds<'_, W> {
             cells.len(),
             iostrata_units::seconds(measuring_s)
         ));
-        let end_s = end_s.map(|_| self.bench.pipeline.elapsed_s() + pacing.rounds_s());
-        let window = self.rounds(cells, &pacing, end_s)?;
-        self.once_more(cells, window, end_s)?;
+        let now_s = self.bench.pipeline.elapsed_s();
+        let planned_s = pacing.left_s.map(|_| now_s + pacing.rounds_s());
+        let window = self.rounds(cells, &pacing, pacing.rounds_s_max().map(|s| now_s + s))?;
+        self.once_more(cells, window, planned_s)?;
         if measuring.traced { self.trace(cells) } else { Ok(()) }
     }
 
