@@ -361,11 +361,13 @@ impl<W: Platform> Rounds<'_, W> {
         let done: usize = self.standings.iter().map(have).sum();
         let planned = (self.standings.len() - self.left_out.len()).max(1) * replicates;
         let planned_left_s = planned.saturating_sub(done) as f64 * self.cost_s;
-        let left_s = match end_s {
-            Some(end_s) => (end_s - self.bench.pipeline.elapsed_s()).max(0.0),
+        let elapsed_s = self.bench.pipeline.elapsed_s();
+        // Rounds end before their budget where they can.
+        let left_s = match end_s.map(|end_s| (end_s - elapsed_s).max(0.0)) {
+            Some(until_end_s) if planned_left_s > 0.0 => until_end_s.min(planned_left_s),
+            Some(until_end_s) => until_end_s,
             None => planned_left_s,
         };
-        let elapsed_s = self.bench.pipeline.elapsed_s();
         let share = elapsed_s / (elapsed_s + left_s).max(f64::MIN_POSITIVE);
         if self.cost_s == 0.0 {
             return (share, "starting".to_owned());
