@@ -106,8 +106,8 @@ impl Pacing {
         self.replicates_fitting() * self.round_s()
     }
 
-    /// Seconds that the rounds may take at most: what is beside a window may take longer than was
-    /// expected, and a round that is missing costs more than the time that was said.
+    /// Seconds that the rounds may take at most. Where what is beside a window takes longer than
+    /// expected, the rest of the budget is used before a replicate is dropped.
     pub fn rounds_s_max(&self) -> Option<f64> {
         self.left_s.map(|left_s| left_s - self.traced_s())
     }
