@@ -22,6 +22,7 @@ use crate::restore_command;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use crate::study_database::{ServerPrograms, StudyDatabases};
+use crate::study_show;
 
 /// Where the volumes of a run are made, below its directory.
 const VOLUMES: &str = "volumes";
@@ -287,12 +288,12 @@ fn announced(plan: &StudyPlan, place: &VolumePlace, host: &ProbeHost) -> Result<
         None => format!("as loop files in {in_dir} ({} on {device})", units::bytes(space as f64)),
     };
     Ok(format!(
-        "Study {}: {} points on {} {on}; writes {filled} before it measures, takes about {} (at a \
-         fixed 60 s per point: {}). Everything is put back at the end; Ctrl-C is safe.",
+        "Study {}: {} points on {} {on}; writes {filled} before it measures, takes {} (at a fixed \
+         60 s per point: {}). Everything is put back at the end; Ctrl-C is safe.",
         plan.name,
         plan.cells.len(),
         names.join(", "),
-        units::seconds(cost.duration_s),
+        study_show::takes(&cost),
         units::seconds(plan.fixed_minute_s()),
     ))
 }

@@ -60,9 +60,9 @@ pub fn list(studies: &[Listed]) -> String {
 
 fn brief(cost: &PlanCost) -> String {
     format!(
-        "{} points, about {} (at a fixed minute per point {})",
+        "{} points, {} (at a fixed minute per point {})",
         cost.points,
-        time(cost.duration_s),
+        takes(cost),
         time(cost.fixed_minute_s)
     )
 }
@@ -186,8 +186,8 @@ fn cost(cost: &PlanCost) -> Vec<(String, String)> {
         row(
             "time",
             format!(
-                "about {}, {} of it for the volumes ({}) and their files",
-                time(cost.duration_s),
+                "{}, {} of it for the volumes ({}) and their files",
+                takes(cost),
                 time(cost.preparation_s),
                 cost.volumes
             ),
@@ -216,6 +216,13 @@ fn points(cells: &[Cell]) -> Vec<(String, String)> {
 }
 
 /// A time in seconds as a reader plans with it.
+/// How long a plan takes: `about 5.2 min`, `about 5.2 min, at most 8.0 min`.
+pub fn takes(cost: &PlanCost) -> String {
+    let about = format!("about {}", time(cost.duration_s));
+    let most = time(cost.duration_s_max);
+    if most == time(cost.duration_s) { about } else { format!("{about}, at most {most}") }
+}
+
 fn time(seconds: f64) -> String {
     match seconds {
         5400.0.. => format!("{:.1} h", seconds / 3600.0),

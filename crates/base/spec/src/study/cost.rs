@@ -64,6 +64,8 @@ pub struct PlanCost {
     pub window_s: f64,
     /// Seconds for all of it.
     pub duration_s: f64,
+    /// The same where every warm-up takes as long as it may, within the budget.
+    pub duration_s_max: f64,
     /// Seconds of that for volumes and files.
     pub preparation_s: f64,
     /// Seconds at a fixed 60 s per point, once each.
@@ -86,13 +88,13 @@ pub fn cost(plan: &StudyPlan) -> PlanCost {
     let traced_s = if plan.measuring.traced { TRACED_S + pace.overhead_s() } else { 0.0 };
     let once_s = preparation_s + pace.traced_s();
     let (window_s, replicates) = (pace.window_s(), pace.replicates_fitting());
-    let round_s = pace.round_s();
     PlanCost {
         points,
         replicates_asked: plan.measuring.replicates,
         replicates,
         window_s,
-        duration_s: once_s + replicates * round_s,
+        duration_s: once_s + pace.rounds_s(),
+        duration_s_max: once_s + pace.rounds_s_max(),
         preparation_s,
         fixed_minute_s: plan.fixed_minute_s(),
         volumes: volumes.len(),

@@ -8,9 +8,11 @@
 /// Time beside each measured window, in seconds: starting and stopping workers and observers. What
 /// it really is, the first round of a study shows.
 const WINDOW_OVERHEAD_S: f64 = 0.08;
-/// The same of transactions: the database is opened, warmed up until its redo has gone round, which
-/// takes as long as the window or less, and closed.
+/// The same of transactions: the database is opened and closed.
 const DATABASE_OVERHEAD_S: f64 = 4.0;
+/// Before a window of transactions the redo goes round. That is expected to take as long as the
+/// window, and takes this many windows at most.
+pub const WARM_UP_WINDOWS_MAX: f64 = 3.0;
 /// The same of a server beyond that: it is started under the point's conditions, and shut down with
 /// every dirty page written.
 const SERVER_OVERHEAD_S: f64 = 4.0;
@@ -106,10 +108,18 @@ impl Pacing {
         self.replicates_fitting() * self.round_s()
     }
 
-    /// Seconds that the rounds may take at most. Where what is beside a window takes longer than
-    /// expected, the rest of the budget is used before a replicate is dropped.
-    pub fn rounds_s_max(&self) -> Option<f64> {
+    /// Seconds that a budget leaves for the rounds. Where what is beside a window takes longer than
+    /// expected, all of them are used before a replicate is dropped.
+    pub fn left_for_rounds_s(&self) -> Option<f64> {
         self.left_s.map(|left_s| left_s - self.traced_s())
+    }
+
+    /// Seconds of the same rounds where every warm-up takes as long as it may.
+    pub fn rounds_s_max(&self) -> f64 {
+        let longer_s = self.warmed_points as f64 * (WARM_UP_WINDOWS_MAX - 1.0) * self.window_s();
+        let all_s = self.replicates_fitting() * (self.round_s() + longer_s);
+        // The first round is measured whatever the budget is.
+        self.left_for_rounds_s().map_or(all_s, |left_s| all_s.min(left_s).max(self.rounds_s()))
     }
 
     /// What is expected beside a window, the warm-up included, in seconds.
@@ -156,7 +166,8 @@ mod tests {
         let few = pacing(4, 1000.0);
         assert_eq!((few.window_s(), few.replicates_fitting()), (2.0, 8.0));
         assert!(few.rounds_s() < 70.0, "no more than eight replicates are waited for");
-        assert!(few.rounds_s_max().unwrap() > 990.0, "unless they take longer than expected");
+        assert!(few.left_for_rounds_s().unwrap() > 990.0, "unless they take longer than expected");
+        assert_eq!(few.rounds_s_max(), few.rounds_s(), "nothing is warmed up");
         let three = Pacing { replicates_max: 3, ..few };
         assert_eq!(three.replicates_fitting(), 3.0);
     }
@@ -191,6 +202,20 @@ mod tests {
         assert!((warmed.rounds_s() - 900.0).abs() < 1.0, "{}", warmed.rounds_s());
         assert!((20.0..25.0).contains(&warmed.window_s()), "{}", warmed.window_s());
         assert_eq!(warmed.traced_s(), 0.0, "they have no traced pass");
+    }
+
+    #[test]
+    fn warm_ups_may_take_longer_than_expected_but_not_longer_than_the_budget() {
+        let short = Pacing {
+            warmed_points: 6,
+            replicates_max: 3,
+            point_time_s: 5.0,
+            traced: false,
+            ..pacing(6, 900.0)
+        };
+        assert!((short.rounds_s_max() - short.rounds_s() - 3.0 * 6.0 * 10.0).abs() < 1e-6);
+        let bounded = Pacing { left_s: Some(300.0), ..short };
+        assert_eq!(bounded.rounds_s_max(), 300.0);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::conditions::ConditionState;
 use super::database::Databases;
 use super::emulated::DiskProbe;
 use super::layout::VolumeLayout;
-use super::pace::TRACED_PASS;
+use super::pace::{TRACED_PASS, figure_of};
 use super::path_scope::PathScope;
 use super::point::point;
 use super::probes::Probes;
@@ -366,12 +366,6 @@ struct SetUp {
     scope: PathScope,
     verdicts: Verdicts,
     files: Vec<FileSpec>,
-}
-
-/// The figure of a replicate: reads and writes of all streams together.
-pub(super) fn figure_of(replicate: &Replicate) -> Measured {
-    iostrata_diagnose::metric_of(replicate)
-        .unwrap_or_else(|| Measured::without_interval(0.0, 0, Verdicts::none()))
 }
 
 /// Buffered writes are written back now, so that they do not disturb the next window.

@@ -13,8 +13,9 @@ use iostrata_spec::Point;
 use iostrata_stats::Measured;
 
 use super::StudyTask;
-use super::bench::{Bench, figure_of};
+use super::bench::Bench;
 use super::ceiling::{BYTES, Ceiling, Pair, REPLICATES, pairs};
+use super::pace::figure_of;
 use crate::StudyError;
 
 /// The ceilings of loop devices where they are lower than what lies below them; none for a named

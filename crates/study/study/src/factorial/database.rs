@@ -11,15 +11,13 @@ use std::time::Duration;
 use iostrata_change::{Platform, Session};
 use iostrata_load::{Load, Surroundings, TransactionLoad, TransactionSource, WindowObserver};
 use iostrata_spec::TransactionSpec;
+use iostrata_spec::study::pacing::WARM_UP_WINDOWS_MAX;
 use iostrata_target::{Sampler, Target};
 
 use crate::StudyError;
 
-/// A warm-up lasts at most so many windows: a window much shorter than a round of the redo does not
-/// show what the round does.
-pub(super) const WARM_UP_WINDOWS_MAX: f64 = 3.0;
-/// And at least this share of one, at most so long: a small redo goes round at once, and a policy
-/// that finds out what its device bears needs some seconds for that.
+/// A warm-up lasts at least this share of a window, at most so long: a small redo goes round at
+/// once, and a policy that finds out what its device bears needs some seconds for that.
 const WARM_UP_SHARE_MIN: f64 = 0.25;
 const WARM_UP_S_MIN: f64 = 15.0;
 /// One that makes no redo lasts this share of a window.

@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
-use iostrata_run::Event;
+use iostrata_run::{Event, Replicate};
+use iostrata_spec::study::Cell;
 use iostrata_spec::study::pacing::TRACED_S;
-use iostrata_stats::{Measured, Need, more_needed};
+use iostrata_stats::{Measured, Need, Verdicts, more_needed};
 
 /// Length of a traced pass.
 pub(super) const TRACED_PASS: Duration = Duration::from_millis((TRACED_S * 1e3) as u64);
@@ -74,6 +75,26 @@ pub(super) fn once_more(
 /// Whether one more replicate of this length still fits.
 pub(super) fn fits(left: Option<Duration>, takes_s: f64) -> bool {
     left.is_none_or(|left| left.as_secs_f64() >= takes_s)
+}
+
+/// The figure of a replicate: reads and writes of all streams together.
+pub(super) fn figure_of(replicate: &Replicate) -> Measured {
+    iostrata_diagnose::metric_of(replicate)
+        .unwrap_or_else(|| Measured::without_interval(0.0, 0, Verdicts::none()))
+}
+
+/// What every point has in what was stored.
+pub(super) fn standings(cells: &[Cell], done: &[Event]) -> Vec<Standing> {
+    let mut standings = vec![Standing::default(); cells.len()];
+    for event in done {
+        let Event::Replicate(replicate) = event else { continue };
+        let cell = cells.iter().position(|cell| cell.id == replicate.point.id);
+        if let Some(cell) = cell {
+            let is_lost = iostrata_diagnose::is_lost_to_steal(replicate);
+            standings[cell].add(figure_of(replicate), is_lost);
+        }
+    }
+    standings
 }
 
 /// Seconds that the stored part of the run took.

@@ -10,11 +10,11 @@ use std::time::Duration;
 use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
 use iostrata_host::Root;
 use iostrata_run::{Event, Unavailable};
+use iostrata_spec::study::is_on_server;
 use iostrata_spec::study::pacing::Pacing;
-use iostrata_spec::study::{Cell, is_on_server};
 
 use super::batch::batches;
-use super::bench::{Bench, How, TakenReplicate, figure_of};
+use super::bench::{Bench, How, TakenReplicate};
 use super::calibrate;
 use super::database::Databases;
 use super::layout::{VolumeLayout, lay_out};
@@ -45,7 +45,7 @@ pub fn run<W: Platform>(
     let mut pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
     pipeline.before_s = pace::before_s(task.done);
     let bench = Bench::new(session, pipeline, probes, databases);
-    let standings = standings(&task.plan.cells, task.done);
+    let standings = pace::standings(&task.plan.cells, task.done);
     let mut rounds =
         Rounds { task, bench, standings, left_out: BTreeSet::new(), cost_s: 0.0, overhead_s: 0.0 };
     if task.done.is_empty() {
@@ -176,16 +176,18 @@ impl<W: Platform> Rounds<'_, W> {
             }),
         };
         self.overhead_s = pacing.beside_s();
-        let measuring_s = pacing.rounds_s() + pacing.traced_s();
+        let [about, most] = [pacing.rounds_s(), pacing.rounds_s_max()]
+            .map(|rounds_s| iostrata_units::seconds(rounds_s + pacing.traced_s()));
+        let at_most = if most == about { String::new() } else { format!(", at most {most}") };
         self.bench.pipeline.listener.note(&format!(
-            "The volumes are ready after {}; measuring their {} points takes about {} more.",
+            "The volumes are ready after {}; measuring their {} points takes about {about} \
+             more{at_most}.",
             iostrata_units::seconds(self.bench.pipeline.elapsed_s()),
             cells.len(),
-            iostrata_units::seconds(measuring_s)
         ));
         let now_s = self.bench.pipeline.elapsed_s();
         let planned_s = pacing.left_s.map(|_| now_s + pacing.rounds_s());
-        let window = self.rounds(cells, &pacing, pacing.rounds_s_max().map(|s| now_s + s))?;
+        let window = self.rounds(cells, &pacing, pacing.left_for_rounds_s().map(|s| now_s + s))?;
         self.once_more(cells, window, planned_s)?;
         if measuring.traced { self.trace(cells) } else { Ok(()) }
     }
@@ -383,18 +385,4 @@ impl<W: Platform> Rounds<'_, W> {
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
-}
-
-/// What every point has in what was stored.
-fn standings(cells: &[Cell], done: &[Event]) -> Vec<Standing> {
-    let mut standings = vec![Standing::default(); cells.len()];
-    for event in done {
-        let Event::Replicate(replicate) = event else { continue };
-        let cell = cells.iter().position(|cell| cell.id == replicate.point.id);
-        if let Some(cell) = cell {
-            let is_lost = iostrata_diagnose::is_lost_to_steal(replicate);
-            standings[cell].add(figure_of(replicate), is_lost);
-        }
-    }
-    standings
 }

@@ -12,8 +12,9 @@ use iostrata_change::Platform;
 use iostrata_load::{Load, LoadError, Surroundings, TransactionLoad, WindowObserver};
 use iostrata_run::{SecondDatabase, Series, StreamFigures};
 use iostrata_spec::TransactionSpec;
+use iostrata_spec::study::pacing::WARM_UP_WINDOWS_MAX;
 
-use super::database::{StudiedDatabase, WARM_UP_WINDOWS_MAX};
+use super::database::StudiedDatabase;
 use crate::use_watch::UseWatch;
 use crate::{StudyError, Watcher};
 

@@ -17,8 +17,9 @@ use iostrata_spec::{Point, TransactionSpec};
 use iostrata_stats::Measured;
 use iostrata_units::seconds;
 
-use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, TakenReplicate, figure_of};
+use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, TakenReplicate};
 use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, warm_up};
+use super::pace::figure_of;
 use super::point::transactions;
 use super::readers::Readers;
 use super::second::Second;
