@@ -122,7 +122,12 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &["units", "run", "change", "target"],
     },
-    CrateRules { name: "watch", tier: Tier::Database, is_pure: true, may_use: &["run", "target"] },
+    CrateRules {
+        name: "watch",
+        tier: Tier::Database,
+        is_pure: true,
+        may_use: &["units", "run", "target"],
+    },
     CrateRules {
         name: "workload",
         tier: Tier::Database,

@@ -90,6 +90,10 @@ pub struct WatchSample {
     /// What control groups held back of the target, where it is on this host and in such a group.
     #[serde(default)]
     pub throttle: Option<ThrottleEvidence>,
+    /// Share of the processor time of the target's host that its hypervisor gave to others, where
+    /// that is this host.
+    #[serde(default)]
+    pub cpu_stolen_pct: Option<f64>,
     /// What the target did with its files, by what they hold.
     #[serde(default)]
     pub files: Option<FileIo>,

@@ -33,6 +33,7 @@ impl OnHost {
         sample.pressure = self.held.pressure;
         sample.pressure_group = self.held.pressure_group;
         sample.throttle = self.held.throttle;
+        sample.cpu_stolen_pct = self.held.cpu_stolen_pct;
     }
 }
 
@@ -42,6 +43,8 @@ pub(crate) struct SampleMoment {
     /// On the watcher's clock, in seconds.
     pub(crate) at_s: f64,
     pub(crate) sample: TargetSample,
+    /// Share of the processor time that the hypervisor of its host took before it, in percent.
+    pub(crate) stolen_pct: Option<f64>,
 }
 
 impl SampleMoment {

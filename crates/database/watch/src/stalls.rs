@@ -36,6 +36,8 @@ const JITTER: f64 = 0.1;
 const GAP_S: f64 = 2.0;
 /// What goes on so long without any cause that shows is another load, in seconds.
 const UNEXPLAINED_S: f64 = 60.0;
+/// What a hypervisor takes, in percent of the processor time, before it is said of a stall.
+const STOLEN_PCT: f64 = 10.0;
 
 /// A throughput while nothing stalled, with the sessions that waited for an answer.
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +150,22 @@ impl Stalls {
         // Where nobody tells how many there are, row locks of all of them are not told either.
         let sessions = running.map_or(u32::MAX, |count| count.try_into().unwrap_or(u32::MAX));
         let all: Vec<Sampled> = self.sampled.iter().cloned().collect();
-        stall_cause(&all, Stalled { from_s, to_s, sessions })
+        let (cause, evidence) = stall_cause(&all, Stalled { from_s, to_s, sessions });
+        match self.stolen_pct(from_s, to_s).filter(|pct| *pct >= STOLEN_PCT) {
+            Some(pct) if cause == StallCause::Unknown => {
+                let text = "of the processor time went to other virtual machines";
+                (cause, format!("{evidence}; {} {text}", iostrata_units::percent(pct)))
+            }
+            _ => (cause, evidence),
+        }
+    }
+
+    /// What the hypervisor took within a time, on average over its samples.
+    fn stolen_pct(&self, from_s: f64, to_s: f64) -> Option<f64> {
+        let within = self.moments.iter().filter(|one| one.at_s > from_s && one.at_s <= to_s);
+        let all: Option<Vec<f64>> = within.map(|one| one.stolen_pct).collect();
+        let all = all.filter(|all| !all.is_empty())?;
+        Some(all.iter().sum::<f64>() / all.len() as f64)
     }
 
     fn remember(&mut self, moment: SampleMoment) {

@@ -42,7 +42,8 @@ impl Watch {
     pub fn take(&mut self, seen: TimedSample) -> Watched {
         let mut said = match &seen.sample {
             Ok(sample) => {
-                let moment = SampleMoment { at_s: seen.at_s, sample: *sample };
+                let stolen_pct = seen.on_host.held.cpu_stolen_pct;
+                let moment = SampleMoment { at_s: seen.at_s, sample: *sample, stolen_pct };
                 return self.answered(moment, seen);
             }
             Err(error) => WatchSample { error: Some(error.to_string()), ..WatchSample::default() },

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use iostrata_run::host::{BlockLayer, HeldBackShares};
 
 use crate::cgroup::{Cgroup, group_v2, quota_group};
+use crate::cpu::CpuTimes;
 use crate::limits::{FoundLimit, limits_on};
 use crate::pressure::Pressure;
 use crate::throttle::ThrottleCounters;
@@ -49,6 +50,7 @@ struct GroupLook {
     groups: ProcessGroups,
     pressure: Pressure,
     throttle: ThrottleCounters,
+    cpu: Option<CpuTimes>,
 }
 
 impl HeldBack {
@@ -108,7 +110,8 @@ impl HeldBack {
             Some(group) => Pressure::of_group(root, group),
             None => Pressure::read(root),
         };
-        GroupLook { at, groups, pressure, throttle }
+        let cpu = root.text("/proc/stat").and_then(|text| CpuTimes::parse(&text));
+        GroupLook { at, groups, pressure, throttle, cpu }
     }
 
     fn groups(&self) -> ProcessGroups {
@@ -140,6 +143,11 @@ impl GroupLook {
             pressure: self.pressure.shares_since(&before.pressure, seconds),
             pressure_group: self.groups.pressure.as_ref().map(path),
             throttle: self.throttle.since(&before.throttle, limits, seconds, counted_elsewhere),
+            cpu_stolen_pct: self.stolen_since(before),
         }
+    }
+
+    fn stolen_since(&self, before: &Self) -> Option<f64> {
+        Some(self.cpu?.shares_since(&before.cpu?)?.steal_pct)
     }
 }

@@ -108,6 +108,7 @@ pub fn stalling_at(second: u64) -> WatchSample {
             in_flight: flushed * PAGE / 1e6,
         }),
         pressure: Some(pressure(stalled, noise)),
+        cpu_stolen_pct: Some(2.0 * (1.0 + noise)),
         throttle: Some(throttle(flushed + tps * 0.4)),
         files: rate(0.0).map(|_| files(flushed, redo)),
         stalled,

@@ -1,8 +1,9 @@
 //! What a server did second by second, from a recording of it.
 //!
 //! Method: a sample tells a rate since the sample before; rates are spread over the seconds that
-//! they are of, so that a sample that came late weighs as much as its time. Invariant: a second
-//! that no sample tells of has no figure, and counts for nothing.
+//! they are of, so that a sample that came late weighs as much as its time. Invariants: a second
+//! that no sample tells of has no figure, and counts for nothing; one that the hypervisor took
+//! from the machine counts for no rate, tuned or not.
 
 use std::ops::Range;
 
@@ -13,12 +14,16 @@ use serde_json::Value;
 const STALLED: f64 = 0.5;
 /// A cycle of stalls is at least so long, in seconds.
 const CYCLE_LEAST_S: usize = 30;
+/// From this share of the processor time on, in percent, a second was taken by the hypervisor.
+const STOLEN_PCT: f64 = 10.0;
 
 /// Rates of each second since the recording began.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TuneCourse {
     tps: Vec<f64>,
     pages_per_s: Vec<f64>,
+    /// Empty where the recording does not tell it.
+    stolen_pct: Vec<f64>,
 }
 
 impl TuneCourse {
@@ -40,7 +45,11 @@ impl TuneCourse {
             seconds.truncate(before_s as usize);
             seconds
         };
-        let course = Self { tps: rates("tps"), pages_per_s: rates("flushed_pages_per_s") };
+        let course = Self {
+            tps: rates("tps"),
+            pages_per_s: rates("flushed_pages_per_s"),
+            stolen_pct: rates("cpu_stolen_pct"),
+        };
         (!course.tps.is_empty()).then_some(course).context("no sample tells transactions")
     }
 
@@ -49,15 +58,37 @@ impl TuneCourse {
         self.tps.len()
     }
 
+    fn is_stolen(&self, at: usize) -> bool {
+        self.stolen_pct.get(at).is_some_and(|pct| *pct >= STOLEN_PCT)
+    }
+
+    /// How many of some seconds the hypervisor took.
+    pub fn stolen(&self, seconds: &Range<usize>) -> usize {
+        seconds.clone().filter(|at| self.is_stolen(*at)).count()
+    }
+
     /// Transactions per second of some seconds; nothing where there are none.
     fn of_seconds(&self, seconds: &Range<usize>) -> &[f64] {
         let end = seconds.end.min(self.tps.len());
         self.tps.get(seconds.start.min(end)..end).unwrap_or_default()
     }
 
-    /// Their mean.
+    /// The mean of transactions per second.
     pub fn tps(&self, seconds: &Range<usize>) -> Option<f64> {
-        mean(self.of_seconds(seconds))
+        let all = (seconds.start..).zip(self.of_seconds(seconds));
+        let quiet = all.filter(|(at, _)| !self.is_stolen(*at)).map(|(_, tps)| *tps);
+        mean(&quiet.collect::<Vec<f64>>())
+    }
+
+    /// Transactions per second of every two seconds that follow each other, each with how many
+    /// seconds after the first it begins.
+    fn pairs(&self, seconds: &Range<usize>) -> impl Iterator<Item = (usize, f64)> {
+        let first = seconds.start;
+        let is_quiet =
+            move |at: usize| !self.is_stolen(first + at) && !self.is_stolen(first + at + 1);
+        let pairs = self.of_seconds(seconds).windows(2).enumerate();
+        let quiet = pairs.filter(move |(at, _)| is_quiet(*at));
+        quiet.map(|(at, pair)| (at, f64::midpoint(pair[0], pair[1])))
     }
 
     /// The mean between the beginning of the first stall and that of the last one, where there are
@@ -73,22 +104,19 @@ impl TuneCourse {
         if last - first < CYCLE_LEAST_S {
             return None;
         }
-        mean(&series[first..last])
+        self.tps(&(seconds.start + first..seconds.start + last))
     }
 
     /// Transactions per second of the worst two seconds that follow each other.
     pub fn worst_2s(&self, seconds: &Range<usize>) -> Option<f64> {
-        let pairs = self.of_seconds(seconds).windows(2);
-        pairs.map(|pair| f64::midpoint(pair[0], pair[1])).reduce(f64::min)
+        self.pairs(seconds).map(|(_, tps)| tps).reduce(f64::min)
     }
 
     /// How long it takes from the first of some seconds on until no two among them are below a
     /// rate.
     pub fn settled_after_s(&self, seconds: &Range<usize>, tps: f64) -> usize {
-        let pairs = self.of_seconds(seconds).windows(2);
-        let is_below = |pair: &[f64]| f64::midpoint(pair[0], pair[1]) < tps;
-        let mut below = pairs.enumerate().filter(|(_, pair)| is_below(pair));
-        below.next_back().map_or(0, |(at, _)| at + 2)
+        let below = self.pairs(seconds).filter(|(_, of_pair)| *of_pair < tps);
+        below.last().map_or(0, |(at, _)| at + 2)
     }
 
     /// Pages written per transaction.
@@ -121,7 +149,8 @@ mod tests {
     use super::*;
 
     fn course(tps: &[f64]) -> TuneCourse {
-        TuneCourse { tps: tps.to_vec(), pages_per_s: vec![2.0; tps.len()] }
+        let (tps, pages_per_s) = (tps.to_vec(), vec![2.0; tps.len()]);
+        TuneCourse { tps, pages_per_s, stolen_pct: Vec::new() }
     }
 
     #[test]
@@ -134,6 +163,15 @@ mod tests {
         assert_eq!(course.worst_2s(&(0..4)), Some(20.0));
         assert_eq!(course.pages_per_txn(&(0..4)), Some(40.0 / 190.0));
         assert!(TuneCourse::of(&json!({"samples": []})).is_err());
+    }
+
+    #[test]
+    fn seconds_that_the_hypervisor_took_count_for_no_rate() {
+        let stolen_pct = vec![0.0, 40.0, 9.9, 0.0, 0.0];
+        let course = TuneCourse { stolen_pct, ..course(&[8.0, 1.0, 9.0, 7.0, 8.0]) };
+        assert_eq!(course.tps(&(0..5)), Some(8.0));
+        assert_eq!((course.worst_2s(&(0..5)), course.stolen(&(0..5))), (Some(7.5), 1));
+        assert_eq!((course.worst_2s(&(0..2)), course.settled_after_s(&(0..5), 6.0)), (None, 0));
     }
 
     #[test]

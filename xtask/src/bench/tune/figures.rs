@@ -23,6 +23,8 @@ pub struct TunePart {
     pub worst_2s: f64,
     /// Seconds from the beginning, or from the change on, until it was flat.
     pub flat_after_s: usize,
+    /// Seconds that count for nothing, because the hypervisor took them.
+    pub stolen_s: usize,
 }
 
 impl TunePart {
@@ -59,8 +61,10 @@ impl fmt::Display for Figures {
                 part.flat_after_s,
             )?;
         }
+        let stolen_s: usize = self.parts.iter().map(|part| part.stolen_s).sum();
         let pages = self.pages_per_txn.map_or("n/a".to_owned(), |pages| format!("{pages:.2}"));
-        write!(f, "{pages} pages written per transaction, {} changes", self.changes)
+        let changes = self.changes;
+        write!(f, "{pages} pages written per transaction, {changes} changes, {stolen_s} s stolen")
     }
 }
 
@@ -97,6 +101,7 @@ fn part(course: &TuneCourse, way: &Range<usize>, counted: &Range<usize>) -> Resu
         tps_of_cycles: course.tps_of_cycles(counted),
         worst_2s: worst / tps,
         flat_after_s: course.settled_after_s(way, FLAT * tps),
+        stolen_s: course.stolen(counted),
     })
 }
 

@@ -18,7 +18,7 @@ pub fn print(rows: &[TuneRow]) -> Result<()> {
     Ok(())
 }
 
-const HEAD: [&str; 9] = [
+const HEAD: [&str; 10] = [
     "server, scenario",
     "side",
     "transactions/s",
@@ -27,6 +27,7 @@ const HEAD: [&str; 9] = [
     "pages/transaction",
     "flat after, s",
     "changes",
+    "stolen, s",
     "reached",
 ];
 
@@ -44,7 +45,7 @@ fn lines(rows: &[TuneRow]) -> Vec<String> {
     lines
 }
 
-fn cells(row: &TuneRow) -> [String; 9] {
+fn cells(row: &TuneRow) -> [String; 10] {
     let parts = |of: &dyn Fn(&TunePart) -> String| {
         row.figures.parts.iter().map(of).collect::<Vec<_>>().join(" / ")
     };
@@ -69,6 +70,7 @@ fn cells(row: &TuneRow) -> [String; 9] {
         pages.map_or("n/a".to_owned(), |pages| format!("{pages:.2}")),
         if is_tuned { parts(&|part| part.flat_after_s.to_string()) } else { String::new() },
         if is_tuned { row.figures.changes.to_string() } else { String::new() },
+        parts(&|part| part.stolen_s.to_string()),
         reached,
     ]
 }
@@ -90,6 +92,7 @@ fn json_of(row: &TuneRow) -> Value {
             "tps_of_cycles": part.tps_of_cycles,
             "worst_2s_over_mean": part.worst_2s,
             "flat_after_s": part.flat_after_s,
+            "stolen_s": part.stolen_s,
         })
     };
     json!({
@@ -115,7 +118,13 @@ mod tests {
 
     #[test]
     fn a_line_says_each_part_and_what_is_missed() {
-        let part = |tps| TunePart { tps, tps_of_cycles: None, worst_2s: 0.7, flat_after_s: 9 };
+        let part = |tps| TunePart {
+            tps,
+            tps_of_cycles: None,
+            worst_2s: 0.7,
+            flat_after_s: 9,
+            stolen_s: 2,
+        };
         let row = TuneRow {
             key: RunKey {
                 server: "mariadb-10.11".to_owned(),
@@ -134,7 +143,7 @@ mod tests {
         };
         let all = lines(&[row]);
         let expected = "| mariadb-10.11, 8 threads, then 16 | tuned (300 s, best of 2) | 420 / 390 \
-                        | - / - | 0.70 / 0.70 | 1.46 | 9 / 9 | 31 | no: worst 2 s 0.70 |";
+                        | - / - | 0.70 / 0.70 | 1.46 | 9 / 9 | 31 | 2 / 2 | no: worst 2 s 0.70 |";
         assert_eq!(all[2], expected);
         assert_eq!(all[0].matches('|').count(), all[2].matches('|').count());
         assert!(all.last().unwrap().contains("30 s after the change"));

@@ -191,6 +191,8 @@ pub struct HeldBackShares {
     pub pressure_group: Option<String>,
     /// Absent where no group counts.
     pub throttle: Option<ThrottleEvidence>,
+    /// Share of this machine's processor time that its hypervisor gave to others.
+    pub cpu_stolen_pct: Option<f64>,
 }
 
 /// What a caller issued itself in the window, as its own counters say.

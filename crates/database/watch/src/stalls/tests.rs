@@ -27,7 +27,7 @@ fn course_of(
             checkpoint_age_limit_bytes: Some(100),
             ..TargetSample::default()
         };
-        let found = stalls.take(SampleMoment { at_s: second as f64, sample });
+        let found = stalls.take(SampleMoment { at_s: second as f64, sample, stolen_pct: None });
         if found.is_going {
             stalled.push(second);
         }
@@ -145,10 +145,35 @@ fn tenths_of_a_second_are_looked_at_second_by_second() {
             sessions_running: Some(8),
             ..TargetSample::default()
         };
-        if stalls.take(SampleMoment { at_s: tenth as f64 / 10.0, sample }).is_going {
+        let moment = SampleMoment { at_s: tenth as f64 / 10.0, sample, stolen_pct: None };
+        if stalls.take(moment).is_going {
             stalled.push(tenth);
         }
     }
     assert!(stalled.first().is_some_and(|first| (104..=108).contains(first)), "{stalled:?}");
     assert!(stalled.last().is_some_and(|last| (130..=140).contains(last)), "{stalled:?}");
+}
+
+#[test]
+fn a_stall_without_a_cause_says_what_the_hypervisor_took() {
+    let evidence = |stolen_pct: f64| {
+        let (mut stalls, mut total) = (Stalls::default(), 0);
+        let moments = (0..34_u64).map(|second| {
+            let is_low = second >= 30;
+            total += if is_low { 100 } else { 600 };
+            let sample = TargetSample {
+                transactions: Some(total),
+                sessions_running: Some(8),
+                ..TargetSample::default()
+            };
+            let stolen_pct = Some(if is_low { stolen_pct } else { 1.0 });
+            SampleMoment { at_s: second as f64, sample, stolen_pct }
+        });
+        let last = moments.filter_map(|moment| stalls.take(moment).stall).last().unwrap();
+        assert_eq!(last.cause, StallCause::Unknown);
+        last.evidence
+    };
+    let taken = "; 44 % of the processor time went to other virtual machines";
+    assert!(evidence(44.0).ends_with(taken), "{}", evidence(44.0));
+    assert!(!evidence(4.0).contains("virtual"), "{}", evidence(4.0));
 }

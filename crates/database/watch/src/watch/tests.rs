@@ -120,6 +120,7 @@ fn what_the_host_did_stands_beside_answers_and_failures() {
         pressure: Some(PressureShares::default()),
         pressure_group: Some("/db".to_owned()),
         throttle: Some(ThrottleEvidence::default()),
+        cpu_stolen_pct: Some(4.0),
     };
     let on_host = OnHost { device: None, held };
     let mut watch = Watch::default();
@@ -130,6 +131,7 @@ fn what_the_host_did_stands_beside_answers_and_failures() {
         let said = watch.take(seen).sample;
         assert_eq!(said.pressure_group.as_deref(), Some("/db"));
         assert!(said.pressure.is_some() && said.throttle.is_some());
+        assert_eq!(said.cpu_stolen_pct, Some(4.0));
     }
 }
 

@@ -28,6 +28,7 @@ fn machine() -> Tree {
         .file("/srv/ibdata1", "")
         .file("/srv/server.pid", "70\n")
         .file("/proc/70/cgroup", "0::/db\n")
+        .file("/proc/stat", "cpu  10 0 0 90 0 0 0 0\n")
         .file("/proc/pressure/io", "some avg10=0.00 total=0\nfull avg10=0.00 total=0\n")
         .file(&format!("{GROUP}/cgroup.events"), "populated 1\n")
         .file(&format!("{GROUP}/io.pressure"), "some avg10=0.00 total=0\n")
@@ -61,7 +62,9 @@ fn pressure_and_limits_are_those_of_the_servers_own_group() {
     tree.rewrite(&format!("{GROUP}/io.stat"), "8:0 rbytes=0 wbytes=9 rios=0 wios=1\n");
     let stat = "nr_periods 9\nnr_throttled 3\nthrottled_usec 150\n";
     tree.rewrite(&format!("{GROUP}/cpu.stat"), stat);
+    tree.rewrite("/proc/stat", "cpu  20 0 0 120 0 0 0 10\n");
     let found = look(&mut held);
+    assert_eq!(found.cpu_stolen_pct, Some(20.0));
     assert_eq!(found.pressure_group.as_deref(), Some("/db"));
     let pressure = found.pressure.unwrap();
     assert_eq!((pressure.io.unwrap().some_us, pressure.cpu), (700, None));

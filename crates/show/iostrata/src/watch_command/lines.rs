@@ -52,7 +52,7 @@ const COLUMNS: &[LineColumn] = &[
     column("open", 5, |one| compact(one.oldest_transaction_s)),
 ];
 
-/// The columns of the device, where one is known.
+/// The columns of the host and its device, where it is this one.
 const DEVICE_COLUMNS: &[LineColumn] = &[
     column("r/s", 6, |one| device(one, |of| Some(of.reads_per_s))),
     column("w/s", 6, |one| device(one, |of| Some(of.writes_per_s))),
@@ -60,6 +60,7 @@ const DEVICE_COLUMNS: &[LineColumn] = &[
     column("r ms", 5, |one| device(one, |of| of.read_ms)),
     column("w ms", 5, |one| device(one, |of| of.write_ms)),
     column("qd", 5, |one| device(one, |of| Some(of.in_flight))),
+    column("stl%", 4, |one| compact(one.cpu_stolen_pct)),
 ];
 
 /// What tasks waited for, and what held them back, where that is known.
@@ -297,7 +298,11 @@ mod tests {
             write_ms: Some(15.0),
             in_flight: 16.0,
         };
-        let sample = WatchSample { device: Some(device), ..WatchSample::default() };
+        let sample = WatchSample {
+            device: Some(device),
+            cpu_stolen_pct: Some(17.0),
+            ..WatchSample::default()
+        };
         let shown = DEVICE_COLUMNS.iter().map(|column| (column.name, (column.of)(&sample)));
         let expected = [
             ("r/s", "11"),
@@ -306,6 +311,7 @@ mod tests {
             ("r ms", "14"),
             ("w ms", "15"),
             ("qd", "16"),
+            ("stl%", "17"),
         ];
         assert!(shown.eq(expected.map(|(name, figure)| (name, figure.to_owned()))));
     }

@@ -166,7 +166,7 @@ fn told<'a>(watched: &WatchDocument, lines: &[(&'a str, Figure)]) -> Vec<(&'a st
 }
 
 /// What held the target back, and what it did with its files.
-const BESIDE: [Drawn<'static>; 5] = [
+const BESIDE: [Drawn<'static>; 6] = [
     (
         ("pressure", "Time in which tasks waited (some of them, all of them)", "percent"),
         &[
@@ -175,6 +175,10 @@ const BESIDE: [Drawn<'static>; 5] = [
             ("processors, some", |one| Some(one.pressure?.cpu?.some_pct)),
             ("memory, some", |one| Some(one.pressure?.memory?.some_pct)),
         ],
+    ),
+    (
+        ("stolen", "Processor time that the hypervisor gave to others", "percent"),
+        &[("stolen", |one| one.cpu_stolen_pct)],
     ),
     (
         ("limit", "Use of the tightest I/O limit of its control groups", "percent"),

@@ -21,6 +21,7 @@ const FIGURES: &[(&str, &str)] = &[
     ("history", "commits whose old row versions are not purged yet"),
     ("pressure", "share of time in which tasks waited for it (I/O, cpu, memory)"),
     ("limit, quota", "use of a control group's limit; time held back by a quota"),
+    ("stolen", "share of processor time that the hypervisor gave to others"),
     ("stall", "a second below half the median rate of the last minute"),
     ("!, n/a", "above bars: a stall; the target does not tell it"),
 ];

@@ -47,6 +47,8 @@ fn pressure(look: Look, sample: &WatchSample) -> Vec<Figure<'static>> {
     });
     let held = throttle.and_then(|of| of.cpu_throttled_us).map(|us| us as f64);
     figures.push(Figure::new("quota", words::told(held, iostrata_units::microseconds)));
+    let stolen = words::told(sample.cpu_stolen_pct, |pct| format!("{pct:.0} %"));
+    figures.push(Figure::new("stolen", stolen));
     figures
 }
 
