@@ -156,17 +156,24 @@ impl<'a> View<'a> {
     }
 
     /// All that is written out at once keeps pages busy: writers wait for these before they wait for
-    /// a checkpoint. Where the age is usually as high, that alone says nothing.
+    /// a checkpoint. Where the age is usually as high, that alone says nothing: what lies past the
+    /// limit is many pages now and few then, and many of them have to be written meanwhile.
     fn redo_past_async(&self) -> Reason {
         let async_share = |one: &TargetSample| share_of(one, one.checkpoint_age_async_bytes);
         let shares = self.within.iter().filter_map(|(_, one)| async_share(one));
         let (past, all) = (shares.filter(|share| *share >= 1.0).count(), self.within.len());
-        let text = format!(
+        if 2 * past <= all {
+            return None;
+        }
+        let mut text = format!(
             "checkpoint age was past the async limit, from which pages are flushed as fast as \
              possible, in {past} of {all} samples within it"
         );
-        let is_past = 2 * past > all && !self.is_outside(async_share, 1.0);
-        is_past.then_some((StallCause::RedoFull, text))
+        if self.is_outside(async_share, 1.0) {
+            let pages = self.growth(|one| one.pages_flushed)?;
+            text = format!("{text}, and {pages} pages were written, more than usual");
+        }
+        Some((StallCause::RedoFull, text))
     }
 
     fn free_pages(&self) -> Reason {

@@ -36,8 +36,9 @@ const JITTER: f64 = 0.1;
 const GAP_S: f64 = 2.0;
 /// What goes on so long without any cause that shows is another load, in seconds.
 const UNEXPLAINED_S: f64 = 60.0;
-/// What a hypervisor takes, in percent of the processor time, before it is said of a stall.
-const STOLEN_PCT: f64 = 10.0;
+/// What a hypervisor takes, in percent of the processor time, before it is said of a stall: half of
+/// the throughput does not go for less.
+const STOLEN_PCT: f64 = 30.0;
 
 /// A throughput while nothing stalled, with the sessions that waited for an answer.
 #[derive(Clone, Copy, Debug)]

@@ -118,6 +118,14 @@ fn an_age_past_the_async_limit_explains_a_stall_where_it_is_not_usual() {
     assert_eq!(cause(past(70, 90)), StallCause::RedoFull);
     assert_eq!(cause(past(70, 86)), StallCause::Unknown);
     assert_eq!(cause(past(89, 91)), StallCause::Unknown);
+    let writing = |per_s: [u64; 2]| {
+        move |second, is_within| TargetSample {
+            pages_flushed: counter(second, per_s[0], per_s[1]),
+            ..past(89, 91)(second, is_within)
+        }
+    };
+    assert_eq!(cause(writing([100, 1_000])), StallCause::RedoFull, "a dense stretch of pages");
+    assert_eq!(cause(writing([100, 120])), StallCause::Unknown, "no more is written than usual");
     let free = |second, is_within| TargetSample {
         free_page_waits: counter(second, 1, 50),
         ..past(70, 90)(second, is_within)
