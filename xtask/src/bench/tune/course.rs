@@ -8,12 +8,15 @@
 use std::ops::Range;
 
 use anyhow::{Context, Result};
+use iostrata_stats::Random;
 use serde_json::Value;
 
 /// A stall is below this share of the median.
 const STALLED: f64 = 0.5;
 /// A cycle of stalls is at least so long, in seconds.
 const CYCLE_LEAST_S: usize = 30;
+/// Orders that the seconds of a run are put in.
+const ORDERS: usize = 1_000;
 /// From this share of the processor time on, in percent, a second was taken by the hypervisor.
 const STOLEN_PCT: f64 = 10.0;
 
@@ -75,9 +78,13 @@ impl TuneCourse {
 
     /// The mean of transactions per second.
     pub fn tps(&self, seconds: &Range<usize>) -> Option<f64> {
+        mean(&self.quiet(seconds))
+    }
+
+    /// Transactions per second of those that the hypervisor did not take.
+    fn quiet(&self, seconds: &Range<usize>) -> Vec<f64> {
         let all = (seconds.start..).zip(self.of_seconds(seconds));
-        let quiet = all.filter(|(at, _)| !self.is_stolen(*at)).map(|(_, tps)| *tps);
-        mean(&quiet.collect::<Vec<f64>>())
+        all.filter(|(at, _)| !self.is_stolen(*at)).map(|(_, tps)| *tps).collect()
     }
 
     /// Transactions per second of every two seconds that follow each other, each with how many
@@ -110,6 +117,28 @@ impl TuneCourse {
     /// Transactions per second of the worst two seconds that follow each other.
     pub fn worst_2s(&self, seconds: &Range<usize>) -> Option<f64> {
         self.pairs(seconds).map(|(_, tps)| tps).reduce(f64::min)
+    }
+
+    /// The same with the seconds in random order: the median of many orders, and the bounds that
+    /// 95 % of them keep to. What the noise from second to second comes to by itself; it tells
+    /// nothing where the server stalls.
+    pub fn worst_2s_in_random_order(&self, seconds: &Range<usize>) -> Option<[f64; 3]> {
+        let mut quiet = self.quiet(seconds);
+        if quiet.len() < 2 {
+            return None;
+        }
+        let mut random = Random::new(0);
+        let mut worst: Vec<f64> = (0..ORDERS)
+            .map(|_| {
+                for at in (1..quiet.len()).rev() {
+                    quiet.swap(at, random.below(at as u64 + 1) as usize);
+                }
+                let pairs = quiet.windows(2).map(|pair| f64::midpoint(pair[0], pair[1]));
+                pairs.fold(f64::INFINITY, f64::min)
+            })
+            .collect();
+        worst.sort_by(f64::total_cmp);
+        Some([ORDERS / 2, ORDERS / 40, ORDERS - ORDERS / 40 - 1].map(|at| worst[at]))
     }
 
     /// How long it takes from the first of some seconds on until no two among them are below a
@@ -172,6 +201,21 @@ mod tests {
         assert_eq!(course.tps(&(0..5)), Some(8.0));
         assert_eq!((course.worst_2s(&(0..5)), course.stolen(&(0..5))), (Some(7.5), 1));
         assert_eq!((course.worst_2s(&(0..2)), course.settled_after_s(&(0..5), 6.0)), (None, 0));
+    }
+
+    #[test]
+    fn random_order_parts_noise_from_what_comes_together() {
+        // The same seconds: low ones apart from each other, and low ones together.
+        let apart: Vec<f64> = (0..300).map(|at| if at % 60 == 0 { 40.0 } else { 100.0 }).collect();
+        let mut together = apart.clone();
+        together.sort_by(f64::total_cmp);
+        let all = 0..300;
+        let order = course(&apart).worst_2s_in_random_order(&all).unwrap();
+        assert_eq!(order[0], 70.0, "two of five among 300 rarely meet");
+        assert_eq!(course(&apart).worst_2s(&all), Some(70.0));
+        assert_eq!(course(&together).worst_2s(&all), Some(40.0));
+        assert!(order[1] <= order[0] && order[0] <= order[2], "{order:?}");
+        assert_eq!(course(&[9.0]).worst_2s_in_random_order(&(0..1)), None);
     }
 
     #[test]

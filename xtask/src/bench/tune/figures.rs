@@ -21,6 +21,8 @@ pub struct TunePart {
     pub tps_of_cycles: Option<f64>,
     /// The worst two seconds over the mean.
     pub worst_2s: f64,
+    /// The same with the seconds in random order: the median and 95 % of many orders.
+    pub worst_2s_in_random_order: Option<[f64; 3]>,
     /// Seconds from the beginning, or from the change on, until it was flat.
     pub flat_after_s: usize,
     /// Seconds that count for nothing, because the hypervisor took them.
@@ -100,6 +102,8 @@ fn part(course: &TuneCourse, way: &Range<usize>, counted: &Range<usize>) -> Resu
         tps,
         tps_of_cycles: course.tps_of_cycles(counted),
         worst_2s: worst / tps,
+        worst_2s_in_random_order: (course.worst_2s_in_random_order(counted))
+            .map(|worst| worst.map(|worst| worst / tps)),
         flat_after_s: course.settled_after_s(way, FLAT * tps),
         stolen_s: course.stolen(counted),
     })

@@ -92,7 +92,14 @@ mod tests {
     use super::*;
 
     fn row(side: Side, tps: f64, worst_2s: f64) -> TuneRow {
-        let part = TunePart { tps, tps_of_cycles: None, worst_2s, flat_after_s: 4, stolen_s: 0 };
+        let part = TunePart {
+            tps,
+            tps_of_cycles: None,
+            worst_2s,
+            worst_2s_in_random_order: None,
+            flat_after_s: 4,
+            stolen_s: 0,
+        };
         let key = RunKey {
             server: "mysql-9.7".to_owned(),
             scenario: scenario::named(&[]).unwrap()[0],

@@ -18,12 +18,13 @@ pub fn print(rows: &[TuneRow]) -> Result<()> {
     Ok(())
 }
 
-const HEAD: [&str; 10] = [
+const HEAD: [&str; 11] = [
     "server, scenario",
     "side",
     "transactions/s",
     "over whole cycles",
     "worst 2 s over the mean",
+    "in random order",
     "pages/transaction",
     "flat after, s",
     "changes",
@@ -45,7 +46,7 @@ fn lines(rows: &[TuneRow]) -> Vec<String> {
     lines
 }
 
-fn cells(row: &TuneRow) -> [String; 10] {
+fn cells(row: &TuneRow) -> [String; 11] {
     let parts = |of: &dyn Fn(&TunePart) -> String| {
         row.figures.parts.iter().map(of).collect::<Vec<_>>().join(" / ")
     };
@@ -60,6 +61,10 @@ fn cells(row: &TuneRow) -> [String; 10] {
     let time = format!("{} s, best of {}", row.times.seconds, row.runs);
     let cycles =
         |part: &TunePart| part.tps_of_cycles.map_or("-".to_owned(), |tps| format!("{tps:.0}"));
+    let random = |part: &TunePart| match part.worst_2s_in_random_order {
+        Some([median, low, high]) => format!("{median:.2} ({low:.2} to {high:.2})"),
+        None => "-".to_owned(),
+    };
     let pages = row.figures.pages_per_txn;
     [
         format!("{server}, {scenario}"),
@@ -67,6 +72,7 @@ fn cells(row: &TuneRow) -> [String; 10] {
         parts(&|part| format!("{:.0}", part.tps)),
         parts(&cycles),
         parts(&|part| format!("{:.2}", part.worst_2s)),
+        parts(&random),
         pages.map_or("n/a".to_owned(), |pages| format!("{pages:.2}")),
         if is_tuned { parts(&|part| part.flat_after_s.to_string()) } else { String::new() },
         if is_tuned { row.figures.changes.to_string() } else { String::new() },
@@ -91,6 +97,7 @@ fn json_of(row: &TuneRow) -> Value {
             "tps": part.tps,
             "tps_of_cycles": part.tps_of_cycles,
             "worst_2s_over_mean": part.worst_2s,
+            "worst_2s_over_mean_in_random_order": part.worst_2s_in_random_order,
             "flat_after_s": part.flat_after_s,
             "stolen_s": part.stolen_s,
         })
@@ -122,6 +129,7 @@ mod tests {
             tps,
             tps_of_cycles: None,
             worst_2s: 0.7,
+            worst_2s_in_random_order: Some([0.81, 0.77, 0.84]),
             flat_after_s: 9,
             stolen_s: 2,
         };
@@ -143,7 +151,8 @@ mod tests {
         };
         let all = lines(&[row]);
         let expected = "| mariadb-10.11, 8 threads, then 16 | tuned (300 s, best of 2) | 420 / 390 \
-                        | - / - | 0.70 / 0.70 | 1.46 | 9 / 9 | 31 | 2 / 2 | no: worst 2 s 0.70 |";
+                        | - / - | 0.70 / 0.70 | 0.81 (0.77 to 0.84) / 0.81 (0.77 to 0.84) | 1.46 | 9 / 9 \
+                        | 31 | 2 / 2 | no: worst 2 s 0.70 |";
         assert_eq!(all[2], expected);
         assert_eq!(all[0].matches('|').count(), all[2].matches('|').count());
         assert!(all.last().unwrap().contains("30 s after the change"));
