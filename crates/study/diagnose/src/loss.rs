@@ -127,10 +127,14 @@ fn loss_of(pair: &Pair, found: &Compared) -> Loss {
 }
 
 fn pair_text(pair: &Pair, found: &Compared) -> String {
+    // The middle of an undecided comparison may be a gain.
+    let cost = match found.loss.loss_pct > 0.0 {
+        true => percent(found.loss.loss_pct),
+        false => "nothing in these windows".to_owned(),
+    };
     format!(
-        "{} cost {}: {} against {} {}",
+        "{} cost {cost}: {} against {} {}",
         pair.words,
-        percent(found.loss.loss_pct),
         count(found.upper),
         count(found.lower),
         found.unit

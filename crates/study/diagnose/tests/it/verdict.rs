@@ -160,3 +160,16 @@ fn a_star_stands_only_where_less_may_be_concluded() {
     assert_eq!(starred, all, "the storage could have done more");
     assert_eq!(disturbed(0.01, Verdict::ClockFallback).0, 0, "said once, for the run");
 }
+
+#[test]
+fn an_undecided_comparison_whose_middle_is_a_gain_has_no_cost_below_zero() {
+    let mut gains = 0;
+    for seed in 0..20 {
+        let document = document(&Disk { noise: 0.5, ..Disk::default() }, &host(), seed);
+        for loss in document.undecided.iter().filter(|loss| loss.loss_pct <= 0.0) {
+            gains += 1;
+            assert!(loss.text.contains("cost nothing in these windows: "), "{}", loss.text);
+        }
+    }
+    assert!(gains > 0, "no seed left a gain open");
+}
