@@ -14,7 +14,7 @@ use iostrata_stats::{Stop, StoppingRule, choose_cut};
 use crate::clock::{Clock, Ticks};
 use crate::error::LoadError;
 use crate::observer::{Surroundings, WindowObserver};
-use crate::shared_stats::{SharedStats, WorkerState};
+use crate::shared_stats::{SharedStats, WorkerState, start_poll};
 use crate::tally::Slices;
 
 /// How often the controller looks at the window.
@@ -23,8 +23,10 @@ const LOOK: Duration = Duration::from_millis(4);
 const END_NOTICE: usize = 10;
 /// Slices before the present one that workers may not have posted yet.
 const UNPOSTED: usize = 2;
-/// Workers are told the start this long before it.
+/// Workers are told the start at least this long before it,
 const NOTICE_NS: u64 = 2_000_000;
+/// and so many of their looks.
+const NOTICE_LOOKS: u32 = 2;
 /// Segments that can be cut as warm-up begin at these parts of the longest window.
 const WARM_UP_PARTS: [u32; 6] = [64, 32, 16, 12, 8, 4];
 
@@ -169,7 +171,9 @@ impl<C: Clock> Controller<C> {
             return conducted;
         }
         observer.opened();
-        let start = self.clock.now() + self.clock.ticks_in(NOTICE_NS);
+        let looks = start_poll(self.shared.layout().workers) * NOTICE_LOOKS;
+        let notice_ns = NOTICE_NS.max(looks.as_nanos() as u64);
+        let start = self.clock.now() + self.clock.ticks_in(notice_ns);
         self.shared.post_start(start);
         self.shared.post_stop_after(u64::from(self.shared.layout().slices));
         let mut next_check = match &self.length {

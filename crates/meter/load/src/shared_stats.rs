@@ -30,6 +30,17 @@ const WORKER_HEAD_WORDS: usize = 8;
 /// Words of one kind of operation in a slice: a count, a service and a response sum.
 const TALLY_WORDS: usize = 3;
 
+/// Workers that are ready look for the start at least this often,
+const START_POLL_MIN: Duration = Duration::from_micros(200);
+/// and all of them together no more often than this a second: hundreds that look all the time leave
+/// no processor to those that are not ready yet.
+const START_POLLS_PER_S: u32 = 20_000;
+
+/// How often each of so many workers looks for the start.
+pub(crate) fn start_poll(workers: u32) -> Duration {
+    (Duration::from_secs(1) * workers / START_POLLS_PER_S).max(START_POLL_MIN)
+}
+
 /// The slices of a window that has no end yet.
 const NO_END: u32 = u32::MAX;
 
@@ -133,7 +144,7 @@ impl SharedStats {
             if let Some(start) = self.start() {
                 return start;
             }
-            std::thread::sleep(Duration::from_micros(200));
+            std::thread::sleep(start_poll(self.layout.workers));
         }
     }
 
@@ -256,6 +267,15 @@ impl SharedStats {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_workers_that_wait_leave_the_processors_alone() {
+        for workers in [1, 4, 64, 512, 4096] {
+            let polls_per_s = f64::from(workers) / start_poll(workers).as_secs_f64();
+            assert!(polls_per_s < 20_001.0, "{workers} workers look {polls_per_s} times a second");
+        }
+        assert_eq!(start_poll(1), Duration::from_micros(200), "a few begin at once");
+    }
 
     #[test]
     fn a_window_ends_on_an_edge_and_only_ever_earlier() {
