@@ -53,7 +53,13 @@ fn row(figure: &ThenFigure, points: &[StudyPoint]) -> ThenRow {
 
 /// Today's figure at some levels; with several matching points, the one that the row asks for.
 fn now(figure: &ThenFigure, at: &[LevelAt], points: &[StudyPoint]) -> Option<Now> {
-    let matches = |point: &&StudyPoint| at.iter().all(|level| point.levels.contains(level));
+    // A factor that was not varied keeps nothing out, as in answers.
+    let is_varied = |level: &&LevelAt| {
+        let mut levels = points.iter().flat_map(|point| &point.levels);
+        levels.any(|other| other.factor == level.factor)
+    };
+    let varied: Vec<&LevelAt> = at.iter().filter(is_varied).collect();
+    let matches = |point: &&StudyPoint| varied.iter().all(|level| point.levels.contains(level));
     let found = points.iter().filter(matches).filter_map(|point| of(figure.metric, point));
     let found: Vec<Now> = found.collect();
     let better = |a: &Now, b: &Now| a.value.total_cmp(&b.value);

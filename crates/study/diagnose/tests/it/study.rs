@@ -85,6 +85,10 @@ pub fn plan() -> StudyPlan {
                 figure("ext4 over raw", 0.5, "ext4", Take::Max, Some("raw")),
                 figure("nobody measured it", 1.0, "btrfs", Take::Max, None),
                 figure("many match", 1.0, "ext4", Take::Only, None),
+                ThenFigure {
+                    at: vec![level("filesystem", "raw"), level("scheduler", "none")],
+                    ..figure("of a factor that is not varied", 10_000.0, "raw", Take::Max, None)
+                },
             ],
         }),
     }
@@ -205,6 +209,8 @@ fn then_and_now_stand_side_by_side_and_blanks_stay_blank() {
     assert!(raw.now_ci95.is_some() && raw.now_n == 4);
     let ratio = row("ext4 over raw");
     assert!((ratio.now.unwrap() - 1.0).abs() < 0.05, "eight files reach the device: {ratio:?}");
+    let unvaried = row("of a factor that is not varied");
+    assert_eq!((unvaried.now, unvaried.now_n), (raw.now, 4));
     for blank in ["nobody measured it", "many match"] {
         let row = row(blank);
         assert_eq!((row.now, row.times, row.then), (None, None, Some(1.0)));
