@@ -48,10 +48,11 @@ pub struct Shown<'a> {
 /// The shipped studies as a table.
 pub fn list(studies: &[Listed]) -> String {
     let mut text = String::new();
+    let column = 2 + studies.iter().map(|study| study.name.len()).max().unwrap_or(0);
     for study in studies {
-        text.push_str(&format!("{:<NAME$}{}\n", study.name, study.title));
+        text.push_str(&format!("{:<column$}{}\n", study.name, study.title));
         for (name, cost) in [("quick", &study.quick), ("full", &study.full)] {
-            text.push_str(&format!("{:NAME$}{name:<6}{}\n", "", brief(cost)));
+            text.push_str(&format!("{:column$}{name:<6}{}\n", "", brief(cost)));
         }
     }
     text.push_str("\niostrata study show NAME shows one; docs/studies.md teaches writing one.\n");

@@ -19,8 +19,8 @@ fn may_change() -> bool {
 fn shipped_studies_are_named_and_shown() {
     let bench = Bench::new();
     let listed = stdout(&bench.line("study list"));
-    for name in ["fusion-io", "ext4-vs-xfs", "limits", "queue-size", "two-on-one-disk", "smoke"] {
-        assert!(listed.contains(name), "{name} is not in {listed}");
+    for name in ["fusion-io", "ext4-vs-xfs", "limits", "queue-size", "server-vs-engine", "smoke"] {
+        assert!(listed.contains(&format!("{name}  ")), "{name} is not in {listed}");
         let shown = bench.line(&format!("study show {name}"));
         assert!(shown.status.success(), "{}", stderr(&shown));
         for part in ["Cost", "System changes", "Points"] {
