@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use iostrata_spec::study::{Extent, FactorLevels, LevelAt};
 use iostrata_spec::{Layer, PerKind};
-use iostrata_stats::{Conclusion, Interval, LatencyUs, Percentile, Verdicts};
+use iostrata_stats::{Conclusion, Interval, LatencyUs, Measured, Percentile, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::host::{BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, QueueTaken};
@@ -107,12 +107,15 @@ pub struct StudyAnswer {
     pub text: String,
     /// Whether it could be decided.
     pub is_known: bool,
-    /// The points above the line over those below it; null where another finding is quoted.
+    /// The points above the line over those below it; null where another finding is quoted or the
+    /// difference stands in its place.
     pub ratio: Option<f64>,
     /// 95 % interval.
     pub ratio_ci95: Option<Interval>,
     /// Pairs of replicates behind it.
     pub ratio_n: u64,
+    /// The points above the line less those below it, where figures may be 0.
+    pub difference: Option<Measured>,
     /// The points above the line.
     pub of: Vec<String>,
     /// Those below it.

@@ -132,13 +132,43 @@ pub fn paired_measured(
     Ok(conclude(&ratios, squares.sqrt() / ratios.len() as f64, verdicts))
 }
 
-fn log_ratios(first: &[f64], second: &[f64]) -> Result<Vec<f64>, CompareError> {
-    if first.len() != second.len() {
-        return Err(CompareError::UnequalLengths { first: first.len(), second: second.len() });
+/// Compares replicates pairwise by their difference `second[i] - first[i]`, for figures that may be
+/// 0, to which no ratio can be taken: the mean of the differences with its 95 % interval, which is
+/// absent with a single pair and never narrower than the replicates' own intervals allow.
+///
+/// # Errors
+/// [`CompareError`] when the lists cannot be paired.
+pub fn paired_difference(
+    first: &[Measured],
+    second: &[Measured],
+) -> Result<Measured, CompareError> {
+    check_lengths(first.len(), second.len())?;
+    let apart: Vec<f64> = first.iter().zip(second).map(|(a, b)| b.value - a.value).collect();
+    let n = apart.len() as u64;
+    let mut verdicts = Verdicts::none();
+    let both = || first.iter().chain(second);
+    both().for_each(|one| verdicts.merge(&one.verdicts));
+    if apart.len() < 2 {
+        return Ok(Measured::without_interval(apart[0], n, verdicts));
     }
-    if first.is_empty() {
+    let (value, between) = mean_and_half_width(&apart);
+    let squares: f64 = both().filter_map(Measured::half_width).map(|half| half.powi(2)).sum();
+    let half_width = between.max(squares.sqrt() / n as f64);
+    Ok(Measured { value, ci95: Some([value - half_width, value + half_width]), n, verdicts })
+}
+
+fn check_lengths(first: usize, second: usize) -> Result<(), CompareError> {
+    if first != second {
+        return Err(CompareError::UnequalLengths { first, second });
+    }
+    if first == 0 {
         return Err(CompareError::NoPairs);
     }
+    Ok(())
+}
+
+fn log_ratios(first: &[f64], second: &[f64]) -> Result<Vec<f64>, CompareError> {
+    check_lengths(first.len(), second.len())?;
     let usable = |value: f64| value > 0.0 && value.is_finite();
     if let Some(&value) = first.iter().chain(second).find(|&&value| !usable(value)) {
         return Err(CompareError::NotPositive { value });
@@ -252,5 +282,29 @@ mod tests {
         assert_eq!(paired(&[0.0], &[1.0]), Err(CompareError::NotPositive { value: 0.0 }));
         let unequal = CompareError::UnequalLengths { first: 1, second: 2 };
         assert_eq!(paired(&[1.0], &[1.0, 2.0]), Err(unequal));
+    }
+
+    #[test]
+    fn a_difference_bears_figures_of_nothing() {
+        let exact = |values: [f64; 3]| {
+            values.map(|value| Measured { value, ci95: None, n: 9, verdicts: Verdicts::none() })
+        };
+        let found = paired_difference(&exact([0.0, 0.0, 0.0]), &exact([30.0, 34.0, 32.0])).unwrap();
+        assert_eq!((found.value, found.n), (32.0, 3));
+        // The standard error of 30, 34, 32 is 1.1547, and t(2) 4.3027.
+        let [low, high] = found.ci95.unwrap();
+        assert!((low - 27.0317).abs() < 1e-3 && (high - 36.9683).abs() < 1e-3, "{low} {high}");
+        // Replicates that are not known better than by 6 each do not make a narrower one.
+        let wide = |values: [f64; 3]| exact(values).map(|one| around_half(one, 6.0));
+        let found = paired_difference(&wide([0.0; 3]), &wide([30.0; 3])).unwrap();
+        let half = 6.0 * 6f64.sqrt() / 3.0;
+        assert!((found.ci95.unwrap()[1] - 30.0 - half).abs() < 0.05, "{:?}", found.ci95);
+        let alone = paired_difference(&exact([1.0; 3])[..1], &exact([4.0; 3])[..1]).unwrap();
+        assert_eq!((alone.value, alone.ci95), (3.0, None));
+        assert_eq!(paired_difference(&[], &[]), Err(CompareError::NoPairs));
+    }
+
+    fn around_half(one: Measured, half: f64) -> Measured {
+        Measured { ci95: Some([one.value - half, one.value + half]), ..one }
     }
 }

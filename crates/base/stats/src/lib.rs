@@ -42,7 +42,9 @@ pub use axis::{
     AXIS_MATERIAL_PCT, Axis, AxisError, AxisPoint, AxisShape, AxisStep, Enough, axis, enough,
 };
 pub use combine::{combine, combine_weighted, mean_and_half_width};
-pub use compare::{CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_measured};
+pub use compare::{
+    CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_difference, paired_measured,
+};
 pub use drift::{Drift, drift};
 pub use effects::{
     CellRange, Effect, Effects, EffectsError, INTERACTION_RATIO_MIN, Interaction, LevelChange,

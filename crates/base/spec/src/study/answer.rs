@@ -12,6 +12,9 @@ use super::{Cell, LevelAt, Take, ThenMetric, VolumeKind};
 /// in percent.
 pub const PLACEHOLDERS: [&str; 5] = ["of", "over", "times", "share", "change"];
 
+/// What they may name where the metric is compared by its difference.
+pub const PLACEHOLDERS_OF_DIFFERENCE: [&str; 2] = ["of", "over"];
+
 /// One part of the answer to a study's question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -27,6 +27,7 @@ fn effects_stand_each_alone_against_what_is_below_the_line() {
         (&format!("{two}\n{eight}"), "comes to `of` itself"),
         (&format!("{two}\n{below}"), "no two points differ"),
         (&format!("take = 'max'\n{two}\n{four}"), "take = \"only\""),
+        (&format!("metric = 'stalled_pct'\n{two}\n{four}"), "nothing multiplies to it"),
         ("[[answer.effect]]\nto = { workers = 4 }", "say what is changed"),
         ("[[answer.effect]]\nname = 'a'", "name the levels"),
     ] {

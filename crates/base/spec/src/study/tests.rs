@@ -286,6 +286,12 @@ const WRONG: &[(&str, (usize, usize), &[&str])] = &[
         &["`percent`", "is no figure", "{share}"],
     ),
     (
+        "[factors]\nworkers=[1,2]\n[[answer]]\nasks='a'\nof={workers=2}\nover={workers=1}\n\
+         metric='stalled_pct'\nmore='{times} times'\nless='{of}'\nsame='none'",
+        (10, 6),
+        &["`times`", "is no figure of stalled_pct", "may be 0", "use {of}, {over}"],
+    ),
+    (
         "[factors]\nworkers=[1,2]\nbs=['4k','8k']\n[[answer]]\nasks='a'\nof={workers=2}\n\
          over={bs='4k'}\nat={workers=1}\nmore='a'\nless='b'\nsame='c'",
         (6, 1),

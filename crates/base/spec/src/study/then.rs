@@ -162,6 +162,11 @@ impl ThenMetric {
         ("reader_latency_p99_us", ThenMetric::ReaderLatencyP99Us, "us"),
     ];
 
+    /// Whether its figures are often 0, so that two of them are compared by their difference.
+    pub fn is_by_difference(self) -> bool {
+        matches!(self, Self::MinOverMean1s | Self::StalledPct | Self::StallsPerMin)
+    }
+
     /// Its name in a study's text.
     pub fn name(self) -> &'static str {
         let found = Self::NAMED.iter().find(|(_, metric, _)| *metric == self);

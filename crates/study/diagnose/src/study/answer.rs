@@ -7,16 +7,17 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::{Finding, StudyAnswer, StudyPoint};
-use iostrata_spec::study::{Answer, AnswerFrom, Contrast, LevelAt, StudyPlan, ThenMetric, filled};
+use iostrata_spec::study::{Answer, AnswerFrom, Contrast, LevelAt, StudyPlan, ThenMetric};
 use iostrata_stats::{
-    AXIS_MATERIAL_PCT, Comparison, Conclusion, Measured, Verdict, Verdicts, paired_measured,
+    AXIS_MATERIAL_PCT, Comparison, Conclusion, Interval, Measured, Verdict, Verdicts,
+    paired_measured,
 };
 
 use super::effect::KNOWN_PCT_MAX;
-use super::floor::{self, Floored};
 use super::points::Seen;
+use super::sentence::{Outcome, template, too_few_pairs, with_figures};
 use super::sides::{Sides, end, sides};
-use super::single_effects;
+use super::{difference, single_effects};
 
 /// Findings that one answer quotes at most.
 const QUOTED_MAX: usize = 3;
@@ -97,67 +98,71 @@ fn decided(
         let why = format!("no points were measured that set {of} against {over}");
         return unknown(asks, &why);
     };
-    let floored = Floored::of(contrast.metric, &sides.above, &sides.below);
-    let raised = |side: &[Measured]| -> Vec<Measured> {
-        side.iter().map(|figure| floor::raised(contrast.metric, figure)).collect()
-    };
-    let sides = Sides { above: raised(&sides.above), below: raised(&sides.below), ..sides };
-    let Ok(comparison) = paired_measured(&sides.below, &sides.above) else {
-        return unknown(
-            asks,
-            match contrast.metric {
-                ThenMetric::Iops => {
-                    "in a window of it not a single request was done, it is too short"
-                }
-                _ => "one of its figures is 0, and no ratio can be taken to that",
-            },
-        );
-    };
     let is_part = |point: &&StudyPoint| sides.points.iter().any(|ids| ids.contains(&point.id));
     let verdicts: Verdicts =
         points.iter().filter(is_part).flat_map(|point| point.verdicts.iter()).collect();
-    let answer = match outcome(&comparison) {
-        Ok(outcome) => {
-            let mut text = sentence(contrast, outcome, &comparison, &sides, floored, &verdicts);
-            if outcome != Outcome::Same {
-                text += &single_effects::in_words(contrast, plan, seen, &comparison);
-            }
-            StudyAnswer { asks: asks.to_owned(), text, is_known: true, ..<_>::default() }
-        }
-        Err(why) => unknown(asks, &why),
+    let (found, figures) = if contrast.metric.is_by_difference() {
+        let (found, difference) = difference::decided(contrast, &sides);
+        (found, StudyAnswer { difference, ..<_>::default() })
+    } else {
+        by_ratio(contrast, plan, seen, &sides)
+    };
+    let (text, is_known) = match found {
+        Ok(sentence) => (sentence + &but(&verdicts), true),
+        Err(why) => (unknown(asks, &why).text, false),
     };
     let [of, over] = sides.points;
-    StudyAnswer {
-        ratio: Some(comparison.ratio),
-        // What was raised to the floor has no interval of its own.
-        ratio_ci95: comparison.ratio_ci95.filter(|_| !floored.is_any()),
-        ratio_n: comparison.n,
-        of,
-        over,
-        verdicts,
-        ..answer
-    }
+    StudyAnswer { asks: asks.to_owned(), text, is_known, of, over, verdicts, ..figures }
 }
 
-/// Which of the three sentences holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    More,
-    Less,
-    Same,
+/// The sentence that the ratio of the two sides supports, else why none stands, and the ratio.
+fn by_ratio(
+    contrast: &Contrast,
+    plan: &StudyPlan,
+    seen: &BTreeMap<&str, Seen<'_>>,
+    sides: &Sides,
+) -> (Result<String, String>, StudyAnswer) {
+    let Ok(found) = paired_measured(&sides.below, &sides.above) else {
+        let why = match contrast.metric {
+            ThenMetric::Iops => "in a window of it not a single request was done, it is too short",
+            _ => "one of its figures is 0, and no ratio can be taken to that",
+        };
+        return (Err(why.to_owned()), StudyAnswer::default());
+    };
+    let text = outcome(&found).map(|(outcome, [low, high])| {
+        let mean = |side: &[Measured]| {
+            let logs: f64 = side.iter().map(|one| one.value.ln()).sum();
+            (logs / side.len() as f64).exp()
+        };
+        let template = template(contrast, outcome);
+        let said = with_figures(template, contrast.metric, sides, mean, Some(found.ratio));
+        let range = format!(" (95 % {} to {} times)", end(low), end(high));
+        let split = match outcome {
+            Outcome::Same => String::new(),
+            _ => single_effects::in_words(contrast, plan, seen, &found),
+        };
+        said + &range + &split
+    });
+    let figures = StudyAnswer {
+        ratio: Some(found.ratio),
+        ratio_ci95: found.ratio_ci95,
+        ratio_n: found.n,
+        ..<_>::default()
+    };
+    (text, figures)
 }
 
-/// What was found; else why nothing was.
-fn outcome(found: &Comparison) -> Result<Outcome, String> {
-    let [low, high] = match found.ratio_ci95 {
+/// What was found, with its interval; else why nothing was.
+fn outcome(found: &Comparison) -> Result<(Outcome, Interval), String> {
+    let ends @ [low, high] = match found.ratio_ci95 {
         Some(ends) if found.conclusion != Conclusion::TooFewPairs => ends,
-        _ => return Err(format!("{} of the 3 pairs of replicates it takes", found.n)),
+        _ => return Err(too_few_pairs(found.n)),
     };
     let is_small = 100.0 * (found.ratio - 1.0).abs() < AXIS_MATERIAL_PCT;
     match found.conclusion {
-        Conclusion::Higher if !is_small => Ok(Outcome::More),
-        Conclusion::Lower if !is_small => Ok(Outcome::Less),
-        _ if found.differs_by_less_than(KNOWN_PCT_MAX) => Ok(Outcome::Same),
+        Conclusion::Higher if !is_small => Ok((Outcome::More, ends)),
+        Conclusion::Lower if !is_small => Ok((Outcome::Less, ends)),
+        _ if found.differs_by_less_than(KNOWN_PCT_MAX) => Ok((Outcome::Same, ends)),
         _ => Err(format!(
             "its replicates differ too much, anything from {} to {} times is possible",
             end(low),
@@ -166,62 +171,8 @@ fn outcome(found: &Comparison) -> Result<Outcome, String> {
     }
 }
 
-fn sentence(
-    contrast: &Contrast,
-    outcome: Outcome,
-    found: &Comparison,
-    sides: &Sides,
-    floored: Floored,
-    verdicts: &Verdicts,
-) -> String {
-    let template = match outcome {
-        Outcome::More => &contrast.more,
-        Outcome::Less => &contrast.less,
-        Outcome::Same => &contrast.same,
-    };
-    let said = with_figures(template, contrast.metric, found.ratio, sides, floored);
-    let range = match found.ratio_ci95.filter(|_| !floored.is_any()) {
-        Some([low, high]) => format!("95 % {} to {} times", end(low), end(high)),
-        None => floor::why_no_interval(contrast.metric).to_owned(),
-    };
-    format!("{said} ({range}){}", but(verdicts))
-}
-
 /// What a reader must know before repeating the sentence.
 fn but(verdicts: &Verdicts) -> String {
     let those = verdicts.iter().filter(|verdict| ON_SOMETHING_ELSE.contains(verdict));
     those.map(|verdict| format!("; but {}", verdict.explain())).collect()
-}
-
-/// The sentence with its figures.
-fn with_figures(
-    template: &str,
-    metric: ThenMetric,
-    ratio: f64,
-    sides: &Sides,
-    floored: Floored,
-) -> String {
-    let mean = |side: &[Measured]| {
-        let logs: f64 = side.iter().map(|one| one.value.ln()).sum();
-        figure((logs / side.len() as f64).exp(), metric.unit())
-    };
-    let percent = |share: f64| iostrata_units::percent(100.0 * share);
-    let of = |name: &str| match name {
-        "of" => floor::at_most(floored.above) + &mean(&sides.above),
-        "over" => floor::at_most(floored.below) + &mean(&sides.below),
-        "times" => floored.of_ratio() + &iostrata_units::count(ratio),
-        "share" => floored.of_ratio() + &percent(ratio),
-        _ => floored.of_change(ratio) + &percent((ratio - 1.0).abs()),
-    };
-    filled(template, of)
-}
-
-/// A figure as a sentence has it: rates without their unit, which the sentence names itself.
-fn figure(value: f64, unit: &str) -> String {
-    match unit {
-        "us" => iostrata_units::microseconds(value),
-        "ms" => iostrata_units::microseconds(1e3 * value),
-        "B/s" => format!("{}/s", iostrata_units::bytes(value)),
-        _ => iostrata_units::count(value),
-    }
 }

@@ -4,8 +4,10 @@ use super::error::StudyTextError;
 use super::fields::Fields;
 use super::then_table::{LevelReader, metric, take};
 use super::tree::TomlEntry;
-use crate::study::answer::{Answer, AnswerFrom, Contrast, ContrastEffect, PLACEHOLDERS, named};
-use crate::study::{LevelAt, Take};
+use crate::study::answer::{
+    Answer, AnswerFrom, Contrast, ContrastEffect, PLACEHOLDERS, PLACEHOLDERS_OF_DIFFERENCE, named,
+};
+use crate::study::{LevelAt, Take, ThenMetric};
 
 const THING: &str = "[[answer]]";
 /// Its keys.
@@ -72,15 +74,17 @@ fn contrast(
         }
         Ok(found)
     };
+    let metric = fields.parsed("metric", metric)?.unwrap_or_default();
+    let sentence = |key: &str| sentence(levels, fields, key, at, metric);
     let found = Contrast {
-        metric: fields.parsed("metric", metric)?.unwrap_or_default(),
+        metric,
         at: side("at")?,
         of: side("of")?,
         over: side("over")?,
         take: fields.parsed("take", take)?.unwrap_or_default(),
-        more: sentence(levels, fields, "more", at)?,
-        less: sentence(levels, fields, "less", at)?,
-        same: sentence(levels, fields, "same", at)?,
+        more: sentence("more")?,
+        less: sentence("less")?,
+        same: sentence("same")?,
         effects: effects(levels, fields)?,
     };
     check_effects(levels, &found, at)?;
@@ -116,6 +120,10 @@ fn check_effects(
     let Some(first) = contrast.effects.first() else { return Ok(()) };
     let refuse =
         |found: &str, why: &str, fix: &str| Err(levels.source.error(at, EFFECT, found, why, fix));
+    if contrast.metric.is_by_difference() {
+        let why = format!("{} may be 0, so that nothing multiplies to it", contrast.metric.name());
+        return refuse(&first.name, &why, "leave the effects away, or compare another metric");
+    }
     let count = contrast.effects.len();
     if count > EFFECTS_MAX {
         let fix = format!("use {EFFECTS_MAX} at most");
@@ -164,13 +172,22 @@ fn sentence(
     fields: &Fields<'_>,
     key: &str,
     at: usize,
+    metric: ThenMetric,
 ) -> Result<String, StudyTextError> {
     let spot = fields.needed(key, at, &format!("write a sentence: {key} = \"...\""))?;
-    if let Some(odd) = named(&spot.text).find(|name| !PLACEHOLDERS.contains(name)) {
-        let known: Vec<String> = PLACEHOLDERS.iter().map(|name| format!("{{{name}}}")).collect();
-        let fix = format!("use {}", known.join(", "));
+    let (known, why): (&[&str], _) = match metric.is_by_difference() {
+        true => {
+            let why =
+                format!("is no figure of {}, which may be 0: no ratio is taken", metric.name());
+            (&PLACEHOLDERS_OF_DIFFERENCE, why)
+        }
+        false => (&PLACEHOLDERS, "is no figure of a contrast".to_owned()),
+    };
+    if let Some(odd) = named(&spot.text).find(|name| !known.contains(name)) {
+        let names: Vec<String> = known.iter().map(|name| format!("{{{name}}}")).collect();
+        let fix = format!("use {}", names.join(", "));
         let thing = format!("{THING} {key}");
-        return Err(levels.source.error(spot.at, thing, odd, "is no figure of a contrast", fix));
+        return Err(levels.source.error(spot.at, thing, odd, why, fix));
     }
     Ok(spot.text)
 }

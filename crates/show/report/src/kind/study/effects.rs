@@ -1,10 +1,12 @@
 //! What each factor does: the contrasts behind the answers, main effects, interactions.
 
-use iostrata_run::{StudyDocument, StudyEffect, StudyInteraction};
+use iostrata_run::{StudyAnswer, StudyDocument, StudyEffect, StudyInteraction};
 use iostrata_stats::Conclusion;
 
 use super::levels::{factor_words, level_words};
-use crate::cell::{Cell, Span, Text, Tone, count, empty, ratio, ratio_interval, text, verdicts};
+use crate::cell::{
+    Cell, Span, Text, Tone, count, empty, interval, optional, ratio, ratio_interval, text, verdicts,
+};
 use crate::chart::{Branch, Chart, Plot};
 use crate::colour::Colour;
 use crate::document::{Block, Blocks, On, Table};
@@ -16,15 +18,22 @@ pub(super) fn answers(study: &StudyDocument) -> Option<Blocks> {
         let one = |id: &String| [Span::Code(id.clone()), Span::Plain(" ".to_owned())];
         text(Text(points.iter().flat_map(one).collect()))
     };
-    let contrasts = study.answers.iter().filter_map(|answer| Some((answer, answer.ratio?)));
-    let table = Table::of(contrasts)
-        .words("It asks", |(answer, _)| text(&answer.asks).tip(&answer.text))
-        .numbers("Ratio", |(_, times)| ratio(*times))
-        .numbers("95 % interval", |(answer, times)| ratio_interval(*times, answer.ratio_ci95))
-        .numbers("Pairs", |(answer, _)| count(answer.ratio_n))
-        .words("Points above the line", |(answer, _)| ids(&answer.of))
-        .words("Points below it", |(answer, _)| ids(&answer.over))
-        .words("Cautions", |(answer, _)| verdicts(&answer.verdicts));
+    let is_contrast = |one: &&StudyAnswer| one.ratio.is_some() || one.difference.is_some();
+    let table = Table::of(study.answers.iter().filter(is_contrast))
+        .words("It asks", |answer| text(&answer.asks).tip(&answer.text))
+        .numbers("Ratio", |answer| answer.ratio.map_or_else(empty, ratio))
+        .numbers("Difference", |answer| optional(answer.difference.as_ref().map(|d| d.value), ""))
+        .numbers("95 % interval", |answer| match (&answer.difference, answer.ratio) {
+            (Some(apart), _) => interval(apart.value, apart.ci95, ""),
+            (None, Some(times)) => ratio_interval(times, answer.ratio_ci95),
+            (None, None) => empty(),
+        })
+        .numbers("Pairs", |answer| {
+            count(answer.difference.as_ref().map_or(answer.ratio_n, |apart| apart.n))
+        })
+        .words("Points above the line", |answer| ids(&answer.of))
+        .words("Points below it", |answer| ids(&answer.over))
+        .words("Cautions", |answer| verdicts(&answer.verdicts));
     if table.is_empty() {
         return None;
     }

@@ -8,7 +8,7 @@ use iostrata_run::{
 };
 use iostrata_spec::Layer;
 use iostrata_spec::study::{Extent, LevelAt};
-use iostrata_stats::{Conclusion, Verdict, Verdicts};
+use iostrata_stats::{Conclusion, Measured, Verdict, Verdicts};
 use serde_json::json;
 
 use super::around;
@@ -276,9 +276,24 @@ fn answers(points: &[StudyPoint]) -> Vec<StudyAnswer> {
             ratio: Some(0.139),
             ratio_ci95: Some([0.131, 0.147]),
             ratio_n: 3,
+            difference: None,
             of: id(1),
             over: id(0),
             verdicts: <_>::default(),
+        },
+        StudyAnswer {
+            asks: "whether one hot file stalls".into(),
+            text: "One hot file stalls for 32 % of the time".into(),
+            is_known: true,
+            difference: Some(Measured {
+                value: 32.0,
+                ci95: Some([27.0, 37.0]),
+                n: 3,
+                verdicts: <_>::default(),
+            }),
+            of: id(1),
+            over: id(0),
+            ..StudyAnswer::default()
         },
         StudyAnswer {
             asks: "whether eight files bring more".into(),

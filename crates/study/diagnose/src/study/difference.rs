@@ -1,0 +1,147 @@
+//! Answers about figures that are often 0: worst seconds, and stalls.
+//!
+//! No ratio can be taken to 0, so two sides are compared by their difference. Invariant: a sentence
+//! stands only where the interval of the difference supports it.
+
+use iostrata_spec::study::{Contrast, ThenMetric};
+use iostrata_stats::{Interval, Measured, PAIRS_MIN, paired_difference};
+
+use super::sentence::{Outcome, template, too_few_pairs, with_figures};
+use super::sides::Sides;
+
+/// What a difference of a metric is measured by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scale {
+    /// What it is a difference of, behind its number.
+    unit: &'static str,
+    /// Less than this means nothing to anybody.
+    material: f64,
+    /// Two sides are about equal where the whole interval is within this of 0.
+    about_equal: f64,
+}
+
+fn scale(metric: ThenMetric) -> Scale {
+    let (unit, material, about_equal) = match metric {
+        ThenMetric::MinOverMean1s => ("of the mean", 0.05, 0.15),
+        ThenMetric::StalledPct => ("points", 2.0, 10.0),
+        ThenMetric::StallsPerMin => ("a minute", 1.0, 3.0),
+        _ => panic!("{} is compared by its ratio", metric.name()),
+    };
+    Scale { unit, material, about_equal }
+}
+
+/// The sentence that holds, else why none does, and the difference behind it.
+pub(super) fn decided(
+    contrast: &Contrast,
+    sides: &Sides,
+) -> (Result<String, String>, Option<Measured>) {
+    let scale = scale(contrast.metric);
+    // Both sides hold the same replicates, so that nothing but a missing one can be wrong.
+    let Ok(found) = paired_difference(&sides.below, &sides.above) else {
+        return (Err(too_few_pairs(0)), None);
+    };
+    let text = outcome(&found, scale).map(|(outcome, ends)| {
+        let mean =
+            |side: &[Measured]| side.iter().map(|one| one.value).sum::<f64>() / side.len() as f64;
+        let sentence =
+            with_figures(template(contrast, outcome), contrast.metric, sides, mean, None);
+        format!("{sentence} ({})", in_words(found.value, ends, outcome, scale))
+    });
+    (text, Some(found))
+}
+
+fn outcome(found: &Measured, scale: Scale) -> Result<(Outcome, Interval), String> {
+    let ends @ [low, high] = match found.ci95 {
+        Some(ends) if found.n >= PAIRS_MIN as u64 => ends,
+        _ => return Err(too_few_pairs(found.n)),
+    };
+    let is_material = found.value.abs() >= scale.material;
+    match (low > 0.0, high < 0.0) {
+        (true, _) if is_material => Ok((Outcome::More, ends)),
+        (_, true) if is_material => Ok((Outcome::Less, ends)),
+        _ if low.abs().max(high.abs()) <= scale.about_equal => Ok((Outcome::Same, ends)),
+        _ => {
+            let [low, high] = [low, high].map(iostrata_units::count);
+            let unit = scale.unit;
+            Err(format!(
+                "its replicates differ too much, a difference of {low} to {high} {unit} is possible"
+            ))
+        }
+    }
+}
+
+/// `a difference of 38 points, 95 % 25 to 51`: up, whichever way the sentence looks at it.
+fn in_words(value: f64, [low, high]: Interval, outcome: Outcome, scale: Scale) -> String {
+    let (value, low, high) = match outcome {
+        Outcome::Less => (-value, -high, -low),
+        Outcome::More | Outcome::Same => (value, low, high),
+    };
+    let [value, low, high] = [value, low, high].map(iostrata_units::count);
+    format!("a difference of {value} {}, 95 % {low} to {high}", scale.unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use iostrata_spec::study::Take;
+
+    use super::*;
+
+    fn side(values: &[f64]) -> Vec<Measured> {
+        let one =
+            |&value: &f64| Measured::new(value, [value - 0.001, value + 0.001], 9, <_>::default());
+        values.iter().map(one).collect()
+    }
+
+    fn asked(metric: ThenMetric, above: &[f64], below: &[f64]) -> Result<String, String> {
+        let contrast = Contrast {
+            metric,
+            at: vec![],
+            of: vec![],
+            over: vec![],
+            take: Take::Only,
+            effects: vec![],
+            more: "{of} against {over}".to_owned(),
+            less: "only {of} against {over}".to_owned(),
+            same: "{of} either way".to_owned(),
+        };
+        let sides = Sides { points: <_>::default(), above: side(above), below: side(below) };
+        decided(&contrast, &sides).0
+    }
+
+    #[test]
+    fn stalls_are_set_against_none_at_all() {
+        let stalled = |above: &[f64], below: &[f64]| asked(ThenMetric::StalledPct, above, below);
+        let more = stalled(&[48.0, 52.0, 50.0], &[0.0, 0.0, 6.0]).unwrap();
+        assert!(more.starts_with("50 against 2 (a difference of 48 points, 95 % 3"), "{more}");
+        let less = stalled(&[0.0, 0.0, 6.0], &[48.0, 52.0, 50.0]).unwrap();
+        assert!(less.starts_with("only 2 against 50 (a difference of 48 points, 95 % 3"), "{less}");
+        let same = stalled(&[0.0, 0.0, 1.0], &[0.0, 2.0, 0.0]).unwrap();
+        assert!(
+            same.starts_with("0.333 either way (a difference of -0.333 points, 95 % -"),
+            "{same}"
+        );
+        assert_eq!(
+            stalled(&[10.0, 60.0, 20.0], &[30.0, 10.0, 0.0]).unwrap_err(),
+            "its replicates differ too much, a difference of -70.6 to 104 points is possible"
+        );
+        let few = stalled(&[50.0, 52.0], &[0.0, 0.0]).unwrap_err();
+        assert_eq!(few, "2 of the 3 pairs of replicates it takes");
+    }
+
+    #[test]
+    fn what_is_known_and_tiny_is_about_equal() {
+        let worst = |above: &[f64]| asked(ThenMetric::MinOverMean1s, above, &[0.30, 0.31, 0.30]);
+        assert!(worst(&[0.34, 0.35, 0.34]).unwrap().contains("either way"));
+        assert!(worst(&[0.00, 0.01, 0.00]).unwrap().starts_with("only 0.00333 against 0.303"));
+        let few = asked(ThenMetric::StallsPerMin, &[9.0, 8.0, 9.0], &[0.0, 0.0, 0.0]).unwrap();
+        assert!(few.contains(" a minute, 95 % "), "{few}");
+    }
+
+    #[test]
+    fn every_metric_that_asks_for_it_has_a_scale() {
+        let all = ThenMetric::NAMED.map(|(_, metric, _)| metric);
+        for metric in all.into_iter().filter(|metric| metric.is_by_difference()) {
+            assert!(scale(metric).material < scale(metric).about_equal, "{}", metric.name());
+        }
+    }
+}
