@@ -121,15 +121,19 @@ pub fn paired_measured(
 ) -> Result<Comparison, CompareError> {
     let values = |side: &[Measured]| side.iter().map(|one| one.value).collect::<Vec<f64>>();
     let ratios = log_ratios(&values(first), &values(second))?;
-    let mut verdicts = Verdicts::none();
-    first.iter().chain(second).for_each(|one| verdicts.merge(&one.verdicts));
     let squares: f64 = first
         .iter()
         .chain(second)
         .filter(|one| one.ci95.is_some())
         .map(|one| one.relative_half_width().powi(2))
         .sum();
-    Ok(conclude(&ratios, squares.sqrt() / ratios.len() as f64, verdicts))
+    Ok(conclude(&ratios, squares.sqrt() / ratios.len() as f64, verdicts_of(first, second)))
+}
+
+fn verdicts_of(first: &[Measured], second: &[Measured]) -> Verdicts {
+    let mut verdicts = Verdicts::none();
+    first.iter().chain(second).for_each(|one| verdicts.merge(&one.verdicts));
+    verdicts
 }
 
 /// Compares replicates pairwise by their difference `second[i] - first[i]`, for figures that may be
@@ -145,14 +149,13 @@ pub fn paired_difference(
     check_lengths(first.len(), second.len())?;
     let apart: Vec<f64> = first.iter().zip(second).map(|(a, b)| b.value - a.value).collect();
     let n = apart.len() as u64;
-    let mut verdicts = Verdicts::none();
-    let both = || first.iter().chain(second);
-    both().for_each(|one| verdicts.merge(&one.verdicts));
+    let verdicts = verdicts_of(first, second);
     if apart.len() < 2 {
         return Ok(Measured::without_interval(apart[0], n, verdicts));
     }
     let (value, between) = mean_and_half_width(&apart);
-    let squares: f64 = both().filter_map(Measured::half_width).map(|half| half.powi(2)).sum();
+    let widths = first.iter().chain(second).filter_map(Measured::half_width);
+    let squares: f64 = widths.map(|half| half.powi(2)).sum();
     let half_width = between.max(squares.sqrt() / n as f64);
     Ok(Measured { value, ci95: Some([value - half_width, value + half_width]), n, verdicts })
 }

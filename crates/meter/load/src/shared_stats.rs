@@ -30,13 +30,13 @@ const WORKER_HEAD_WORDS: usize = 8;
 /// Words of one kind of operation in a slice: a count, a service and a response sum.
 const TALLY_WORDS: usize = 3;
 
-/// Workers that are ready look for the start at least this often,
+/// A worker that is ready waits at least this long between two looks for the start.
 const START_POLL_MIN: Duration = Duration::from_micros(200);
-/// and all of them together no more often than this a second: hundreds that look all the time leave
-/// no processor to those that are not ready yet.
+/// All workers together look at most this often: hundreds that look all the time leave no processor
+/// to those that are not ready yet.
 const START_POLLS_PER_S: u32 = 20_000;
 
-/// How often each of so many workers looks for the start.
+/// How long each of so many workers waits between two looks for the start.
 pub(crate) fn start_poll(workers: u32) -> Duration {
     (Duration::from_secs(1) * workers / START_POLLS_PER_S).max(START_POLL_MIN)
 }

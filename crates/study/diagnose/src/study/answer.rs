@@ -101,11 +101,12 @@ fn decided(
     let is_part = |point: &&StudyPoint| sides.points.iter().any(|ids| ids.contains(&point.id));
     let verdicts: Verdicts =
         points.iter().filter(is_part).flat_map(|point| point.verdicts.iter()).collect();
-    let (found, figures) = if contrast.metric.is_by_difference() {
-        let (found, difference) = difference::decided(contrast, &sides);
-        (found, StudyAnswer { difference, ..<_>::default() })
-    } else {
-        by_ratio(contrast, plan, seen, &sides)
+    let (found, figures) = match difference::scale(contrast.metric) {
+        Some(scale) => {
+            let (found, difference) = difference::decided(contrast, &sides, scale);
+            (found, StudyAnswer { difference, ..<_>::default() })
+        }
+        None => by_ratio(contrast, plan, seen, &sides),
     };
     let (text, is_known) = match found {
         Ok(sentence) => (sentence + &but(&verdicts), true),

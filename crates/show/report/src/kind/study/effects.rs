@@ -19,10 +19,17 @@ pub(super) fn answers(study: &StudyDocument) -> Option<Blocks> {
         text(Text(points.iter().flat_map(one).collect()))
     };
     let is_contrast = |one: &&StudyAnswer| one.ratio.is_some() || one.difference.is_some();
-    let table = Table::of(study.answers.iter().filter(is_contrast))
-        .words("It asks", |answer| text(&answer.asks).tip(&answer.text))
-        .numbers("Ratio", |answer| answer.ratio.map_or_else(empty, ratio))
-        .numbers("Difference", |answer| optional(answer.difference.as_ref().map(|d| d.value), ""))
+    let mut table = Table::of(study.answers.iter().filter(is_contrast))
+        .words("It asks", |answer| text(&answer.asks).tip(&answer.text));
+    if study.answers.iter().any(|answer| answer.ratio.is_some()) {
+        table = table.numbers("Ratio", |answer| answer.ratio.map_or_else(empty, ratio));
+    }
+    if study.answers.iter().any(|answer| answer.difference.is_some()) {
+        table = table.numbers("Difference", |answer| {
+            optional(answer.difference.as_ref().map(|apart| apart.value), "")
+        });
+    }
+    let table = table
         .numbers("95 % interval", |answer| match (&answer.difference, answer.ratio) {
             (Some(apart), _) => interval(apart.value, apart.ci95, ""),
             (None, Some(times)) => ratio_interval(times, answer.ratio_ci95),
