@@ -69,7 +69,7 @@ pub(crate) fn misused(target: &str, text: String) -> TargetError {
 fn judged(error: &EngineError) -> (Trouble, &'static str, Option<&'static str>) {
     match error {
         EngineError::Transaction(error) => of_transaction(error),
-        EngineError::NoSpace { .. } => {
+        error if error.is_full() => {
             (Trouble::NoSpace, "no_space", Some("make room on the disk, or load less"))
         }
         EngineError::Poisoned { .. } => (Trouble::Failed, "poisoned", None),
@@ -120,7 +120,8 @@ mod tests {
     fn what_the_engine_says_is_passed_on_with_what_it_means() {
         let (table, key) = ("t".to_owned(), vec![1]);
         let full = EngineError::NoSpace { cause: Failure::new(std::io::Error::other("full")) };
-        let cause = Arc::new(full.clone());
+        let because = |cause| EngineError::Poisoned { cause: Arc::new(cause) };
+        let broken = EngineError::Broken { what: "a rule".to_owned() };
         let waited = Duration::from_secs(1);
         let timeout = TransactionError::LockTimeout {
             transaction: 1,
@@ -131,8 +132,9 @@ mod tests {
         };
         let conflict = TransactionError::Conflict { transaction: 1, table, key };
         for (error, trouble, code, words) in [
-            (full, Trouble::NoSpace, "no_space", "full"),
-            (EngineError::Poisoned { cause }, Trouble::Failed, "poisoned", "stopped writing"),
+            (full.clone(), Trouble::NoSpace, "no_space", "full"),
+            (because(full), Trouble::NoSpace, "no_space", "stopped writing"),
+            (because(broken), Trouble::Failed, "poisoned", "stopped writing"),
             (timeout.into(), Trouble::Retry, "lock_timeout", "waited 1000 ms"),
             (conflict.into(), Trouble::Retry, "conflict", "begin it again"),
             (RequestError::Closed.into(), Trouble::Gone, "closed", "is closed"),

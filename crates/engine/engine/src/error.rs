@@ -260,6 +260,16 @@ struct SystemError {
 }
 
 impl EngineError {
+    /// Whether the disk had no room left, also where the engine has stopped writing for it.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::NoSpace { .. } => true,
+            Self::Poisoned { cause } => cause.is_full(),
+            Self::Io(failure) => of_disk(failure).is_some_and(DiskError::is_full),
+            _ => false,
+        }
+    }
+
     /// A page that is not what it should be.
     pub(crate) fn corrupt(page: PageNo, problem: impl Into<String>) -> Self {
         Self::Corrupt { page: page.0, problem: problem.into() }
@@ -268,6 +278,22 @@ impl EngineError {
     /// The system refused a thread or a file.
     pub(crate) fn system(doing: &'static str, problem: impl ToString) -> Self {
         Self::Io(Failure::new(SystemError { doing, problem: problem.to_string() }))
+    }
+}
+
+/// What the disk said, whichever layer passed it on.
+fn of_disk(failure: &Failure) -> Option<&DiskError> {
+    fn of_store(error: &StoreError) -> Option<&DiskError> {
+        match error {
+            StoreError::Disk(error) => Some(error),
+            StoreError::Poisoned { cause } => of_store(cause),
+            _ => None,
+        }
+    }
+    let cause = failure.cause();
+    match cause.downcast_ref() {
+        Some(RedoError::Failed { cause, .. } | RedoError::Disk { cause, .. }) => Some(cause),
+        _ => cause.downcast_ref().or_else(|| of_store(cause.downcast_ref()?)),
     }
 }
 

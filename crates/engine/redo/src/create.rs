@@ -56,11 +56,9 @@ impl Redo {
             block_bytes: s.write_ahead_bytes,
             clean: true,
         };
-        make_control(disk, &control, s.sync).map_err(|cause| match cause {
-            DiskError::System { errno: 28, .. } => {
-                RedoError::NoSpace { bytes: 2 * CONTROL_SLOT_BYTES as u64, cause }
-            }
-            cause => RedoError::Disk { doing: "make the control file of", cause },
+        make_control(disk, &control, s.sync).map_err(|cause| match cause.is_full() {
+            true => RedoError::NoSpace { bytes: 2 * CONTROL_SLOT_BYTES as u64, cause },
+            false => RedoError::Disk { doing: "make the control file of", cause },
         })
     }
 

@@ -17,9 +17,6 @@ use crate::{RedoError, RedoSync};
 
 /// One read or write of a segment, in bytes.
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
-const ENOSPC: i32 = 28;
-const EDQUOT: i32 = 122;
-const EFBIG: i32 = 27;
 
 /// Makes segments with the numbers from `number` on; their names are durable too.
 pub(crate) fn make_segments(
@@ -36,11 +33,9 @@ pub(crate) fn make_segments(
         // The first cause counts; what is left is removed at the next opening.
         let _ = disk.remove(&segment.file.name);
     }
-    Err(match &cause {
-        DiskError::System { errno: ENOSPC | EDQUOT | EFBIG, .. } => {
-            RedoError::NoSpace { bytes: headers.len() as u64 * geometry.file_bytes(), cause }
-        }
-        _ => RedoError::Disk { doing: "make segments of", cause },
+    Err(match cause.is_full() {
+        true => RedoError::NoSpace { bytes: headers.len() as u64 * geometry.file_bytes(), cause },
+        false => RedoError::Disk { doing: "make segments of", cause },
     })
 }
 

@@ -107,11 +107,3 @@ pub enum ReadError {
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
-
-/// The disk is full, or a quota or a limit of file sizes is reached.
-pub(crate) fn is_no_space(error: &DiskError) -> bool {
-    const ENOSPC: i32 = 28;
-    const EFBIG: i32 = 27;
-    const EDQUOT: i32 = 122;
-    matches!(error, DiskError::System { errno: ENOSPC | EFBIG | EDQUOT, .. })
-}

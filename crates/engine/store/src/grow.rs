@@ -10,7 +10,7 @@ use iostrata_io::disk::DiskError;
 
 use crate::counters::add;
 use crate::data::DataFile;
-use crate::error::{StoreError, is_no_space};
+use crate::error::StoreError;
 use crate::store::Store;
 
 /// Largest write of zeros, in bytes.
@@ -80,7 +80,7 @@ impl Store {
         wanted_pages: u64,
         error: DiskError,
     ) -> StoreError {
-        if !is_no_space(&error) {
+        if !error.is_full() {
             return self.data.poison.set(error.into());
         }
         // Gives back what little was taken. If that fails too, the next opening counts more whole

@@ -80,7 +80,7 @@ pub enum StudyError {
         fix: String,
     },
     /// A database ended by itself.
-    #[error("{error}; the server had ended, and its last words were: {said}")]
+    #[error("{error}; the server had ended: {said}")]
     Died {
         /// What was noticed of it.
         error: Box<StudyError>,
@@ -161,7 +161,9 @@ impl StudyError {
                 FileSetError::System { source, .. } | FileSetError::NoFallocate { source, .. },
             ) => full(source.kind()),
             Self::Database(error) => error.trouble == Trouble::NoSpace,
-            Self::Second(error) => error.is_full(),
+            // As the engine says it.
+            Self::AllFailed { code } => code == "no_space",
+            Self::Second(error) | Self::Died { error, .. } => error.is_full(),
             Self::Request { errno: Some(errno), .. } => {
                 full(Error::from_raw_os_error(*errno).kind())
             }

@@ -27,6 +27,7 @@ const SEED: u64 = 5;
 struct Run {
     disk: TraceDisk,
     failed: Failed,
+    fault: Fault,
     armed: Arc<AtomicBool>,
     /// The engine does not hear of failed syncs: then nothing can be asked of its answers.
     is_deaf: bool,
@@ -42,7 +43,7 @@ impl Run {
         let disk = TraceDisk::new(memory);
         let history = History::new(Tables::new());
         let is_deaf = false;
-        Self { disk, failed, armed, is_deaf, history, next: 0, waiting: Vec::new() }
+        Self { disk, failed, fault, armed, is_deaf, history, next: 0, waiting: Vec::new() }
     }
 
     /// Whether the call that failed leaves unknown what is durable.
@@ -74,11 +75,24 @@ impl Run {
             if let Err(EngineError::Broken { what }) = &result {
                 return Err(format!("a fault is no broken rule: {what}"));
             }
+            result.as_ref().map_or_else(|error| self.is_named(error), |()| Ok(()))?;
             if stopped && !self.is_deaf {
                 self.refuses(engine)?;
             }
         }
         Ok(())
+    }
+
+    /// A disk without room is told from one that failed, also once the engine has stopped.
+    fn is_named(&self, error: &EngineError) -> Result<(), String> {
+        let is_of_disk = matches!(
+            error,
+            EngineError::NoSpace { .. } | EngineError::Io(_) | EngineError::Poisoned { .. }
+        );
+        match is_of_disk && error.is_full() != (self.fault == ENOSPC) {
+            true => Err(format!("{error:?} is_full {} of {:?}", error.is_full(), self.fault)),
+            false => Ok(()),
+        }
     }
 
     /// After a failure that leaves unknown what is durable, every write is refused with its cause.
@@ -195,7 +209,7 @@ fn with_fault(how: &How, number: u64, fault: Fault) -> Result<Option<bool>, Stri
             let _closed = engine.close();
         }
         Err(EngineError::Broken { what }) => return Err(format!("broken: {what}")),
-        Err(_typed) => {}
+        Err(typed) => run.is_named(&typed)?,
     }
     let reached = run.failed.lock().unwrap().clone();
     run.judge(how, before_close).map_err(|what| format!("after {reached:?}: {what}"))?;

@@ -14,7 +14,7 @@ use crate::counters::{Tally, add};
 use crate::doublewrite::batch::{
     self, BatchEntry, BatchKind, FoundBatch, Numbers, get_u32, put_u32,
 };
-use crate::error::{StoreError, is_no_space};
+use crate::error::StoreError;
 use crate::layout::{
     BATCH_AT, BLOCK_BYTES, IDENTITY_MAGIC, VERSION, doublewrite_file_bytes, doublewrite_name,
     header_bytes, identity,
@@ -86,7 +86,7 @@ impl DoublewriteFile {
     }
 
     fn no_space(&self, had: u64, error: DiskError) -> StoreError {
-        if !is_no_space(&error) {
+        if !error.is_full() {
             return error.into();
         }
         let pages = |bytes| bytes / self.page_bytes as u64;

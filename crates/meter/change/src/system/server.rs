@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,9 +35,22 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const HALF_STARTED_WAIT: Duration = Duration::from_millis(10);
 const HALF_STARTED_TRIES: u32 = 100;
 
-/// Servers that this process started, with what they say.
+const OOM_FILES: [&str; 2] = ["memory.events", "memory.oom_control"];
+const OUT_OF_MEMORY: &str = "the kernel killed it because its memory limit was reached; raise the \
+                             limit or give it a smaller buffer pool";
+
+/// Servers that this process started.
 #[derive(Default)]
-pub(super) struct Started(Mutex<Vec<(Owner, Child, File)>>);
+pub(super) struct Started(Mutex<Vec<StartedServer>>);
+
+struct StartedServer {
+    process: Owner,
+    child: Child,
+    said: File,
+    /// Its control groups, and how many processes the kernel had killed in them before.
+    groups: Vec<PathBuf>,
+    oom_kills: u64,
+}
 
 impl Started {
     pub(super) fn start(&self, server: &ServerCommand, tie: Tie<'_>) -> Result<Owner, RunError> {
@@ -45,6 +58,11 @@ impl Started {
         let said = memfd_create("said", MemfdFlags::CLOEXEC).map(File::from);
         let said = said.map_err(|errno| RunError::Start(errno.into()))?;
         let copy = || said.try_clone().map(Stdio::from).map_err(RunError::Start);
+        let groups = match &tie {
+            Tie::Life { groups, .. } => groups.to_vec(),
+            Tie::None(_) => Vec::new(),
+        };
+        let oom_kills = oom_kills(&groups);
         let mut command = Command::new(&server.program);
         command.args(&server.arguments).current_dir("/").stdin(Stdio::null());
         command.stdout(copy()?).stderr(copy()?);
@@ -67,24 +85,38 @@ impl Started {
         };
         // Until it is reaped here its number is its own.
         let process = owner::of_process(child.id());
-        self.lock().push((process.clone(), child, said));
+        let running = StartedServer { process: process.clone(), child, said, groups, oom_kills };
+        self.lock().push(running);
         Ok(process)
     }
 
-    /// Reaps a server that ended; what it said, or how it ended when it said nothing.
+    /// Reaps a server that ended; what it said, or how it ended when it said nothing. Of one that
+    /// ran out of the memory of its group only that: it had no time to say anything.
     pub(super) fn said(&self, process: &Owner) -> Option<String> {
         let mut started = self.lock();
-        let (_, child, said) = started.iter_mut().find(|(one, ..)| one == process)?;
-        let status = child.try_wait().ok()??;
-        let mut bytes = vec![0; said.metadata().ok()?.len() as usize];
-        said.read_exact_at(&mut bytes, 0).ok()?;
+        let one = started.iter_mut().find(|one| one.process == *process)?;
+        let status = one.child.try_wait().ok()??;
+        if status.signal() == Some(libc::SIGKILL) && oom_kills(&one.groups) > one.oom_kills {
+            return Some(OUT_OF_MEMORY.to_owned());
+        }
+        let mut bytes = vec![0; one.said.metadata().ok()?.len() as usize];
+        one.said.read_exact_at(&mut bytes, 0).ok()?;
         let said = short(&String::from_utf8_lossy(&bytes));
         Some(if said.is_empty() { status.to_string() } else { said })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Owner, Child, File)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<StartedServer>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many processes the kernel has killed in these groups for want of memory. Each version of
+/// control groups has a file of its own for it.
+fn oom_kills(groups: &[PathBuf]) -> u64 {
+    let files = groups.iter().flat_map(|dir| OOM_FILES.map(|name| dir.join(name)));
+    let texts: Vec<String> = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+    let lines = texts.iter().flat_map(|text| text.lines());
+    lines.filter_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok()).sum()
 }
 
 /// Makes a command one whose process enters these groups, is this user's, and dies with this one.
@@ -294,6 +326,31 @@ mod tests {
             // The shell's own opened directory is closed by then.
             assert_eq!(said, count.to_string());
         }
+    }
+
+    /// A directory in place of a group, with what the kernel counts there.
+    #[test]
+    fn a_server_that_the_kernel_killed_for_want_of_memory_is_told_from_one_that_was_killed() {
+        let group = tempfile::tempdir().unwrap();
+        fs::write(group.path().join("cgroup.procs"), "").unwrap();
+        let count = |kills: u32| {
+            let text = format!("max 12\noom {kills}\noom_kill {kills}\noom_group_kill 0\n");
+            fs::write(group.path().join("memory.events"), text).unwrap();
+        };
+        count(3);
+        let groups = [group.path().to_owned()];
+        let started = Started::default();
+        for (kills, how) in [(3, "signal: 9"), (4, "its memory limit was reached")] {
+            let command = sh("exec sleep 60", "x");
+            let tie = Tie::Life { groups: &groups, run_as: None };
+            let process = started.start(&command, tie).unwrap();
+            count(kills);
+            end(&process, Ending::Forced).unwrap();
+            let said = wait_said(&started, &process);
+            assert!(said.contains(how), "{said}");
+        }
+        fs::write(group.path().join("memory.oom_control"), "under_oom 0\noom_kill 2\n").unwrap();
+        assert_eq!(oom_kills(&groups), 6, "both versions");
     }
 
     #[test]

@@ -74,6 +74,13 @@ pub enum DiskError {
     },
 }
 
+impl DiskError {
+    /// Whether there was no room left: on the disk, in a quota or below a limit of file sizes.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::System { errno: libc::ENOSPC | libc::EDQUOT | libc::EFBIG, .. })
+    }
+}
+
 fn by(holder: Option<u32>) -> String {
     holder.map_or_else(String::new, |process| format!(" by process {process}"))
 }

@@ -141,6 +141,49 @@ fn what_is_said_of_a_second_engine_is_checked_with_its_place() {
     }
 }
 
+/// Inserts on a volume that somebody fills while the study runs.
+#[test]
+fn a_point_without_room_on_its_volume_is_told_with_what_helps() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: a volume needs root");
+        return;
+    }
+    let bench = Bench::new();
+    let text = STUDY.split("[[answer]]").next().unwrap().replace("\"updates\"", "\"insert\"");
+    let text = text.replace("\"here\"", "\"ext4\"");
+    std::fs::write(bench.path("even.toml"), text).unwrap();
+    let mut study = bench.command(&["study", "run", "even.toml", "--out", "RUN", "--quiet"]);
+    let mut child = study.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while replicates(&bench) < 1 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut filling = std::fs::File::create(bench.path("RUN/volumes/ext4/filling")).unwrap();
+    let full = std::io::copy(&mut std::io::repeat(0), &mut filling).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    drop(filling);
+    child.wait().unwrap();
+    let text = std::fs::read_to_string(bench.path("RUN/result.json")).unwrap();
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let missing = result["unavailable"].as_array().unwrap();
+    let of_room = missing.iter().find(|one| one["cause"] == "no_room");
+    let of_room = of_room.unwrap_or_else(|| panic!("no point without room: {missing:#?}"));
+    assert!(of_room["fix"].as_str().unwrap().contains("`volume_size`"), "{of_room:#}");
+    assert!(!bench.path("RUN/volumes").exists(), "the volume is gone");
+}
+
+/// More rows in a transaction than the pool has room for.
+#[test]
+fn a_load_whose_transactions_all_fail_is_told_with_their_error() {
+    let bench = Bench::new();
+    let text = STUDY.split("[[answer]]").next().unwrap();
+    let text = text.replace("\"updates\"", "\"insert\"\ncommit_rows = 2000");
+    std::fs::write(bench.path("even.toml"), text).unwrap();
+    let output = bench.line("study run even.toml --out RUN");
+    let said = stderr(&output);
+    assert_ne!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("all of its transactions failed, with too_large"), "{said}");
+}
+
 #[test]
 fn what_the_engine_does_not_take_is_refused_before_anything_is_made() {
     let bench = Bench::new();

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
 use iostrata_host::Root;
-use iostrata_run::{Event, Unavailable};
-use iostrata_spec::study::is_on_server;
+use iostrata_run::{Event, Unavailable, UnavailableCause};
 use iostrata_spec::study::pacing::Pacing;
+use iostrata_spec::study::{VolumeKind, is_on_server};
 
 use super::batch::batches;
 use super::bench::{Bench, How, TakenReplicate};
@@ -25,6 +25,9 @@ use crate::{FileSetCache, Listener, Meter, Pipeline, RunOutcome, StudyError};
 
 /// Points that get one more replicate before it is looked again which need it most.
 const SWEEP: usize = 16;
+
+/// What helps a point that filled the volume that was made for it.
+const LARGER_VOLUME: &str = "raise `volume_size` in the study, or measure for less time";
 
 /// Runs a study, or goes on with one. What was changed on the way stays with the session, which
 /// takes it back.
@@ -136,7 +139,7 @@ impl<W: Platform> Rounds<'_, W> {
         what: &str,
         error: StudyError,
     ) -> Result<(), StudyError> {
-        let missing = match error {
+        let mut missing = match error {
             StudyError::Change(ChangeError::Unavailable { what: setting, why, fix }) => {
                 Unavailable::impossible(what, format!("{setting}: {why}"), Some(fix))
             }
@@ -147,6 +150,10 @@ impl<W: Platform> Rounds<'_, W> {
             ) => return Err(error),
             other => other.missing(what),
         };
+        let is_on_here = |&cell: &usize| self.task.plan.cells[cell].volume.kind == VolumeKind::Here;
+        if missing.cause == UnavailableCause::NoRoom && !cells.iter().any(is_on_here) {
+            missing.fix = Some(LARGER_VOLUME.to_owned());
+        }
         self.left_out.extend(cells);
         self.bench.pipeline.store(Event::Unavailable(missing))
     }

@@ -136,8 +136,8 @@ impl Watcher for SecondWatch<'_> {
     }
 }
 
-/// Why nothing was done: a neighbour whose transactions all fail is none.
-fn all_failed(streams: &[StreamFigures]) -> Option<String> {
+/// Why nothing was done: transactions that all fail are no load.
+pub(super) fn all_failed(streams: &[StreamFigures]) -> Option<String> {
     let done: f64 = streams.iter().flat_map(|one| one.series.totals()).sum();
     let mut errors = streams.iter().filter_map(|one| one.transactions.as_ref());
     let code = errors.find_map(|counts| counts.errors.keys().next().cloned());
@@ -163,7 +163,7 @@ mod tests {
     use iostrata_spec::OpKind;
 
     #[test]
-    fn a_neighbour_whose_transactions_all_fail_is_none() {
+    fn transactions_that_all_fail_are_no_load() {
         let mut counts = TransactionFigures::default();
         counts.add_errors("too_large", 3);
         let failed = StreamFigures { transactions: Some(counts), ..StreamFigures::default() };

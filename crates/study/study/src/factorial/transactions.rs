@@ -22,7 +22,7 @@ use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, warm_up};
 use super::pace::figure_of;
 use super::point::transactions;
 use super::readers::Readers;
-use super::second::Second;
+use super::second::{Second, all_failed};
 use crate::use_watch::UseWatch;
 use crate::{Measurement, Sampling, StudyError, Watcher};
 
@@ -238,6 +238,9 @@ impl<W: Platform> Bench<'_, W> {
         let Measurement { mut replicate, interrupted, error } = measured;
         if let Some(error) = error {
             return Err(error);
+        }
+        if let Some(code) = all_failed(&replicate.streams) {
+            return Err(StudyError::AllFailed { code });
         }
         sampling.explain(&mut replicate, load.threads);
         if let Some(stream) = replicate.streams.first_mut() {
