@@ -125,15 +125,19 @@ fn summary(study: &StudyDocument) -> Text {
         true => "Stopped before its end. ".to_owned(),
         false => String::new(),
     };
+    let extent = match study.extent {
+        Extent::Quick => "quick",
+        Extent::Full => "full",
+    };
+    if study.points.is_empty() {
+        said += &format!("No point was measured, {extent}, in {}.", seconds(study.duration_s));
+        return said.into();
+    }
     said += &format!(
-        "{} over {over}, {}, {}, in {}; at a fixed 60 s each it would have taken {}. {} of them \
-         are within \u{b1} {}.",
+        "{} over {over}, {}, {extent}, in {}; at a fixed 60 s each it would have taken {}. {} of \
+         them are within \u{b1} {}.",
         words::counted(study.points.len(), "point"),
         words::counted(replicates as usize, "replicate"),
-        match study.extent {
-            Extent::Quick => "quick",
-            Extent::Full => "full",
-        },
         seconds(study.duration_s),
         seconds(study.fixed_minute_s),
         words::value(study.precise_pct, "percent"),
