@@ -55,10 +55,10 @@ pub fn run<W: Platform>(
         rounds.bench.pipeline.store_clock()?;
         rounds.bench.pipeline.store_missing(missing)?;
     }
-    let failed = rounds.go();
-    let torn_down = rounds.bench.tear_down();
-    failed?;
-    torn_down?;
+    let ran = rounds.go();
+    // What cannot be put back now, the session tries again and tells: what was measured is kept.
+    let _tried_again_by_the_session = rounds.bench.tear_down();
+    ran?;
     rounds.finish()
 }
 
