@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use iostrata_report::{html, markdown, svg};
+use iostrata_report::{html, markdown, svg, terminal};
 use iostrata_run::{RunResult, StudyBacklog, StudyDocument, StudyResponse};
 use iostrata_spec::OpKind;
+use iostrata_spec::study::{FactorLevels, LevelAt};
 use iostrata_stats::{Conclusion, Verdict};
 use serde_json::Value;
 
@@ -247,6 +248,28 @@ fn points_without_an_axis_are_bars() {
     let picture = svg(&sample.view()).unwrap();
     // One rectangle is the page.
     assert_eq!((picture.matches("<rect").count(), picture.matches("<polyline").count()), (3, 0));
+}
+
+#[test]
+fn an_axis_has_two_levels_and_names_them_as_the_study_does() {
+    let with = |levels: [&str; 2]| {
+        let sample = without(|study| {
+            study.axes.clear();
+            study.points.truncate(2);
+            let factor = || "memory_limit".to_owned();
+            let all = ["64M", "128M", "256M"].map(str::to_owned).to_vec();
+            study.factors = vec![FactorLevels { factor: factor(), levels: all, is_axis: true }];
+            for (point, level) in study.points.iter_mut().zip(levels) {
+                point.levels = vec![LevelAt { factor: factor(), level: level.to_owned() }];
+            }
+        });
+        terminal(&sample.view(), 100, false)
+    };
+    let text = with(["64M", "128M"]);
+    let heads = text.split("IOPS over memory limit\n").nth(1).unwrap().lines().next().unwrap();
+    assert_eq!(heads.split_whitespace().collect::<Vec<_>>(), ["64M", "128M"], "{text}");
+    let text = with(["64M", "64M"]);
+    assert!(!text.contains("IOPS over memory limit"), "points of one level lie on no axis: {text}");
 }
 
 #[test]

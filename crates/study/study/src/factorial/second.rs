@@ -14,7 +14,7 @@ use iostrata_run::{SecondDatabase, Series, StreamFigures};
 use iostrata_spec::TransactionSpec;
 use iostrata_spec::study::pacing::WARM_UP_WINDOWS_MAX;
 
-use super::database::StudiedDatabase;
+use super::database::{StudiedDatabase, all_failed};
 use crate::use_watch::UseWatch;
 use crate::{StudyError, Watcher};
 
@@ -136,14 +136,6 @@ impl Watcher for SecondWatch<'_> {
     }
 }
 
-/// Why nothing was done: transactions that all fail are no load.
-pub(super) fn all_failed(streams: &[StreamFigures]) -> Option<String> {
-    let done: f64 = streams.iter().flat_map(|one| one.series.totals()).sum();
-    let mut errors = streams.iter().filter_map(|one| one.transactions.as_ref());
-    let code = errors.find_map(|counts| counts.errors.keys().next().cloned());
-    code.filter(|_| done == 0.0)
-}
-
 /// The mean rate of the slices that begin in a stretch of a series; 0 where none does.
 fn rate_between(series: &Series, from_s: f64, to_s: f64) -> f64 {
     let begins = |(slice, _): &(usize, f64)| {
@@ -159,20 +151,7 @@ fn rate_between(series: &Series, from_s: f64, to_s: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_run::TransactionFigures;
     use iostrata_spec::OpKind;
-
-    #[test]
-    fn transactions_that_all_fail_are_no_load() {
-        let mut counts = TransactionFigures::default();
-        counts.add_errors("too_large", 3);
-        let failed = StreamFigures { transactions: Some(counts), ..StreamFigures::default() };
-        assert_eq!(all_failed(std::slice::from_ref(&failed)).as_deref(), Some("too_large"));
-        let counts = [(OpKind::Transaction, vec![0, 1])].into_iter().collect();
-        let series = Series { counts, ..Series::default() };
-        assert_eq!(all_failed(&[StreamFigures { series, ..failed }]), None, "one was done");
-        assert_eq!(all_failed(&[StreamFigures::default()]), None, "none was due");
-    }
 
     #[test]
     fn only_what_lies_in_the_window_counts() {

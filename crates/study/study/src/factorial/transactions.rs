@@ -18,11 +18,11 @@ use iostrata_stats::Measured;
 use iostrata_units::seconds;
 
 use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, TakenReplicate};
-use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, warm_up};
+use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, all_failed, warm_up};
 use super::pace::figure_of;
 use super::point::transactions;
 use super::readers::Readers;
-use super::second::{Second, all_failed};
+use super::second::Second;
 use crate::use_watch::UseWatch;
 use crate::{Measurement, Sampling, StudyError, Watcher};
 
@@ -239,7 +239,7 @@ impl<W: Platform> Bench<'_, W> {
         if let Some(error) = error {
             return Err(error);
         }
-        if let Some(code) = all_failed(&replicate.streams) {
+        if let Some(code) = all_failed(&replicate.streams).filter(|_| !interrupted) {
             return Err(StudyError::AllFailed { code });
         }
         sampling.explain(&mut replicate, load.threads);

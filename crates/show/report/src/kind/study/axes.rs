@@ -2,7 +2,7 @@
 
 use iostrata_run::{AxisKind, StudyAxis, StudyDocument, UslDocument};
 
-use super::levels::{axis_words, is_workload, level_words, listed};
+use super::levels::{axis_words, is_workload, level_at, level_words, listed};
 use crate::cell::{Cell, Span, Text, Tone, count, empty, ranged, text, value};
 use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, solid};
 use crate::colour::Colour;
@@ -38,18 +38,18 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
         body.add(On::PAGE, Block::Choice("curve", drawn));
     }
     if all.len() <= ROWS_OPEN {
-        body.table(On::FILES, rows(&all));
+        body.table(On::FILES, rows(study, &all));
     } else {
         let has_fallen =
             |axis: &&StudyAxis| axis.kind == AxisKind::Collapse && !is_workload(&axis.factor);
         let fallen: Vec<&StudyAxis> = all.iter().copied().filter(has_fallen).collect();
         if !fallen.is_empty() {
-            body.title(On::PAGE, "Where more does less").table(On::PAGE, rows(&fallen));
+            body.title(On::PAGE, "Where more does less").table(On::PAGE, rows(study, &fallen));
         }
         body.folded(
             On::FILES,
             format!("All {} curves as a table", all.len()),
-            Block::Table(rows(&all)),
+            Block::Table(rows(study, &all)),
         );
     }
     if fitted {
@@ -98,9 +98,10 @@ fn kind(kind: AxisKind) -> Cell {
     }
 }
 
-fn rows(axes: &[&StudyAxis]) -> Table {
+fn rows(study: &StudyDocument, axes: &[&StudyAxis]) -> Table {
     let level = |axis: &StudyAxis, x: Option<f64>| {
-        x.map_or_else(empty, |x| text(level_words(&axis.factor, &format!("{x}"))))
+        let words = |x| level_words(&axis.factor, &level_at(study, &axis.factor, x));
+        x.map_or_else(empty, |x| text(words(x)))
     };
     let percent: fn(f64) -> String = |pct| words::value(pct, "percent");
     let change = |axis: &StudyAxis| Some(ranged(axis.change_pct?, axis.change_pct_ci95, percent));

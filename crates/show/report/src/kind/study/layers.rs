@@ -4,7 +4,7 @@
 use iostrata_run::host::{KernelLayer, OffCpu, PathSegment, SegmentLatency, SegmentTimes};
 use iostrata_run::{StudyDocument, StudyPoint};
 
-use super::levels::{axis_words, level_words};
+use super::levels::{axis_words, level, level_words};
 use super::panels::{Panel, Panels};
 use crate::cell::{Span, Text, count, optional, text, value};
 use crate::chart::{Chart, Plot, Stack};
@@ -211,10 +211,13 @@ fn stacked(
 fn labelled<'a>(set: &Panels<'a>, one: &Panel<'a>) -> Vec<(String, String, &'a StudyPoint)> {
     let mut all = Vec::new();
     for line in &one.lines {
-        for (x, point) in &line.points {
+        for (_, point) in &line.points {
             let look = set.looks[line.look].label.clone();
             all.push(match set.axis {
-                Some(axis) => (look, level_words(&axis.factor, &format!("{x}")), *point),
+                Some(axis) => {
+                    let level = level(&point.levels, &axis.factor).unwrap_or_default();
+                    (look, level_words(&axis.factor, level), *point)
+                }
                 None if line.points.len() > 1 => (look, point.title.clone(), *point),
                 None => (String::new(), look, *point),
             });

@@ -42,6 +42,14 @@ pub(super) fn number(factor: &str, level: &str) -> Option<f64> {
     }
 }
 
+/// The level at a place on a factor's axis, as the study's text has it: `288M`.
+pub(super) fn level_at(study: &StudyDocument, factor: &str, x: f64) -> String {
+    let levels =
+        study.factors.iter().filter(|one| one.factor == factor).flat_map(|one| &one.levels);
+    let level = levels.into_iter().find(|level| number(factor, level) == Some(x));
+    level.cloned().unwrap_or_else(|| x.to_string())
+}
+
 /// A factor in a reader's words: `File system`, `Block size`.
 pub(super) fn factor_words(factor: &str) -> String {
     match factor {

@@ -4,7 +4,7 @@ use iostrata_run::{AxisKind, StudyAxis, StudyDocument, StudyOp, StudyPoint, refu
 use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
-use super::levels::axis_words;
+use super::levels::{axis_words, level_at};
 use super::panels::{Panel, PanelLine, Panels};
 use super::then::is_rated;
 use crate::cell::{Cell, Span, Text, Tone, empty, figure, text, verdicts};
@@ -264,7 +264,7 @@ fn table(study: &StudyDocument, set: &Panels<'_>) -> Table {
         .flat_map(|panel| panel.lines.iter().enumerate().map(move |(n, line)| (panel, n, line)));
     let mut table = Table::of(rows).words("", |(_, _, line)| text(&set.looks[line.look].label));
     for x in levels {
-        table = table.numbers(&format!("{x}"), |(_, _, line)| {
+        table = table.numbers(&level_at(study, &axis.factor, x), |(_, _, line)| {
             let at = line.points.iter().find(|(at, _)| *at == x);
             at.map_or_else(|| text("-").toned(Tone::Dim), |(_, point)| marked(study, point))
         });
@@ -273,7 +273,7 @@ fn table(study: &StudyDocument, set: &Panels<'_>) -> Table {
         .words("", |(_, _, line)| {
             let ids: Vec<&str> = line.points.iter().map(|(_, point)| point.id.as_str()).collect();
             let same = |one: &&StudyAxis| one.factor == axis.factor && one.points == ids;
-            study.axes.iter().find(same).map_or_else(empty, shape)
+            study.axes.iter().find(same).map_or_else(empty, |axis| shape(study, axis))
         })
         .spare()
         .each(|(panel, n, _), row| {
@@ -302,12 +302,13 @@ pub(super) fn is_wide(study: &StudyDocument, point: &StudyPoint) -> bool {
 }
 
 /// `collapses at 4`, `flat`.
-fn shape(axis: &StudyAxis) -> Cell {
+fn shape(study: &StudyDocument, axis: &StudyAxis) -> Cell {
     let word = match axis.kind {
         AxisKind::NoMeasurableDifference => "no difference",
         kind => words::axis_kind(kind),
     };
-    let at = axis.at.map_or(String::new(), |x| format!(" at {x}"));
+    let at = axis.at.map(|x| format!(" at {}", level_at(study, &axis.factor, x)));
+    let at = at.unwrap_or_default();
     let tone = if axis.kind == AxisKind::Collapse { Tone::Warn } else { Tone::Dim };
     text(format!("{word}{at}")).toned(tone)
 }

@@ -5,7 +5,7 @@
 //! factor make panels. Invariant: a point is in a panel with its own levels, and nowhere twice for
 //! the same axis.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iostrata_run::{StudyDocument, StudyPoint};
 use iostrata_spec::study::FactorLevels;
@@ -117,12 +117,12 @@ fn others(study: &StudyDocument, point: &StudyPoint, axis: &FactorLevels) -> Vec
 /// The points that differ from another one in nothing but this axis.
 fn along<'a>(study: &'a StudyDocument, axis: &FactorLevels) -> Vec<&'a StudyPoint> {
     let on_it = |point: &&StudyPoint| x_of(point, axis).is_some();
-    let mut count: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+    let mut levels: BTreeMap<Vec<usize>, BTreeSet<usize>> = BTreeMap::new();
     for point in study.points.iter().filter(on_it) {
-        *count.entry(others(study, point, axis)).or_default() += 1;
+        levels.entry(others(study, point, axis)).or_default().insert(place(point, axis));
     }
     let has_neighbours = |point: &&StudyPoint| {
-        count.get(&others(study, point, axis)).is_some_and(|count| *count > 1)
+        levels.get(&others(study, point, axis)).is_some_and(|levels| levels.len() > 1)
     };
     study.points.iter().filter(on_it).filter(has_neighbours).collect()
 }
