@@ -18,7 +18,7 @@ const EFFECT_KEYS: &[&str] = &["name", "to"];
 /// More than these nobody keeps apart.
 const EFFECTS_MAX: usize = 8;
 /// A study may have so many answers: more than these nobody reads at the top of a page.
-const ANSWERS_MAX: usize = 16;
+const ANSWERS_MAX: usize = 12;
 
 /// The answers of a study.
 ///
