@@ -21,6 +21,10 @@ use crate::server::{Ending, ServerCommand, Tie, served_file};
 /// Waits of [`Platform::pause`] for a server to be ready: about ten seconds.
 const START_TRIES: u32 = 200;
 
+/// The same for a process that was killed: about a minute. It ends when what it called last has
+/// returned, which may be a sync of all that a slow disk has not written yet.
+const KILLED_TRIES: u32 = 1200;
+
 const FUSE: &str = "/dev/fuse";
 
 pub(super) fn prior(platform: &dyn Platform, at: &Path) -> Result<Prior, ChangeError> {
@@ -153,7 +157,7 @@ pub(super) fn end_patiently(
     asked_tries: u32,
 ) -> Result<(), ChangeError> {
     let fail = |source| system_on("end", format!("process {}", process.pid), source);
-    for (how, tries) in [(Ending::Asked, asked_tries), (Ending::Forced, retry::TRIES)] {
+    for (how, tries) in [(Ending::Asked, asked_tries), (Ending::Forced, KILLED_TRIES)] {
         platform.end(process, how).map_err(fail)?;
         let is_gone = || {
             let _reaped = platform.said(process);

@@ -112,6 +112,23 @@ fn a_server_that_does_not_answer_or_turns_us_away_goes() {
 }
 
 #[test]
+fn a_killed_server_has_the_time_that_a_sync_of_a_slow_disk_takes() {
+    // Looks at a killed server that takes half a minute, and at one that is there for good.
+    for (looks, is_settled) in [(600, true), (u32::MAX, false)] {
+        let (_dir, state, first) = begin(VERSION);
+        let platform = FakePlatform::on(first.clone(), &state, VERSION);
+        platform.server.set(ServerWays::Lingering);
+        platform.busy.set(looks);
+        let mut session = Session::begin(&state, platform).unwrap();
+        for change in database(None) {
+            session.apply(change).unwrap();
+        }
+        let report = session.undo_all();
+        assert_eq!(report.is_settled(), is_settled, "{report:#?}");
+    }
+}
+
+#[test]
 fn a_directory_stays_while_something_is_mounted_below_it() {
     let (_dir, state, first) = begin(VERSION);
     let platform = FakePlatform::on(first.clone(), &state, VERSION);

@@ -41,7 +41,7 @@ pub(crate) struct FakePlatform {
     pub(crate) moments: RefCell<Vec<Moment>>,
     pub(crate) owner: Owner,
     pub(crate) owner_lives: bool,
-    /// Unmounting fails so often because of others.
+    /// So often unmounting fails because of others, or a killed server is still there.
     pub(crate) busy: Cell<u32>,
     /// This directory appears just before the next one is made.
     pub(crate) appears: RefCell<Option<PathBuf>>,
@@ -380,7 +380,7 @@ impl Platform for FakePlatform {
     fn is_alive(&self, owner: &Owner) -> bool {
         let machine = self.machine.borrow();
         let is_server = machine.servers.iter().any(|(process, _)| process == owner);
-        is_server || self.owner_lives && *owner == self.owner
+        is_server || self.lingers() || self.owner_lives && *owner == self.owner
     }
 
     fn now_us(&self) -> u64 {

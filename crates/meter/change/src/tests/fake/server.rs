@@ -18,6 +18,8 @@ pub(crate) enum ServerWays {
     Stuck,
     /// It never mounts, and ends only when it is killed.
     Mute,
+    /// It answers, and ends only some time after it was killed.
+    Lingering,
 }
 
 impl FakePlatform {
@@ -77,7 +79,9 @@ impl FakePlatform {
             |server: &ServerCommand| argument(server, "--socket=").as_deref() == Some(socket);
         let is_there = machine.servers.iter().any(|(_, server)| listens(server));
         match self.server.get() {
-            ServerWays::Well if is_there && machine.nodes.contains_key(socket) => {
+            ServerWays::Well | ServerWays::Lingering
+                if is_there && machine.nodes.contains_key(socket) =>
+            {
                 Greeting::Ready { version: "11.4.5-MariaDB".to_owned() }
             }
             ServerWays::Stuck => Greeting::Refused("Too many connections".to_owned()),
@@ -104,6 +108,14 @@ impl FakePlatform {
         })?;
         self.held.take();
         Ok(())
+    }
+
+    /// Whether a server that was killed is still there at this look.
+    pub(super) fn lingers(&self) -> bool {
+        let looks = self.busy.get();
+        let lingers = self.server.get() == ServerWays::Lingering && looks > 0;
+        self.busy.set(looks - u32::from(lingers));
+        lingers
     }
 
     pub(super) fn ask_server(&self, file: &Path) -> Answer {
