@@ -1,8 +1,8 @@
-//! The title of a chart at its place in a sheet: in one line, else smaller, else in two lines.
+//! The title of a chart at its place in a sheet: in one line, else smaller, else in up to
+//! four lines.
 //!
-//! Invariant: no line is wider than the place, by the usual width of its letters; what two lines
-//! cannot hold loses its middle, because titles that begin alike differ at their ends, and is
-//! whole for who points at it.
+//! Invariant: no line is wider than the place, by the usual width of its letters; what these lines
+//! cannot hold loses its middle, and is whole for who points at it.
 
 use maud::{Markup, html};
 
@@ -11,13 +11,15 @@ use crate::terminal::{length, wrapped_to};
 /// Pixels of a bold letter, at most on the average: at the usual size, and at the smaller one.
 const LETTER: f64 = 9.5;
 const SMALL_LETTER: f64 = 8.7;
-/// From the first line to the second.
+/// A study of many factors fills three: two would leave out the level that the chart is about.
+const LINES_MAX: usize = 4;
+/// From one line to the next.
 const LINE: f64 = 16.0;
 /// What stands for words that are left out.
 const LEFT_OUT: &str = "\u{2026}";
 
 pub(super) struct Heading {
-    /// One line or two.
+    /// At most [`LINES_MAX`].
     lines: Vec<String>,
     is_small: bool,
     /// The whole title where the lines do not hold it.
@@ -34,9 +36,9 @@ impl Heading {
         }
         let rest = most - length(LEFT_OUT) - 1;
         let mut lines = wrapped_to(title, most, rest);
-        if lines.len() > 2 {
-            let last = last_words(&lines[1..].join(" "), rest);
-            lines.truncate(1);
+        if lines.len() > LINES_MAX {
+            let last = last_words(&lines[LINES_MAX - 1..].join(" "), rest);
+            lines.truncate(LINES_MAX - 1);
             lines.push(format!("{LEFT_OUT} {last}"));
         }
         let shown = lines.join(" ");
@@ -100,21 +102,25 @@ mod tests {
     }
 
     #[test]
-    fn a_long_title_has_two_lines_and_all_its_words() {
-        let title = "Policy adaptive, 1 worker, short, buffer pool size 128M, redo capacity 128M";
-        let (lines, drawn) = drawn(title);
-        assert_eq!(lines.join(" "), title);
-        assert_eq!(drawn.matches("<text").count(), 2, "{drawn}");
-        assert!(!drawn.contains("<title>"), "nothing is left out: {drawn}");
+    fn a_long_title_has_more_lines_and_all_its_words() {
+        let two = "Policy adaptive, 1 worker, short, buffer pool size 128M, redo capacity 128M";
+        let three = "Disk hdd-15k, dirty bytes 8M, storage engine MyISAM, nr requests 1024, \
+                     readers 0, scheduler mq-deadline, wbt lat usec 0";
+        for (title, count) in [(two, 2), (three, 3)] {
+            let (lines, drawn) = drawn(title);
+            assert_eq!(lines.join(" "), title);
+            assert_eq!(drawn.matches("<text").count(), count, "{drawn}");
+            assert!(!drawn.contains("<title>"), "nothing is left out: {drawn}");
+        }
     }
 
     #[test]
     fn a_longer_one_loses_its_middle_and_is_whole_on_hover() {
-        let title = format!("Policy adaptive, {}end <128M>", "flush neighbours none, ".repeat(6));
+        let title = format!("Policy adaptive, {}end <128M>", "flush neighbours none, ".repeat(9));
         let (lines, drawn) = drawn(&title);
-        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines.len(), LINES_MAX, "{lines:?}");
         assert!(lines[0].starts_with("Policy adaptive, flush"), "{lines:?}");
-        assert!(lines[1].starts_with("\u{2026} ") && lines[1].ends_with("<128M>"), "{lines:?}");
+        assert!(lines[3].starts_with("\u{2026} ") && lines[3].ends_with("<128M>"), "{lines:?}");
         let whole = title.replace('<', "&lt;").replace('>', "&gt;");
         assert!(drawn.contains(&format!("<title>{whole}</title>")), "{drawn}");
     }
@@ -122,7 +128,7 @@ mod tests {
     #[test]
     fn a_word_without_end_keeps_to_the_place_too() {
         let word = "n".repeat(300);
-        for (title, expected) in [(word.clone(), 1), (format!("{word} {word} {word}"), 2)] {
+        for (title, expected) in [(word.clone(), 1), (format!("{word} {word} {word}"), 3)] {
             let (lines, drawn) = drawn(&title);
             assert_eq!(lines.len(), expected, "{lines:?}");
             assert!(drawn.contains("<title>nnn"), "{drawn}");
