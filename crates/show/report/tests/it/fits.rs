@@ -200,7 +200,8 @@ fn titles_of_charts_beside_each_other_never_overlap() {
         "Policy adaptive, 16 workers, short, buffer pool size 128M",
         "Policy adaptive, 1 worker, short, buffer pool size 128M, redo log capacity 128M",
         "Policy lsn-age, 256 workers, short, buffer pool size 128M, redo log capacity 128M, \
-         neighbours none, doublewrite pages 128, adaptive flushing lwm 10, io capacity 2000",
+         neighbours none, doublewrite pages 128, adaptive flushing lwm 10, io capacity 2000, \
+         io capacity max 4000, purge threads 4",
         "Policy lsn-age",
         &"n".repeat(200),
         "MARIADB 10.11.6, INNODB 4 KIB PAGES, 128 MIB POOL",
