@@ -191,6 +191,12 @@ fn largest(study: &StudyDocument) -> Card {
             "No effect was taken".to_owned(),
             "No two points differ in one factor only, or too few were measured.".into(),
         ),
+        None if !study.answers.is_empty() => (
+            "See the answers".to_owned(),
+            Text::from("No factor makes one measurable difference at all points alike: ")
+                .with(link("effects", "each effect"))
+                .plain(". What was asked is answered above."),
+        ),
         None => (
             "No measurable difference".to_owned(),
             Text::from(
