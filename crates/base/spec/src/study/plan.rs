@@ -71,6 +71,16 @@ pub struct FactorLevels {
     pub is_axis: bool,
 }
 
+impl FactorLevels {
+    /// Levels that make a curve, at least; the difference between two is an effect.
+    pub const CURVE_MIN: usize = 3;
+
+    /// Whether what happens along it is a curve, and no single ratio.
+    pub fn is_curve(&self) -> bool {
+        self.is_axis && self.levels.len() >= Self::CURVE_MIN
+    }
+}
+
 /// A study that is laid out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -18,8 +18,6 @@ use super::response::response;
 
 /// The factor whose curves follow the scalability law.
 pub(crate) const WORKERS: &str = "workers";
-/// The difference between two levels is an effect; a curve has more.
-const POINTS_MIN: usize = 3;
 /// Points that a drawn law has between neighbouring levels.
 const CURVE_STEPS: u32 = 8;
 
@@ -68,7 +66,7 @@ fn one(
         .filter_map(|cell| Some((position(factor, cell.level(factor)?)?, cell.id.as_str())))
         .collect();
     places.sort_by(|a, b| a.0.total_cmp(&b.0));
-    if places.len() < POINTS_MIN {
+    if places.len() < FactorLevels::CURVE_MIN {
         return None;
     }
     let figures_of =

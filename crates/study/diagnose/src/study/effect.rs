@@ -14,7 +14,7 @@ use super::points::{Seen, figures};
 /// Interactions that are listed at most.
 const INTERACTIONS_MAX: usize = 24;
 
-/// The effects of a study's factors, axes left out: what happens along an axis is not one ratio.
+/// The effects of a study's factors, curves left out: what happens along one is not one ratio.
 pub(crate) fn effects_of(
     plan: &StudyPlan,
     seen: &BTreeMap<&str, Seen<'_>>,
@@ -49,7 +49,7 @@ fn observations(
 }
 
 fn main(plan: &StudyPlan, unit: &str, found: &Effects) -> Vec<StudyEffect> {
-    let listed = found.main.iter().filter(|one| !plan.factors[one.change.factor].is_axis);
+    let listed = found.main.iter().filter(|one| !plan.factors[one.change.factor].is_curve());
     listed
         .map(|one| {
             let (factor, from, to) = names(plan, one.change);

@@ -191,11 +191,11 @@ fn largest(study: &StudyDocument) -> Card {
             "No effect was taken".to_owned(),
             "No two points differ in one factor only, or too few were measured.".into(),
         ),
-        None if !study.answers.is_empty() => (
-            "See the answers".to_owned(),
-            Text::from("No factor makes one measurable difference at all points alike: ")
+        None if !study.interactions.is_empty() => (
+            "It depends".to_owned(),
+            Text::from("No factor makes the same difference everywhere. What it depends on is said beside ")
                 .with(link("effects", "each effect"))
-                .plain(". What was asked is answered above."),
+                .plain("."),
         ),
         None => (
             "No measurable difference".to_owned(),
@@ -226,7 +226,7 @@ fn along(study: &StudyDocument) -> Card {
     let (big, text) = match kinds.next() {
         None => (
             "No axis".to_owned(),
-            "No factor has several numbers as levels, all else equal.".into(),
+            "No factor has three numbers or more as levels, all else equal.".into(),
         ),
         Some((n, kind)) => {
             let of = words::counted(kinds_of.len(), "curve");

@@ -105,7 +105,7 @@ fn axes(study: &StudyDocument) -> Vec<&FactorLevels> {
     if !found.is_empty() {
         return found;
     }
-    study.factors.iter().filter(|factor| factor.is_axis && factor.levels.len() > 2).collect()
+    study.factors.iter().filter(|factor| factor.is_curve()).collect()
 }
 
 /// A point's levels of every factor but one.
