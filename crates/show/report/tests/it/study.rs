@@ -185,6 +185,19 @@ fn without(change: impl Fn(&mut StudyDocument)) -> Sample {
 }
 
 #[test]
+fn a_difference_that_depends_on_another_factor_is_not_called_none() {
+    let none = |study: &mut StudyDocument| {
+        for effect in &mut study.effects {
+            effect.conclusion = Conclusion::NoMeasurableDifference;
+        }
+    };
+    let page = html(&without(none).view());
+    assert!(page.contains("It depends") && !page.contains("No factor makes one"));
+    let page = html(&without(|study| (none(study), study.interactions.clear()).1).view());
+    assert!(!page.contains("It depends") && page.contains("No factor makes one"));
+}
+
+#[test]
 fn whatever_is_missing_the_page_stands() {
     let empty = without(|study| {
         study.points.clear();

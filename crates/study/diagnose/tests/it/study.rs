@@ -200,6 +200,22 @@ fn what_was_true_in_2012_is_found() {
 }
 
 #[test]
+fn two_numbers_are_an_effect_and_more_are_a_curve() {
+    let (four, mut plan) = (document(of_2012), plan());
+    plan.factors[2].levels.truncate(2);
+    plan.cells.retain(|cell| cell.workload.files <= 2);
+    let end = ProbeEnd { bytes_written: 1, duration_s: 60.0, ..ProbeEnd::default() };
+    let storage: Storage = |kind, workers, files| f64::from(files) * clean(kind, workers, files);
+    let two = summarise_study(host(), &plan, &events(&plan, storage), end);
+    let seen = |document: &StudyDocument| {
+        let ratios = document.effects.iter().filter(|one| one.factor == "files");
+        let ratios: Vec<f64> = ratios.map(|one| one.ratio.round()).collect();
+        (ratios, document.axes.iter().any(|axis| axis.factor == "files"))
+    };
+    assert_eq!([seen(&two), seen(&four)], [(vec![2.0], false), (vec![], true)]);
+}
+
+#[test]
 fn then_and_now_stand_side_by_side_and_blanks_stay_blank() {
     let document = document(of_2012);
     let row = |text: &str| document.then.iter().find(|row| row.text == text).unwrap();
