@@ -144,6 +144,9 @@ pub struct StudyEffect {
     pub ratio_min: f64,
     /// The largest.
     pub ratio_max: f64,
+    /// Whether each of several pairs of points shows it by itself, all in the same direction.
+    #[serde(default)]
+    pub is_everywhere: bool,
     /// What follows.
     pub conclusion: Conclusion,
     /// One sentence.

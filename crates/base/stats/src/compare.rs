@@ -17,6 +17,9 @@ use crate::{Interval, Measured, Verdicts};
 /// Fewest pairs that a conclusion may rest on.
 pub const PAIRS_MIN: usize = 3;
 
+/// Above this a difference that is not ruled out says that nothing is known, percent.
+pub const KNOWN_PCT_MAX: f64 = 25.0;
+
 /// What a comparison came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

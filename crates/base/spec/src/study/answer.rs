@@ -86,7 +86,8 @@ impl Contrast {
 
     /// The cells of each side, above and below the line, by their place.
     pub fn sides(&self, cells: &[Cell]) -> [Vec<usize>; 2] {
-        // A factor that this extent does not vary keeps nothing out.
+        // A factor that this extent does not vary keeps nothing out: the plan has no answer that
+        // names another level of it.
         let is_varied = |at: &&LevelAt| cells.iter().any(|cell| cell.level(&at.factor).is_some());
         [&self.of, &self.over].map(|own| {
             let all: Vec<&LevelAt> = self.at.iter().chain(own).filter(is_varied).collect();

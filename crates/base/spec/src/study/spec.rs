@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::layout::CellLayout;
+use super::layout::asked::Asked;
 use super::setting::SettingId;
 use super::text::answer_table;
 use super::text::design::{Design, Sections};
@@ -144,7 +145,10 @@ impl StudySpec {
         }
         let layout = CellLayout::new(&self.source, design, rules, &measuring);
         let wanted = |name: &str| parts.is_none_or(|parts| parts.iter().any(|part| part == name));
-        let cells = layout.cells(wanted)?;
+        let asked = Asked::of(&layout, wanted, [&self.quick.design, &self.full.design])?;
+        let answers = asked.answers(&self.answers);
+        let then = self.then.as_ref().map(|then| asked.then(then));
+        let cells = asked.cells;
         Ok(StudyPlan {
             name: self.name.clone(),
             title: self.title.clone(),
@@ -153,8 +157,8 @@ impl StudySpec {
             factors: layout.factors(&cells),
             cells,
             measuring,
-            answers: self.answers.clone(),
-            then: self.then.clone(),
+            answers,
+            then,
         })
     }
 

@@ -51,6 +51,23 @@ fn known_plan(seed: u64) -> Vec<Observation> {
 }
 
 #[test]
+fn two_cells_that_differ_still_show_one_direction() {
+    let found = |elsewhere: f64, replicates: u32| {
+        let mut rng = Random::new(5);
+        let plan = plan_of(&[2, 2], replicates, |levels, _| {
+            let ratio = [1.0, [0.28, elsewhere][levels[1]]][levels[0]];
+            ratio * (0.05 * rng.normal()).exp()
+        });
+        effects(&plan).unwrap().main_effect(change(0, 0, 1)).unwrap().effect.clone()
+    };
+    let lower = found(0.14, 4);
+    assert_eq!(lower.conclusion, Conclusion::NoMeasurableDifference, "of two cells: {lower:?}");
+    assert!(lower.is_everywhere && lower.ratio_ci95.unwrap()[1] > 1.0, "{lower:?}");
+    assert!(!found(1.0, 4).is_everywhere && !found(3.0, 4).is_everywhere);
+    assert!(!found(0.14, 2).is_everywhere, "two pairs in a cell conclude nothing");
+}
+
+#[test]
 fn finds_known_effects_and_no_others() {
     let found = effects(&known_plan(1)).unwrap();
     assert_eq!((found.main.len(), found.interactions.len(), found.tested), (10, 27, 37));

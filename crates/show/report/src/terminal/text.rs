@@ -105,10 +105,18 @@ impl Terminal {
 /// Words as lines, the first and the others of at most so many columns; longer words lose their
 /// middle, because names that begin alike differ at their ends.
 pub(crate) fn wrapped_to(text: &str, first: usize, others: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
+        match words.last_mut() {
+            // A number and its percent stay in one line.
+            Some(number) if word.starts_with('%') => number.extend([" ", word]),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
         let most = if lines.len() > 1 { others } else { first };
-        let word = cut_middle(word, first.min(others));
+        let word = cut_middle(&word, first.min(others));
         match lines.last_mut() {
             Some(line) if length(line) + 1 + length(&word) <= most => {
                 line.push(' ');
@@ -167,6 +175,13 @@ mod tests {
     fn long_names_keep_both_ends() {
         assert_eq!(cut_middle("write + fdatasync, 16 committers", 20), "write + f..ommitters");
         assert_eq!(cut_middle("short", 20), "short");
+    }
+
+    #[test]
+    fn a_line_never_ends_between_a_number_and_its_percent() {
+        let lines = |width| wrapped_to("no more than (95 % 31 to 45 %).", width, width);
+        assert_eq!(lines(16), ["no more than", "(95 % 31 to", "45 %)."]);
+        assert_eq!(lines(31), ["no more than (95 % 31 to 45 %)."]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod hostile;
 mod sample;
 mod study;
 mod study_browser;
+mod study_effects;
 mod study_text;
 mod terminal;
 mod transactions;

@@ -6,7 +6,7 @@ use iostrata_report::{html, markdown, svg, terminal};
 use iostrata_run::{RunResult, StudyBacklog, StudyDocument, StudyResponse};
 use iostrata_spec::OpKind;
 use iostrata_spec::study::{FactorLevels, LevelAt};
-use iostrata_stats::{Conclusion, Verdict};
+use iostrata_stats::Verdict;
 use serde_json::Value;
 
 use crate::complete::changed;
@@ -178,23 +178,10 @@ fn chart<'a>(page: &'a str, name: &str) -> &'a str {
 }
 
 /// A document that lacks something, which must still be shown.
-fn without(change: impl Fn(&mut StudyDocument)) -> Sample {
+pub fn without(change: impl Fn(&mut StudyDocument)) -> Sample {
     let mut sample = sample::small_study();
     change(sample.study());
     sample
-}
-
-#[test]
-fn a_difference_that_depends_on_another_factor_is_not_called_none() {
-    let none = |study: &mut StudyDocument| {
-        for effect in &mut study.effects {
-            effect.conclusion = Conclusion::NoMeasurableDifference;
-        }
-    };
-    let page = html(&without(none).view());
-    assert!(page.contains("It depends") && !page.contains("No factor makes one"));
-    let page = html(&without(|study| (none(study), study.interactions.clear()).1).view());
-    assert!(!page.contains("It depends") && page.contains("No factor makes one"));
 }
 
 #[test]
@@ -295,25 +282,6 @@ fn a_study_has_a_picture_of_its_panels() {
     assert!(picture.contains(&words), "{words}");
     let none = without(|study| study.points.clear());
     assert!(svg(&none.view()).is_err(), "nothing is there to be drawn");
-}
-
-#[test]
-fn an_effect_that_another_factor_changes_depends_on_it() {
-    let with = |is_altered: bool| {
-        without(|study| {
-            let effect = &mut study.effects[0];
-            effect.conclusion = Conclusion::NoMeasurableDifference;
-            let (factor, from, to) =
-                (effect.factor.clone(), effect.from.clone(), effect.to.clone());
-            study.interactions.truncate(usize::from(is_altered));
-            if let Some(one) = study.interactions.first_mut() {
-                (one.by, one.by_from, one.by_to) = (factor, from, to);
-                one.factor = "method".to_owned();
-            }
-        })
-    };
-    assert!(markdown(&with(true).view()).contains("| depends on method |"));
-    assert!(!markdown(&with(false).view()).contains("depends on method"));
 }
 
 #[test]

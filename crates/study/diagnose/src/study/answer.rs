@@ -9,13 +9,12 @@ use std::collections::BTreeMap;
 use iostrata_run::{Finding, StudyAnswer, StudyPoint};
 use iostrata_spec::study::{Answer, AnswerFrom, Contrast, LevelAt, StudyPlan, ThenMetric};
 use iostrata_stats::{
-    AXIS_MATERIAL_PCT, Comparison, Conclusion, Interval, Measured, Verdict, Verdicts,
-    paired_measured,
+    AXIS_MATERIAL_PCT, Comparison, Conclusion, Interval, KNOWN_PCT_MAX, Measured, Verdict,
+    Verdicts, paired_measured,
 };
 
-use super::effect::KNOWN_PCT_MAX;
 use super::points::Seen;
-use super::sentence::{Outcome, template, too_few_pairs, with_figures};
+use super::sentence::{Outcome, range, template, too_few_pairs, with_figures};
 use super::sides::{Sides, end, sides};
 use super::{difference, single_effects};
 
@@ -137,7 +136,7 @@ fn by_ratio(
         };
         let template = template(contrast, outcome);
         let said = with_figures(template, contrast.metric, sides, mean, Some(found.ratio));
-        let range = format!(" (95 % {} to {} times)", end(low), end(high));
+        let range = format!(" (95 % {})", range(template, [low, high]));
         let split = match outcome {
             Outcome::Same => String::new(),
             _ => single_effects::in_words(contrast, plan, seen, &found),

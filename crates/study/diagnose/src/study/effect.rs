@@ -1,13 +1,16 @@
 //! Main effects and interactions of a study, in words.
 //!
 //! Invariant: an effect is taken over points that are equal in every other factor. A point that has
-//! no level of a factor (files of a raw device) stands at that factor's first level.
+//! no level of a factor (files of a raw device) stands at that factor's first level, unless another
+//! point stands there: then it is compared along the other factors alone.
 
 use std::collections::BTreeMap;
 
 use iostrata_run::{StudyEffect, StudyInteraction};
 use iostrata_spec::study::{Cell, FactorLevels, StudyPlan};
-use iostrata_stats::{Conclusion, Effect, Effects, LevelChange, Observation, effects};
+use iostrata_stats::{
+    Conclusion, Effect, Effects, KNOWN_PCT_MAX, LevelChange, MainEffect, Observation, effects,
+};
 
 use super::points::{Seen, figures};
 
@@ -19,8 +22,9 @@ pub(crate) fn effects_of(
     plan: &StudyPlan,
     seen: &BTreeMap<&str, Seen<'_>>,
 ) -> (Vec<StudyEffect>, Vec<StudyInteraction>) {
+    let cells = plan.cells.iter().zip(places(plan));
     let observations: Vec<Observation> =
-        plan.cells.iter().flat_map(|cell| observations(plan, cell, seen)).collect();
+        cells.flat_map(|(cell, place)| observations(&place, cell, seen)).collect();
     let Ok(found) = effects(&observations) else { return (Vec::new(), Vec::new()) };
     (main(plan, unit(seen), &found), interactions(plan, &found))
 }
@@ -31,25 +35,50 @@ fn unit<'a>(seen: &BTreeMap<&str, Seen<'a>>) -> &'a str {
     first.map_or("IOPS", |one| one.point.metric.unit.as_str())
 }
 
+/// Where every cell stands: the index of its level of each factor. That of a cell which has none
+/// where another one stands at the first is behind the last level, where no effect is listed.
+fn places(plan: &StudyPlan) -> Vec<Vec<usize>> {
+    let place = |cell: &Cell, none: fn(&FactorLevels) -> usize| -> Vec<usize> {
+        let level = |factor: &FactorLevels| {
+            let level = cell.level(&factor.factor);
+            let index = level.and_then(|level| factor.levels.iter().position(|one| one == level));
+            index.unwrap_or_else(|| none(factor))
+        };
+        plan.factors.iter().map(level).collect()
+    };
+    let first: Vec<Vec<usize>> = plan.cells.iter().map(|cell| place(cell, |_| 0)).collect();
+    let is_alone = |one: &Vec<usize>| first.iter().filter(|other| *other == one).count() == 1;
+    let cells = plan.cells.iter().zip(&first);
+    cells
+        .map(|(cell, first)| match is_alone(first) {
+            true => first.clone(),
+            false => place(cell, |factor| factor.levels.len()),
+        })
+        .collect()
+}
+
+/// Whether a change is between two levels that the study names.
+fn is_named(plan: &StudyPlan, change: LevelChange) -> bool {
+    change.from.max(change.to) < plan.factors[change.factor].levels.len()
+}
+
 fn observations(
-    plan: &StudyPlan,
+    levels: &[usize],
     cell: &Cell,
     seen: &BTreeMap<&str, Seen<'_>>,
 ) -> Vec<Observation> {
-    let level = |factor: &FactorLevels| {
-        let level = cell.level(&factor.factor);
-        level.and_then(|level| factor.levels.iter().position(|one| one == level)).unwrap_or(0)
-    };
-    let levels: Vec<usize> = plan.factors.iter().map(level).collect();
     let Some(seen) = seen.get(cell.id.as_str()) else { return Vec::new() };
     let positive = figures(seen).into_iter().filter(|(_, value)| value.value > 0.0);
     positive
-        .map(|(replicate, value)| Observation { levels: levels.clone(), replicate, value })
+        .map(|(replicate, value)| Observation { levels: levels.to_vec(), replicate, value })
         .collect()
 }
 
 fn main(plan: &StudyPlan, unit: &str, found: &Effects) -> Vec<StudyEffect> {
-    let listed = found.main.iter().filter(|one| !plan.factors[one.change.factor].is_curve());
+    let is_listed = |one: &&MainEffect| {
+        !plan.factors[one.change.factor].is_curve() && is_named(plan, one.change)
+    };
+    let listed = found.main.iter().filter(is_listed);
     listed
         .map(|one| {
             let (factor, from, to) = names(plan, one.change);
@@ -63,6 +92,7 @@ fn main(plan: &StudyPlan, unit: &str, found: &Effects) -> Vec<StudyEffect> {
                 ratio_n: one.effect.n,
                 ratio_min: one.effect.cell_range.min,
                 ratio_max: one.effect.cell_range.max,
+                is_everywhere: one.effect.is_everywhere,
                 conclusion: one.effect.conclusion,
                 verdicts: one.effect.verdicts.clone(),
             }
@@ -73,7 +103,8 @@ fn main(plan: &StudyPlan, unit: &str, found: &Effects) -> Vec<StudyEffect> {
 fn interactions(plan: &StudyPlan, found: &Effects) -> Vec<StudyInteraction> {
     let listed = found.mattering().filter(|one| {
         let neighbours = |change: LevelChange| {
-            !plan.factors[change.factor].is_axis || change.to == change.from + 1
+            let is_near = !plan.factors[change.factor].is_axis || change.to == change.from + 1;
+            is_near && is_named(plan, change)
         };
         neighbours(one.change) && neighbours(one.altered_by)
     });
@@ -131,6 +162,14 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
             "{factor} {from} to {to}{}: one of many comparisons, so that it may be chance ({pairs})",
             interval(effect)
         ),
+        Conclusion::NoMeasurableDifference if effect.is_everywhere => {
+            let more = if range.min > 1.0 { "more" } else { "less" };
+            format!(
+                "{factor} {to} does {more} {unit} than {from} at every point, {:.2} to {:.2} times; \
+                 the points differ too much to give one ratio ({pairs})",
+                range.min, range.max
+            )
+        }
         Conclusion::NoMeasurableDifference => {
             let most = effect.change_pct_max.map_or_else(String::new, not_ruled_out);
             format!("no measurable difference between {factor} {from} and {to}{most} ({pairs})")
@@ -145,9 +184,6 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
 fn excludes_one(effect: &Effect) -> bool {
     effect.ratio_ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
 }
-
-/// Above this a difference that is not ruled out says that nothing is known.
-pub(crate) const KNOWN_PCT_MAX: f64 = 25.0;
 
 /// What intervals still allow, in words.
 pub(crate) fn not_ruled_out(most_pct: f64) -> String {

@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 use iostrata_run::{AxisKind, Finding, FindingKind, StudyAxis, StudyEffect, StudyPoint};
 use iostrata_spec::Layer;
 use iostrata_spec::study::StudyPlan;
-use iostrata_stats::{Conclusion, Verdict};
+use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict};
 use serde_json::json;
 
 use super::axis::{WORKERS, place};
-use super::effect::KNOWN_PCT_MAX;
 use super::layer_loss::layer_losses;
 use super::points::Seen;
 use super::response::{RATE, responses};

@@ -4,10 +4,9 @@
 
 use iostrata_run::{AxisKind, FindingKind, StudyDocument, StudyEffect};
 use iostrata_spec::disk::DiskModel;
-use iostrata_stats::Conclusion;
+use iostrata_stats::{Conclusion, KNOWN_PCT_MAX};
 
 use super::axis::WORKERS;
-use super::effect::KNOWN_PCT_MAX;
 
 /// Factors that change the work itself: that they matter is no news.
 const WORK: [&str; 4] = ["rw", "bs", "rwmixread", "workload"];
@@ -23,8 +22,12 @@ pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
         return vec![format!("Nothing could be measured: {why}.")];
     }
     if !document.answers.is_empty() {
-        // The author said what answers the question; whatever else was seen stands below.
-        sentences.extend(document.answers.iter().map(|answer| sentence(&answer.text)));
+        // The author said what answers the question; whatever else was seen stands below. The first
+        // answer stays the first, whatever it is; of the others those that are known come first.
+        let (first, others) = document.answers.split_at(1);
+        let (known, unknown): (Vec<_>, Vec<_>) = others.iter().partition(|one| one.is_known);
+        let answers = first.iter().chain(known).chain(unknown);
+        sentences.extend(answers.map(|answer| sentence(&answer.text)));
         sentences.push(precision(document));
         return sentences;
     }

@@ -11,11 +11,10 @@ use iostrata_run::{
 };
 use iostrata_spec::Layer;
 use iostrata_spec::study::{Cell, LevelAt, StudyPlan};
-use iostrata_stats::{AXIS_MATERIAL_PCT, Conclusion, PAIRS_MIN};
+use iostrata_stats::{AXIS_MATERIAL_PCT, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN};
 use serde_json::json;
 
 use super::axis::place;
-use super::effect::KNOWN_PCT_MAX;
 use super::queue::NR_REQUESTS;
 
 const DISK: &str = "disk";

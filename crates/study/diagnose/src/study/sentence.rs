@@ -3,9 +3,9 @@
 //! Invariant: which of the three holds was decided before; here nothing is weighed.
 
 use iostrata_spec::study::{Contrast, ThenMetric, filled};
-use iostrata_stats::{Measured, PAIRS_MIN};
+use iostrata_stats::{Interval, Measured, PAIRS_MIN};
 
-use super::sides::Sides;
+use super::sides::{Sides, end};
 
 /// Which of the three sentences holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,24 @@ pub(super) fn with_figures(
     })
 }
 
+/// The interval of a ratio, in whatever the sentence names the ratio by: `1.6 to 2.0 times`,
+/// `31 to 45 %` less, `16 to 25 %` of it.
+pub(super) fn range(template: &str, [low, high]: Interval) -> String {
+    let names = |name: &str| template.contains(&format!("{{{name}}}"));
+    let percent = |low: f64, high: f64| {
+        let low = iostrata_units::percent(100.0 * low);
+        let low = low.strip_suffix(" %").unwrap_or(&low);
+        format!("{low} to {}", iostrata_units::percent(100.0 * high))
+    };
+    match () {
+        () if names("times") => format!("{} to {} times", end(low), end(high)),
+        () if names("change") && low >= 1.0 => percent(low - 1.0, high - 1.0),
+        () if names("change") && high <= 1.0 => percent(1.0 - high, 1.0 - low),
+        () if names("share") => percent(low, high),
+        () => format!("{} to {} times", end(low), end(high)),
+    }
+}
+
 /// A figure as a sentence has it: rates without their unit, which the sentence names itself.
 fn figure(value: f64, unit: &str) -> String {
     match unit {
@@ -56,5 +74,22 @@ fn figure(value: f64, unit: &str) -> String {
         "ms" => iostrata_units::microseconds(1e3 * value),
         "B/s" => format!("{}/s", iostrata_units::bytes(value)),
         _ => iostrata_units::count(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_in_what_the_sentence_names_its_ratio_by() {
+        let ends = |template: &str, low: f64, high: f64| range(template, [low, high]);
+        assert_eq!(ends("{of} is {times} times", 1.6, 1.97), "1.60 to 1.97 times");
+        assert_eq!(ends("{change} more", 1.1, 1.456), "10 to 46 %");
+        assert_eq!(ends("{change} fewer", 0.55, 0.69), "31 to 45 %");
+        assert_eq!(ends("only {share} of it", 0.16, 0.25), "16 to 25 %");
+        assert_eq!(ends("only {share} of it", 0.004, 0.25), "0.4 to 25 %");
+        assert_eq!(ends("nothing", 0.9, 1.1), "0.90 to 1.10 times");
+        assert_eq!(ends("{change} either way", 0.9, 1.1), "0.90 to 1.10 times");
     }
 }

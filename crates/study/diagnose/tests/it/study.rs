@@ -1,7 +1,7 @@
 //! Studies on made-up disks: what is there is found, what is not is not claimed.
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
-use iostrata_run::{AxisKind, Event, FindingKind, StudyDocument};
+use iostrata_run::{AxisKind, Event, FindingKind, StudyDocument, StudyEffect};
 use iostrata_spec::IoSpec;
 use iostrata_spec::study::{
     Cell, Conditions, Extent, FactorLevels, LevelAt, Measuring, StudyPlan, Take, Then, ThenFigure,
@@ -213,6 +213,25 @@ fn two_numbers_are_an_effect_and_more_are_a_curve() {
         (ratios, document.axes.iter().any(|axis| axis.factor == "files"))
     };
     assert_eq!([seen(&two), seen(&four)], [(vec![2.0], false), (vec![], true)]);
+}
+
+#[test]
+fn a_point_without_a_level_takes_no_effect_away() {
+    let (whole, mut plan) = (document(of_2012), plan());
+    let mut twin = plan.cells.iter().find(|cell| cell.id == "ext4_w64_f1").unwrap().clone();
+    twin.id = "ext4_w64".to_owned();
+    twin.levels.retain(|at| at.factor != "files");
+    plan.cells.push(twin);
+    let end = ProbeEnd { bytes_written: 1, duration_s: 60.0, ..ProbeEnd::default() };
+    let with = summarise_study(host(), &plan, &events(&plan, of_2012), end);
+    let listed = |document: &StudyDocument| -> Vec<(String, String, String, u64)> {
+        let effects = document.effects.iter();
+        let one =
+            |one: &StudyEffect| (one.factor.clone(), one.from.clone(), one.to.clone(), one.ratio_n);
+        effects.map(one).collect()
+    };
+    assert!(!whole.effects.is_empty());
+    assert_eq!(listed(&with), listed(&whole));
 }
 
 #[test]

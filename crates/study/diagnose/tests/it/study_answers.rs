@@ -58,6 +58,7 @@ fn a_question_is_answered_by_its_own_contrasts() {
     let [system, files] = document.answers.as_slice() else { panic!("{:?}", document.answers) };
     assert!(system.text.starts_with("one hot file takes 12"), "{}", system.text);
     assert!(system.text.contains("% of 94"), "of the best raw point: {}", system.text);
+    assert!(system.text.ends_with(" %)"), "its interval is a share as well: {}", system.text);
     assert_eq!(system.over, ["raw_w128_f1"]);
     assert!(files.text.starts_with("4.0"), "{}", files.text);
     assert!(files.text.contains(" times as much (95 % 3."), "{}", files.text);
@@ -68,6 +69,32 @@ fn a_question_is_answered_by_its_own_contrasts() {
     for answer in &same.answers {
         assert!(answer.is_known && answer.text.starts_with("no difference (95 % "), "{answer:?}");
     }
+}
+
+#[test]
+fn the_first_answer_leads_and_what_is_not_known_comes_last() {
+    let mut plan = plan();
+    let [system, files] = <[Answer; 2]>::try_from(asked("ext4")).unwrap();
+    let unknown = |asks: &str| {
+        let mut answer = Answer { asks: asks.to_owned(), ..files.clone() };
+        let AnswerFrom::Contrast(two) = &mut answer.from else { panic!("a contrast") };
+        two.of = vec![level("files", 2)];
+        answer
+    };
+    plan.answers = vec![unknown("whether first"), unknown("whether later"), system, files.clone()];
+    let mut all = events(&plan, of_2012);
+    all.retain(|event| match event {
+        Event::Replicate(one) => one.point.id != "ext4_w64_f2" || one.replicate < 2,
+        _ => true,
+    });
+    let document = summarise_study(host(), &plan, &all, ProbeEnd::default());
+    let begins =
+        ["It cannot be said whether first", "One hot", "4.0", "It cannot be said whether later"];
+    for (sentence, begin) in document.headline.iter().zip(begins) {
+        assert!(sentence.starts_with(begin), "{begin}: {:?}", document.headline);
+    }
+    assert_eq!(document.headline.len(), begins.len() + 1);
+    assert_eq!(document.answers[1].asks, "whether later", "the answers stay as they were asked");
 }
 
 /// Eight files over one, of which two and four are the changes made alone.

@@ -4,6 +4,7 @@
 //! that need the same thing are one cell; every level is kept by some cell; every workload can be
 //! run.
 
+pub(super) mod asked;
 mod combinations;
 mod conditions;
 mod conflict;
@@ -82,6 +83,10 @@ impl<'a> CellLayout<'a> {
     /// Too many of them, a level that none keeps, levels that are the same, or a workload that
     /// cannot be run.
     pub fn cells(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<Cell>, StudyTextError> {
+        Ok(self.laid_out(wanted)?.all)
+    }
+
+    fn laid_out(&self, wanted: impl Fn(&str) -> bool) -> Result<Cells, StudyTextError> {
         let parts: Vec<&PartDesign> =
             self.design.parts.iter().filter(|part| wanted(&part.name)).collect();
         let mut combinations = 0_usize;
@@ -98,7 +103,7 @@ impl<'a> CellLayout<'a> {
         for part in parts {
             self.lay_out(part, &mut cells)?;
         }
-        Ok(cells.all)
+        Ok(cells)
     }
 
     /// The factors over these cells, with the levels that they have.

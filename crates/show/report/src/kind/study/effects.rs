@@ -1,7 +1,7 @@
 //! What each factor does: the contrasts behind the answers, main effects, interactions.
 
 use iostrata_run::{StudyAnswer, StudyDocument, StudyEffect, StudyInteraction};
-use iostrata_stats::Conclusion;
+use iostrata_stats::{Conclusion, KNOWN_PCT_MAX};
 
 use super::levels::{factor_words, level_words};
 use crate::cell::{
@@ -63,7 +63,8 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
         body.say(
             "Each ratio compares points that are equal in every other factor, replicate by \
              replicate. Whiskers are 95 % intervals, the broad band is the range over single pairs \
-             of points. Grey: no measurable difference, or one that depends on another factor.",
+             of points. Grey: no measurable difference, \
+             one that depends on another factor, or replicates that differ too much to say.",
         );
         let rows = study.effects.iter().map(|effect| branch(study, effect)).collect();
         let unit = study.points.first().map_or("IOPS", |point| point.unit.as_str());
@@ -81,14 +82,14 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
 fn branch(study: &StudyDocument, effect: &StudyEffect) -> Branch {
     let factor = study.factors.iter().position(|factor| factor.factor == effect.factor);
     let finite = effect.ratio_min > 0.0 && effect.ratio_max.is_finite();
-    let colour = match words::is_measured(effect.conclusion) {
+    let colour = match is_told(effect) {
         true => Colour::Line(factor.unwrap_or(0)),
         false => Colour::Grey,
     };
     Branch {
         title: title(effect),
         ratio: effect.ratio,
-        ci95: effect.ratio_ci95,
+        ci95: effect.ratio_ci95.filter(|_| !is_range(effect)),
         range: finite.then_some([effect.ratio_min, effect.ratio_max]),
         colour,
         hover: hover(study, effect),
@@ -121,8 +122,32 @@ fn conclusion(study: &StudyDocument, effect: &StudyEffect) -> String {
             let compared = study.effects.len() + study.interactions.len();
             format!("may be chance, of {compared} comparisons")
         }
+        None if is_range(effect) => single_points(effect),
+        None if is_undecided(effect) => "undecided".to_owned(),
         None => words::conclusion(effect.conclusion).to_owned(),
     }
+}
+
+/// Whether every point shows it, but by how much differs from one to the other.
+pub(super) fn is_range(effect: &StudyEffect) -> bool {
+    effect.is_everywhere && !words::is_measured(effect.conclusion)
+}
+
+/// `0.14x to 0.28x at single points`.
+pub(super) fn single_points(effect: &StudyEffect) -> String {
+    let range = words::times_range([effect.ratio_min, effect.ratio_max], effect.ratio);
+    format!("{range} at single points")
+}
+
+/// Whether it is known to be more, or to be less.
+pub(super) fn is_told(effect: &StudyEffect) -> bool {
+    effect.is_everywhere || words::is_measured(effect.conclusion)
+}
+
+/// Whether the replicates differ so much that any difference may hide among them.
+pub(super) fn is_undecided(effect: &StudyEffect) -> bool {
+    let allows = |[low, high]: [f64; 2]| 100.0 * (high - 1.0).max(1.0 - low) > KNOWN_PCT_MAX;
+    effect.conclusion == Conclusion::NoMeasurableDifference && effect.ratio_ci95.is_some_and(allows)
 }
 
 /// Whether the interval alone shows a difference, but not among so many comparisons.
@@ -161,6 +186,7 @@ fn table(study: &StudyDocument) -> Table {
         .numbers("Ratio", |one| ratio(one.ratio))
         .numbers("95 % interval", |one| match depends_on(study, one) {
             Some(_) => empty(),
+            None if is_range(one) => empty(),
             None => ratio_interval(one.ratio, one.ratio_ci95),
         })
         .numbers("Pairs", |one| count(one.ratio_n))
@@ -173,7 +199,7 @@ fn table(study: &StudyDocument) -> Table {
         .words_on(On::FILES, "What it says", |one| text(&one.text))
         .words("Cautions", |one| verdicts(&one.verdicts))
         .each(|one, row| {
-            row.tone = if words::is_measured(one.conclusion) { Tone::Plain } else { Tone::Dim };
+            row.tone = if is_told(one) { Tone::Plain } else { Tone::Dim };
         })
         .into()
 }

@@ -43,6 +43,11 @@ pub(super) fn section(
     let drawn = Drawn { number, set, unit, shared: shared_top(set) };
     let page = drawn.page();
     let mut body = Blocks::new();
+    if let Some(usual) = &set.usual {
+        for on in [On::PAGE, On::TERMINAL] {
+            body.add(on, Block::Text(Style::Note(Tone::Plain), usual.as_str().into()));
+        }
+    }
     // Where requests come at a given rate, that is what is done, too: no picture of anything.
     if is_given(study, set) {
         body.add(On::PAGE, Block::Folded("What was done of each rate".to_owned(), page));

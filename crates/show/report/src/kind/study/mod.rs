@@ -11,6 +11,7 @@ mod flame;
 mod layers;
 mod levels;
 mod matrix;
+mod naming;
 mod panels;
 mod points;
 mod stability;
@@ -84,16 +85,26 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     Some((view.head(Some(&study.host), Some(&study.study)), report))
 }
 
+/// Sentences of a picture at most: it shows, the report tells.
+const SAID_MAX: usize = 4;
+
 /// What a study is about as one picture: transactions over time, else its first panels.
 pub(super) fn sheet(study: &StudyDocument) -> Option<Sheet> {
-    let set = || all_panels(study).into_iter().find(|set| !matrix::is_given(study, set));
-    let panels = stability::picture(study).or_else(|| Some(matrix::picture(study, &set()?)))?;
+    let matrix = || {
+        let set = all_panels(study).into_iter().find(|set| !matrix::is_given(study, set))?;
+        Some((matrix::picture(study, &set), set.usual))
+    };
+    let (panels, usual) = stability::picture(study).or_else(matrix)?;
     let says = match study.headline.is_empty() {
         true => study.question.clone(),
-        // Its last sentence tells of the run itself.
-        // A picture has no type for names.
-        false => study.headline[..(study.headline.len() - 1).max(1)].join(" ").replace('`', ""),
+        false => {
+            // Its last sentence tells of the run itself.
+            let answers = (study.headline.len() - 1).clamp(1, SAID_MAX);
+            // A picture has no type for names.
+            study.headline[..answers].join(" ").replace('`', "")
+        }
     };
+    let says = usual.iter().fold(says, |says, usual| format!("{says} {usual}"));
     (!panels.charts.is_empty()).then(|| Sheet { title: study.title.clone(), says, panels })
 }
 
@@ -166,7 +177,7 @@ fn link(to: &str, text: &str) -> Span {
 
 fn largest(study: &StudyDocument) -> Card {
     let size = |effect: &StudyEffect| effect.ratio.ln().abs();
-    let measured = study.effects.iter().filter(|effect| words::is_measured(effect.conclusion));
+    let measured = study.effects.iter().filter(|effect| effects::is_told(effect));
     // What is asked of the system matters of course; what the system does with it is the question.
     let most = measured.max_by(|a, b| {
         let system = |effect: &StudyEffect| !is_workload(&effect.factor);
@@ -175,9 +186,12 @@ fn largest(study: &StudyDocument) -> Card {
     let (big, text) = match most {
         Some(effect) => {
             let level = |level: &str| level_words(&effect.factor, level);
-            let range = effect
-                .ratio_ci95
-                .map(|ci95| format!(", 95 % {}", words::times_range(ci95, effect.ratio)));
+            let range = match effects::is_range(effect) {
+                true => Some(format!(", {}", effects::single_points(effect))),
+                false => effect
+                    .ratio_ci95
+                    .map(|ci95| format!(", 95 % {}", words::times_range(ci95, effect.ratio))),
+            };
             let said = format!(
                 "{} \u{2192} {}{}, n = {}. ",
                 level(&effect.from),
@@ -196,6 +210,15 @@ fn largest(study: &StudyDocument) -> Card {
             Text::from("No factor makes the same difference everywhere. What it depends on is said beside ")
                 .with(link("effects", "each effect"))
                 .plain("."),
+        ),
+        None if study.effects.iter().any(effects::is_undecided) => (
+            "Undecided".to_owned(),
+            Text::from(
+                "The replicates differ too much to tell one factor from none. How large a \
+                 difference could be is said beside ",
+            )
+            .with(link("effects", "each effect"))
+            .plain("."),
         ),
         None => (
             "No measurable difference".to_owned(),

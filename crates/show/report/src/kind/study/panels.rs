@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use iostrata_run::{StudyDocument, StudyPoint};
 use iostrata_spec::study::FactorLevels;
 
-use super::levels::{describe, is_workload, number, place, varying};
+use super::levels::{is_workload, number, place, varying};
+use super::naming::Naming;
 
 /// Most lines of a panel.
 const LINES_MAX: usize = 6;
@@ -62,6 +63,8 @@ pub(super) struct Panels<'a> {
     pub(super) shown: Vec<Panel<'a>>,
     /// Panels of further levels of another axis.
     pub(super) folded: Vec<Panel<'a>>,
+    /// What titles and lines leave out, since most points have it.
+    pub(super) usual: Option<String>,
 }
 
 impl<'a> Panels<'a> {
@@ -147,7 +150,9 @@ fn panels<'a>(
     let by_line = line_factors(points, &free, axes, lines_max);
     let by_panel: Vec<&FactorLevels> =
         free.into_iter().filter(|factor| !by_line.iter().any(|line| is(line, factor))).collect();
-    let looks = looks(points, &by_line);
+    let levels: Vec<_> = points.iter().map(|point| point.levels.as_slice()).collect();
+    let naming = [&by_line, &by_panel].map(|factors| Naming::of(&levels, factors));
+    let looks = looks(points, &by_line, &naming[0]);
     let mut grouped: BTreeMap<Vec<usize>, Vec<&StudyPoint>> = BTreeMap::new();
     for point in points {
         grouped.entry(places(point, &by_panel)).or_default().push(point);
@@ -156,12 +161,15 @@ fn panels<'a>(
     let (mut shown, mut folded) = (Vec::new(), Vec::new());
     let many = grouped.len() > OPEN_MAX;
     for (key, points) in grouped {
-        let panel = panel(&points, axis, &by_line, &by_panel, &looks);
+        let panel = panel(&points, axis, &by_line, &naming[1], &looks);
         let is_usual =
             key.iter().zip(&usual).all(|(place, usual)| usual.is_none_or(|u| u == *place));
         if many && !is_usual { folded.push(panel) } else { shown.push(panel) }
     }
-    Panels { axis, looks: looks.into_iter().map(|(_, look)| look).collect(), shown, folded }
+    let looks = looks.into_iter().map(|(_, look)| look).collect();
+    let usual: Vec<String> = naming.iter().filter_map(Naming::says).collect();
+    let usual = (!usual.is_empty()).then(|| usual.join(" "));
+    Panels { axis, looks, shown, folded, usual }
 }
 
 fn places(point: &StudyPoint, factors: &[&FactorLevels]) -> Vec<usize> {
@@ -195,7 +203,11 @@ fn line_factors<'a>(
 }
 
 /// The combinations that make lines, each with its look.
-fn looks(points: &[&StudyPoint], by_line: &[&FactorLevels]) -> Vec<(Vec<usize>, Look)> {
+fn looks(
+    points: &[&StudyPoint],
+    by_line: &[&FactorLevels],
+    naming: &Naming<'_>,
+) -> Vec<(Vec<usize>, Look)> {
     let mut found: BTreeMap<Vec<usize>, &StudyPoint> = BTreeMap::new();
     for point in points {
         found.entry(places(point, by_line)).or_insert(point);
@@ -204,7 +216,7 @@ fn looks(points: &[&StudyPoint], by_line: &[&FactorLevels]) -> Vec<(Vec<usize>, 
     tails.sort();
     tails.dedup();
     let look = |(key, point): (Vec<usize>, &StudyPoint)| {
-        let label = describe(&point.levels, by_line);
+        let label = naming.name(&point.levels);
         let label = if label.is_empty() { "all".to_owned() } else { label };
         let colour = key.first().copied().unwrap_or(0);
         let dash = tails.iter().position(|one| *one == tail(&key)).unwrap_or(0);
@@ -241,7 +253,7 @@ fn panel<'a>(
     points: &[&'a StudyPoint],
     axis: Option<&FactorLevels>,
     by_line: &[&FactorLevels],
-    by_panel: &[&FactorLevels],
+    by_panel: &Naming<'_>,
     looks: &[(Vec<usize>, Look)],
 ) -> Panel<'a> {
     let mut lines = Vec::new();
@@ -258,6 +270,6 @@ fn panel<'a>(
     }
     // A raw device has no files: the title takes them from a point that has.
     let fullest = points.iter().max_by_key(|point| point.levels.len());
-    let title = fullest.map_or(String::new(), |point| describe(&point.levels, by_panel));
+    let title = fullest.map_or(String::new(), |point| by_panel.name(&point.levels));
     Panel { title, lines }
 }

@@ -7,7 +7,8 @@
 use iostrata_run::{StallCause, StudyDocument, StudyPoint, StudyTransactions};
 use iostrata_spec::study::ThenMetric;
 
-use super::levels::{describe, factor_words, level, varying};
+use super::levels::{factor_words, level, varying};
+use super::naming::Naming;
 use crate::cell::{Cell, count, empty, figure, interval, text, value, verdicts};
 use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, solid};
 use crate::colour::Colour;
@@ -22,10 +23,18 @@ fn items(study: &StudyDocument) -> Vec<Item<'_>> {
     study.points.iter().filter_map(|one| Some((one, one.transactions.as_ref()?))).collect()
 }
 
-/// The rate of every point over time, as a picture; nothing where no point is one of transactions.
-pub(super) fn picture(study: &StudyDocument) -> Option<Panels> {
+fn naming<'a>(study: &'a StudyDocument, all: &[Item<'a>]) -> Naming<'a> {
+    let points: Vec<&StudyPoint> = all.iter().map(|item| item.0).collect();
+    let levels: Vec<_> = points.iter().map(|point| point.levels.as_slice()).collect();
+    Naming::of(&levels, &varying(study, &points))
+}
+
+/// The rate of every point over time as a picture, and what its titles leave out; nothing where no
+/// point is one of transactions.
+pub(super) fn picture(study: &StudyDocument) -> Option<(Panels, Option<String>)> {
     let all = items(study);
-    (!all.is_empty()).then(|| over_time(study, &all))
+    let naming = naming(study, &all);
+    (!all.is_empty()).then(|| (over_time(&naming, &all), naming.says()))
 }
 
 /// The section; nothing where no point is one of transactions.
@@ -34,6 +43,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
     if all.is_empty() {
         return None;
     }
+    let naming = naming(study, &all);
     let mut body = Blocks::new();
     body.say(
         "The worst second of a window over its mean: 1 is perfectly even, 0 a second in which \
@@ -42,23 +52,28 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
          flushes of the device, its I/O limit with what most of that went to, or the processors. \
          Each window begins when the redo has gone round.",
     );
-    body.table(On::ALL, speed(study, &all));
-    body.add(On::PAGE, Block::Panels(over_time(study, &all)));
+    if let Some(usual) = naming.says() {
+        body.note(usual);
+    }
+    body.table(On::ALL, speed(&naming, &all));
+    body.add(On::PAGE, Block::Panels(over_time(&naming, &all)));
     body.title(On::FILES, "What the load asks of the storage");
-    body.table(On::FILES, asked(study, &all));
+    body.table(On::FILES, asked(&naming, &all));
     Some(body)
 }
 
-/// A column for each factor that varies.
-fn with_levels<'a>(study: &StudyDocument, all: &[Item<'a>]) -> TableOf<Item<'a>> {
-    let points: Vec<&StudyPoint> = all.iter().map(|item| item.0).collect();
+/// A column for each factor that is named at every point, and one for what is seldom different.
+fn with_levels<'a>(naming: &Naming<'_>, all: &[Item<'a>]) -> TableOf<Item<'a>> {
     let mut table = Table::of(all.iter().copied());
-    let factors = varying(study, &points);
+    let factors = naming.always();
     for factor in &factors {
         let name = factor.factor.as_str();
         table = table.words(&factor_words(name), |item| {
             text(level(&item.0.levels, name).unwrap_or_default())
         });
+    }
+    if naming.says().is_some() {
+        return table.words("Differs in", |item| text(naming.differences(&item.0.levels)));
     }
     if factors.is_empty() { table.words("Point", |item| text(&item.0.title)) } else { table }
 }
@@ -71,8 +86,8 @@ fn of(item: &Item<'_>, metric: ThenMetric) -> Cell {
     found.map_or_else(empty, |found| value(found.value, unit))
 }
 
-fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
-    let table = with_levels(study, all)
+fn speed(naming: &Naming<'_>, all: &[Item<'_>]) -> Table {
+    let table = with_levels(naming, all)
         .numbers("Transactions/s", |item| {
             let point = item.0;
             figure(point.value, point.value_ci95, point.value_n, "")
@@ -95,7 +110,7 @@ fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         .into()
 }
 
-fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
+fn asked(naming: &Naming<'_>, all: &[Item<'_>]) -> Table {
     const COLUMNS: [(&str, ThenMetric); 25] = [
         ("Redo", ThenMetric::RedoBytesPerS),
         ("Pages dirtied", ThenMetric::PagesDirtiedPerS),
@@ -123,7 +138,7 @@ fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         ("Their latency", ThenMetric::ReaderLatencyMeanUs),
         ("99th percentile", ThenMetric::ReaderLatencyP99Us),
     ];
-    let mut table = with_levels(study, all);
+    let mut table = with_levels(naming, all);
     for (head, metric) in COLUMNS {
         let is_there = all.iter().any(|item| item.1.figures.contains_key(metric.name()));
         if is_there {
@@ -152,13 +167,11 @@ fn main_cause(of: &StudyTransactions) -> String {
     })
 }
 
-fn over_time(study: &StudyDocument, all: &[Item<'_>]) -> Panels {
-    let points: Vec<&StudyPoint> = all.iter().map(|item| item.0).collect();
-    let factors = varying(study, &points);
+fn over_time(naming: &Naming<'_>, all: &[Item<'_>]) -> Panels {
     let rates = all.iter().flat_map(|item| item.1.series.tps.iter().copied());
     let top = rates.fold(0.0, f64::max);
     let chart = |(n, (point, found)): (usize, &Item<'_>)| {
-        let title = match describe(&point.levels, &factors) {
+        let title = match naming.name(&point.levels) {
             none if none.is_empty() => point.title.clone(),
             title => words::capital(&title),
         };

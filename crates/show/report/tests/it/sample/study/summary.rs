@@ -98,6 +98,7 @@ fn effect(factor: &str, from: &str, to: &str, ratio: f64, wide: f64, n: u64) -> 
         ratio_n: n,
         ratio_min: ratio * 0.24,
         ratio_max: ratio * 2.9,
+        is_everywhere: false,
         conclusion,
         text: format!("{factor}: from {from} to {to} the figure changes {ratio} times."),
         verdicts: Verdicts::none(),
