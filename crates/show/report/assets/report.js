@@ -32,6 +32,14 @@
     return best && best[1];
   }
 
+  // A number and its percent stay in one line. The file has plain spaces, as a search does.
+  every("h1, p, li, td, dd", function (one) {
+    var texts = document.createTreeWalker(one, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      texts.currentNode.data = texts.currentNode.data.replaceAll(" %", "\u00a0%");
+    }
+  });
+
   var tip = document.createElement("div");
   tip.className = "tip";
   tip.hidden = true;

@@ -34,6 +34,11 @@ fn charts_of_a_study_are_drawn_and_folded_ones_when_unfolded() {
     let count: Vec<u64> = serde_json::from_value(count).unwrap();
     assert!(count[0] >= 8 && count[1] > count[0] + 15, "{count:?}");
 
+    let split = "[...document.querySelectorAll('h1, p, td')]\
+                 .filter(one => one.textContent.includes(' %')).length";
+    assert_eq!(browser.value(split), 0, "a number and its percent stay in one line");
+    assert!(PAGE.contains(" %"), "and the file is searched for them as they are typed");
+
     // Whole axes on hover: figure, interval, n.
     let point = &sample.study_ref().points[0];
     let hover = browser.hover("panel-0-0", 0, 0);

@@ -3,7 +3,7 @@
 use iostrata_run::{StudyAnswer, StudyDocument, StudyEffect, StudyInteraction};
 use iostrata_stats::{Conclusion, KNOWN_PCT_MAX};
 
-use super::levels::{factor_words, level_words};
+use super::levels::{factor_words, level_beside, level_words};
 use crate::cell::{
     Cell, Span, Text, Tone, count, empty, interval, optional, ratio, ratio_interval, text, verdicts,
 };
@@ -97,7 +97,7 @@ fn branch(study: &StudyDocument, effect: &StudyEffect) -> Branch {
 }
 
 fn title(effect: &StudyEffect) -> String {
-    let level = |level: &str| level_words(&effect.factor, level);
+    let level = |level: &str| level_beside(&effect.factor, level);
     let factor = factor_words(&effect.factor);
     format!("{factor}: {} \u{2192} {}", level(&effect.from), level(&effect.to))
 }

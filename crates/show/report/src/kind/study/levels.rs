@@ -124,6 +124,13 @@ pub(super) fn level_words(factor: &str, level: &str) -> String {
     }
 }
 
+/// A level beside the words of its factor, which it does not repeat: `none`.
+pub(super) fn level_beside(factor: &str, level: &str) -> String {
+    let words = level_words(factor, level);
+    let own = format!("{} ", own_name(factor).replace('_', " "));
+    words.strip_prefix(&own).map_or(words.clone(), str::to_owned)
+}
+
 /// A point's levels of some factors in words, in the order of the factors.
 pub(super) fn describe(levels: &[LevelAt], factors: &[&FactorLevels]) -> String {
     let words = factors.iter().filter_map(|factor| {
@@ -152,6 +159,15 @@ mod tests {
         assert_eq!(level_words("direct", "false"), "buffered");
         assert_eq!(level_words("scheduler", "none"), "scheduler none");
         assert_eq!(level_words("method", "fsync"), "fsync");
+    }
+
+    #[test]
+    fn a_level_beside_its_factor_does_not_repeat_it() {
+        assert_eq!(level_beside("scheduler", "none"), "none");
+        assert_eq!(level_beside("nr_requests", "128"), "128");
+        assert_eq!(level_beside("engine.page_size", "4K"), "4K");
+        assert_eq!(level_beside("workers", "8"), "8 workers");
+        assert_eq!(level_beside("filesystem", "raw"), "raw device");
     }
 
     #[test]
