@@ -14,7 +14,7 @@ use crate::document::{self, Block, Blocks, On, Style, Table};
 use crate::words;
 
 /// The largest top of a panel over the smallest, up to which they share a scale.
-const SHARED_SCALE: f64 = 3.0;
+pub(super) const SHARED_SCALE: f64 = 3.0;
 /// Rows that a terminal shows at most; the rest is in the report.
 const ROWS: usize = 30;
 

@@ -1,13 +1,14 @@
 //! Transactions of a study: how even their rate is beside how high it is, what holds them up, what
 //! they ask of the storage, and the rate over time, one small chart for each point.
 //!
-//! Invariant: charts share their vertical scale, so that what stands still is seen beside what does
-//! not.
+//! Invariant: charts of rates that are alike share their vertical scale, so that what stands still
+//! is seen beside what does not; a target that is many times faster does not flatten the others.
 
 use iostrata_run::{StallCause, StudyDocument, StudyPoint, StudyTransactions};
 use iostrata_spec::study::ThenMetric;
 
 use super::levels::{factor_words, level, varying};
+use super::matrix::SHARED_SCALE;
 use super::naming::Naming;
 use crate::cell::{Cell, count, empty, figure, interval, text, value, verdicts};
 use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, solid};
@@ -50,7 +51,8 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
          nothing was done. Stalled is the share of the time below half the mean rate, with what \
          the database waited for most of it. Busiest is what was at work for most of the time: \
          flushes of the device, its I/O limit with what most of that went to, or the processors. \
-         Each window begins when the redo has gone round.",
+         Each window begins when the redo has gone round. Charts of rates that are alike share a \
+         scale.",
     );
     if let Some(usual) = naming.says() {
         body.note(usual);
@@ -168,8 +170,8 @@ fn main_cause(of: &StudyTransactions) -> String {
 }
 
 fn over_time(naming: &Naming<'_>, all: &[Item<'_>]) -> Panels {
-    let rates = all.iter().flat_map(|item| item.1.series.tps.iter().copied());
-    let top = rates.fold(0.0, f64::max);
+    let top = |item: &Item<'_>| item.1.series.tps.iter().copied().fold(0.0, f64::max);
+    let tops: Vec<f64> = all.iter().map(top).collect();
     let chart = |(n, (point, found)): (usize, &Item<'_>)| {
         let title = match naming.name(&point.levels) {
             none if none.is_empty() => point.title.clone(),
@@ -183,9 +185,44 @@ fn over_time(naming: &Naming<'_>, all: &[Item<'_>]) -> Panels {
         let marks = found.series.t_s.iter().zip(&found.series.tps).map(mark).collect();
         let (name, stroke) = (String::new(), solid(Colour::Line(0)));
         let line = Line { name, stroke, course: Course::Points(marks), marked: None };
-        let lines = Lines::new("s", "transactions/s", vec![line]).panel(Scale::Shared(top));
+        let lines = Lines::new("s", "transactions/s", vec![line])
+            .panel(Scale::Shared(shared_top(&tops, n)));
         Chart::new(format!("rate-{n}"), title.clone(), Plot::Lines(lines))
     };
     let charts = all.iter().enumerate().map(chart).collect();
     Panels { legend: Vec::new(), charts, has_switch: false }
+}
+
+/// The top of the scale of a chart: the highest of those that are alike, from the lowest top on. A
+/// target that did nothing at all is like any other.
+fn shared_top(tops: &[f64], of: usize) -> f64 {
+    let mut rising: Vec<f64> = tops.iter().copied().filter(|top| *top > 0.0).collect();
+    rising.sort_by(f64::total_cmp);
+    let mut lowest = f64::NEG_INFINITY;
+    let mut alike = Vec::new();
+    for top in rising {
+        if top > lowest * SHARED_SCALE {
+            if tops[of] > 0.0 && alike.last().is_some_and(|last| *last >= tops[of]) {
+                break;
+            }
+            (lowest, alike) = (top, Vec::new());
+        }
+        alike.push(top);
+    }
+    alike.last().copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fast_target_does_not_flatten_the_others() {
+        let tops = [1_900.0, 4_100.0, 73_000.0, 400.0, 5_000.0, 60_000.0];
+        let scales: Vec<f64> = (0..tops.len()).map(|n| shared_top(&tops, n)).collect();
+        assert_eq!(scales, [5_000.0, 5_000.0, 73_000.0, 400.0, 5_000.0, 73_000.0]);
+        assert_eq!(shared_top(&[900.0, 0.0, 2_600.0], 0), 2_600.0);
+        assert_eq!(shared_top(&[900.0, 0.0, 9_600.0], 1), 9_600.0, "nothing was done at all");
+        assert_eq!(shared_top(&[3.0], 0), 3.0);
+    }
 }
