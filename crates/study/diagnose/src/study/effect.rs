@@ -158,10 +158,6 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
                 range.max
             )
         }
-        Conclusion::NoMeasurableDifference if excludes_one(effect) => format!(
-            "{factor} {from} to {to}{}: one of many comparisons, so that it may be chance ({pairs})",
-            interval(effect)
-        ),
         Conclusion::NoMeasurableDifference if effect.is_everywhere => {
             let more = if range.min > 1.0 { "more" } else { "less" };
             format!(
@@ -170,6 +166,10 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
                 range.min, range.max
             )
         }
+        Conclusion::NoMeasurableDifference if excludes_one(effect) => format!(
+            "{factor} {from} to {to}{}: one of many comparisons, so that it may be chance ({pairs})",
+            interval(effect)
+        ),
         Conclusion::NoMeasurableDifference => {
             let most = effect.change_pct_max.map_or_else(String::new, not_ruled_out);
             format!("no measurable difference between {factor} {from} and {to}{most} ({pairs})")

@@ -118,11 +118,11 @@ fn depends_on<'a>(study: &'a StudyDocument, effect: &StudyEffect) -> Option<&'a 
 fn conclusion(study: &StudyDocument, effect: &StudyEffect) -> String {
     match depends_on(study, effect) {
         Some(other) => format!("depends on {}", factor_words(other).to_lowercase()),
+        None if is_range(effect) => single_points(effect),
         None if may_be_chance(effect) => {
             let compared = study.effects.len() + study.interactions.len();
             format!("may be chance, of {compared} comparisons")
         }
-        None if is_range(effect) => single_points(effect),
         None if is_undecided(effect) => "undecided".to_owned(),
         None => words::conclusion(effect.conclusion).to_owned(),
     }
