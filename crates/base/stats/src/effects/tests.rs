@@ -65,6 +65,8 @@ fn two_cells_that_differ_still_show_one_direction() {
     assert!(lower.is_everywhere && lower.ratio_ci95.unwrap()[1] > 1.0, "{lower:?}");
     assert!(!found(1.0, 4).is_everywhere && !found(3.0, 4).is_everywhere);
     assert!(!found(0.14, 2).is_everywhere, "two pairs in a cell conclude nothing");
+    let weak = found(0.93, 4);
+    assert!(weak.cell_range.max < 1.0 && !weak.is_everywhere, "within its noise: {weak:?}");
 }
 
 #[test]
