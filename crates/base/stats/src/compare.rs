@@ -20,6 +20,11 @@ pub const PAIRS_MIN: usize = 3;
 /// Above this a difference that is not ruled out says that nothing is known, percent.
 pub const KNOWN_PCT_MAX: f64 = 25.0;
 
+/// The largest difference from a ratio of 1, up or down, that its interval allows, percent.
+pub fn allowed_pct(ratio_ci95: Interval) -> f64 {
+    100.0 * ratio_ci95.iter().map(|end| (end - 1.0).abs()).fold(0.0, f64::max)
+}
+
 /// What a comparison came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

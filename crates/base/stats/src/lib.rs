@@ -43,8 +43,8 @@ pub use axis::{
 };
 pub use combine::{combine, combine_weighted, mean_and_half_width};
 pub use compare::{
-    CompareError, Comparison, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN, paired, paired_difference,
-    paired_measured,
+    CompareError, Comparison, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN, allowed_pct, paired,
+    paired_difference, paired_measured,
 };
 pub use drift::{Drift, drift};
 pub use effects::{

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use crate::contrast::{Contrast, Seen, contrast};
 use crate::multiplicity::{ERROR_RATE, benjamini_hochberg, p_value};
-use crate::{Conclusion, Interval, Measured, PAIRS_MIN, Verdicts};
+use crate::{Conclusion, Interval, Measured, PAIRS_MIN, Verdicts, allowed_pct};
 use plan::{Matched, Plan};
 
 /// An interaction matters when it is significant and changes an effect by more than this ratio, up
@@ -242,8 +242,7 @@ fn effect_of(plan: &Plan<'_>, changes: &[LevelChange]) -> Option<Effect> {
         ratio_ci95,
         cell_range: CellRange { min, max },
         is_everywhere: is_everywhere(&seen),
-        change_pct_max: ratio_ci95
-            .map(|ends| 100.0 * ends.iter().map(|end| (end - 1.0).abs()).fold(0.0, f64::max)),
+        change_pct_max: ratio_ci95.map(allowed_pct),
         n: seen.len() as u64,
         cells: cells as u64,
         replicates: replicates as u64,

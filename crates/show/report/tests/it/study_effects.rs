@@ -62,4 +62,6 @@ fn an_effect_that_every_point_shows_is_told_by_their_range() {
         assert!(told != (row.contains("undecided") && row.contains("19")), "{row}");
     }
     assert!(markdown(&with(true).view()).contains("at single points"));
+    let page = html(&with(true).view());
+    assert!(page.contains(">0.14x to 0.28x<"), "the card has no single ratio either");
 }

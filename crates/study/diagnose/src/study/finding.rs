@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use iostrata_run::{AxisKind, Finding, FindingKind, StudyAxis, StudyEffect, StudyPoint};
 use iostrata_spec::Layer;
 use iostrata_spec::study::StudyPlan;
-use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict};
+use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict, allowed_pct};
 use serde_json::json;
 
 use super::axis::{WORKERS, place};
@@ -111,15 +111,14 @@ fn indifferent(plan: &StudyPlan, effects: &[StudyEffect]) -> Vec<Finding> {
     for factor in &plan.factors {
         let of: Vec<&StudyEffect> =
             effects.iter().filter(|effect| effect.factor == factor.factor).collect();
-        let none = of.iter().all(|effect| effect.conclusion == Conclusion::NoMeasurableDifference);
+        let none = of.iter().all(|effect| {
+            effect.conclusion == Conclusion::NoMeasurableDifference && !effect.is_everywhere
+        });
         if of.is_empty() || !none {
             continue;
         }
-        let widest = |effect: &&&StudyEffect| {
-            effect.ratio_ci95.map_or(0.0, |[low, high]| (high - 1.0).max(1.0 - low))
-        };
-        let most = of.iter().max_by(|a, b| widest(a).total_cmp(&widest(b)));
-        let allowed = most.map_or(0.0, |effect| 100.0 * widest(&effect));
+        let allowed = of.iter().filter_map(|effect| effect.ratio_ci95.map(allowed_pct));
+        let allowed = allowed.fold(0.0, f64::max);
         if allowed > KNOWN_PCT_MAX {
             continue;
         }

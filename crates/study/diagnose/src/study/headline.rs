@@ -4,7 +4,7 @@
 
 use iostrata_run::{AxisKind, FindingKind, StudyDocument, StudyEffect};
 use iostrata_spec::disk::DiskModel;
-use iostrata_stats::{Conclusion, KNOWN_PCT_MAX};
+use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, allowed_pct};
 
 use super::axis::WORKERS;
 
@@ -57,9 +57,7 @@ fn effects(document: &StudyDocument) -> Vec<String> {
     let largest = choices.filter(is_certain).max_by(|a, b| size(a).total_cmp(&size(b)));
     let from_raw = document.effects.iter().filter(|one| {
         let is_layer = one.factor == "filesystem" && one.from == "raw";
-        let is_known = one
-            .ratio_ci95
-            .is_some_and(|[low, high]| 100.0 * (high - 1.0).max(1.0 - low) <= KNOWN_PCT_MAX);
+        let is_known = one.ratio_ci95.is_some_and(|ci95| allowed_pct(ci95) <= KNOWN_PCT_MAX);
         let takes = |text: &str| text.starts_with(&one.to);
         let mut losses = document.findings.iter().filter(|one| one.id == "filesystem_loss");
         is_layer && is_known && !losses.any(|finding| takes(&finding.text))

@@ -11,7 +11,7 @@ use iostrata_run::{
 };
 use iostrata_spec::Layer;
 use iostrata_spec::study::{Cell, LevelAt, StudyPlan};
-use iostrata_stats::{AXIS_MATERIAL_PCT, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN};
+use iostrata_stats::{AXIS_MATERIAL_PCT, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN, allowed_pct};
 use serde_json::json;
 
 use super::axis::place;
@@ -142,11 +142,12 @@ fn indifferent(all: &[&QueueChange], name: Option<&str>, late: &BTreeSet<&str>) 
     let is_known = |change: &&&QueueChange| {
         change.conclusion != Conclusion::TooFewPairs
             && change.ratio_n >= PAIRS_MIN as u64
-            && allowed_pct(change) <= KNOWN_PCT_MAX
+            && change.ratio_ci95.is_some_and(|ci95| allowed_pct(ci95) <= KNOWN_PCT_MAX)
             && !change.points.iter().any(|id| late.contains(&**id))
     };
     let known: Vec<&QueueChange> = all.iter().filter(is_known).copied().collect();
-    let allowed = known.iter().map(|change| allowed_pct(change)).fold(0.0, f64::max);
+    let allowed =
+        known.iter().filter_map(|change| change.ratio_ci95.map(allowed_pct)).fold(0.0, f64::max);
     let short = known.iter().map(|change| change.took[0]).min()?;
     let long = known.iter().map(|change| change.took[1]).max()?;
     let rest = if known.len() == all.len() { "" } else { "; too little is known of the others" };
@@ -167,11 +168,6 @@ fn indifferent(all: &[&QueueChange], name: Option<&str>, late: &BTreeSet<&str>) 
         effect_pct_n: known.iter().map(|change| change.ratio_n).sum(),
         evidence: evidence(&known),
     })
-}
-
-/// The largest difference that the interval of a comparison allows, in percent.
-fn allowed_pct(change: &QueueChange) -> f64 {
-    change.ratio_ci95.map_or(f64::INFINITY, |[low, high]| 100.0 * (high - 1.0).max(1.0 - low))
 }
 
 fn evidence(changes: &[&QueueChange]) -> BTreeMap<String, serde_json::Value> {

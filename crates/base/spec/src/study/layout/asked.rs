@@ -4,11 +4,10 @@
 //! cells. Invariant: where that is another level than the one that is named, nothing is said of it:
 //! the figures would be those of something else.
 
-use super::{CellLayout, Key};
+use super::{CellLayout, Key, is_so};
 use crate::study::setting::{Setting, SettingId};
 use crate::study::text::design::Design;
 use crate::study::text::error::StudyTextError;
-use crate::study::text::factor::Level;
 use crate::study::{Answer, AnswerFrom, Cell, LevelAt, Then, VolumeKind};
 
 /// The cells of an extent, with everything that is set in each.
@@ -71,19 +70,17 @@ impl<'a> Asked<'a> {
 
     /// Whether a cell is at a level that it does not name.
     fn is_set(&self, at: &LevelAt, cell: &Cell, key: &Key) -> bool {
-        let is_set_to = |id: SettingId, label: &str| {
-            let found = key.iter().find(|(other, _)| *other == id);
-            // What a raw device has no meaning for keeps it nowhere out.
-            found.map_or(cell.volume.kind == VolumeKind::Raw, |(_, found)| found == label)
+        let label = |id: SettingId| {
+            key.iter().find(|(other, _)| *other == id).map(|(_, label)| label.as_str())
         };
         if let Some(setting) = Setting::named(&at.factor) {
-            return is_set_to(setting.id, &at.level);
+            // What a raw device has no meaning for keeps it nowhere out.
+            return label(setting.id)
+                .map_or(cell.volume.kind == VolumeKind::Raw, |found| found == at.level);
         }
-        let is_so =
-            |level: &Level| level.sets.iter().all(|one| is_set_to(one.setting.id, &one.label));
-        let factors = self.designs.iter().flat_map(|design| &design.parts);
-        let factors = factors.flat_map(|part| &part.factors).filter(|one| one.name == at.factor);
+        let parts = self.designs.iter().flat_map(|design| &design.parts);
+        let factors = parts.flat_map(|part| &part.factors).filter(|one| one.name == at.factor);
         let mut levels = factors.flat_map(|factor| &factor.levels);
-        levels.any(|level| level.label == at.level && is_so(level))
+        levels.any(|level| level.label == at.level && is_so(level, label))
     }
 }

@@ -196,6 +196,7 @@ impl<'a> CellLayout<'a> {
         chosen: &[&Level],
         settings: &Settings<'_>,
     ) -> Vec<LevelAt> {
+        let label = |id| settings.assigned(id).map(|set| set.label.as_str());
         let level = |column: &Factor| {
             let label = match column.setting {
                 Some(setting) => settings.assigned(setting.id)?.label.clone(),
@@ -203,7 +204,7 @@ impl<'a> CellLayout<'a> {
                     let at = part.factors.iter().position(|factor| factor.name == column.name);
                     let level = match at {
                         Some(at) => chosen[at],
-                        None => column.levels.iter().find(|level| is_so(level, settings))?,
+                        None => column.levels.iter().find(|level| is_so(level, label))?,
                     };
                     let has_meaning = |set: &Assigned| settings.assigned(set.setting.id).is_some();
                     let counts = level.sets.is_empty() || level.sets.iter().any(has_meaning);
@@ -329,10 +330,9 @@ impl<'a> CellLayout<'a> {
     }
 }
 
-fn is_so(level: &Level, settings: &Settings<'_>) -> bool {
-    let same = |set: &Assigned| {
-        settings.assigned(set.setting.id).is_some_and(|other| other.label == set.label)
-    };
+/// Whether everything that a level sets is so where each setting has this label.
+fn is_so<'l>(level: &Level, label: impl Fn(SettingId) -> Option<&'l str>) -> bool {
+    let same = |set: &Assigned| label(set.setting.id) == Some(&*set.label);
     !level.sets.is_empty() && level.sets.iter().all(same)
 }
 

@@ -1,7 +1,7 @@
 //! What each factor does: the contrasts behind the answers, main effects, interactions.
 
 use iostrata_run::{StudyAnswer, StudyDocument, StudyEffect, StudyInteraction};
-use iostrata_stats::{Conclusion, KNOWN_PCT_MAX};
+use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, allowed_pct};
 
 use super::levels::{factor_words, level_beside, level_words};
 use crate::cell::{
@@ -133,8 +133,8 @@ pub(super) fn is_range(effect: &StudyEffect) -> bool {
     effect.is_everywhere && !words::is_measured(effect.conclusion)
 }
 
-/// `0.14x to 0.28x at single points`.
-pub(super) fn single_points(effect: &StudyEffect) -> String {
+/// `[0.14, 0.28] at single points`.
+fn single_points(effect: &StudyEffect) -> String {
     let range = words::times_range([effect.ratio_min, effect.ratio_max], effect.ratio);
     format!("{range} at single points")
 }
@@ -146,7 +146,7 @@ pub(super) fn is_told(effect: &StudyEffect) -> bool {
 
 /// Whether the replicates differ so much that any difference may hide among them.
 pub(super) fn is_undecided(effect: &StudyEffect) -> bool {
-    let allows = |[low, high]: [f64; 2]| 100.0 * (high - 1.0).max(1.0 - low) > KNOWN_PCT_MAX;
+    let allows = |ci95| allowed_pct(ci95) > KNOWN_PCT_MAX;
     effect.conclusion == Conclusion::NoMeasurableDifference && effect.ratio_ci95.is_some_and(allows)
 }
 

@@ -186,11 +186,15 @@ fn largest(study: &StudyDocument) -> Card {
     let (big, text) = match most {
         Some(effect) => {
             let level = |level: &str| level_words(&effect.factor, level);
-            let range = match effects::is_range(effect) {
-                true => Some(format!(", {}", effects::single_points(effect))),
-                false => effect
-                    .ratio_ci95
-                    .map(|ci95| format!(", 95 % {}", words::times_range(ci95, effect.ratio))),
+            let (big, range) = match effects::is_range(effect) {
+                true => {
+                    let ends = [effect.ratio_min, effect.ratio_max].map(words::times);
+                    (ends.join(" to "), Some(" at single points".to_owned()))
+                }
+                false => {
+                    let range = |ci95| format!(", 95 % {}", words::times_range(ci95, effect.ratio));
+                    (words::times(effect.ratio), effect.ratio_ci95.map(range))
+                }
             };
             let said = format!(
                 "{} \u{2192} {}{}, n = {}. ",
@@ -199,7 +203,7 @@ fn largest(study: &StudyDocument) -> Card {
                 range.unwrap_or_default(),
                 effect.ratio_n
             );
-            (words::times(effect.ratio), Text::from(said).with(link("effects", "All effects")))
+            (big, Text::from(said).with(link("effects", "All effects")))
         }
         None if study.effects.is_empty() => (
             "No effect was taken".to_owned(),
