@@ -30,6 +30,14 @@ impl Args {
         self.words.len() < before
     }
 
+    /// Takes a flag that may have a value, `--changed` or `--changed main`.
+    pub fn flag_with_option(&mut self, name: &str) -> Option<Option<String>> {
+        let at = self.words.iter().position(|word| word == name)?;
+        self.words.remove(at);
+        let has_value = self.words.get(at).is_some_and(|word| !word.starts_with("--"));
+        Some(has_value.then(|| self.words.remove(at)))
+    }
+
     /// Takes an option with its value, `--pairs 5`; `default` when it was not given.
     ///
     /// # Errors
@@ -44,6 +52,12 @@ impl Args {
         }
         let value = self.words.remove(at);
         value.parse().map_err(|_| anyhow!("{value}")).with_context(|| format!("{name}: bad value"))
+    }
+
+    /// All that is left, for another program.
+    #[cfg(not(feature = "bench"))]
+    pub fn rest(self) -> Vec<String> {
+        self.words
     }
 
     /// Nothing may be left.
@@ -74,6 +88,14 @@ mod tests {
         assert_eq!(args.option("--runtime", 3).unwrap(), 3);
         assert!(args.flag("--install"));
         args.finish().unwrap();
+    }
+
+    #[test]
+    fn a_flag_may_have_a_value() {
+        assert_eq!(args("test").flag_with_option("--changed"), None);
+        assert_eq!(args("--changed --install").flag_with_option("--changed"), Some(None));
+        let base = args("--install --changed v1").flag_with_option("--changed");
+        assert_eq!(base, Some(Some("v1".to_owned())));
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod parity;
 mod peers;
 mod repeat;
 mod sample;
+mod suite;
 mod table;
 mod tpcc;
 mod tpcc_table;
@@ -37,15 +38,16 @@ pub fn run(mut args: Args) -> Result<bool> {
         Some("parity") => parity::run(args)?,
         Some("peers") => peers::run(args)?,
         Some("repeat") => repeat::run(args)?,
+        Some("suite") => suite::run(args)?,
         Some("tpcc") => tpcc::run(args)?,
         Some("tune") => tune::run(args)?,
         Some(other) => {
             bail!(
-                "no benchmark is named {other}; there are disk, null, parity, peers, repeat, tpcc and \
-                 tune"
+                "no benchmark is named {other}; there are disk, null, parity, peers, repeat, suite, \
+                 tpcc and tune"
             )
         }
-        None => bail!("name a benchmark: disk, null, parity, peers, repeat, tpcc or tune"),
+        None => bail!("name a benchmark: disk, null, parity, peers, repeat, suite, tpcc or tune"),
     }
     Ok(true)
 }

@@ -6,19 +6,24 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use crate::args::Args;
 use crate::workspace::{self, Workspace};
 use crate::{test, tidy};
 
 /// One step; false when what it judges is not in order.
-type CheckStep = fn() -> Result<bool>;
+type CheckStep<'a> = &'a dyn Fn() -> Result<bool>;
 
-/// Runs every step, also after one failed, and says which did.
+/// Runs every step, also after one failed, and says which did. Of what `--changed` names only the
+/// unit tests are left out that cannot see the change: the other steps do again what changed only.
 ///
 /// # Errors
 /// When a step could not be run at all.
-pub fn run() -> Result<bool> {
+pub fn run(mut args: Args) -> Result<bool> {
+    let changed = args.flag_with_option("--changed");
+    args.finish()?;
+    let unit_tests = || unit_tests(changed.as_ref());
     let steps: [(&str, CheckStep); 4] =
-        [("format", format), ("tidy", tidy::run), ("lints", lints), ("unit tests", unit_tests)];
+        [("format", &format), ("tidy", &tidy::run), ("lints", &lints), ("unit tests", &unit_tests)];
     let mut failed = Vec::new();
     for (name, step) in steps {
         println!("== {name}");
@@ -44,13 +49,15 @@ fn lints() -> Result<bool> {
     cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
-fn unit_tests() -> Result<bool> {
+fn unit_tests(changed: Option<&Option<String>>) -> Result<bool> {
     let workspace = Workspace::read()?;
-    let Some(targets) = test::targets::build(&workspace, test::targets::Which::Unit, "")? else {
+    let concern = changed.map(|base| test::changed::Concern::since(&workspace, base.as_deref()));
+    let concern = concern.transpose()?;
+    let Some(built) = test::targets::build(&workspace, test::targets::Which::Unit, "")? else {
         return Ok(false);
     };
-    let logs = test::execute::Runner::new(&workspace, test::Length::Usual)?;
-    let tally = test::run_all(&logs, &targets)?;
+    let runner = test::execute::Runner::new(&workspace, test::Length::Usual)?;
+    let (tally, _) = test::run_all(&runner, &workspace, &built.targets, concern.as_ref())?;
     println!("   {} unit tests passed, {} failed", tally.passed, tally.failed);
     Ok(tally.failed == 0)
 }

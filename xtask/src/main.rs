@@ -5,8 +5,10 @@
 //! Invariant: nothing here is part of the program; no crate depends on it.
 //! It does not measure anything itself: the benchmarks drive `iostrata` and fio as programs.
 #![allow(clippy::print_stdout, reason = "a chore prints what it does")]
+#![cfg_attr(not(feature = "bench"), allow(dead_code, reason = "what only benchmarks use"))]
 
 mod args;
+#[cfg(feature = "bench")]
 mod bench;
 mod check;
 mod servers;
@@ -23,9 +25,12 @@ use crate::args::Args;
 const HELP: &str = "\
 cargo xtask <chore>
 
-  check               format, lints, tidy and the unit tests: before every commit
-  test [--install] [--package NAME]
-                      the whole suite, or the tests of one package; --install adds missing
+  check [--changed [BASE]]
+                      format, lints, tidy and the unit tests: before every commit; with --changed
+                      the unit tests that can see the change
+  test [--install] [--package NAME | --changed [BASE]]
+                      the whole suite, the tests of one package, or those that can see what differs
+                      from BASE (where main was left, if none is named); --install adds missing
                       Debian packages (needs root) and fetches a MySQL server
   soak [--install]    the whole suite with the long forms of its tests
   tidy                the rules of the house that the compiler does not know
@@ -35,6 +40,8 @@ cargo xtask <chore>
   bench peers         the embedded engine against redb, fjall, SQLite and RocksDB
   bench tpcc          TPC-C on the embedded engine, on SQLite and RocksDB, and on a private
                       MariaDB in its own words and in sysbench-tpcc's
+  bench suite         the suite, and which of its tests are new or slower than the kept times;
+                      --keep keeps the new ones
   bench tune          private servers whose redo runs out, with iostrata tune and without
   servers install | start | stop | list | programs --dir DIR [--port N] [--only NAME]
                       five servers of MySQL and MariaDB to test on; list prints what
@@ -61,15 +68,27 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs this program again, built with the benchmarks: what they need is not built for the chores
+/// of every day.
+#[cfg(not(feature = "bench"))]
+fn with_benchmarks(args: Args) -> Result<bool> {
+    let mut cargo = workspace::cargo(&workspace::root());
+    cargo.args(["run", "--quiet", "--package", "xtask", "--", "bench"]).args(args.rest());
+    Ok(cargo.status()?.success())
+}
+
 /// Runs one chore; false when what it judges is not in order.
 fn run(words: Vec<String>) -> Result<bool> {
     let mut args = Args::new(words);
     match args.word().as_deref() {
-        Some("check") => args.finish().and_then(|()| check::run()),
+        Some("check") => check::run(args),
         Some("test") => test::run(args, test::Length::Usual),
         Some("soak") => test::run(args, test::Length::Soak),
         Some("tidy") => args.finish().and_then(|()| tidy::run()),
+        #[cfg(feature = "bench")]
         Some("bench") => bench::run(args),
+        #[cfg(not(feature = "bench"))]
+        Some("bench") => with_benchmarks(args),
         Some("servers") => servers::run(args),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

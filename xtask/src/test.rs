@@ -1,33 +1,41 @@
 //! `cargo xtask test` and `cargo xtask soak`: the whole suite, built once in the one profile.
 //!
-//! Order: unit tests first, in parallel threads; then every integration binary alone, one test at a
-//! time, because integration tests may be real-time; then the documentation tests; last the tests
-//! on database servers, which run only as long as these. A file lock keeps a second suite or
-//! benchmark on the same clone waiting.
-//! Invariant: every test is counted once, as passed, failed or skipped. A binary that dies or
+//! Order: what is missing is fetched while the tests are built; two servers are started; then all
+//! tests run in lanes (`lanes.rs`), several at a time, the longest first; last the documentation
+//! tests. A file lock keeps a second suite or benchmark on the same machine waiting.
+//! Invariant: every test is counted once, as passed, failed or skipped. A process that dies or
 //! exceeds its time counts as one failed test.
-//! An integration test that fails is run once more and named, when it passes then.
+//! An integration test that fails is run once more, alone, and named when it passes then.
 //! A test skips by printing a line `skipped: <reason>` to stderr and returning.
 
-mod doc;
+pub mod changed;
 pub mod execute;
+pub mod lanes;
 pub mod outcome;
 mod packages;
+mod schedule;
 pub mod targets;
+pub mod times;
 
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 
 use crate::args::Args;
-use crate::servers::suite;
+use crate::servers::suite::{self, SuiteServers};
 use crate::workspace::Workspace;
+use changed::Concern;
 use execute::Runner;
-use outcome::TestTally;
-use targets::{Target, Which};
+use outcome::{TestOutcome, TestTally};
+use schedule::{Queue, TestJob};
+use targets::{Target, TargetKind, Which};
+use times::Times;
 
-/// Packages whose integration tests run on the servers that there are.
-const SERVED: [&str; 2] = ["iostrata-server", "iostrata-workload"];
+/// So many of the slowest tests are named at the end.
+const SLOWEST: usize = 5;
 
 /// Which forms of the tests run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,53 +46,218 @@ pub enum Length {
     Soak,
 }
 
-/// The whole suite. True when nothing failed.
+/// What a run came to.
+pub struct Report {
+    /// Whether nothing failed.
+    pub is_passed: bool,
+    /// Seconds of each phase.
+    pub phases: Vec<(&'static str, f64)>,
+    /// Seconds of each job.
+    pub times: Times,
+}
+
+/// The whole suite, or what a change or a package needs. True when nothing failed.
 ///
 /// # Errors
 /// When cargo cannot be run, or packages were asked for that cannot be installed.
 pub fn run(mut args: Args, length: Length) -> Result<bool> {
     let install = args.flag("--install");
     let package = args.option("--package", String::new())?;
+    let changed = args.flag_with_option("--changed");
     args.finish()?;
-    packages::prepare(install)?;
-    let workspace = Workspace::read()?;
-    let dir = std::env::var_os("IOSTRATA_FLEET").map(PathBuf::from);
-    let dir = dir.unwrap_or_else(|| workspace.target.join("fleet"));
-    let servers = suite::prepare(&dir, install || packages::is_ci())?;
-    let mut runner = Runner::new(&workspace, length)?;
-    println!("building every test");
-    let Some(targets) = targets::build(&workspace, Which::All, &package)? else {
-        println!("the tests do not build; nothing was run");
-        return Ok(conclude(&TestTally { failed: 1, ..TestTally::default() }));
-    };
-    let (served, others): (Vec<Target>, Vec<Target>) =
-        targets.into_iter().partition(|target| target.is_served(&SERVED));
-    let mut tally = run_all(&runner, &others)?;
-    if package.is_empty() {
-        tally.add(doc::run(&runner)?);
+    if changed.is_some() && !package.is_empty() {
+        bail!("--changed and --package choose both; name one of them");
     }
-    tally.skips.extend(servers.missing.iter().cloned());
-    let running = servers.start(&workspace)?;
-    tally.skips.extend(running.missing.iter().cloned());
-    runner.environment.clone_from(&running.environment);
-    let on_servers = run_all(&runner, &served)?;
-    drop(running);
-    tally.join(on_servers);
-    Ok(conclude(&tally))
+    run_suite(&Choice { install, package, changed, length }).map(|report| report.is_passed)
 }
 
-/// Runs each binary after the other and says how it went.
+/// What is to run.
+pub struct Choice {
+    /// Whether missing packages are installed.
+    pub install: bool,
+    /// The package whose tests run; empty for all.
+    pub package: String,
+    /// Only what a change since a commit needs.
+    pub changed: Option<Option<String>>,
+    /// Usual or long forms.
+    pub length: Length,
+}
+
+/// Builds and runs what was chosen, and prints how it went.
 ///
 /// # Errors
-/// When a binary cannot be started.
-pub fn run_all(runner: &Runner, targets: &[Target]) -> Result<TestTally> {
-    let mut tally = TestTally::default();
-    for target in targets {
-        let outcome = runner.run(target)?;
+/// As [`run`].
+pub fn run_suite(choice: &Choice) -> Result<Report> {
+    let mut phases = Phases::new();
+    let workspace = Workspace::read()?;
+    let concern = choice.changed.as_ref();
+    let concern = concern.map(|base| Concern::since(&workspace, base.as_deref())).transpose()?;
+    let mut runner = Runner::new(&workspace, choice.length)?;
+    phases.end("waiting for the machine");
+    println!("building every test");
+    let (built, servers) = thread::scope(|scope| {
+        let fetched = scope.spawn(|| prepare(&workspace, choice.install));
+        let built = targets::build(&workspace, Which::All, &choice.package);
+        let servers = fetched.join().map_err(|_| anyhow!("fetching broke off"));
+        (built, servers.and_then(|servers| servers))
+    });
+    let (built, servers) = (built?, servers?);
+    phases.end("build");
+    let Some(built) = built else {
+        println!("the tests do not build; nothing was run");
+        let is_passed = conclude(&TestTally { failed: 1, ..TestTally::default() });
+        return Ok(Report { is_passed, phases: phases.ended, times: Times::default() });
+    };
+    let running = servers.start(&workspace, built.helper.as_deref())?;
+    runner.environment.clone_from(&running.environment);
+    phases.end("servers");
+    let (mut tally, times) = run_all(&runner, &workspace, &built.targets, concern.as_ref())?;
+    drop(running.homes);
+    phases.end("tests");
+    if choice.package.is_empty() && concern.is_none() {
+        let outcome = runner.run_documentation()?;
         println!("{outcome}");
         tally.add(outcome);
+        phases.end("documentation tests");
     }
-    Ok(tally)
+    tally.skips.extend(servers.missing.iter().chain(&running.missing).cloned());
+    phases.print(&times);
+    Ok(Report { is_passed: conclude(&tally), phases: phases.ended, times })
+}
+
+fn prepare(workspace: &Workspace, install: bool) -> Result<SuiteServers> {
+    packages::prepare(install)?;
+    let dir = std::env::var_os("IOSTRATA_FLEET").map(PathBuf::from);
+    let dir = dir.unwrap_or_else(|| workspace.target.join("fleet"));
+    suite::prepare(&dir, install || packages::is_ci())
+}
+
+/// Runs the binaries in lanes, says of each how it went, and keeps the times.
+///
+/// # Errors
+/// When a binary does not list its tests.
+pub fn run_all(
+    runner: &Runner,
+    workspace: &Workspace,
+    targets: &[Target],
+    concern: Option<&Concern>,
+) -> Result<(TestTally, Times)> {
+    let kept = workspace.target.join("xtask/times");
+    let known = Times::known(&kept);
+    let mut jobs = Vec::new();
+    for (number, target) in targets.iter().enumerate() {
+        if concern.is_some_and(|concern| !concern.holds(target)) {
+            continue;
+        }
+        let is_split =
+            target.kind == TargetKind::Integration && lanes::is_listed(target.short_name());
+        let mut tests = if is_split { execute::list(target)? } else { Vec::new() };
+        tests.retain(|test| concern.is_none_or(|concern| concern.chooses(target, test)));
+        jobs.extend(schedule::jobs_of(target, number, &tests, &known));
+    }
+    let (outcomes, times) = run_jobs(runner, targets, jobs);
+    let mut tally = TestTally::default();
+    for (number, outcome) in outcomes {
+        tally.add(run_again(runner, &targets[number], outcome));
+    }
+    let mut kept_times = known;
+    times.longest().into_iter().for_each(|(name, seconds)| kept_times.set(name, seconds));
+    kept_times.write(&kept, 0.0)?;
+    Ok((tally, times))
+}
+
+/// Runs jobs in lanes; what each target came to, in the order in which they were done.
+fn run_jobs(
+    runner: &Runner,
+    targets: &[Target],
+    jobs: Vec<TestJob>,
+) -> (Vec<(usize, TestOutcome)>, Times) {
+    let (count, begin) = (jobs.len(), Instant::now());
+    let mut left = vec![0_usize; targets.len()];
+    jobs.iter().for_each(|job| left[job.target] += 1);
+    let mut sums: Vec<TestOutcome> = targets.iter().map(|_| TestOutcome::default()).collect();
+    let (mut done, mut times) = (Vec::new(), Times::default());
+    let mut queue = Queue::new(jobs, slots());
+    let (sender, receiver) = mpsc::channel::<(TestJob, TestOutcome)>();
+    let (mut ended, mut minutes) = (0, 0);
+    thread::scope(|scope| {
+        while !queue.is_done() {
+            while let Some(job) = queue.start_next() {
+                let sender = sender.clone();
+                scope.spawn(move || {
+                    let outcome = runner.run(&targets[job.target], &job);
+                    // The receiver is there as long as a job is.
+                    let _ = sender.send((job, outcome));
+                });
+            }
+            let Ok((job, mut outcome)) = receiver.recv() else { break };
+            queue.end(job.lane);
+            times.set(&job.name, outcome.seconds());
+            print!("{}", outcome.take_details());
+            sums[job.target].join(outcome);
+            left[job.target] -= 1;
+            ended += 1;
+            if left[job.target] == 0 {
+                let sum = std::mem::take(&mut sums[job.target]);
+                println!("{sum}");
+                done.push((job.target, sum));
+            }
+            if begin.elapsed() > Duration::from_secs(60 * (minutes + 1)) {
+                minutes += 1;
+                println!("{minutes} min: {ended} of {count} processes have ended");
+            }
+        }
+    });
+    (done, times)
+}
+
+/// A test that is real-time may lose a second on a shared machine: a few that failed are run once
+/// more, with nothing beside them.
+fn run_again(runner: &Runner, target: &Target, outcome: TestOutcome) -> TestOutcome {
+    let Some(failed) = outcome.to_run_again() else { return outcome };
+    if target.kind != TargetKind::Integration {
+        return outcome;
+    }
+    println!("again, alone: {} {}", target.full_name(), failed.join(" "));
+    let job =
+        TestJob { tests: failed.to_vec(), name: "again".to_owned(), ..execute::whole(target) };
+    let mut second = runner.run(target, &job);
+    print!("{}", second.take_details());
+    outcome.run_again(second)
+}
+
+/// So many processes run at a time: most of them wait.
+fn slots() -> usize {
+    thread::available_parallelism().map_or(1, |cores| cores.get()) + 2
+}
+
+/// The phases of a run and how long each took.
+struct Phases {
+    ended: Vec<(&'static str, f64)>,
+    begin: Instant,
+}
+
+impl Phases {
+    fn new() -> Self {
+        Self { ended: Vec::new(), begin: Instant::now() }
+    }
+
+    fn end(&mut self, name: &'static str) {
+        self.ended.push((name, self.begin.elapsed().as_secs_f64()));
+        self.begin = Instant::now();
+    }
+
+    fn print(&self, times: &Times) {
+        println!("\nslowest:");
+        for (name, seconds) in times.longest().into_iter().take(SLOWEST) {
+            println!("  {seconds:>7.1} s  {name}");
+        }
+        let sum: f64 = self.ended.iter().map(|(_, seconds)| seconds).sum();
+        let phases = self.ended.iter().filter(|(_, seconds)| *seconds >= 0.5);
+        let words: Vec<String> =
+            phases.map(|(name, seconds)| format!("{name} {:.1}", seconds / 60.0)).collect();
+        println!("\nminutes: {} (sum {:.1})", words.join(", "), sum / 60.0);
+    }
 }
 
 /// Prints the reasons and, last, the closing line.

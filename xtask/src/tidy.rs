@@ -9,6 +9,7 @@ mod borders;
 mod circles;
 mod documents;
 mod imports;
+mod lanes;
 mod leftovers;
 mod names;
 mod rust;
@@ -71,6 +72,7 @@ pub fn run() -> Result<bool> {
 
 fn judge(root: &Path) -> Result<Vec<Breach>> {
     let mut breaches = borders::judge(&Workspace::read()?);
+    breaches.extend(lanes::judge(root)?);
     let mut sources = Vec::new();
     for path in files(root)? {
         let read = || {

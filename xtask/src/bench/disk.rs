@@ -26,7 +26,7 @@ pub fn run(mut args: Args) -> Result<()> {
     if !build.arg("build").args(example).status().context("cannot run cargo build")?.success() {
         bail!("the example does not build");
     }
-    let _lock = execute::lock(&workspace.target.join("xtask"))?;
+    let _lock = execute::lock()?;
     // Without a disk it measures what the way to the server costs.
     for disks in ["", &disks] {
         let mut command = workspace::cargo(&workspace.root);

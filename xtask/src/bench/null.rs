@@ -27,7 +27,7 @@ pub fn run(mut args: Args) -> Result<()> {
     ensure!(pairs >= PAIRS_MIN, "--pairs {pairs}: a conclusion needs at least {PAIRS_MIN}");
     let workspace = Workspace::read()?;
     let iostrata = Iostrata::build(&workspace)?;
-    let _lock = execute::lock(&workspace.target.join("xtask"))?;
+    let _lock = execute::lock()?;
     println!("null engine, 4K random read, 1 job, {runtime_s} s each, order alternated");
     println!("{:>14} {:>16} {:>8}", "fio ns/op", "iostrata ns/op", "ratio");
     let found = Pairs::alternate(

@@ -65,7 +65,7 @@ pub fn run(mut args: Args) -> Result<()> {
     let workspace = Workspace::read()?;
     let iostrata = Iostrata::build(&workspace)?;
     let scratch = workspace.target.join("xtask");
-    let _lock = execute::lock(&scratch)?;
+    let _lock = execute::lock()?;
     let dir = if dir.is_empty() { scratch } else { PathBuf::from(dir) };
     let file = dir.join(format!("iostrata-parity-{}.dat", std::process::id()));
     let mut cases: Vec<ParityCase> = cases().filter(|case| name(case).contains(&only)).collect();

@@ -32,7 +32,7 @@ pub fn run(mut args: Args) -> Result<()> {
     if is_followed || says(&words, &["--emulated"]) {
         build_iostrata(&workspace)?;
     }
-    let _lock = execute::lock(&workspace.target.join("xtask"))?;
+    let _lock = execute::lock()?;
     let program = Program {
         path: built.path,
         iostrata: workspace.target.join("release/iostrata"),

@@ -40,7 +40,7 @@ pub fn run(mut args: Args) -> Result<()> {
     let workspace = Workspace::read()?;
     let iostrata = Iostrata::build(&workspace)?;
     let scratch = workspace.target.join("xtask");
-    let _lock = execute::lock(&scratch)?;
+    let _lock = execute::lock()?;
     let place = scratch.join(format!("repeat-{}", std::process::id()));
     fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
     let outcome =

@@ -55,7 +55,7 @@ pub fn run(mut args: Args) -> Result<()> {
     let workspace = Workspace::read()?;
     let iostrata = Iostrata::build(&workspace)?;
     let peers = peers::build(&workspace)?;
-    let _lock = execute::lock(&workspace.target.join("xtask"))?;
+    let _lock = execute::lock()?;
     let home = dir.join(format!("iostrata-bench-{}", std::process::id()));
     fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
     let bench = TpccBench { iostrata, peers: peers.path, home, warehouses };

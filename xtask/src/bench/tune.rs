@@ -77,7 +77,7 @@ pub fn run(mut args: Args) -> Result<()> {
         false => program.canonicalize().context("--program")?,
     };
     if !only_table {
-        let _lock = execute::lock(&workspace.target.join("xtask"))?;
+        let _lock = execute::lock()?;
         let home = dir.join(format!("iostrata-tune-{}", std::process::id()));
         fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
         let tuner = tuner.split_whitespace().map(str::to_owned).collect();

@@ -80,17 +80,17 @@ impl SuiteServers {
         why
     }
 
-    /// Starts all; they end when the value is dropped.
+    /// Starts all; they end when [`Homes`] is dropped. The process that runs them is built where it
+    /// was not built already.
     ///
     /// # Errors
-    /// When the process that runs them does not build.
-    pub fn start(&self, workspace: &Workspace) -> Result<RunningServers> {
-        let mut running =
-            RunningServers { homes: Vec::new(), environment: Vec::new(), missing: Vec::new() };
+    /// When that does not build.
+    pub fn start(&self, workspace: &Workspace, helper: Option<&Path>) -> Result<RunningServers> {
+        let mut running = RunningServers::default();
         if self.installed.is_empty() {
             return Ok(running);
         }
-        let helper = helper_of(workspace)?;
+        let helper = helper.map_or_else(|| helper_of(workspace), |built| Ok(built.to_owned()))?;
         let (mut addresses, mut programs) = (Vec::new(), Vec::new());
         for recipe in &self.installed {
             let home = self.dir.join(recipe.name);
@@ -101,7 +101,7 @@ impl SuiteServers {
                     addresses.extend(super::address(&home));
                     programs.extend(program(recipe, &self.dir));
                     println!("started for the tests: {}", recipe.name);
-                    running.homes.push(home);
+                    running.homes.0.push(home);
                 }
                 Err(error) => running.missing.push(format!("tests on {}: {error:#}", recipe.name)),
             }
@@ -128,17 +128,23 @@ pub fn program_of(name: &str, dir: &Path) -> Option<PathBuf> {
 }
 
 /// Servers that run for a while.
+#[derive(Default)]
 pub struct RunningServers {
-    homes: Vec<PathBuf>,
+    /// Where they run.
+    pub homes: Homes,
     /// What the tests are told of them.
     pub environment: Vec<(&'static str, String)>,
     /// Those that did not start.
     pub missing: Vec<String>,
 }
 
-impl Drop for RunningServers {
+/// Directories of servers, which end when this is dropped.
+#[derive(Default)]
+pub struct Homes(Vec<PathBuf>);
+
+impl Drop for Homes {
     fn drop(&mut self) {
-        for home in &self.homes {
+        for home in &self.0 {
             if let Err(error) = stop(home) {
                 eprintln!("{}: {error:#}", home.display());
             }

@@ -1,31 +1,34 @@
-//! Runs test binaries the way cargo does, one at a time.
+//! Runs test binaries the way cargo does.
 //!
-//! Purpose: keep the output of each apart, so that it can be counted and shown.
-//! Invariant: while a [`Runner`] lives it holds the lock of this clone, so that real-time tests
-//! share the machine with no other suite of it. A binary that exceeds its time is killed.
+//! Purpose: keep the output of each process apart, so that it can be counted and shown.
+//! Invariant: while a [`Runner`] lives it holds the lock of this machine, so that real-time tests
+//! share it with no other suite or benchmark. A process that exceeds its time is killed with all
+//! that it started, and its output is shown.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::Length;
 use super::outcome::TestOutcome;
+use super::schedule::TestJob;
 use super::targets::{Target, TargetKind};
-use crate::workspace::Workspace;
+use crate::workspace::{self, Workspace};
 
-/// Longest time one binary may take, usual form.
-const TIME_MAX_USUAL: Duration = Duration::from_secs(25 * 60);
-/// Longest time one binary may take, long form.
-const TIME_MAX_SOAK: Duration = Duration::from_secs(4 * 60 * 60);
+/// Longest time that a process may take which runs one test, usual form.
+const TEST_TIME_MAX: Duration = Duration::from_secs(4 * 60);
+/// Longest time that a process may take which runs several, usual form.
+const BINARY_TIME_MAX: Duration = Duration::from_secs(12 * 60);
+/// Longest time of either, long form.
+const SOAK_TIME_MAX: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Packages whose integration tests need no time of their own: all their tests run side by side.
-const SIDE_BY_SIDE: [&str; 1] = ["iostrata-engine"];
-
-/// Runs binaries under the lock.
+/// Runs test binaries under the lock.
 pub struct Runner {
     /// Top directory of the workspace.
     pub root: PathBuf,
@@ -42,60 +45,73 @@ impl Runner {
     /// # Errors
     /// When the directory for logs or the lock cannot be made.
     pub fn new(workspace: &Workspace, length: Length) -> Result<Self> {
-        let logs = workspace.target.join("xtask");
-        let lock = lock(&logs)?;
+        let logs = workspace.target.join("xtask/logs");
+        let lock = lock()?;
+        if logs.exists() {
+            fs::remove_dir_all(&logs).context("cannot remove the logs of the last run")?;
+        }
+        fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
         let (root, environment) = (workspace.root.clone(), Vec::new());
         Ok(Self { root, environment, logs, length, _lock: lock })
     }
 
-    /// Runs one test binary. Integration tests that fail are run once more: they may be real-time,
-    /// and on a machine that is shared a second may be lost.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn run(&self, target: &Target) -> Result<TestOutcome> {
-        let outcome = self.run_tests(target, &[])?;
-        match outcome.to_run_again() {
-            Some(failed) if target.kind == TargetKind::Integration => {
-                let second = self.run_tests(target, failed)?;
-                Ok(outcome.run_again(second))
-            }
-            _ => Ok(outcome),
-        }
+    /// Runs one job. What cannot be run at all is a failure of it.
+    pub fn run(&self, target: &Target, job: &TestJob) -> TestOutcome {
+        let command = self.command(target, &job.tests);
+        let log = job.name.replace("::", ".").replace([' ', '(', ')', '*'], "_");
+        let time_max = match (self.length, job.tests.len()) {
+            (Length::Soak, _) => SOAK_TIME_MAX,
+            (Length::Usual, 1) => TEST_TIME_MAX,
+            (Length::Usual, _) => BINARY_TIME_MAX,
+        };
+        let only = match &*job.tests {
+            [test] => Some(test.as_str()),
+            _ => None,
+        };
+        let ran = self.run_command(command, &target.full_name(), &log, time_max, only);
+        ran.unwrap_or_else(|error| TestOutcome::not_run(&target.full_name(), only, &error))
     }
 
-    /// Runs these tests of a binary, or all of them.
-    fn run_tests(&self, target: &Target, only: &[String]) -> Result<TestOutcome> {
+    fn command(&self, target: &Target, tests: &[String]) -> Command {
         let mut command = Command::new(&target.executable);
-        if !only.is_empty() {
-            command.arg("--exact").args(only);
-        }
-        command.arg("--show-output").current_dir(&target.dir);
-        if target.kind == TargetKind::Integration && !SIDE_BY_SIDE.contains(&&*target.package) {
-            command.arg("--test-threads=1");
-        }
+        match tests {
+            // Two threads: beside it run others.
+            [] => command.args(["--show-output", "--test-threads=2"]),
+            // What it prints is not lost when it is killed.
+            [test] => command.args(["--exact", test, "--nocapture"]),
+            tests => command.args(["--show-output", "--test-threads=1", "--exact"]).args(tests),
+        };
         command
+            .current_dir(&target.dir)
             .env("CARGO_MANIFEST_DIR", &target.dir)
             .env("CARGO_PKG_NAME", &target.package)
             .env("CARGO_PKG_VERSION", &target.version);
         for (name, place) in &target.programs {
             command.env(format!("CARGO_BIN_EXE_{name}"), place);
         }
-        let kind = match target.kind {
-            TargetKind::Unit => "unit",
-            TargetKind::Integration => "integration",
-        };
-        let name = format!("{} {}", target.package, target.name);
-        let again = if only.is_empty() { "" } else { "-again" };
-        let log = format!("{}-{}-{kind}{again}", target.package, target.name);
-        self.run_command(command, &format!("{name} ({kind})"), &log)
+        command
     }
 
-    /// Runs any command that prints as libtest does.
+    /// Runs the examples in the documentation comments, which only cargo can build and run.
     ///
     /// # Errors
-    /// When it cannot be started.
-    pub fn run_command(&self, mut command: Command, name: &str, log: &str) -> Result<TestOutcome> {
+    /// When cargo cannot be started.
+    pub fn run_documentation(&self) -> Result<TestOutcome> {
+        let mut command = workspace::cargo(&self.root);
+        command.args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"]);
+        command.args(["--", "--show-output"]);
+        self.run_command(command, "documentation examples", "documentation", BINARY_TIME_MAX, None)
+    }
+
+    /// Runs any command that prints as libtest does; `only` is its test where it has one.
+    fn run_command(
+        &self,
+        mut command: Command,
+        name: &str,
+        log: &str,
+        time_max: Duration,
+        only: Option<&str>,
+    ) -> Result<TestOutcome> {
         let path = |stream: &str| self.logs.join(format!("{log}.{stream}"));
         let file = |stream| File::create(path(stream)).context("cannot write the log of a test");
         command.stdin(Stdio::null()).stdout(file("stdout")?).stderr(file("stderr")?);
@@ -105,28 +121,43 @@ impl Runner {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let start = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
-        let status = wait(child, self.time_max())?;
+        let status = wait(child, time_max)?;
         let (stdout, stderr) = (read(&path("stdout"))?, read(&path("stderr"))?);
-        Ok(TestOutcome::of(name, start.elapsed(), &stdout, &stderr, status))
-    }
-
-    fn time_max(&self) -> Duration {
-        match self.length {
-            Length::Usual => TIME_MAX_USUAL,
-            Length::Soak => TIME_MAX_SOAK,
-        }
+        Ok(TestOutcome::of(name, only, start.elapsed(), &stdout, &stderr, status))
     }
 }
 
-/// The lock of this clone for whatever measures time; held until the file is dropped.
+/// The tests of a binary, in its own order.
 ///
 /// # Errors
-/// When `dir` cannot be written.
-pub fn lock(dir: &Path) -> Result<File> {
-    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    let lock = File::create(dir.join("real-time.lock")).context("cannot create the lock")?;
-    lock.lock().context("cannot take the lock")?;
+/// When it cannot be started or fails.
+pub fn list(target: &Target) -> Result<Vec<String>> {
+    let mut command = Command::new(&target.executable);
+    command.args(["--list", "--format", "terse"]).current_dir(&target.dir);
+    let output = command.output().with_context(|| format!("cannot start {}", target.name))?;
+    anyhow::ensure!(output.status.success(), "{} does not list its tests", target.full_name());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+/// The lock of this machine for whatever measures time; held until the file is dropped.
+///
+/// # Errors
+/// When the lock cannot be made.
+pub fn lock() -> Result<File> {
+    let path = std::env::temp_dir().join("iostrata-real-time.lock");
+    let lock = open_lock(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    if lock.try_lock().is_err() {
+        println!("another suite or benchmark runs on this machine ({}); waiting", path.display());
+        lock.lock().context("cannot take the lock")?;
+    }
     Ok(lock)
+}
+
+/// The file of another user can be locked too, but not made anew.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let made = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+    made.or_else(|error| File::open(path).map_err(|_| error))
 }
 
 /// The status, or `None` when the time was over and the child was killed.
@@ -138,9 +169,34 @@ fn wait(mut child: Child, time_max: Duration) -> Result<Option<ExitStatus>> {
         }
         thread::sleep(Duration::from_millis(10));
     }
+    let started = descendants(child.id());
     child.kill()?;
     child.wait()?;
+    for pid in started {
+        // One that has ended meanwhile needs no signal.
+        let _ = Pid::from_raw(pid as i32).map(|pid| kill_process(pid, Signal::KILL));
+    }
     Ok(None)
+}
+
+/// The processes that a process has started, and those that they have.
+fn descendants(of: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = numbers.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut found = vec![of];
+    let mut at = 0;
+    while let Some(&parent) = found.get(at) {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| pid));
+        at += 1;
+    }
+    found.split_off(1)
+}
+
+/// The fourth field of `/proc/PID/stat`; the second is in brackets and may hold blanks.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -148,14 +204,37 @@ fn read(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// How a target runs that has no job of its own: the whole of it, in threads.
+pub fn whole(target: &Target) -> TestJob {
+    let lane = super::lanes::Lane::Free;
+    let kind = if target.kind == TargetKind::Unit { "unit" } else { "integration" };
+    let name = format!("{} ({kind})", target.short_name());
+    TestJob { target: 0, tests: Vec::new(), lane, name, seconds: 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_child_that_exceeds_its_time_is_killed() {
-        let child = Command::new("sleep").arg("600").spawn().unwrap();
+    fn a_child_that_exceeds_its_time_is_killed_with_what_it_started() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 600 & sleep 600"]).stdout(Stdio::null());
+        let child = shell.spawn().unwrap();
+        let mut started = Vec::new();
+        while started.len() < 2 {
+            started = descendants(child.id());
+        }
         assert!(wait(child, Duration::from_millis(20)).unwrap().is_none());
+        let is_alive = |pid: &u32| {
+            let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            command.contains("sleep")
+        };
+        let begin = Instant::now();
+        while started.iter().any(is_alive) && begin.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!started.iter().any(is_alive));
         let child = Command::new("true").spawn().unwrap();
         assert!(wait(child, Duration::from_secs(60)).unwrap().unwrap().success());
     }

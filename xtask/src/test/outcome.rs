@@ -80,9 +80,42 @@ impl TestOutcome {
         self
     }
 
-    /// Reads the output. `status` is `None` when the time was over.
+    /// A process that could not be run, which counts as one failure.
+    pub fn not_run(name: &str, test: Option<&str>, error: &anyhow::Error) -> Self {
+        let test = test.map(|test| format!("{test}: ")).unwrap_or_default();
+        let failures = vec![format!("{test}could not be run: {error:#}")];
+        Self { name: name.to_owned(), failures, ..Self::default() }
+    }
+
+    /// Adds what another process of the same binary came to.
+    pub fn join(&mut self, other: Self) {
+        self.is_named = (self.failures.is_empty() || self.is_named)
+            && (other.failures.is_empty() || other.is_named)
+            && !(self.failures.is_empty() && other.failures.is_empty());
+        self.name = other.name;
+        self.seconds += other.seconds;
+        self.passed += other.passed;
+        self.failures.extend(other.failures);
+        self.unsteady.extend(other.unsteady);
+        self.skips.extend(other.skips);
+        self.details += &other.details;
+    }
+
+    /// What is printed of the failed, taken out.
+    pub fn take_details(&mut self) -> String {
+        std::mem::take(&mut self.details)
+    }
+
+    /// How long it took.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Reads the output; `only` is the one test that ran, where it was one. `status` is `None` when
+    /// the time was over.
     pub fn of(
         name: &str,
+        only: Option<&str>,
         time: Duration,
         stdout: &str,
         stderr: &str,
@@ -90,14 +123,18 @@ impl TestOutcome {
     ) -> Self {
         let mut failures = failed_tests(stdout);
         let is_named = !failures.is_empty() && status.is_some();
+        let test = only.map(|test| format!("{test} ")).unwrap_or_default();
         match status {
-            None => failures.push("exceeded its time and was killed".to_owned()),
+            None => failures.push(format!("{test}exceeded its time and was killed")),
             Some(status) if !status.success() && !is_named => {
-                failures.push(format!("ended with {status}"));
+                failures.push(format!("{test}ended with {status}"));
             }
             Some(_) => {}
         }
-        let skips = skips(stdout, stderr, &failures);
+        let skips = match only {
+            Some(test) => skip_of(test, stderr, failures.is_empty()),
+            None => skips(stdout, stderr, &failures),
+        };
         let said_passed: u64 = results(stdout, "passed");
         let details = match (failures.is_empty(), is_named) {
             (true, _) => String::new(),
@@ -135,15 +172,6 @@ impl fmt::Display for TestOutcome {
 }
 
 impl TestTally {
-    /// Adds what other binaries came to.
-    pub fn join(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-        self.failures.extend(other.failures);
-        self.unsteady.extend(other.unsteady);
-        self.skips.extend(other.skips);
-    }
-
     /// Adds one binary.
     pub fn add(&mut self, one: TestOutcome) {
         self.passed += one.passed;
@@ -221,6 +249,13 @@ fn skips(stdout: &str, stderr: &str, failures: &[String]) -> Vec<Skip> {
     skips
 }
 
+/// The skip of a binary that ran one test without capturing what it printed.
+fn skip_of(test: &str, stderr: &str, has_passed: bool) -> Vec<Skip> {
+    let reason = stderr.lines().find_map(|line| line.strip_prefix(SKIPPED));
+    let reason = reason.filter(|_| has_passed).map(str::to_owned);
+    reason.into_iter().map(|reason| Skip { test: Some(test.to_owned()), reason }).collect()
+}
+
 fn ignored_tests(count: u64) -> impl Iterator<Item = Skip> {
     (0..count).map(|_| Skip { test: None, reason: "ignored".to_owned() })
 }
@@ -266,7 +301,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
 
     fn tally(stdout: &str, stderr: &str, status: Option<ExitStatus>) -> TestTally {
         let mut tally = TestTally::default();
-        tally.add(TestOutcome::of("p", Duration::ZERO, stdout, stderr, status));
+        tally.add(TestOutcome::of("p", None, Duration::ZERO, stdout, stderr, status));
         tally
     }
 
@@ -280,10 +315,10 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
 
     #[test]
     fn a_test_that_passes_when_run_again_is_passed_and_named() {
-        let first = || TestOutcome::of("p", Duration::ZERO, TEXT, "", status("false"));
+        let first = || TestOutcome::of("p", None, Duration::ZERO, TEXT, "", status("false"));
         assert_eq!(first().to_run_again(), Some(&["b".to_owned()][..]));
         let added = |second: &str, status: Option<ExitStatus>| {
-            let second = TestOutcome::of("p", Duration::ZERO, second, "", status);
+            let second = TestOutcome::of("p", None, Duration::ZERO, second, "", status);
             let mut tally = TestTally::default();
             tally.add(first().run_again(second));
             tally
@@ -300,7 +335,8 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
 
     #[test]
     fn what_died_or_failed_often_is_not_run_again() {
-        let outcome = |text: &str, status| TestOutcome::of("p", Duration::ZERO, text, "", status);
+        let outcome =
+            |text: &str, status| TestOutcome::of("p", None, Duration::ZERO, text, "", status);
         assert_eq!(outcome("running 2 tests\n", status("false")).to_run_again(), None);
         assert_eq!(outcome(TEXT, None).to_run_again(), None);
         let four = "failures:\n    a\n    b\n    c\n    d\n";
@@ -309,7 +345,8 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
 
     #[test]
     fn details_are_those_of_the_failed() {
-        let outcome = TestOutcome::of("p", Duration::ZERO, TEXT, "on stderr", status("false"));
+        let outcome =
+            TestOutcome::of("p", None, Duration::ZERO, TEXT, "on stderr", status("false"));
         let shown = outcome.to_string();
         assert!(shown.contains("panicked") && shown.contains("on stderr"), "{shown}");
         assert!(!shown.contains("no fio"), "{shown}");
@@ -326,10 +363,33 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     #[test]
     fn why_a_binary_died_comes_before_the_last_it_printed() {
         let tests: String = (0..99).map(|n| format!("test number_{n} ... ok\n")).collect();
-        let outcome = TestOutcome::of("p", Duration::ZERO, &tests, "a hangs\n", status("false"));
+        let outcome =
+            TestOutcome::of("p", None, Duration::ZERO, &tests, "a hangs\n", status("false"));
         let shown = outcome.to_string();
         assert!(shown.find("a hangs") < shown.find("number_98"), "{shown}");
         assert!(!shown.contains("number_60 "), "{shown}");
+    }
+
+    #[test]
+    fn one_test_of_a_process_is_named_whatever_it_came_to() {
+        let of = |stdout: &str, stderr: &str, status| {
+            TestOutcome::of("p", Some("m::a"), Duration::ZERO, stdout, stderr, status)
+        };
+        let ok = "test m::a ... /dev/loop0 is gone.\nok\n\ntest result: ok. 1 passed; 0 failed;\n";
+        let mut sum = of(ok, "skipped: no fio\n", status("true"));
+        sum.join(of(ok, "", status("true")));
+        sum.join(of("", "the last words\n", None));
+        assert_eq!(sum.to_run_again(), None);
+        assert!(sum.take_details().contains("the last words"));
+        let mut tally = TestTally::default();
+        tally.add(sum);
+        assert_eq!(tally.to_string(), "1 passed, 1 failed, 1 skipped");
+        assert_eq!(tally.failures, ["p: m::a exceeded its time and was killed"]);
+        assert_eq!(tally.skips, ["p: m::a: no fio"]);
+        let failed = "failures:\n    m::a\n\ntest result: FAILED. 0 passed; 1 failed;\n";
+        let mut sum = of(ok, "", status("true"));
+        sum.join(of(failed, "skipped: in part\n", status("false")));
+        assert_eq!(sum.to_run_again(), Some(&["m::a".to_owned()][..]));
     }
 
     #[test]

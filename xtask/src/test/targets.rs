@@ -50,10 +50,30 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether these are integration tests of one of the packages.
-    pub fn is_served(&self, packages: &[&str]) -> bool {
-        self.kind == TargetKind::Integration && packages.contains(&self.package.as_str())
+    /// The package without the project's name; the integration tests of the program are `cli`.
+    pub fn short_name(&self) -> &str {
+        match self.kind {
+            TargetKind::Integration if self.name == "cli" => "cli",
+            _ => self.package.strip_prefix("iostrata-").unwrap_or(&self.package),
+        }
     }
+
+    /// Package, binary and kind.
+    pub fn full_name(&self) -> String {
+        let kind = match self.kind {
+            TargetKind::Unit => "unit",
+            TargetKind::Integration => "integration",
+        };
+        format!("{} {} ({kind})", self.package, self.name)
+    }
+}
+
+/// What a build made.
+pub struct Built {
+    /// The test binaries.
+    pub targets: Vec<Target>,
+    /// The process that runs a private server, where it was built too.
+    pub helper: Option<PathBuf>,
 }
 
 /// Builds those of one package, or of all where it has no name; `None` when the code does not
@@ -61,7 +81,7 @@ impl Target {
 ///
 /// # Errors
 /// When cargo cannot be run.
-pub fn build(workspace: &Workspace, which: Which, package: &str) -> Result<Option<Vec<Target>>> {
+pub fn build(workspace: &Workspace, which: Which, package: &str) -> Result<Option<Built>> {
     let mut command = workspace::cargo(&workspace.root);
     command.args(["test", "--quiet", "--no-run"]);
     match package {
@@ -78,7 +98,12 @@ pub fn build(workspace: &Workspace, which: Which, package: &str) -> Result<Optio
     }
     let lines = String::from_utf8_lossy(&output.stdout);
     let messages: Vec<Value> = lines.lines().filter_map(|s| serde_json::from_str(s).ok()).collect();
-    Ok(Some(from_messages(workspace, &messages)))
+    let is_helper = |message: &&Value| {
+        message["target"]["kind"][0] == "example" && message["target"]["name"] == "private_server"
+    };
+    let helper = messages.iter().find(is_helper).and_then(|one| one["executable"].as_str());
+    let helper = helper.map(PathBuf::from);
+    Ok(Some(Built { targets: from_messages(workspace, &messages), helper }))
 }
 
 fn from_messages(workspace: &Workspace, messages: &[Value]) -> Vec<Target> {

@@ -1,0 +1,249 @@
+//! What a change concerns.
+//!
+//! Purpose: from changed files to the packages whose tests can see the change, and to the modules
+//! of the program's own tests that are about it.
+//! Invariant: a file that belongs to no package and is read by none concerns no test; what every
+//! package is built by concerns all. It knows imports by Cargo.toml only, so it chooses too much
+//! rather than too little.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::lanes;
+use super::targets::{Target, TargetKind};
+use crate::workspace::{Package, Workspace};
+
+/// The package of the program.
+const PROGRAM: &str = "iostrata";
+/// Its integration tests, which all packages stand below.
+const CLI: &str = "crates/show/iostrata/tests/cli/";
+/// What every package is built by.
+const FOR_ALL: [&str; 3] = ["Cargo.toml", "Cargo.lock", ".cargo/"];
+/// Workspaces of their own.
+const APART: [&str; 2] = ["crates/peers/", "fuzz/"];
+
+/// What a change concerns.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Concern {
+    /// Packages that have a changed file.
+    changed: BTreeSet<String>,
+    /// These and all that stand on them.
+    closure: BTreeSet<String>,
+    /// Modules of the program's tests that changed themselves.
+    modules: BTreeSet<String>,
+}
+
+impl Concern {
+    /// What differs from the commit `base`, or where there is none from where `main` was left.
+    ///
+    /// # Errors
+    /// When git cannot be run or does not know the commit.
+    pub fn since(workspace: &Workspace, base: Option<&str>) -> Result<Self> {
+        let base = match base {
+            Some(base) => base.to_owned(),
+            None => git(&workspace.root, &["merge-base", "HEAD", "main"])
+                .unwrap_or_else(|_| "HEAD".to_owned()),
+        };
+        let base = base.trim();
+        let mut files = git(&workspace.root, &["diff", "--name-only", base, "--"])?;
+        files += &git(&workspace.root, &["ls-files", "--others", "--exclude-standard"])?;
+        let files: Vec<PathBuf> = files.lines().map(PathBuf::from).collect();
+        let short = base.get(..12).unwrap_or(base);
+        println!("{} files differ from {short}", files.len());
+        let concern = Self::of(workspace, &files)?;
+        let tested: Vec<&str> = concern.packages().chain(concern.modules()).collect();
+        println!("tested: {}", if tested.is_empty() { "nothing".into() } else { tested.join(" ") });
+        Ok(concern)
+    }
+
+    fn of(workspace: &Workspace, files: &[PathBuf]) -> Result<Self> {
+        let mut concern =
+            Self { changed: BTreeSet::new(), closure: BTreeSet::new(), modules: BTreeSet::new() };
+        for file in files {
+            concern.add(workspace, file)?;
+        }
+        concern.close(workspace);
+        Ok(concern)
+    }
+
+    fn add(&mut self, workspace: &Workspace, file: &Path) -> Result<()> {
+        let text = file.to_string_lossy();
+        if APART.iter().any(|dir| text.starts_with(dir)) {
+            println!("not looked at, a workspace of its own: {text}");
+            return Ok(());
+        }
+        if FOR_ALL.iter().any(|one| text == *one || one.ends_with('/') && text.starts_with(one)) {
+            self.changed.extend(workspace.packages.iter().map(|package| package.name.clone()));
+            return Ok(());
+        }
+        if let Some(module) = text.strip_prefix(CLI).and_then(|name| name.strip_suffix(".rs")) {
+            let is_test = lanes::ROWS.iter().any(|row| row.tests == format!("{module}::"));
+            if is_test {
+                self.modules.insert(module.to_owned());
+                return Ok(());
+            }
+        }
+        if let Some(package) = owner(workspace, file) {
+            self.changed.insert(package.name.clone());
+            return Ok(());
+        }
+        for package in &workspace.packages {
+            if reads(package, file)? {
+                self.changed.insert(package.name.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, workspace: &Workspace) {
+        self.closure = self.changed.clone();
+        loop {
+            let before = self.closure.len();
+            for package in &workspace.packages {
+                if package.dependencies.iter().any(|one| self.closure.contains(&one.name)) {
+                    self.closure.insert(package.name.clone());
+                }
+            }
+            if self.closure.len() == before {
+                break;
+            }
+        }
+    }
+
+    /// Whether tests of this binary may see the change.
+    pub fn holds(&self, target: &Target) -> bool {
+        self.closure.contains(&target.package)
+            || (!self.modules.is_empty() && target.short_name() == "cli")
+    }
+
+    /// Whether a test of a binary that it holds is one of those to run.
+    pub fn chooses(&self, target: &Target, test: &str) -> bool {
+        if target.kind == TargetKind::Unit || target.short_name() != "cli" {
+            return true;
+        }
+        let module = test.split("::").next().unwrap_or_default();
+        let is_about = |row: &lanes::LaneRow| {
+            row.about.iter().any(|name| self.changed.contains(&format!("iostrata-{name}")))
+        };
+        self.changed.contains(PROGRAM)
+            || self.modules.contains(module)
+            || lanes::row_of("cli", test).is_none_or(is_about)
+    }
+
+    fn modules(&self) -> impl Iterator<Item = &str> {
+        self.modules.iter().map(String::as_str)
+    }
+
+    /// The packages whose tests run.
+    fn packages(&self) -> impl Iterator<Item = &str> {
+        self.closure.iter().map(String::as_str)
+    }
+}
+
+/// The package that a file lies in. That of the program lies at the top, its code with the others.
+fn owner<'a>(workspace: &'a Workspace, file: &Path) -> Option<&'a Package> {
+    if file.starts_with("crates/show/iostrata") {
+        return workspace.packages.iter().find(|package| package.name == PROGRAM);
+    }
+    let place = workspace.root.join(file);
+    let is_in = |package: &&Package| package.name != PROGRAM && place.starts_with(&package.dir);
+    workspace.packages.iter().find(is_in)
+}
+
+/// Whether the source of a package names a file at the top, or the directory that it lies in.
+fn reads(package: &Package, file: &Path) -> Result<bool> {
+    let text = file.to_string_lossy();
+    let parent = file.parent().map(|dir| format!("{}/", dir.display())).unwrap_or_default();
+    let is_own_place = parent.len() > 1 && parent != "docs/";
+    let mut dirs = vec![if package.name == PROGRAM {
+        package.dir.join("crates/show/iostrata")
+    } else {
+        package.dir.clone()
+    }];
+    while let Some(dir) = dirs.pop() {
+        let entries = std::fs::read_dir(&dir);
+        for entry in entries.with_context(|| format!("cannot read {}", dir.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let source = std::fs::read_to_string(&path)?;
+                if source.contains(&*text) || is_own_place && source.contains(&parent) {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn git(root: &Path, words: &[&str]) -> Result<String> {
+    let output = Command::new("git").args(words).current_dir(root).output();
+    let output = output.context("cannot run git, which --changed asks what has changed")?;
+    if !output.status.success() {
+        bail!("git {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn concern(files: &[&str]) -> Concern {
+        let workspace = Workspace::read().unwrap();
+        let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+        Concern::of(&workspace, &files).unwrap()
+    }
+
+    fn cli() -> Target {
+        Target {
+            package: PROGRAM.into(),
+            version: "1".into(),
+            name: "cli".into(),
+            kind: TargetKind::Integration,
+            executable: PathBuf::new(),
+            dir: PathBuf::new(),
+            programs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_crate_concerns_what_stands_on_it_and_the_modules_about_it() {
+        let tune = concern(&["crates/database/tune/src/lib.rs"]);
+        assert_eq!(tune.packages().collect::<Vec<_>>(), [PROGRAM, "iostrata-tune"]);
+        assert!(tune.holds(&cli()));
+        assert!(tune.chooses(&cli(), "tune_words::a"));
+        assert!(!tune.chooses(&cli(), "study::a"));
+        let units = concern(&["crates/base/units/src/lib.rs"]);
+        assert!(units.packages().count() > 20);
+    }
+
+    #[test]
+    fn a_test_module_concerns_itself() {
+        let study = concern(&["crates/show/iostrata/tests/cli/study.rs"]);
+        assert_eq!(study.packages().count(), 0);
+        assert!(study.holds(&cli()) && study.chooses(&cli(), "study::a"));
+        assert!(!study.chooses(&cli(), "tune::a"));
+        let harness = concern(&["crates/show/iostrata/tests/cli/harness.rs"]);
+        assert!(harness.chooses(&cli(), "tune::a") && harness.chooses(&cli(), "study::a"));
+    }
+
+    #[test]
+    fn documents_concern_those_who_read_them() {
+        let page = concern(&["docs/fio.md"]);
+        assert!(page.packages().any(|name| name == "iostrata-spec"));
+        let unread = format!("no-such-{}", "page.md");
+        assert_eq!(concern(&[&unread]).packages().count(), 0);
+        assert_eq!(concern(&["fuzz/Cargo.toml"]).packages().count(), 0);
+        let workspace = Workspace::read().unwrap();
+        assert_eq!(concern(&["Cargo.lock"]).packages().count(), workspace.packages.len());
+        let study = std::fs::read_dir(workspace.root.join("studies")).unwrap().next();
+        let study = PathBuf::from("studies").join(study.unwrap().unwrap().file_name());
+        let study = concern(&[&study.to_string_lossy()]);
+        assert!(study.changed.contains("iostrata-spec"));
+    }
+}

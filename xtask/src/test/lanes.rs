@@ -1,0 +1,157 @@
+//! Which tests may run beside which, and what the tests of the program are about.
+//!
+//! Purpose: the one table that says how integration tests are run and, for `--changed`, which tests
+//! of the program a crate concerns.
+//! Invariant: every module of a binary in the table has a row, which tidy checks. A binary without
+//! rows runs whole, beside anything.
+
+use Lane::{Alone, Free, Load, Machine};
+
+/// What may run beside a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// Anything.
+    Free,
+    /// Anything that changes no loop device, mount, control group, sysctl or trace of the machine.
+    Machine,
+    /// At most one other load: a server, an engine or a device at full speed.
+    Load,
+    /// Nothing: it measures a quiet machine, or moments of real time.
+    Alone,
+}
+
+/// Whether tests share a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// Each test has one of its own.
+    Each,
+    /// All tests of the row run in one, one after the other: what they share is dear.
+    Shared,
+}
+
+/// Tests of an integration binary.
+pub struct LaneRow {
+    /// The package without `iostrata-`; `cli` is the binary of the program.
+    pub binary: &'static str,
+    /// What the names of the tests begin with; the longest beginning decides.
+    pub tests: &'static str,
+    /// What may run beside them.
+    pub lane: Lane,
+    /// Whether they share a process.
+    pub process: Process,
+    /// The crates whose change concerns them; of `cli` only.
+    pub about: &'static [&'static str],
+}
+
+const fn row(binary: &'static str, tests: &'static str, lane: Lane) -> LaneRow {
+    LaneRow { binary, tests, lane, process: Process::Each, about: &[] }
+}
+
+const fn shared(binary: &'static str, tests: &'static str, lane: Lane) -> LaneRow {
+    LaneRow { binary, tests, lane, process: Process::Shared, about: &[] }
+}
+
+const fn cli(tests: &'static str, lane: Lane, about: &'static [&'static str]) -> LaneRow {
+    LaneRow { binary: "cli", tests, lane, process: Process::Each, about }
+}
+
+/// The table. Three servers and a cluster of three may run at once, with pools of up to 512 MB:
+/// 3 GB of memory at most.
+#[rustfmt::skip]
+pub const ROWS: &[LaneRow] = &[
+    cli("bad_input::", Machine, &["spec", "units", "change"]),
+    cli("database::", Load, &["workload", "load", "embedded", "engine", "target"]),
+    cli("disk::", Machine, &["emudisk", "sim", "change"]),
+    cli("disk_kill::", Machine, &["emudisk", "change"]),
+    cli("engine::", Load, &["engine"]),
+    cli("exact_calls::", Load, &["run", "spec"]),
+    cli("files_kill::", Free, &["io", "change"]),
+    cli("fio::", Load, &["spec", "load", "io"]),
+    cli("help_files::", Free, &["spec", "settings"]),
+    cli("loads::", Load, &["workload", "target", "embedded", "server", "stats"]),
+    cli("options::", Free, &["spec", "settings"]),
+    cli("planted::", Machine, &["diagnose", "study", "emudisk", "sim"]),
+    cli("private_server::", Machine, &["change", "server"]),
+    cli("probe_target::", Load, &["study", "server", "embedded", "workload", "diagnose"]),
+    cli("restore::", Free, &["change", "io"]),
+    cli("restore_server::", Load, &["change", "server"]),
+    cli("server::", Load, &["server", "workload", "load", "target"]),
+    cli("server::a_disk_that_fills_up_during_a_run_shows_in_its_errors", Machine, &["server"]),
+    cli("signals::", Free, &["io", "load"]),
+    cli("simulate::", Free, &["sim", "report", "stats"]),
+    cli("simulate_flush::", Free, &["sim", "flush", "settings", "report"]),
+    cli("stalls::", Machine, &["watch", "profile", "blocktrace", "emudisk"]),
+    cli("study::", Machine, &["study", "diagnose", "report", "spec", "change"]),
+    cli("study_kill::", Machine, &["study", "change"]),
+    cli("study_servers::", Load, &["study", "server"]),
+    cli("study_transactions::", Load, &["study", "embedded", "workload", "engine"]),
+    cli("tune::", Load, &["tune", "server", "change"]),
+    cli("tune_kill::", Load, &["tune", "server", "change"]),
+    cli("tune_levers::", Load, &["tune", "server", "change"]),
+    cli("tune_lost::", Load, &["tune", "server", "change"]),
+    cli("tune_refused::", Load, &["tune", "server", "change"]),
+    cli("tune_words::", Load, &["tune", "server", "change"]),
+    cli("views::", Machine, &["report", "host", "profile", "blocktrace"]),
+    cli("watch::", Load, &["watch", "server", "metrics", "screen"]),
+    cli("watch_advice::", Load, &["watch", "server", "diagnose"]),
+
+    row("blocktrace", "layers::", Machine),
+    row("blocktrace", "refusals::", Machine),
+    row("change", "database::", Machine),
+    row("change", "kill::", Machine),
+    row("change", "kinds::", Machine),
+    row("change", "refusals::", Machine),
+    row("emudisk", "faults::", Machine),
+    row("emudisk", "kill::", Machine),
+    row("emudisk", "power::", Machine),
+    row("emudisk", "served::", Machine),
+    row("engine", "", Free),
+    row("engine", "agreement::", Alone),
+    row("host", "", Machine),
+    row("io", "", Free),
+    row("io", "devices::", Machine),
+    row("io", "sets::", Machine),
+    row("load", "", Load),
+    row("load", "real::start_lateness", Alone),
+    row("profile", "", Alone),
+    row("report", "", Free),
+    shared("server", "", Free),
+    shared("server", "cluster::", Load),
+    row("study", "", Machine),
+    row("watch", "", Load),
+    row("watch", "beside::", Alone),
+    row("watch", "quiet::", Alone),
+    row("workload", "", Load),
+];
+
+/// The row of a test; `None` where the binary has none.
+pub fn row_of(binary: &str, test: &str) -> Option<&'static LaneRow> {
+    let rows = ROWS.iter().filter(|row| row.binary == binary && test.starts_with(row.tests));
+    rows.max_by_key(|row| row.tests.len())
+}
+
+/// Whether the table has rows of this binary.
+pub fn is_listed(binary: &str) -> bool {
+    ROWS.iter().any(|row| row.binary == binary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_beginning_decides() {
+        assert_eq!(row_of("engine", "agreement::a").map(|row| row.lane), Some(Alone));
+        assert_eq!(row_of("engine", "crash::a").map(|row| row.lane), Some(Free));
+        assert!(row_of("cli", "no_such_module::a").is_none());
+        assert!(!is_listed("units"));
+    }
+
+    #[test]
+    fn no_row_is_there_twice() {
+        for (at, row) in ROWS.iter().enumerate() {
+            let same = |other: &&LaneRow| other.binary == row.binary && other.tests == row.tests;
+            assert!(!ROWS[..at].iter().any(|other| same(&other)), "{} {}", row.binary, row.tests);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Which job runs next.
+//!
+//! Purpose: from targets to jobs by the table of lanes, and from jobs to an order that keeps every
+//! lane's promise and ends soonest: the lane with the most work left goes first, in it the longest
+//! job.
+//! Invariant: at most one job of [`Lane::Machine`] and [`LOADS_MAX`] of [`Lane::Load`] run at a
+//! time; a job of [`Lane::Alone`] runs by itself, after all others.
+
+use super::lanes::{self, Lane, Process};
+use super::targets::{Target, TargetKind};
+use super::times::Times;
+
+/// So many jobs of [`Lane::Load`] run at a time.
+const LOADS_MAX: usize = 2;
+
+/// One process of a test binary.
+#[derive(Clone, Debug)]
+pub struct TestJob {
+    /// Number of its target.
+    pub target: usize,
+    /// The tests to run; empty for the whole binary.
+    pub tests: Vec<String>,
+    /// What may run beside it.
+    pub lane: Lane,
+    /// Under which its time is kept.
+    pub name: String,
+    /// How long it takes, as far as is known.
+    pub seconds: f64,
+}
+
+/// The jobs of a target, given its tests where it is in the table of lanes.
+pub fn jobs_of(target: &Target, number: usize, tests: &[String], times: &Times) -> Vec<TestJob> {
+    let job = |tests: Vec<String>, lane, name: String| {
+        let seconds = times.of(&name);
+        TestJob { target: number, tests, lane, name, seconds }
+    };
+    let binary = target.short_name();
+    if target.kind == TargetKind::Unit {
+        return vec![job(Vec::new(), Lane::Free, format!("{binary} (unit)"))];
+    }
+    if !lanes::is_listed(binary) {
+        return vec![job(Vec::new(), Lane::Free, format!("{binary} (integration)"))];
+    }
+    let mut jobs: Vec<TestJob> = Vec::new();
+    for test in tests {
+        let row = lanes::row_of(binary, test);
+        let lane = row.map_or(Lane::Load, |row| row.lane);
+        let shared = row.filter(|row| row.process == Process::Shared);
+        let name = match shared {
+            Some(row) => format!("{binary} {}*", row.tests),
+            None => format!("{binary} {test}"),
+        };
+        match jobs.iter_mut().find(|job| job.name == name) {
+            Some(job) => job.tests.push(test.clone()),
+            None => jobs.push(job(vec![test.clone()], lane, name)),
+        }
+    }
+    jobs
+}
+
+/// Jobs that wait, and how many run.
+pub struct Queue {
+    /// From the shortest to the longest.
+    waiting: Vec<TestJob>,
+    running: Vec<Lane>,
+    slots: usize,
+}
+
+impl Queue {
+    /// A queue that lets so many jobs run at a time.
+    pub fn new(mut jobs: Vec<TestJob>, slots: usize) -> Self {
+        jobs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        Self { waiting: jobs, running: Vec::new(), slots }
+    }
+
+    /// Takes the job that may start now, if any.
+    pub fn start_next(&mut self) -> Option<TestJob> {
+        let weight = |lane: Lane| {
+            let jobs = self.waiting.iter().filter(|job| job.lane == lane);
+            let (sum, longest) = jobs
+                .fold((0.0, 0.0_f64), |(sum, max), job| (sum + job.seconds, max.max(job.seconds)));
+            longest.max(sum / self.places(lane) as f64)
+        };
+        let lanes = [Lane::Free, Lane::Machine, Lane::Load, Lane::Alone];
+        let lane = lanes
+            .into_iter()
+            .filter(|&lane| self.admits(lane))
+            .max_by(|&a, &b| weight(a).total_cmp(&weight(b)))?;
+        let at = self.waiting.iter().rposition(|job| job.lane == lane)?;
+        self.running.push(lane);
+        Some(self.waiting.remove(at))
+    }
+
+    /// Takes note that a job has ended.
+    pub fn end(&mut self, lane: Lane) {
+        let at = self.running.iter().position(|one| *one == lane);
+        assert!(at.is_some(), "a job ended that did not run");
+        at.map(|at| self.running.swap_remove(at));
+    }
+
+    /// Whether every job was run.
+    pub fn is_done(&self) -> bool {
+        self.waiting.is_empty() && self.running.is_empty()
+    }
+
+    /// How many jobs of a lane may run at a time.
+    fn places(&self, lane: Lane) -> usize {
+        match lane {
+            Lane::Free => self.slots,
+            Lane::Machine | Lane::Alone => 1,
+            Lane::Load => LOADS_MAX.min(self.slots),
+        }
+    }
+
+    fn admits(&self, lane: Lane) -> bool {
+        let is_waiting = |lane: Lane| self.waiting.iter().any(|job| job.lane == lane);
+        let count = self.running.iter().filter(|one| **one == lane).count();
+        let is_free = match lane {
+            Lane::Alone => self.waiting.iter().all(|job| job.lane == Lane::Alone),
+            _ => !self.running.contains(&Lane::Alone),
+        };
+        let is_room = match lane {
+            Lane::Alone => self.running.is_empty(),
+            _ => self.running.len() < self.slots && count < self.places(lane),
+        };
+        is_waiting(lane) && is_free && is_room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(lane: Lane, seconds: f64) -> TestJob {
+        TestJob { target: 0, tests: Vec::new(), lane, name: format!("{lane:?} {seconds}"), seconds }
+    }
+
+    /// Runs all jobs in virtual time; the moments at which each began and ended.
+    fn run(jobs: Vec<TestJob>, slots: usize) -> Vec<(TestJob, f64, f64)> {
+        let mut queue = Queue::new(jobs, slots);
+        let (mut now, mut running, mut ended) =
+            (0.0, Vec::<(TestJob, f64, f64)>::new(), Vec::new());
+        while !queue.is_done() {
+            while let Some(job) = queue.start_next() {
+                let end = now + job.seconds;
+                running.push((job, now, end));
+            }
+            running.sort_by(|a, b| b.2.total_cmp(&a.2));
+            let first = running.pop().unwrap();
+            now = first.2;
+            queue.end(first.0.lane);
+            ended.push(first);
+        }
+        ended
+    }
+
+    fn most_at_once(ran: &[(TestJob, f64, f64)], is_meant: impl Fn(Lane) -> bool) -> usize {
+        let at = |moment: f64| {
+            let runs = |(job, begin, end): &&(TestJob, f64, f64)| {
+                is_meant(job.lane) && *begin <= moment && moment < *end
+            };
+            ran.iter().filter(runs).count()
+        };
+        ran.iter().map(|(_, begin, _)| at(*begin)).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn lanes_keep_their_promises() {
+        let lanes = [Lane::Free, Lane::Machine, Lane::Load, Lane::Alone];
+        let jobs: Vec<TestJob> =
+            (0..80_u32).map(|n| job(lanes[n as usize % 4], f64::from(1 + n * 7 % 13))).collect();
+        let ran = run(jobs, 4);
+        assert_eq!(ran.len(), 80);
+        assert_eq!(most_at_once(&ran, |_| true), 4);
+        assert_eq!(most_at_once(&ran, |lane| lane == Lane::Machine), 1);
+        assert_eq!(most_at_once(&ran, |lane| lane == Lane::Load), LOADS_MAX);
+        for (alone, begin, end) in ran.iter().filter(|(job, _, _)| job.lane == Lane::Alone) {
+            let others = ran.iter().filter(|(job, _, _)| job.name != alone.name);
+            assert!(others.into_iter().all(|(_, b, e)| e <= begin || b >= end), "{}", alone.name);
+        }
+    }
+
+    #[test]
+    fn the_longest_chain_begins_first() {
+        let mut jobs = vec![job(Lane::Free, 9.0)];
+        jobs.extend((0..10).map(|_| job(Lane::Machine, 2.0)));
+        let ran = run(jobs, 2);
+        let end = ran.iter().map(|(_, _, end)| *end).fold(0.0, f64::max);
+        assert_eq!(end, 20.0);
+    }
+
+    #[test]
+    fn one_slot_runs_everything() {
+        let jobs = vec![job(Lane::Alone, 1.0), job(Lane::Load, 1.0), job(Lane::Free, 1.0)];
+        let ran = run(jobs, 1);
+        assert_eq!(most_at_once(&ran, |_| true), 1);
+        assert_eq!(ran.last().map(|(job, _, _)| job.lane), Some(Lane::Alone));
+    }
+}

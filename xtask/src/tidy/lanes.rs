@@ -1,0 +1,100 @@
+//! The table of lanes names every module of tests that it should, and nothing that is not there.
+//!
+//! Invariant: a module of the program's tests without a row would run beside anything, and never
+//! after a change; it is a breach.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::Breach;
+use super::tables::CRATES;
+use crate::test::lanes::{LaneRow, ROWS};
+
+/// Where the table is.
+const TABLE: &str = "xtask/src/test/lanes.rs";
+
+/// Judges the table against the modules that there are.
+///
+/// # Errors
+/// When the main file of a binary in the table cannot be read.
+pub fn judge(root: &Path) -> Result<Vec<Breach>> {
+    let mut binaries: Vec<&str> = ROWS.iter().map(|row| row.binary).collect();
+    binaries.dedup();
+    let mut breaches = Vec::new();
+    for binary in binaries {
+        let main = main_of(binary).with_context(|| format!("no crate is named {binary}"))?;
+        let text = fs::read_to_string(root.join(&main));
+        let text = text.with_context(|| format!("cannot read {}", main.display()))?;
+        let has_tests = |module: &&str| {
+            let file = root.join(&main).with_file_name(format!("{module}.rs"));
+            let inside = root.join(&main).with_file_name(module);
+            inside.is_dir() || fs::read_to_string(file).is_ok_and(|text| text.contains("#[test]"))
+        };
+        let modules: Vec<&str> = modules(&text).filter(has_tests).collect();
+        let rows: Vec<&LaneRow> = ROWS.iter().filter(|row| row.binary == binary).collect();
+        breaches.extend(judge_binary(binary, &main, &modules, &rows));
+    }
+    let is_crate = |name: &&str| CRATES.iter().any(|one| one.name == *name);
+    let about = ROWS.iter().flat_map(|row| row.about.iter().copied());
+    breaches.extend(about.filter(|name| !is_crate(name)).map(|name| {
+        Breach::new(Path::new(TABLE), 0, format!("{name} is no crate; name one of this workspace"))
+    }));
+    Ok(breaches)
+}
+
+fn judge_binary(binary: &str, main: &Path, modules: &[&str], rows: &[&LaneRow]) -> Vec<Breach> {
+    let has_row = |module: &&&str| {
+        let test = format!("{module}::");
+        rows.iter().any(|row| test.starts_with(row.tests))
+    };
+    let missing = modules.iter().filter(|module| !has_row(module)).map(|module| {
+        Breach::new(main, 0, format!("the tests of {module} have no row in {TABLE}; add one"))
+    });
+    let module_of = |row: &LaneRow| row.tests.split("::").next().unwrap_or_default().to_owned();
+    let is_there =
+        |row: &&&LaneRow| row.tests.is_empty() || modules.contains(&module_of(row).as_str());
+    let stale = rows.iter().filter(|row| !is_there(row)).map(|row| {
+        let text = format!("{binary} has no module for the row {:?}; remove it", row.tests);
+        Breach::new(Path::new(TABLE), 0, text)
+    });
+    missing.chain(stale).collect()
+}
+
+/// The names in the lines `mod name;`.
+fn modules(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'))
+}
+
+/// The main file of a binary, by the directories of tests that crates have.
+fn main_of(binary: &str) -> Option<PathBuf> {
+    if binary == "cli" {
+        return Some(PathBuf::from("crates/show/iostrata/tests/cli/main.rs"));
+    }
+    let rules = CRATES.iter().find(|one| one.name == binary)?;
+    let crate_dir = Path::new("crates").join(rules.tier.directory()).join(rules.name);
+    let own = matches!(binary, "load" | "study");
+    Some(crate_dir.join("tests").join(if own { binary } else { "it" }).join("main.rs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace;
+
+    #[test]
+    fn a_module_without_a_row_and_a_row_without_a_module_are_breaches() {
+        let rows: Vec<&LaneRow> =
+            ROWS.iter().filter(|row| row.binary == "cli" && row.tests == "tune::").collect();
+        let judge = |modules: &[&str]| judge_binary("cli", Path::new("main.rs"), modules, &rows);
+        assert_eq!(judge(&["tune"]), []);
+        assert!(judge(&["tune", "tuner"])[0].text.contains("tests of tuner have no row"));
+        assert!(judge(&[])[0].text.contains("no module for the row \"tune::\""));
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert_eq!(judge(&workspace::root()).unwrap(), []);
+    }
+}
