@@ -186,7 +186,7 @@ fn detach(platform: &dyn Platform, disk: &ServedDisk) -> Result<(), ChangeError>
     let file = served_file(&disk.at);
     let is_over = |entry: &&JournalEntry| is_over(&entry.change, &file);
     match parse(&bytes).entries.iter().find(is_over) {
-        Some(entry) => kind::undo(platform, entry).map(drop),
+        Some(entry) => kind::undo(platform, entry, &[]).map(drop),
         None => Ok(()),
     }
 }

@@ -122,7 +122,7 @@ impl<W: Platform> Session<W> {
                 Ok(Applied { id, change, effect })
             }
             Err(error) => {
-                if undoing::one(&self.platform, journal, &mut entry).is_err() {
+                if undoing::one(&self.platform, journal, &mut entry, &[]).is_err() {
                     self.active.push(entry);
                 }
                 Err(error)
@@ -219,7 +219,7 @@ impl<W: Platform> Session<W> {
             let (what, by) = (entry.change.describe(), above.change.describe());
             return Err(ChangeError::DependedOn { what, by });
         }
-        let undone = undoing::one(&self.platform, journal, entry)?;
+        let undone = undoing::one(&self.platform, journal, entry, &[])?;
         self.active.remove(at);
         in_place::leave(1);
         self.close_when_empty()?;

@@ -81,20 +81,21 @@ impl UndoReport {
     }
 }
 
-/// Undoes one change, with its lines in the journal.
+/// Undoes one change, with its lines in the journal; `next` is undone right after it.
 pub(crate) fn one(
     platform: &dyn Platform,
     journal: &mut Journal,
     entry: &mut JournalEntry,
+    next: &[JournalEntry],
 ) -> Result<Undone, ChangeError> {
     if !entry.was_undoing {
         journal.append(&Record::Undoing { id: entry.id })?;
         // Only what an earlier, broken-off undoing left counts as such.
-        let undone = kind::undo(platform, entry);
+        let undone = kind::undo(platform, entry, next);
         entry.was_undoing = true;
         return settle(journal, entry, undone?);
     }
-    let undone = kind::undo(platform, entry)?;
+    let undone = kind::undo(platform, entry, next)?;
     settle(journal, entry, undone)
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn all(
                 what: entry.change.describe(),
                 by: above.change.describe(),
             }),
-            None => one(platform, journal, &mut entry),
+            None => one(platform, journal, &mut entry, entries),
         };
         let outcome = match undone {
             Ok(undone) => {

@@ -240,11 +240,15 @@ impl PrivateServer {
         killed.map_err(|e| PrivateError::system("kill the server in", &self.layout.dir, e))
     }
 
-    /// Stops it and removes its directory.
+    /// Removes its directory. Where its data go with it, it is killed: it need not write them;
+    /// otherwise it is shut down first.
     ///
     /// # Errors
     /// When it cannot be ended or the directory not be removed; the session tries again at its end.
     pub fn remove<W: Platform>(mut self, session: &mut Session<W>) -> Result<(), PrivateError> {
+        if self.running.is_some() && self.layout.data.starts_with(&self.layout.dir) {
+            self.kill(session)?;
+        }
         self.stop(session)?;
         session.undo(self.directory)?;
         Ok(())

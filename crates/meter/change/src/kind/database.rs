@@ -2,7 +2,8 @@
 //!
 //! Invariant: a server is started only on a data directory that the same session made or that the
 //! user named, and that no server has open; only the process that was noted, or before that one
-//! with all arguments of the change, is ended. The data directory itself is another change's.
+//! with all arguments of the change, is ended. One that has nothing to keep is killed; any other one
+//! is asked to end. The data directory itself is another change's.
 //!
 //! The kernel kills the server when this process ends, whatever thread started it: threads may come
 //! and go. It does not do so for a program that changes its user by itself or has file
@@ -134,6 +135,7 @@ fn not_started(server: &ServerCommand, error: RunError) -> ChangeError {
 pub(super) fn undo(
     platform: &dyn Platform,
     entry: &JournalEntry,
+    next: &[JournalEntry],
     since_ticks: u64,
 ) -> Result<Undone, ChangeError> {
     let processes = match entry.effect.as_ref().and_then(Effect::process) {
@@ -146,8 +148,29 @@ pub(super) fn undo(
         }
         None => serving::processes(platform, entry, since_ticks)?,
     };
+    let is_forced = keeps_nothing(platform, entry, next);
     for process in &processes {
-        serving::end_patiently(platform, process, END_TRIES)?;
+        match is_forced {
+            true => serving::force(platform, process)?,
+            false => serving::end_patiently(platform, process, END_TRIES)?,
+        }
     }
     Ok(if processes.is_empty() { Undone::as_before() } else { Undone::put_back() })
+}
+
+/// Whether nothing that a server would write at its end is read again: its directory is removed
+/// next, or it is of this session and not ready yet, when some do not obey SIGTERM at all.
+fn keeps_nothing(platform: &dyn Platform, entry: &JournalEntry, next: &[JournalEntry]) -> bool {
+    let Change::DatabaseServer { data_dir, is_named: false, socket, .. } = &entry.change else {
+        return false;
+    };
+    let goes = |path: &Path| {
+        let above = |one: &JournalEntry| match &one.change {
+            Change::ServerDirectory { path: dir } => path.starts_with(dir),
+            _ => false,
+        };
+        next.iter().any(above)
+    };
+    let is_ready = entry.effect.is_some() || !matches!(platform.look(socket), Ok(None));
+    !is_ready || (goes(data_dir) && goes(socket))
 }

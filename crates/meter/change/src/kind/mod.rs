@@ -138,7 +138,11 @@ pub(crate) fn apply(
 }
 
 /// Puts back what was there, as far as what is there now is ours.
-pub(crate) fn undo(platform: &dyn Platform, entry: &JournalEntry) -> Result<Undone, ChangeError> {
+pub(crate) fn undo(
+    platform: &dyn Platform,
+    entry: &JournalEntry,
+    next: &[JournalEntry],
+) -> Result<Undone, ChangeError> {
     if let Some(group) = Placed::of(platform, entry) {
         return group.undo();
     }
@@ -179,7 +183,7 @@ pub(crate) fn undo(platform: &dyn Platform, entry: &JournalEntry) -> Result<Undo
             directory::undo(platform, path, *at_us, entry.effect.as_ref())
         }
         (Change::DatabaseServer { .. }, Prior::NoDatabaseServer { since_ticks, .. }) => {
-            database::undo(platform, entry, *since_ticks)
+            database::undo(platform, entry, next, *since_ticks)
         }
         (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
             tracing::undo_mount(platform, *mounted, dir)

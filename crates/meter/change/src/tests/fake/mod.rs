@@ -47,6 +47,8 @@ pub(crate) struct FakePlatform {
     pub(crate) appears: RefCell<Option<PathBuf>>,
     /// What servers do.
     pub(crate) server: Cell<ServerWays>,
+    /// How a server was ended first.
+    pub(crate) first_ending: Cell<Option<Ending>>,
     /// What a server holds until its end.
     pub(crate) held: RefCell<Option<OwnedFd>>,
     /// Whether the database server answers.
@@ -80,6 +82,7 @@ impl FakePlatform {
             busy: Cell::new(0),
             appears: RefCell::new(None),
             server: Cell::new(ServerWays::Well),
+            first_ending: Cell::new(None),
             held: RefCell::new(None),
             server_answers: Cell::new(true),
             refused_variable: RefCell::new(None),

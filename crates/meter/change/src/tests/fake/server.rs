@@ -99,6 +99,7 @@ impl FakePlatform {
     }
 
     pub(super) fn end_server(&self, process: &Owner, how: Ending) -> io::Result<()> {
+        self.first_ending.set(self.first_ending.get().or(Some(how)));
         if how == Ending::Asked && self.server.get() != ServerWays::Well {
             return Ok(());
         }
