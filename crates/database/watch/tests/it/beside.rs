@@ -35,8 +35,6 @@ fn pressure_rises_and_throttle_is_told_where_a_group_limits_the_server() {
     let mut stage = stage.limited();
     let work: Then = Box::new(|stage: &mut Stage| stage.load(8, UPDATE, 10_000));
     let all = stage.watch(14, Some((5, work)));
-    stage.rest();
-    stage.order(&["SET GLOBAL innodb_fast_shutdown = 2"]);
     let (idle, busy): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.sample.t_s < 5.0);
 
     let used = |one: &WatchSample| one.throttle.as_ref()?.io_limit_used_pct;

@@ -46,8 +46,6 @@ fn a_log_buffer_that_is_too_small_is_named() {
     let write_big: Then = Box::new(|stage: &mut Stage| {
         (0..WRITERS).for_each(|writer| stage.load(1, &write(writer), 1));
     });
-    let all = stage.watch(18, Some((9, write_big)));
-    // So that the end does not write all pages within the limit.
-    stage.order(&["SET GLOBAL innodb_fast_shutdown = 2"]);
+    let all = stage.watch_for(Some(StallCause::LogBuffer), 18, Some((9, write_big)));
     assert_named(&all, StallCause::LogBuffer);
 }

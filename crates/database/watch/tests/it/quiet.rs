@@ -3,7 +3,7 @@
 use iostrata_spec::study::IoLimits;
 use iostrata_watch::Watched;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, is_long_form};
 use crate::stalls::{TABLE, fill, stalls};
 
 const ROWS: u64 = 50_000;
@@ -13,7 +13,7 @@ const FULL_S: u64 = 5;
 
 /// How long is watched that nothing is found, in seconds: ten minutes in the long form.
 fn watched_s() -> u64 {
-    if std::env::var_os("IOSTRATA_SOAK").is_some() { 600 } else { 8 }
+    if is_long_form() { 600 } else { 8 }
 }
 
 /// A server whose redo holds all of a long load.

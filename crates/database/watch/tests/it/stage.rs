@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use iostrata_change::{Change, DeviceRef, Session, StateDir, System};
+use iostrata_change::{Change, DeviceRef, Effect, GroupVersion, Session, StateDir, System};
 use iostrata_host::{HeldBack, ProcessPlace, Root};
+use iostrata_run::StallCause;
 use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_spec::study::IoLimits;
@@ -19,11 +20,19 @@ use tempfile::TempDir;
 const GROUP: &str = "watched";
 /// From one sample to the next.
 const EVERY: Duration = Duration::from_millis(250);
+/// How long a cause is named before watching for it ends.
+const NAMED: Duration = Duration::from_secs(2);
+
+pub fn is_long_form() -> bool {
+    std::env::var_os("IOSTRATA_SOAK").is_some()
+}
 
 /// A server of its own, and the sessions at work on it.
 pub struct Stage {
     server: Option<PrivateServer>,
     session: Session<System>,
+    /// What lifts the limits: files of the group and their texts.
+    unlimited: Vec<(PathBuf, String)>,
     stop: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
     dir: TempDir,
@@ -57,19 +66,24 @@ impl Stage {
         plan.options = all.map(|option| (*option).to_owned()).collect();
         plan.first_statements = vec!["CREATE DATABASE IF NOT EXISTS shop".to_owned()];
         let mut server = PrivateServer::prepare(&mut session, &plan).unwrap();
+        let mut unlimited = Vec::new();
         if !limits.is_none() {
             let device = device_below(dir.path())?;
             let device = DeviceRef::Named { path: device, overwrite: false };
             let group = Change::IoGroup { name: GROUP.to_owned(), device, limits };
-            if let Err(error) = session.apply(group) {
-                eprintln!("skipped: {test}: {error}");
-                return None;
+            match session.apply(group) {
+                Ok(applied) => unlimited = without_limits(&applied.effect),
+                Err(error) => {
+                    eprintln!("skipped: {test}: {error}");
+                    return None;
+                }
             }
         }
         server.run(&mut session, &[]).unwrap();
         let stop = Arc::default();
         let workers = Vec::new();
-        Some(Self { server: Some(server), session, stop, workers, dir, _alone: alone })
+        let server = Some(server);
+        Some(Self { server, session, unlimited, stop, workers, dir, _alone: alone })
     }
 
     /// Starts the server again, this time within its limits.
@@ -150,12 +164,27 @@ impl Stage {
     }
 
     /// Watches for so long; what is done on the way is done after some seconds.
-    pub fn watch(&mut self, seconds: u64, mut then: Option<(u64, Then)>) -> Vec<Watched> {
+    pub fn watch(&mut self, seconds: u64, then: Option<(u64, Then)>) -> Vec<Watched> {
+        self.watch_for(None, seconds, then)
+    }
+
+    /// The same, and ends early when this cause of a stall was named for two seconds; in the long
+    /// form it does not.
+    pub fn watch_for(
+        &mut self,
+        cause: Option<StallCause>,
+        seconds: u64,
+        mut then: Option<(u64, Then)>,
+    ) -> Vec<Watched> {
         let (mut sampler, mut watch) =
             (self.target().sampler().unwrap().unwrap(), Watch::default());
         let mut held = self.held();
-        let (began, mut all) = (Instant::now(), Vec::new());
-        while began.elapsed() < Duration::from_secs(seconds) {
+        let (began, mut all) = (Instant::now(), Vec::<Watched>::new());
+        let names = |one: &&Watched| one.sample.stalled && one.sample.stall_cause == cause;
+        let is_long = is_long_form() || cause.is_none();
+        while began.elapsed() < Duration::from_secs(seconds)
+            && (is_long || EVERY * (all.iter().filter(names).count() as u32) < NAMED)
+        {
             if then.as_ref().is_some_and(|(at, _)| began.elapsed() >= Duration::from_secs(*at)) {
                 (then.take().unwrap().1)(self);
             }
@@ -172,12 +201,31 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        // What waits in the throttle would hold up the sessions and the end of the server.
+        for (file, text) in &self.unlimited {
+            let lifted = std::fs::write(file, text);
+            assert!(lifted.is_ok() || thread::panicking(), "{}: {lifted:?}", file.display());
+        }
         self.stop.store(true, Ordering::Relaxed);
         let ended = self.workers.drain(..).map(JoinHandle::join).all(|one| one.is_ok());
         let removed = self.server.take().map(|server| server.remove(&mut self.session));
         let is_removed = removed.is_none_or(|removed| removed.is_ok());
         assert!((ended && is_removed) || thread::panicking(), "{:?}", self.dir.path());
     }
+}
+
+/// What lifts the limits of a group.
+fn without_limits(effect: &Effect) -> Vec<(PathBuf, String)> {
+    let Effect::Group { version, dir, limits } = effect else { panic!("{effect:?}") };
+    let none = |(file, text): (&String, &String)| {
+        let device = text.split(' ').next().unwrap();
+        let none = match version {
+            GroupVersion::V1 => "0",
+            GroupVersion::V2 => "rbps=max wbps=max riops=max wiops=max",
+        };
+        (dir.join(file), format!("{device} {none}"))
+    };
+    limits.iter().map(none).collect()
 }
 
 /// A number from 1 to `rows`.

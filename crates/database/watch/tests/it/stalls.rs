@@ -6,7 +6,7 @@ use iostrata_run::{StallCause, TransactionStall};
 use iostrata_spec::study::IoLimits;
 use iostrata_watch::Watched;
 
-use crate::stage::{Stage, Worker};
+use crate::stage::{Stage, Then, Worker, is_long_form};
 
 pub const TABLE: &str =
     "CREATE TABLE t (id INT PRIMARY KEY, v INT, pad VARCHAR(255)) ENGINE=InnoDB";
@@ -14,7 +14,7 @@ const UPDATE: &str = "UPDATE t SET v = v + 1 WHERE id = ?";
 
 /// Long forms run so many times as long.
 fn times() -> u64 {
-    if std::env::var_os("IOSTRATA_SOAK").is_some() { 6 } else { 1 }
+    if is_long_form() { 6 } else { 1 }
 }
 
 fn writes(per_s: u64) -> IoLimits {
@@ -70,7 +70,7 @@ fn redo_that_runs_full_is_named() {
     stage.order(&[TABLE, &fill(200_000)]);
     let mut stage = stage.limited();
     stage.load(4, UPDATE, 200_000);
-    let all = stage.watch(24 * times(), None);
+    let all = stage.watch_for(Some(StallCause::RedoFull), 24 * times(), None);
     assert_named(&all, StallCause::RedoFull);
 }
 
@@ -100,7 +100,8 @@ fn purge_behind_an_old_view_is_named() {
         ]);
         drop(old);
     };
-    let all = stage.watch(16 * times(), Some((8, Box::new(hold_back))));
+    let (cause, then) = (Some(StallCause::Purge), (8, Box::new(hold_back) as Then));
+    let all = stage.watch_for(cause, 16 * times(), Some(then));
     stage.order(&["SET GLOBAL innodb_max_purge_lag = 0"]);
     assert_named(&all, StallCause::Purge);
 }
@@ -120,6 +121,7 @@ fn too_small_a_pool_is_named() {
     let mut stage = stage.limited();
     stage.load(4, "SELECT v FROM t WHERE id = ?", 200_000);
     let wide = |stage: &mut Stage| stage.load(6, UPDATE, 200_000);
-    let all = stage.watch(20 * times(), Some((8, Box::new(wide))));
+    let (cause, then) = (Some(StallCause::FreePages), (8, Box::new(wide) as Then));
+    let all = stage.watch_for(cause, 20 * times(), Some(then));
     assert_named(&all, StallCause::FreePages);
 }
