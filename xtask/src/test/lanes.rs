@@ -120,6 +120,8 @@ pub const ROWS: &[LaneRow] = &[
     row("study", "", Machine),
     row("watch", "", Load),
     row("watch", "beside::", Alone),
+    row("watch", "log_buffer::", Machine),
+    row("watch", "stalls::", Machine),
     row("watch", "quiet::", Alone),
     row("workload", "", Load),
 ];
