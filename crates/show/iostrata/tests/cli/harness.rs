@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -71,6 +72,12 @@ impl Bench {
         std::fs::set_permissions(self.path(name), mode).unwrap();
     }
 
+    /// What was written to the journals of changes that are there now.
+    pub fn journal(&self) -> String {
+        let entries = std::fs::read_dir(self.path("state")).into_iter().flatten().flatten();
+        entries.filter_map(|entry| std::fs::read_to_string(entry.path()).ok()).collect()
+    }
+
     /// Every file under the directory but those of run directories.
     pub fn data_files(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.dir.path())
@@ -82,6 +89,31 @@ impl Bench {
         names.sort();
         names
     }
+}
+
+/// Whether the long forms are asked for.
+pub fn is_soak() -> bool {
+    std::env::var_os("IOSTRATA_SOAK").is_some()
+}
+
+/// Waits until something is so, which is looked at once in so many milliseconds; for what does not
+/// come within a minute the test fails.
+pub fn wait_until(what: &str, every_ms: u64, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < until, "within a minute it is not so: {what}");
+        std::thread::sleep(Duration::from_millis(every_ms));
+    }
+}
+
+/// Waits for the end of a program, which fails the test instead of hanging it.
+pub fn wait_for_end(child: &mut Child, what: &str) -> std::process::ExitStatus {
+    let mut status = None;
+    wait_until(what, 5, || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    status.unwrap()
 }
 
 pub fn stdout(output: &Output) -> String {
@@ -110,6 +142,12 @@ pub fn document(output: &Output, schema: &str) -> serde_json::Value {
 pub fn number(document: &serde_json::Value, path: &str) -> f64 {
     let found = document.pointer(path).and_then(serde_json::Value::as_f64);
     found.unwrap_or_else(|| panic!("no number at {path}"))
+}
+
+/// The transactions that a run completed, of all kinds.
+pub fn completed(document: &serde_json::Value) -> f64 {
+    let of = document["completed"].as_object().unwrap();
+    of.values().filter_map(serde_json::Value::as_f64).sum()
 }
 
 pub fn repository() -> &'static Path {

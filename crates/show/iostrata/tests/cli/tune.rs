@@ -1,5 +1,4 @@
-//! `tune` on a private MariaDB with a small redo: tuned under load, and as before afterwards,
-//! whether it was asked to end or killed.
+//! `tune` on a private MariaDB: one that is started again, one without work, those that are refused.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Output, Stdio};
@@ -10,11 +9,11 @@ use iostrata_target::Target;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr, stdout};
+use crate::harness::{Bench, stderr, wait_for_end, wait_until};
 use crate::server::Private;
 
 /// A redo that goes round within seconds.
-const OPTIONS: [&str; 3] = [
+pub const OPTIONS: [&str; 3] = [
     "--innodb-log-file-size=10M",
     "--innodb-buffer-pool-size=128M",
     "--innodb-flush-log-at-trx-commit=0",
@@ -45,18 +44,27 @@ pub fn start(bench: &Bench, line: &str) -> Running {
     Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
 }
 
+/// The same, with what it says in a file of this name, to be read while it runs.
+pub fn start_told(bench: &Bench, line: &str, said: &str) -> Running {
+    let said = std::fs::File::create(bench.path(said)).unwrap();
+    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
+    Running(Some(command.stdout(Stdio::piped()).stderr(said).spawn().unwrap()))
+}
+
+impl Running {
+    /// How it ended, by itself.
+    pub fn wait(mut self) -> Output {
+        let child = self.0.as_mut().unwrap();
+        wait_for_end(child, "tune ends by itself");
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
 pub fn end(mut running: Running, signal: Signal) -> Output {
     let child = running.0.take().unwrap();
     let pid = Pid::from_raw(child.id() as i32).unwrap();
     kill_process(pid, signal).unwrap();
     child.wait_with_output().unwrap()
-}
-
-/// A server with a load for so many seconds.
-pub fn loaded(bench: &Bench, seconds: u32) -> Option<(Private, Running)> {
-    let private = Private::start(&OPTIONS)?;
-    let load = load(bench, &private, seconds);
-    Some((private, load))
 }
 
 /// Loads a server for so many seconds.
@@ -66,68 +74,47 @@ pub fn load(bench: &Bench, private: &Private, seconds: u32) -> Running {
     let made = bench.line(&format!("oltp update_index prepare --target {target} {tables} --quiet"));
     assert!(made.status.success(), "{}", stderr(&made));
     let run = format!("oltp update_index run --target {target} {tables} --threads 4 --quiet");
-    let load = start(bench, &format!("{run} --warmup-time 0 --time {seconds}"));
-    std::thread::sleep(Duration::from_secs(2));
-    load
+    start(bench, &format!("{run} --warmup-time 0 --time {seconds}"))
+}
+
+/// Waits until the settings of a server differ from those before.
+pub fn wait_until_tuned(private: &Private, before: &BTreeMap<String, String>) {
+    wait_until("the server is tuned", 100, || settings(private) != *before);
 }
 
 #[test]
-fn a_tuned_server_is_as_before_after_a_signal_and_after_a_kill() {
+fn another_server_has_its_own_settings_and_is_tuned_anew() {
     let bench = Bench::new();
-    let Some((private, load)) = loaded(&bench, 26) else { return };
+    let Some(mut private) = Private::start(&OPTIONS) else { return };
+    let load = load(&bench, &private, 3_600);
     let before = settings(&private);
     let target = private.target("root", "oltp");
-    let tune = start(&bench, &format!("tune {target} --json --out tuned"));
-    std::thread::sleep(Duration::from_secs(7));
-    assert_ne!(settings(&private), before, "the server is tuned");
-    let second = bench.line(&format!("tune {target} --time 1"));
-    assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
+    let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
+    let tune = start_told(&bench, &format!("tune {target} --json --out killed"), "said");
+    wait_until_tuned(&private, &before);
+    private.kill();
+    // A start is told in whole seconds.
+    std::thread::sleep(Duration::from_millis(1_100));
+    private.start_again();
+    wait_until("it is said that it is another one", 100, || said().contains("started again"));
     let ended = end(tune, Signal::TERM);
-    let said = stderr(&ended);
+    let said = said();
     assert_eq!(ended.status.code(), Some(143), "{said}");
-    assert_eq!(settings(&private), before);
-    // How a person puts it back: the bound first, so that nothing is clamped.
-    let value = |name: &str| format!("SET GLOBAL {name} = {};", before[name]);
-    let (low, high) = (value("innodb_io_capacity"), value("innodb_io_capacity_max"));
-    assert!(said.contains(&format!("\n  {high}\n  {low}\n  {high}\n")), "{said}");
-    assert!(said.contains("iostrata restore --target 'mysql://root@"), "{said}");
+    assert!(said.contains("waiting for the server"), "{said}");
+    assert_eq!(settings(&private), before, "{said}");
     let tuned: Value = serde_json::from_slice(&ended.stdout).unwrap();
-    let changes = tuned["settings"].as_array().unwrap();
-    assert!(changes.iter().any(|one| one["name"] == "innodb_io_capacity"), "{changes:?}");
-    assert!(changes.iter().all(|one| one["why"].as_str().is_some_and(|why| why.len() > 10)));
-    assert!(tuned["pages_written_per_txn"].as_f64().unwrap() > 0.0);
-    let report = bench.line("report tuned");
-    assert!(report.status.success(), "{}", stderr(&report));
-
-    let tune = start(&bench, &format!("tune {target} --quiet --out killed"));
-    std::thread::sleep(Duration::from_secs(7));
-    assert_ne!(settings(&private), before, "the server is tuned");
-    end(tune, Signal::KILL);
-    assert_ne!(settings(&private), before, "nobody puts back what a killed one left");
+    assert!(!tuned["settings"].as_array().unwrap().is_empty());
+    // Nothing is left to be put back.
     let restored = bench.line(&format!("restore --target {target}"));
-    assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
-    assert_eq!(settings(&private), before);
-    // What it did until then is kept.
-    let killed = document(&bench.line("report killed --json"), "watch");
-    assert!(killed["samples"].as_array().unwrap().len() >= 3, "{killed}");
-    assert!(!killed["settings"].as_array().unwrap().is_empty(), "{killed}");
+    assert!(restored.status.success(), "{}", stderr(&restored));
     end(load, Signal::TERM);
 }
 
 #[test]
-fn a_dry_run_changes_nothing_and_an_idle_server_is_left_alone() {
+fn an_idle_server_is_left_alone() {
     let bench = Bench::new();
-    let Some((private, load)) = loaded(&bench, 12) else { return };
-    let before = settings(&private);
-    let target = private.target("root", "oltp");
-    let dry = bench.line(&format!("tune {target} --dry-run --time 6 --out dry"));
-    assert!(dry.status.success(), "{}", stderr(&dry));
-    assert!(stdout(&dry).contains("not set: --dry-run"), "{}", stdout(&dry));
-    assert_eq!(settings(&private), before);
-    end(load, Signal::TERM);
-    std::thread::sleep(Duration::from_secs(1));
-    let other = Private::start(&[]).unwrap();
-    let target = other.target("root", "");
+    let Some(private) = Private::start(&[]) else { return };
+    let target = private.target("root", "");
     let idle = bench.line(&format!("tune {target} --time 3 --json --quiet --out idle"));
     assert!(idle.status.success(), "{}", stderr(&idle));
     let idle: Value = serde_json::from_slice(&idle.stdout).unwrap();

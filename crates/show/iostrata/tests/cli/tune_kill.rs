@@ -6,7 +6,7 @@ use std::time::Duration;
 use iostrata_server::private::ServerProgram;
 use rustix::process::Signal;
 
-use crate::harness::{Bench, stderr, stdout};
+use crate::harness::{Bench, is_soak, stderr, stdout};
 use crate::server::{Private, programs};
 use crate::tune::{end, load, settings, start};
 
@@ -17,7 +17,7 @@ fn alive_ms(kill: u64) -> u64 {
 
 #[test]
 fn restore_leaves_no_difference_wherever_tune_was_killed() {
-    let kills = if std::env::var_os("IOSTRATA_SOAK").is_some() { 20 } else { 2 };
+    let kills = if is_soak() { 20 } else { 2 };
     for program in programs() {
         let bench = Bench::new();
         let found = ServerProgram::find(&program).unwrap();

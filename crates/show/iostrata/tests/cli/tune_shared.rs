@@ -1,0 +1,260 @@
+//! `tune` on one private MariaDB that is under load, which the tests here take turns at: what ends
+//! a tune, what it may set, and what it does without its connection, its right or a free place.
+//!
+//! They share the server where they run in one process, on more than one thread.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::harness::{Bench, document, stderr, stdout, wait_until};
+use crate::server::Private;
+use crate::tune::{OPTIONS, Running, end, load, settings, start, start_told, wait_until_tuned};
+
+/// A server under load.
+struct Loaded {
+    _load: Running,
+    private: Private,
+    _bench: Bench,
+}
+
+impl Loaded {
+    /// None where no server is installed, which it says.
+    fn start() -> Option<Self> {
+        let private = Private::start(&OPTIONS)?;
+        let bench = Bench::new();
+        Some(Self { _load: load(&bench, &private, 3_600), private, _bench: bench })
+    }
+}
+
+/// The server of all tests that run or wait for their turn.
+fn shared() -> Option<Arc<Mutex<Loaded>>> {
+    static SHARED: Mutex<Weak<Mutex<Loaded>>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(loaded) = shared.upgrade() {
+        return Some(loaded);
+    }
+    let loaded = Arc::new(Mutex::new(Loaded::start()?));
+    *shared = Arc::downgrade(&loaded);
+    Some(loaded)
+}
+
+/// The turn of a test. A test that failed may have left anything, so the next one gets a new server.
+fn turn(shared: &Mutex<Loaded>) -> MutexGuard<'_, Loaded> {
+    shared.lock().unwrap_or_else(|poisoned| {
+        let mut loaded = poisoned.into_inner();
+        *loaded = Loaded::start().unwrap();
+        shared.clear_poison();
+        loaded
+    })
+}
+
+/// Ends every connection but the one that asks.
+const CUT: &str = "BEGIN NOT ATOMIC FOR one IN (SELECT id FROM information_schema.processlist WHERE \
+                   id <> CONNECTION_ID() AND user <> 'system user' AND db IS NULL) DO KILL one.id; \
+                   END FOR; END";
+
+/// How many samples a run has kept so far.
+fn samples(bench: &Bench, run: &str) -> usize {
+    let kept = std::fs::read_to_string(bench.path(run).join("events.jsonl")).unwrap_or_default();
+    kept.matches("\"event\":\"sampled\"").count()
+}
+
+/// The changes of a document.
+fn changes(tuned: &Value) -> Vec<(&str, f64, f64, &str)> {
+    let text = |one: &'_ Value, name: &str| one[name].as_str().unwrap().to_owned();
+    let value = |one: &Value, name: &str| match text(one, name).as_str() {
+        "ON" => 1.0,
+        "OFF" => 0.0,
+        number => number.parse().unwrap(),
+    };
+    let all = tuned["settings"].as_array().unwrap().iter();
+    let change = |one: &'_ Value| (value(one, "from"), value(one, "to"));
+    all.map(|one| {
+        let (from, to) = change(one);
+        (one["name"].as_str().unwrap(), from, to, one["why"].as_str().unwrap())
+    })
+    .collect()
+}
+
+#[test]
+fn a_tuned_server_is_as_before_after_a_signal() {
+    let Some(shared) = shared() else { return };
+    let private = &turn(&shared).private;
+    let bench = Bench::new();
+    let before = settings(private);
+    let target = private.target("root", "oltp");
+    let tune = start(&bench, &format!("tune {target} --interval 200ms --json --out tuned"));
+    wait_until_tuned(private, &before);
+    wait_until("some samples are kept", 20, || samples(&bench, "tuned") >= 10);
+    let second = bench.line(&format!("tune {target} --time 1"));
+    assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
+    let ended = end(tune, Signal::TERM);
+    let said = stderr(&ended);
+    assert_eq!(ended.status.code(), Some(143), "{said}");
+    assert_eq!(settings(private), before);
+    // How a person puts it back: the bound first, so that nothing is clamped.
+    let value = |name: &str| format!("SET GLOBAL {name} = {};", before[name]);
+    let (low, high) = (value("innodb_io_capacity"), value("innodb_io_capacity_max"));
+    assert!(said.contains(&format!("\n  {high}\n  {low}\n  {high}\n")), "{said}");
+    assert!(said.contains("iostrata restore --target 'mysql://root@"), "{said}");
+    let tuned: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let changes = tuned["settings"].as_array().unwrap();
+    assert!(changes.iter().any(|one| one["name"] == "innodb_io_capacity"), "{changes:?}");
+    assert!(changes.iter().all(|one| one["why"].as_str().is_some_and(|why| why.len() > 10)));
+    assert!(tuned["pages_written_per_txn"].as_f64().unwrap() > 0.0);
+    let report = bench.line("report tuned");
+    assert!(report.status.success(), "{}", stderr(&report));
+}
+
+#[test]
+fn a_tuned_server_is_as_before_after_a_kill() {
+    let Some(shared) = shared() else { return };
+    let private = &turn(&shared).private;
+    let bench = Bench::new();
+    let before = settings(private);
+    let target = private.target("root", "oltp");
+    let tune = start(&bench, &format!("tune {target} --interval 200ms --quiet --out killed"));
+    wait_until_tuned(private, &before);
+    wait_until("some samples are kept", 20, || samples(&bench, "killed") >= 3);
+    end(tune, Signal::KILL);
+    assert_ne!(settings(private), before, "nobody puts back what a killed one left");
+    let restored = bench.line(&format!("restore --target {target}"));
+    assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
+    assert_eq!(settings(private), before);
+    // What it did until then is kept.
+    let killed = document(&bench.line("report killed --json"), "watch");
+    assert!(killed["samples"].as_array().unwrap().len() >= 3, "{killed}");
+    assert!(!killed["settings"].as_array().unwrap().is_empty(), "{killed}");
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let Some(shared) = shared() else { return };
+    let private = &turn(&shared).private;
+    let bench = Bench::new();
+    let before = settings(private);
+    let target = private.target("root", "oltp");
+    let dry = bench.line(&format!("tune {target} --dry-run --time 4 --out dry"));
+    assert!(dry.status.success(), "{}", stderr(&dry));
+    assert!(stdout(&dry).contains("not set: --dry-run"), "{}", stdout(&dry));
+    assert_eq!(settings(private), before);
+}
+
+#[test]
+fn the_same_server_is_put_back_and_tuned_from_the_beginning() {
+    let Some(shared) = shared() else { return };
+    let private = &turn(&shared).private;
+    let bench = Bench::new();
+    let before = settings(private);
+    let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
+    // Without a database, by which its connections are told from those of the load.
+    let line = format!("tune {} --json --out cut", private.target("root", ""));
+    let tune = start_told(&bench, &line, "said");
+    wait_until_tuned(private, &before);
+    // Somebody has the lock for a while, as a connection of ours has that the server thinks alive.
+    // It gets it when that of the connection that was cut is gone.
+    let lock = "DO GET_LOCK('iostrata_tune', 5)";
+    private.hold_in("oltp", &[CUT, lock], || {
+        wait_until("it asks again", 100, || said().contains("asking again"));
+        assert_eq!(settings(private), before, "it is put back first");
+    });
+    wait_until("it begins", 100, || said().contains("tuned from the beginning"));
+    wait_until_tuned(private, &before);
+    let ended = end(tune, Signal::TERM);
+    let said = said();
+    assert_eq!(ended.status.code(), Some(143), "{said}");
+    assert!(said.contains("waiting for the server"), "{said}");
+    assert!(said.contains("at work on this server"), "{said}");
+    assert_eq!(settings(private), before, "{said}");
+}
+
+#[test]
+fn a_user_who_has_lost_the_right_is_not_asked_for_again() {
+    let Some(shared) = shared() else { return };
+    let private = &turn(&shared).private;
+    let bench = Bench::new();
+    let before = settings(private);
+    let right = "CREATE USER IF NOT EXISTS tuner@localhost; GRANT SUPER, PROCESS ON *.* TO \
+                 tuner@localhost";
+    let orders: Vec<&str> = right.split("; ").collect();
+    private.hold_in("oltp", &orders, || {});
+    let target = private.target("tuner", "");
+    let tune = start(&bench, &format!("tune {target} --json --out poor"));
+    wait_until_tuned(private, &before);
+    private.hold_in("oltp", &["REVOKE SUPER ON *.* FROM tuner@localhost", CUT], || {});
+    // Long before the two minutes are over for which it asks again.
+    let ended = tune.wait();
+    let said = stderr(&ended);
+    assert!(matches!(ended.status.code(), Some(2 | 3)), "{:?}: {said}", ended.status);
+    assert!(!said.contains("asking again"), "{said}");
+    // What was set this user may not put back any more.
+    assert_ne!(settings(private), before, "{said}");
+    let root = target.replacen("tuner@", "root@", 1);
+    let restored = bench.line(&format!("restore --target {root}"));
+    assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
+    assert_eq!(settings(private), before);
+}
+
+#[test]
+fn a_server_without_a_connection_left_is_tuned_on_and_put_back() {
+    let Some(shared) = shared() else { return };
+    let private = &turn(&shared).private;
+    let bench = Bench::new();
+    let before = settings(private);
+    let tune = start(&bench, &format!("tune {} --json --out full", private.target("root", "oltp")));
+    wait_until_tuned(private, &before);
+    private.hold_in("oltp", &["SET GLOBAL max_connections = 10"], || {});
+    let mut sessions = private.use_up("oltp");
+    let had = samples(&bench, "full");
+    wait_until("it goes on", 100, || samples(&bench, "full") >= had + 3);
+    let ended = end(tune, Signal::TERM);
+    sessions.pop();
+    private.hold_in("oltp", &["SET GLOBAL max_connections = DEFAULT"], || {});
+    let said = stderr(&ended);
+    assert_eq!(ended.status.code(), Some(143), "{said}");
+    assert!(!said.contains("waiting for the server"), "{said}");
+    assert_eq!(settings(private), before, "{said}");
+}
+
+#[test]
+fn auto_raise_raises_the_capacity_and_nothing_else() {
+    let Some(shared) = shared() else { return };
+    let private = &turn(&shared).private;
+    let bench = Bench::new();
+    let before = settings(private);
+    let target = private.target("root", "oltp");
+    let line = format!("tune {target} --mode auto-raise --interval 200ms --time 8 --json --quiet");
+    let tuned = document(&bench.line(&line), "watch");
+    let changes = changes(&tuned);
+    assert!(!changes.is_empty(), "the redo was three quarters full");
+    for (name, from, to, why) in changes {
+        assert!(["innodb_io_capacity", "innodb_io_capacity_max"].contains(&name), "{name}");
+        assert!(to > from && why.contains("three quarters full"), "{name} {from} {to} {why}");
+        assert!(name != "innodb_io_capacity" || to == from + 100.0, "{from} {to}");
+    }
+    assert_eq!(settings(private), before);
+}
+
+#[test]
+fn writers_are_delayed_only_where_that_is_allowed() {
+    let Some(shared) = shared() else { return };
+    let private = &turn(&shared).private;
+    let bench = Bench::new();
+    let before = settings(private);
+    let target = private.target("root", "oltp");
+    let of_delay = |tuned: &Value| {
+        let all = changes(tuned);
+        all.iter().filter(|one| one.0.starts_with("innodb_max_purge_lag")).count()
+    };
+    // So little may be written that the age goes to its limit.
+    let bounds = "[innodb_io_capacity]\nmax = 100\n[innodb_io_capacity_max]\nmax = 100\n";
+    std::fs::write(bench.path("little.toml"), bounds).unwrap();
+    let line = format!("tune {target} --config little.toml --time 5 --json --quiet");
+    let never = document(&bench.line(&line), "watch");
+    assert_eq!(of_delay(&never), 0, "{}", never["settings"]);
+    let allowed = document(&bench.line(&format!("{line} --allow-delay")), "watch");
+    assert!(of_delay(&allowed) >= 2, "{}", allowed["settings"]);
+    assert_eq!(settings(private), before);
+}
