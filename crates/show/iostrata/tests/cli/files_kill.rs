@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::harness::{Bench, stderr, stdout};
+use crate::harness::{Bench, is_soak, stderr, stdout};
 
 const JOBS: &str = "[reads]\nrw=randread\nsize=24m\nnumjobs=2\nruntime=9\ntime_based\nunlink=1\n";
 const LINES: [&str; 5] = [
@@ -51,8 +51,7 @@ fn killed(bench: &Bench, line: &str) {
 
 #[test]
 fn a_killed_measurement_leaves_no_files_that_restore_does_not_remove() {
-    let soak = std::env::var_os("IOSTRATA_SOAK").is_some();
-    let (kills, lines) = (if soak { 60 } else { 3 }, LINES.len() as u64);
+    let (kills, lines) = (if is_soak() { 60 } else { 3 }, LINES.len() as u64);
     let mut with_files = 0;
     for kill_number in 0..kills * lines {
         // Spread over the whole span; the lines take turns. Every other kill waits for a file.
