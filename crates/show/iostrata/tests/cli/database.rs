@@ -1,21 +1,23 @@
 //! `tpcc` and `oltp`: the contract's exact calls on the engine, and bad input.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
-use crate::harness::{Bench, document, number, stderr, stdout};
+use crate::harness::{Bench, completed, document, number, stderr, stdout};
 
 /// An engine that is small enough for tests.
 const SMALL: &str = "--engine buffer_pool_size=256M --engine redo_log_capacity=128M";
 
 /// What every document of a run holds.
 fn assert_run(document: &Value, seconds: f64) {
+    assert!(completed(document) > 0.0 && number(document, "/tps_n") >= 2.0);
+    // It may be longer on a busy machine, not shorter.
+    let duration_s = number(document, "/duration_s");
+    assert!(duration_s > 0.95 * seconds, "{duration_s}");
     let tps = number(document, "/tps");
-    assert!(tps > 0.0 && number(document, "/tps_n") >= 2.0);
     assert!(number(document, "/tps_ci95/0") <= tps && number(document, "/tps_ci95/1") >= tps);
-    assert!((number(document, "/duration_s") - seconds).abs() < 0.05 * seconds);
-    let completed: f64 =
-        document["completed"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
-    assert!((tps / (completed / number(document, "/duration_s")) - 1.0).abs() < 0.01);
+    assert!((tps / (completed(document) / duration_s) - 1.0).abs() < 0.01);
     let mix: f64 = document["mix"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
     assert!((mix - 1.0).abs() < 1e-9);
     assert!(document["response_us"].is_null(), "there is no schedule");
@@ -71,7 +73,9 @@ fn tpcc_is_prepared_run_and_checked_on_the_engine() {
         "tpcc run {target} --threads 4 --time 2 --warmup-time 0 --rate 100 --json --out T"
     ));
     let rated = document(&rated, "tpcc");
-    assert!((60.0..140.0).contains(&number(&rated, "/tps")), "{}", rated["tps"]);
+    // Of the two hundred that are due most come to be done, and hardly any besides.
+    let done = completed(&rated);
+    assert!((100.0..280.0).contains(&done), "{done}");
     assert!(number(&rated, "/response_us/new_order/p99") > 0.0);
 
     assert!(stdout(&bench.line(&format!("tpcc cleanup {target}"))).contains("removed"));
@@ -165,7 +169,11 @@ fn passwords_are_hidden_from_who_lists_processes() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let target = format!("mysql://u:hunter2@127.0.0.1:{port}/x");
-    let mut child = bench.command(&["tpcc", "check", "--target", &target]).spawn().unwrap();
+    let mut child = bench
+        .command(&["tpcc", "check", "--target", &target])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     // It has connected, and is told nothing.
     let (_connection, _) = listener.accept().unwrap();
     let shown = std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
@@ -184,7 +192,7 @@ fn an_engine_that_is_killed_under_load_keeps_all_conditions() {
     for seed in 1..=2 {
         let line = format!("tpcc run {target} --threads 8 --time 60 --seed {seed} --quiet");
         let words: Vec<&str> = line.split_whitespace().collect();
-        let mut child = bench.command(&words).spawn().unwrap();
+        let mut child = bench.command(&words).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(2_500));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -3,7 +3,7 @@
 use iostrata_server::private::ServerProgram;
 use serde_json::Value;
 
-use crate::harness::{Bench, document, number, stderr, stdout};
+use crate::harness::{Bench, completed, document, number, stderr, stdout};
 use crate::server::{Private, programs};
 
 const SMALL: &str = "--engine buffer_pool_size=256M --engine redo_log_capacity=128M";
@@ -67,8 +67,11 @@ fn insert_cycle(bench: &Bench, target: &str, storage_engine: Option<&str>) {
          --check --json --out I"
     );
     let run = document(&bench.line(&line), "tpcc");
-    let (tps, rows_per_s) = (number(&run, "/tps"), number(&run, "/insert/rows_per_s"));
-    assert!((rows_per_s / (10.0 * tps) - 1.0).abs() < 1e-9 && tps > 0.0);
+    let (tps, rows_per_s) = (number(&run, "/tps"), run["insert"]["rows_per_s"].as_f64());
+    // In a window as short as this the interval of the rate may be wider than the rate.
+    let is_unknown = run["unknown"].as_array().unwrap().iter().any(|one| one["name"] == "tps");
+    assert_eq!(rows_per_s.is_none(), is_unknown, "{}", run["unknown"]);
+    assert!(rows_per_s.is_none_or(|rate| (rate / (10.0 * tps) - 1.0).abs() < 1e-9) && tps > 0.0);
     assert_eq!(run["insert"]["storage_engine"].as_str(), storage_engine);
     let growth = &run["insert"]["growth"];
     let column = |name: &str| growth[name].as_array().unwrap().clone();
@@ -153,7 +156,7 @@ fn private_servers_of_every_flavour_run_them_from_the_beginning() {
         let is_mariadb = ServerProgram::find(&program).unwrap().version.is_mariadb;
         let server = format!("--server {program} --server-dir s --time 2 --warmup-time 0 --json");
         let line = format!("stress run {server} --objects 500 --history 3 --threads 2 --check");
-        assert!(number(&document(&bench.line(&line), "tpcc"), "/tps") > 0.0);
+        assert!(completed(&document(&bench.line(&line), "tpcc")) > 0.0);
         let line =
             |engine: &str| format!("insert run {server} --rows 5000 --storage-engine {engine}");
         let run = document(&bench.line(&(line("MyISAM") + " --check")), "tpcc");
