@@ -3,7 +3,7 @@
 use iostrata_engine::{Engine, Settings};
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr, stdout};
+use crate::harness::{Bench, document, is_soak, stderr, stdout};
 
 /// An engine with a few rows, closed.
 fn made(bench: &Bench) {
@@ -105,7 +105,7 @@ fn what_is_no_engine_is_bad_input() {
 #[test]
 fn nothing_acknowledged_is_lost_in_a_crash() {
     let bench = Bench::new();
-    let seconds = if std::env::var_os("IOSTRATA_SOAK").is_some() { 40 } else { 8 };
+    let seconds = if is_soak() { 40 } else { 8 };
     let line = format!("engine crash-test DIR --seconds {seconds} --json");
     let found = document(&bench.line(&line), "engine-crash-test");
     let number = |name: &str| found[name].as_u64().unwrap();
@@ -123,7 +123,7 @@ const LONG_TEST_KILLS: u64 = 200;
 
 #[test]
 fn two_hundred_crashes_lose_nothing() {
-    if std::env::var_os("IOSTRATA_SOAK").is_none() {
+    if !is_soak() {
         eprintln!("skipped: a long test (cargo xtask soak)");
         return;
     }

@@ -8,10 +8,10 @@ use iostrata_change::{Session, StateDir, System};
 use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
 use serde_json::Value;
 
-use crate::harness::{Bench, document, number, stderr, stdout};
+use crate::harness::{Bench, document, is_soak, number, stderr, stdout};
 
 /// Short, and small enough for a test.
-const SHORT: &str = "--size 64M --max-write 4G --max-time 45s";
+const SHORT: &str = "--size 64M --max-write 4G --max-time 20s";
 
 /// A private server that listens on a socket, with a user who has a password.
 struct Private {
@@ -138,7 +138,7 @@ fn a_server_is_measured_in_a_database_of_its_own() {
     assert_top(&found, true);
     assert!(number(rung(&found, "commits_1"), "/bound/resources/4/per_txn") > 0.0, "processors");
     assert!(!private.has("iostrata_probe"));
-    if std::env::var_os("IOSTRATA_SOAK").is_none() {
+    if !is_soak() {
         return private.end();
     }
 

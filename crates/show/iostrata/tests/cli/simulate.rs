@@ -54,6 +54,7 @@ fn a_larger_queue_helps_the_disk_and_not_flash() {
     assert!(document["headline"].as_array().unwrap().len() > 1);
     assert!(bench.path("RUN/report.html").metadata().unwrap().len() > 30_000);
     assert_eq!(stderr(&output), "", "--quiet");
+    assert_printed(&document);
     for (format, words) in
         [("terminal", "Rows per hour"), ("markdown", "## Every run"), ("json", "nr_requests_taken")]
     {
@@ -62,10 +63,8 @@ fn a_larger_queue_helps_the_disk_and_not_flash() {
     }
 }
 
-#[test]
-fn printed_figures_of_the_post_stand_beside_the_model() {
-    let bench = Bench::new();
-    let document = document(&bench.line(SHORT), "simulate-queue");
+/// Printed figures of the post stand beside the model's.
+fn assert_printed(document: &Value) {
     let then = document["then"].as_array().unwrap();
     let row = |rows: u64, name: &str| {
         let is =

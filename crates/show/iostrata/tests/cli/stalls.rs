@@ -79,9 +79,9 @@ fn start(bench: &Bench, line: &str) -> Child {
 fn a_disk_that_stands_still_is_named() {
     let Some(mounted) = Mounted::on("nvme") else { return };
     let on = mounted.prepared();
-    let line = format!("oltp update_index run {on} --threads 4 --time 16 --warmup-time 0 --json");
+    let line = format!("oltp update_index run {on} --threads 4 --time 12 --warmup-time 0 --json");
     let child = start(&mounted.disks.0, &line);
-    std::thread::sleep(Duration::from_secs(6));
+    std::thread::sleep(Duration::from_secs(4));
     mounted.fault("--slow 5000");
     std::thread::sleep(Duration::from_secs(2));
     mounted.fault("--none");

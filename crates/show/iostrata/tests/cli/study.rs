@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr, stdout};
+use crate::harness::{Bench, document, is_soak, stderr, stdout};
 
 fn may_change() -> bool {
     let is_root = rustix::process::geteuid().is_root();
@@ -63,9 +63,10 @@ fn a_study_on_loop_devices_measures_reports_and_puts_back() {
         return;
     }
     let bench = Bench::new();
-    let output = bench.line("study run smoke --full --out RUN --json");
+    let (form, points) = if is_soak() { ("--full", 12) } else { ("--quick", 8) };
+    let output = bench.line(&format!("study run smoke {form} --out RUN --json"));
     let document = document(&output, "study");
-    assert_points(&document, 12);
+    assert_points(&document, points);
     assert_eq!(document["interrupted"], false);
     assert!(document["effects"].as_array().unwrap().iter().any(|one| one["factor"] == "rw"));
     assert!(document["changes"].as_array().unwrap().len() >= 5);

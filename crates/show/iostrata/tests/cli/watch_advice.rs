@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::thread::{scope, sleep};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::{
@@ -14,7 +14,7 @@ use iostrata_target::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::harness::{Bench, document, number, stderr, stdout};
+use crate::harness::{Bench, document, number, stderr, stdout, wait_until};
 use crate::server::Private;
 
 /// A redo that goes round within seconds, and a page cleaner that is told to sleep.
@@ -54,12 +54,10 @@ fn ids(document: &Value, list: &str, name: &str) -> Vec<String> {
 
 /// Waits until a trial has set something.
 fn wait_until_set(private: &Private, before: &BTreeMap<String, String>, child: &mut Child) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while settings(private) == *before {
+    wait_until("something is set", 100, || {
         assert!(child.try_wait().unwrap().is_none(), "it ended without setting anything");
-        assert!(Instant::now() < until, "nothing was set");
-        sleep(Duration::from_millis(100));
-    }
+        settings(private) != *before
+    });
 }
 
 #[test]
@@ -106,6 +104,7 @@ fn advice_is_tried_in_turns_and_put_back_whatever_ends_it() {
     assert!(stdout(&shown).contains("expected to change, by simulation"), "{}", stdout(&shown));
 
     // A signal ends the trial, and a kill leaves what restore puts back.
+    let line = line.replace("--time 5", "--time 3");
     let mut ended = start(&bench, &format!("{line} --record ended"));
     wait_until_set(&private, &before, &mut ended);
     signal(&ended, Signal::TERM);
@@ -165,7 +164,7 @@ fn a_transaction_that_stays_open_while_history_grows_is_named() {
     let options = ["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M"];
     let Some(private) = Private::start(&options) else { return };
     let changes = "BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; DECLARE until DATETIME DEFAULT \
-                   SYSDATE() + INTERVAL 12 SECOND; WHILE SYSDATE() < until DO UPDATE test_open \
+                   SYSDATE() + INTERVAL 8 SECOND; WHILE SYSDATE() < until DO UPDATE test_open \
                    SET v = v + 1 WHERE id = 1 + i % 100; SET i = i + 1; END WHILE; END";
     let statements = [
         "CREATE TABLE test_open (id INT PRIMARY KEY, v INT) ENGINE=InnoDB",
@@ -187,7 +186,7 @@ fn a_transaction_that_stays_open_while_history_grows_is_named() {
     let target = private.target("root", "");
     let recorded = scope(|scope| {
         scope.spawn(|| run(2).unwrap());
-        bench.line(&format!("watch {target} --interval 100ms --time 14 --record open --json"))
+        bench.line(&format!("watch {target} --interval 100ms --time 10 --record open --json"))
     });
     let kept = document(&recorded, "watch");
     let findings = kept["findings"].as_array().unwrap();

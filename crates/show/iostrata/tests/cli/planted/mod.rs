@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub use ground::Ground;
 
-use crate::harness::document;
+use crate::harness::{document, is_soak};
 
 /// What a probe must say of a ground on which one thing is wrong.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,7 +33,7 @@ pub struct Planted<'a> {
 
 /// Whether the long form of a case runs here; says why not.
 pub fn runs(test: &str) -> bool {
-    if std::env::var_os("IOSTRATA_SOAK").is_none() {
+    if !is_soak() {
         eprintln!("skipped: {test}: a real probe takes minutes; IOSTRATA_SOAK=1 runs it");
         return false;
     }
