@@ -82,7 +82,7 @@ fn insert_cycle(bench: &Bench, target: &str, storage_engine: Option<&str>) {
     assert_eq!(growth["index_bytes"].is_null(), storage_engine.is_none(), "{growth}");
     let page = std::fs::read_to_string(bench.path("I/report.html")).unwrap();
     assert!(page.contains("chart-insert-size") && page.contains("rows at the end"));
-    assert!(done(bench, "report I").contains("rows/s"));
+    assert!(is_unknown || done(bench, "report I").contains("rows/s"));
     let _from_this_cycle = std::fs::remove_dir_all(bench.path("I"));
     let checked = document(&bench.line(&format!("insert check {target} --json")), "tpcc-check");
     let inserted = 10.0 * number(&run, "/completed/transaction");
