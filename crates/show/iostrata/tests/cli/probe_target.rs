@@ -12,6 +12,8 @@ use crate::harness::{Bench, document, is_soak, number, stderr, stdout};
 
 /// Short, and small enough for a test.
 const SHORT: &str = "--size 64M --max-write 4G --max-time 20s";
+/// The files of an engine that is soon made.
+const SMALL: &str = "--engine buffer_pool_size=64M --engine redo_log_capacity=64M";
 
 /// A private server that listens on a socket, with a user who has a password.
 struct Private {
@@ -100,7 +102,8 @@ fn assert_top(document: &Value, is_measured_below: bool) {
 #[test]
 fn an_engine_is_measured_beside_its_own_tables() {
     let bench = Bench::new();
-    let prepared = bench.line("oltp update_index prepare --target engine:db --table-size 1000");
+    let prepared = bench
+        .line(&format!("oltp update_index prepare --target engine:db --table-size 1000 {SMALL}"));
     assert!(prepared.status.success(), "{}", stderr(&prepared));
     let before = files(&bench.path("db"));
     let output = bench.line(&format!("probe --target engine:db {SHORT} --json --out R"));

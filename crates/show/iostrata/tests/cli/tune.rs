@@ -52,6 +52,10 @@ pub fn start_told(bench: &Bench, line: &str, said: &str) -> Running {
 }
 
 impl Running {
+    pub fn has_ended(&mut self) -> bool {
+        self.0.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some())
+    }
+
     /// How it ended, by itself.
     pub fn wait(mut self) -> Output {
         let child = self.0.as_mut().unwrap();

@@ -4,6 +4,8 @@
 //! They share the server where they run in one process, on more than one thread.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -136,10 +138,15 @@ fn a_dry_run_changes_nothing() {
     let bench = Bench::new();
     let before = settings(private);
     let target = private.target("root", "oltp");
-    let dry = bench.line(&format!("tune {target} --dry-run --time 4 --out dry"));
+    let mut dry = start(&bench, &format!("tune {target} --dry-run --time 4 --out dry"));
+    // Afterwards they would be put back.
+    while !dry.has_ended() {
+        assert_eq!(settings(private), before);
+        sleep(Duration::from_millis(100));
+    }
+    let dry = dry.wait();
     assert!(dry.status.success(), "{}", stderr(&dry));
     assert!(stdout(&dry).contains("not set: --dry-run"), "{}", stdout(&dry));
-    assert_eq!(settings(private), before);
 }
 
 #[test]
