@@ -1,4 +1,5 @@
-//! `tune` on a private MariaDB: one that is started again, one without work, those that are refused.
+//! `tune` on a private MariaDB: one that is started again, one without work, those that are
+//! refused.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Output, Stdio};

@@ -42,7 +42,8 @@ fn shared() -> Option<Arc<Mutex<Loaded>>> {
     Some(loaded)
 }
 
-/// The turn of a test. A test that failed may have left anything, so the next one gets a new server.
+/// The turn of a test. A test that failed may have left anything, so the next one gets a new
+/// server.
 fn turn(shared: &Mutex<Loaded>) -> MutexGuard<'_, Loaded> {
     shared.lock().unwrap_or_else(|poisoned| {
         let mut loaded = poisoned.into_inner();
