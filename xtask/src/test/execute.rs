@@ -57,7 +57,7 @@ impl Runner {
 
     /// Runs one job. What cannot be run at all is a failure of it.
     pub fn run(&self, target: &Target, job: &TestJob) -> TestOutcome {
-        let command = self.command(target, &job.tests);
+        let command = self.command(target, job);
         let log = job.name.replace("::", ".").replace([' ', '(', ')', '*'], "_");
         let time_max = match (self.length, job.tests.len()) {
             (Length::Soak, _) => SOAK_TIME_MAX,
@@ -72,16 +72,16 @@ impl Runner {
         ran.unwrap_or_else(|error| TestOutcome::not_run(&target.full_name(), only, &error))
     }
 
-    fn command(&self, target: &Target, tests: &[String]) -> Command {
+    fn command(&self, target: &Target, job: &TestJob) -> Command {
         let mut command = Command::new(&target.executable);
-        match tests {
-            // Two threads: beside it run others.
-            [] => command.args(["--show-output", "--test-threads=2"]),
+        match &*job.tests {
+            [] => command.arg("--show-output"),
             // What it prints is not lost when it is killed.
             [test] => command.args(["--exact", test, "--nocapture"]),
-            tests => command.args(["--show-output", "--test-threads=1", "--exact"]).args(tests),
+            tests => command.args(["--show-output", "--exact"]).args(tests),
         };
         command
+            .arg(format!("--test-threads={}", job.threads))
             .current_dir(&target.dir)
             .env("CARGO_MANIFEST_DIR", &target.dir)
             .env("CARGO_PKG_NAME", &target.package)
@@ -209,7 +209,7 @@ pub fn whole(target: &Target) -> TestJob {
     let lane = super::lanes::Lane::Free;
     let kind = if target.kind == TargetKind::Unit { "unit" } else { "integration" };
     let name = format!("{} ({kind})", target.short_name());
-    TestJob { target: 0, tests: Vec::new(), lane, name, seconds: 0.0 }
+    TestJob { target: 0, tests: Vec::new(), threads: 1, lane, name, seconds: 0.0 }
 }
 
 #[cfg(test)]

@@ -25,8 +25,12 @@ pub enum Lane {
 pub enum Process {
     /// Each test has one of its own.
     Each,
-    /// All tests of the row run in one, one after the other: what they share is dear.
-    Shared,
+    /// All tests of the row run in one, in so many threads: what they share is dear. It is there
+    /// as long as a test uses it, so those that take turns have a second thread that waits.
+    Shared {
+        /// Threads of the tests.
+        threads: usize,
+    },
 }
 
 /// Tests of an integration binary.
@@ -48,7 +52,7 @@ const fn row(binary: &'static str, tests: &'static str, lane: Lane) -> LaneRow {
 }
 
 const fn shared(binary: &'static str, tests: &'static str, lane: Lane) -> LaneRow {
-    LaneRow { binary, tests, lane, process: Process::Shared, about: &[] }
+    LaneRow { binary, tests, lane, process: Process::Shared { threads: 1 }, about: &[] }
 }
 
 const fn cli(tests: &'static str, lane: Lane, about: &'static [&'static str]) -> LaneRow {
@@ -66,17 +70,17 @@ pub const ROWS: &[LaneRow] = &[
     cli("engine::", Load, &["engine"]),
     cli("exact_calls::", Load, &["run", "spec"]),
     cli("files_kill::", Free, &["io", "change"]),
-    cli("fio::", Load, &["spec", "load", "io"]),
+    cli("fio::", Free, &["spec", "load", "io"]),
+    cli("full_disk::", Machine, &["server", "workload"]),
     cli("help_files::", Free, &["spec", "settings"]),
     cli("loads::", Load, &["workload", "target", "embedded", "server", "stats"]),
     cli("options::", Free, &["spec", "settings"]),
-    cli("planted::", Machine, &["diagnose", "study", "emudisk", "sim"]),
+    cli("planted::", Alone, &["diagnose", "study", "emudisk", "sim"]),
     cli("private_server::", Machine, &["change", "server"]),
     cli("probe_target::", Load, &["study", "server", "embedded", "workload", "diagnose"]),
     cli("restore::", Free, &["change", "io"]),
-    cli("restore_server::", Load, &["change", "server"]),
+    cli("restore_server::", Free, &["change", "server"]),
     cli("server::", Load, &["server", "workload", "load", "target"]),
-    cli("server::a_disk_that_fills_up_during_a_run_shows_in_its_errors", Machine, &["server"]),
     cli("signals::", Free, &["io", "load"]),
     cli("simulate::", Free, &["sim", "report", "stats"]),
     cli("simulate_flush::", Free, &["sim", "flush", "settings", "report"]),
@@ -88,10 +92,13 @@ pub const ROWS: &[LaneRow] = &[
     cli("tune::", Load, &["tune", "server", "change"]),
     cli("tune_kill::", Load, &["tune", "server", "change"]),
     cli("tune_levers::", Load, &["tune", "server", "change"]),
-    cli("tune_lost::", Load, &["tune", "server", "change"]),
-    cli("tune_refused::", Load, &["tune", "server", "change"]),
+    cli("tune_refused::", Free, &["tune", "server", "change"]),
+    LaneRow {
+        process: Process::Shared { threads: 2 },
+        ..cli("tune_shared::", Load, &["tune", "server", "change"])
+    },
     cli("tune_words::", Load, &["tune", "server", "change"]),
-    cli("views::", Machine, &["report", "host", "profile", "blocktrace"]),
+    cli("views::", Free, &["report", "host", "profile", "blocktrace"]),
     cli("watch::", Load, &["watch", "server", "metrics", "screen"]),
     cli("watch_advice::", Load, &["watch", "server", "diagnose"]),
 

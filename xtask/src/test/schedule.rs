@@ -13,6 +13,9 @@ use super::times::Times;
 /// So many jobs of [`Lane::Load`] run at a time.
 const LOADS_MAX: usize = 2;
 
+/// Threads of a binary that runs whole: beside it run others.
+const WHOLE_THREADS: usize = 2;
+
 /// One process of a test binary.
 #[derive(Clone, Debug)]
 pub struct TestJob {
@@ -20,6 +23,8 @@ pub struct TestJob {
     pub target: usize,
     /// The tests to run; empty for the whole binary.
     pub tests: Vec<String>,
+    /// In so many threads.
+    pub threads: usize,
     /// What may run beside it.
     pub lane: Lane,
     /// Under which its time is kept.
@@ -30,29 +35,28 @@ pub struct TestJob {
 
 /// The jobs of a target, given its tests where it is in the table of lanes.
 pub fn jobs_of(target: &Target, number: usize, tests: &[String], times: &Times) -> Vec<TestJob> {
-    let job = |tests: Vec<String>, lane, name: String| {
+    let job = |tests: Vec<String>, threads, lane, name: String| {
         let seconds = times.of(&name);
-        TestJob { target: number, tests, lane, name, seconds }
+        TestJob { target: number, tests, threads, lane, name, seconds }
     };
     let binary = target.short_name();
     if target.kind == TargetKind::Unit {
-        return vec![job(Vec::new(), Lane::Free, format!("{binary} (unit)"))];
+        return vec![job(Vec::new(), WHOLE_THREADS, Lane::Free, format!("{binary} (unit)"))];
     }
     if !lanes::is_listed(binary) {
-        return vec![job(Vec::new(), Lane::Free, format!("{binary} (integration)"))];
+        return vec![job(Vec::new(), WHOLE_THREADS, Lane::Free, format!("{binary} (integration)"))];
     }
     let mut jobs: Vec<TestJob> = Vec::new();
     for test in tests {
         let row = lanes::row_of(binary, test);
         let lane = row.map_or(Lane::Load, |row| row.lane);
-        let shared = row.filter(|row| row.process == Process::Shared);
-        let name = match shared {
-            Some(row) => format!("{binary} {}*", row.tests),
-            None => format!("{binary} {test}"),
+        let (name, threads) = match row.map(|row| (row.tests, row.process)) {
+            Some((tests, Process::Shared { threads })) => (format!("{binary} {tests}*"), threads),
+            _ => (format!("{binary} {test}"), 1),
         };
         match jobs.iter_mut().find(|job| job.name == name) {
             Some(job) => job.tests.push(test.clone()),
-            None => jobs.push(job(vec![test.clone()], lane, name)),
+            None => jobs.push(job(vec![test.clone()], threads, lane, name)),
         }
     }
     jobs
@@ -132,7 +136,14 @@ mod tests {
     use super::*;
 
     fn job(lane: Lane, seconds: f64) -> TestJob {
-        TestJob { target: 0, tests: Vec::new(), lane, name: format!("{lane:?} {seconds}"), seconds }
+        TestJob {
+            target: 0,
+            tests: Vec::new(),
+            threads: 1,
+            lane,
+            name: format!("{lane:?} {seconds}"),
+            seconds,
+        }
     }
 
     /// Runs all jobs in virtual time; the moments at which each began and ended.
