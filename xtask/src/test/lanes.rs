@@ -5,7 +5,7 @@
 //! Invariant: every module of a binary in the table has a row, which tidy checks. A binary without
 //! rows runs whole, beside anything.
 
-use Lane::{Alone, Free, Load, Machine};
+use Lane::{Alone, Fleet, Free, Load, Machine};
 
 /// What may run beside a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +14,8 @@ pub enum Lane {
     Free,
     /// Anything that changes no loop device, mount, control group, sysctl or trace of the machine.
     Machine,
+    /// Anything that changes no variable of the servers that the suite has started.
+    Fleet,
     /// At most one other load: a server, an engine or a device at full speed.
     Load,
     /// Nothing: it measures a quiet machine, or moments of real time.
@@ -122,7 +124,7 @@ pub const ROWS: &[LaneRow] = &[
     row("load", "real::start_lateness", Alone),
     row("profile", "", Alone),
     row("report", "", Free),
-    shared("server", "", Free),
+    shared("server", "", Fleet),
     shared("server", "cluster::", Load),
     row("study", "", Machine),
     row("watch", "", Load),
@@ -131,6 +133,7 @@ pub const ROWS: &[LaneRow] = &[
     row("watch", "stalls::", Machine),
     row("watch", "quiet::", Alone),
     row("workload", "", Load),
+    row("workload", "servers::", Fleet),
 ];
 
 /// The row of a test; `None` where the binary has none.
