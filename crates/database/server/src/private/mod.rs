@@ -27,4 +27,4 @@ pub use program::ServerProgram;
 pub use program_version::ProgramVersion;
 pub use server::{DataSource, PrivatePlan, PrivateServer};
 #[cfg(any(test, feature = "testing"))]
-pub use testing::TestServer;
+pub use testing::{ServerTurn, TestServer};

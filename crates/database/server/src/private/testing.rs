@@ -3,13 +3,15 @@
 //!
 //! Invariant: nothing of it is left when it is dropped.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use iostrata_change::{Owner, Session, StateDir, System};
 use iostrata_target::TargetError;
+use rustix::fs::{FlockOperation, flock};
 
 use super::error::PrivateError;
 use super::program::ServerProgram;
@@ -92,6 +94,28 @@ impl TestServer {
     pub fn start_again(&mut self) -> Result<(), PrivateError> {
         self.server.stop(&mut self.session)?;
         self.server.run(&mut self.session, &[])
+    }
+}
+
+/// A turn on a server that tests of several processes use at the same time.
+#[derive(Debug)]
+pub struct ServerTurn {
+    _lock: File,
+}
+
+impl ServerTurn {
+    /// Waits for a turn: beside others, or alone for a test that alters or counts what is the
+    /// server's as a whole. It ends with the value.
+    ///
+    /// # Errors
+    /// When the file of the turns, in the temporary directory, cannot be made or locked.
+    pub fn wait(address: &ServerAddress, is_alone: bool) -> io::Result<Self> {
+        let server = ServerAddress { user: None, database: None, ..address.clone() };
+        let name = server.to_string().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let lock = File::create(std::env::temp_dir().join(format!("iostrata-turns-{name}")))?;
+        let how = if is_alone { FlockOperation::LockExclusive } else { FlockOperation::LockShared };
+        flock(&lock, how)?;
+        Ok(Self { _lock: lock })
     }
 }
 

@@ -6,7 +6,9 @@ use iostrata_target::{
     Access, Assign, Change, ColumnType, Op, OpId, Rows, SessionOptions, Trouble,
 };
 
-use super::fixture::{Driven, Place, ints, on_each_server, printed, schema, statement};
+use super::fixture::{
+    Driven, Place, alone_on_each_server, ints, on_each_server, printed, schema, statement,
+};
 
 fn ops() -> Vec<Op> {
     let add = |prefix| Access::Modify {
@@ -74,7 +76,7 @@ fn of_two_that_wait_for_each_other_one_is_to_retry() {
 
 #[test]
 fn a_wait_that_runs_out_leaves_nothing_of_the_transaction() {
-    on_each_server("waits", |place| {
+    on_each_server("lock_waits", |place| {
         let (mut first, mut second) = two(place);
         second.run(4, &[]);
         first.run(1, &ints(&[1, 1]));
@@ -126,7 +128,7 @@ fn a_session_whose_server_cut_it_is_gone() {
 
 #[test]
 fn more_statements_than_the_server_prepares_are_sent_as_text() {
-    on_each_server("statements", |place| {
+    alone_on_each_server("statements", |place| {
         let (mut first, _) = two(place);
         place.order("SET GLOBAL max_prepared_stmt_count = 0").unwrap();
         let result = attempt(&mut first, 3, &[1, 1]);

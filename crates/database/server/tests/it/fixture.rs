@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::{env, thread};
 
-use iostrata_server::private::TestServer;
+use iostrata_server::private::{ServerTurn, TestServer};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_target::{
     Access, Column, ColumnType, Index, Op, OpId, Rows, Schema, Session, SessionOptions, Table,
@@ -25,23 +25,38 @@ impl Drop for Place {
     }
 }
 
-/// Runs a test on every server there is, in a database of this name.
-pub fn on_each_server(database: &str, test: impl Fn(&Place)) {
+/// Runs a test on every server there is at the same time, each in a database of this name; other
+/// tests may run there beside it.
+pub fn on_each_server(database: &str, test: impl Fn(&Place) + Sync) {
+    on_all(database, false, &test);
+}
+
+/// The same for a test that alters or counts what is the server's as a whole: no other one that
+/// asks for its turn runs there meanwhile.
+pub fn alone_on_each_server(database: &str, test: impl Fn(&Place) + Sync) {
+    on_all(database, true, &test);
+}
+
+fn on_all(database: &str, is_alone: bool, test: &(dyn Fn(&Place) + Sync)) {
+    let on = |address: ServerAddress, server: Option<Arc<TestServer>>| {
+        let _turn = ServerTurn::wait(&address, is_alone).unwrap();
+        eprintln!("{database} on {address}");
+        test(&place(address, server, database));
+    };
     let named = env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
     let named: Vec<&str> = named.split(';').filter(|text| !text.trim().is_empty()).collect();
-    // Who waits for its turn keeps the server alive for itself.
-    let private = if named.is_empty() { shared() } else { None };
-    // Some tests set variables of the whole server, so they take turns.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(server) = private {
-        test(&place(server.address(), Some(server), database));
+    if named.is_empty()
+        && let Some(server) = shared()
+    {
+        on(server.address(), Some(server));
     }
-    for address in named {
-        let address: ServerAddress = address.trim().parse().unwrap();
-        eprintln!("{database} on {address}");
-        test(&place(address, None, database));
-    }
+    thread::scope(|scope| {
+        for address in named {
+            let address: ServerAddress = address.trim().parse().unwrap();
+            let on = &on;
+            scope.spawn(move || on(address, None));
+        }
+    });
 }
 
 /// The server of all tests that run now; without one the reason is printed.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use iostrata_change::{Session, StateDir, System};
 use iostrata_server::private::ServerProgram;
@@ -33,6 +34,21 @@ impl Place {
 
     pub fn session(&self) -> Session {
         Session::begin(&StateDir::at(self.path("state")), System::new()).unwrap()
+    }
+
+    /// Waits until the journals of a child have so many lines: a clock that a slow machine does
+    /// not shift.
+    pub fn await_lines(&self, lines: usize) {
+        let count = || -> usize {
+            let entries = std::fs::read_dir(self.path("state")).into_iter().flatten().flatten();
+            let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+            texts.map(|text| text.lines().count()).sum()
+        };
+        let has_them = |_| {
+            std::thread::sleep(Duration::from_millis(1));
+            count() >= lines
+        };
+        assert!((0..60_000).any(has_them), "no journal of {lines} lines");
     }
 
     /// Nothing but an empty directory of journals is left.

@@ -11,7 +11,7 @@ use iostrata_server::private::TestServer;
 use iostrata_server::{HeldServer, MySqlServers, ServerAddress, ServerTarget};
 use iostrata_target::{ColumnType, Target, Trouble};
 
-use super::fixture::{on_each_server, schema, statement};
+use super::fixture::{alone_on_each_server, schema, statement};
 
 const CAPACITY: &str = "innodb_io_capacity";
 /// The least that every server takes.
@@ -19,7 +19,7 @@ const FEW: u32 = 10;
 
 #[test]
 fn who_was_let_in_sets_a_server_that_has_no_connection_left() {
-    on_each_server("used_up", |place| {
+    alone_on_each_server("used_up", |place| {
         let (servers, held) =
             (MySqlServers::knowing(place.address.clone()), HeldServer::of(place.address.clone()));
         let address = place.address.to_string();
@@ -45,7 +45,7 @@ fn who_was_let_in_sets_a_server_that_has_no_connection_left() {
 
 #[test]
 fn a_held_connection_outlives_a_short_wait_and_a_cut_one_is_made_anew() {
-    on_each_server("waits", |place| {
+    alone_on_each_server("waits", |place| {
         let (servers, held) =
             (MySqlServers::knowing(place.address.clone()), HeldServer::of(place.address.clone()));
         let address = place.address.to_string();
@@ -55,7 +55,22 @@ fn a_held_connection_outlives_a_short_wait_and_a_cut_one_is_made_anew() {
         let mut claim = place.target.claim("iostrata_test").unwrap().unwrap();
         let mut sampler = place.target.sampler().unwrap().unwrap();
         held.look(&address, &[]).unwrap();
-        sleep(Duration::from_secs(6));
+        // After them one that nothing keeps.
+        let number = || vec![ColumnType::Int { bytes: 8 }];
+        let own = vec![statement("SELECT CONNECTION_ID()", number())];
+        let mut idle = place.session(&schema(), own, true).unwrap();
+        let id = idle.rows(0, &[])[0].clone();
+        let sql = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
+        let is_there = || {
+            let count = vec![statement(&sql, number())];
+            place.session(&schema(), count, true).unwrap().rows(0, &[]) == ["1"]
+        };
+        assert!(is_there());
+        let is_cut = |_| {
+            sleep(Duration::from_millis(200));
+            !is_there()
+        };
+        assert!((0..150).any(is_cut), "the server cuts idle connections");
         servers.set_variable(&address, "wait_timeout", &wait).unwrap();
         assert!(claim.holds().unwrap());
         sampler.sample().unwrap();

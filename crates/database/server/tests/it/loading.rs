@@ -4,7 +4,7 @@ use std::thread;
 
 use iostrata_target::{Access, ColumnType, Part, Rows, Schema, Target, TargetError};
 
-use super::fixture::{Place, ints, on_each_server, schema, statement};
+use super::fixture::{Place, alone_on_each_server, ints, on_each_server, schema, statement};
 
 /// Loads so many lines of a warehouse.
 fn load(
@@ -81,7 +81,7 @@ fn parts_are_loaded_side_by_side_and_in_place_of_themselves() {
 
 #[test]
 fn what_does_not_fit_is_an_error() {
-    on_each_server("fits", |place| {
+    alone_on_each_server("fits", |place| {
         let schema = schema();
         for local in ["1", "0"] {
             place.make(&schema);

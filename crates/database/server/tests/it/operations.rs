@@ -41,7 +41,7 @@ fn filled(mut session: Driven) -> Driven {
     session
 }
 
-fn all_ways(database: &str, ops: &[Op], test: impl Fn(&mut Driven)) {
+fn all_ways(database: &str, ops: &[Op], test: impl Fn(&mut Driven) + Sync) {
     on_each_server(database, |place| {
         let schema = schema();
         place.make(&schema);

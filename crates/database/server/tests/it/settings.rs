@@ -14,7 +14,7 @@ use iostrata_server::private::{PrivatePlan, PrivateServer};
 use iostrata_server::{MySqlServers, ServerAddress, ServerTarget};
 use iostrata_target::Target;
 
-use super::fixture::on_each_server;
+use super::fixture::alone_on_each_server;
 use super::fleet;
 
 /// Where the child keeps its journal, and the server that it adjusts; absent in the parent.
@@ -107,7 +107,7 @@ fn begin(session: &mut Session, address: &str) -> (ChangeId, bool) {
 
 #[test]
 fn what_was_adjusted_goes_back_at_the_end() {
-    on_each_server("settings", |place| {
+    alone_on_each_server("settings", |place| {
         let first = innodb(&place.target);
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::at(dir.path());
@@ -167,16 +167,15 @@ fn child(state: &StateDir, address: &ServerAddress) -> Child {
 #[test]
 fn killed_while_adjusting_everything_is_put_back() {
     let kills = if env::var_os("IOSTRATA_SOAK").is_some() { 20 } else { 2 };
-    let mut random = Random(3_141_592_653_589_793_239);
-    let random = std::cell::RefCell::new(&mut random);
-    on_each_server("killed_settings", |place| {
+    alone_on_each_server("killed_settings", |place| {
+        let mut random = Random(3_141_592_653_589_793_239);
         let first = innodb(&place.target);
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::at(dir.path());
         let (mut in_flight, mut changed) = (0, 0);
         for kill in 0..kills {
             let mut child = child(&state, &place.address);
-            thread::sleep(Duration::from_micros(random.borrow_mut().below(400_000)));
+            thread::sleep(Duration::from_micros(random.below(400_000)));
             child.kill().unwrap();
             child.wait().unwrap();
             let left = leftovers(&state);

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use iostrata_target::{Access, Op, Target, Value};
 use proptest::prelude::*;
 
-use super::fixture::{Place, on_each_server, schema, statement};
+use super::fixture::{Place, alone_on_each_server, on_each_server, schema, statement};
 
 /// Characters that mean something to somebody on the way.
 const ODD: &str = "'\"\\\0\n\r\t?%_`\u{1a};#-/*\u{e4}\u{20ac}";
@@ -61,7 +61,7 @@ fn values_come_back_as_they_went() {
 
 #[test]
 fn loaded_values_come_back_as_they_went() {
-    on_each_server("loaded", |place| {
+    alone_on_each_server("loaded", |place| {
         let database = place.address.database.as_deref().unwrap();
         place.order(&format!("ALTER DATABASE `{database}` CHARACTER SET utf8mb4")).unwrap();
         let schema = schema();

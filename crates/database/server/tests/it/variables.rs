@@ -4,11 +4,11 @@ use iostrata_change::{ServerError, Servers};
 use iostrata_server::{Flavour, MySqlServers};
 use iostrata_target::Target;
 
-use super::fixture::on_each_server;
+use super::fixture::{alone_on_each_server, on_each_server};
 
 #[test]
 fn servers_are_known_asked_and_altered() {
-    on_each_server("variables", |place| {
+    alone_on_each_server("variables", |place| {
         let servers = MySqlServers::knowing(place.address.clone());
         // The text holds no password.
         let address = place.address.to_string();
