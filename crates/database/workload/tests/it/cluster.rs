@@ -4,19 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostrata_change::{Servers, Session, StateDir, System};
-use iostrata_load::TransactionLoad;
 use iostrata_server::private::{
     ClusterPlan, PrivateCluster, PrivateServer, ServerProgram, galera_provider,
 };
 use iostrata_server::{Credentials, HostPort, MySqlServers, ServerAddress, ServerTarget};
-use iostrata_spec::TransactionSpec;
 use iostrata_target::{
     Access, Assign, Change, Column, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Table,
     Target, TargetError, Trouble, Value,
 };
 use iostrata_workload::tpcc::Terminals;
 
-use crate::kills::window;
+use crate::kills::{killed, tpcc};
 use crate::{one_warehouse, terminal_options, violations};
 
 const DATABASE: &str = "tpcc";
@@ -43,16 +41,15 @@ fn order(target: &ServerTarget, sql: &str) -> Result<(), TargetError> {
     session.run(OpId(0), &[], &mut Rows::new(0)).map(drop)
 }
 
-/// Waits until a node lets clients of its tables in.
-fn joined(node: &PrivateServer) {
-    let join = || ServerTarget::create_database(alone(node));
+/// Waits until something is as it must be.
+fn wait(mut what: impl FnMut() -> Result<(), TargetError>) {
     for _ in 0..300 {
-        if join().is_ok() {
+        if what().is_ok() {
             return;
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    join().unwrap();
+    what().unwrap();
 }
 
 /// The cluster with a user who is let in by every node's port.
@@ -69,10 +66,17 @@ fn start(session: &mut Session<System>, dir: &std::path::Path) -> Option<Private
     let options = options.map(str::to_owned).to_vec();
     let plan = ClusterPlan { program, dir: dir.join("c"), nodes: 3, options };
     let cluster = PrivateCluster::start(session, &plan).unwrap();
-    cluster.nodes().iter().for_each(joined);
+    for node in cluster.nodes() {
+        wait(|| ServerTarget::create_database(alone(node)));
+    }
     let founder = ServerTarget::open(alone(&cluster.nodes()[0]), None).unwrap();
     order(&founder, "CREATE USER shop@127.0.0.1").unwrap();
     order(&founder, &format!("GRANT ALL ON {DATABASE}.* TO shop@127.0.0.1")).unwrap();
+    // The others have the grant a little later.
+    for node in cluster.nodes() {
+        let shop = together(std::slice::from_ref(node));
+        wait(|| order(&ServerTarget::open(shop.clone(), None)?, "DO 1"));
+    }
     Some(cluster)
 }
 
@@ -85,27 +89,8 @@ fn two_nodes_go_on_with_every_acknowledged_order_when_one_of_three_is_killed() {
     let target = ServerTarget::open(together(cluster.nodes()), None).unwrap();
     let dataset = one_warehouse(&target, 3);
     let terminals = Terminals::new(&target, &dataset, terminal_options(true));
-    let spec = TransactionSpec {
-        threads: 6,
-        warm_up: Some(Duration::ZERO),
-        runtime: Some(Duration::from_secs(20)),
-        ..TransactionSpec::new("tpcc", "a private cluster")
-    };
-    let load = TransactionLoad::new(&terminals, &spec, false);
-    let figures = std::thread::scope(|scope| {
-        let running = scope.spawn(|| window(&load));
-        let acknowledged =
-            || -> u32 { (1..=10).map(|district| terminals.orders().of(1, district).1).sum() };
-        std::thread::sleep(Duration::from_secs(5));
-        assert!(acknowledged() > 0, "the cluster takes orders");
+    let figures = killed(&terminals, &tpcc(6, "a private cluster"), 14, || {
         cluster.nodes()[1].kill(&session).unwrap();
-        std::thread::sleep(Duration::from_secs(1));
-        let during = acknowledged();
-        let figures = running.join().unwrap();
-        let after = acknowledged();
-        // One of each session may have been on its way.
-        assert!(after > during + spec.threads, "{during} a second after the kill, {after} in all");
-        figures
     });
     assert!(figures.failure.is_none(), "two of three nodes go on: {:?}", figures.failure);
     let counts = figures.streams[0].transactions.clone().unwrap();

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use iostrata_server::private::ServerTurn;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::{Isolation, Target};
 use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
@@ -16,23 +17,30 @@ use iostrata_workload::tpcc::{
 use crate::stress::{GO_ON, broken};
 use crate::{private_server, run, terminal_options};
 
-/// A database of its own on every server.
-fn on_every_server(database: &str, test: impl Fn(&ServerTarget)) {
+/// A database of its own on every server, all at the same time.
+fn on_every_server(database: &str, test: impl Fn(&ServerTarget) + Sync) {
     let servers = std::env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
     let servers: Vec<&str> = servers.split(';').filter(|server| !server.is_empty()).collect();
     if servers.is_empty() {
         let Some(server) = private_server() else { return };
         test(&server.target(database).unwrap());
     }
-    for server in servers {
+    let on = |server: &str| {
         let address: ServerAddress = server.parse().unwrap();
         let mut address = Credentials::default().complete(address).unwrap();
+        let _turn = ServerTurn::wait(&address, false).unwrap();
         address.database = Some(database.to_owned());
         ServerTarget::create_database(address.clone()).unwrap();
         let target = ServerTarget::open(address, None).unwrap();
         eprintln!("{database} on {}", target.version().name());
         test(&target);
-    }
+    };
+    std::thread::scope(|scope| {
+        for server in servers {
+            let on = &on;
+            scope.spawn(move || on(server));
+        }
+    });
 }
 
 #[test]
