@@ -165,6 +165,10 @@ fn start_until_killed() {
     }
 }
 
+/// When the program is killed: so many milliseconds after so many lines of the journal. Of them the
+/// second tells the directory, the fourth that the server will start, the sixth that it will end.
+const KILLS: [(usize, u64); 5] = [(2, 0), (4, 0), (4, 150), (5, 0), (6, 0)];
+
 #[test]
 fn a_killed_starter_leaves_no_server() {
     let test = "a_killed_starter_leaves_no_server";
@@ -174,7 +178,8 @@ fn a_killed_starter_leaves_no_server() {
     let programs = plain.into_iter().chain(deaf(&place, &program).map(|deaf| (deaf, false)));
     for (program, dies_with_us) in programs {
         let mut in_place = 0;
-        for kill in 1..=5 {
+        for (lines, later_ms) in KILLS {
+            let kill = format!("{later_ms} ms after line {lines}");
             let mut child = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "database::start_until_killed", "--nocapture"])
                 .env(PLACE, place.path(""))
@@ -183,7 +188,8 @@ fn a_killed_starter_leaves_no_server() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            std::thread::sleep(Duration::from_millis(kill * 170));
+            place.await_lines(lines);
+            std::thread::sleep(Duration::from_millis(later_ms));
             child.kill().unwrap();
             child.wait().unwrap();
             in_place += leftovers(&place.state()).len();
@@ -202,7 +208,7 @@ fn a_killed_starter_leaves_no_server() {
             assert!(living(&server).is_empty(), "kill {kill}");
             assert!(!place.path("private").exists(), "kill {kill}");
         }
-        assert!(in_place > 0, "no kill hit a run with changes in place");
+        assert!(in_place > 2, "{in_place} kills hit a run with changes in place");
     }
     let _was_not_made = fs::remove_file(place.path("deaf"));
     before.assert_same(&place.snapshot(), "kills");

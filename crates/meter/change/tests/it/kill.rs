@@ -1,6 +1,5 @@
 //! Runs that are killed at random moments, and restored.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
@@ -144,27 +143,23 @@ fn a_killed_run_is_restored() {
     let mut in_place = 0;
     for kill in 0..kills {
         let mut child = start(&place);
-        std::thread::sleep(Duration::from_millis(30 + random.below(900)));
+        place.await_lines(2 + random.below(18) as usize);
+        std::thread::sleep(Duration::from_millis(random.below(30)));
         // By its own handle, so that nobody else is hit.
         child.kill().unwrap();
         let ended = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.code().is_none(), "it ended by itself before kill {kill}: {said}");
         in_place += usize::from(!leftovers(&place.state()).is_empty());
-        let journal = journals(&place);
+        let journal = place.journals();
         let report = restore(&place.state(), &System::new());
         assert!(report.is_settled(), "kill {kill}: {report:#?}\n{journal}");
         let left: Vec<_> = report.journals.iter().flat_map(|one| &one.left).collect();
         assert!(left.is_empty(), "kill {kill}: {left:?}\n{journal}");
-        assert!(journals(&place).is_empty());
+        assert!(place.journals().is_empty());
         before.assert_same(&place.snapshot(), &format!("kill {kill}\n{journal}\n{report:#?}"));
         assert!(restore(&place.state(), &System::new()).journals.is_empty(), "it is idempotent");
     }
     eprintln!("{in_place} of {kills} kills hit a run with changes in place");
     assert!(in_place * 2 >= kills, "too few kills hit a run with changes in place");
-}
-
-fn journals(place: &Place) -> String {
-    let entries = fs::read_dir(place.path("state")).into_iter().flatten().flatten();
-    entries.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect()
 }

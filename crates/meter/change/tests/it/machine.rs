@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use iostrata_change::{Change, DeviceRef, Prewrite, QueueAttribute, Session, StateDir, System};
 use tempfile::TempDir;
@@ -46,6 +47,22 @@ impl Place {
 
     pub fn session(&self) -> Session {
         Session::begin(&self.state(), System::new()).unwrap()
+    }
+
+    /// All lines of all journals.
+    pub fn journals(&self) -> String {
+        let entries = fs::read_dir(self.path("state")).into_iter().flatten().flatten();
+        entries.map(|entry| fs::read_to_string(entry.path()).unwrap_or_default()).collect()
+    }
+
+    /// Waits until the journals of a child have so many lines: a clock that a slow machine does
+    /// not shift.
+    pub fn await_lines(&self, lines: usize) {
+        let has_them = |_| {
+            std::thread::sleep(Duration::from_millis(1));
+            self.journals().lines().count() >= lines
+        };
+        assert!((0..60_000).any(has_them), "no journal of {lines} lines: {}", self.journals());
     }
 
     /// What this place's things and the shared settings look like now.
