@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn every_table_has_its_rows_in_the_order_of_its_key() {
+    fn every_table_has_its_rows_in_the_order_of_its_key_loaded_together_or_apart() {
         for table in TableId::ALL.into_iter().filter(|table| *table != TableId::Dataset) {
             let rows = all(table, 2..=3);
             let declared = &schema().tables[table.number()];
@@ -328,15 +328,11 @@ mod tests {
                 declared.key.is_empty() || rows.windows(2).all(|two| key(&two[0]) < key(&two[1])),
                 "{table:?}"
             );
-        }
-    }
-
-    #[test]
-    fn parts_are_the_same_whether_loaded_together_or_apart() {
-        for table in [TableId::Orders, TableId::OrderLine, TableId::Stock, TableId::Customer] {
-            let mut apart = all(table, 1..=1);
-            apart.extend(all(table, 2..=2));
-            assert!(all(table, 1..=2) == apart, "{table:?}");
+            if table != TableId::Item {
+                let mut apart = all(table, 2..=2);
+                apart.extend(all(table, 3..=3));
+                assert!(rows == apart, "{table:?}");
+            }
         }
     }
 
