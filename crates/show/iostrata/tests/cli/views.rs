@@ -120,7 +120,7 @@ fn an_interruption_hides_no_full_run_directory() {
 fn a_disk_that_fills_up_during_a_probe_is_not_called_fine() {
     let bench = Bench::new();
     let Some(small) = Small::mount(&bench, "320m") else { return };
-    let arguments = ["probe", "small", "--size", "16M", "--max-time", "8s", "--out", "RUN"];
+    let arguments = ["probe", "small", "--size", "16M", "--max-time", "20s", "--out", "RUN"];
     let mut command = bench.command(&arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
