@@ -17,6 +17,7 @@ use crate::mtr::{Held, Mtr};
 use crate::pages::Pages;
 use crate::row_locks::RowLocks;
 use crate::tree::descend::{Leaf, UpperFence};
+use crate::tree::split::RowToFit;
 use crate::write_set::WriteSet;
 
 /// One write set holds at most one in so many frames: half of what all may hold together.
@@ -60,8 +61,8 @@ enum Attempt {
     Refused { op: usize },
     /// Somebody holds the lock of this row.
     Locked { op: usize },
-    /// The leaf of this change has no room for it.
-    Full { op: usize, page_version: u32 },
+    /// The leaf of this change has no room for it and those before it, which need so much.
+    Full { op: usize, needed_bytes: usize, page_version: u32 },
 }
 
 /// Applies all changes, or none. Gives the end of their frame.
@@ -105,11 +106,11 @@ pub(crate) fn commit(
                 drop((room, pins));
                 locks.lock_or_begin_anew(writes.tree(op), writes.key(op))?;
             }
-            Attempt::Full { op, page_version } => {
+            Attempt::Full { op, needed_bytes, page_version } => {
                 drop((room, pins));
-                let value_bytes = writes.value(op).map_or(0, <[u8]>::len);
-                let row = (writes.key(op), value_bytes);
-                writes.tree(op).split_leaf(pages, row, page_version)?;
+                let (key, value_bytes) = (writes.key(op), writes.value(op).map_or(0, <[u8]>::len));
+                let row = RowToFit { key, value_bytes, needed_bytes };
+                writes.tree(op).split_leaf(pages, &row, page_version)?;
             }
         }
     }
@@ -312,14 +313,15 @@ fn first_without_room(
     slots: &mut Vec<RowSlot>,
 ) -> Option<Attempt> {
     let page = mtr.page(leaf);
-    let mut free = page.free_bytes() as isize;
+    let (free, mut needed) = (page.free_bytes() as isize, 0);
     let full = group.ops.clone().find(|op| {
         let slot = page.find(writes.key(*op));
         slots.push(slot);
-        free -= growth((writes, *op), slot, &page, stamp);
-        free < 0
+        needed += growth((writes, *op), slot, &page, stamp);
+        needed > free
     });
-    full.map(|op| Attempt::Full { op, page_version: mtr.page_version(leaf) })
+    let page_version = mtr.page_version(leaf);
+    full.map(|op| Attempt::Full { op, needed_bytes: needed.unsigned_abs(), page_version })
 }
 
 /// Changes the rows of one leaf. False, and nothing was changed, when more room is needed than was

@@ -16,6 +16,7 @@ use crate::mtr::Mtr;
 use crate::parts::Parts;
 use crate::tests::small;
 use crate::tree::descend::UpperFence;
+use crate::tree::split::RowToFit;
 use crate::{
     Background, Counter, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings,
     Table, TableError,
@@ -102,12 +103,13 @@ fn a_sorted_load_into_a_drained_table_loses_nothing() {
     let table = engine.create_table("t").unwrap();
     let (root, pages) = (table.tree(), &*engine.parts().pages);
     // Two empty leaves: a split for a row that never comes.
+    let row = RowToFit::anyway(b"m");
     let leaf = root.locate(pages, b"m", &mut UpperFence::default()).unwrap();
     let room = pages.admit_structure().unwrap();
-    root.grow_root(pages, leaf.pin, &pages.new_page().unwrap()).unwrap();
+    root.grow_root(pages, &row, leaf.pin, &pages.new_page().unwrap()).unwrap();
     drop(room);
     let leaf = root.locate(pages, b"m", &mut UpperFence::default()).unwrap();
-    root.split_leaf(pages, (b"m", 0), leaf.page_version).unwrap();
+    root.split_leaf(pages, &row, leaf.page_version).unwrap();
     let rows = (b'a'..=b'z').map(|letter| ([letter], [letter]));
     assert_eq!(table.bulk_load(rows.clone()).unwrap(), 26);
     for (key, value) in rows {

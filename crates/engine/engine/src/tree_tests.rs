@@ -5,6 +5,8 @@ use iostrata_io::disk::{Disk, MemDisk};
 use iostrata_settings::Counter;
 
 use crate::tests::open;
+use crate::tree::descend::UpperFence;
+use crate::tree::split::RowToFit;
 use crate::{Engine, EngineError, Table};
 
 const ROWS: u16 = 300;
@@ -118,6 +120,68 @@ fn on_a_full_disk_what_needs_no_new_page_works() {
     assert_eq!(empty.bulk_load([(b"a", b"1"), (b"b", b"2")]).unwrap(), 2);
     // The leaf has been split by somebody else since it was found.
     let pages = &*engine.parts().pages;
-    table.tree().split_leaf(pages, (&key(5), 90), u32::MAX).unwrap();
+    table.tree().split_leaf(pages, &RowToFit::anyway(&key(5)), u32::MAX).unwrap();
     assert!(engine.check().unwrap().is_clean());
+}
+
+/// Keys of which no two beside each other have a separator that is shorter than the second: each
+/// leaf's low fence is the first key that it was made with. So long that inner pages have few.
+fn dense_key(row: u16) -> Vec<u8> {
+    [&[b'k'; 400][..], &row.to_be_bytes()].concat()
+}
+
+fn put_dense(engine: &Engine, table: &Table, row: u16, value_bytes: usize) {
+    let mut batch = engine.batch();
+    batch.put(table, &dense_key(row), &vec![7; value_bytes]).unwrap();
+    batch.commit().unwrap().wait().unwrap();
+}
+
+/// The leaves of a table as ranges of its rows.
+fn leaves_of(engine: &Engine, table: &Table) -> Vec<std::ops::Range<u16>> {
+    let pages = &*engine.parts().pages;
+    let leaf = |row: u16| {
+        let key = dense_key(row);
+        table.tree().locate(pages, &key, &mut UpperFence::default()).unwrap().pin.page_no()
+    };
+    let mut firsts: Vec<u16> = (1..ROWS).filter(|row| leaf(row - 1) != leaf(*row)).collect();
+    firsts.insert(0, 0);
+    let ends = firsts.iter().skip(1).copied().chain([ROWS]);
+    firsts.iter().copied().zip(ends).map(|(first, end)| first..end).collect()
+}
+
+/// A commit finds a leaf without room for a larger first row. Before it splits the leaf, others
+/// take the rows of the leaf away: all but the first, or all. `needed_bytes` is what it found to be
+/// needed.
+fn split_what_was_emptied(keeps_first: bool, needed_bytes: usize) {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    (0..ROWS).for_each(|row| put_dense(&engine, &table, row, 90));
+    let (pages, tree) = (&*engine.parts().pages, table.tree());
+    for leaf in leaves_of(&engine, &table) {
+        let first = dense_key(leaf.start);
+        let seen = tree.locate(pages, &first, &mut UpperFence::default()).unwrap().page_version;
+        // No leaf is joined meanwhile.
+        let pins = pages.admission.pins(engine.parts().storage.pool.frames() / 2);
+        for row in leaf.clone().skip(usize::from(keeps_first)) {
+            let mut batch = engine.batch();
+            batch.delete(&table, &dense_key(row)).unwrap();
+            batch.commit().unwrap().wait().unwrap();
+        }
+        drop(pins);
+        tree.split_leaf(pages, &RowToFit { key: &first, value_bytes: 1500, needed_bytes }, seen)
+            .unwrap();
+        assert_eq!(table.get(&first).unwrap().is_some(), keeps_first, "{leaf:?}");
+        put_dense(&engine, &table, leaf.start, 1500);
+        assert_eq!(table.get(&first).unwrap(), Some(vec![7; 1500]), "{leaf:?}");
+    }
+    let report = engine.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+}
+
+#[test]
+fn a_leaf_that_was_emptied_before_its_split_stays_whole() {
+    for needed_bytes in [1410, usize::MAX] {
+        split_what_was_emptied(true, needed_bytes);
+        split_what_was_emptied(false, needed_bytes);
+    }
 }

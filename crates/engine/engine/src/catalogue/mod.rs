@@ -28,6 +28,7 @@ use crate::table::Table;
 use crate::table_index::{Definition, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, UpperFence};
+use crate::tree::split::RowToFit;
 use crate::visible::NEWEST;
 
 /// Its name in reports.
@@ -230,14 +231,16 @@ impl Catalogue {
             let mut mtr = Mtr::begin(&pages.storage);
             let leaf = mtr.latch(found.pin);
             let value = Entry { root: reserved.page, ..entry.clone() }.to_bytes();
-            let has_room = mtr.page(leaf).free_bytes() >= row_bytes(name.len(), value.len());
+            let needed_bytes = row_bytes(name.len(), value.len());
+            let has_room = mtr.page(leaf).free_bytes() >= needed_bytes;
             if mtr.page_version(leaf) != found.page_version {
                 continue;
             }
             if !has_room {
                 drop(mtr);
                 drop(room);
-                self.tree.split_leaf(pages, (name, value.len()), found.page_version)?;
+                let row = RowToFit { key: name, value_bytes: value.len(), needed_bytes };
+                self.tree.split_leaf(pages, &row, found.page_version)?;
                 continue;
             }
             let root = mtr.latch(created);

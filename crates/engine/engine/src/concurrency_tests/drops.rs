@@ -8,6 +8,7 @@ use iostrata_io::disk::MemDisk;
 
 use super::stress::{mixed, rounds};
 use super::{comes, open};
+use crate::tree::split::RowToFit;
 use crate::{Background, Direction, Engine, EngineError, Table, TableError};
 
 /// When no table was dropped for so long, the engine hangs.
@@ -153,7 +154,7 @@ fn a_drop_waits_for_a_change_of_the_tree_that_has_begun() {
         drop(changing);
         assert!(comes(is_dropped));
     });
-    let later = table.tree().split_leaf(&engine.parts().pages, (b"k", 0), 0);
+    let later = table.tree().split_leaf(&engine.parts().pages, &RowToFit::anyway(b"k"), 0);
     assert!(matches!(later, Err(EngineError::Table(TableError::Dropped))), "{later:?}");
 }
 

@@ -12,7 +12,7 @@ use crate::error::EngineError;
 use crate::mtr::Mtr;
 use crate::pages::{NewPage, Pages};
 use crate::tree::Tree;
-use crate::tree::split::has_room_for_separator;
+use crate::tree::split::{RowToFit, has_room_for_separator};
 use crate::tree::structure::{Blocked, Promise, Step, needed};
 
 /// A leaf that is being filled, outside the pool.
@@ -110,11 +110,11 @@ impl Tree {
             }
             Some(parent) => {
                 path.end = parent.pin;
-                self.split_step(pages, (first, 0), path, new)?;
+                self.split_step(pages, &RowToFit::anyway(first), path, new)?;
                 Ok(None)
             }
             None => {
-                self.grow_root(pages, path.end, new)?;
+                self.grow_root(pages, &RowToFit::anyway(first), path.end, new)?;
                 Ok(None)
             }
         }

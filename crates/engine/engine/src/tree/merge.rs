@@ -82,16 +82,17 @@ impl Tree {
     fn merge_at(&self, pages: &Pages, key: &[u8], level: u8) -> Result<bool, Blocked> {
         let Some(mut path) = self.path(pages, key, level)? else { return Ok(false) };
         let Some(parent) = path.steps.pop() else { return Ok(false) };
-        let used_bytes = used_bytes(&path.end);
-        if used_bytes >= pages.storage.sparse_page_bytes() {
+        let used = used_bytes(&path.end);
+        if used >= pages.storage.sparse_page_bytes() {
             return Ok(false);
         }
         // An empty page has nothing to move into its left neighbour.
-        let sides = if used_bytes == 0 { [false, true] } else { [true, false] };
+        let sides = if used == 0 { [false, true] } else { [true, false] };
         for is_right in sides {
             let page = path.end.clone();
             let Some(pair) = self.neighbours(pages, &parent, page, is_right)? else { continue };
-            if is_worth_joining(pages, &pair, level) && self.join(pages, &parent, pair)? {
+            let used = [used_bytes(&pair.left), used_bytes(&pair.right)];
+            if is_worth_joining(pages, level, used) && self.join(pages, &parent, pair)? {
                 return Ok(true);
             }
         }
@@ -119,6 +120,7 @@ impl Tree {
         Ok(Some(Siblings { left, right, slot }))
     }
 
+    /// Joins two neighbours, if that is still worth it once both are latched. Whether it was.
     fn join(&self, pages: &Pages, parent: &Step<'_>, pair: Siblings<'_>) -> Result<bool, Blocked> {
         let freed = pair.right.page_no();
         let next = next_leaf(pages, &pair.right)?;
@@ -128,7 +130,9 @@ impl Tree {
         let above = mtr.latch(parent.pin.clone());
         let [left, right, next] = latch_three(&mut mtr, pair, next);
         let (Some(left), Some(right)) = (left, right) else { panic!("both were latched") };
-        if !fits(&mtr, left, right) {
+        let used = [left, right].map(|held| mtr.page(held).used_bytes());
+        let level = mtr.page(left).level();
+        if !is_worth_joining(pages, level, used) || !fits(&mtr, left, right) {
             return Ok(false);
         }
         self.move_cells(&mut mtr, (above, slot), left, right)?;
@@ -210,16 +214,17 @@ fn used_bytes(pin: &Pin<'_>) -> usize {
     PageView::new(&pin.clone().shared()).used_bytes()
 }
 
-/// Whether two pages may become one. An empty leaf joins even a full one: otherwise a table from
-/// which rows go in the order of their keys, as from a queue, would keep every leaf it ever had.
-fn is_worth_joining(pages: &Pages, pair: &Siblings<'_>, level: u8) -> bool {
-    let (left, right) = (used_bytes(&pair.left), used_bytes(&pair.right));
+/// Whether two pages of which so much is used may become one. An empty leaf joins even a full one:
+/// otherwise a table from which rows go in the order of their keys, as from a queue, would keep
+/// every leaf it ever had.
+fn is_worth_joining(pages: &Pages, level: u8, [left, right]: [usize; 2]) -> bool {
     if level == 0 && left.min(right) == 0 {
         return true;
     }
     let separator_bytes =
         if level > 0 { row_bytes(pages.storage.page_size.key_bytes_max(), 0) } else { 0 };
-    left + right + separator_bytes <= pages.storage.page_size.bytes() * MERGED_PCT_MAX / 100
+    left.min(right) < pages.storage.sparse_page_bytes()
+        && left + right + separator_bytes <= pages.storage.page_size.bytes() * MERGED_PCT_MAX / 100
 }
 
 /// Whether the right one's cells still fit, now that both are latched.

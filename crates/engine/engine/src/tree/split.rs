@@ -3,7 +3,8 @@
 //! Invariant: one mini-transaction touches one page, its new right neighbour, the one parent that
 //! has room for the new separator, and the back link of the next leaf; so its size is bounded and
 //! the tree is whole after each. A parent without room is split first; the root grows a level
-//! first, and keeps its page number.
+//! first, and keeps its page number. Rows come and go while room in the redo is waited for: so a
+//! leaf is split only if the row, now that it is latched, still lacks room there.
 
 use iostrata_page::{NO_PAGE, PageKind, PageView, Record, row_bytes, shortest_separator};
 use iostrata_pool::Pin;
@@ -17,6 +18,28 @@ use crate::tree::structure::{Blocked, Path, Promise, Step, needed, resident};
 /// Bytes that a child's number takes in an inner page.
 const CHILD_BYTES: usize = 8;
 
+/// A row that its leaf has no room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowToFit<'k> {
+    pub key: &'k [u8],
+    pub value_bytes: usize,
+    /// What the leaf must have free, for the changes before it in the same commit, too.
+    pub needed_bytes: usize,
+}
+
+impl<'k> RowToFit<'k> {
+    /// A key for which way is made whatever room there is.
+    pub fn anyway(key: &'k [u8]) -> Self {
+        Self { key, value_bytes: 0, needed_bytes: usize::MAX }
+    }
+
+    /// Whether a page still has to be split for it. Inner pages change only under the structure
+    /// lock: what was seen in them under it holds.
+    fn lacks_room(&self, page: &PageView<'_>) -> bool {
+        page.level() > 0 || page.free_bytes() < self.needed_bytes
+    }
+}
+
 /// Where a page is cut.
 struct Cut {
     /// First cell that goes right; may be the number of cells.
@@ -25,22 +48,23 @@ struct Cut {
 }
 
 impl Tree {
-    /// Splits the leaf of a row, of which the key and the length of the value are given, unless
-    /// somebody has changed it since `page_version` was seen.
+    /// Splits the leaf of a row, unless it was moved since `page_version` was seen, or has room by
+    /// now.
     ///
     /// # Errors
     /// No space on the disk, or what loading a page said.
     pub fn split_leaf(
         &self,
         pages: &Pages,
-        row: (&[u8], usize),
+        row: &RowToFit<'_>,
         page_version: u32,
     ) -> Result<(), EngineError> {
         loop {
             let promise = Promise::wait(pages)?;
             let is_split = self.restructure(pages, &promise, |new| {
-                let Some(path) = self.path(pages, row.0, 0)? else { return Ok(true) };
-                if path.end.page_version() != page_version {
+                let Some(path) = self.path(pages, row.key, 0)? else { return Ok(true) };
+                let is_moved = path.end.page_version() != page_version;
+                if is_moved || !row.lacks_room(&PageView::new(&path.end.clone().shared())) {
                     return Ok(true);
                 }
                 self.split_step(pages, row, path, needed(new)?)
@@ -51,37 +75,43 @@ impl Tree {
         }
     }
 
-    /// One step towards splitting the page at the end of the path: true when it was that page.
+    /// One step towards splitting the page at the end of the path: true when that page was split,
+    /// or is not to be split any more.
     pub(super) fn split_step(
         &self,
         pages: &Pages,
-        row: (&[u8], usize),
+        row: &RowToFit<'_>,
         mut path: Path<'_>,
         new: &NewPage<'_>,
     ) -> Result<bool, Blocked> {
         loop {
             let Some(parent) = path.steps.pop() else {
-                self.grow_root(pages, path.end, new)?;
+                self.grow_root(pages, row, path.end, new)?;
                 return Ok(false);
             };
             let is_leaf = PageView::new(&path.end.clone().shared()).level() == 0;
             if has_room_for_separator(pages, &parent) {
-                self.split(pages, row, (&parent, path.end), new)?;
+                let low = low_fence(&path.steps, &parent);
+                self.split(pages, row, (&low, &parent, path.end), new)?;
                 return Ok(is_leaf);
             }
             path.end = parent.pin;
         }
     }
 
-    /// Moves the root's content into a new page below it.
+    /// Moves the root's content into a new page below it, if it still has to be split.
     pub(crate) fn grow_root(
         &self,
         pages: &Pages,
+        row: &RowToFit<'_>,
         root: Pin<'_>,
         new: &NewPage<'_>,
     ) -> Result<(), EngineError> {
         let mut mtr = Mtr::begin(&pages.storage);
         let root = mtr.latch(root);
+        if !row.lacks_room(&mtr.page(root)) {
+            return Ok(());
+        }
         let below = mtr.latch(new.pin.clone());
         let level = mtr.page(root).level();
         let mut buffer = Vec::new();
@@ -99,12 +129,12 @@ impl Tree {
         Ok(())
     }
 
-    /// Splits a page whose parent has room.
+    /// Splits a page whose parent has room, if it still has to be split.
     fn split(
         &self,
         pages: &Pages,
-        row: (&[u8], usize),
-        (parent, page): (&Step<'_>, Pin<'_>),
+        row: &RowToFit<'_>,
+        (low, parent, page): (&[u8], &Step<'_>, Pin<'_>),
         new: &NewPage<'_>,
     ) -> Result<(), Blocked> {
         let next = next_leaf(pages, &page)?;
@@ -115,6 +145,12 @@ impl Tree {
         let view = mtr.page(page);
         let (cut, count, mut buffer) = (cut(&view, row), view.count(), Vec::new());
         let is_leaf = view.level() == 0;
+        // The only row, or none is left, and the row is the least that the leaf may have: nothing
+        // can be cut off left of it.
+        let is_at_fence = is_leaf && cut.separator.as_slice() <= low;
+        if is_at_fence || !row.lacks_room(&view) {
+            return Ok(());
+        }
         let (left, right) =
             if is_leaf { (view.page_no(), view.right()) } else { (NO_PAGE, NO_PAGE) };
         let image = Record::image_of_part(&view, cut.from..count, left, right, &mut buffer);
@@ -148,6 +184,14 @@ pub(super) fn has_room_for_separator(pages: &Pages, parent: &Step<'_>) -> bool {
     PageView::new(&page).free_bytes() >= cost
 }
 
+/// The least key that may come below `parent`'s slot: the parent's key there, or that of the next
+/// page up where the way did not go to the first child. Empty on the left edge of the tree.
+fn low_fence(above: &[Step<'_>], parent: &Step<'_>) -> Vec<u8> {
+    let fence = |step: &Step<'_>| PageView::new(&step.pin.clone().shared()).key(step.slot).to_vec();
+    let step = std::iter::once(parent).chain(above.iter().rev()).find(|step| step.slot > 0);
+    step.map(fence).unwrap_or_default()
+}
+
 /// The leaf right of a leaf, which has to learn of its new left neighbour.
 pub(super) fn next_leaf<'c>(pages: &'c Pages, page: &Pin<'c>) -> Result<Option<Pin<'c>>, Blocked> {
     let shared = page.clone().shared();
@@ -177,7 +221,8 @@ fn latch_leaves<'c>(
 }
 
 /// Decides where to cut.
-fn cut(page: &PageView<'_>, (key, value_bytes): (&[u8], usize)) -> Cut {
+fn cut(page: &PageView<'_>, row: &RowToFit<'_>) -> Cut {
+    let RowToFit { key, value_bytes, .. } = *row;
     let count = page.count();
     let is_leaf = page.level() == 0;
     let place = page.find(key).unwrap_or_else(|place| place);

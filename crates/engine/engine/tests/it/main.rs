@@ -7,6 +7,7 @@ mod agreement;
 mod common;
 mod crash;
 mod crowd;
+mod documents;
 mod failing_threads;
 mod faults;
 mod histories;
