@@ -1,7 +1,7 @@
 //! What threads, settings and old handles may do to each other, each case as a small scene.
 
 mod drops;
-mod stress;
+pub(crate) mod stress;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -212,6 +212,7 @@ fn a_change_that_is_not_logged_stops_the_engine() {
     }));
     assert!(panicked.is_err());
     assert!(matches!(storage.poison.check(), Err(EngineError::Poisoned { .. })));
+    assert_eq!(table.get(b"a").unwrap(), None, "what was not logged is shown");
     assert!(engine.checkpoint().is_err());
 }
 

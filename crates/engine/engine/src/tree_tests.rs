@@ -2,8 +2,11 @@
 
 use iostrata_flush::AdmitRule;
 use iostrata_io::disk::{Disk, MemDisk};
+use iostrata_page::{Hunks, PageKind, PageNo, PageView, Record, cells_of};
 use iostrata_settings::Counter;
 
+use crate::concurrency_tests::stress::{mixed, rounds};
+use crate::mtr::Mtr;
 use crate::tests::open;
 use crate::tree::descend::UpperFence;
 use crate::tree::split::RowToFit;
@@ -183,5 +186,87 @@ fn a_leaf_that_was_emptied_before_its_split_stays_whole() {
     for needed_bytes in [1410, usize::MAX] {
         split_what_was_emptied(true, needed_bytes);
         split_what_was_emptied(false, needed_bytes);
+    }
+}
+
+/// What a page shows to who reads it.
+fn shown(page: &PageView<'_>) -> (PageKind, u8, [PageNo; 2], Vec<u8>) {
+    let mut content = Vec::new();
+    if page.kind() == PageKind::Space {
+        content.extend_from_slice(page.body());
+    } else {
+        cells_of(page, 0..page.count(), &mut content);
+    }
+    (page.kind(), page.level(), [page.left(), page.right()], content)
+}
+
+/// A record of any kind, of which many do not fit the page.
+fn any_record(page: &PageView<'_>, seed: u64, step: u64, change: impl FnOnce(&Record<'_>)) {
+    let chance = |of: u64, bound: usize| mixed(seed, 97 * step + of) as usize % bound.max(1);
+    let (count, number) = (page.count(), PageNo(chance(1, 1000) as u64));
+    let (slot, value) = (chance(2, count), vec![step as u8; chance(3, 700)]);
+    let key = dense_key(chance(4, usize::from(ROWS)) as u16);
+    let mut buffer = Vec::new();
+    let (from, set) = (chance(5, 100) as u32, chance(6, 2) == 0);
+    let (left, right) = (number, number);
+    let is_inner = page.level() > 0;
+    change(&match chance(7, 10) {
+        _ if page.kind() == PageKind::Space => Record::SetBits { from, count: 1, set },
+        0 | 1 => {
+            let slot = page.find(&key).unwrap_or_else(|slot| slot);
+            let value = if is_inner { &[1; 8][..] } else { &value[..] };
+            Record::Insert { slot, flags: 0, key: &key, value }
+        }
+        2 => Record::Delete { slot },
+        3 if !is_inner && count > 0 => {
+            let hunks = Hunks::between(page.value(slot), [&value[..], &[]], &mut buffer);
+            Record::Revise { slot, flags: 0, len: value.len(), hunks }
+        }
+        4 => Record::Truncate { from: slot },
+        5 => Record::SetLeft(number),
+        6 => Record::SetRight(number),
+        7 => Record::image_of_part(page, 0..slot, left, right, &mut buffer),
+        8 => {
+            let (kind, table) = (page.kind(), page.table());
+            Record::Init { kind, level: page.level(), table, left, right }
+        }
+        _ => Record::Replace { slot, value: &value },
+    });
+}
+
+#[test]
+fn a_mini_transaction_that_fails_leaves_every_page_as_it_was() {
+    for seed in 0..rounds(40) {
+        let engine = open(&MemDisk::new());
+        let table = engine.create_table("t").unwrap();
+        (0..ROWS).step_by(2).for_each(|row| put_dense(&engine, &table, row, 90));
+        let (storage, pages) = (&*engine.parts().storage, &*engine.parts().pages);
+        let root = table.tree().root;
+        let leaf = table.tree().locate(pages, &dense_key(100), &mut UpperFence::default()).unwrap();
+        let numbers = [root, leaf.pin.page_no(), pages.space.map_page(0)];
+        drop(leaf);
+        let before: Vec<_> = numbers
+            .map(|page| shown(&PageView::new(&storage.pool.pin(page).unwrap().shared())))
+            .into();
+        let all: Vec<_> = table.iter().map(Result::unwrap).collect();
+        let mut mtr = Mtr::begin(storage);
+        let held = numbers.map(|page| mtr.latch(storage.pool.pin(page).unwrap()));
+        for step in 0..30 {
+            let held = held[mixed(seed, step) as usize % held.len()];
+            let copy = mtr.page(held).bytes().to_vec();
+            any_record(&PageView::new(&copy), seed, step, |record| {
+                let _may_not_fit = mtr.change(held, record);
+            });
+        }
+        drop(mtr);
+        for (page, before) in numbers.into_iter().zip(before) {
+            let page = storage.pool.pin(page).unwrap().shared();
+            assert!(shown(&PageView::new(&page)) == before, "{seed}: {page:?}");
+        }
+        assert!(table.iter().map(Result::unwrap).eq(all), "{seed}: reads go on");
+        assert!(engine.check().unwrap().is_clean(), "{seed}");
+        let mut batch = engine.batch();
+        batch.put(&table, b"k", b"v").unwrap();
+        assert!(matches!(batch.commit(), Err(EngineError::Poisoned { .. })));
     }
 }

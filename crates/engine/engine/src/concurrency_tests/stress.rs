@@ -10,12 +10,12 @@ use crate::tests::small;
 use crate::{Background, Direction, Disks, Engine, EngineError, RequestError, Settings, Table};
 
 /// Rounds of a loop: many in the long form.
-pub(super) fn rounds(short: u64) -> u64 {
+pub(crate) fn rounds(short: u64) -> u64 {
     if std::env::var_os("IOSTRATA_SOAK").is_some() { 20 * short } else { short }
 }
 
 /// A number that looks like chance and follows from these two.
-pub(super) fn mixed(seed: u64, step: u64) -> u64 {
+pub(crate) fn mixed(seed: u64, step: u64) -> u64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ step.wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x ^= x >> 31;
     x = x.wrapping_mul(0x94d0_49bb_1331_11eb);
