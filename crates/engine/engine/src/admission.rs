@@ -91,16 +91,21 @@ impl Admission {
     }
 
     /// Runs `work` while no frame is promised room: everyone admitted has appended, nobody else is
-    /// admitted meanwhile.
+    /// admitted meanwhile. The pause ends with the work, also where that panics.
     pub fn paused<R>(&self, work: impl FnOnce() -> R) -> R {
         let _alone = self.pausing.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_paused.store(true, Ordering::SeqCst);
+        let _pause = Pause(&self.is_paused);
         while self.promised.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }
-        let result = work();
-        self.is_paused.store(false, Ordering::SeqCst);
-        result
+        work()
+    }
+
+    /// Sleeps until the pause is over: a check of everything takes its time.
+    #[cold]
+    fn wait_pause(&self) {
+        drop(self.pausing.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Whether the engine was closed.
@@ -163,7 +168,7 @@ impl Admission {
             // Read first: a checkpoint that is taken meanwhile is one to look again for.
             let checkpoint = redo.checkpoint_lsn();
             match self.ask(record_bytes, first.is_some())? {
-                Asked::Paused => std::thread::yield_now(),
+                Asked::Paused => self.wait_pause(),
                 Asked::Crowded => {
                     // Others' promises may be all that is in the way, and they may end without a
                     // byte of redo: then no checkpoint would ever come, so look again after one
@@ -284,6 +289,15 @@ impl Admission {
         let Storage { redo, poison, .. } = &*self.flusher.storage;
         redo.wait_room(room.bytes as usize).map_err(|error| poison.keep(error))?;
         Ok(room)
+    }
+}
+
+/// Ends a pause.
+struct Pause<'a>(&'a AtomicBool);
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
     }
 }
 

@@ -182,7 +182,8 @@ impl Engine {
         safeguards.remove(versions, safeguard);
     }
 
-    /// Verifies every structure. Nobody may write meanwhile.
+    /// Verifies every structure. Who writes, makes or drops a table meanwhile waits until it is
+    /// over, and so does purge.
     ///
     /// # Errors
     /// What reading said other than damage; damage is in the report.

@@ -340,8 +340,8 @@ impl Catalogue {
         !self.lock().dropped.is_empty()
     }
 
-    /// Keeps other makers and droppers of tables out.
-    fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+    /// Keeps makers and droppers of tables out.
+    pub fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
         self.ddl.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,5 +1,7 @@
 //! What a check says of versions and tombstones.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use iostrata_io::disk::MemDisk;
 use iostrata_page::layout::{
     CELL_AT_FLAGS, CELL_HEADER_BYTES, FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES,
@@ -7,8 +9,8 @@ use iostrata_page::layout::{
 use iostrata_page::{Record, Version};
 
 use crate::mtr::Mtr;
-use crate::tests::open;
-use crate::{CheckReport, Engine, Isolation, Table};
+use crate::tests::{open, small};
+use crate::{Background, CheckReport, Disks, Engine, Isolation, Table};
 
 /// Puts one cell into the root of an empty table.
 fn lay(engine: &Engine, table: &Table, flags: u8, value: &[u8]) {
@@ -94,4 +96,48 @@ fn a_tombstone_with_more_or_less_than_a_version_is_a_problem() {
         assert!(found.problems_total > 0, "{flags} became {damaged}");
         assert_eq!(found.problems[0].page, table.tree().root.0);
     }
+}
+
+#[test]
+fn a_check_beside_purge_and_writers_finds_nothing() {
+    let disks = Disks::one(MemDisk::new());
+    let engine = Engine::open_on(disks, small(), Background::Threads).unwrap();
+    let table = engine.create_table("t").unwrap();
+    table.bulk_load((0..4_000_u32).map(|row| (row.to_be_bytes(), [7; 90]))).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (engine, is_over) = (&engine, &is_over);
+        // Tables come and go, too.
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Acquire) {
+                let other = engine.create_table("other").unwrap();
+                other.bulk_load((0..300_u32).map(|row| (row.to_be_bytes(), [1; 60]))).unwrap();
+                engine.drop_table("other").unwrap();
+            }
+        });
+        for round in 0..4_u32 {
+            let reader = engine.begin(Isolation::Snapshot).unwrap();
+            for row in (round..4_000).step_by(4) {
+                let mut batch = engine.batch();
+                batch.delete(&table, &row.to_be_bytes()).unwrap();
+                let _unsettled = batch.commit().unwrap();
+            }
+            // From here on purge takes the rows away and joins their leaves.
+            drop(reader);
+            loop {
+                let report = engine.check().unwrap();
+                if !report.is_clean() {
+                    is_over.store(true, Ordering::Release);
+                }
+                assert!(report.is_clean(), "{round}: {:?}", report.problems);
+                let left = report.tables.iter().find(|found| found.name == "t").unwrap();
+                if left.tombstones == 0 {
+                    break;
+                }
+            }
+        }
+        is_over.store(true, Ordering::Release);
+    });
+    assert_eq!(table.iter().count(), 0);
+    engine.close().unwrap();
 }
