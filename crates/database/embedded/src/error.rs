@@ -101,6 +101,7 @@ fn of_transaction(error: &TransactionError) -> (Trouble, &'static str, Option<&'
         TransactionError::Deadlock { .. } => (Trouble::Retry, "deadlock", None),
         TransactionError::LockTimeout { .. } => (Trouble::Retry, "lock_timeout", None),
         TransactionError::Conflict { .. } => (Trouble::Retry, "conflict", None),
+        TransactionError::DefinitionChanged { .. } => (Trouble::Retry, "definition_changed", None),
         TransactionError::Exists { .. } => (Trouble::Exists, "exists", None),
         TransactionError::TooLarge { .. } => (Trouble::Failed, "too_large", None),
         _ => (Trouble::Failed, "transaction", None),

@@ -5,6 +5,7 @@ use iostrata_io::disk::MemDisk;
 use crate::tests::small;
 use crate::{
     Background, Direction, Disks, Engine, EngineError, Isolation, OpenOptions, Table, TableError,
+    TransactionError,
 };
 
 /// By the first byte of the value, rows with an empty value are not in it.
@@ -254,6 +255,44 @@ fn the_newest_rows_and_entries_are_seen_whatever_the_level_shows() {
         (value, reader.index_get(&first, b"y").unwrap()),
         (b"w".to_vec(), vec![b"b".into()])
     );
+}
+
+#[test]
+fn a_snapshot_from_before_an_index_cannot_read_it() {
+    for isolation in [Isolation::RepeatableRead, Isolation::Snapshot] {
+        let late = Engine::options().settings(small()).late_index("t", "first", by_first);
+        let engine = open(&MemDisk::new(), late);
+        let old_handle = engine.create_table("t").unwrap();
+        fill(&engine, &old_handle);
+        let mut before = engine.begin(isolation).unwrap();
+        assert_eq!(before.get(&old_handle, b"a").unwrap().as_deref(), Some(&b"x1"[..]));
+        engine.make_index("t", "first").unwrap();
+        let t = engine.table("t").unwrap().unwrap();
+        let first = t.index("first").unwrap();
+        let number = before.number();
+        let refused = [
+            before.index_get(&first, b"x").unwrap_err(),
+            before.index_get_for_update((&t, &first), b"x").unwrap_err(),
+            before.index_cursor(&first, .., Direction::Backward).unwrap_err(),
+        ];
+        for error in refused {
+            let is_typed = matches!(
+                &error,
+                EngineError::Transaction(TransactionError::DefinitionChanged { transaction, index })
+                    if *transaction == number && index == "t.first"
+            );
+            assert!(is_typed && error.to_string().contains("begin a new"), "{error}");
+        }
+        // What is newest can be read, and rows through their keys; it may write, too.
+        let mut newest = before.newest_index_cursor(&first, .., Direction::Forward).unwrap();
+        assert!(newest.next_entry().unwrap().is_some());
+        drop(newest);
+        assert_eq!(before.get(&t, b"c").unwrap().as_deref(), Some(&b"x2"[..]));
+        before.put(&t, b"f", b"x3").unwrap();
+        before.commit().unwrap().wait().unwrap();
+        let mut after = engine.begin(isolation).unwrap();
+        assert_eq!(after.index_get(&first, b"x").unwrap(), [b"a", b"c", b"f"]);
+    }
 }
 
 /// A snapshot shows the entries of before, a write the newest row: they meet in own writes.

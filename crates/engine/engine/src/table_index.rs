@@ -41,6 +41,9 @@ impl fmt::Debug for Definition {
 pub(crate) struct TableIndex {
     pub name: String,
     pub tree: Arc<Tree>,
+    /// The number of the last commit when it was made from rows that were there: snapshots below
+    /// it do not see all entries. 0 when none can be that old.
+    pub made_at: u64,
     /// None when it was not named at opening: then the table cannot be written.
     pub extract: Option<Arc<Extract>>,
 }

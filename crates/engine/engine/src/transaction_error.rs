@@ -73,6 +73,19 @@ pub enum TransactionError {
         /// Which.
         transaction: u64,
     },
+    /// A plain read through an index that was made after the transaction took its snapshot: the
+    /// index has no entries for what the snapshot shows. The transaction is as it was before the
+    /// call.
+    #[error(
+        "index {index:?} was made after transaction {transaction} took its snapshot, and cannot \
+         show what the snapshot shows; end the transaction and begin a new one"
+    )]
+    DefinitionChanged {
+        /// Which.
+        transaction: u64,
+        /// Table and index.
+        index: String,
+    },
     /// A call on a transaction that was rolled back after a deadlock or conflict.
     #[error("transaction {transaction} is over: it was rolled back; begin it again")]
     Finished {

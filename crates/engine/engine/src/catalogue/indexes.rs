@@ -25,7 +25,7 @@ impl Definition {
 
     pub(super) fn index(&self, tree: Arc<Tree>) -> TableIndex {
         let extract = Some(Arc::clone(&self.extract));
-        TableIndex { name: self.name.clone(), tree, extract }
+        TableIndex { name: self.name.clone(), tree, made_at: 0, extract }
     }
 }
 
@@ -49,7 +49,7 @@ impl Catalogue {
             }
             let definition = definitions.iter().find(|of| of.table == table && of.name == name);
             let extract = definition.map(|definition| Arc::clone(&definition.extract));
-            self.join(table, TableIndex { name: name.to_owned(), tree, extract });
+            self.join(table, TableIndex { name: name.to_owned(), tree, made_at: 0, extract });
         }
         for definition in definitions.iter().filter(|definition| !definition.is_late) {
             let table = self.lock().tables.get(&definition.table).cloned();
@@ -102,8 +102,9 @@ impl Catalogue {
     fn make_index(&self, definition: &Definition, table: &Arc<Tree>) -> Result<(), EngineError> {
         let full_name = definition.full_name();
         let tree = self.make(&full_name, Some(definition.field(false)))?;
-        let index = definition.index(tree);
+        let mut index = definition.index(tree);
         build(&self.pages, table, &index)?;
+        index.made_at = self.pages.storage.versions.now();
         self.mark_built(&full_name)?;
         self.join(&definition.table, index);
         Ok(())

@@ -84,7 +84,7 @@ impl Transaction {
             Bound::Unbounded => Bound::Unbounded,
         };
         let root = index.0.tree.root.0;
-        let entries = self.index_entries(&index.0.tree, (low, high), how)?;
+        let entries = self.index_entries(&index.0, (low, high), how)?;
         Ok(IndexCursor { entries, root, secondary: Vec::new() })
     }
 

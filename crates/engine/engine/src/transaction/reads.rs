@@ -13,6 +13,7 @@ use crate::range::OwnedRow;
 use crate::read::{LeafHint, read_row, replace};
 use crate::row_locks::lock;
 use crate::table::Table;
+use crate::table_index::TableIndex;
 use crate::transaction::{Isolation, Transaction, TransactionCursor};
 use crate::transaction_error::TransactionError;
 use crate::tree::Tree;
@@ -170,13 +171,17 @@ impl Transaction {
     /// The entries of an index in a range.
     pub(super) fn index_entries<'t>(
         &'t mut self,
-        tree: &'t Arc<Tree>,
+        index: &'t TableIndex,
         bounds: KeyBounds,
         (direction, is_newest): (Direction, bool),
     ) -> Result<TransactionCursor<'t>, EngineError> {
         self.check_active()?;
         let snapshot = if is_newest { NEWEST } else { self.read_at() };
-        Ok(self.tree_cursor(tree, bounds, direction, snapshot))
+        if snapshot < index.made_at {
+            let (transaction, index) = (self.number(), index.tree.name.clone());
+            return Err(TransactionError::DefinitionChanged { transaction, index }.into());
+        }
+        Ok(self.tree_cursor(&index.tree, bounds, direction, snapshot))
     }
 
     fn tree_cursor<'t>(
