@@ -16,6 +16,7 @@ use crate::flusher::Flusher;
 use crate::held_leaves::HeldLeaves;
 use crate::pace_queue::PaceQueue;
 use crate::published_rule::PublishedRule;
+use crate::reentry::check_outside;
 use crate::storage::{FRAME_OVERHEAD_BYTES, Storage};
 
 /// Room in the redo for one frame, until it is dropped.
@@ -163,6 +164,7 @@ impl Admission {
         let storage = &*self.flusher.storage;
         let Storage { redo, poison, .. } = storage;
         poison.check()?;
+        check_outside(storage)?;
         let (mut wait, mut first) = (Wait::default(), None);
         loop {
             // Read first: a checkpoint that is taken meanwhile is one to look again for.

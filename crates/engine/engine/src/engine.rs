@@ -2,7 +2,7 @@
 //!
 //! Invariant: clones are the same engine. Closing takes a clean checkpoint; dropping the last
 //! handle without closing stops the threads and leaves the rest to recovery. The directory stays
-//! locked as long as a table, batch or ticket of an engine that was not closed is left.
+//! locked as long as a table, index, batch or ticket of an engine that was not closed is left.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use crate::error::{EngineError, TableError};
 use crate::open::Opened;
 use crate::parts::Parts;
 use crate::recovery::RecoveryReport;
+use crate::reentry::check_outside;
 #[cfg(feature = "testing")]
 use crate::safeguards::Safeguard;
 use crate::status;
@@ -201,6 +202,7 @@ impl Engine {
     /// engine, or the failure that poisons it: recovery will find everything acknowledged.
     pub fn close(self) -> Result<(), EngineError> {
         let Parts { storage, flusher, pages, purger, .. } = self.parts();
+        check_outside(storage)?;
         // Who changes a setting writes to the directories, and may have looked before.
         let _kept = self.parts().keep_settings();
         pages.admission.check_open()?;

@@ -137,6 +137,12 @@ pub enum RequestError {
         /// Frames dirty or being written.
         dirty: usize,
     },
+    /// A call from within an index function of the same engine.
+    #[error(
+        "an index function called its own engine, which waits for that function: let it go by the \
+         row alone"
+    )]
+    WithinIndexFunction,
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -205,6 +211,15 @@ pub enum TableError {
         bytes: usize,
         /// Longest entry.
         limit: usize,
+    },
+    /// An index that is not one of this engine, or not of the table it was named with.
+    #[error(
+        "index {index:?} is of another engine or of another table: take it from a table of this \
+         engine (Table::index)"
+    )]
+    IndexNotFound {
+        /// Table and index.
+        index: String,
     },
     /// An index that is named twice at opening.
     #[error("index {index:?} is named twice: name each index of a table once")]

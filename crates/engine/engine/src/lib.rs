@@ -76,6 +76,7 @@ mod range;
 mod read;
 mod reclaim;
 mod recovery;
+mod reentry;
 mod row_locks;
 #[cfg(test)]
 mod row_tests;

@@ -14,6 +14,7 @@ use crate::error::EngineError;
 use crate::flusher::{Flusher, FrameSupply};
 use crate::pages::Pages;
 use crate::purge::Purger;
+use crate::reentry::check_outside;
 use crate::storage::Storage;
 use crate::{plan, settings_file};
 
@@ -57,6 +58,7 @@ impl Parts {
 
     /// Changes a setting and everything that follows it, and keeps it on the disk.
     pub fn set(&self, name: &str, value: &str, disk: &dyn Disk) -> Result<(), EngineError> {
+        check_outside(&self.storage)?;
         // One at a time; the cleaner goes on reading the old ones, because a change may wait for
         // it.
         let _alone = self.keep_settings();

@@ -8,10 +8,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{EngineError, TableError};
+use crate::pages::Pages;
+use crate::reentry::within;
 use crate::tree::Tree;
 
 /// Appends the secondary key of a row (its key and its value) to the buffer; false when the row is
-/// not in the index. It must always give the same for the same row.
+/// not in the index. It must always give the same for the same row, and cannot change or check its own
+/// engine ([`RequestError::WithinIndexFunction`](crate::RequestError::WithinIndexFunction)).
 pub type Extract = dyn Fn(&[u8], &[u8], &mut Vec<u8>) -> bool + Send + Sync;
 
 /// A zero byte of a secondary key is written as these two, so that its end is known.
@@ -40,6 +43,8 @@ impl fmt::Debug for Definition {
 /// An index of a table.
 pub(crate) struct TableIndex {
     pub name: String,
+    /// Of its engine.
+    pub pages: Arc<Pages>,
     pub tree: Arc<Tree>,
     /// The number of the last commit when it was made from rows that were there: snapshots below
     /// it do not see all entries. 0 when none can be that old.
@@ -55,6 +60,17 @@ impl fmt::Debug for TableIndex {
 }
 
 impl TableIndex {
+    /// Whether it is an index of the table with this name.
+    pub fn is_of(&self, table: &str) -> bool {
+        let rest = self.tree.name.strip_prefix(table);
+        rest.and_then(|rest| rest.strip_prefix('.')) == Some(self.name.as_str())
+    }
+
+    /// The error of one that was asked for elsewhere.
+    pub fn not_found(&self) -> EngineError {
+        EngineError::Table(TableError::IndexNotFound { index: self.tree.name.clone() })
+    }
+
     /// The entry of a row; none when the row is not in the index.
     ///
     /// # Errors
@@ -65,7 +81,7 @@ impl TableIndex {
             return Err(EngineError::Table(TableError::IndexUnknown { index }));
         };
         let mut secondary = Vec::new();
-        if !extract(key, value, &mut secondary) {
+        if !within(&self.pages.storage, || extract(key, value, &mut secondary)) {
             return Ok(None);
         }
         let mut entry = with_end(&secondary, END);

@@ -10,6 +10,7 @@ use crate::catalogue::build_index::build;
 use crate::catalogue::entry::{Entry, IndexField};
 use crate::catalogue::{Catalogue, KnownTable, check_name};
 use crate::error::{EngineError, TableError};
+use crate::pages::Pages;
 use crate::table_index::{Definition, TableIndex};
 use crate::tree::Tree;
 
@@ -23,9 +24,23 @@ impl Definition {
         IndexField { table_bytes: self.table.len() as u16, is_built }
     }
 
-    pub(super) fn index(&self, tree: Arc<Tree>) -> TableIndex {
-        let extract = Some(Arc::clone(&self.extract));
-        TableIndex { name: self.name.clone(), tree, made_at: 0, extract }
+    pub(super) fn index(&self, pages: &Arc<Pages>, tree: Arc<Tree>) -> TableIndex {
+        let (pages, extract) = (Arc::clone(pages), Some(Arc::clone(&self.extract)));
+        TableIndex { name: self.name.clone(), pages, tree, made_at: 0, extract }
+    }
+}
+
+/// A table that nobody can write while an index of it is made. Opened to writers again when
+/// nothing comes of that, also by a panic of the index's function.
+struct WritesClosed<'m> {
+    pages: &'m Pages,
+    tree: &'m Tree,
+    indexes: usize,
+}
+
+impl Drop for WritesClosed<'_> {
+    fn drop(&mut self) {
+        self.tree.set_indexes(self.pages, self.indexes);
     }
 }
 
@@ -36,7 +51,7 @@ impl Catalogue {
     /// # Errors
     /// What reading or writing said; a name that cannot be kept.
     pub fn join_indexes(&self, definitions: Vec<Definition>) -> Result<(), EngineError> {
-        let _alone = self.one_at_a_time();
+        let _alone = self.one_at_a_time()?;
         self.check(&definitions)?;
         let found = self.lock().found.clone();
         for (full_name, (field, tree)) in found {
@@ -49,7 +64,8 @@ impl Catalogue {
             }
             let definition = definitions.iter().find(|of| of.table == table && of.name == name);
             let extract = definition.map(|definition| Arc::clone(&definition.extract));
-            self.join(table, TableIndex { name: name.to_owned(), tree, made_at: 0, extract });
+            let (name, pages) = (name.to_owned(), Arc::clone(&self.pages));
+            self.join(table, TableIndex { name, pages, tree, made_at: 0, extract });
         }
         for definition in definitions.iter().filter(|definition| !definition.is_late) {
             let table = self.lock().tables.get(&definition.table).cloned();
@@ -69,7 +85,7 @@ impl Catalogue {
     /// # Errors
     /// [`TableError::NotFound`], [`TableError::IndexUnknown`], what reading or writing said.
     pub fn make_late_index(&self, table: &str, name: &str) -> Result<(), EngineError> {
-        let _alone = self.one_at_a_time();
+        let _alone = self.one_at_a_time()?;
         let Some(KnownTable { tree, indexes }) = self.lock().tables.get(table).cloned() else {
             return Err(EngineError::Table(TableError::NotFound { name: table.to_owned() }));
         };
@@ -82,9 +98,12 @@ impl Catalogue {
             return Err(EngineError::Table(TableError::IndexUnknown { index }));
         };
         self.drop_left(&definition.full_name())?;
+        let closed = WritesClosed { pages: &self.pages, tree: &tree, indexes: indexes.len() };
         tree.set_indexes(&self.pages, indexes.len() + 1);
-        let made = self.make_index(definition, &tree);
-        made.inspect_err(|_| tree.set_indexes(&self.pages, indexes.len()))
+        self.make_index(definition, &tree)?;
+        // From here on writes need the index.
+        std::mem::forget(closed);
+        Ok(())
     }
 
     fn check(&self, definitions: &[Definition]) -> Result<(), EngineError> {
@@ -102,7 +121,7 @@ impl Catalogue {
     fn make_index(&self, definition: &Definition, table: &Arc<Tree>) -> Result<(), EngineError> {
         let full_name = definition.full_name();
         let tree = self.make(&full_name, Some(definition.field(false)))?;
-        let mut index = definition.index(tree);
+        let mut index = definition.index(&self.pages, tree);
         build(&self.pages, table, &index)?;
         index.made_at = self.pages.storage.versions.now();
         self.mark_built(&full_name)?;

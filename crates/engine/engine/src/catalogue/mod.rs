@@ -23,6 +23,7 @@ use crate::error::{EngineError, OpenError, TableError};
 use crate::mtr::Mtr;
 use crate::pages::{NewPage, Pages};
 use crate::reclaim::free_below_root;
+use crate::reentry::check_outside;
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, SuperField};
 use crate::table::Table;
 use crate::table_index::{Definition, TableIndex};
@@ -160,14 +161,14 @@ impl Catalogue {
     /// [`TableError::Exists`], [`TableError::Name`], no space.
     pub fn create(&self, name: &str) -> Result<Table, EngineError> {
         check_name(&self.pages, name)?;
-        let _alone = self.one_at_a_time();
+        let _alone = self.one_at_a_time()?;
         let mut indexes = Vec::new();
         // Before the table: nobody writes to it without them.
         for definition in self.definitions().iter().filter(|of| of.table == name && !of.is_late) {
             let full_name = definition.full_name();
             self.drop_left(&full_name)?;
             let tree = self.make(&full_name, Some(definition.field(true)))?;
-            indexes.push(Arc::new(definition.index(tree)));
+            indexes.push(Arc::new(definition.index(&self.pages, tree)));
         }
         let tree = self.make(name, None)?;
         tree.set_indexes(&self.pages, indexes.len());
@@ -266,7 +267,7 @@ impl Catalogue {
     /// [`TableError::NotFound`], or what writing said. Pages that are not freed are at the next
     /// opening.
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
-        let _alone = self.one_at_a_time();
+        let _alone = self.one_at_a_time()?;
         let Some(table) = self.lock().tables.get(name).cloned() else {
             return Err(EngineError::Table(TableError::NotFound { name: name.to_owned() }));
         };
@@ -341,8 +342,13 @@ impl Catalogue {
     }
 
     /// Keeps makers and droppers of tables out.
-    pub fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
-        self.ddl.lock().unwrap_or_else(PoisonError::into_inner)
+    ///
+    /// # Errors
+    /// [`RequestError::WithinIndexFunction`](crate::RequestError::WithinIndexFunction): this thread
+    /// may be the one that does so already.
+    pub fn one_at_a_time(&self) -> Result<MutexGuard<'_, ()>, EngineError> {
+        check_outside(&self.pages.storage)?;
+        Ok(self.ddl.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

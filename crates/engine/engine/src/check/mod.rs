@@ -24,7 +24,7 @@ use crate::pages::Pages;
 /// Verifies everything.
 pub(crate) fn check(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport, EngineError> {
     // Between two frames of it a table may have pages that nothing leads to.
-    let _alone = catalogue.one_at_a_time();
+    let _alone = catalogue.one_at_a_time()?;
     pages.admission.paused(|| verify(pages, catalogue))
 }
 

@@ -114,6 +114,9 @@ impl Transaction {
         (table, index): (&Table, &Index),
         secondary: &[u8],
     ) -> Result<Vec<OwnedRow>, EngineError> {
+        if !index.0.is_of(table.name()) {
+            return Err(index.0.not_found());
+        }
         let mut rows = Vec::new();
         for key in self.index_get(index, secondary)? {
             // It may have changed since: then it has another secondary key, or is gone.

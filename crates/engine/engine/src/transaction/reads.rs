@@ -176,6 +176,9 @@ impl Transaction {
         (direction, is_newest): (Direction, bool),
     ) -> Result<TransactionCursor<'t>, EngineError> {
         self.check_active()?;
+        if !Arc::ptr_eq(&index.pages, &self.pages) {
+            return Err(index.not_found());
+        }
         let snapshot = if is_newest { NEWEST } else { self.read_at() };
         if snapshot < index.made_at {
             let (transaction, index) = (self.number(), index.tree.name.clone());
