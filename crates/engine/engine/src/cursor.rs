@@ -125,11 +125,12 @@ impl<'t> Cursor<'t> {
     /// that is dropped meanwhile the rows of the leaf at hand still come.
     ///
     /// # Errors
-    /// What reading a page said; asking again tries again;
+    /// What reading a page or an older version said; asking again tries again;
     /// [`TableError::Dropped`](crate::TableError::Dropped).
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, EngineError> {
         let (place, is_older) = loop {
+            let before = self.copied;
             let Some(place) = self.advance() else {
                 if self.turn()? {
                     continue;
@@ -142,8 +143,14 @@ impl<'t> Cursor<'t> {
                 Visible::Older(pointer) => pointer,
             };
             let storage = &self.pages.storage;
-            if older_version(storage, pointer, self.snapshot, &mut self.older)? {
-                break (place, true);
+            match older_version(storage, pointer, self.snapshot, &mut self.older) {
+                Ok(true) => break (place, true),
+                Ok(false) => {}
+                Err(error) => {
+                    // Asked again, it tries this row again.
+                    self.copied = before;
+                    return Err(error);
+                }
             }
         };
         let cell = self.cell(place);
