@@ -95,6 +95,11 @@ impl Threads {
             let (storage, purger) = (Arc::clone(storage), Arc::clone(purger));
             self.spawn("purge", move || purge(&storage, &purger))?;
         }
+        if settings.purge_threads == 0 {
+            // The policy may never ask for a purge; what old versions may take of the memory holds.
+            let (storage, purger) = (Arc::clone(storage), Arc::clone(purger));
+            self.spawn("old versions", move || spill(&storage, &purger))?;
+        }
         let of_flusher = Arc::clone(storage);
         self.spawn("log flusher", move || serve_log(&of_flusher))?;
         // Whoever looks as soon as the engine is open finds a page of it.
@@ -208,6 +213,13 @@ fn purge(storage: &Storage, purger: &Purger) {
         if !storage.signal.wait_stop(sleep) {
             return;
         }
+    }
+}
+
+fn spill(storage: &Storage, purger: &Purger) {
+    let _alarm = storage.poison.alarm("the writer of old versions");
+    while storage.signal.wait_stop(PURGE_SLEEP) {
+        purger.spill();
     }
 }
 

@@ -74,8 +74,7 @@ impl Purger {
     pub fn step(&self) -> Result<bool, EngineError> {
         let storage = &self.pages.storage;
         storage.poison.check()?;
-        // What cannot be written stays in memory.
-        while storage.versions.spill_step().unwrap_or(false) {}
+        self.spill();
         let most = storage.hot.purge_batch_size();
         let taken = storage.safeguards.take_purge(&storage.versions, most);
         let batch = taken.map_err(|error| EngineError::Io(Failure::new(error)))?;
@@ -87,6 +86,12 @@ impl Purger {
         storage.versions.finish_purge(batch);
         self.set_delay(!has_taken);
         Ok(has_taken || self.walk_step()?)
+    }
+
+    /// Writes old versions to their file as long as there are too many in memory. What cannot be
+    /// written stays there.
+    pub fn spill(&self) {
+        while self.pages.storage.versions.spill_step().unwrap_or(false) {}
     }
 
     /// Works until nothing that is due is left.

@@ -1,10 +1,13 @@
 //! Purge, and what it finds after a crash.
 
+use std::time::{Duration, Instant};
+
 use iostrata_io::disk::MemDisk;
 
-use crate::tests::open;
+use crate::storage::VERSION_SEGMENT_BYTES;
+use crate::tests::{open, small};
 use crate::transaction::tests::{begin, delete, engine, put, rows};
-use crate::{Counter, Isolation};
+use crate::{Background, Counter, Disks, Engine, Isolation};
 
 #[test]
 fn tombstones_that_a_crash_leaves_are_purged_after_the_next_opening() {
@@ -26,6 +29,34 @@ fn tombstones_that_a_crash_leaves_are_purged_after_the_next_opening() {
     assert!(engine.parts().purger.is_done());
     assert_eq!(rows(&mut t, &table), "b=2");
     drop(t);
+    engine.close().unwrap();
+}
+
+#[test]
+fn without_purge_threads_old_versions_go_to_their_file_all_the_same() {
+    let mut settings = small();
+    for (name, value) in [("version_log_memory", "256K"), ("purge_threads", "0")] {
+        settings.set(name, value).unwrap();
+    }
+    let disks = Disks::one(MemDisk::new());
+    let engine = Engine::open_on(disks, settings, Background::Threads).unwrap();
+    let table = engine.create_table("t").unwrap();
+    let mut reader = begin(&engine, Isolation::Snapshot);
+    for round in 0..4_000_u32 {
+        let mut batch = engine.batch();
+        batch.put(&table, &(round % 8).to_be_bytes(), &[round as u8; 1_000]).unwrap();
+        let _unsettled = batch.commit().unwrap();
+    }
+    let memory = || engine.parts().storage.versions.stats().memory_bytes;
+    // Each thread's newest segment is not full.
+    let limit = (256 << 10) + 2 * VERSION_SEGMENT_BYTES as u64;
+    let end = Instant::now() + Duration::from_secs(20);
+    while memory() > limit {
+        assert!(Instant::now() < end, "{} bytes in memory", memory());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(rows(&mut reader, &table), "");
+    drop(reader);
     engine.close().unwrap();
 }
 
