@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use iostrata_lock::{LockId, LockOwner};
-use iostrata_page::Lsn;
+use iostrata_page::{Lsn, PageNo};
 use iostrata_pool::Exclusive;
 
 use crate::change_row::{Changed, RowSlot, Stamp, change_row, growth, is_as_expected};
@@ -24,6 +24,8 @@ use crate::write_set::WriteSet;
 const LEAVES_SHARE: usize = 4;
 /// Room for leaves that is made at first.
 const LEAVES_AT_FIRST: usize = 64;
+/// So often a leaf is asked for while others are held, before those are let go.
+const LATCH_TRIES: u32 = 200;
 /// A sparse leaf is offered for joining each time that another such part of a page became free.
 const SPARSE_STEPS: usize = 16;
 
@@ -57,6 +59,8 @@ enum Attempt {
     Done(Lsn),
     /// A leaf was moved meanwhile.
     Moved,
+    /// Others had this leaf all the time, while the leaves before it were held.
+    Contended { page: PageNo },
     /// The row of this condition is not as it should be.
     Refused { op: usize },
     /// Somebody holds the lock of this row.
@@ -97,6 +101,10 @@ pub(crate) fn commit(
                 return Ok(end);
             }
             Attempt::Moved => {}
+            Attempt::Contended { page } => {
+                drop((room, pins));
+                wait_latch(pages, page);
+            }
             Attempt::Refused { op } => {
                 let table = writes.tree(op).name.clone();
                 let key = writes.key(op).to_vec();
@@ -138,7 +146,10 @@ fn attempt(
     let leaves = locate(pages, writes, groups)?;
     let freed = writes.freed.map(|page| pages.map_bit(page)).transpose()?;
     let mut mtr = Mtr::begin(&pages.storage);
-    let Some(held) = latch(&mut mtr, leaves) else { return Ok(Attempt::Moved) };
+    let held = match latch(&mut mtr, leaves) {
+        Ok(held) => held,
+        Err(without) => return Ok(without),
+    };
     for (group, leaf) in groups.iter().zip(&held) {
         let page = mtr.page(*leaf);
         if let Some(op) = group.ops.clone().find(|op| !is_as_expected(writes, *op, &page)) {
@@ -173,15 +184,15 @@ fn attempt(
     Ok(Attempt::Done(mtr.commit()))
 }
 
-/// Latches leaves in the order of their page numbers; gives them in the order of the groups. None
-/// when one was moved since it was found, or found twice.
-fn latch<'c>(mtr: &mut Mtr<'c>, leaves: Vec<Leaf<'c>>) -> Option<Vec<Held>> {
+/// Latches leaves in the order of their page numbers; gives them in the order of the groups. Nothing
+/// comes of it when one was moved since it was found, or found twice, or when others do not let go.
+fn latch<'c>(mtr: &mut Mtr<'c>, leaves: Vec<Leaf<'c>>) -> Result<Vec<Held>, Attempt> {
     let count = leaves.len();
     let mut ordered: Vec<(usize, Leaf<'c>)> = leaves.into_iter().enumerate().collect();
     ordered.sort_unstable_by_key(|(_, leaf)| leaf.pin.page_no());
     let page = |at: &(usize, Leaf<'c>)| at.1.pin.page_no();
     if ordered.windows(2).any(|pair| page(&pair[0]) == page(&pair[1])) {
-        return None;
+        return Err(Attempt::Moved);
     }
     let mut held = vec![None; count];
     for (at, (group, leaf)) in ordered.into_iter().enumerate() {
@@ -189,26 +200,37 @@ fn latch<'c>(mtr: &mut Mtr<'c>, leaves: Vec<Leaf<'c>>) -> Option<Vec<Held>> {
         let latched = if at == 0 { leaf.pin.exclusive() } else { wait_for(leaf)? };
         // The first one, too, may have been moved before it was latched.
         if latched.page_version() != seen {
-            return None;
+            return Err(Attempt::Moved);
         }
         held[group] = Some(mtr.hold(latched));
     }
-    Some(held.into_iter().flatten().collect())
+    Ok(held.into_iter().flatten().collect())
 }
 
 /// Latches a leaf while others are held. One that was freed since may have become an inner page,
-/// whose holder waits for a leaf: so it is waited for only as long as it is what was found.
-fn wait_for<'c>(leaf: Leaf<'c>) -> Option<Exclusive<'c>> {
+/// whose holder waits for a leaf: so it is waited for only as long as it is what was found. Readers
+/// who come one over the other do not know of it: so not for long, and nobody waits for the held
+/// leaves for ever.
+fn wait_for<'c>(leaf: Leaf<'c>) -> Result<Exclusive<'c>, Attempt> {
     let Leaf { mut pin, page_version } = leaf;
-    loop {
+    for _ in 0..LATCH_TRIES {
         match pin.try_exclusive() {
-            Ok(latched) => return Some(latched),
+            Ok(latched) => return Ok(latched),
             Err(back) => pin = back,
         }
         if pin.page_version() != page_version {
-            return None;
+            return Err(Attempt::Moved);
         }
         std::thread::yield_now();
+    }
+    Err(Attempt::Contended { page: pin.page_no() })
+}
+
+/// Waits for a latch with none held, where readers let writers go first.
+#[cold]
+fn wait_latch(pages: &Pages, page: PageNo) {
+    if let Some(pin) = pages.storage.pool.try_pin(page) {
+        drop(pin.exclusive());
     }
 }
 

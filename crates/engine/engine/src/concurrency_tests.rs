@@ -145,6 +145,54 @@ fn a_sorted_load_beside_another_writer_ends_with_an_error() {
     }
 }
 
+/// Readers of one leaf hold it one over the other, without a gap. A batch that waits for it keeps
+/// its other leaf from nobody.
+#[test]
+fn a_batch_that_waits_for_a_leaf_lets_others_have_those_it_holds() {
+    let engine = open(&MemDisk::new(), Background::Manual);
+    let table = engine.create_table("t").unwrap();
+    let (row, rows) = (|number: u32| number.to_be_bytes(), 300);
+    table.bulk_load((0..rows).map(|number| (row(number), [7; 90]))).unwrap();
+    let (pages, tree) = (&*engine.parts().pages, table.tree());
+    let leaf = |number| tree.locate(pages, &row(number), &mut UpperFence::default()).unwrap().pin;
+    // By page number: the batch latches the first one first.
+    let mut both = [0, rows - 1];
+    both.sort_by_key(|number| leaf(*number).page_no());
+    let put = |numbers: &[u32]| {
+        let mut batch = engine.batch();
+        numbers.iter().for_each(|number| batch.put(&table, &row(*number), &[8; 90]).unwrap());
+        batch.commit().unwrap().wait().unwrap();
+    };
+    let (is_over, has_put, is_done) = <(AtomicBool, AtomicBool, AtomicBool)>::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let pin = leaf(both[1]);
+            let mut held = pin.clone().shared();
+            while !is_over.load(Ordering::Acquire) {
+                let next = pin.clone().shared();
+                drop(std::mem::replace(&mut held, next));
+            }
+        });
+        scope.spawn(|| {
+            put(&both);
+            is_done.store(true, Ordering::Release);
+        });
+        let first = leaf(both[0]);
+        while first.clone().try_shared().is_ok() {
+            std::thread::yield_now();
+        }
+        scope.spawn(|| {
+            put(&both[..1]);
+            has_put.store(true, Ordering::Release);
+        });
+        let came = comes(&has_put);
+        let was_done = is_done.load(Ordering::Acquire);
+        is_over.store(true, Ordering::Release);
+        assert!(came && !was_done, "{came} {was_done}");
+    });
+    assert!(is_done.into_inner());
+}
+
 #[test]
 fn settings_that_change_together_are_kept_whole() {
     let disk = MemDisk::new();
