@@ -134,8 +134,8 @@ impl Engine {
     ///
     /// # Errors
     /// An unknown setting, a value that it does not take, or one that cannot change now: nothing
-    /// is changed then. When the settings file cannot be written the change is in force, but not
-    /// kept.
+    /// is changed then, nor by a poisoned engine. When the settings file cannot be written the
+    /// change is in force, but not kept.
     pub fn set(&self, name: &str, value: &str) -> Result<(), EngineError> {
         self.parts().set(name, value, &*self.0.disk)
     }

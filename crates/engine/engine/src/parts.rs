@@ -65,6 +65,7 @@ impl Parts {
         let admission = &self.pages.admission;
         admission.check_open()?;
         let Storage { redo, store, pool, hot, poison, .. } = &*self.storage;
+        poison.check()?;
         let old = hot.all().clone();
         let mut new = old.clone();
         new.set_live(name, value)?;
@@ -85,6 +86,8 @@ impl Parts {
         }
         pool.set_old_pct(new.old_blocks_pct);
         hot.replace(new.clone());
+        // What was waited for may have failed: then nothing more is written.
+        poison.check()?;
         settings_file::write(disk, &new)
     }
 

@@ -115,6 +115,8 @@ impl Store {
     pub fn set_doublewrite(&self, to: Doublewrite) -> Result<(), StoreError> {
         self.check_writable()?;
         let mut mode = self.mode.write().unwrap_or_else(PoisonError::into_inner);
+        // A write that was waited for may have failed: its copies are needed then.
+        self.data.poison.check()?;
         self.forget_copies(&mut self.doublewrite.all())?;
         *mode = to;
         Ok(())

@@ -4,6 +4,7 @@
 
 mod against_model;
 mod agreement;
+mod changing;
 mod common;
 mod crash;
 mod crowd;
