@@ -135,7 +135,6 @@ impl Threads {
             // A thread that broke an invariant has poisoned the engine.
             let _ended = thread.join();
         }
-        storage.signal.set_threads(false);
         if let Some(cleaner) = &self.cleaner {
             cleaner.lanes.set_writers(0);
         }
@@ -158,7 +157,8 @@ impl Drop for Threads {
 fn clean(storage: &Storage, cleaner: &Cleaner) {
     let _alarm = storage.poison.alarm("the cleaner");
     let Storage { counts, signal, .. } = storage;
-    let now_us = || storage.cleaner_clock_us();
+    // Its own: others have no clock any more when the engine stops.
+    let now_us = || storage.opened.elapsed().as_micros() as u64;
     loop {
         let cpu_before = thread_cpu_ns();
         let began_us = now_us();

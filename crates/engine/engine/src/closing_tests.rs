@@ -9,6 +9,7 @@ use iostrata_page::PageNo;
 use iostrata_pool::PoolError;
 use iostrata_redo::RedoError;
 use iostrata_redo::layout::CONTROL_NAME;
+use iostrata_settings::PolicyName;
 use iostrata_store::{ReadError, StoreError};
 
 use crate::catalogue::Catalogue;
@@ -17,6 +18,7 @@ use crate::settings_file;
 use crate::tests::{open, put_all, small};
 use crate::{
     Background, Disks, Engine, EngineError, Failure, OpenError, Phase, Progress, RequestError,
+    Settings,
 };
 
 #[test]
@@ -56,6 +58,35 @@ fn closing_waits_for_who_changes_a_setting() {
     });
     let refused = engine.set("io_capacity", "200");
     assert!(matches!(refused, Err(EngineError::Request(RequestError::Closed))), "{refused:?}");
+}
+
+/// The moment between the end of an engine's threads and that of those who wait for them.
+#[test]
+fn whoever_waits_for_the_cleaner_goes_on_by_its_own_hand_when_the_engine_stops() {
+    for policy in PolicyName::ALL {
+        let (ends, has_ended) = channel();
+        // Not joined: one that hangs must not keep the test from saying so.
+        std::thread::spawn(move || {
+            let settings = Settings { policy: *policy, ..small() };
+            let disks = Disks::one(MemDisk::new());
+            let engine = Engine::open_on(disks, settings, Background::Manual).unwrap();
+            let table = engine.create_table("t").unwrap();
+            // The policy says where writers wait.
+            engine.step(10_000).unwrap();
+            let signal = &engine.parts().storage.signal;
+            signal.set_threads(true);
+            signal.stop();
+            // Several times the redo, and more pages than there are frames.
+            for row in 0..600_u32 {
+                let mut batch = engine.batch();
+                batch.put(&table, &row.to_be_bytes(), &[row as u8; 900]).unwrap();
+                batch.commit().unwrap().wait().unwrap();
+            }
+            ends.send(()).unwrap();
+        });
+        let ended = has_ended.recv_timeout(Duration::from_secs(20));
+        assert!(ended.is_ok(), "a writer waits for ever under {policy}");
+    }
 }
 
 #[test]

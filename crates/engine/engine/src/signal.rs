@@ -1,7 +1,7 @@
 //! The signal between the cleaner and those who need it.
 //!
 //! Invariant: a wake-up is not lost while the cleaner works; whoever waits for progress is woken by
-//! the next round or after a short while, whatever happens.
+//! the next round or after a short while, whatever happens; once the engine stops nobody waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -45,7 +45,7 @@ impl CleanerSignal {
         self.has_threads.store(threads, Ordering::Release);
     }
 
-    /// Whether there is a cleaner thread.
+    /// Whether there is a cleaner thread that whoever needs it may wait for.
     pub fn has_threads(&self) -> bool {
         self.has_threads.load(Ordering::Acquire)
     }
@@ -172,9 +172,11 @@ impl CleanerSignal {
         false
     }
 
-    /// Ends the cleaner's loop.
+    /// Ends the cleaner's loop. From now on whoever needs it does its work: among those are threads
+    /// of the engine whose end is waited for.
     pub fn stop(&self) {
         self.lock().stopping = true;
+        self.set_threads(false);
         self.to_cleaner.notify_all();
         self.from_cleaner.notify_all();
         self.at_end.notify_all();

@@ -1,9 +1,12 @@
 //! Every policy on a real engine: with a redo that is soon full, and exchanged under load.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
-use iostrata_engine::{Counter, Engine, Table};
+use iostrata_engine::{Background, Counter, Engine, EngineError, Isolation, RequestError, Table};
 use iostrata_io::disk::{FileName, MemDisk, Tear};
 use iostrata_store::layout::{BATCH_AT, BATCH_MAGIC, DOUBLEWRITE_FILES, batch};
 
@@ -145,6 +148,88 @@ fn no_policy_stops_a_small_redo_for_good() {
         assert!(made > 4 * (256 << 10), "{policy}: the redo was filled only by {made} bytes");
         assert!(counters[Counter::LogCheckpoints] > 3, "{policy}");
         engine.close().unwrap();
+    }
+}
+
+/// How an engine that threads wait in comes to its end.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Close,
+    Drop,
+}
+
+/// Puts and deletes rows until the engine is closed, or so many times.
+fn churn(engine: &Engine, table: &Table, writer: u64, batches: u64) {
+    for number in 0..batches {
+        let key = key(writer, number / 2);
+        let mut batch = engine.batch();
+        let changed = match number % 2 {
+            0 => batch.put(table, &key, &value(number % 100, number)),
+            _ => batch.delete(table, &key),
+        };
+        match changed.and_then(|()| batch.commit()).and_then(|ticket| ticket.wait()) {
+            Ok(()) => {}
+            Err(EngineError::Request(RequestError::Closed)) => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The least redo, filled to where the policy lets writers wait, by two of them and by purge; then
+/// the engine ends.
+fn end_while_threads_wait(policy: &'static str, end: End) {
+    let slow = [("io_capacity", "100"), ("io_capacity_max", "100"), ("flush_sync", "OFF")];
+    let mut how = how(policy, "64K");
+    how.settings.extend(slow);
+    how.settings.push(("purge_batch_size", "4"));
+    let how = How { background: Background::Threads, ..how };
+    let engine = how.open(Arc::new(MemDisk::new())).unwrap();
+    let table = engine.create_table("rows").unwrap();
+    // What is deleted as long as it is open is left to purge.
+    let reader = engine.begin(Isolation::Snapshot).unwrap();
+    churn(&engine, &table, 7, 400);
+    drop(reader);
+    let purged = engine.counters()[Counter::RowsPurged];
+    let wait_purge = || {
+        while engine.counters()[Counter::RowsPurged] < purged + 8 {
+            std::thread::yield_now();
+        }
+    };
+    match end {
+        End::Close => {
+            std::thread::scope(|scope| {
+                for writer in 0..WRITERS {
+                    let (engine, table) = (&engine, &table);
+                    scope.spawn(move || churn(engine, table, writer, u64::MAX));
+                }
+                wait_purge();
+                engine.clone().close().unwrap();
+            });
+        }
+        End::Drop => {
+            wait_purge();
+            drop(engine);
+        }
+    }
+}
+
+#[test]
+fn closing_ends_whoever_waits_for_pages_to_be_written() {
+    // Side by side, because nearly all of it is waiting. Not joined: one that hangs must not keep
+    // the test from saying so.
+    let begin = |(policy, end)| {
+        let (ends, has_ended) = channel();
+        std::thread::spawn(move || {
+            end_while_threads_wait(policy, end);
+            ends.send(()).unwrap();
+        });
+        (policy, end, has_ended)
+    };
+    let all = POLICIES.into_iter().flat_map(|policy| [(policy, End::Close), (policy, End::Drop)]);
+    let all: Vec<_> = all.map(begin).collect();
+    for (policy, end, has_ended) in all {
+        let ended = has_ended.recv_timeout(Duration::from_secs(60));
+        ended.unwrap_or_else(|error| panic!("{end:?} under {policy} does not end: {error}"));
     }
 }
 
