@@ -14,10 +14,10 @@ use crate::disks::Disks;
 use crate::error::{EngineError, OpenError};
 use crate::mtr::Mtr;
 use crate::pages::Pages;
-use crate::plan;
 use crate::settings_file::name;
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, MAGIC, SuperField};
 use crate::tree::Tree;
+use crate::{plan, settings_file};
 
 /// Where the log of a new engine begins.
 pub(crate) const FIRST_LSN: Lsn = Lsn(8192);
@@ -28,11 +28,8 @@ const OURS: [&str; 4] = ["data-", "doublewrite-", "redo-", "engine."];
 /// What may be there before: it holds no data.
 const HARMLESS: [&str; 2] = ["engine.lock", "engine.status"];
 
-/// Makes all files, once the disks are empty or hold an unfinished making.
+/// Makes all files, once the disks are empty.
 pub(crate) fn files(disks: &Disks, settings: &Settings) -> Result<(), EngineError> {
-    for disk in [&disks.data, &disks.redo] {
-        clear(&**disk)?;
-    }
     for disk in [&disks.data, &disks.redo] {
         let mark = disk.open(&name(MARK), FileMode::Create)?;
         disk.close(mark);
@@ -44,13 +41,52 @@ pub(crate) fn files(disks: &Disks, settings: &Settings) -> Result<(), EngineErro
     Ok(())
 }
 
-/// Removes what a making that was cut off has left.
-fn clear(disk: &dyn Disk) -> Result<(), EngineError> {
-    let leftovers = leftovers(disk, "the directory")?;
-    for file in &leftovers {
-        disk.remove(file)?;
+/// Refuses disks without the room that the files take. Two that have the same room are taken for
+/// one.
+///
+/// # Errors
+/// [`OpenError::NoRoom`], a setting out of range.
+pub(crate) fn check_room(disks: &Disks, settings: &Settings) -> Result<(), EngineError> {
+    let kept = settings_file::content(settings).len() as u64;
+    let data = Store::bytes_to_make(&plan::store(settings)) + kept;
+    let redo = Redo::bytes_to_make(&plan::redo(settings))?;
+    let (of_data, of_redo) = (disks.data.free_bytes(), disks.redo.free_bytes());
+    let all = if of_data == of_redo { data + redo } else { data };
+    for (needed_bytes, free) in [(all, of_data), (redo, of_redo)] {
+        if let Some(free_bytes) = free.filter(|free| *free < needed_bytes) {
+            return Err(OpenError::NoRoom { needed_bytes, free_bytes }.into());
+        }
     }
-    if leftovers.is_empty() { Ok(()) } else { Ok(disk.sync_dir()?) }
+    Ok(())
+}
+
+/// Removes everything that a making which failed has left. An engine that is there stays.
+///
+/// # Errors
+/// What the disks say: the next opening goes on with what is left then.
+pub(crate) fn undo(disks: &Disks) -> Result<(), EngineError> {
+    if settings_file::exists(&*disks.data)? {
+        return Ok(());
+    }
+    clear(disks)?;
+    finish(disks)
+}
+
+/// Removes what a making that was cut off has left, but for its marks.
+///
+/// # Errors
+/// [`OpenError::NotOurs`], what the disks say.
+pub(crate) fn clear(disks: &Disks) -> Result<(), EngineError> {
+    for disk in [&disks.data, &disks.redo] {
+        let leftovers = leftovers(&**disk, "the directory")?;
+        for file in &leftovers {
+            disk.remove(file)?;
+        }
+        if !leftovers.is_empty() {
+            disk.sync_dir()?;
+        }
+    }
+    Ok(())
 }
 
 /// The files that a making which was cut off has left in a directory without an engine. Each

@@ -256,6 +256,17 @@ pub enum OpenError {
     /// A file that the data need is missing or damaged.
     #[error("{0}")]
     Damaged(Failure),
+    /// A disk without the room that a new engine takes; nothing is left of it.
+    #[error(
+        "no space for a new engine: it needs {needed_bytes} bytes and {free_bytes} are free; free \
+         some, or choose a smaller redo_log_capacity and autoextend_increment"
+    )]
+    NoRoom {
+        /// Bytes of its files.
+        needed_bytes: u64,
+        /// Bytes that the disk can take.
+        free_bytes: u64,
+    },
     /// Data of another version.
     #[error("the data are of format {found}, this program knows {known}")]
     Format {
@@ -278,7 +289,7 @@ impl EngineError {
     /// Whether the disk had no room left, also where the engine has stopped writing for it.
     pub fn is_full(&self) -> bool {
         match self {
-            Self::NoSpace { .. } => true,
+            Self::NoSpace { .. } | Self::Open(OpenError::NoRoom { .. }) => true,
             Self::Poisoned { cause } => cause.is_full(),
             Self::Io(failure) => of_disk(failure).is_some_and(DiskError::is_full),
             _ => false,

@@ -41,7 +41,19 @@ pub(crate) fn directory(
 ) -> Result<Opened, EngineError> {
     settings.check()?;
     look(directory, &settings)?;
-    make_directory(directory)?;
+    let is_made = make_directory(directory)?;
+    let opened = in_directory(directory, (settings, indexes), progress);
+    if is_made && opened.is_err() {
+        remove_directory(directory);
+    }
+    opened
+}
+
+fn in_directory(
+    directory: &Path,
+    (settings, indexes): (Settings, Vec<Definition>),
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Opened, EngineError> {
     let plan = plan::of(&settings);
     let data = real_disk(directory, &settings, plan.data, WriteThrough::PerWrite)?;
     let lock = data.lock(&settings_file::lock_name()).map_err(locked)?;
@@ -85,17 +97,30 @@ fn look(directory: &Path, settings: &Settings) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Makes the directory if only the last part of its path is missing.
-fn make_directory(directory: &Path) -> Result<(), EngineError> {
+/// Makes the directory if only the last part of its path is missing; whether it did.
+fn make_directory(directory: &Path) -> Result<bool, EngineError> {
     if directory.exists() {
-        return Ok(());
+        return Ok(false);
     }
     std::fs::create_dir(directory).map_err(|error| {
         EngineError::system(
             "make the engine's directory",
             format!("{}: {error}", directory.display()),
         )
-    })
+    })?;
+    Ok(true)
+}
+
+/// Removes a directory that was made for an engine which could not be made. One with files of an
+/// engine stays.
+fn remove_directory(directory: &Path) {
+    let Ok(disk) = RealDisk::new(directory, false) else { return };
+    let lock = settings_file::lock_name();
+    if disk.list().is_ok_and(|files| files.iter().all(|file| *file == lock)) {
+        // What cannot be removed is an empty directory, which a later opening takes.
+        let _left_with_the_directory = disk.remove(&lock);
+        let _left = std::fs::remove_dir(directory);
+    }
 }
 
 /// The settings beside the data of a directory, if there is an engine.
@@ -127,7 +152,27 @@ fn disks_opened(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     settings.check()?;
-    let is_new = !settings_file::exists(&*disks.data)?;
+    if settings_file::exists(&*disks.data)? {
+        return files_opened(disks, false, (settings, indexes), progress);
+    }
+    create::clear(&disks)?;
+    let made = create::check_room(&disks, &settings)
+        .and_then(|()| files_opened(disks.clone(), true, (settings.clone(), indexes), progress));
+    made.map_err(|error| {
+        if create::undo(&disks).is_err() || !error.is_full() {
+            return error;
+        }
+        // Someone else may have taken the room meanwhile.
+        create::check_room(&disks, &settings).err().unwrap_or(error)
+    })
+}
+
+fn files_opened(
+    disks: Disks,
+    is_new: bool,
+    (settings, indexes): (Settings, Vec<Definition>),
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Opened, EngineError> {
     if is_new {
         create::files(&disks, &settings)?;
     } else {

@@ -54,13 +54,19 @@ fn read_open(disk: &dyn Disk, file: iostrata_io::disk::FileId) -> Result<Setting
     settings.map_err(|error| EngineError::system("read engine.settings", error))
 }
 
+/// What the file of these settings holds.
+pub(crate) fn content(settings: &Settings) -> Vec<u8> {
+    let mut text = settings.to_text(&Settings::left_out()).into_bytes();
+    text.resize(text.len().next_multiple_of(BLOCK_BYTES).max(BLOCK_BYTES), b'\n');
+    text
+}
+
 /// Replaces the settings.
 ///
 /// # Errors
 /// What the disk says; the old file is then still there.
 pub(crate) fn write(disk: &dyn Disk, settings: &Settings) -> Result<(), EngineError> {
-    let mut text = settings.to_text(&Settings::left_out()).into_bytes();
-    text.resize(text.len().next_multiple_of(BLOCK_BYTES).max(BLOCK_BYTES), b'\n');
+    let text = content(settings);
     let new = name(SETTINGS_NEW);
     let file = disk.open(&new, FileMode::Create)?;
     let written = disk

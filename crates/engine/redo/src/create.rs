@@ -62,6 +62,15 @@ impl Redo {
         })
     }
 
+    /// Bytes of the files that [`Redo::create`] makes.
+    ///
+    /// # Errors
+    /// [`RedoError::Setting`].
+    pub fn bytes_to_make(s: &RedoSettings) -> Result<u64, RedoError> {
+        let plan = Plan::fresh(s.capacity_bytes)?;
+        Ok(plan.segments * plan.geometry.file_bytes() + 2 * CONTROL_SLOT_BYTES as u64)
+    }
+
     /// Whether there is a log: a control file that was made completely.
     ///
     /// # Errors

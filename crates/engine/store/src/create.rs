@@ -11,7 +11,7 @@ use iostrata_io::disk::{Disk, FileMode};
 
 use crate::data::DataFile;
 use crate::error::StoreError;
-use crate::layout::{BATCH_AT, DOUBLEWRITE_FILES};
+use crate::layout::{BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes};
 use crate::method::sync_kind;
 use crate::settings::StoreSettings;
 use crate::store::Store;
@@ -43,6 +43,14 @@ impl Store {
             file.identify(settings.data_files, kind)?;
         }
         Ok(disk.sync_dir()?)
+    }
+
+    /// Bytes of the files that [`Store::create`] makes.
+    pub fn bytes_to_make(settings: &StoreSettings) -> u64 {
+        let page_bytes = settings.page_size.bytes();
+        let copies = doublewrite_file_bytes(settings.doublewrite_pages, page_bytes);
+        let pages = u64::from(settings.data_files) * u64::from(settings.extend_pages);
+        DOUBLEWRITE_FILES as u64 * copies + pages * page_bytes as u64
     }
 
     /// Refuses to write over pages.

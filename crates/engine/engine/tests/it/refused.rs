@@ -1,11 +1,17 @@
 //! What the engine refuses to open is left as it was found.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use iostrata_engine::{Engine, EngineError, OpenError, RequestError, Settings};
+use iostrata_io::disk::{Disk, MemDisk};
 
 use crate::common::engine::How;
+use crate::common::failing::{EIO, ENOSPC, arm};
 
 /// Every file below a directory with its bytes, and every directory.
 fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -102,4 +108,93 @@ fn an_engine_that_is_opened_wrongly_is_left_alone() {
     std::fs::remove_dir(home.join("redo")).unwrap();
     std::fs::rename(home.join("redo-elsewhere"), home.join("redo")).unwrap();
     Engine::open(home.join("db"), with_redo(home, "redo")).unwrap().close().unwrap();
+}
+
+#[test]
+fn an_engine_that_a_disk_is_too_small_for_leaves_nothing() {
+    let memory = MemDisk::with_capacity(200 << 10);
+    let Err(error) = How::with(&[]).open(Arc::new(memory.clone())) else { panic!("it has room") };
+    let EngineError::Open(OpenError::NoRoom { needed_bytes, free_bytes }) = error else {
+        panic!("{error}")
+    };
+    assert!(error.is_full() && needed_bytes > free_bytes && free_bytes == 200 << 10, "{error}");
+    assert_eq!(memory.list().unwrap(), []);
+    memory.set_capacity(Some(needed_bytes));
+    How::with(&[]).open(Arc::new(memory)).unwrap().close().unwrap();
+}
+
+#[test]
+fn a_making_that_fails_at_any_call_leaves_nothing() {
+    for fault in [EIO, ENOSPC] {
+        let (mut number, mut failures) = (0, 0);
+        loop {
+            let memory = MemDisk::new();
+            let (armed, failed) = arm(&memory, number, fault);
+            let opened = How::with(&[]).open(Arc::new(memory.clone()));
+            armed.store(false, Ordering::Relaxed);
+            let Some(call) = failed.lock().unwrap().clone() else { break };
+            if let Err(error) = opened {
+                failures += 1;
+                let names: Vec<String> =
+                    memory.list().unwrap().iter().map(|name| name.to_string()).collect();
+                let is_whole = names.iter().any(|name| name == "engine.settings");
+                assert!(names.is_empty() || is_whole, "{call:?}, {error}: {names:?} are left");
+            }
+            How::with(&[]).open(Arc::new(memory)).unwrap().close().unwrap();
+            number += 1;
+        }
+        assert!(failures > 40, "only {failures} of {number} calls failed");
+    }
+}
+
+/// A file system of its own, gone when it is dropped.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn new(size: &str) -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", size, "tmpfs"])
+            .arg(directory.path())
+            .output();
+        let is_mounted = mounted.is_ok_and(|output| output.status.success());
+        if !is_mounted {
+            eprintln!("skipped: no tmpfs can be mounted (needs root)");
+        }
+        is_mounted.then_some(Self(directory))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _unmounted = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn an_engine_on_a_full_file_system_opens_and_one_that_has_no_room_leaves_nothing() {
+    let Some(mounted) = Mounted::new("size=4m") else { return };
+    let home = mounted.0.path();
+    let engine = Engine::open(home.join("db"), small(&[])).unwrap();
+    let table = engine.create_table("rows").unwrap();
+    let mut batch = engine.batch();
+    batch.put(&table, b"k", b"v").unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    engine.close().unwrap();
+    let before = contents(home);
+    let large = small(&[("redo_log_capacity", "64M")]);
+    for directory in ["new", "new-again"] {
+        let error = refused(home, directory, large.clone());
+        assert!(matches!(error, EngineError::Open(OpenError::NoRoom { .. })), "{error}");
+    }
+    assert!(contents(home) == before);
+    let mut filler = std::fs::File::create(home.join("filler")).unwrap();
+    while filler.write_all(&[1; 4096]).is_ok() {}
+    let engine = Engine::open(home.join("db"), small(&[])).unwrap();
+    let table = engine.table("rows").unwrap().unwrap();
+    assert_eq!(table.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
+    let mut batch = engine.batch();
+    batch.put(&table, b"k", b"w").unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    engine.close().unwrap();
 }

@@ -19,6 +19,9 @@ pub trait ForwardDisk: Send + Sync {
     fn facts(&self, file: FileId) -> Facts {
         self.below().facts(file)
     }
+    fn free_bytes(&self) -> Option<u64> {
+        self.below().free_bytes()
+    }
     fn len(&self, file: FileId) -> Result<u64, DiskError> {
         self.below().len(file)
     }
@@ -60,6 +63,9 @@ impl<T: ForwardDisk> Disk for T {
     }
     fn facts(&self, file: FileId) -> Facts {
         ForwardDisk::facts(self, file)
+    }
+    fn free_bytes(&self) -> Option<u64> {
+        ForwardDisk::free_bytes(self)
     }
     fn len(&self, file: FileId) -> Result<u64, DiskError> {
         ForwardDisk::len(self, file)

@@ -260,6 +260,12 @@ impl Disk for MemDisk {
         self.facts_of_all()
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        let inner = self.lock();
+        let used = inner.contents.values().map(Blocks::len).sum::<u64>();
+        inner.capacity_bytes.map(|capacity| capacity.saturating_sub(used))
+    }
+
     fn len(&self, file: FileId) -> Result<u64, DiskError> {
         let mut inner = self.lock();
         let (inode, _name) = inner.file(file);

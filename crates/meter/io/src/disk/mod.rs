@@ -107,6 +107,11 @@ pub trait Disk: Send + Sync {
     /// What is known about a file.
     fn facts(&self, file: FileId) -> Facts;
 
+    /// Bytes that files can still take, where the system says so.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Its length in bytes.
     ///
     /// # Errors

@@ -209,6 +209,10 @@ impl Disk for TraceDisk {
         self.memory.facts(file)
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.memory.free_bytes()
+    }
+
     fn len(&self, file: FileId) -> Result<u64, DiskError> {
         self.memory.len(file)
     }

@@ -19,7 +19,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, fsync, ftruncate, open, openat, renameat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, fstatvfs, fsync, ftruncate, open, openat, renameat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
@@ -166,6 +167,12 @@ impl Disk for RealDisk {
 
     fn facts(&self, file: FileId) -> Facts {
         self.file(file).facts
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        let found = fstatvfs(&self.0.directory).ok()?;
+        // One without a size has no bound, or does not tell.
+        (found.f_blocks > 0).then(|| found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     fn len(&self, file: FileId) -> Result<u64, DiskError> {
