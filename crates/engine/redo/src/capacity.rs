@@ -32,7 +32,7 @@ impl Redo {
         self.adopt(plan)?;
         let mut ledger = lock(&self.ledger);
         let (lsn, clean) = (ledger.newest.checkpoint, ledger.newest.clean);
-        self.write_ledger(&mut ledger, lsn, clean)
+        self.write_ledger(&mut ledger, lsn, (clean, true))
     }
 
     /// Makes what a plan needs and is not there, then follows the plan.

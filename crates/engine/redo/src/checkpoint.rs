@@ -28,11 +28,12 @@ impl Redo {
         let lsn = lsn.0;
         let mut ledger = lock(&self.ledger);
         let newest = ledger.newest;
-        let says_nothing_new = lsn == newest.checkpoint && (!clean || newest.clean);
+        let is_closed = newest.clean && !newest.opened;
+        let says_nothing_new = lsn == newest.checkpoint && (!clean || is_closed);
         if lsn < newest.checkpoint || says_nothing_new {
             return self.check();
         }
-        self.write_ledger(&mut ledger, lsn, clean)
+        self.write_ledger(&mut ledger, lsn, (clean, !clean))
     }
 
     /// Writes down the checkpoint and the present geometry, then frees what lies before.
@@ -40,13 +41,14 @@ impl Redo {
         &self,
         ledger: &mut Ledger,
         lsn: u64,
-        clean: bool,
+        (clean, opened): (bool, bool),
     ) -> Result<(), RedoError> {
         let next = Control {
             checkpoint: lsn,
             incarnation: ledger.incarnation_at(lsn),
             geometry: lock(&self.segments).plan.geometry,
             clean,
+            opened,
             ..ledger.newest
         };
         self.write_slot(ledger, next)?;
@@ -54,11 +56,12 @@ impl Redo {
         Ok(())
     }
 
-    /// Writes down once more what the newest slot says, which was found and may not be durable.
+    /// Writes down once more what the newest slot says, which was found and may not be durable, and
+    /// that the log is opened: what is made from now on is not durable because it was closed clean.
     pub(crate) fn confirm_ledger(&self) -> Result<(), RedoError> {
         let mut ledger = lock(&self.ledger);
-        let newest = ledger.newest;
-        self.write_slot(&mut ledger, newest)
+        let next = Control { opened: true, ..ledger.newest };
+        self.write_slot(&mut ledger, next)
     }
 
     fn write_slot(&self, ledger: &mut Ledger, next: Control) -> Result<(), RedoError> {

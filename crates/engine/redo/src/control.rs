@@ -24,6 +24,8 @@ pub(crate) struct Control {
     pub(crate) geometry: Geometry,
     pub(crate) block_bytes: u32,
     pub(crate) clean: bool,
+    /// It was opened since it was closed: segments may have been made.
+    pub(crate) opened: bool,
 }
 
 impl Control {
@@ -35,7 +37,9 @@ impl Control {
     pub(crate) fn encode(&self, into: &mut [u8]) {
         into[control::MAGIC..control::MAGIC + 8].copy_from_slice(&CONTROL_MAGIC);
         put_u32(into, control::VERSION, FORMAT_VERSION);
-        put_u32(into, control::FLAGS, if self.clean { control::CLEAN } else { 0 });
+        let clean = if self.clean { control::CLEAN } else { 0 };
+        let opened = if self.opened { control::OPENED } else { 0 };
+        put_u32(into, control::FLAGS, clean | opened);
         put_u64(into, control::SEQUENCE, self.sequence);
         put_u64(into, control::CHECKPOINT_LSN, self.checkpoint);
         put_u64(into, control::INCARNATION, self.incarnation);
@@ -65,6 +69,7 @@ impl Control {
             },
             block_bytes: get_u32(from, control::BLOCK_BYTES),
             clean: get_u32(from, control::FLAGS) & control::CLEAN != 0,
+            opened: get_u32(from, control::FLAGS) & control::OPENED != 0,
         };
         let possible = slot.geometry.is_possible()
             && slot.sequence < u64::MAX
@@ -87,8 +92,8 @@ mod tests {
     fn slot(sequence: u64) -> Control {
         let geometry = Geometry { payload_bytes: 16_384, payload_at: 4096 };
         let (checkpoint, incarnation, durable) = (77, 3, 99);
-        let (block_bytes, clean) = (512, true);
-        Control { sequence, checkpoint, incarnation, durable, geometry, block_bytes, clean }
+        let (block_bytes, clean, opened) = (512, true, sequence % 2 == 1);
+        Control { sequence, checkpoint, incarnation, durable, geometry, block_bytes, clean, opened }
     }
 
     fn file(slots: &[Control]) -> Vec<u8> {

@@ -55,6 +55,7 @@ impl Redo {
             geometry: plan.geometry,
             block_bytes: s.write_ahead_bytes,
             clean: true,
+            opened: false,
         };
         make_control(disk, &control, s.sync).map_err(|cause| match cause.is_full() {
             true => RedoError::NoSpace { bytes: 2 * CONTROL_SLOT_BYTES as u64, cause },

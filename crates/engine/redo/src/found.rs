@@ -30,7 +30,8 @@ impl Redo {
                 synced.map_err(|cause| self.fail("sync the directory", cause))?;
             }
             let mut rewritten = self.rewrite(&mut writer, from, end);
-            if !newest.clean {
+            // A log that was closed clean and not opened since has durable segments alone.
+            if !newest.clean || newest.opened {
                 rewritten = rewritten.and_then(|()| self.rewrite_spares(&writer));
             }
             rewritten.map_err(|cause| self.fail("make durable again", cause))?;

@@ -63,7 +63,7 @@ pub mod control {
     pub const MAGIC: usize = 0;
     /// u32.
     pub const VERSION: usize = 8;
-    /// u32, bit 0: closed cleanly, nothing follows the checkpoint.
+    /// u32, bit 0: closed cleanly, nothing follows the checkpoint; bit 1: opened since.
     pub const FLAGS: usize = 12;
     /// u64, the larger of two slots is valid.
     pub const SEQUENCE: usize = 16;
@@ -85,6 +85,8 @@ pub mod control {
     pub const BYTES: usize = 68;
     /// Bit of the flags: closed cleanly.
     pub const CLEAN: u32 = 1;
+    /// Bit of the flags: opened since it was closed, so that segments may have been made.
+    pub const OPENED: u32 = 2;
 }
 
 /// A frame: offsets of its fields.

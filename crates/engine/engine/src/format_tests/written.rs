@@ -239,10 +239,10 @@ fn the_control_file_is_written_as_drawn() {
     let file = content(&disk, "redo-control");
     assert_eq!(file.len(), 2 * BLOCK);
     let (second, first) = file.split_at(BLOCK);
-    for (slot, sequence) in [(first, 1), (second, 2)] {
+    for (slot, sequence, flags) in [(first, 1, 1), (second, 2, 3)] {
         let names =
             ["version", "flags", "sequence", "checkpoint_lsn", "incarnation", "durable_lsn"];
-        assert_eq!(names.map(|name| is.number(slot, name)), [1, 1, sequence, 8192, 1, 8192]);
+        assert_eq!(names.map(|name| is.number(slot, name)), [1, flags, sequence, 8192, 1, 8192]);
         let names = ["payload_bytes", "payload_at", "block_bytes"];
         assert_eq!(names.map(|name| is.number(slot, name)), [16384, 4096, 512]);
     }

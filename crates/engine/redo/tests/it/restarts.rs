@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use iostrata_io::disk::{Disk, Ending, MemDisk, Tear, TraceDisk};
 use iostrata_redo::RedoSettings;
+use iostrata_redo::layout::GRANULE_BYTES;
 
 use crate::common::{commit, fill, fresh, long, reopen, smallest};
 
@@ -72,6 +73,52 @@ fn segments_whose_names_were_not_durable_are_made_so() {
             let (redo, _) = reopen(&shared(&disk), &larger).unwrap();
             let bodies = fill(&redo, 2, redo.limits().max_age);
             assert!(after_cut(&disk, &larger) == bodies, "point {point}, {ending:?}");
+        }
+    }
+}
+
+#[test]
+fn segments_made_for_a_log_that_was_closed_clean_survive_a_power_cut() {
+    let larger = RedoSettings { capacity_bytes: 150_000, ..smallest() };
+    for opens_larger in [true, false] {
+        let disk = TraceDisk::new(MemDisk::new());
+        let redo = fresh(&shared(&disk), &smallest());
+        redo.take_checkpoint(redo.lsn(), true).unwrap();
+        drop(redo);
+        let before = disk.points() - 1;
+        if opens_larger {
+            reopen(&shared(&disk), &larger).unwrap();
+        } else {
+            let (redo, _) = reopen(&shared(&disk), &smallest()).unwrap();
+            redo.set_capacity(larger.capacity_bytes).unwrap();
+        }
+        for point in (before..disk.points()).step_by(2) {
+            for ending in [Ending::Killed, Ending::SyncFailed] {
+                let what = format!("{opens_larger}, point {point}, {ending:?}");
+                cut_while_new_segments_are_taken(&disk.restarted(point, 1, ending), &larger, &what);
+            }
+        }
+    }
+}
+
+/// Cuts the power wherever the log goes on in a segment that it never had: any sector of what was
+/// not durable may be there.
+fn cut_while_new_segments_are_taken(disk: &TraceDisk, settings: &RedoSettings, what: &str) {
+    let (redo, _) = reopen(&shared(disk), settings).unwrap();
+    let mut index = 0;
+    while redo.lsn().0 - redo.checkpoint_lsn().0 < redo.limits().max_age {
+        let (before, segment) = (disk.points(), redo.lsn().0 / GRANULE_BYTES);
+        redo.append(&long(2, index));
+        redo.make_durable(redo.lsn()).unwrap();
+        index += 1;
+        if redo.lsn().0 / GRANULE_BYTES == segment {
+            continue;
+        }
+        for (at, seed) in (before..disk.points()).flat_map(|at| (2..14).map(move |seed| (at, seed)))
+        {
+            let image: Arc<dyn Disk> = Arc::new(disk.image(at, seed, Tear::Sectors(512)));
+            reopen(&image, settings)
+                .unwrap_or_else(|error| panic!("{what}, cut at {at}, seed {seed}: {error}"));
         }
     }
 }
