@@ -72,7 +72,7 @@ impl Parts {
         if new.redo_log_capacity != old.redo_log_capacity {
             let set = || redo.set_capacity(new.redo_log_capacity);
             // What was promised room in the larger log must be appended before it shrinks.
-            let shrinks = new.redo_log_capacity < old.redo_log_capacity;
+            let shrinks = redo.would_shrink(new.redo_log_capacity)?;
             if shrinks { admission.paused(set) } else { set() }?;
         }
         if new.doublewrite != old.doublewrite {

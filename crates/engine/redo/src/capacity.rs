@@ -35,6 +35,16 @@ impl Redo {
         self.write_ledger(&mut ledger, lsn, (clean, true))
     }
 
+    /// Whether another capacity leaves less room than there is now.
+    ///
+    /// # Errors
+    /// [`RedoError::Setting`].
+    pub fn would_shrink(&self, capacity_bytes: u64) -> Result<bool, RedoError> {
+        let old = lock(&self.segments).plan;
+        let plan = Plan::keeping(capacity_bytes, old.geometry)?;
+        Ok(plan.room_bytes() < old.room_bytes())
+    }
+
     /// Makes what a plan needs and is not there, then follows the plan.
     pub(crate) fn adopt(&self, plan: Plan) -> Result<(), RedoError> {
         let sync = lock(&self.writer).sync;

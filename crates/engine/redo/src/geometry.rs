@@ -47,6 +47,14 @@ impl Geometry {
     }
 }
 
+fn check_capacity(bytes: u64) -> Result<(), RedoError> {
+    if (CAPACITY_BYTES_MIN..=CAPACITY_BYTES_MAX).contains(&bytes) {
+        return Ok(());
+    }
+    let (name, range) = ("redo capacity in bytes", "65536 to 17592186044416");
+    Err(RedoError::Setting { name, value: bytes, range })
+}
+
 /// The segments that a capacity means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -57,22 +65,39 @@ pub(crate) struct Plan {
 impl Plan {
     /// For a new log.
     pub(crate) fn fresh(capacity_bytes: u64) -> Result<Self, RedoError> {
-        if !(CAPACITY_BYTES_MIN..=CAPACITY_BYTES_MAX).contains(&capacity_bytes) {
-            let (name, range) = ("redo capacity in bytes", "65536 to 17592186044416");
-            return Err(RedoError::Setting { name, value: capacity_bytes, range });
-        }
+        check_capacity(capacity_bytes)?;
         let geometry = Geometry::for_file(capacity_bytes / SEGMENTS_WANTED);
         Ok(Self { geometry, segments: capacity_bytes / geometry.file_bytes() })
     }
 
-    /// For a log that has segments of one size: they are kept while their number stays sensible.
+    /// For a log that has segments of one size: they are kept while their number stays sensible;
+    /// otherwise their size is halved or doubled. So a larger capacity never means less room.
     pub(crate) fn keeping(capacity_bytes: u64, old: Geometry) -> Result<Self, RedoError> {
-        let fresh = Self::fresh(capacity_bytes)?;
-        let segments = capacity_bytes / old.file_bytes();
-        if (SEGMENTS_WANTED / 2..=SEGMENTS_MAX).contains(&segments) {
-            return Ok(Self { geometry: old, segments });
+        check_capacity(capacity_bytes)?;
+        let of = |geometry: Geometry| {
+            let segments = (capacity_bytes / geometry.file_bytes()).min(SEGMENTS_MAX);
+            Self { geometry, segments }
+        };
+        let mut plan = of(old);
+        while plan.segments < SEGMENTS_WANTED / 2 {
+            let half = Geometry::for_file(plan.geometry.file_bytes() / 2);
+            if half.payload_bytes >= plan.geometry.payload_bytes {
+                break;
+            }
+            // Twice the fewest would have more room than those of the old size from there on.
+            plan = of(half);
+            plan.segments = plan.segments.min(SEGMENTS_WANTED - 1);
         }
-        Ok(fresh)
+        // A few large segments have less room than many small ones, the one with the checkpoint
+        // being of no use.
+        let mut larger = plan;
+        while larger.segments == SEGMENTS_MAX {
+            larger = of(Geometry::for_file(larger.geometry.file_bytes() * 2));
+            if larger.room_bytes() > plan.room_bytes() {
+                plan = larger;
+            }
+        }
+        Ok(plan)
     }
 
     /// Bytes that may lie between the checkpoint and the newest LSN. The segment with the
@@ -101,6 +126,28 @@ mod tests {
         }
         assert!(Plan::fresh(65_535).is_err());
         assert!(Plan::fresh(CAPACITY_BYTES_MAX + 1).is_err());
+    }
+
+    #[test]
+    fn a_larger_capacity_never_means_less_room() {
+        for (shift, more) in
+            (16..=36).flat_map(|shift| [(shift, 0), (shift, 12_345), (shift, 700_001)])
+        {
+            let old = Plan::fresh((1 << shift) + more).unwrap().geometry;
+            let (mut capacity, mut last) = (CAPACITY_BYTES_MIN, 0);
+            while capacity < 1 << 42 {
+                let plan = Plan::keeping(capacity, old).unwrap();
+                let taken = plan.segments * plan.geometry.file_bytes();
+                assert!(plan.geometry.is_possible() && taken <= capacity, "{capacity}: {plan:?}");
+                assert!((SEGMENTS_MIN..=SEGMENTS_MAX).contains(&plan.segments), "{plan:?}");
+                assert!(taken * 2 >= capacity, "{capacity}: {plan:?}");
+                let room = plan.room_bytes();
+                assert!(room >= last, "{capacity} from {old:?}: {plan:?} has {room}, not {last}");
+                let again = Plan::keeping(capacity, plan.geometry).unwrap();
+                assert!(again.geometry == plan.geometry && again.room_bytes() >= room, "{again:?}");
+                (capacity, last) = (capacity + capacity / 200 + 1, room);
+            }
+        }
     }
 
     #[test]
