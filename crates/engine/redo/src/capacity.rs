@@ -10,7 +10,7 @@ use iostrata_flush::AgeLimits;
 use crate::RedoError;
 use crate::geometry::Plan;
 use crate::header::Header;
-use crate::make::make_segments;
+use crate::make::{make_segments, remove};
 use crate::redo::{Redo, lock};
 use crate::segments::Segments;
 
@@ -70,7 +70,14 @@ impl Redo {
             };
             // Meanwhile the old plan is followed, and may do away with some: so count again.
             let headers = vec![unused; missing as usize];
-            made.extend(make_segments(&self.disk, plan.geometry, number, &headers, sync)?);
+            match make_segments(&self.disk, plan.geometry, number, &headers, sync) {
+                Ok(more) => made.extend(more),
+                Err(error) => {
+                    let left = remove(&self.disk, made);
+                    lock(&self.segments).surplus.extend(left);
+                    return Err(error);
+                }
+            }
         }
     }
 

@@ -1,14 +1,15 @@
 //! Growing and shrinking while the log is used.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, FileName, MemDisk};
 use iostrata_page::Lsn;
-use iostrata_redo::{RedoError, RedoSettings};
+use iostrata_redo::{Redo, RedoError, RedoSettings};
 
-use crate::common::{commit, fresh, long, reopen, smallest};
+use crate::common::{commit, fill, fresh, long, reopen, smallest};
+use crate::hooked::Hooked;
 
 fn segment_bytes(disk: &MemDisk) -> u64 {
     let names = disk.list().unwrap();
@@ -131,4 +132,50 @@ fn it_changes_under_load() {
     commit(&redo, b"last").unwrap();
     drop(redo);
     assert_eq!(reopen(&disk, &smallest()).unwrap().1, [b"last"]);
+}
+
+/// While segments are made a checkpoint does away with some that were counted; there is no room for
+/// others in their place.
+#[test]
+fn segments_that_were_made_go_when_the_last_of_them_find_no_room() {
+    let memory = MemDisk::new();
+    let log: Arc<OnceLock<Redo>> = Arc::default();
+    let (of_hook, room) = (Arc::clone(&log), memory.clone());
+    let (armed, is_armed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let watched = Arc::clone(&is_armed);
+    let before_sync = move || {
+        if watched.swap(false, Ordering::Relaxed) {
+            let redo = of_hook.get().unwrap();
+            redo.take_checkpoint(redo.lsn(), false).unwrap();
+        }
+    };
+    let (fails, names) = (Arc::clone(&armed), Arc::new(AtomicBool::new(false)));
+    let is_second = Arc::clone(&names);
+    room.before_each(move |call| {
+        // The directory is synced at the end of the first round.
+        let is_first_end = call.kind == CallKind::SyncDir && fails.load(Ordering::Relaxed);
+        is_second.fetch_or(is_first_end, Ordering::Relaxed);
+        let grows = call.kind == CallKind::Write && call.name.starts_with("redo-0");
+        if grows && is_second.load(Ordering::Relaxed) { Fault::Errno(28) } else { Fault::None }
+    });
+    let disk = Hooked {
+        disk: Arc::new(memory.clone()),
+        before_sync: Box::new(before_sync),
+        after_sync: Box::new(|| {}),
+    };
+    let wide = RedoSettings { capacity_bytes: 200_000, ..smallest() };
+    let redo = fresh(&(Arc::new(disk) as Arc<dyn Disk>), &wide);
+    let _bodies = fill(&redo, 1, redo.limits().max_age);
+    // Its segments are in use, so that they stay until a checkpoint comes.
+    redo.set_capacity(65_536).unwrap();
+    assert!(log.set(redo).is_ok());
+    let redo = log.get().unwrap();
+    armed.store(true, Ordering::Relaxed);
+    is_armed.store(true, Ordering::Relaxed);
+    let refused = redo.set_capacity(250_000).unwrap_err();
+    assert!(names.load(Ordering::Relaxed), "there was no second round");
+    assert!(matches!(refused, RedoError::NoSpace { .. }), "{refused}");
+    memory.before_each(|_| Fault::None);
+    assert!(segment_bytes(&memory) <= 65_536, "{:?}", memory.list().unwrap());
+    assert_eq!(redo.poisoned(), None);
 }
