@@ -387,6 +387,11 @@ impl From<PoolError> for EngineError {
                     Some(ReadError::Disk(_)) | None => Self::Io(Failure::new(error)),
                 }
             }
+            PoolError::Memory { bytes, .. } => {
+                let range = "less than the memory of this machine".to_owned();
+                let (name, value) = ("buffer_pool_size", *bytes);
+                RequestError::SettingRange { name, value, range }.into()
+            }
             PoolError::NoSuchPage { page, .. } => Self::corrupt(*page, error.to_string()),
             PoolError::PoolExhausted { frames, pinned, dirty, .. } => {
                 let (frames, pinned, dirty) = (*frames, *pinned, *dirty);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use iostrata_io::disk::{Disk, DiskError, RealDisk, WriteThrough};
-use iostrata_pool::Failure;
+use iostrata_pool::{Failure, Pool};
 use iostrata_redo::layout::CONTROL_NAME;
 use iostrata_redo::{Redo, RedoError};
 use iostrata_settings::Settings;
@@ -39,7 +39,7 @@ pub(crate) fn directory(
     (settings, indexes): (Settings, Vec<Definition>),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
-    settings.check()?;
+    check(&settings)?;
     look(directory, &settings)?;
     let is_made = make_directory(directory)?;
     let opened = in_directory(directory, (settings, indexes), progress);
@@ -72,6 +72,12 @@ fn in_directory(
     let place = HeldDirectory { locks, directory: directory.to_owned() };
     opened.threads.start(&opened.parts, Some(place))?;
     Ok(opened)
+}
+
+/// Whether the settings go together, and memory can have the pool: asked before anything is made.
+fn check(settings: &Settings) -> Result<(), EngineError> {
+    settings.check()?;
+    Ok(Pool::check_memory(plan::page_size(settings), settings.frames())?)
 }
 
 /// Finds what speaks against opening before anything is made: what is refused is left as it was.
@@ -151,7 +157,7 @@ fn disks_opened(
     (settings, indexes): (Settings, Vec<Definition>),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
-    settings.check()?;
+    check(&settings)?;
     if settings_file::exists(&*disks.data)? {
         return files_opened(disks, false, (settings, indexes), progress);
     }

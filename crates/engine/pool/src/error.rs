@@ -78,6 +78,16 @@ pub enum PoolError {
         /// Frames dirty or being written.
         dirty: usize,
     },
+    /// More frames than the system has memory for.
+    #[error(
+        "{frames} frames need {bytes} bytes of memory, of which the system has not so many; ask for fewer"
+    )]
+    Memory {
+        /// Frames that were asked for.
+        frames: u64,
+        /// Bytes that they take.
+        bytes: u64,
+    },
     /// A page number that no file can hold: a broken link rather than a page.
     #[error(
         "no file can hold page {page}, the last possible one is {last}; the link to it is broken"

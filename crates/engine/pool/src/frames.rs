@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use iostrata_page::PageSize;
 use rustix::mm::{Advice, madvise};
 
+use crate::error::PoolError;
 use crate::latch::Latch;
 
 /// No LSN.
@@ -84,6 +85,23 @@ impl Frame {
     pub fn forget_meeting(&self) {
         self.latch.forget_meeting();
     }
+}
+
+/// Bytes of so many frames with everything beside them, and whether memory can have them.
+///
+/// # Errors
+/// [`PoolError::Memory`].
+pub fn check_memory(page_size: PageSize, count: u64) -> Result<(), PoolError> {
+    let each = (page_size.bytes() + SHIFT_BYTES + size_of::<Frame>()) as u64;
+    let bytes = count.saturating_mul(each);
+    let has = rustix::system::sysinfo();
+    let has = (has.totalram + has.totalswap).saturating_mul(has.mem_unit.into());
+    // Asked for and given back: a limit may lie below what the machine has.
+    let is_given = || Vec::<u8>::new().try_reserve_exact(bytes as usize).is_ok();
+    if count < u64::from(u32::MAX / 2) && bytes <= has && is_given() {
+        return Ok(());
+    }
+    Err(PoolError::Memory { frames: count, bytes })
 }
 
 /// All frames and their memory.

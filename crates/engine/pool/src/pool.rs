@@ -7,13 +7,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use iostrata_page::Lsn;
+use iostrata_page::{Lsn, PageSize};
 
 use crate::border::{PageSource, PoolSettings, Supply};
 use crate::buffers::Buffers;
 use crate::counters::{Counting, PoolCounters};
 use crate::dirty::Dirty;
-use crate::frames::{Frame, Frames};
+use crate::error::PoolError;
+use crate::frames::{Frame, Frames, check_memory};
 use crate::queues::Queues;
 use crate::read_copies::ReadCopies;
 use crate::table::PageTable;
@@ -64,6 +65,14 @@ impl Pool {
             settings,
             page_versions: AtomicU32::new(0),
         }
+    }
+
+    /// Whether memory can have a pool of so many frames.
+    ///
+    /// # Errors
+    /// [`PoolError::Memory`].
+    pub fn check_memory(page_size: PageSize, frames: u64) -> Result<(), PoolError> {
+        check_memory(page_size, frames)
     }
 
     /// Gives the frame's page a page version that no other has.

@@ -87,6 +87,26 @@ fn settings_that_cannot_be_make_nothing() {
 }
 
 #[test]
+fn a_pool_that_memory_cannot_have_makes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    for size in ["1T", "4T", "16T"] {
+        for page in ["4K", "16K"] {
+            let redo = ("redo_log_capacity", "1M");
+            let settings = [("page_size", page), ("buffer_pool_size", size), redo];
+            let error = refused(home, "new", small(&settings));
+            let EngineError::Request(RequestError::SettingRange { name, .. }) = &error else {
+                panic!("{size}: {error}")
+            };
+            assert_eq!(*name, "buffer_pool_size");
+            let memory = MemDisk::new();
+            let opened = How::with(&settings).open(Arc::new(memory.clone()));
+            assert!(opened.is_err() && memory.list().unwrap().is_empty(), "{size}");
+        }
+    }
+}
+
+#[test]
 fn an_engine_that_is_opened_wrongly_is_left_alone() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
