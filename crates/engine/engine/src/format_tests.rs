@@ -49,7 +49,10 @@ fn of_pages() -> Vec<Expected> {
         ("next_table", SuperField::NextTable.offset()),
         ("maps", SuperField::Maps.offset()),
         ("catalogue_root", SuperField::CatalogueRoot.offset()),
-        ("", SuperField::CatalogueRoot.offset() + 8),
+        ("walk_table", SuperField::WalkTable.offset()),
+        ("walk_key_bytes", SuperField::WalkKeyBytes.offset()),
+        ("zero", SuperField::WalkKeyBytes.offset() + 4),
+        ("", SuperField::WalkKey.offset()),
     ];
     vec![
         ("Page header", header.chain([("", page::HEADER_BYTES)]).collect()),

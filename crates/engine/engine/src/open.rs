@@ -207,10 +207,13 @@ fn files_opened(
         recovery::apply(&parts.storage, scan, end, &mut clock)?;
     }
     parts.flusher.allow_checkpoints();
-    recovery::tables(&parts.pages, &parts.catalogue, &mut clock)?;
+    let front = recovery::tables(&parts.pages, &parts.catalogue, &mut clock)?;
     parts.catalogue.join_indexes(indexes)?;
-    if !is_new && !was_clean {
-        parts.purger.walk_all();
+    match front.walk {
+        _ if is_new => {}
+        _ if !was_clean => parts.purger.walk_all(),
+        Some(place) => parts.purger.walk_from(place),
+        None => {}
     }
     let threads = Threads::none();
     Ok(Opened { parts, disk: disks.data, threads, recovery: clock.report() })

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iostrata_io::disk::Disk;
+use iostrata_page::PageNo;
 use iostrata_redo::Redo;
 use iostrata_settings::Settings;
 use iostrata_store::Store;
@@ -12,10 +13,12 @@ use crate::catalogue::Catalogue;
 use crate::cleaner::Cleaner;
 use crate::error::EngineError;
 use crate::flusher::{Flusher, FrameSupply};
+use crate::mtr::Mtr;
 use crate::pages::Pages;
 use crate::purge::Purger;
 use crate::reentry::check_outside;
 use crate::storage::Storage;
+use crate::super_page::{SuperPage, set_walk};
 use crate::{plan, settings_file};
 
 /// The parts of one engine, from the lowest to the highest.
@@ -89,6 +92,20 @@ impl Parts {
         // What was waited for may have failed: then nothing more is written.
         poison.check()?;
         settings_file::write(disk, &new)
+    }
+
+    /// Writes down where the walk of purge stands, if page 0 does not say so already.
+    pub fn keep_walk(&self) -> Result<(), EngineError> {
+        let place = self.purger.walk_place();
+        let _room = self.pages.admit_structure()?;
+        let pin = self.pages.pin(PageNo(0))?;
+        let mut mtr = Mtr::begin(&self.storage);
+        let front = mtr.latch(pin);
+        if SuperPage::read(&mtr.page(front))?.walk != place {
+            set_walk(&mut mtr, front, place.as_ref())?;
+        }
+        mtr.commit();
+        Ok(())
     }
 
     /// Lets the doublewrite copies go, now that every page is durable in its place: the next

@@ -2,11 +2,12 @@
 //!
 //! Invariant: a tombstone goes only when every snapshot, now and later, is at or above the commit
 //! that left it, and only if it is still what that commit left. What a crash leaves is found by one
-//! walk over the leaves, which leaves alone what was deleted since the opening. It is a state
-//! machine: `step` does one piece of work.
+//! walk over the leaves, which leaves alone what was deleted since the opening, and goes on at the
+//! next one when the engine is closed before its end. It is a state machine: `step` does one piece
+//! of work.
 
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iostrata_flush::Lag;
 use iostrata_page::TableId;
@@ -18,6 +19,7 @@ use crate::commit::{Committer, commit};
 use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
+use crate::super_page::WalkPlace;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::write_set::WriteSet;
@@ -53,18 +55,38 @@ impl Purger {
     /// Looks for tombstones in all tables, in the steps to come: a crash has left some. Nobody has
     /// written yet.
     pub fn walk_all(&self) {
-        let walk = Walk {
-            tables: self.catalogue.trees().live,
-            last: None,
-            until: self.pages.storage.versions.now(),
-        };
-        *self.walk.lock().unwrap_or_else(PoisonError::into_inner) = walk;
+        self.begin_walk(u32::MAX, None);
     }
 
-    /// Whether nothing is left to purge, now and later.
-    pub fn is_done(&self) -> bool {
-        let walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
-        walk.tables.is_empty() && self.pages.storage.versions.stats().history == 0
+    /// Goes on with a walk that an earlier process had begun. Nobody has written yet.
+    pub fn walk_from(&self, place: WalkPlace) {
+        self.begin_walk(place.table.0, place.last.map(|last| (place.table, last)));
+    }
+
+    fn begin_walk(&self, highest: u32, last: Option<(TableId, Vec<u8>)>) {
+        let mut tables = self.catalogue.trees().live;
+        tables.retain(|tree| tree.id.0 <= highest);
+        tables.sort_unstable_by_key(|tree| tree.id);
+        let first = tables.last().map(|tree| tree.id);
+        // The table may have been dropped since.
+        let last = last.filter(|(table, _)| first == Some(*table)).map(|(_, key)| key);
+        let until = self.pages.storage.versions.now();
+        *self.lock_walk() = Walk { tables, last, until };
+    }
+
+    /// Where the walk stands; none when it is over.
+    pub fn walk_place(&self) -> Option<WalkPlace> {
+        let walk = self.lock_walk();
+        walk.tables.last().map(|tree| WalkPlace { table: tree.id, last: walk.last.clone() })
+    }
+
+    /// Whether the old versions of some commits are still to be purged.
+    pub fn has_history(&self) -> bool {
+        self.pages.storage.versions.stats().history > 0
+    }
+
+    fn lock_walk(&self) -> MutexGuard<'_, Walk> {
+        self.walk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Purges what is due, in one batch. False when there was nothing to do.
@@ -72,20 +94,25 @@ impl Purger {
     /// # Errors
     /// What reading or writing said; it is tried again by a later step.
     pub fn step(&self) -> Result<bool, EngineError> {
+        Ok(self.purge_due()?.is_some() || self.walk_step()?)
+    }
+
+    /// Gives the commits that are done with; none when there was nothing to do.
+    fn purge_due(&self) -> Result<Option<u64>, EngineError> {
         let storage = &self.pages.storage;
         storage.poison.check()?;
         self.spill();
         let most = storage.hot.purge_batch_size();
         let taken = storage.safeguards.take_purge(&storage.versions, most);
         let batch = taken.map_err(|error| EngineError::Io(Failure::new(error)))?;
-        let has_taken = !batch.is_empty();
+        let commits = (!batch.is_empty()).then_some(batch.commits);
         if let Err(error) = self.purge(&batch.items) {
             storage.versions.put_back(batch);
             return Err(error);
         }
         storage.versions.finish_purge(batch);
-        self.set_delay(!has_taken);
-        Ok(has_taken || self.walk_step()?)
+        self.set_delay(commits.is_none());
+        Ok(commits)
     }
 
     /// Writes old versions to their file as long as there are too many in memory. What cannot be
@@ -94,12 +121,17 @@ impl Purger {
         while self.pages.storage.versions.spill_step().unwrap_or(false) {}
     }
 
-    /// Works until nothing that is due is left.
+    /// Purges what is due, as far as it was there at the beginning: others may go on writing. The
+    /// walk is left where it stands.
     ///
     /// # Errors
     /// As [`Purger::step`].
     pub fn drain(&self) -> Result<(), EngineError> {
-        while self.step()? {}
+        let mut left = self.pages.storage.versions.stats().history;
+        while left > 0 {
+            let Some(commits) = self.purge_due()? else { break };
+            left = left.saturating_sub(commits);
+        }
         Ok(())
     }
 

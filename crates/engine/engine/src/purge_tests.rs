@@ -26,7 +26,8 @@ fn tombstones_that_a_crash_leaves_are_purged_after_the_next_opening() {
     assert_eq!(rows(&mut t, &table), "b=2");
     while engine.parts().purger.step().unwrap() {}
     assert_eq!(engine.counters()[Counter::RowsPurged], 1);
-    assert!(engine.parts().purger.is_done());
+    assert!(!engine.parts().purger.has_history());
+    assert_eq!(engine.parts().purger.walk_place(), None);
     assert_eq!(rows(&mut t, &table), "b=2");
     drop(t);
     engine.close().unwrap();
@@ -75,4 +76,90 @@ fn a_bulk_load_is_not_seen_by_snapshots_before_it() {
     assert_eq!(table.bulk_load([(b"a", b"3")]).unwrap(), 1);
     assert_eq!(rows(&mut old, &table), "");
     assert_eq!(rows(&mut begin(&engine, Isolation::Snapshot), &table), "a=3");
+}
+
+/// Leaves of the table that a crash is to leave tombstones in: more than a close may read.
+const ROWS: u32 = 9_000;
+
+/// What a crash leaves of rows of which every third was deleted under a reader.
+fn killed_with_tombstones(disk: &MemDisk) {
+    let engine = open(disk);
+    for name in ["a", "b"] {
+        let table = engine.create_table(name).unwrap();
+        for rows in (0..ROWS).collect::<Vec<_>>().chunks(50) {
+            let mut batch = engine.batch();
+            for row in rows {
+                batch.put(&table, &row.to_be_bytes(), &[7; 60]).unwrap();
+            }
+            batch.commit().unwrap().wait().unwrap();
+        }
+    }
+    let reader = begin(&engine, Isolation::Snapshot);
+    for name in ["a", "b"] {
+        let table = engine.table(name).unwrap().unwrap();
+        for row in (0..ROWS).step_by(3) {
+            delete(&engine, &table, &row.to_be_bytes());
+        }
+    }
+    std::mem::forget((reader, engine));
+}
+
+fn tombstones(engine: &Engine) -> u64 {
+    engine.check().unwrap().tables.iter().map(|table| table.tombstones).sum()
+}
+
+/// Closes it and says how many pages were read for that.
+fn close(engine: Engine) -> u64 {
+    let before = engine.counters()[Counter::PagesRead];
+    engine.clone().close().unwrap();
+    engine.counters()[Counter::PagesRead] - before
+}
+
+#[test]
+fn the_walk_behind_a_crash_goes_on_at_the_next_opening_when_the_engine_is_closed() {
+    let disk = MemDisk::new();
+    killed_with_tombstones(&disk);
+    let all = u64::from(2 * ROWS / 3);
+    let engine = open(&disk);
+    assert_eq!(tombstones(&engine), all);
+    let read = close(engine);
+    assert!(read < 10, "closing read {read} pages");
+    let (mut opened, mut last) = (0, None);
+    loop {
+        let engine = open(&disk);
+        assert!(engine.recovery().was_clean);
+        let place = engine.parts().purger.walk_place();
+        assert!(opened == 0 || place == last, "{place:?} is not {last:?}");
+        if place.is_none() {
+            assert_eq!(tombstones(&engine), 0);
+            break;
+        }
+        engine.parts().purger.step().unwrap();
+        last = engine.parts().purger.walk_place();
+        assert_ne!(place, last);
+        assert!(close(engine) < 10);
+        opened += 1;
+    }
+    assert!(opened > 8, "only {opened} openings");
+}
+
+#[test]
+fn a_walk_that_a_crash_cuts_off_begins_anew() {
+    let disk = MemDisk::new();
+    killed_with_tombstones(&disk);
+    close(open(&disk));
+    let engine = open(&disk);
+    engine.parts().purger.step().unwrap();
+    engine.parts().purger.step().unwrap();
+    let reader = begin(&engine, Isolation::Snapshot);
+    let table = engine.table("b").unwrap().unwrap();
+    // It lies before the place where the walk stands.
+    delete(&engine, &table, &1_u32.to_be_bytes());
+    std::mem::forget((reader, engine));
+    let engine = open(&disk);
+    assert!(!engine.recovery().was_clean);
+    while engine.parts().purger.step().unwrap() {}
+    assert_eq!(tombstones(&engine), 0);
+    engine.close().unwrap();
+    assert_eq!(open(&disk).parts().purger.walk_place(), None);
 }

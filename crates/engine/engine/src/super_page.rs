@@ -5,6 +5,7 @@
 use iostrata_page::{PageNo, PageView, Record, TableId};
 
 use crate::error::{EngineError, OpenError};
+use crate::mtr::{Held, Mtr};
 
 /// Says that the pages are ours: "iostrata".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"iostrata");
@@ -32,6 +33,22 @@ pub(crate) enum SuperField {
     Maps,
     /// u64: root of the tree of tables.
     CatalogueRoot,
+    /// u32: where the walk of purge goes on, [`WalkPlace`]; 0 when none is due.
+    WalkTable,
+    /// u32: bytes of the key behind which it goes on.
+    WalkKeyBytes,
+    /// That key.
+    WalkKey,
+}
+
+/// Where purge's walk over the leaves goes on when the engine is opened again: it takes the tables
+/// from the largest number down, each in the order of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WalkPlace {
+    /// The table that it is in.
+    pub table: TableId,
+    /// The last key that it looked at there.
+    pub last: Option<Vec<u8>>,
 }
 
 impl SuperField {
@@ -45,6 +62,9 @@ impl SuperField {
             Self::NextTable => 20,
             Self::Maps => 24,
             Self::CatalogueRoot => 32,
+            Self::WalkTable => 40,
+            Self::WalkKeyBytes => 44,
+            Self::WalkKey => 64,
         }
     }
 
@@ -55,13 +75,14 @@ impl SuperField {
 }
 
 /// What page 0 says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SuperPage {
     pub page_bytes: u32,
     pub data_files: u32,
     pub next_table: u32,
     pub maps: u64,
     pub catalogue_root: u64,
+    pub walk: Option<WalkPlace>,
 }
 
 impl SuperPage {
@@ -90,8 +111,40 @@ impl SuperPage {
             next_table: number32(body, SuperField::NextTable),
             maps: number64(body, SuperField::Maps),
             catalogue_root: number64(body, SuperField::CatalogueRoot),
+            walk: read_walk(body)?,
         })
     }
+}
+
+/// None where none is due, and in data of a program that did not keep it.
+fn read_walk(body: &[u8]) -> Result<Option<WalkPlace>, EngineError> {
+    let table = TableId(number32(body, SuperField::WalkTable));
+    if table.0 == 0 {
+        return Ok(None);
+    }
+    let bytes = number32(body, SuperField::WalkKeyBytes) as usize;
+    let key = body[SuperField::WalkKey.offset()..].get(..bytes).ok_or_else(|| {
+        let problem = format!("the key of a walk cannot have {bytes} bytes");
+        EngineError::Corrupt { page: 0, problem }
+    })?;
+    let last = (!key.is_empty()).then(|| key.to_vec());
+    Ok(Some(WalkPlace { table, last }))
+}
+
+/// Changes what page 0 says of the walk.
+///
+/// # Errors
+/// As [`Mtr::change`].
+pub(crate) fn set_walk(
+    mtr: &mut Mtr<'_>,
+    front: Held,
+    place: Option<&WalkPlace>,
+) -> Result<(), EngineError> {
+    let table = place.map_or(0, |place| place.table.0);
+    let key = place.and_then(|place| place.last.as_deref()).unwrap_or_default();
+    mtr.change(front, &SuperField::WalkTable.set(&table.to_le_bytes()))?;
+    mtr.change(front, &SuperField::WalkKeyBytes.set(&(key.len() as u32).to_le_bytes()))?;
+    if key.is_empty() { Ok(()) } else { mtr.change(front, &SuperField::WalkKey.set(key)) }
 }
 
 fn number64(body: &[u8], field: SuperField) -> u64 {

@@ -93,6 +93,7 @@ fn pages_are_written_as_drawn() {
     assert_eq!(is.bytes(body, "magic"), b"iostrata");
     let numbers = ["format", "page_bytes", "data_files", "next_table", "maps", "catalogue_root"];
     assert_eq!(numbers.map(|name| is.number(body, name)), [1, 4096, 2, 3, 1, 2]);
+    assert_eq!(["walk_table", "walk_key_bytes"].map(|name| is.number(body, name)), [0, 0]);
 
     let map = page(&disk, 1);
     assert_eq!(header.number(&map, "kind"), 3);

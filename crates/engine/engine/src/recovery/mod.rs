@@ -20,7 +20,7 @@ use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::super_page::SuperPage;
 
-/// Reads what is known by name, and frees what dropped tables left.
+/// Reads what is known by name, and frees what dropped tables left. Gives what page 0 says.
 ///
 /// # Errors
 /// Damage, data of another form, or what freeing said.
@@ -28,7 +28,7 @@ pub(crate) fn tables(
     pages: &Pages,
     catalogue: &Catalogue,
     clock: &mut Clock<'_>,
-) -> Result<(), EngineError> {
+) -> Result<SuperPage, EngineError> {
     clock.enter(Phase::Tables);
     let front = {
         let page = pages.pin(PageNo(0))?.shared();
@@ -49,5 +49,5 @@ pub(crate) fn tables(
         catalogue.reclaim()?;
     }
     clock.enter(Phase::Done);
-    Ok(())
+    Ok(front)
 }
