@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use iostrata_engine::{Counter, Engine, FlushLogAt, Settings};
+use iostrata_innodb::{CATALOGUE, FlushMethod, SettingError};
 use iostrata_run::{ResourceUse, TransactionDurability};
-use iostrata_settings::{CATALOGUE, FlushMethod, SettingError};
 use iostrata_target::TargetFacts;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;

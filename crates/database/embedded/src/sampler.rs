@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use iostrata_engine::{Engine, Settings, read_status};
+use iostrata_innodb::{CATALOGUE, Counter, Counters};
 use iostrata_run::{FileClass, FileIoSource};
-use iostrata_settings::{CATALOGUE, Counter, Counters};
 use iostrata_target::{
     FileCounts, FileTable, OldestTransaction, Sampler, TargetError, TargetFacts, TargetSample,
     Trouble,

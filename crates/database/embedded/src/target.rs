@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use iostrata_engine::{Engine, EngineError, Isolation, OpenOptions, STATUS_FILE, Settings, Table};
+use iostrata_innodb::CATALOGUE;
 use iostrata_run::ResourceUse;
-use iostrata_settings::CATALOGUE;
 use iostrata_target::{
     Isolation as Level, Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, Target,
     TargetError, TargetFacts, Trouble,

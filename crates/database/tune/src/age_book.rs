@@ -4,8 +4,7 @@
 //! that were written; their oldest change lies in the redo of that time. What is written, or behind
 //! the checkpoint, is gone, the oldest first. Invariant: the pages are as many as the server tells.
 
-use iostrata_flush::Ages;
-use iostrata_page::Lsn;
+use iostrata_innodb::{Lsn, flush::Ages};
 
 /// Parts of the redo that are told apart.
 const PARTS: u64 = 128;

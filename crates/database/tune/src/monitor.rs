@@ -2,8 +2,8 @@
 //!
 //! Invariant: what the server does not tell is an error that names it, never a guess.
 
-use iostrata_flush::{Ages, Average, DrainRate, RedoRate};
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
+use iostrata_innodb::flush::{Ages, Average, DrainRate, RedoRate};
 use iostrata_target::TargetSample;
 use thiserror::Error;
 

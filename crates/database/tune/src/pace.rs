@@ -5,7 +5,7 @@
 //! Shenker, 1995). So a burst of pages that became dirty together is written over all the time that
 //! is left, and does not come back as a burst one round of the redo later.
 
-use iostrata_flush::Ages;
+use iostrata_innodb::flush::Ages;
 
 use crate::generation::Generation;
 use crate::monitor::Vitals;
@@ -91,7 +91,7 @@ impl SteadyPace {
 
 #[cfg(test)]
 mod tests {
-    use iostrata_page::Lsn;
+    use iostrata_innodb::Lsn;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 //! Invariant: a server whose redo does not run out has its own settings, and gets them back when
 //! it no longer does.
 
-use iostrata_flush::Ages;
+use iostrata_innodb::flush::Ages;
 
 use crate::config::TuneConfig;
 use crate::delay;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{Admit, AdmitRule};
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
+use iostrata_innodb::flush::{Admit, AdmitRule};
 
 use crate::error::{EngineError, RequestError};
 use crate::flusher::Flusher;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use iostrata_innodb::Counter;
 use iostrata_io::disk::DirectoryLock;
-use iostrata_settings::Counter;
 
 use crate::cleaner::Cleaner;
 use crate::counts::thread_cpu_ns;

@@ -7,8 +7,7 @@
 
 use std::sync::Arc;
 
-use iostrata_page::PageNo;
-use iostrata_settings::{Counter, FlushLogAt};
+use iostrata_innodb::{Counter, FlushLogAt, PageNo};
 
 use crate::commit::{Committer, commit};
 use crate::error::{EngineError, RequestError};

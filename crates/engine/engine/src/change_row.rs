@@ -4,9 +4,9 @@
 //! number of a commit is taken with its first change, while all its leaves are latched; so it is
 //! never above the end of its frame: the redo grows by more than a byte with each commit.
 
+use iostrata_innodb::Counter;
 use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES};
 use iostrata_page::{Cell, Hunks, PageView, Record, Version, row_bytes};
-use iostrata_settings::Counter;
 use iostrata_version::Keeper;
 
 use crate::error::EngineError;

@@ -9,8 +9,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{Action, Finished, FlushPolicy, FlushSample, FlushSettings};
-use iostrata_settings::Counter;
+use iostrata_innodb::Counter;
+use iostrata_innodb::flush::{Action, Finished, FlushPolicy, FlushSample, FlushSettings};
 
 use crate::admission::Admission;
 use crate::error::EngineError;

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use iostrata_innodb::{PageNo, PolicyName};
 use iostrata_io::disk::{Disk, DiskError, MemDisk};
-use iostrata_page::PageNo;
 use iostrata_pool::PoolError;
 use iostrata_redo::RedoError;
 use iostrata_redo::layout::CONTROL_NAME;
-use iostrata_settings::PolicyName;
 use iostrata_store::{ReadError, StoreError};
 
 use crate::catalogue::Catalogue;

@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
+use iostrata_innodb::{Lsn, PageNo};
 use iostrata_lock::{LockId, LockOwner};
-use iostrata_page::{Lsn, PageNo};
 use iostrata_pool::Exclusive;
 
 use crate::change_row::{Changed, RowSlot, Stamp, change_row, growth, is_as_expected};

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
+use iostrata_innodb::flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
+use iostrata_innodb::{PageNo, PolicyName};
 use iostrata_io::disk::MemDisk;
-use iostrata_page::{PageNo, Record};
-use iostrata_settings::PolicyName;
+use iostrata_page::Record;
 
 use crate::mtr::Mtr;
 use crate::parts::Parts;
@@ -346,7 +346,7 @@ fn who_waits_for_room_goes_on_where_another_rule_sees_enough_of_it() {
             // Nobody ever writes the pages that the old one wanted written.
             *rule.lock().unwrap() = open_wall;
             let goes_on = comes(&is_in);
-            engine.parts().cleaner.set_policy(iostrata_flush::policy(PolicyName::Steady));
+            engine.parts().cleaner.set_policy(iostrata_innodb::flush::policy(PolicyName::Steady));
             assert!(goes_on, "{wall:?}");
         });
     }

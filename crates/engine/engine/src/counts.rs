@@ -7,8 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use iostrata_flush::Cause;
-use iostrata_settings::{Counter, Counters};
+use iostrata_innodb::{Counter, Counters, flush::Cause};
 
 /// One call in so many is timed, on average.
 const SAMPLED_OF: u32 = 63;

@@ -4,10 +4,10 @@
 //! after the settings file has come; files are removed only where the mark is and the settings file
 //! is not.
 
+use iostrata_innodb::{Lsn, NO_PAGE, PageNo, Settings, TableId};
 use iostrata_io::disk::{Disk, FileMode, FileName};
-use iostrata_page::{Lsn, NO_PAGE, PageKind, PageNo, Record, TableId};
+use iostrata_page::{PageKind, Record};
 use iostrata_redo::Redo;
-use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::disks::Disks;

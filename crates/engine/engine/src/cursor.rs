@@ -7,7 +7,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use iostrata_page::{Cell, Cells, Lsn, NO_PAGE, PageNo, PageView};
+use iostrata_innodb::{Lsn, NO_PAGE, PageNo};
+use iostrata_page::{Cell, Cells, PageView};
 use iostrata_pool::{Pin, Shared};
 
 use crate::error::EngineError;

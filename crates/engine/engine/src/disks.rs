@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use iostrata_innodb::{IoMethod, Settings};
 use iostrata_io::disk::{BatchKind, Disk, RealDisk, RealOptions, WriteThrough};
-use iostrata_settings::{IoMethod, Settings};
 use iostrata_store::FilePlan;
 
 use crate::error::EngineError;

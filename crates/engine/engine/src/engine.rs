@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use iostrata_settings::{Counters, Settings};
+use iostrata_innodb::{Counters, Settings};
 
 use crate::batch::Batch;
 use crate::check::{self, CheckReport};

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::{PageNo, SettingError};
 use iostrata_io::disk::DiskError;
-use iostrata_page::{PageNo, RowTooLarge};
+use iostrata_page::RowTooLarge;
 use iostrata_pool::{Failure, PoolError};
 use iostrata_redo::RedoError;
 use iostrata_redo::layout::FORMAT_VERSION;
-use iostrata_settings::SettingError;
 use iostrata_store::{ReadError, StoreError};
 
 use crate::transaction_error::TransactionError;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
-use iostrata_flush::{BATCH_PAGES, Cause, Finished, UserWork, frames_of_user};
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
+use iostrata_innodb::flush::{BATCH_PAGES, Cause, Finished, UserWork, frames_of_user};
 use iostrata_pool::{Flight, Flushing, Supply};
 use iostrata_store::PageCopy;
 

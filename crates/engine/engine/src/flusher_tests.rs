@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use iostrata_flush::Cause;
+use iostrata_innodb::{NO_PAGE, PageNo, TableId, flush::Cause};
 use iostrata_io::disk::MemDisk;
 use iostrata_io::disk::memory::{CallKind, Fault};
-use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
+use iostrata_page::{PageKind, Record};
 use iostrata_pool::Flushing;
 
 use crate::error::EngineError;

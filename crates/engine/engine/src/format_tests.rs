@@ -6,11 +6,9 @@ mod document;
 #[cfg(test)]
 mod written;
 
-use iostrata_page::{
-    Cell, Cells, Hunks, NO_PAGE, PageKind, PageNo, PageSize, Record, TableId, layout as page,
-};
+use iostrata_innodb::{NO_PAGE, PageNo, STATUS_BYTES, Settings, TableId};
+use iostrata_page::{Cell, Cells, Hunks, PageKind, PageSize, Record, layout as page};
 use iostrata_redo::layout as redo;
-use iostrata_settings::{STATUS_BYTES, Settings};
 use iostrata_store::layout as store;
 
 use crate::create::FIRST_LSN;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use iostrata_settings::{FlushLogAt, Settings};
+use iostrata_innodb::{FlushLogAt, Settings};
 
 /// The settings in force.
 #[derive(Debug)]

@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{Action, Cause, Finished, LanesUse, WritePace, batch_share, batches_at_once};
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
+use iostrata_innodb::flush::{
+    Action, Cause, Finished, LanesUse, WritePace, batch_share, batches_at_once,
+};
 
 use crate::error::EngineError;
 use crate::flusher::Flusher;

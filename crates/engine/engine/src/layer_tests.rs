@@ -6,12 +6,13 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample, RedoPace, UserWork};
+use iostrata_innodb::flush::{
+    Action, AdmitRule, Finished, FlushPolicy, FlushSample, RedoPace, UserWork,
+};
+use iostrata_innodb::{Lsn, PageNo, Settings};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk};
-use iostrata_page::{Lsn, PageNo};
 use iostrata_redo::Redo;
-use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::admission::Admission;

@@ -112,12 +112,12 @@ pub use cursor::{Cursor, Row};
 pub use disks::Disks;
 pub use engine::Engine;
 pub use error::{EngineError, OpenError, RequestError, TableError};
+pub use iostrata_innodb::{
+    Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage,
+};
 pub use iostrata_io::disk::Disk;
 pub use iostrata_page::RowTooLarge;
 pub use iostrata_pool::Failure;
-pub use iostrata_settings::{
-    Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage,
-};
 pub use options::OpenOptions;
 pub use range::{OwnedRow, Range};
 pub use recovery::{Phase, Progress, RecoveryReport};

@@ -9,7 +9,8 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use iostrata_page::{Cells, Lsn, PageEdit, PageKind, PageNo, PageView, Record};
+use iostrata_innodb::{Lsn, PageNo};
+use iostrata_page::{Cells, PageEdit, PageKind, PageView, Record};
 use iostrata_pool::{Exclusive, Pin};
 
 use crate::error::EngineError;

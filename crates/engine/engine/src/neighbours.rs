@@ -4,7 +4,7 @@
 //! pages there; each page is taken once. Neighbours count as what is ordered: no more pages are
 //! taken than without them, but others. On disks without seeks it only costs: the default is none.
 
-use iostrata_page::{Lsn, PageNo};
+use iostrata_innodb::{Lsn, PageNo};
 use iostrata_pool::Flushing;
 
 use crate::storage::Storage;

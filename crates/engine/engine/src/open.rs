@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use iostrata_innodb::Settings;
 use iostrata_io::disk::{Disk, DiskError, RealDisk, WriteThrough};
 use iostrata_pool::{Failure, Pool};
 use iostrata_redo::layout::CONTROL_NAME;
 use iostrata_redo::{Redo, RedoError};
-use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::background::{Background, HeldDirectory, Threads};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use iostrata_settings::Settings;
+use iostrata_innodb::Settings;
 
 use crate::background::Background;
 use crate::disks::Disks;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 use iostrata_pool::Pin;
 
 use crate::admission::{Admission, Room};

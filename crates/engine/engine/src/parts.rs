@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use iostrata_innodb::{PageNo, Settings};
 use iostrata_io::disk::Disk;
-use iostrata_page::PageNo;
 use iostrata_redo::Redo;
-use iostrata_settings::Settings;
 use iostrata_store::Store;
 use iostrata_version::SpillFile;
 
@@ -37,7 +36,7 @@ pub(crate) struct Parts {
 impl Parts {
     /// An engine whose redo is still to be applied and whose tables are still to be read.
     pub fn assemble(settings: Settings, files: (Store, Redo), spill: Box<dyn SpillFile>) -> Self {
-        let policy = iostrata_flush::policy(settings.policy);
+        let policy = iostrata_innodb::flush::policy(settings.policy);
         let supply = Arc::new(FrameSupply::default());
         let storage = Storage::new(settings, files, Some(spill), Arc::clone(&supply) as Arc<_>);
         let storage = Arc::new(storage);
@@ -85,7 +84,7 @@ impl Parts {
             })?;
         }
         if new.policy != old.policy {
-            self.cleaner.set_policy(iostrata_flush::policy(new.policy));
+            self.cleaner.set_policy(iostrata_innodb::flush::policy(new.policy));
         }
         pool.set_old_pct(new.old_blocks_pct);
         hot.replace(new.clone());

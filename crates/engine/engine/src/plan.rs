@@ -2,9 +2,9 @@
 //!
 //! Invariant: pure; every setting that a room needs is passed on here and nowhere else.
 
+use iostrata_innodb::{ChecksumAlgorithm, Doublewrite, FlushMethod, Settings};
 use iostrata_page::PageSize;
 use iostrata_redo::{RedoSettings, RedoSync};
-use iostrata_settings::{ChecksumAlgorithm, Doublewrite, FlushMethod, Settings};
 use iostrata_store::{FlushPlan, StoreSettings};
 
 /// The page size of checked settings.

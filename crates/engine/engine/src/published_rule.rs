@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use iostrata_flush::{ADMIT_WORDS, AdmitRule};
+use iostrata_innodb::flush::{ADMIT_WORDS, AdmitRule};
 
 /// The rule of the policy, read and replaced as one.
 #[derive(Debug)]

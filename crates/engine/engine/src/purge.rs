@@ -9,8 +9,7 @@
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use iostrata_flush::Lag;
-use iostrata_page::TableId;
+use iostrata_innodb::{TableId, flush::Lag};
 use iostrata_pool::Failure;
 use iostrata_version::PurgeItem;
 

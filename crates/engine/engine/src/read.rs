@@ -3,7 +3,8 @@
 //! Invariant: what is copied out of a leaf is copied while it is latched; an older version is
 //! fetched with no latch held.
 
-use iostrata_page::{Lsn, PageNo, PageView};
+use iostrata_innodb::{Lsn, PageNo};
+use iostrata_page::PageView;
 
 use crate::error::EngineError;
 use crate::pages::Pages;

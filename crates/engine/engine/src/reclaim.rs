@@ -4,7 +4,8 @@
 //! so a crash leaves a smaller tree to go on with, and no page is lost or freed twice. Nobody else
 //! changes the tree (`Tree::begin_drop`); readers that are still in it find out by its mark.
 
-use iostrata_page::{PageNo, PageView, Record};
+use iostrata_innodb::PageNo;
+use iostrata_page::{PageView, Record};
 use iostrata_pool::Pin;
 
 use crate::error::EngineError;

@@ -3,9 +3,9 @@
 //! Invariant: the file is replaced as a whole, durably; a crash leaves the old or the new one. It
 //! is padded with empty lines to whole blocks, because its disk may be a direct one.
 
+use iostrata_innodb::Settings;
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName};
-use iostrata_settings::Settings;
 
 use crate::error::EngineError;
 

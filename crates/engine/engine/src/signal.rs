@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use iostrata_flush::Outlook;
+use iostrata_innodb::flush::Outlook;
 
 /// Longest wait for a round, in case it brings nothing.
 const ROUND_WAIT: Duration = Duration::from_millis(10);

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
-use iostrata_page::PageNo;
 use iostrata_pool::{Failure, PageSource, Wanted};
 use iostrata_store::{PageCopy, Store};
 

@@ -8,7 +8,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use iostrata_page::{NO_PAGE, PageKind, PageNo, PageSize, PageView, Record, TableId};
+use iostrata_innodb::{NO_PAGE, PageNo, TableId};
+use iostrata_page::{PageKind, PageSize, PageView, Record};
 use iostrata_pool::Pin;
 
 use crate::error::EngineError;

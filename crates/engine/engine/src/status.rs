@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use iostrata_settings::{Counter, Counters, STATUS_BYTES, StatusFault, StatusPage};
+use iostrata_innodb::{Counter, Counters, STATUS_BYTES, StatusFault, StatusPage};
 
 use crate::error::EngineError;
 use crate::storage::Storage;

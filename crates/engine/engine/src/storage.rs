@@ -6,12 +6,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use iostrata_innodb::{Lsn, PageNo, Settings};
 use iostrata_io::disk::DirectoryLock;
 use iostrata_lock::LockTable;
-use iostrata_page::{Lsn, PageNo, PageSize};
+use iostrata_page::PageSize;
 use iostrata_pool::{Pin, Pool, PoolError, PoolSettings, Supply};
 use iostrata_redo::Redo;
-use iostrata_settings::Settings;
 use iostrata_store::Store;
 use iostrata_version::{SpillFile, VersionSettings, Versions};
 

@@ -2,7 +2,8 @@
 //!
 //! Invariant: its fields lie at fixed offsets of the body and change by logged records only.
 
-use iostrata_page::{PageNo, PageView, Record, TableId};
+use iostrata_innodb::{PageNo, TableId};
+use iostrata_page::{PageView, Record};
 
 use crate::error::{EngineError, OpenError};
 use crate::mtr::{Held, Mtr};

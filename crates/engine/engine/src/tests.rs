@@ -5,9 +5,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use iostrata_innodb::{PageNo, TableId};
 use iostrata_io::disk::MemDisk;
 use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
-use iostrata_page::{PageNo, Record, TableId, Version};
+use iostrata_page::{Record, Version};
 
 use crate::catalogue::{BadEntry, Entry, IndexField};
 use crate::mtr::Mtr;

@@ -7,9 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use iostrata_page::Lsn;
+use iostrata_innodb::{Counter, FlushLogAt, Lsn};
 use iostrata_redo::RedoError;
-use iostrata_settings::{Counter, FlushLogAt};
 
 use crate::error::EngineError;
 use crate::storage::Storage;

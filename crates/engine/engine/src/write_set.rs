@@ -6,8 +6,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use iostrata_innodb::PageNo;
 use iostrata_lock::LockId;
-use iostrata_page::PageNo;
 
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;

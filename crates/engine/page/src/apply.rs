@@ -9,12 +9,12 @@ use crate::cells::{Cell, Cells};
 use crate::edit::PageEdit;
 use crate::fault::ApplyFault;
 use crate::fields::put;
-use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::layout::HEADER_BYTES;
 use crate::record::Record;
 use crate::space::write_bits;
 use crate::splice::{Survey, survey};
+use iostrata_innodb::PageNo;
 
 impl Record<'_> {
     /// Changes page `no` as the record says. The LSN and the checksum stay for the caller to

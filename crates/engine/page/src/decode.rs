@@ -7,10 +7,10 @@
 use crate::cells::{Cell, Cells};
 use crate::fault::{CellFault, RecordFault};
 use crate::hunks::Hunks;
-use crate::ids::{PageNo, TableId};
 use crate::kind::PageKind;
 use crate::record::{Record, Tag};
 use crate::varint::Reader;
+use iostrata_innodb::{PageNo, TableId};
 
 impl<'a> Record<'a> {
     /// The record at the beginning of `bytes`, its page, and how many bytes it took.

@@ -9,7 +9,6 @@ use std::ops::Range;
 use crate::cells::Cell;
 use crate::fault::PageFault;
 use crate::fields::{narrow, put};
-use crate::ids::{Lsn, PageNo, TableId};
 use crate::kind::PageKind;
 use crate::layout::{
     AT_APPENDS, AT_COUNT, AT_CRC, AT_GARBAGE, AT_HEAP_TOP, AT_KIND, AT_LEFT, AT_LEVEL, AT_LSN,
@@ -18,6 +17,7 @@ use crate::layout::{
 use crate::size::{PageSize, is_page_bytes};
 use crate::verify::computed_crc;
 use crate::view::PageView;
+use iostrata_innodb::{Lsn, PageNo, TableId};
 
 /// The bytes of one page, to change.
 pub struct PageEdit<'a> {

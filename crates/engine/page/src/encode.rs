@@ -6,10 +6,10 @@
 //! them all.
 
 use crate::cells::Cell;
-use crate::ids::{PageNo, TableId};
 use crate::kind::PageKind;
 use crate::record::{Record, Tag};
 use crate::varint::push;
+use iostrata_innodb::{PageNo, TableId};
 
 impl Record<'_> {
     /// Appends the record for `page` to `out`.

@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::size::RowTooLarge;
+use iostrata_innodb::PageNo;
 
 /// Why a page must not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -6,12 +6,12 @@
 use crate::cells::Cells;
 use crate::edit::PageEdit;
 use crate::hunks::Hunks;
-use crate::ids::{Lsn, NO_PAGE, PageNo, TableId};
 use crate::kind::PageKind;
 use crate::record::Record;
 use crate::size::PageSize;
 use crate::view::PageView;
 use crate::view::cells_of;
+use iostrata_innodb::{Lsn, NO_PAGE, PageNo, TableId};
 
 /// Takes the bytes for a page, of the size that their number allows, reads all of it and applies
 /// every kind of record to copies of it.

@@ -9,7 +9,6 @@ use crate::edit::PageEdit;
 use crate::fault::ApplyFault;
 use crate::fields::{narrow, put};
 use crate::hunks::Hunks;
-use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::layout::{
     CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, HEADER_BYTES, SLOT_BYTES,
@@ -18,6 +17,7 @@ use crate::layout::{
 use crate::row::{SlotEntry, cell_parts, head_of};
 use crate::size::PageSize;
 use crate::view::PageView;
+use iostrata_innodb::PageNo;
 
 /// Whether a page of this kind can have this row in this slot.
 #[inline]

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use crate::fault::{ApplyFault, CellFault};
 use crate::fields::put;
-use crate::ids::PageNo;
 use crate::varint::{Reader, push};
+use iostrata_innodb::PageNo;
 
 /// Least bytes that a hunk takes besides its new bytes. Hunks no further apart than this are
 /// joined: writing the bytes between them again costs no more.

@@ -6,10 +6,10 @@
 use std::ops::Range;
 
 use crate::cells::Cell;
-use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::record::Record;
 use crate::view::PageView;
+use iostrata_innodb::PageNo;
 
 impl Record<'_> {
     /// The image of a page. `buffer` is emptied first and holds its content.

@@ -18,7 +18,6 @@ mod fuzz;
 mod heads;
 mod heap;
 mod hunks;
-mod ids;
 mod image;
 mod kind;
 pub mod layout;
@@ -42,7 +41,6 @@ pub use fault::{ApplyFault, CellFault, PageFault, RecordFault};
 #[cfg(feature = "fuzzing")]
 pub use fuzz::{fuzz_page, fuzz_records};
 pub use hunks::Hunks;
-pub use ids::{Lsn, NO_PAGE, PageNo, TableId};
 pub use kind::PageKind;
 pub use layout::{cell_bytes, row_bytes};
 pub use record::Record;

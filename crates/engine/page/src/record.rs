@@ -6,8 +6,8 @@
 
 use crate::cells::Cells;
 use crate::hunks::Hunks;
-use crate::ids::{PageNo, TableId};
 use crate::kind::PageKind;
+use iostrata_innodb::{PageNo, TableId};
 
 /// One change of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

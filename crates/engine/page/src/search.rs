@@ -6,10 +6,10 @@
 
 use std::cmp::Ordering;
 
-use crate::ids::PageNo;
 use crate::layout::SLOT_BYTES;
 use crate::row::{SlotEntry, head_of, slot_head, slot_key_len};
 use crate::view::PageView;
+use iostrata_innodb::PageNo;
 
 impl PageView<'_> {
     /// The slot with this key, or the slot where it would go.
@@ -69,7 +69,7 @@ impl PageView<'_> {
             Ok(slot) => slot,
             Err(next) => next.saturating_sub(1),
         };
-        if slot < self.count() { (slot, self.child(slot)) } else { (0, crate::NO_PAGE) }
+        if slot < self.count() { (slot, self.child(slot)) } else { (0, iostrata_innodb::NO_PAGE) }
     }
 }
 

@@ -7,11 +7,11 @@ use crate::cells::Cells;
 use crate::edit::PageEdit;
 use crate::fault::ApplyFault;
 use crate::heap::check_entry;
-use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::layout::{cell_bytes, row_bytes};
 use crate::row::SlotEntry;
 use crate::size::PageSize;
+use iostrata_innodb::PageNo;
 
 /// What cells need.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,10 +5,10 @@
 
 use crate::fault::{ApplyFault, PageFault};
 use crate::heap::check_entry;
-use crate::ids::PageNo;
 use crate::layout::cell_bytes;
 use crate::row::{SlotEntry, head_of};
 use crate::view::PageView;
+use iostrata_innodb::PageNo;
 
 impl PageView<'_> {
     /// Everything there is to check in a page but its checksum: bounds, limits, order, heads,

@@ -6,11 +6,11 @@
 
 use crate::fault::PageFault;
 use crate::fields::u32_at;
-use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::layout::{AT_CRC, AT_KIND, AT_RESERVED, CHILD_BYTES};
 use crate::row::{SlotEntry, cell_parts};
 use crate::view::PageView;
+use iostrata_innodb::PageNo;
 
 /// The checksum of a page: crc32c of everything behind the field that holds it.
 #[inline]

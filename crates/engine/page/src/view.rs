@@ -9,7 +9,6 @@ use std::ops::Range;
 
 use crate::cells::{Cell, Cells};
 use crate::fields::{u16_at, u32_at, u64_at};
-use crate::ids::{Lsn, PageNo, TableId};
 use crate::kind::PageKind;
 use crate::layout::{
     AT_APPENDS, AT_COUNT, AT_CRC, AT_FLAGS, AT_GARBAGE, AT_HEAP_TOP, AT_KIND, AT_LEFT, AT_LEVEL,
@@ -18,6 +17,7 @@ use crate::layout::{
 };
 use crate::row::{SlotEntry, cell_parts};
 use crate::size::{PageSize, is_page_bytes};
+use iostrata_innodb::{Lsn, PageNo, TableId};
 
 /// The bytes of one page, to read. Copying it copies a reference.
 #[derive(Clone, Copy)]
@@ -126,14 +126,14 @@ impl<'a> PageView<'a> {
         TableId(u32_at(self.bytes, AT_TABLE))
     }
 
-    /// The neighbour to the left, [`NO_PAGE`](crate::NO_PAGE) for none.
+    /// The neighbour to the left, [`NO_PAGE`](iostrata_innodb::NO_PAGE) for none.
     #[inline]
     #[must_use]
     pub fn left(&self) -> PageNo {
         PageNo(u64_at(self.bytes, AT_LEFT))
     }
 
-    /// The neighbour to the right, [`NO_PAGE`](crate::NO_PAGE) for none.
+    /// The neighbour to the right, [`NO_PAGE`](iostrata_innodb::NO_PAGE) for none.
     #[inline]
     #[must_use]
     pub fn right(&self) -> PageNo {

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
 
 use crate::frames::NEVER;
 

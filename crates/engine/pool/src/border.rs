@@ -1,7 +1,8 @@
 //! What the pool needs from outside: settings, pages, and somebody who frees frames.
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
-use iostrata_page::{PageNo, PageSize};
+use iostrata_page::PageSize;
 
 use crate::error::Failure;
 

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 
 use crate::guard::Shared;
 use crate::pool::Pool;
@@ -55,7 +55,8 @@ impl Pool {
 mod tests {
     use std::sync::Arc;
 
-    use iostrata_page::{Lsn, PageSize};
+    use iostrata_innodb::Lsn;
+    use iostrata_page::PageSize;
 
     use super::*;
     use crate::border::{Nothing, PoolSettings};

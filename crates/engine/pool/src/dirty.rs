@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
 
 use crate::ages::{AgeCounts, BucketEnds};
 use crate::frames::{Frame, Frames, NEVER};

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 
 /// What failed below, in its own words.
 #[derive(Clone)]

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 
 use crate::counters::count;
 use crate::frames::Frame;
@@ -160,7 +160,8 @@ fn is_held(frame: &Frame) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use iostrata_page::{Lsn, PageSize};
+    use iostrata_innodb::Lsn;
+    use iostrata_page::PageSize;
 
     use super::*;
     use crate::border::{Nothing, PoolSettings};

@@ -6,8 +6,9 @@
 
 use std::sync::atomic::Ordering;
 
+use iostrata_innodb::{Lsn, PageNo};
 use iostrata_io::disk::Aligned;
-use iostrata_page::{Lsn, PageNo, PageView};
+use iostrata_page::PageView;
 
 use crate::counters::count;
 use crate::dirty::{DIRTY, FLYING};

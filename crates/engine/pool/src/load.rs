@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::yield_now;
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 
 use crate::border::Wanted;
 use crate::counters::count;

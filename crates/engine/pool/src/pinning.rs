@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 
 use crate::error::PoolError;
 use crate::frames::Frame;

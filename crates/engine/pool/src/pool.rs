@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use iostrata_page::{Lsn, PageSize};
+use iostrata_innodb::Lsn;
+use iostrata_page::PageSize;
 
 use crate::border::{PageSource, PoolSettings, Supply};
 use crate::buffers::Buffers;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
-use iostrata_page::{NO_PAGE, PageNo};
+use iostrata_innodb::{NO_PAGE, PageNo};
 
 use crate::frames::Frame;
 

@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 
 use crate::error::PoolError;
 

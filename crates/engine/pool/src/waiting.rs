@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 
 use crate::error::PoolError;
 use crate::latch::Pause;

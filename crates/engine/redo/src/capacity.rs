@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_flush::AgeLimits;
+use iostrata_innodb::flush::AgeLimits;
 
 use crate::RedoError;
 use crate::geometry::Plan;

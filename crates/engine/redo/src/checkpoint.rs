@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
 
 use crate::control::Control;
 use crate::counters::add;

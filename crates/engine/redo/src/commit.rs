@@ -6,10 +6,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use iostrata_flush::STALLED_REDO_WRITE;
+use iostrata_innodb::{Lsn, flush::STALLED_REDO_WRITE};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::DiskError;
-use iostrata_page::Lsn;
 
 use crate::counters::add;
 use crate::group_commit::Outcome;

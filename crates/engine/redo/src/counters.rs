@@ -19,8 +19,8 @@ pub struct RedoCounters {
     pub log_flushes: u64,
     /// Time that this took, in nanoseconds.
     pub log_flush_time_ns: u64,
-    /// Those of them that took [`STALLED_REDO_WRITE`](iostrata_flush::STALLED_REDO_WRITE) or
-    /// longer.
+    /// Those of them that took [`STALLED_REDO_WRITE`](iostrata_innodb::flush::STALLED_REDO_WRITE)
+    /// or longer.
     pub log_flushes_stalled: u64,
     /// Times that an append found the buffer full.
     pub log_waits: u64,

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode, FileName};
-use iostrata_page::Lsn;
 
 use crate::control::Control;
 use crate::file::OpenFile;

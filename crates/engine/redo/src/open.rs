@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode};
-use iostrata_page::Lsn;
 
 use crate::control::Control;
 use crate::counters::Counts;

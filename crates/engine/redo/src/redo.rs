@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use iostrata_flush::AgeLimits;
+use iostrata_innodb::{Lsn, flush::AgeLimits};
 use iostrata_io::disk::{Disk, DiskError};
-use iostrata_page::Lsn;
 
 use crate::counters::Counts;
 use crate::fill::Fill;

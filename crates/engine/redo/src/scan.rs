@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::Aligned;
-use iostrata_page::Lsn;
 
 use crate::RedoError;
 use crate::control::Control;

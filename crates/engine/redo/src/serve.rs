@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
 
 use crate::RedoError;
 use crate::redo::Redo;

@@ -6,8 +6,8 @@
 
 use std::sync::atomic::Ordering;
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::DiskError;
-use iostrata_page::Lsn;
 
 use crate::RedoError;
 use crate::counters::add;

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use iostrata_settings::{PolicyName, Settings};
+use iostrata_innodb::{PolicyName, Settings};
 use iostrata_sim::flush::{Demand, FlushDevice, FlushLoad, FlushPlan, PageAccess, run};
 use iostrata_stats::stability;
 

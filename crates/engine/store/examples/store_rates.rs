@@ -8,8 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use iostrata_innodb::{NO_PAGE, PageNo, TableId};
 use iostrata_io::disk::{Aligned, Disk, MemDisk, RealDisk, RealOptions};
-use iostrata_page::{NO_PAGE, PageEdit, PageKind, PageNo, PageSize, TableId};
+use iostrata_page::{PageEdit, PageKind, PageSize};
 use iostrata_store::{Doublewrite, FlushMethod, PageCopy, Store, StoreSettings};
 
 const PAGES: u64 = 4096;

@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::{Aligned, Batch, Disk};
-use iostrata_page::PageNo;
 
 /// A page on its way to or from the store.
 #[derive(Debug)]

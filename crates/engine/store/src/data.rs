@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
+use iostrata_innodb::PageNo;
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, FileId, FileMode};
-use iostrata_page::{PageNo, PageSize};
+use iostrata_page::PageSize;
 
 use crate::batches::{Batches, PageCopy};
 use crate::counters::{Tally, add};

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::DiskError;
-use iostrata_page::{PageFault, PageNo};
+use iostrata_page::PageFault;
 use thiserror::Error;
 
 /// Why a store could not be made, opened, repaired, grown or written.

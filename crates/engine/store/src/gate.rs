@@ -50,7 +50,7 @@ mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-    use iostrata_page::PageNo;
+    use iostrata_innodb::PageNo;
 
     use super::{SyncGate, Synced};
     use crate::error::StoreError;

@@ -22,8 +22,8 @@
 //! space of the entries of a full batch, in whole blocks of 4096 bytes. The header's crc covers
 //! its first 60 bytes and the entries.
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::{DiskError, FileName};
-use iostrata_page::PageNo;
 
 /// Most data files.
 pub const DATA_FILES_MAX: u32 = 64;

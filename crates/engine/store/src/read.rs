@@ -5,8 +5,9 @@
 
 use std::sync::atomic::Ordering::Acquire;
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::{Aligned, Batch, DiskError, Finished};
-use iostrata_page::{PageFault, PageNo, PageView};
+use iostrata_page::{PageFault, PageView};
 
 use crate::batches::PageCopy;
 use crate::counters::{Pending, add};

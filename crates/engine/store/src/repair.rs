@@ -15,8 +15,9 @@ use std::collections::BTreeSet;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::{Aligned, DiskError};
-use iostrata_page::{PageNo, PageView};
+use iostrata_page::PageView;
 
 use crate::batches::PageCopy;
 use crate::counters::add;

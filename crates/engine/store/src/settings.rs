@@ -2,7 +2,7 @@
 //!
 //! Invariant: settings that `check` accepts make a store that fits its formulas: offsets stay far
 //! below 2^63, a doublewrite batch below 64 MiB.
-//! Defaults and names of settings belong to the crate `settings`.
+//! Defaults and names of settings belong to the crate `innodb`.
 
 use iostrata_page::PageSize;
 

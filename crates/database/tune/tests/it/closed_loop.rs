@@ -1,7 +1,7 @@
 //! What tuning promises: after a minute the worst two seconds are near the mean, whatever the
 //! device, the redo and the load do; and a server that needs nothing is left alone.
 
-use iostrata_settings::PolicyName;
+use iostrata_innodb::PolicyName;
 use iostrata_sim::flush::{FlushChange, PageAccess};
 use iostrata_tune::Lever;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! A server in virtual time and a controller that tunes it, one step a second.
 
-use iostrata_settings::{PolicyName, Settings};
+use iostrata_innodb::{PolicyName, Settings};
 use iostrata_sim::flush::{
     Demand, FlushChange, FlushDevice, FlushLoad, FlushPlan, FlushPlant, FlushSecond, PageAccess,
 };

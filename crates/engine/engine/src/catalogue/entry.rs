@@ -3,7 +3,7 @@
 //! Invariant: what is written can be read; a field that changes what a table is and is not known
 //! is refused.
 
-use iostrata_page::{PageNo, TableId};
+use iostrata_innodb::{PageNo, TableId};
 
 /// Bytes of a row's value before its fields: table u32, root u64.
 pub(super) const ENTRY_BYTES: usize = 12;

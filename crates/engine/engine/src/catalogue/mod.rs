@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use iostrata_page::{Lsn, NO_PAGE, PageNo, Record, TableId, row_bytes};
+use iostrata_innodb::{Lsn, NO_PAGE, PageNo, TableId};
+use iostrata_page::{Record, row_bytes};
 
 pub(crate) use entry::{BadEntry, Entry, IndexField};
 

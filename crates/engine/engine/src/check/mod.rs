@@ -13,7 +13,8 @@ mod trees;
 
 pub use report::{CheckReport, Problem, TableReport};
 
-use iostrata_page::{PageKind, PageNo, PageView};
+use iostrata_innodb::PageNo;
+use iostrata_page::{PageKind, PageView};
 
 use crate::catalogue::{Catalogue, Trees};
 use crate::check::report::Reached;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 
 /// Problems that are told one by one; of more only the number is known.
 const PROBLEMS_MAX: usize = 1000;

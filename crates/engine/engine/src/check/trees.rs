@@ -4,7 +4,8 @@
 //! says, children one level below, and leaves be linked in the order of their keys. No row is of a
 //! commit whose frame would lie beyond the redo's end.
 
-use iostrata_page::{NO_PAGE, PageKind, PageNo, PageView};
+use iostrata_innodb::{NO_PAGE, PageNo};
+use iostrata_page::{PageKind, PageView};
 
 use crate::check::report::{CheckReport, Reached, TableReport};
 use crate::error::EngineError;

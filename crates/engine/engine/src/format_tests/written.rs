@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_innodb::{Counter, Counters, STATUS_BYTES, StatusPage, TABLE_HASH};
 use iostrata_io::disk::{Disk, FileName, MemDisk};
-use iostrata_settings::{Counter, Counters, STATUS_BYTES, StatusPage, TABLE_HASH};
 
 use super::document::Document;
 use crate::{Background, Disks, Engine, Settings};

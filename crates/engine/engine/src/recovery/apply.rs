@@ -9,7 +9,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use iostrata_page::{Lsn, PageEdit, PageNo, PageView, Record};
+use iostrata_innodb::{Lsn, PageNo};
+use iostrata_page::{PageEdit, PageView, Record};
 use iostrata_pool::{Pin, PoolError};
 use iostrata_redo::Scan;
 use iostrata_store::ReadError;

@@ -13,7 +13,8 @@ pub(crate) use apply::apply;
 pub(crate) use progress::Clock;
 pub use progress::{Phase, Progress, RecoveryReport};
 
-use iostrata_page::{PageNo, PageView};
+use iostrata_innodb::PageNo;
+use iostrata_page::PageView;
 
 use crate::catalogue::Catalogue;
 use crate::error::EngineError;

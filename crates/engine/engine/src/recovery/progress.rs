@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
 use iostrata_store::Repair;
 
 /// The phases of recovery, in order.

@@ -19,9 +19,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use iostrata_innodb::{Counter, Lsn};
 use iostrata_lock::{LockId, LockOwner};
-use iostrata_page::Lsn;
-use iostrata_settings::Counter;
 use iostrata_version::Snapshot;
 
 pub use index::{IndexCursor, IndexRow};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iostrata_settings::FlushLogAt;
+use iostrata_innodb::FlushLogAt;
 
 /// What a transaction sees of others that run at the same time. Nothing uncommitted is ever seen;
 /// writes and locking reads act on the newest committed rows and hold their locks to the end.

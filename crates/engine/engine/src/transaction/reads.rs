@@ -3,8 +3,8 @@
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use iostrata_innodb::Counter;
 use iostrata_lock::LockId;
-use iostrata_settings::Counter;
 
 use crate::counts::Sample;
 use crate::cursor::{Cursor, KeyBounds, bounds};

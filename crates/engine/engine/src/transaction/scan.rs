@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use iostrata_settings::Counter;
+use iostrata_innodb::Counter;
 use iostrata_version::Snapshot;
 
 use crate::counts::Sample;

@@ -3,8 +3,9 @@
 //! Invariant: keys rise strictly; each full leaf is put behind the last one by a mini-transaction
 //! of its own, so that after a crash a prefix of the rows is there and the tree is whole.
 
+use iostrata_innodb::{NO_PAGE, PageNo};
 use iostrata_page::{
-    NO_PAGE, PageEdit, PageKind, PageNo, PageView, Record, cells_of, row_bytes, shortest_separator,
+    PageEdit, PageKind, PageView, Record, cells_of, row_bytes, shortest_separator,
 };
 use iostrata_pool::Pin;
 

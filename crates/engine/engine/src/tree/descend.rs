@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use iostrata_page::{PageKind, PageNo, PageView};
+use iostrata_innodb::PageNo;
+use iostrata_page::{PageKind, PageView};
 use iostrata_pool::{Pin, Shared};
 
 use crate::error::EngineError;

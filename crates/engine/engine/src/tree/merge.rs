@@ -5,7 +5,8 @@
 //! the child's content over. Merging is never needed for anything to be right, so it waits for
 //! nothing but latches and pages: where it would have to be slowed down it is left out.
 
-use iostrata_page::{NO_PAGE, PageNo, PageView, Record, cells_of, row_bytes};
+use iostrata_innodb::{NO_PAGE, PageNo};
+use iostrata_page::{PageView, Record, cells_of, row_bytes};
 use iostrata_pool::Pin;
 
 use crate::admission::Haste;

@@ -16,7 +16,8 @@ mod way;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
+use iostrata_innodb::{NO_PAGE, PageNo, TableId};
+use iostrata_page::{PageKind, Record};
 
 use crate::error::{EngineError, TableError};
 use crate::pages::Pages;

@@ -6,7 +6,8 @@
 //! first, and keeps its page number. Rows come and go while room in the redo is waited for: so a
 //! leaf is split only if the row, now that it is latched, still lacks room there.
 
-use iostrata_page::{NO_PAGE, PageKind, PageView, Record, row_bytes, shortest_separator};
+use iostrata_innodb::NO_PAGE;
+use iostrata_page::{PageKind, PageView, Record, row_bytes, shortest_separator};
 use iostrata_pool::Pin;
 
 use crate::error::EngineError;

@@ -7,7 +7,8 @@
 
 use std::sync::PoisonError;
 
-use iostrata_page::{PageNo, PageView};
+use iostrata_innodb::PageNo;
+use iostrata_page::PageView;
 use iostrata_pool::Pin;
 
 use crate::admission::{Haste, Pins, Room};

@@ -7,7 +7,7 @@
 
 use std::ops::Deref;
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 use iostrata_pool::{Pin, ReadCopy, Shared};
 
 use crate::error::EngineError;

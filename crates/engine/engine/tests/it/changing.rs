@@ -6,9 +6,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use iostrata_engine::{Engine, EngineError};
+use iostrata_innodb::{CATALOGUE, When};
 use iostrata_io::disk::MemDisk;
 use iostrata_io::disk::memory::{CallKind, Fault};
-use iostrata_settings::{CATALOGUE, When};
 
 use crate::common::engine::How;
 

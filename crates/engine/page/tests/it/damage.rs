@@ -1,8 +1,9 @@
 //! Damaged pages and damaged records: found, and never more than that.
 
+use iostrata_innodb::PageNo;
 use iostrata_page::{
-    ApplyFault, PageEdit, PageFault, PageKind, PageNo, PageSize, PageView, Record, fuzz_page,
-    fuzz_records, layout,
+    ApplyFault, PageEdit, PageFault, PageKind, PageSize, PageView, Record, fuzz_page, fuzz_records,
+    layout,
 };
 use proptest::prelude::*;
 

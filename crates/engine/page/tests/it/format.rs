@@ -1,9 +1,7 @@
 //! The bytes themselves: what is written today is read by every later version.
 
-use iostrata_page::{
-    Cell, Cells, Hunks, Lsn, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, PageView, Record,
-    TableId, layout,
-};
+use iostrata_innodb::{Lsn, NO_PAGE, PageNo, TableId};
+use iostrata_page::{Cell, Cells, Hunks, PageEdit, PageKind, PageSize, PageView, Record, layout};
 
 #[test]
 fn a_page_has_these_bytes() {

@@ -1,8 +1,9 @@
 //! What trees do with images: split, grow a root, merge.
 
+use iostrata_innodb::{NO_PAGE, PageNo, TableId};
 use iostrata_page::{
-    Cell, Cells, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, PageView, Record, TableId,
-    cells_of, row_bytes, shortest_separator,
+    Cell, Cells, PageEdit, PageKind, PageSize, PageView, Record, cells_of, row_bytes,
+    shortest_separator,
 };
 
 use crate::twin::{Twin, rows_of};

@@ -256,7 +256,7 @@ proptest! {
             let view = twin.view();
             let (slot, value) = rows.range(..=key.clone()).enumerate().last().unwrap();
             let child = u64::from_le_bytes(value.1[..].try_into().unwrap());
-            assert_eq!(view.child_for(&key), (slot, iostrata_page::PageNo(child)));
+            assert_eq!(view.child_for(&key), (slot, iostrata_innodb::PageNo(child)));
         }
     }
 }

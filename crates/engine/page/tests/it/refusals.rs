@@ -1,8 +1,9 @@
 //! What apply refuses, and why. The twin sees to it that nothing changes then.
 
+use iostrata_innodb::{NO_PAGE, PageNo, TableId};
 use iostrata_page::{
-    ApplyFault, Cell, CellFault, Cells, Hunks, NO_PAGE, PageEdit, PageKind, PageNo, PageSize,
-    Record, RowTooLarge, TableId, Version, cell_bytes, layout, row_bytes,
+    ApplyFault, Cell, CellFault, Cells, Hunks, PageEdit, PageKind, PageSize, Record, RowTooLarge,
+    Version, cell_bytes, layout, row_bytes,
 };
 
 use crate::twin::{NO, Twin};

@@ -1,7 +1,8 @@
 //! Rows revised as differences: what the hunks say, and what comes of them.
 
+use iostrata_innodb::PageNo;
 use iostrata_page::{
-    ApplyFault, Cell, CellFault, Hunks, PageKind, PageNo, PageSize, Record, Version, layout,
+    ApplyFault, Cell, CellFault, Hunks, PageKind, PageSize, Record, Version, layout,
 };
 use proptest::prelude::*;
 

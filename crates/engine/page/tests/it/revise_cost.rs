@@ -4,7 +4,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use iostrata_page::{Hunks, PageEdit, PageKind, PageNo, PageSize, PageView, Record};
+use iostrata_innodb::PageNo;
+use iostrata_page::{Hunks, PageEdit, PageKind, PageSize, PageView, Record};
 
 use crate::revise::sold;
 use crate::twin::{NO, Twin};

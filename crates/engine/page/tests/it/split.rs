@@ -1,8 +1,7 @@
 //! Cutting full pages.
 
-use iostrata_page::{
-    NO_PAGE, PageEdit, PageKind, PageNo, PageSize, PageView, Record, Split, cells_of,
-};
+use iostrata_innodb::{NO_PAGE, PageNo};
+use iostrata_page::{PageEdit, PageKind, PageSize, PageView, Record, Split, cells_of};
 use proptest::prelude::*;
 
 use crate::twin::Twin;

@@ -1,8 +1,7 @@
 //! Two pages: one changed by records, the other by what the records are after the log.
 
-use iostrata_page::{
-    ApplyFault, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, PageView, Record, TableId,
-};
+use iostrata_innodb::{NO_PAGE, PageNo, TableId};
+use iostrata_page::{ApplyFault, PageEdit, PageKind, PageSize, PageView, Record};
 use proptest::test_runner::Config as ProptestConfig;
 
 /// The number of every page in these tests.

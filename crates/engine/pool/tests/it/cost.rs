@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use iostrata_page::{Lsn, PageNo};
+use iostrata_innodb::{Lsn, PageNo};
 
 use crate::support::*;
 

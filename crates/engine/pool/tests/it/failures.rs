@@ -5,8 +5,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
-use iostrata_page::PageNo;
 use iostrata_pool::{Failure, PageSource, Pool, PoolError, WrongLength};
 
 use crate::support::*;

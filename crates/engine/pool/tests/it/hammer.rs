@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use iostrata_page::{Lsn, PageNo};
+use iostrata_innodb::{Lsn, PageNo};
 use iostrata_pool::{Pool, PoolError};
 
 use crate::support::*;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use iostrata_page::{Lsn, PageNo};
+use iostrata_innodb::{Lsn, PageNo};
 use iostrata_pool::{Flushing, Pin, Pool};
 use proptest::prelude::*;
 

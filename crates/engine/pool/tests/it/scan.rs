@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_page::PageNo;
+use iostrata_innodb::PageNo;
 
 use crate::support::*;
 

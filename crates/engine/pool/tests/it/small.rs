@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iostrata_page::{Lsn, PageNo};
+use iostrata_innodb::{Lsn, PageNo};
 use iostrata_pool::{Pool, PoolError};
 
 use crate::support::*;

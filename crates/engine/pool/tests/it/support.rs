@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use iostrata_innodb::{Lsn, PageNo};
 use iostrata_io::disk::Aligned;
-use iostrata_page::{Lsn, PageNo, PageSize};
+use iostrata_page::PageSize;
 use iostrata_pool::{Failure, Flushing, PageSource, Pool, PoolSettings, Supply};
 
 pub const PAGE_BYTES: usize = 4096;

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, FileName, MemDisk};
-use iostrata_page::Lsn;
 use iostrata_redo::{Redo, RedoError, RedoSettings};
 
 use crate::common::{commit, fill, fresh, long, reopen, smallest};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::Disk;
-use iostrata_page::Lsn;
 use iostrata_redo::{Redo, RedoError, RedoSettings, RedoSync, Scan};
 
 /// The first LSN of the test logs: no border of anything, and 60 short frames before an LSN (26112)

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
-use iostrata_page::Lsn;
 use iostrata_redo::{Redo, RedoError, RedoSettings, RedoSync};
 
 use crate::common::{START, create, fresh, long, reopen, short, smallest};

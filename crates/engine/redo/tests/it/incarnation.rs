@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk};
-use iostrata_page::Lsn;
 use iostrata_redo::Redo;
 
 use crate::common::{reopen, short, smallest};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use iostrata_innodb::Lsn;
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk, RealDisk};
-use iostrata_page::Lsn;
 use iostrata_redo::{Redo, RedoSettings, RedoSync};
 
 use crate::common::{fresh, reopen, short, smallest};

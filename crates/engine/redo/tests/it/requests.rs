@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
-use iostrata_page::Lsn;
 use iostrata_redo::{Redo, RedoError, RedoSettings};
 
 use crate::common::{drain, fresh, reopen, short, smallest};

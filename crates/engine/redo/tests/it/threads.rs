@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use iostrata_innodb::Lsn;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
-use iostrata_page::Lsn;
 use iostrata_redo::{Redo, RedoSettings};
 
 use crate::common::{drain, fresh, reopen, short, smallest};

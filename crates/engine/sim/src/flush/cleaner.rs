@@ -3,8 +3,8 @@
 //! Invariant: time in samples never goes back; a firm sleep is ended by its end alone, any other by
 //! whoever needs the cleaner.
 
-use iostrata_flush::{Action, FlushSample, FlushSettings};
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
+use iostrata_innodb::flush::{Action, FlushSample, FlushSettings};
 
 use super::state::{Happening, TaskSlot, Work, World};
 use super::tasks::PURGE_NS;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use iostrata_flush::STALLED_REDO_WRITE;
+use iostrata_innodb::flush::STALLED_REDO_WRITE;
 
 use super::state::{Happening, RedoWaiter, World};
 

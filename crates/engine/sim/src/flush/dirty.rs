@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
 
 use super::access::{CLASSES_MAX, PageClass};
 

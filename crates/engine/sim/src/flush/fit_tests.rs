@@ -1,7 +1,7 @@
 //! A load that is known is run, recorded, and found again.
 
+use iostrata_innodb::{PolicyName, Settings};
 use iostrata_run::FlushFigures;
-use iostrata_settings::{PolicyName, Settings};
 
 use super::*;
 

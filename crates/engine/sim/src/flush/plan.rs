@@ -3,7 +3,7 @@
 //! Invariant: a plan that `check` lets pass can be simulated; an error says which value is wrong
 //! and what would do.
 
-use iostrata_settings::{FlushMethod, SettingError, Settings};
+use iostrata_innodb::{FlushMethod, SettingError, Settings};
 use iostrata_spec::disk::DiskSpec;
 use thiserror::Error;
 
@@ -202,7 +202,7 @@ impl FlushPlan {
             let found = settings.get(name).unwrap_or_default();
             FlushPlanError::NotFollowed { name, found }
         };
-        for setting in iostrata_settings::CATALOGUE {
+        for setting in iostrata_innodb::CATALOGUE {
             let differs = self.settings.get(setting.name) != defaults.get(setting.name);
             if differs && !FOLLOWED.contains(&setting.name) {
                 return Err(refused(setting.name, &self.settings));

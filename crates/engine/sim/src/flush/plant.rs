@@ -3,8 +3,7 @@
 //! Invariant: time goes on only when it is told to; a setting takes effect at the cleaner's next
 //! look, as in the engine.
 
-use iostrata_flush::policy;
-use iostrata_settings::SettingError;
+use iostrata_innodb::{SettingError, flush::policy};
 
 use super::outcome::FlushOutcome;
 use super::plan::{FlushChange, FlushPlan, FlushPlanError};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use iostrata_flush::{AdmitRule, AgeLimits, Finished, WritePace, policy};
+use iostrata_innodb::flush::{AdmitRule, AgeLimits, Finished, WritePace, policy};
 use iostrata_stats::{LatencyHistogram, Random};
 
 use super::access::classes;

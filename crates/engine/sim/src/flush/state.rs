@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
-use iostrata_flush::{AdmitRule, AgeLimits, Finished, FlushPolicy, UserWork, WritePace};
-use iostrata_page::Lsn;
+use iostrata_innodb::Lsn;
+use iostrata_innodb::flush::{AdmitRule, AgeLimits, Finished, FlushPolicy, UserWork, WritePace};
 use iostrata_stats::{LatencyHistogram, Random};
 
 use super::dirty::{DirtyPages, Flown};

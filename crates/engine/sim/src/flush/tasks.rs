@@ -5,9 +5,8 @@
 //! allows; then a checkpoint where it is worth its write.
 //! Invariant: a checkpoint lies at or before the oldest change that is not written.
 
-use iostrata_flush::{BATCH_PAGES, Finished, WritePace, batch_share, batches_at_once};
-use iostrata_page::Lsn;
-use iostrata_settings::Doublewrite;
+use iostrata_innodb::flush::{BATCH_PAGES, Finished, WritePace, batch_share, batches_at_once};
+use iostrata_innodb::{Doublewrite, Lsn};
 
 use super::dirty::Flown;
 use super::state::{

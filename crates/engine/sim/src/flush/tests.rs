@@ -1,6 +1,6 @@
 //! The model as a whole: nothing is lost, nothing is random, and what a policy is known for shows.
 
-use iostrata_settings::{PolicyName, Settings};
+use iostrata_innodb::{PolicyName, Settings};
 use iostrata_stats::stability;
 use proptest::prelude::*;
 

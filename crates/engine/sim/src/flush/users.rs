@@ -2,9 +2,8 @@
 //!
 //! Invariant: a user does what `decide` answers, as a thread of the engine does, and asks again.
 
-use iostrata_flush::{Admit, Lag, UserWork, frames_of_user};
-use iostrata_page::Lsn;
-use iostrata_settings::FlushLogAt;
+use iostrata_innodb::flush::{Admit, Lag, UserWork, frames_of_user};
+use iostrata_innodb::{FlushLogAt, Lsn};
 
 use super::plan::Demand;
 use super::state::{Hold, RedoWaiter, TaskSlot, User, UserStep, Work, World};

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::PageNo;
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileId, FileMode};
-use iostrata_page::{PageNo, PageView};
+use iostrata_page::PageView;
 
 use crate::batches::PageCopy;
 use crate::counters::{Tally, add};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::{Aligned, Disk, FileMode, FileName, MemDisk, Tear, TraceDisk};
-use iostrata_page::{PageFault, PageNo, PageSize};
+use iostrata_page::{PageFault, PageSize};
 use iostrata_store::layout::{doublewrite_file_bytes, header_bytes};
 use iostrata_store::{
     Doublewrite, FlushMethod, PageCopy, ReadError, Store, StoreError, StoreSettings,

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use iostrata_innodb::{Lsn, NO_PAGE, PageNo, TableId};
 use iostrata_io::disk::{Aligned, Disk, MemDisk, TraceDisk};
-use iostrata_page::{Lsn, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, TableId};
+use iostrata_page::{PageEdit, PageKind, PageSize};
 use iostrata_store::{FlushMethod, PageCopy, ReadError, Repair, Store, StoreSettings};
 
 pub fn small(flush_method: FlushMethod) -> StoreSettings {

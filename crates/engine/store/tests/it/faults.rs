@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::memory::{Call, CallKind, Fault};
 use iostrata_io::disk::{Aligned, DiskError, MemDisk, Tear, TraceDisk};
-use iostrata_page::PageNo;
 use iostrata_store::{FlushMethod, ReadError, Store, StoreError, StoreSettings};
 
 use crate::common::{Round, allowed, create, judge, open, small, version};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use iostrata_settings::{FlushWriteLimit, PolicyName};
+use iostrata_innodb::{FlushWriteLimit, PolicyName};
 use iostrata_sim::flush::PageAccess;
 use iostrata_spec::disk::DiskSpec;
 use iostrata_units::parse_duration;

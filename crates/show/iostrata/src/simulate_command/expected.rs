@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use iostrata_diagnose::{
     ModelBasis, expected_effect, judge_expected, modelled_advice, modelled_together, not_expected,
 };
+use iostrata_innodb::Settings;
 use iostrata_run::{ExpectedEffect, FlushFigures, FlushRecording, WatchDocument};
-use iostrata_settings::Settings;
 use iostrata_sim::flush::{FitFreedom, FlushDevice, FlushPlan, RecordedWindow, fit, steady};
 use iostrata_spec::disk::DiskSpec;
 use iostrata_stats::{Measured, Random};

@@ -2,11 +2,11 @@
 //! it does change.
 
 use iostrata_diagnose::diagnose_watch;
+use iostrata_innodb::{PolicyName, Settings};
 use iostrata_run::{
     ExpectedEffect, StallCause, TransactionStall, WatchDevice, WatchDocument, WatchSample,
     WatchTarget,
 };
-use iostrata_settings::{PolicyName, Settings};
 use iostrata_sim::flush::{
     Demand, FlushLoad, FlushOutcome, FlushPlan, FlushSecond, PageAccess, RecordedWindow, run,
     steady,

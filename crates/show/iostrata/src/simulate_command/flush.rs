@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use iostrata_diagnose::conclude_flush;
+use iostrata_innodb::{PolicyName, Settings};
 use iostrata_run::{
     FlushDocument, FlushPolicyRun, RunKind, RunResult, Unavailable, UnavailableCause,
 };
-use iostrata_settings::{PolicyName, Settings};
 use iostrata_sim::flush::{self, FlushPlan};
 use iostrata_stats::Verdicts;
 use serde_json::json;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_innodb::Settings;
 use iostrata_run::FlushTurn;
-use iostrata_settings::Settings;
 use iostrata_sim::flush::{
     Demand, FOLLOWED, FlushChange, FlushDevice, FlushLoad, FlushPlan, PageAccess,
 };
@@ -129,12 +129,12 @@ pub fn settings(args: &FlushArgs, base: Settings) -> Result<Settings, ExitError>
         set("--flush-write-limit", "flush_write_limit", limit.word())?;
     }
     for (name, value) in &args.set {
-        if iostrata_settings::find(name).is_some_and(|setting| setting.name == "policy") {
+        if iostrata_innodb::find(name).is_some_and(|setting| setting.name == "policy") {
             return Err(usage("--set policy: name policies with --policy".to_owned()));
         }
         set("--set", name, value)?;
     }
-    let is_old = settings.max_purge_lag_version == iostrata_settings::MaxPurgeLagVersion::Mysql55;
+    let is_old = settings.max_purge_lag_version == iostrata_innodb::MaxPurgeLagVersion::Mysql55;
     if settings.max_purge_lag > 0 && settings.max_purge_lag_delay == 0 && !is_old {
         let fix = "give --set max_purge_lag_delay=US, or --set max_purge_lag_version=5.5";
         return Err(usage(format!(

@@ -1,7 +1,7 @@
 //! What a policy's seconds come to: figures after the warm-up, series of everything.
 
+use iostrata_innodb::PolicyName;
 use iostrata_run::{FlushEvenness, FlushPolicyRun, FlushSeries};
-use iostrata_settings::PolicyName;
 use iostrata_sim::flush::{FlushOutcome, FlushSecond};
 use iostrata_stats::{Verdicts, estimate, low_spells, stability};
 

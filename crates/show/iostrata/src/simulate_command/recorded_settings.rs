@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_innodb::{PolicyName, Settings};
 use iostrata_run::FlushAssumption;
 use iostrata_server::{Flavour, ServerVersion};
-use iostrata_settings::{PolicyName, Settings};
 use iostrata_sim::flush::FOLLOWED;
 use iostrata_units::Size;
 

@@ -5,11 +5,11 @@
 
 use std::path::Path;
 
+use iostrata_innodb::Settings;
 use iostrata_run::{
     Event, FlushAssumption, FlushFigures, Replicate, RunKind, RunReader, RunResult, StallCause,
     TargetCourse, TransactionDocument, TransactionStall, WatchDocument, WatchSample, WatchTarget,
 };
-use iostrata_settings::Settings;
 use iostrata_sim::flush::{Demand, RecordedWindow};
 use iostrata_stats::stability;
 use iostrata_study::transactions_per_s;

@@ -124,7 +124,7 @@ fn the_documented_picture_is_what_its_command_makes() {
     assert!(shown == now, "{PICTURE} is not what its command makes: run {update}");
     assert!(now.len() < 150_000, "{} bytes", now.len());
     assert!(page.contains("](flushing-policies.svg)"));
-    for policy in iostrata_settings::PolicyName::WORDS {
+    for policy in iostrata_innodb::PolicyName::WORDS {
         let title = now.split(&format!(">{policy}: ")).nth(1).unwrap();
         let verdict = title.split('<').next().unwrap();
         let said = format!("\n- `{policy}` {verdict}: ");

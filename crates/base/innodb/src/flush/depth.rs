@@ -1,0 +1,350 @@
+//! How many pages are on their way to the disk at once: the hand of feedback.
+//!
+//! A page that waits at the device stands before the redo write of a commit. So there are as many
+//! as bring more pages per second, as long as redo writes take little longer than without them:
+//! one to four where a volume is held to 1,500 requests per second, hundreds on a fast drive.
+
+use crate::flush::average::Average;
+use crate::flush::page_rate::{PageRate, RedoWrites};
+use crate::flush::{BATCH_PAGES, FlushSample, WritePace};
+
+/// Pages in flight at first, and at most.
+const FIRST: f64 = 4.0;
+const MOST: f64 = 512.0;
+
+/// A step up, and one down. Where seeks cost, a little more depth brings less than a look can tell.
+const UP: f64 = 4.0;
+const DOWN: f64 = 0.7;
+
+/// A step up has to bring this many times the pages per second, and steps down in a row to leave
+/// this many, or the last is taken back.
+const GAIN: f64 = 1.1;
+const LEFT: f64 = 0.95;
+
+/// Steps down that left less than this all together are taken back.
+const LOST: f64 = 0.85;
+
+/// After a step that was taken back none is tried for so many looks.
+const REST_LOOKS: u32 = 20;
+
+/// Redo writes that take so much longer on average, with few pages in flight, wait for the volume's
+/// limit: one in ten of them stands still for tens of milliseconds then, and no other.
+const LATE_US: f64 = 1_500.0;
+
+/// Redo writes that take this many times as long as the pages in flight wait for the limit.
+const BEYOND_PAGES: f64 = 2.0;
+
+/// A step is judged by looks since there was last less to write, by so many at least.
+const FULL_LOOKS: u32 = 3;
+
+/// Where a step up brought nothing, as few as at first are tried, and again after so many looks:
+/// that they do as well tells a volume held to a rate soon, and where seeks cost it is a loss.
+const FEW_REST_LOOKS: u32 = 600;
+
+/// A look takes this long at least, and this many pages.
+const LOOK_US: u64 = 100_000;
+const LOOK_PAGES: u64 = 64;
+
+/// A step is judged by so many pages, once the batches that began before it are at their end, and
+/// what it is judged by is averaged over this time, in microseconds.
+const SETTLING_PAGES: u64 = BATCH_PAGES as u64;
+const TRIAL_PAGES: u64 = 2 * SETTLING_PAGES;
+const USUAL_US: u64 = 1_000_000;
+
+/// Redo writes may take this many times as long as the quickest of late, or this much longer.
+const SLOWER_TIMES: f64 = 3.0;
+const SLOWER_US: f64 = 1_000.0;
+
+/// Share of the samples at which there may have been nothing to write: between two orders.
+const IDLE_SHARE: f64 = 0.25;
+
+/// What is known of the quickest fades by so much each look: a device may become slower.
+const FADES: f64 = 1.0005;
+
+/// Totals at a look.
+#[derive(Clone, Copy, Debug)]
+struct Totals {
+    at_us: u64,
+    pages: u64,
+    redo_writes: u64,
+    redo_write_us: u64,
+    stalled: u64,
+}
+
+/// A step that is being tried: what there was before it.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    pages: f64,
+    pages_per_s: f64,
+    is_up: bool,
+    has_settled: bool,
+}
+
+impl Trial {
+    fn has_failed(&self, pages_per_s: f64) -> bool {
+        pages_per_s < self.pages_per_s * if self.is_up { GAIN } else { LEFT }
+    }
+}
+
+/// Pages in flight, found by steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Depth {
+    pages: f64,
+    last: Option<Totals>,
+    /// Samples since the last look, and those of them at which there was nothing to write.
+    samples: u32,
+    idle_samples: u32,
+    /// Mean time of redo writes while they were quickest.
+    quickest_us: Option<f64>,
+    /// Pages per second at this depth.
+    usual: Average,
+    /// The step that is being tried.
+    trial: Option<Trial>,
+    /// Whether a step down is tried next: up and down take turns once neither helps.
+    tries_down: bool,
+    /// Depth and pages per second before the first of the steps down in a row.
+    before_down: Option<(f64, f64)>,
+    /// Whether the last step up brought nothing: requests wait before the device, not for it.
+    is_limited: bool,
+    rest_looks: u32,
+    /// Looks for which as few as at first are not tried.
+    few_rest_looks: u32,
+    /// Where a few pages in flight are as many as bring anything.
+    rate: PageRate,
+}
+
+impl Default for Depth {
+    fn default() -> Self {
+        let (last, quickest_us, trial) = (None, None, None);
+        let (samples, idle_samples) = (0, 0);
+        let (tries_down, rest_looks, few_rest_looks) = (false, 0, 0);
+        let (before_down, is_limited) = (None, false);
+        let usual = Average::default();
+        let rate = PageRate::default();
+        Self {
+            pages: FIRST,
+            last,
+            samples,
+            idle_samples,
+            quickest_us,
+            usual,
+            trial,
+            tries_down,
+            before_down,
+            is_limited,
+            rest_looks,
+            few_rest_looks,
+            rate,
+        }
+    }
+}
+
+impl Depth {
+    /// Pages that may be in flight.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.pages.round().clamp(1.0, MOST) as u32
+    }
+
+    /// How fast pages are to be written. Where there is a rate, that keeps the queue short, and a
+    /// few may be in flight: one alone waits for a busy processor each time.
+    #[must_use]
+    pub fn write_pace(&self) -> WritePace {
+        let pages_per_s = self.rate.pages_per_s();
+        let least = if pages_per_s.is_finite() { FIRST as u32 } else { 1 };
+        WritePace { in_flight: self.pages().max(least), pages_per_s }
+    }
+
+    /// The rate that pages keep to, once redo writes were quick beside it for long: writers are not
+    /// slowed down for one that is only tried.
+    #[must_use]
+    pub fn proven_pages_per_s(&self) -> f64 {
+        if self.rate.has_calmed() { self.rate.pages_per_s() } else { f64::INFINITY }
+    }
+
+    /// Takes a sample. Fewer pages than `wanted_per_s` being written is what asks for more depth.
+    /// Redo writes that take `spare_us` longer slow nobody down.
+    pub fn observe(&mut self, now: &FlushSample<'_>, wanted_per_s: f64, spare_us: f64) {
+        let totals = Totals {
+            at_us: now.now_us,
+            pages: now.list_flushed.saturating_add(now.lru_flushed),
+            redo_writes: now.redo_writes,
+            redo_write_us: now.redo_write_us,
+            stalled: now.stalled_redo_writes,
+        };
+        let is_idle = now.lanes.list_pages == 0 && now.lanes.cold_frames == 0;
+        self.samples += 1;
+        self.idle_samples += u32::from(is_idle);
+        let Some(last) = self.last else {
+            self.begin_look(totals);
+            return;
+        };
+        let took_us = totals.at_us.saturating_sub(last.at_us);
+        let pages = totals.pages.saturating_sub(last.pages);
+        if took_us < LOOK_US || pages < self.look_pages() && took_us < 10 * LOOK_US {
+            return;
+        }
+        if let Some(trial) = self.trial.as_mut().filter(|trial| !trial.has_settled) {
+            trial.has_settled = true;
+            self.begin_look(totals);
+            return;
+        }
+        let pages_per_s = pages as f64 * 1e6 / took_us as f64;
+        let redo_us = redo_write_us(&last, &totals);
+        self.learn_quickest(redo_us);
+        let is_slow = self.pages > 1.0 && self.is_slower(redo_us, SLOWER_US.max(spare_us));
+        self.observe_rate(pages_per_s, wanted_per_s, redo_us, (&last, &totals));
+        match self.is_full() {
+            true => self.usual.take(pages_per_s, took_us, USUAL_US),
+            // What was written of less is nothing that a step up could be judged by.
+            false => {
+                self.usual = Average::default();
+                self.rest_looks = self.rest_looks.max(FULL_LOOKS);
+            }
+        }
+        self.step(pages_per_s, wanted_per_s, is_slow);
+        self.begin_look(totals);
+    }
+
+    /// Looks for a rate where a few pages in flight are as many as bring anything. Once there is
+    /// one, it keeps the queue short, and depth has nothing left to do.
+    fn observe_rate(
+        &mut self,
+        pages_per_s: f64,
+        wanted_per_s: f64,
+        redo_us: Option<f64>,
+        (last, now): (&Totals, &Totals),
+    ) {
+        let was_free = self.rate.pages_per_s().is_infinite();
+        let is_before_device = self.is_limited || self.waits_beyond_pages(redo_us, pages_per_s);
+        if was_free && !(is_before_device && self.pages <= FIRST) {
+            return;
+        }
+        // Fewer pages than redo writes are not what is in their way.
+        let is_beside = now.pages.saturating_sub(last.pages)
+            >= now.redo_writes.saturating_sub(last.redo_writes);
+        // Where the rate was good for long it is the limit only where some of them stood still:
+        // all are slow alike where the processors are late.
+        let is_limit = !self.rate.has_calmed() || now.stalled > last.stalled;
+        let redo = match is_beside && is_limit {
+            true if self.is_slower(redo_us, LATE_US) => RedoWrites::Late,
+            true if self.is_slower(redo_us, SLOWER_US) => RedoWrites::Slower,
+            _ => RedoWrites::Quick,
+        };
+        self.rate.observe(pages_per_s, wanted_per_s, now.at_us.saturating_sub(last.at_us), redo);
+        if was_free && self.rate.pages_per_s().is_finite() {
+            (self.pages, self.trial, self.before_down) = (1.0, None, None);
+        }
+    }
+
+    fn look_pages(&self) -> u64 {
+        match self.trial {
+            Some(Trial { has_settled: false, .. }) => SETTLING_PAGES,
+            Some(_) => TRIAL_PAGES,
+            None => LOOK_PAGES,
+        }
+    }
+
+    fn begin_look(&mut self, totals: Totals) {
+        self.last = Some(totals);
+        (self.samples, self.idle_samples) = (0, 0);
+    }
+
+    /// Whether there was something to write nearly all the time since the last look.
+    fn is_full(&self) -> bool {
+        f64::from(self.idle_samples) <= f64::from(self.samples) * IDLE_SHARE
+    }
+
+    /// Whether the next step down goes to as few as at first.
+    fn tries_few(&self) -> bool {
+        self.is_limited && self.pages > FIRST && self.few_rest_looks == 0
+    }
+
+    fn step(&mut self, pages_per_s: f64, wanted_per_s: f64, is_slow: bool) {
+        self.few_rest_looks = self.few_rest_looks.saturating_sub(1);
+        let trial = self.trial.take();
+        // Pages that are wanted and late are not given up for redo writes: where seeks cost, many
+        // in flight are written in less time than one after the other.
+        let is_late = self.is_full() && pages_per_s < wanted_per_s;
+        if is_slow && !is_late {
+            self.pages = (self.pages * DOWN).max(1.0);
+            self.rest_looks = REST_LOOKS;
+            return;
+        }
+        if let Some(trial) = trial.filter(|_| self.is_full()) {
+            let has_failed = trial.has_failed(pages_per_s);
+            if has_failed {
+                (self.pages, self.rest_looks) = (trial.pages, REST_LOOKS);
+            }
+            if trial.is_up {
+                self.is_limited = has_failed;
+            }
+            if self.tries_few() {
+                self.rest_looks = 0;
+            }
+            self.before_down = match trial.is_up {
+                true => None,
+                false => self.before_down.or(Some((trial.pages, trial.pages_per_s))),
+            };
+            // What helped is tried again, what did not is not.
+            self.tries_down = trial.is_up == has_failed;
+            return;
+        }
+        if let Some((pages, pages_per_s)) = self.before_down
+            && is_late
+            && self.usual.value() < pages_per_s * LOST
+        {
+            // What a look could not tell is told by many: too few are in flight now.
+            (self.pages, self.before_down, self.usual) = (pages, None, Average::default());
+            self.rest_looks = REST_LOOKS;
+            return;
+        }
+        self.rest_looks = self.rest_looks.saturating_sub(1);
+        // Where there is a rate, requests wait before the device, and more of them bring nothing.
+        let is_free = self.rate.pages_per_s().is_infinite();
+        if is_late && (is_free || is_slow) && self.rest_looks == 0 {
+            let is_up = is_free && !self.tries_down;
+            let before = self.before_down.filter(|_| !is_up);
+            let pages_per_s = before.map_or(self.usual.value(), |before| before.1);
+            let trial = Trial { pages: self.pages, pages_per_s, is_up, has_settled: false };
+            (self.trial, self.usual) = (Some(trial), Average::default());
+            self.pages = match is_up {
+                true => (self.pages * UP).ceil().min(MOST),
+                false if self.tries_few() => {
+                    self.few_rest_looks = FEW_REST_LOOKS;
+                    FIRST
+                }
+                false => (self.pages * DOWN).floor().max(1.0),
+            };
+        }
+    }
+
+    /// Learns what redo writes take at best.
+    fn learn_quickest(&mut self, redo_us: Option<f64>) {
+        let Some(us) = redo_us else { return };
+        self.quickest_us = Some(self.quickest_us.map_or(us, |known| (known * FADES).min(us)));
+    }
+
+    /// Whether redo writes wait for longer than the pages in flight that may stand before them take
+    /// the device: then it is not the device that they wait for.
+    fn waits_beyond_pages(&self, redo_us: Option<f64>, pages_per_s: f64) -> bool {
+        let pages_us = self.pages * 1e6 / pages_per_s.max(1.0);
+        self.is_slower(redo_us, LATE_US.max(BEYOND_PAGES * pages_us))
+    }
+
+    /// Whether redo writes take much longer than at best, and by more than `by_us`.
+    fn is_slower(&self, redo_us: Option<f64>, by_us: f64) -> bool {
+        let (Some(us), Some(quickest_us)) = (redo_us, self.quickest_us) else { return false };
+        us > (quickest_us * SLOWER_TIMES).max(quickest_us + by_us)
+    }
+}
+
+/// Mean time of the redo writes between two looks.
+fn redo_write_us(last: &Totals, now: &Totals) -> Option<f64> {
+    let writes = now.redo_writes.saturating_sub(last.redo_writes);
+    let us = now.redo_write_us.saturating_sub(last.redo_write_us);
+    (writes >= 4).then(|| us as f64 / writes as f64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! The default policy: feedback on the age of the oldest change.
+//!
+//! It holds that age at a set-point below the async limit by letting pages leave at the rate at
+//! which redo comes, smoothed over the pages that are still to come due. Free frames come first
+//! when they are short. Where the device cannot follow, writers are slowed down smoothly, and
+//! stopped only at the limit of the redo.
+//!
+//! It does not wait for what it ordered: frames and the oldest pages are written side by side, as
+//! many at once as the depth says. Nothing here counts on how many pages an order wrote or how long
+//! it took: what was asked for and did not happen is asked for again, since the next sample shows
+//! it.
+
+mod need;
+mod order;
+mod pace;
+mod supply;
+mod sustained;
+
+use need::{Need, is_idle};
+use order::ListOrder;
+use pace::{PAGES_WORTH_SYNCS, Pace, rate_bytes};
+use supply::Supply;
+use sustained::Sustained;
+
+use crate::Lsn;
+
+use crate::flush::ages::Ages;
+use crate::flush::redo_sync::RedoSync;
+use crate::flush::{
+    Action, AdmitRule, BatchCost, Bound, Cause, Delayed, Depth, DrainRate, Finished, FlushPolicy,
+    FlushSample, Outlook, RedoRate, Round, WritePace,
+};
+
+/// Redo freed by a checkpoint alone that is worth one, as a share of the set-point.
+const CHECKPOINTS_TO_SET: f64 = 32.0;
+
+/// Scale of delays before anything was measured, and its limits, in microseconds.
+const SPAN_US_FIRST: u64 = 100_000;
+const SPAN_US_MIN: f64 = 50.0;
+const SPAN_US_MAX: f64 = 10_000_000.0;
+
+/// Delays settle at this share of their scale, which is a fifth of the way from the async limit to
+/// the maximum.
+const DELAY_AT_SETTLED: f64 = 0.25;
+
+/// After an action that found nothing to do, this long passes at least, in microseconds.
+const NOTHING_US: f64 = 1_000.0;
+
+/// While an order is written and the next one waits for it, it is looked at so often, and at most
+/// and at least after these times, in microseconds.
+const LOOKS_PER_ORDER: f64 = 8.0;
+const ORDER_LOOK_US_MIN: f64 = 50.0;
+const ORDER_LOOK_US_MAX: f64 = 1_000.0;
+
+/// Where writers are held back, this many times what the device wrote is asked of it.
+const HELD_BACK: f64 = 1.1;
+
+/// Sleep while nothing changes and nothing is dirty, in microseconds.
+const IDLE_SLEEP_US: f64 = 1_000_000.0;
+
+/// Holds the age of the oldest change below the async limit.
+#[derive(Clone, Debug)]
+pub struct Steady {
+    rule: AdmitRule,
+    redo: RedoRate,
+    drain: DrainRate,
+    round: Round,
+    cost: BatchCost,
+    depth: Depth,
+    order: ListOrder,
+    sustained: Sustained,
+    supply: Supply,
+    redo_sync: RedoSync,
+    /// Time and checkpoint of the last sample.
+    last: Option<(u64, Lsn)>,
+    last_action: Action,
+    outlook: Outlook,
+    /// Pages that should have left and have not.
+    credit: f64,
+}
+
+impl Default for Steady {
+    fn default() -> Steady {
+        Steady {
+            rule: AdmitRule::wall(u64::MAX),
+            redo: RedoRate::default(),
+            drain: DrainRate::default(),
+            round: Round::default(),
+            cost: BatchCost::default(),
+            depth: Depth::default(),
+            order: ListOrder::default(),
+            sustained: Sustained::default(),
+            supply: Supply::default(),
+            redo_sync: RedoSync::default(),
+            last: None,
+            last_action: Action::Sleep { until_us: 0, firm: false },
+            outlook: Outlook::default(),
+            credit: 0.0,
+        }
+    }
+}
+
+impl FlushPolicy for Steady {
+    fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action {
+        let pace = self.observe(now, last);
+        let most_per_s = self.most_per_s(now);
+        let mut need = Need::of(now, &pace, &self.redo, most_per_s);
+        self.sustained.observe(now, most_per_s, self.redo.bytes_per_s());
+        if self.sustained.holds_back() && now.dirty_pages > 0 {
+            // Whoever is held back is held back by the device, as it is at its best.
+            let most_per_s = most_per_s.unwrap_or(f64::INFINITY);
+            need.pages_per_s = need.pages_per_s.max(most_per_s * HELD_BACK);
+        }
+        self.outlook = self.outlook_at(now, &need);
+        self.rule = self.rule_for(now);
+        self.depth.observe(now, need.pages_per_s, self.sustained.spare_us());
+        self.gather(now, &pace, &need);
+        self.last = Some((now.now_us, now.checkpoint));
+        self.last_action = self.choose(now, last, &pace, &need);
+        self.last_action
+    }
+
+    fn admit(&self) -> AdmitRule {
+        self.rule
+    }
+
+    fn outlook(&self) -> Outlook {
+        self.outlook
+    }
+
+    fn goes_on(&self) -> bool {
+        true
+    }
+
+    fn write_pace(&self) -> WritePace {
+        self.depth.write_pace()
+    }
+}
+
+impl Steady {
+    /// Pages per second that the device writes, and may when redo gets short; nothing before the
+    /// first batch.
+    fn most_per_s(&self, now: &FlushSample<'_>) -> Option<f64> {
+        let cap = match now.settings.flush_sync {
+            true => f64::INFINITY,
+            false => f64::from(now.settings.io_capacity_max.max(1)),
+        };
+        let paced = self.depth.proven_pages_per_s();
+        Some(self.cost.pages_per_s()?.min(paced).min(cap))
+    }
+
+    /// What the device was seen to write, and whether that or `io_capacity_max` is less than is
+    /// needed.
+    fn outlook_at(&self, now: &FlushSample<'_>, need: &Need) -> Outlook {
+        let paced = self.depth.proven_pages_per_s();
+        let Some(device) = self.cost.pages_per_s().map(|pages| pages.min(paced)) else {
+            return Outlook::default();
+        };
+        let cap = f64::from(now.settings.io_capacity_max.max(1));
+        let is_capped = !now.settings.flush_sync && cap < device;
+        let bound = if need.pages_per_s < if is_capped { cap } else { device } {
+            Bound::Nothing
+        } else if is_capped {
+            Bound::IoCapacityMax
+        } else {
+            Bound::Device
+        };
+        Outlook { pages_per_s: device as u64, raised_pages_per_s: 0, bound }
+    }
+
+    /// Takes the sample and what came of the last action into the averages.
+    fn observe(&mut self, now: &FlushSample<'_>, last: Finished) -> Pace {
+        // The pace follows the latest rate when that is greater: a small redo is full long before
+        // an average over the pace of a quiet time would notice.
+        let rate_bytes = rate_bytes(now);
+        let latest = self.redo.latest_bytes_per_s(now.now_us, now.lsn, rate_bytes);
+        let pace = Pace::of(now, self.redo.bytes_per_s().max(latest));
+        self.redo.observe(now.now_us, now.lsn, pace.reach_us, rate_bytes);
+        self.drain.observe(now.now_us, now.checkpoint, pace.drain_reach_us);
+        let seen = self.redo.bytes_per_s().max(latest);
+        self.observe_round(now, seen, pace.drain_reach_us);
+        if let Some((pages, took_us)) = self.order.observe(now, last) {
+            self.cost.observe(pages, took_us);
+        }
+        self.supply.observe(now, last);
+        Pace::of(now, self.redo.bytes_per_s())
+    }
+
+    /// Takes the delay at the end of the time since the last look: the checkpoint moves at looks.
+    fn observe_round(&mut self, now: &FlushSample<'_>, bytes_per_s: f64, reach_us: u64) {
+        let Some((last_us, last_checkpoint)) = self.last else { return };
+        let delay_us = self.rule.delay_us(now.lsn.since(last_checkpoint));
+        let dt_us = now.now_us.saturating_sub(last_us);
+        let seen = Delayed { bytes_per_s, delay_us, dt_us };
+        self.round.observe(seen, width(now) * DELAY_AT_SETTLED, reach_us);
+    }
+
+    /// Lets what is needed grow by the time that passed, up to what two periods need.
+    fn gather(&mut self, now: &FlushSample<'_>, pace: &Pace, need: &Need) {
+        if need.pages_per_s.is_infinite() {
+            self.credit = f64::INFINITY;
+            return;
+        }
+        let period_us = pace.period_us(need.pages_per_s);
+        // The first look finds what opening left: it does not wait for a period to pass.
+        let passed_us =
+            self.last.map_or(period_us, |(last_us, _)| now.now_us.saturating_sub(last_us) as f64);
+        let most = 2.0 * need.pages_per_s * period_us / 1e6;
+        self.credit = (self.credit + need.pages_per_s * passed_us / 1e6).min(most);
+    }
+
+    fn choose(
+        &mut self,
+        now: &FlushSample<'_>,
+        last: Finished,
+        pace: &Pace,
+        need: &Need,
+    ) -> Action {
+        if self.redo_sync.is_due(now) {
+            return Action::SyncRedo;
+        }
+        let due = self.due_pages(pace, need);
+        let was_lru = matches!(self.last_action, Action::Lru { .. });
+        // Frames come first, but not twice in a row while redo waits as well.
+        let is_turn = !was_lru || (due == 0.0 && last.freed > 0);
+        if is_turn && let Some(pages) = self.supply.wanted(now) {
+            return Action::Lru { pages };
+        }
+        // Pages that could not be written, being in use, and a checkpoint that did not help are
+        // not asked for again without a pause.
+        let flushed_nothing = self.order.takes_fruitless();
+        if !flushed_nothing && due > 0.0 && self.order.has_room(now) {
+            return self.flush(now, pace, need, due);
+        }
+        let was_checkpoint = self.last_action == Action::Checkpoint;
+        if !was_checkpoint && self.wants_checkpoint(now, pace) {
+            return Action::Checkpoint;
+        }
+        self.sleep(now, pace, need, flushed_nothing || was_checkpoint)
+    }
+
+    /// Pages to flush now: 0 until a period's worth has gathered.
+    fn due_pages(&self, pace: &Pace, need: &Need) -> f64 {
+        let batch = need.pages_per_s * pace.period_us(need.pages_per_s) / 1e6;
+        if need.pages_per_s > 0.0 && self.credit >= batch { self.credit.max(1.0) } else { 0.0 }
+    }
+
+    fn flush(&mut self, now: &FlushSample<'_>, pace: &Pace, need: &Need, due: f64) -> Action {
+        // What the device writes in the time of a batch, so that the checkpoint moves often.
+        let most = self.cost.pages_in(pace.batch_us).unwrap_or(PAGES_WORTH_SYNCS);
+        let pages = due.min(most).clamp(1.0, f64::from(u32::MAX)) as u32;
+        let until = match need.cause {
+            Cause::Background => now.behind_all(),
+            _ => Ages::of(now).lsn_after(f64::from(pages)),
+        };
+        self.credit = (self.credit - f64::from(pages)).max(0.0);
+        self.order.begin(pages);
+        let (furious, checkpoints) = (need.is_furious(), true);
+        Action::Flush { pages, until, furious, cause: need.cause, checkpoints }
+    }
+
+    /// Whether a checkpoint alone would free enough, or is all that is left to do.
+    fn wants_checkpoint(&self, now: &FlushSample<'_>, pace: &Pace) -> bool {
+        let freed = now.could_checkpoint().since(now.checkpoint) as f64;
+        freed >= pace.set_age / CHECKPOINTS_TO_SET || (freed > 0.0 && is_idle(&self.redo))
+    }
+
+    fn sleep(&self, now: &FlushSample<'_>, pace: &Pace, need: &Need, empty: bool) -> Action {
+        let mut us = pace.loop_us;
+        if is_idle(&self.redo) && now.dirty_pages == 0 {
+            us = IDLE_SLEEP_US.min(now.settings.flush_log_at_timeout_us as f64).max(us);
+        } else if empty {
+            us = us.min(NOTHING_US);
+        } else if self.due_pages(pace, need) > 0.0 {
+            // Only the order that is being written is in the way, and its end wakes the cleaner.
+            us = us.min(self.order_look_us(now));
+        } else if need.pages_per_s > 0.0 {
+            let batch = need.pages_per_s * pace.period_us(need.pages_per_s) / 1e6;
+            us = us.min((batch - self.credit).max(0.0) / need.pages_per_s * 1e6);
+        }
+        let until_us = now.now_us.saturating_add(us.max(1.0) as u64);
+        Action::Sleep { until_us, firm: false }
+    }
+
+    /// Time until the next look at the pages that are being written, in microseconds.
+    fn order_look_us(&self, now: &FlushSample<'_>) -> f64 {
+        let pages = f64::from(now.lanes.list_pages);
+        let took_us = self.cost.pages_per_s().map_or(0.0, |per_s| pages * 1e6 / per_s.max(1.0));
+        (took_us / LOOKS_PER_ORDER).clamp(ORDER_LOOK_US_MIN, ORDER_LOOK_US_MAX)
+    }
+
+    /// Delays from the async limit to the maximum, on the scale of what draining that takes.
+    fn rule_for(&self, now: &FlushSample<'_>) -> AdmitRule {
+        let limits = now.limits;
+        let drain = self.drain.bytes_per_s();
+        let bytes = self.round.bytes().map_or(width(now), |round| round / DELAY_AT_SETTLED);
+        let span_us = if drain > 0.0 {
+            (bytes * 1e6 / drain).clamp(SPAN_US_MIN, SPAN_US_MAX) as u64
+        } else {
+            SPAN_US_FIRST
+        };
+        let rule = AdmitRule::wall(limits.max_age);
+        let delay_age = self.sustained.delay_age(&limits);
+        AdmitRule { delay_age, span_us, pace: self.sustained.pace(), ..rule }
+    }
+}
+
+/// Redo between the async limit and the maximum, in bytes.
+fn width(now: &FlushSample<'_>) -> f64 {
+    now.limits.max_age.saturating_sub(now.limits.async_age) as f64
+}
+
+#[cfg(test)]
+mod tests;
