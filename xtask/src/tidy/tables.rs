@@ -55,7 +55,12 @@ pub const CRATES: &[CrateRules] = &[
     CrateRules { name: "units", tier: Tier::Base, is_pure: true, may_use: &[] },
     CrateRules { name: "stats", tier: Tier::Base, is_pure: true, may_use: &["units"] },
     CrateRules { name: "innodb", tier: Tier::Base, is_pure: true, may_use: &["units"] },
-    CrateRules { name: "spec", tier: Tier::Base, is_pure: true, may_use: &["units", "stats"] },
+    CrateRules {
+        name: "spec",
+        tier: Tier::Base,
+        is_pure: true,
+        may_use: &["units", "stats", "innodb"],
+    },
     CrateRules { name: "run", tier: Tier::Base, is_pure: false, may_use: BASE },
     CrateRules { name: "io", tier: Tier::Meter, is_pure: false, may_use: BASE },
     CrateRules {

@@ -6,7 +6,6 @@ use iostrata_spec::study::{StudySpec, shipped, shipped_text};
 use iostrata_units::Size;
 
 use crate::exit_error::ExitError;
-use crate::study_database::check;
 
 /// A study's text is not larger than this, in bytes.
 const TEXT_BYTES_MAX: u64 = 256 << 10;
@@ -17,7 +16,7 @@ const TEXT_BYTES_MAX: u64 = 256 << 10;
 /// When there is none, it cannot be read, or its text is wrong: with file, line and column.
 pub fn load(study: &str) -> Result<StudySpec, ExitError> {
     if let Some(text) = shipped_text(study) {
-        return checked(text, &format!("{study}.toml"));
+        return StudySpec::parse(text, &format!("{study}.toml")).map_err(usage);
     }
     let path = Path::new(study);
     if !path.exists() {
@@ -40,14 +39,7 @@ pub fn load(study: &str) -> Result<StudySpec, ExitError> {
         return Err(unreadable(&format!("it has {}, and a study at most {most}", found.len())));
     }
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
-    checked(&text, study)
-}
-
-/// A study that can be laid out and whose database knows the settings it gives.
-fn checked(text: &str, file: &str) -> Result<StudySpec, ExitError> {
-    let spec = StudySpec::parse(text, file).map_err(usage)?;
-    check(&spec)?;
-    Ok(spec)
+    StudySpec::parse(&text, study).map_err(usage)
 }
 
 /// A text or a choice that is wrong is bad input.

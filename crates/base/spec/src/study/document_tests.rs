@@ -7,7 +7,7 @@ const DOCUMENT: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/studies.md"));
 
 fn row(setting: &Setting) -> String {
-    let names: Vec<String> = std::iter::once(setting.name)
+    let names: Vec<String> = std::iter::once(&*setting.name)
         .chain(setting.aliases.iter().copied())
         .map(|name| format!("`{name}`"))
         .collect();

@@ -35,6 +35,6 @@ pub use cell::{Cell, Conditions, IoLimits, LevelAt, QueueSetting, Volume, Volume
 pub use cost::{PlanCost, cost, database_bytes, is_on_server};
 pub use plan::{Extent, FactorLevels, Measuring, StudyPlan};
 pub use shipped::{shipped, shipped_text};
-pub use spec::{DatabaseSetting, MeasuringOverrides, PartOutline, StudySpec};
+pub use spec::{MeasuringOverrides, PartOutline, StudySpec};
 pub use text::error::{StudyTextError, TextPlace};
 pub use then::{Take, Then, ThenFigure, ThenMetric};

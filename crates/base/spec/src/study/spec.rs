@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::layout::CellLayout;
 use super::layout::asked::Asked;
-use super::setting::SettingId;
+use super::setting::{SettingId, together, wrong_with};
 use super::text::answer_table;
 use super::text::design::{Design, Sections};
 use super::text::error::StudyTextError;
@@ -65,16 +65,6 @@ pub struct StudySpec {
     then: Option<Then>,
 }
 
-/// A setting of a database that a text gives, to be checked by whoever knows that database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DatabaseSetting {
-    /// Its whole name: `engine.policy`, `second.policy`.
-    pub name: &'static str,
-    /// Its value.
-    pub value: String,
-    at: usize,
-}
-
 /// A design with its rules.
 #[derive(Clone, Debug)]
 struct Extended {
@@ -99,9 +89,10 @@ impl StudySpec {
         let (answers, then) = (Vec::new(), None);
         let mut spec =
             Self { source: source.clone(), name, title, question, quick, full, answers, then };
-        spec.plan(Extent::Quick, None, &MeasuringOverrides::default())?;
+        let quick = spec.plan(Extent::Quick, None, &MeasuringOverrides::default())?;
         let full = spec.plan(Extent::Full, None, &MeasuringOverrides::default())?;
         (spec.answers, spec.then) = spec.said_of_points(&top, &full)?;
+        spec.check_databases(&[&quick, &full])?;
         Ok(spec)
     }
 
@@ -185,21 +176,25 @@ impl StudySpec {
         design.parts.iter().map(|part| outline(&part.name)).collect()
     }
 
-    /// Every setting of a database that some point may have.
-    pub fn database_settings(&self) -> Vec<DatabaseSetting> {
+    /// What is said of databases: each setting by itself, then those of each point together.
+    fn check_databases(&self, plans: &[&StudyPlan]) -> Result<(), StudyTextError> {
         let designs = [&self.quick.design, &self.full.design].into_iter();
-        let sets = designs.flat_map(Design::assigned).filter_map(|set| match set.setting.id {
-            SettingId::Database(name) => {
-                Some(DatabaseSetting { name, value: set.label.clone(), at: set.at? })
+        for set in designs.flat_map(Design::assigned) {
+            let (SettingId::Database(name), Some(at)) = (set.setting.id, set.at) else { continue };
+            if let Some((why, fix)) = wrong_with(&name, &set.label) {
+                return Err(self.source.error(at, &*name, &set.label, why, fix));
             }
-            _ => None,
-        });
-        sets.collect()
-    }
-
-    /// The error that a setting is of no use to its database.
-    pub fn refusal(&self, setting: &DatabaseSetting, why: &str, fix: &str) -> StudyTextError {
-        self.source.error(setting.at, setting.name, &setting.value, why, fix)
+        }
+        for cell in plans.iter().flat_map(|plan| &plan.cells) {
+            for (load, which) in [(&cell.transactions, ""), (&cell.second, ", second engine")] {
+                let Some(Err(error)) = load.as_ref().map(together) else { continue };
+                let point = format!("study {}, point {}{which}", self.name, cell.id);
+                let said = error.to_string();
+                let (why, fix) = said.rsplit_once("; ").unwrap_or((&said, "see docs/settings.md"));
+                return Err(StudyTextError::said(point, "", why, fix));
+            }
+        }
+        Ok(())
     }
 
     /// What an extent leaves out, one line for each rule that leaves anything out of it.

@@ -7,34 +7,14 @@ use std::path::Path;
 
 use iostrata_server::private::ProgramVersion;
 use iostrata_spec::TransactionSpec;
-use iostrata_spec::study::setting::{OF_BOTH, OF_SERVER};
+use iostrata_spec::study::setting::{OF_BOTH, OF_SERVER, REDO_CAPACITY, SHARED};
 use iostrata_units::parse_size;
 
-/// Settings of the engine that servers have too, by the names of both.
-const SHARED: [(&str, &str); 15] = [
-    ("buffer_pool_size", "innodb_buffer_pool_size"),
-    ("page_size", "innodb_page_size"),
-    ("flush_method", "innodb_flush_method"),
-    ("flush_log_at_commit", "innodb_flush_log_at_trx_commit"),
-    ("doublewrite", "innodb_doublewrite"),
-    ("io_capacity", "innodb_io_capacity"),
-    ("io_capacity_max", "innodb_io_capacity_max"),
-    ("max_dirty_pages_pct", "innodb_max_dirty_pages_pct"),
-    ("max_dirty_pages_pct_lwm", "innodb_max_dirty_pages_pct_lwm"),
-    ("adaptive_flushing_lwm", "innodb_adaptive_flushing_lwm"),
-    ("flush_neighbors", "innodb_flush_neighbors"),
-    ("max_purge_lag", "innodb_max_purge_lag"),
-    ("max_purge_lag_delay", "innodb_max_purge_lag_delay"),
-    ("purge_threads", "innodb_purge_threads"),
-    ("log_buffer_size", "innodb_log_buffer_size"),
-];
-/// The one whose name depends on the version.
-const REDO: &str = "redo_log_capacity";
-const REDO_DIRECTORY: &str = "innodb_log_group_home_dir";
+const LOG_DIRECTORY: &str = "innodb_log_group_home_dir";
 /// Of servers where a study says nothing: what the engine has there, or what keeps a restarted
 /// server from reading on its own what it had in memory before.
 const DEFAULTS: [(&str, &str); 3] =
-    [("buffer_pool_size", "128M"), (REDO, "128M"), ("flush_method", "O_DIRECT")];
+    [("buffer_pool_size", "128M"), (REDO_CAPACITY, "128M"), ("flush_method", "O_DIRECT")];
 const ALWAYS: [&str; 4] = [
     "loose-innodb-buffer-pool-load-at-startup=OFF",
     "loose-innodb-buffer-pool-dump-at-shutdown=OFF",
@@ -49,21 +29,10 @@ const OF_DATA: [&str; 7] = [
     "innodb_data_file_path",
     "innodb_undo_tablespaces",
     "innodb_checksum_algorithm",
-    REDO_DIRECTORY,
+    LOG_DIRECTORY,
     "innodb_file_per_table",
     "lower_case_table_names",
 ];
-
-/// Whether the engine's name of a setting means something to servers.
-pub fn is_shared(name: &str) -> bool {
-    name == REDO || SHARED.iter().any(|(engine, _)| *engine == name)
-}
-
-/// The names that engine and servers share.
-pub fn shared_names() -> String {
-    let names = SHARED.iter().map(|(engine, _)| *engine).chain([REDO]);
-    names.collect::<Vec<_>>().join(", ")
-}
 
 /// What a server is started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,7 +69,7 @@ impl ServerOptions {
 
     /// The same with its redo in another directory, where one is named; the study's own words win.
     pub fn with_redo(mut self, dir: Option<&Path>) -> Self {
-        let option = dir.map(|dir| format!("{REDO_DIRECTORY}={}", dir.display()));
+        let option = dir.map(|dir| format!("{LOG_DIRECTORY}={}", dir.display()));
         self.of_data.splice(0..0, option);
         self
     }
@@ -118,7 +87,7 @@ fn is_of_data(option: &str) -> bool {
 
 /// A shared setting as a version calls it.
 fn named_by(version: &ProgramVersion, name: &str, value: &str) -> Vec<String> {
-    if name == REDO {
+    if name == REDO_CAPACITY {
         return redo(version, value);
     }
     let own = SHARED.iter().find(|(engine, _)| *engine == name);
@@ -196,6 +165,5 @@ mod tests {
         let (own, default) = ("innodb_flush_method=fsync", "innodb_flush_method=O_DIRECT");
         assert!(place(own) > place(default) && place(default).is_some(), "{found:?}");
         assert!(place("default-storage-engine=MyISAM").is_some());
-        assert!(is_shared("redo_log_capacity") && is_shared("io_capacity") && !is_shared("policy"));
     }
 }

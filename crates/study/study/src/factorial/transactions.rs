@@ -292,7 +292,7 @@ fn with_counts(mut of: Replicate, add: impl FnOnce(&mut TransactionFigures)) -> 
 }
 
 fn has_redo_volume(load: &TransactionSpec) -> bool {
-    load.settings.contains_key(Setting::of(SettingId::RedoVolume).name)
+    load.settings.contains_key(&*Setting::of(SettingId::RedoVolume).name)
 }
 
 /// The rate of a window as one sample: its seconds hang together by the round of the redo, so that

@@ -94,13 +94,13 @@ fn disk(settings: &Settings<'_>) -> Result<Option<DiskSpec>, Conflict> {
 pub(in crate::study) fn conditions(settings: &Settings<'_>) -> Result<Conditions, Conflict> {
     let text = |id: SettingId| settings.assigned(id).map(|set| set.label.clone());
     let attribute = |id: &SettingId| {
-        let attribute = Setting::of(*id).name.to_owned();
+        let attribute = Setting::of(*id).name.to_string();
         Some(QueueSetting { attribute, value: text(*id)? })
     };
     // The kernel takes plain numbers.
     let dirty = |id: &SettingId| {
         let value = settings.bytes(*id).map(|bytes| bytes.to_string()).or_else(|| text(*id))?;
-        Some((Setting::of(*id).name.to_owned(), value))
+        Some((Setting::of(*id).name.to_string(), value))
     };
     for (ratio, bytes) in [
         (SettingId::DirtyRatio, SettingId::DirtyBytes),

@@ -235,7 +235,7 @@ impl<'a> CellLayout<'a> {
             let found = set.map_or("", |set| &set.label);
             let at = set.and_then(|set| set.at).unwrap_or(part.at);
             let why = format!("{} (point {id})", conflict.why);
-            self.source.error(at, Setting::of(conflict.id).name, found, why, conflict.fix)
+            self.source.error(at, &*Setting::of(conflict.id).name, found, why, conflict.fix)
         };
         let volume = conditions::volume(settings).map_err(refused)?;
         let conditions = conditions::conditions(settings).map_err(refused)?;
@@ -244,7 +244,7 @@ impl<'a> CellLayout<'a> {
         workload.check().map_err(|error| {
             let set = Setting::named(error.option).and_then(|of| settings.assigned(of.id));
             let at = set.and_then(|set| set.at).unwrap_or(part.at);
-            let thing = set.map_or(error.option, |set| set.setting.name);
+            let thing = set.map_or(error.option, |set| &*set.setting.name);
             let fix = format!("{}, or leave the point out with [[exclude]]", plain(&error.fix));
             let why = format!("{} (point {id})", error.why);
             self.source.error(at, thing, &error.found, why, fix)

@@ -11,19 +11,19 @@ use crate::{Rw, Words};
 const TOKEN_CHARS_MAX: usize = 24;
 
 /// The part of a name that a level makes.
-pub(in crate::study) fn token(setting: Option<&'static Setting>, label: &str) -> String {
+pub(in crate::study) fn token(setting: Option<Setting>, label: &str) -> String {
     let is_second = setting.is_some_and(|setting| setting.name.starts_with(OF_SECOND));
     let token = plain_token(setting, label);
     if is_second { format!("second_{token}") } else { token }
 }
 
-fn plain_token(setting: Option<&'static Setting>, label: &str) -> String {
+fn plain_token(setting: Option<Setting>, label: &str) -> String {
     let plain = snake(label);
     let Some(setting) = setting else {
         return if plain.is_empty() { "level".to_owned() } else { plain };
     };
-    match (setting.parse(label), setting.short) {
-        (Ok(SettingValue::Switch(true)), _) => setting.name.to_owned(),
+    match (setting.parse(label), &*setting.short) {
+        (Ok(SettingValue::Switch(true)), _) => setting.name.to_string(),
         (Ok(SettingValue::Switch(false)), _) if setting.id == SettingId::Direct => {
             "buffered".to_owned()
         }
@@ -82,7 +82,7 @@ fn snake(text: &str) -> String {
 }
 
 /// A level in a reader's words.
-pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -> String {
+pub(in crate::study) fn words(setting: Option<Setting>, at: &LevelAt) -> String {
     let label = &at.level;
     let Some(setting) = setting else { return label.clone() };
     let plural = if label == "1" { "" } else { "s" };
@@ -108,7 +108,7 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
         (SettingId::RateTps, _) => format!("{label} transactions/s"),
         (SettingId::Database(name), _) => {
             let whose = if name.starts_with(OF_SECOND) { "second engine's " } else { "" };
-            let own = name.split_once('.').map_or(name, |(_, own)| own);
+            let own = name.split_once('.').map_or(&*name, |(_, own)| own);
             format!("{whose}{} {label}", own.replace('_', " "))
         }
         (SettingId::Target, _) => target_words(label),

@@ -15,9 +15,9 @@ use crate::{Rw, Words};
 
 /// Every setting that has a default, at its default.
 pub(in crate::study) fn defaults() -> Vec<Assigned> {
-    let default = |setting: &'static crate::study::setting::Setting| {
+    let default = |setting: &crate::study::setting::Setting| {
         let value = setting.parse(setting.default?).ok()?;
-        Some(Assigned { setting, label: setting.label(&value), value, at: None })
+        Some(Assigned { setting: *setting, label: setting.label(&value), value, at: None })
     };
     SETTINGS.iter().filter_map(default).collect()
 }
@@ -129,8 +129,8 @@ impl<'a> Settings<'a> {
     pub fn of_database(
         &self,
         prefix: &'static str,
-    ) -> impl Iterator<Item = (&'static str, &'a Assigned)> {
-        self.0.values().filter_map(move |set| match set.setting.id {
+    ) -> impl Iterator<Item = (&'a str, &'a Assigned)> {
+        self.0.values().filter_map(move |set| match &set.setting.id {
             SettingId::Database(name) => Some((name.strip_prefix(prefix)?, *set)),
             _ => None,
         })
@@ -182,7 +182,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    fn names_of(&self, prefix: &'static str) -> impl Iterator<Item = &'static str> {
+    fn names_of(&self, prefix: &'static str) -> impl Iterator<Item = &'a str> {
         self.of_database(prefix).map(|(own, _)| own)
     }
 

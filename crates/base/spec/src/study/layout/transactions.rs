@@ -76,11 +76,12 @@ pub(in crate::study) fn transactions(
         ..TransactionSpec::new(settings.workload(), text(SettingId::Target).unwrap_or_default())
     };
     for id in OF_TABLES {
-        let own = settings.assigned(id).map(|set| (set.setting.name.to_owned(), set.label.clone()));
+        let own =
+            settings.assigned(id).map(|set| (set.setting.name.to_string(), set.label.clone()));
         spec.settings.extend(own);
     }
     if settings.is_on(SettingId::RedoVolume) {
-        spec.settings.insert(Setting::of(SettingId::RedoVolume).name.to_owned(), true.to_string());
+        spec.settings.insert(Setting::of(SettingId::RedoVolume).name.to_string(), true.to_string());
     }
     if settings.is_on_engine() {
         // What is said of the engine itself stands over what is said of every database.
@@ -141,7 +142,7 @@ pub(in crate::study) fn second(
     spec.settings.retain(|name, _| !name.starts_with(OF_ENGINE));
     if let Some(rows) = settings.assigned(SettingId::SecondRowUpdates) {
         let name = Setting::of(SettingId::RowUpdates).name;
-        spec.settings.insert(name.to_owned(), rows.label.clone());
+        spec.settings.insert(name.to_string(), rows.label.clone());
     }
     spec.settings.extend(of_engine(settings, OF_SECOND));
     Ok(Some(spec))

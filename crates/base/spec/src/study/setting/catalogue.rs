@@ -6,7 +6,7 @@
 use super::Takes::{
     self, Bytes, Count, Database, Disk, Distribution, Number, Options, Switch, Text, Word,
 };
-use super::{Setting, SettingKind, WordSet};
+use super::{Setting, SettingKind, SettingName, WordSet};
 use crate::check::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DEPTH_MAX, FILES_MAX, JOBS_MAX};
 use crate::study::VolumeKind;
 use crate::{FlushCount, FlushScope, IoApi, Preparation, RateProcess, Rw, SyncWrites, Words};
@@ -91,18 +91,18 @@ macro_rules! settings {
         pub enum SettingId {
             $($($id,)*)*
             /// A setting of a database, by its whole name: `engine.policy`, `second.policy`.
-            Database(&'static str),
+            Database(SettingName),
         }
 
         /// The catalogue.
         pub static SETTINGS: &[Setting] = &[$($(Setting {
             id: SettingId::$id,
-            name: $name,
+            name: SettingName::known($name),
             aliases: &[$($alias),*],
             kind: SettingKind::$kind,
             takes: $takes,
             default: [$(Some($default),)? None][0],
-            short: [$($short,)? ""][0],
+            short: SettingName::known([$($short,)? ""][0]),
             doc: $doc,
         },)*)*];
     };

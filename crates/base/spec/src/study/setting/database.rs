@@ -1,15 +1,16 @@
 //! Settings that only a database knows.
 //!
-//! Invariant: a setting of a database is taken by its form alone (`engine.NAME`, `server.NAME`,
-//! `database.NAME` for either, or `second.NAME` for a second engine beside the first), since its
-//! catalogue lies in a higher tier: whoever runs the study has to ask the database before anything
-//! is touched. A name is kept for good once it is met, and there is room for so many names.
+//! Invariant: a setting of a database is taken by its form (`engine.NAME`, `server.NAME`,
+//! `database.NAME` for either, or `second.NAME` for a second engine beside the first). Names and
+//! values of the engine are then checked by its catalogue, at their place in the text; what a
+//! server takes, only that server knows.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use iostrata_innodb::{SettingError, Settings};
 
-use super::catalogue::{OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, SettingId};
-use super::{Setting, SettingKind, Takes};
+use crate::TransactionSpec;
+
+use super::catalogue::{ENGINE, OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, SettingId};
+use super::{Setting, SettingKind, SettingName, Takes};
 
 /// What stands before the names, with what they are settings of.
 const KINDS: [(&str, &str); 4] = [
@@ -18,44 +19,106 @@ const KINDS: [(&str, &str); 4] = [
     (OF_BOTH, "A setting of the database"),
     (OF_SECOND, "A setting of the second engine"),
 ];
-/// Longest name, in characters, and the most names: texts come from anywhere.
+/// Longest own name, in characters.
 const NAME_CHARS_MAX: usize = 48;
-const NAMES_MAX: usize = 1024;
 
-static MET: Mutex<BTreeMap<String, &'static Setting>> = Mutex::new(BTreeMap::new());
+/// Where the redo lies is the study's affair: on the volume that it is about, or on one beside it.
+pub const REDO_DIRECTORY: &str = "redo_directory";
+/// The shared setting whose name at a server depends on the version.
+pub const REDO_CAPACITY: &str = "redo_log_capacity";
+/// Settings of the engine that servers have too, by the names of both.
+pub const SHARED: [(&str, &str); 15] = [
+    ("buffer_pool_size", "innodb_buffer_pool_size"),
+    ("page_size", "innodb_page_size"),
+    ("flush_method", "innodb_flush_method"),
+    ("flush_log_at_commit", "innodb_flush_log_at_trx_commit"),
+    ("doublewrite", "innodb_doublewrite"),
+    ("io_capacity", "innodb_io_capacity"),
+    ("io_capacity_max", "innodb_io_capacity_max"),
+    ("max_dirty_pages_pct", "innodb_max_dirty_pages_pct"),
+    ("max_dirty_pages_pct_lwm", "innodb_max_dirty_pages_pct_lwm"),
+    ("adaptive_flushing_lwm", "innodb_adaptive_flushing_lwm"),
+    ("flush_neighbors", "innodb_flush_neighbors"),
+    ("max_purge_lag", "innodb_max_purge_lag"),
+    ("max_purge_lag_delay", "innodb_max_purge_lag_delay"),
+    ("purge_threads", "innodb_purge_threads"),
+    ("log_buffer_size", "innodb_log_buffer_size"),
+];
+/// A machine with much memory would give the engine of a study much more than its tables need.
+const SMALL: [(&str, &str); 3] =
+    [("buffer_pool_size", "128M"), (REDO_CAPACITY, "128M"), ("autoextend_increment", "8M")];
 
 /// The setting of a database with this whole name; none for a name that is of no such form.
-pub(super) fn setting(name: &str) -> Option<&'static Setting> {
+pub(super) fn setting(name: &str) -> Option<Setting> {
     let (own, doc) = KINDS.iter().find_map(|(of, doc)| Some((name.strip_prefix(of)?, *doc)))?;
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let fits = !own.is_empty() && own.len() <= NAME_CHARS_MAX && own.chars().all(is_name);
     if !fits {
         return None;
     }
-    let mut met = MET.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(setting) = met.get(name) {
-        return Some(setting);
-    }
-    if met.len() == NAMES_MAX {
-        return None;
-    }
-    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    let name = SettingName::of(name)?;
     // Nearly every option of a server's InnoDB begins with its name.
     let plain = own.strip_prefix("innodb_").unwrap_or(own);
-    let first_word = plain.split('_').next().unwrap_or_default().len();
-    let at = kept.len() - plain.len();
-    let setting: &'static Setting = Box::leak(Box::new(Setting {
-        id: SettingId::Database(kept),
-        name: kept,
+    Some(Setting {
+        id: SettingId::Database(name),
+        name,
         aliases: &[],
         kind: SettingKind::Transactions,
         takes: Takes::Text,
         default: None,
-        short: &kept[at..at + first_word],
+        short: SettingName::of(plain.split('_').next().unwrap_or_default())?,
         doc,
-    }));
-    met.insert(name.to_owned(), setting);
-    Some(setting)
+    })
+}
+
+/// Why a database does not have or take a setting, and the fix.
+pub(in crate::study) fn wrong_with(name: &str, value: &str) -> Option<(String, String)> {
+    if name.starts_with(OF_SERVER) {
+        return None;
+    }
+    let own = [OF_ENGINE, OF_SECOND, OF_BOTH].iter().find_map(|of| name.strip_prefix(of));
+    let own = own.unwrap_or(name);
+    if own == REDO_DIRECTORY {
+        let fix = "leave it away: redo lies on the volume, with the data, or set redo_volume";
+        return Some(("is not for studies".to_owned(), fix.to_owned()));
+    }
+    let shared: Vec<&str> = SHARED.iter().map(|(name, _)| *name).chain([REDO_CAPACITY]).collect();
+    if name.starts_with(OF_BOTH) && !shared.contains(&own) {
+        let why = format!("{own} is no setting that the engine and servers share");
+        let names = shared.join(", ");
+        return Some((why, format!("use engine.NAME or server.NAME; shared are {names}")));
+    }
+    let error = Settings::default().set(own, value).err()?;
+    let fix = match error {
+        SettingError::Unknown { .. } => "docs/settings.md lists the settings of the engine",
+        _ => "see docs/settings.md",
+    };
+    Some((error.to_string(), fix.to_owned()))
+}
+
+/// The engine's settings for a load.
+#[must_use]
+pub fn engine_settings(load: &TransactionSpec) -> Vec<(String, String)> {
+    let own = |(name, value): (&String, &String)| {
+        Some((name.strip_prefix(OF_ENGINE)?.to_owned(), value.clone()))
+    };
+    let small = SMALL.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    small.chain(load.settings.iter().filter_map(own)).collect()
+}
+
+/// Whether the engine's settings of a load go together.
+///
+/// # Errors
+/// The first two that do not.
+pub(in crate::study) fn together(load: &TransactionSpec) -> Result<(), SettingError> {
+    if load.target != ENGINE {
+        return Ok(());
+    }
+    let mut settings = Settings::default();
+    for (name, value) in engine_settings(load) {
+        settings.set(&name, &value)?;
+    }
+    settings.check()
 }
 
 #[cfg(test)]
@@ -64,12 +127,14 @@ mod tests {
 
     #[test]
     fn settings_of_databases_are_taken_by_their_form() {
-        let named = |name| Setting::named(name).map(|setting| (setting.name, setting.short));
-        assert_eq!(named("engine.redo-log-capacity"), Some(("engine.redo_log_capacity", "redo")));
-        assert_eq!(named("engine.policy"), Some(("engine.policy", "policy")));
-        assert_eq!(named("second.redo_log_capacity"), Some(("second.redo_log_capacity", "redo")));
-        assert_eq!(named("server.innodb_io_capacity"), Some(("server.innodb_io_capacity", "io")));
-        assert_eq!(named("database.io_capacity"), Some(("database.io_capacity", "io")));
+        let named =
+            |name: &str| Setting::named(name).map(|set| format!("{} {}", set.name, set.short));
+        let is = |name: &str, said: &str| assert_eq!(named(name).as_deref(), Some(said));
+        is("engine.redo-log-capacity", "engine.redo_log_capacity redo");
+        is("engine.policy", "engine.policy policy");
+        is("second.redo_log_capacity", "second.redo_log_capacity redo");
+        is("server.innodb_io_capacity", "server.innodb_io_capacity io");
+        is("database.io_capacity", "database.io_capacity io");
         let again = Setting::named("engine.policy");
         assert_eq!(again, Setting::named("engine.policy"), "the same each time");
         for odd in ["engine.", "engine", "other.policy", "engine.a.b", "engine.a b"] {

@@ -5,12 +5,16 @@
 
 mod catalogue;
 mod database;
+mod name;
 mod value;
 
 pub use catalogue::{
     ENGINE, INSERT, OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, REQUESTS, SETTINGS, STRESS,
     SettingId, TPCC, TPCC_COMPAT, UPDATES,
 };
+pub use database::{REDO_CAPACITY, REDO_DIRECTORY, SHARED, engine_settings};
+pub(in crate::study) use database::{together, wrong_with};
+pub use name::SettingName;
 pub use value::SettingValue;
 
 use iostrata_units::parse_size;
@@ -85,12 +89,12 @@ impl WordSet {
 }
 
 /// One setting.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Which one.
     pub id: SettingId,
     /// Its name, with underscores; dashes are taken as well.
-    pub name: &'static str,
+    pub name: SettingName,
     /// Other names for it.
     pub aliases: &'static [&'static str],
     /// What it belongs to.
@@ -100,7 +104,7 @@ pub struct Setting {
     /// Its value where a study says nothing; without one it is left alone.
     pub default: Option<&'static str>,
     /// What stands before its level in the name of a point.
-    pub short: &'static str,
+    pub short: SettingName,
     /// One line for a reader.
     pub doc: &'static str,
 }
@@ -114,26 +118,26 @@ impl PartialEq for Setting {
 impl Setting {
     /// The setting with this name or alias. Any setting of a database is one, whether the database
     /// has it or not.
-    pub fn named(name: &str) -> Option<&'static Setting> {
+    pub fn named(name: &str) -> Option<Setting> {
         let name = name.replace('-', "_");
-        let is_it = |one: &&Setting| one.name == name || one.aliases.contains(&&*name);
-        SETTINGS.iter().find(is_it).or_else(|| database::setting(&name))
+        let is_it = |one: &&Setting| *one.name == *name || one.aliases.contains(&&*name);
+        SETTINGS.iter().find(is_it).copied().or_else(|| database::setting(&name))
     }
 
     /// The setting with this identity.
-    pub fn of(id: SettingId) -> &'static Setting {
+    pub fn of(id: SettingId) -> Setting {
         let found = match id {
-            SettingId::Database(name) => database::setting(name),
-            id => SETTINGS.iter().find(|setting| setting.id == id),
+            SettingId::Database(name) => database::setting(&name),
+            id => SETTINGS.iter().find(|setting| setting.id == id).copied(),
         };
         assert!(found.is_some(), "every setting is in the catalogue");
-        found.unwrap_or(&SETTINGS[0])
+        found.unwrap_or(SETTINGS[0])
     }
 
     /// The name that is nearest to a misspelt one.
     pub fn nearest(name: &str) -> Option<&'static str> {
         let names = SETTINGS.iter().flat_map(|setting| {
-            std::iter::once(setting.name).chain(setting.aliases.iter().copied())
+            std::iter::once(&*setting.name).chain(setting.aliases.iter().copied())
         });
         nearest(&name.replace('-', "_"), names)
     }
@@ -165,7 +169,7 @@ impl Setting {
     /// Whether its levels are numbers on an axis. Block sizes are not: requests of another size are
     /// other work, so that there is no curve over them.
     pub fn is_axis(&self) -> bool {
-        self.name != "bs"
+        *self.name != *"bs"
             && matches!(
                 self.takes,
                 Takes::Count(..) | Takes::Bytes(..) | Takes::Number(_) | Takes::Text
@@ -183,7 +187,7 @@ mod tests {
         let mut names: Vec<&str> = SETTINGS
             .iter()
             .flat_map(|setting| {
-                std::iter::once(setting.name).chain(setting.aliases.iter().copied())
+                std::iter::once(&*setting.name).chain(setting.aliases.iter().copied())
             })
             .collect();
         let all = names.len();

@@ -76,7 +76,7 @@ impl<'a> Vocabulary<'a> {
         at: usize,
     ) -> Result<&'a Factor, StudyTextError> {
         let setting = crate::study::setting::Setting::named(name);
-        let canonical = setting.map_or(name, |setting| setting.name);
+        let canonical = setting.as_ref().map_or(name, |setting| &*setting.name);
         if let Some((factor, _)) = self.factors.get(canonical) {
             return Ok(factor);
         }

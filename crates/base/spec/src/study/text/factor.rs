@@ -22,7 +22,7 @@ const NAME_CHARS_MAX: usize = 48;
 #[derive(Clone, Debug)]
 pub(in crate::study) struct Assigned {
     /// Which setting.
-    pub setting: &'static Setting,
+    pub setting: Setting,
     /// Its value.
     pub value: SettingValue,
     /// The value's name as a level.
@@ -50,7 +50,7 @@ pub(in crate::study) struct Factor {
     /// Where it stands.
     pub at: usize,
     /// The setting that it varies; absent where its levels have names of their own.
-    pub setting: Option<&'static Setting>,
+    pub setting: Option<Setting>,
     /// Its levels.
     pub levels: Vec<Level>,
 }
@@ -100,7 +100,7 @@ pub(in crate::study) fn settings(
 fn assigned(
     source: &SourceText,
     thing: &str,
-    setting: &'static Setting,
+    setting: Setting,
     spot: &Spot,
 ) -> Result<Assigned, StudyTextError> {
     let value = setting
@@ -164,7 +164,7 @@ fn factor(
     under: &[Factor],
 ) -> Result<Factor, StudyTextError> {
     let setting = Setting::named(&entry.key);
-    let name = setting.map_or(entry.key.as_str(), |setting| setting.name);
+    let name = setting.as_ref().map_or(entry.key.as_str(), |setting| &setting.name);
     let thing = format!("{place} {name}");
     check_name(source, entry.at, &thing, name)?;
     let levels = match &entry.node.value {
@@ -196,7 +196,7 @@ struct Picker<'a> {
     name: &'a str,
     /// Where the name stands.
     at: usize,
-    setting: Option<&'static Setting>,
+    setting: Option<Setting>,
     under: &'a [Factor],
 }
 
