@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| iostrata_page::fuzz_page(bytes));
+fuzz_target!(|bytes: &[u8]| iostrata_engine::page::fuzz_page(bytes));

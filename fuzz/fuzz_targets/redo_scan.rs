@@ -5,5 +5,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _frames_or_why_not = iostrata_redo::fuzz_scan(bytes);
+    let _frames_or_why_not = iostrata_engine::redo::fuzz_scan(bytes);
 });

@@ -11,6 +11,7 @@ mod documents;
 mod imports;
 mod lanes;
 mod leftovers;
+mod modules;
 mod names;
 mod rust;
 mod safety;
@@ -94,6 +95,8 @@ fn judge(root: &Path) -> Result<Vec<Breach>> {
     }
     breaches.extend(safety::stale(&sources));
     breaches.extend(circles::judge(&sources));
+    breaches.extend(modules::judge(&sources));
+    breaches.extend(modules::stale(&sources));
     breaches.extend(names::judge(&sources));
     breaches.sort();
     Ok(breaches)

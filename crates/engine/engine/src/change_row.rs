@@ -5,14 +5,14 @@
 //! never above the end of its frame: the redo grows by more than a byte with each commit.
 
 use iostrata_innodb::Counter;
-use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES};
-use iostrata_page::{Cell, Hunks, PageView, Record, Version, row_bytes};
-use iostrata_version::Keeper;
 
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
+use crate::page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES};
+use crate::page::{Cell, Hunks, PageView, Record, Version, row_bytes};
 use crate::safeguards::Safeguard;
 use crate::storage::Storage;
+use crate::version::Keeper;
 use crate::visible::{NEWEST, Visible, visible};
 use crate::write_set::{Change, WriteSet};
 

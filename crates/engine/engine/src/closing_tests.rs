@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use iostrata_innodb::{PageNo, PolicyName};
 use iostrata_io::disk::{Disk, DiskError, MemDisk};
-use iostrata_pool::PoolError;
-use iostrata_redo::RedoError;
-use iostrata_redo::layout::CONTROL_NAME;
-use iostrata_store::{ReadError, StoreError};
 
 use crate::catalogue::Catalogue;
+use crate::pool::PoolError;
 use crate::recovery::{self, Clock};
+use crate::redo::RedoError;
+use crate::redo::layout::CONTROL_NAME;
 use crate::settings_file;
+use crate::store::{ReadError, StoreError};
 use crate::tests::{open, put_all, small};
 use crate::{
     Background, Disks, Engine, EngineError, Failure, OpenError, Phase, Progress, RequestError,

@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
+use crate::lock::{LockId, LockOwner};
+use crate::pool::Exclusive;
 use iostrata_innodb::{Lsn, PageNo};
-use iostrata_lock::{LockId, LockOwner};
-use iostrata_pool::Exclusive;
 
 use crate::change_row::{Changed, RowSlot, Stamp, change_row, growth, is_as_expected};
 use crate::error::{EngineError, RequestError};

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use iostrata_innodb::flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
 use iostrata_innodb::{PageNo, PolicyName};
 use iostrata_io::disk::MemDisk;
-use iostrata_page::Record;
 
 use crate::mtr::Mtr;
+use crate::page::Record;
 use crate::parts::Parts;
 use crate::tests::small;
 use crate::tree::descend::UpperFence;

@@ -6,15 +6,15 @@
 
 use iostrata_innodb::{Lsn, NO_PAGE, PageNo, Settings, TableId};
 use iostrata_io::disk::{Disk, FileMode, FileName};
-use iostrata_page::{PageKind, Record};
-use iostrata_redo::Redo;
-use iostrata_store::Store;
 
 use crate::disks::Disks;
 use crate::error::{EngineError, OpenError};
 use crate::mtr::Mtr;
+use crate::page::{PageKind, Record};
 use crate::pages::Pages;
+use crate::redo::Redo;
 use crate::settings_file::name;
+use crate::store::Store;
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, MAGIC, SuperField};
 use crate::tree::Tree;
 use crate::{plan, settings_file};

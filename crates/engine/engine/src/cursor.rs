@@ -8,11 +8,11 @@
 use std::ops::{Bound, RangeBounds};
 
 use iostrata_innodb::{Lsn, NO_PAGE, PageNo};
-use iostrata_page::{Cell, Cells, PageView};
-use iostrata_pool::{Pin, Shared};
 
 use crate::error::EngineError;
+use crate::page::{Cell, Cells, PageView};
 use crate::pages::Pages;
+use crate::pool::{Pin, Shared};
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, Seek};
 use crate::visible::{Visible, older_version, visible};

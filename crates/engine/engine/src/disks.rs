@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use iostrata_innodb::{IoMethod, Settings};
 use iostrata_io::disk::{BatchKind, Disk, RealDisk, RealOptions, WriteThrough};
-use iostrata_store::FilePlan;
 
 use crate::error::EngineError;
+use crate::store::FilePlan;
 
 /// The disks of an engine: clones of one, or two.
 #[derive(Clone)]

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use iostrata_innodb::{PageNo, SettingError};
 use iostrata_io::disk::DiskError;
-use iostrata_page::RowTooLarge;
-use iostrata_pool::{Failure, PoolError};
-use iostrata_redo::RedoError;
-use iostrata_redo::layout::FORMAT_VERSION;
-use iostrata_store::{ReadError, StoreError};
 
+use crate::page::RowTooLarge;
+use crate::pool::{Failure, PoolError};
+use crate::redo::RedoError;
+use crate::redo::layout::FORMAT_VERSION;
+use crate::store::{ReadError, StoreError};
 use crate::transaction_error::TransactionError;
 
 /// Why a call on the engine failed, by what can be done about it.

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::{BATCH_PAGES, Cause, Finished, UserWork, frames_of_user};
-use iostrata_pool::{Flight, Flushing, Supply};
-use iostrata_store::PageCopy;
 
 use crate::error::EngineError;
 use crate::neighbours;
+use crate::pool::{Flight, Flushing, Supply};
 use crate::storage::Storage;
+use crate::store::PageCopy;
 
 /// Pages that a thread which cannot go on writes at most, before it looks again.
 const ASSIST_PAGES: usize = 64;

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use iostrata_innodb::{NO_PAGE, PageNo, TableId, flush::Cause};
 use iostrata_io::disk::MemDisk;
 use iostrata_io::disk::memory::{CallKind, Fault};
-use iostrata_page::{PageKind, Record};
-use iostrata_pool::Flushing;
 
 use crate::error::EngineError;
 use crate::flusher::Flusher;
 use crate::layer_tests::{on_disk, on_memory};
 use crate::mtr::Mtr;
+use crate::page::{PageKind, Record};
+use crate::pool::Flushing;
 use crate::tests::small;
 
 /// Changes a page that is in the pool.

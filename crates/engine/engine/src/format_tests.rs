@@ -7,11 +7,11 @@ mod document;
 mod written;
 
 use iostrata_innodb::{NO_PAGE, PageNo, STATUS_BYTES, Settings, TableId};
-use iostrata_page::{Cell, Cells, Hunks, PageKind, PageSize, Record, layout as page};
-use iostrata_redo::layout as redo;
-use iostrata_store::layout as store;
 
 use crate::create::FIRST_LSN;
+use crate::page::{Cell, Cells, Hunks, PageKind, PageSize, Record, layout as page};
+use crate::redo::layout as redo;
+use crate::store::layout as store;
 use crate::super_page::SuperField;
 use document::Document;
 

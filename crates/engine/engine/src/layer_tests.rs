@@ -12,15 +12,15 @@ use iostrata_innodb::flush::{
 use iostrata_innodb::{Lsn, PageNo, Settings};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk};
-use iostrata_redo::Redo;
-use iostrata_store::Store;
 
 use crate::admission::Admission;
 use crate::cleaner::Cleaner;
 use crate::flusher::{Flusher, FrameSupply};
 use crate::pages::Pages;
 use crate::plan;
+use crate::redo::Redo;
 use crate::storage::Storage;
+use crate::store::Store;
 
 /// The lower layers alone, on a disk in memory.
 pub(crate) fn on_memory() -> Arc<Flusher> {

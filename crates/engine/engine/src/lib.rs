@@ -27,6 +27,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Below the engine, each alone; public for tests, examples and fuzzers.
+#[doc(hidden)]
+pub mod lock;
+#[doc(hidden)]
+pub mod page;
+#[doc(hidden)]
+pub mod pool;
+#[doc(hidden)]
+pub mod redo;
+#[doc(hidden)]
+pub mod store;
+#[doc(hidden)]
+pub mod version;
+
 mod admission;
 mod background;
 mod batch;
@@ -116,9 +130,9 @@ pub use iostrata_innodb::{
     Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage,
 };
 pub use iostrata_io::disk::Disk;
-pub use iostrata_page::RowTooLarge;
-pub use iostrata_pool::Failure;
 pub use options::OpenOptions;
+pub use page::RowTooLarge;
+pub use pool::Failure;
 pub use range::{OwnedRow, Range};
 pub use recovery::{Phase, Progress, RecoveryReport};
 #[cfg(feature = "testing")]

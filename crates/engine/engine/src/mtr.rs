@@ -9,9 +9,9 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use crate::page::{Cells, PageEdit, PageKind, PageView, Record};
+use crate::pool::{Exclusive, Pin};
 use iostrata_innodb::{Lsn, PageNo};
-use iostrata_page::{Cells, PageEdit, PageKind, PageView, Record};
-use iostrata_pool::{Exclusive, Pin};
 
 use crate::error::EngineError;
 use crate::storage::Storage;

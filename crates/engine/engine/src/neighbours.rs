@@ -5,8 +5,8 @@
 //! taken than without them, but others. On disks without seeks it only costs: the default is none.
 
 use iostrata_innodb::{Lsn, PageNo};
-use iostrata_pool::Flushing;
 
+use crate::pool::Flushing;
 use crate::storage::Storage;
 
 /// Pages of one extent of a file.

@@ -7,12 +7,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::pool::{Failure, Pool};
+use crate::redo::layout::CONTROL_NAME;
+use crate::redo::{Redo, RedoError};
+use crate::store::Store;
 use iostrata_innodb::Settings;
 use iostrata_io::disk::{Disk, DiskError, RealDisk, WriteThrough};
-use iostrata_pool::{Failure, Pool};
-use iostrata_redo::layout::CONTROL_NAME;
-use iostrata_redo::{Redo, RedoError};
-use iostrata_store::Store;
 
 use crate::background::{Background, HeldDirectory, Threads};
 use crate::disks::{Disks, real_disk};

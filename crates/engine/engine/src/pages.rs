@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use iostrata_innodb::PageNo;
-use iostrata_pool::Pin;
 
 use crate::admission::{Admission, Room};
 use crate::error::EngineError;
 use crate::flusher::Flusher;
+use crate::pool::Pin;
 use crate::space::{MapBit, Reserved, Space};
 use crate::storage::Storage;
 

@@ -4,9 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iostrata_innodb::{PageNo, Settings};
 use iostrata_io::disk::Disk;
-use iostrata_redo::Redo;
-use iostrata_store::Store;
-use iostrata_version::SpillFile;
 
 use crate::catalogue::Catalogue;
 use crate::cleaner::Cleaner;
@@ -15,9 +12,12 @@ use crate::flusher::{Flusher, FrameSupply};
 use crate::mtr::Mtr;
 use crate::pages::Pages;
 use crate::purge::Purger;
+use crate::redo::Redo;
 use crate::reentry::check_outside;
 use crate::storage::Storage;
+use crate::store::Store;
 use crate::super_page::{SuperPage, set_walk};
+use crate::version::SpillFile;
 use crate::{plan, settings_file};
 
 /// The parts of one engine, from the lowest to the highest.

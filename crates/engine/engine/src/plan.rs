@@ -3,9 +3,10 @@
 //! Invariant: pure; every setting that a room needs is passed on here and nowhere else.
 
 use iostrata_innodb::{ChecksumAlgorithm, Doublewrite, FlushMethod, Settings};
-use iostrata_page::PageSize;
-use iostrata_redo::{RedoSettings, RedoSync};
-use iostrata_store::{FlushPlan, StoreSettings};
+
+use crate::page::PageSize;
+use crate::redo::{RedoSettings, RedoSync};
+use crate::store::{FlushPlan, StoreSettings};
 
 /// The page size of checked settings.
 pub(crate) fn page_size(settings: &Settings) -> PageSize {
@@ -16,22 +17,22 @@ pub(crate) fn page_size(settings: &Settings) -> PageSize {
 }
 
 /// The store's form of a flush method.
-fn method(method: FlushMethod) -> iostrata_store::FlushMethod {
+fn method(method: FlushMethod) -> crate::store::FlushMethod {
     match method {
-        FlushMethod::Fsync => iostrata_store::FlushMethod::Fsync,
-        FlushMethod::Dsync => iostrata_store::FlushMethod::ODsync,
-        FlushMethod::Direct => iostrata_store::FlushMethod::ODirect,
-        FlushMethod::DirectNoFsync => iostrata_store::FlushMethod::ODirectNoFsync,
-        FlushMethod::AllDirect => iostrata_store::FlushMethod::AllODirect,
+        FlushMethod::Fsync => crate::store::FlushMethod::Fsync,
+        FlushMethod::Dsync => crate::store::FlushMethod::ODsync,
+        FlushMethod::Direct => crate::store::FlushMethod::ODirect,
+        FlushMethod::DirectNoFsync => crate::store::FlushMethod::ODirectNoFsync,
+        FlushMethod::AllDirect => crate::store::FlushMethod::AllODirect,
     }
 }
 
 /// The store's form of the doublewrite setting.
-pub(crate) fn doublewrite(doublewrite: Doublewrite) -> iostrata_store::Doublewrite {
+pub(crate) fn doublewrite(doublewrite: Doublewrite) -> crate::store::Doublewrite {
     match doublewrite {
-        Doublewrite::On => iostrata_store::Doublewrite::On,
-        Doublewrite::Off => iostrata_store::Doublewrite::Off,
-        Doublewrite::DetectOnly => iostrata_store::Doublewrite::DetectOnly,
+        Doublewrite::On => crate::store::Doublewrite::On,
+        Doublewrite::Off => crate::store::Doublewrite::Off,
+        Doublewrite::DetectOnly => crate::store::Doublewrite::DetectOnly,
     }
 }
 
@@ -62,7 +63,7 @@ pub(crate) fn redo(settings: &Settings) -> RedoSettings {
     let plan = of(settings).redo;
     let sync = match (plan.write_through, plan.sync, settings.use_fdatasync) {
         (true, ..) => RedoSync::WriteThrough,
-        (false, iostrata_store::SyncRule::GrowthOnly, _) => RedoSync::None,
+        (false, crate::store::SyncRule::GrowthOnly, _) => RedoSync::None,
         (false, _, true) => RedoSync::Fdatasync,
         (false, _, false) => RedoSync::Fsync,
     };

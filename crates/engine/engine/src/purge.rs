@@ -10,17 +10,17 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iostrata_innodb::{TableId, flush::Lag};
-use iostrata_pool::Failure;
-use iostrata_version::PurgeItem;
 
 use crate::catalogue::Catalogue;
 use crate::commit::{Committer, commit};
 use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
+use crate::pool::Failure;
 use crate::super_page::WalkPlace;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
+use crate::version::PurgeItem;
 use crate::write_set::WriteSet;
 
 /// Rows looked at in one step of the walk over the leaves.

@@ -4,9 +4,9 @@
 //! fetched with no latch held.
 
 use iostrata_innodb::{Lsn, PageNo};
-use iostrata_page::PageView;
 
 use crate::error::EngineError;
+use crate::page::PageView;
 use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::descend::Seek;

@@ -5,12 +5,12 @@
 //! changes the tree (`Tree::begin_drop`); readers that are still in it find out by its mark.
 
 use iostrata_innodb::PageNo;
-use iostrata_page::{PageView, Record};
-use iostrata_pool::Pin;
 
 use crate::error::EngineError;
 use crate::mtr::Mtr;
+use crate::page::{PageView, Record};
 use crate::pages::Pages;
+use crate::pool::Pin;
 use crate::tree::Tree;
 
 /// Redo that freeing one page needs, in bytes.

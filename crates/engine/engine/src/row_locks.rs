@@ -5,9 +5,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use iostrata_lock::{Granted, LockFailure, LockId, LockOwner};
-
 use crate::error::EngineError;
+use crate::lock::{Granted, LockFailure, LockId, LockOwner};
 use crate::storage::Storage;
 use crate::transaction_error::TransactionError;
 use crate::tree::Tree;

@@ -1,10 +1,10 @@
 //! Conditions of batches, ranges and single rows.
 
 use iostrata_io::disk::MemDisk;
-use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
-use iostrata_page::{Record, Version};
 
 use crate::mtr::Mtr;
+use crate::page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
+use crate::page::{Record, Version};
 use crate::tests::{open, put_all, small};
 use crate::{Background, Batch, Disks, Engine, EngineError, RequestError, Table, TableError};
 

@@ -7,7 +7,7 @@ use std::io;
 #[cfg(feature = "testing")]
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use iostrata_version::{PurgeBatch, Versions};
+use crate::version::{PurgeBatch, Versions};
 
 /// Something without which transactions are not kept apart, or not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

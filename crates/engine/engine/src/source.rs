@@ -7,10 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
-use iostrata_pool::{Failure, PageSource, Wanted};
-use iostrata_store::{PageCopy, Store};
 
 use crate::error::RequestError;
+use crate::pool::{Failure, PageSource, Wanted};
+use crate::store::{PageCopy, Store};
 
 /// Pages come from the data files.
 #[derive(Debug)]

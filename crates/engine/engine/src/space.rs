@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use iostrata_innodb::{NO_PAGE, PageNo, TableId};
-use iostrata_page::{PageKind, PageSize, PageView, Record};
-use iostrata_pool::Pin;
 
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
+use crate::page::{PageKind, PageSize, PageView, Record};
+use crate::pool::Pin;
 use crate::storage::Storage;
 use crate::super_page::SuperField;
 

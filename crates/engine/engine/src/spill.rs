@@ -6,10 +6,10 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use iostrata_io::disk::{Aligned, Disk, DiskError, Durability, FileId, FileMode};
-use iostrata_version::SpillFile;
 
 use crate::error::EngineError;
 use crate::settings_file::name;
+use crate::version::SpillFile;
 
 const SPILL_NAME: &str = "engine.versions";
 

@@ -8,22 +8,22 @@ use std::time::Instant;
 
 use iostrata_innodb::{Lsn, PageNo, Settings};
 use iostrata_io::disk::DirectoryLock;
-use iostrata_lock::LockTable;
-use iostrata_page::PageSize;
-use iostrata_pool::{Pin, Pool, PoolError, PoolSettings, Supply};
-use iostrata_redo::Redo;
-use iostrata_store::Store;
-use iostrata_version::{SpillFile, VersionSettings, Versions};
 
 use crate::counts::Counts;
 use crate::error::EngineError;
 use crate::hot_settings::HotSettings;
+use crate::lock::LockTable;
+use crate::page::PageSize;
 use crate::plan;
 use crate::poison::Poison;
+use crate::pool::{Pin, Pool, PoolError, PoolSettings, Supply};
 use crate::purge_lag::PurgeLag;
+use crate::redo::Redo;
 use crate::safeguards::Safeguards;
 use crate::signal::CleanerSignal;
 use crate::source::StoreSource;
+use crate::store::Store;
+use crate::version::{SpillFile, VersionSettings, Versions};
 
 /// Bytes of a frame beyond its records: header and kind.
 pub(crate) const FRAME_OVERHEAD_BYTES: usize = 16;

@@ -3,10 +3,10 @@
 //! Invariant: its fields lie at fixed offsets of the body and change by logged records only.
 
 use iostrata_innodb::{PageNo, TableId};
-use iostrata_page::{PageView, Record};
 
 use crate::error::{EngineError, OpenError};
 use crate::mtr::{Held, Mtr};
+use crate::page::{PageView, Record};
 
 /// Says that the pages are ours: "iostrata".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"iostrata");

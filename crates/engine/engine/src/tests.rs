@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_innodb::{PageNo, TableId};
 use iostrata_io::disk::MemDisk;
-use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
-use iostrata_page::{Record, Version};
 
 use crate::catalogue::{BadEntry, Entry, IndexField};
 use crate::mtr::Mtr;
+use crate::page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
+use crate::page::{Record, Version};
 use crate::super_page::SuperField;
 use crate::{
     Background, Counter, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings,

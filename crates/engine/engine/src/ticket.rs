@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use iostrata_innodb::{Counter, FlushLogAt, Lsn};
-use iostrata_redo::RedoError;
 
 use crate::error::EngineError;
+use crate::redo::RedoError;
 use crate::storage::Storage;
 
 /// A commit that is ordered, not yet durable. Clones are the same commit.

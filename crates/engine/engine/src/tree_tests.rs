@@ -1,8 +1,8 @@
 //! Changes of trees: what they take, and what they do without.
 
+use crate::page::{Hunks, PageKind, PageView, Record, cells_of};
 use iostrata_innodb::{Counter, PageNo, flush::AdmitRule};
 use iostrata_io::disk::{Disk, MemDisk};
-use iostrata_page::{Hunks, PageKind, PageView, Record, cells_of};
 
 use crate::concurrency_tests::stress::{mixed, rounds};
 use crate::mtr::Mtr;

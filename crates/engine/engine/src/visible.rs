@@ -4,11 +4,10 @@
 //! commits up to its number wrote. Who took a lower number still holds its leaves latched, so a
 //! reader that finds a row finds everything up to its snapshot in the leaf or behind it.
 
-use iostrata_page::Cell;
-use iostrata_page::layout::VERSION_BYTES;
-use iostrata_pool::Failure;
-
 use crate::error::EngineError;
+use crate::page::Cell;
+use crate::page::layout::VERSION_BYTES;
+use crate::pool::Failure;
 use crate::storage::Storage;
 
 /// Sees the newest version of every row.

@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use iostrata_innodb::PageNo;
-use iostrata_lock::LockId;
 
 use crate::error::{EngineError, RequestError, TableError};
+use crate::lock::LockId;
 use crate::pages::Pages;
 use crate::read::LeafHint;
 use crate::table::Table;

@@ -14,7 +14,8 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use iostrata_innodb::{Lsn, NO_PAGE, PageNo, TableId};
-use iostrata_page::{Record, row_bytes};
+
+use crate::page::{Record, row_bytes};
 
 pub(crate) use entry::{BadEntry, Entry, IndexField};
 

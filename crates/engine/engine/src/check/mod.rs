@@ -14,12 +14,12 @@ mod trees;
 pub use report::{CheckReport, Problem, TableReport};
 
 use iostrata_innodb::PageNo;
-use iostrata_page::{PageKind, PageView};
 
 use crate::catalogue::{Catalogue, Trees};
 use crate::check::report::Reached;
 use crate::check::trees::Walk;
 use crate::error::EngineError;
+use crate::page::{PageKind, PageView};
 use crate::pages::Pages;
 
 /// Verifies everything.

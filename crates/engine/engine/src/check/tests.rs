@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_io::disk::MemDisk;
-use iostrata_page::layout::{
-    CELL_AT_FLAGS, CELL_HEADER_BYTES, FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES,
-};
-use iostrata_page::{Record, Version};
 
 use crate::mtr::Mtr;
+use crate::page::layout::{
+    CELL_AT_FLAGS, CELL_HEADER_BYTES, FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES,
+};
+use crate::page::{Record, Version};
 use crate::tests::{open, small};
 use crate::{Background, CheckReport, Disks, Engine, Isolation, Table};
 

@@ -5,10 +5,10 @@
 //! commit whose frame would lie beyond the redo's end.
 
 use iostrata_innodb::{NO_PAGE, PageNo};
-use iostrata_page::{PageKind, PageView};
 
 use crate::check::report::{CheckReport, Reached, TableReport};
 use crate::error::EngineError;
+use crate::page::{PageKind, PageView};
 use crate::pages::Pages;
 use crate::tree::Tree;
 

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use iostrata_innodb::{Lsn, PageNo};
-use iostrata_page::{PageEdit, PageView, Record};
-use iostrata_pool::{Pin, PoolError};
-use iostrata_redo::Scan;
-use iostrata_store::ReadError;
 
 use crate::error::EngineError;
+use crate::page::{PageEdit, PageView, Record};
+use crate::pool::{Pin, PoolError};
 use crate::recovery::progress::{Clock, Phase};
+use crate::redo::Scan;
 use crate::storage::Storage;
+use crate::store::ReadError;
 
 /// Records kept before they are applied, in bytes with what keeps account of them.
 const ROUND_BYTES: usize = 192 << 20;

@@ -14,10 +14,10 @@ pub(crate) use progress::Clock;
 pub use progress::{Phase, Progress, RecoveryReport};
 
 use iostrata_innodb::PageNo;
-use iostrata_page::PageView;
 
 use crate::catalogue::Catalogue;
 use crate::error::EngineError;
+use crate::page::PageView;
 use crate::pages::Pages;
 use crate::super_page::SuperPage;
 

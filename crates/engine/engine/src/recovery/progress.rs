@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use iostrata_innodb::Lsn;
-use iostrata_store::Repair;
+
+use crate::store::Repair;
 
 /// The phases of recovery, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

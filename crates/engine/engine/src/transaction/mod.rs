@@ -20,8 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iostrata_innodb::{Counter, Lsn};
-use iostrata_lock::{LockId, LockOwner};
-use iostrata_version::Snapshot;
+
+use crate::lock::{LockId, LockOwner};
+use crate::version::Snapshot;
 
 pub use index::{IndexCursor, IndexRow};
 pub use options::{Isolation, TransactionOptions};

@@ -6,9 +6,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use iostrata_lock::{LockId, LockMap};
-
 use crate::cursor::KeyBounds;
+use crate::lock::{LockId, LockMap};
 use crate::read::LeafHint;
 use crate::tree::Tree;
 use crate::write_set::{WriteMark, WriteSet};

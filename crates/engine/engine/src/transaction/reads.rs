@@ -4,11 +4,11 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use iostrata_innodb::Counter;
-use iostrata_lock::LockId;
 
 use crate::counts::Sample;
 use crate::cursor::{Cursor, KeyBounds, bounds};
 use crate::error::{EngineError, TableError};
+use crate::lock::LockId;
 use crate::range::OwnedRow;
 use crate::read::{LeafHint, read_row, replace};
 use crate::row_locks::lock;

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use iostrata_lock::LockId;
-
 use crate::error::EngineError;
+use crate::lock::LockId;
 use crate::pages::Pages;
 use crate::row_locks::TRIES;
 use crate::ticket::Ticket;

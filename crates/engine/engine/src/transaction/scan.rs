@@ -6,7 +6,6 @@
 use std::cmp::Ordering;
 
 use iostrata_innodb::Counter;
-use iostrata_version::Snapshot;
 
 use crate::counts::Sample;
 use crate::cursor::{Cursor, Row};
@@ -14,6 +13,7 @@ use crate::error::EngineError;
 use crate::read::replace;
 use crate::transaction::Transaction;
 use crate::tree::descend::Direction;
+use crate::version::Snapshot;
 
 /// A cursor of a transaction. While it is there the transaction cannot write.
 #[derive(Debug)]

@@ -435,7 +435,7 @@ fn a_tombstone_that_is_deleted_again_makes_no_room() {
     put(&engine, &table, b"e", &[7; 800]);
     let free = {
         let page = engine.parts().storage.pool.pin(table.tree().root).unwrap().shared();
-        iostrata_page::PageView::new(&page).free_bytes()
+        crate::page::PageView::new(&page).free_bytes()
     };
     let mut batch = engine.batch();
     batch.delete(&table, &long).unwrap();

@@ -1,8 +1,7 @@
 //! Writes of a transaction: kept in its write set, the row locked.
 
-use iostrata_lock::LockId;
-
 use crate::error::EngineError;
+use crate::lock::LockId;
 use crate::read::LeafHint;
 use crate::safeguards::Safeguard;
 use crate::table::{Table, check_row};

@@ -4,14 +4,12 @@
 //! of its own, so that after a crash a prefix of the rows is there and the tree is whole.
 
 use iostrata_innodb::{NO_PAGE, PageNo};
-use iostrata_page::{
-    PageEdit, PageKind, PageView, Record, cells_of, row_bytes, shortest_separator,
-};
-use iostrata_pool::Pin;
 
 use crate::error::EngineError;
 use crate::mtr::Mtr;
+use crate::page::{PageEdit, PageKind, PageView, Record, cells_of, row_bytes, shortest_separator};
 use crate::pages::{NewPage, Pages};
+use crate::pool::Pin;
 use crate::tree::Tree;
 use crate::tree::split::{RowToFit, has_room_for_separator};
 use crate::tree::structure::{Blocked, Promise, Step, needed};

@@ -7,11 +7,11 @@
 use std::ops::Range;
 
 use iostrata_innodb::PageNo;
-use iostrata_page::{PageKind, PageView};
-use iostrata_pool::{Pin, Shared};
 
 use crate::error::EngineError;
+use crate::page::{PageKind, PageView};
 use crate::pages::Pages;
+use crate::pool::{Pin, Shared};
 use crate::tree::Tree;
 use crate::tree::way::Way;
 

@@ -6,13 +6,13 @@
 //! nothing but latches and pages: where it would have to be slowed down it is left out.
 
 use iostrata_innodb::{NO_PAGE, PageNo};
-use iostrata_page::{PageView, Record, cells_of, row_bytes};
-use iostrata_pool::Pin;
 
 use crate::admission::Haste;
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
+use crate::page::{PageView, Record, cells_of, row_bytes};
 use crate::pages::Pages;
+use crate::pool::Pin;
 use crate::tree::Tree;
 use crate::tree::descend::Seek;
 use crate::tree::split::next_leaf;

@@ -17,9 +17,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use iostrata_innodb::{NO_PAGE, PageNo, TableId};
-use iostrata_page::{PageKind, Record};
 
 use crate::error::{EngineError, TableError};
+use crate::page::{PageKind, Record};
 use crate::pages::Pages;
 use crate::super_page::CATALOGUE_TABLE;
 

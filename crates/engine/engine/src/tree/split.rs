@@ -7,12 +7,12 @@
 //! leaf is split only if the row, now that it is latched, still lacks room there.
 
 use iostrata_innodb::NO_PAGE;
-use iostrata_page::{PageKind, PageView, Record, row_bytes, shortest_separator};
-use iostrata_pool::Pin;
 
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
+use crate::page::{PageKind, PageView, Record, row_bytes, shortest_separator};
 use crate::pages::{NewPage, Pages};
+use crate::pool::Pin;
 use crate::tree::Tree;
 use crate::tree::structure::{Blocked, Path, Promise, Step, needed, resident};
 

@@ -8,12 +8,12 @@
 use std::sync::PoisonError;
 
 use iostrata_innodb::PageNo;
-use iostrata_page::PageView;
-use iostrata_pool::Pin;
 
 use crate::admission::{Haste, Pins, Room};
 use crate::error::EngineError;
+use crate::page::PageView;
 use crate::pages::{NewPage, Pages};
+use crate::pool::Pin;
 use crate::space::MapBit;
 use crate::tree::Tree;
 

@@ -8,10 +8,10 @@
 use std::ops::Deref;
 
 use iostrata_innodb::PageNo;
-use iostrata_pool::{Pin, ReadCopy, Shared};
 
 use crate::error::EngineError;
 use crate::pages::Pages;
+use crate::pool::{Pin, ReadCopy, Shared};
 
 /// A page on the way.
 pub(super) enum TreeNode<'c> {

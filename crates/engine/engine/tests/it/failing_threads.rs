@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use iostrata_engine::redo::RedoError;
 use iostrata_engine::{Background, EngineError};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
-use iostrata_redo::RedoError;
 
 use crate::common::engine::{EngineStore, How, STILL, commit};
 use crate::common::is_soak;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use iostrata_engine::store::layout::{BATCH_AT, BATCH_MAGIC, DOUBLEWRITE_FILES, batch};
 use iostrata_engine::{Background, Counter, Engine, EngineError, Isolation, RequestError, Table};
 use iostrata_io::disk::{FileName, MemDisk, Tear};
-use iostrata_store::layout::{BATCH_AT, BATCH_MAGIC, DOUBLEWRITE_FILES, batch};
 
 use crate::common::chance::Chance;
 use crate::common::engine::{EXCHANGED, EngineStore, How};

@@ -1,0 +1,73 @@
+//! Writes pages of 16 KiB in scattered order, 128 at a time, under every flush method, with and
+//! without doublewrite, and on a disk of memory, where what the store itself costs is left.
+//!
+//! Usage: `store_rates [DIRECTORY]`, /var/tmp when absent. Other work on the machine shows.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use iostrata_engine::page::{PageEdit, PageKind, PageSize};
+use iostrata_engine::store::{Doublewrite, FlushMethod, PageCopy, Store, StoreSettings};
+use iostrata_innodb::{NO_PAGE, PageNo, TableId};
+use iostrata_io::disk::{Aligned, Disk, MemDisk, RealDisk, RealOptions};
+
+const PAGES: u64 = 4096;
+const BATCH: u64 = 128;
+const ROUNDS: u64 = 64;
+
+fn main() {
+    let directory = std::env::args().nth(1).unwrap_or_else(|| "/var/tmp".to_owned());
+    let directory = Path::new(&directory).join("store_rates");
+    for doublewrite in [Doublewrite::On, Doublewrite::DetectOnly, Doublewrite::Off] {
+        measure("memory", Arc::new(MemDisk::new()), FlushMethod::default(), doublewrite);
+    }
+    for method in FlushMethod::ALL {
+        for doublewrite in [Doublewrite::On, Doublewrite::Off] {
+            std::fs::create_dir_all(&directory).unwrap();
+            let direct = method.plan(false).data.direct;
+            let options = RealOptions { direct, ..RealOptions::default() };
+            let disk = RealDisk::with(&directory, options).unwrap();
+            measure("real", Arc::new(disk), method, doublewrite);
+            std::fs::remove_dir_all(&directory).unwrap();
+        }
+    }
+}
+
+fn measure(on: &str, disk: Arc<dyn Disk>, flush_method: FlushMethod, doublewrite: Doublewrite) {
+    let settings =
+        StoreSettings { flush_method, doublewrite, ..StoreSettings::new(PageSize::DEFAULT) };
+    Store::create(Arc::clone(&disk), &settings).unwrap();
+    let store = Store::open(disk, &settings).unwrap();
+    store.repair().unwrap();
+    store.ensure(PAGES).unwrap();
+    let mut pages: Vec<_> = (0..BATCH).map(page).collect();
+    store.write(&mut pages).unwrap();
+    let before = store.counters();
+    let start = Instant::now();
+    for round in 0..ROUNDS {
+        for (at, copy) in (0..).zip(&mut pages) {
+            copy.page = PageNo(((round * BATCH + at) * 1021) % PAGES);
+            copy.bytes[8..16].copy_from_slice(&copy.page.0.to_le_bytes());
+        }
+        store.write(&mut pages).unwrap();
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let after = store.counters();
+    let written = after.pages_written - before.pages_written;
+    let syncs = after.data_fsyncs + after.dblwr_fsyncs - before.data_fsyncs - before.dblwr_fsyncs;
+    println!(
+        "{on:6} {flush_method:17} {doublewrite:10} {:8.0} pages/s {:6.2} us/page {syncs:4} syncs",
+        written as f64 / seconds,
+        seconds * 1e6 / written as f64,
+        doublewrite = format!("{doublewrite:?}"),
+    );
+}
+
+fn page(number: u64) -> PageCopy {
+    let mut bytes = Aligned::zeroed(PageSize::DEFAULT.bytes());
+    let mut edit = PageEdit::new(&mut bytes);
+    edit.format(PageKind::Space, 0, TableId(0), PageNo(number), NO_PAGE, NO_PAGE);
+    PageCopy { page: PageNo(number), bytes }
+}

@@ -1,0 +1,196 @@
+//! Changing a page.
+//!
+//! Purpose: the mutable view. To the outside it offers what the log does not carry: formatting,
+//! the LSN, the checksum. Rows change through [`Record::apply`](crate::page::Record::apply) alone.
+//! Invariant: as total as [`PageView`].
+
+use std::ops::Range;
+
+use iostrata_innodb::{Lsn, PageNo, TableId};
+
+use crate::page::cells::Cell;
+use crate::page::fault::PageFault;
+use crate::page::fields::{narrow, put};
+use crate::page::kind::PageKind;
+use crate::page::layout::{
+    AT_APPENDS, AT_COUNT, AT_CRC, AT_GARBAGE, AT_HEAP_TOP, AT_KIND, AT_LEFT, AT_LEVEL, AT_LSN,
+    AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE,
+};
+use crate::page::size::{PageSize, is_page_bytes};
+use crate::page::verify::computed_crc;
+use crate::page::view::PageView;
+
+/// The bytes of one page, to change.
+pub struct PageEdit<'a> {
+    bytes: &'a mut [u8],
+}
+
+impl<'a> PageEdit<'a> {
+    /// The page in `bytes`, which must be as long as a page.
+    ///
+    /// # Panics
+    /// When no [`PageSize`] has this length: the caller mistook the buffer.
+    #[inline]
+    #[must_use]
+    pub fn new(bytes: &'a mut [u8]) -> Self {
+        assert!(is_page_bytes(bytes.len()), "a buffer of {} bytes is no page", bytes.len());
+        Self { bytes }
+    }
+
+    /// The same page, to read.
+    #[inline]
+    #[must_use]
+    pub fn view(&self) -> PageView<'_> {
+        PageView::measured(self.bytes)
+    }
+
+    /// Makes it an empty page: every byte is written, the LSN is 0.
+    pub fn format(
+        &mut self,
+        kind: PageKind,
+        level: u8,
+        table: TableId,
+        page_no: PageNo,
+        left: PageNo,
+        right: PageNo,
+    ) {
+        self.bytes.fill(0);
+        put(self.bytes, AT_KIND, &[kind as u8]);
+        put(self.bytes, AT_LEVEL, &[level]);
+        put(self.bytes, AT_TABLE, &table.0.to_le_bytes());
+        put(self.bytes, AT_PAGE_NO, &page_no.0.to_le_bytes());
+        self.set_left(left);
+        self.set_right(right);
+        if kind.is_slotted() {
+            self.set_heap_top(self.bytes.len());
+        }
+    }
+
+    /// Stamps the end of the redo frame that changed the page last.
+    #[inline]
+    pub fn set_lsn(&mut self, lsn: Lsn) {
+        put(self.bytes, AT_LSN, &lsn.0.to_le_bytes());
+    }
+
+    /// Writes the checksum, after everything else and before the page goes to a file.
+    #[inline]
+    pub fn seal(&mut self) {
+        let crc = computed_crc(self.bytes);
+        put(self.bytes, AT_CRC, &crc.to_le_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes
+    }
+
+    #[inline]
+    pub(crate) fn set_left(&mut self, left: PageNo) {
+        put(self.bytes, AT_LEFT, &left.0.to_le_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn set_right(&mut self, right: PageNo) {
+        put(self.bytes, AT_RIGHT, &right.0.to_le_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn set_count(&mut self, count: usize) {
+        put(self.bytes, AT_COUNT, &narrow(count).to_le_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn set_heap_top(&mut self, at: usize) {
+        put(self.bytes, AT_HEAP_TOP, &(at as u32).to_le_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn set_garbage(&mut self, bytes: usize) {
+        put(self.bytes, AT_GARBAGE, &(bytes as u32).to_le_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn set_prefix_len(&mut self, bytes: usize) {
+        put(self.bytes, AT_PREFIX, &narrow(bytes).to_le_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn set_appends(&mut self, inserts: usize) {
+        let inserts = inserts.min(usize::from(u16::MAX));
+        put(self.bytes, AT_APPENDS, &narrow(inserts).to_le_bytes());
+    }
+}
+
+/// The readers of [`PageView`], so that an edit reads like a view.
+macro_rules! readers {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
+        impl PageEdit<'_> {
+            $(
+                #[doc = concat!("See [`PageView::", stringify!($name), "`].")]
+                #[inline]
+                #[must_use]
+                pub fn $name(&self, $($argument: $kind),*) -> $result {
+                    self.view().$name($($argument),*)
+                }
+            )*
+
+            /// See [`PageView::find`].
+            ///
+            /// # Errors
+            /// Where an Insert of the key belongs.
+            #[inline]
+            pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
+                self.view().find(key)
+            }
+
+            /// See [`PageView::verify`].
+            ///
+            /// # Errors
+            /// What is wrong with the page.
+            pub fn verify(&self, expected: PageNo) -> Result<(), PageFault> {
+                self.view().verify(expected)
+            }
+
+            /// See [`PageView::verify_structure`].
+            ///
+            /// # Errors
+            /// What is wrong with the page.
+            pub fn verify_structure(&self) -> Result<(), PageFault> {
+                self.view().verify_structure()
+            }
+        }
+    };
+}
+
+readers! {
+    bytes() -> &[u8];
+    body() -> &[u8];
+    size() -> PageSize;
+    crc() -> u32;
+    kind() -> PageKind;
+    level() -> u8;
+    count() -> usize;
+    is_empty() -> bool;
+    page_no() -> PageNo;
+    lsn() -> Lsn;
+    table() -> TableId;
+    left() -> PageNo;
+    right() -> PageNo;
+    free_bytes() -> usize;
+    used_bytes() -> usize;
+    row_bytes(slot: usize) -> usize;
+    row(slot: usize) -> (&[u8], &[u8]);
+    key(slot: usize) -> &[u8];
+    value(slot: usize) -> &[u8];
+    flags(slot: usize) -> u8;
+    cell(slot: usize) -> Cell<'_>;
+    child(slot: usize) -> PageNo;
+    child_for(key: &[u8]) -> (usize, PageNo);
+    fits(key_len: usize, value_len: usize) -> bool;
+    fits_replace(slot: usize, value_len: usize) -> bool;
+    split_point() -> usize;
+    bit(bit: u32) -> bool;
+    bits_set() -> u32;
+    bits_set_in(bits: Range<u32>) -> u32;
+    first_clear(from: u32) -> Option<u32>;
+}

@@ -1,0 +1,351 @@
+//! Rows within a page: cells, slots and the room between them.
+//!
+//! Purpose: what Insert, Delete, Replace, Revise and Truncate do. Invariant: everything is checked
+//! before the first byte changes, and what changes depends on the page and the arguments alone;
+//! compacting, too. Cells of a compacted page lie in the order of their slots.
+
+use iostrata_innodb::PageNo;
+
+use crate::page::cells::{Cell, CellShape};
+use crate::page::edit::PageEdit;
+use crate::page::fault::ApplyFault;
+use crate::page::fields::{narrow, put};
+use crate::page::hunks::Hunks;
+use crate::page::kind::PageKind;
+use crate::page::layout::{
+    CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, HEADER_BYTES, SLOT_BYTES,
+    cell_bytes, row_bytes,
+};
+use crate::page::row::{SlotEntry, cell_parts, head_of};
+use crate::page::size::PageSize;
+use crate::page::view::PageView;
+
+/// Whether a page of this kind can have this row in this slot.
+#[inline]
+pub(crate) fn check_entry(
+    (page, size, kind): (PageNo, PageSize, PageKind),
+    slot: usize,
+    cell: CellShape,
+) -> Result<(), ApplyFault> {
+    size.check_row(cell.key_len, cell.value_len)
+        .map_err(|limit| ApplyFault::Row { page, limit })?;
+    let is_proper = if kind == PageKind::Inner {
+        let is_child = cell.value_len == CHILD_BYTES && (slot == 0) == (cell.key_len == 0);
+        is_child && cell.is_plain()
+    } else {
+        cell.has_proper_version()
+    };
+    if is_proper { Ok(()) } else { Err(ApplyFault::Entry { page, slot }) }
+}
+
+impl<'a> PageView<'a> {
+    /// Whether the header leaves slots, gap and cells their places.
+    #[inline]
+    pub(crate) fn has_sane_bounds(&self) -> bool {
+        let (top, len) = (self.heap_top(), self.bytes().len());
+        self.slots_end() <= top && top <= len && self.garbage() <= len - top
+    }
+
+    /// The place and the cell of a slot.
+    #[inline]
+    fn found(&self, page: PageNo, slot: usize) -> Result<(SlotEntry, Cell<'a>), ApplyFault> {
+        let count = self.count();
+        if slot >= count {
+            return Err(ApplyFault::NoSlot { page, slot, count });
+        }
+        let place = self.place(slot).ok_or(ApplyFault::Damaged { page })?;
+        let cell = cell_parts(self.bytes(), place).ok_or(ApplyFault::Damaged { page })?;
+        Ok((place, cell))
+    }
+
+    /// Whether a cell that grows to `needed` bytes has room in the gap. If not, compacting makes
+    /// it, since the old cell goes.
+    fn gap_takes(&self, page: PageNo, needed: usize, old_bytes: usize) -> Result<bool, ApplyFault> {
+        let free = self.free_bytes() + old_bytes;
+        if needed > free {
+            return Err(ApplyFault::Full { page, needed, free });
+        }
+        Ok(needed <= self.gap_bytes())
+    }
+}
+
+impl PageEdit<'_> {
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        page: PageNo,
+        slot: usize,
+        cell: Cell<'_>,
+    ) -> Result<(), ApplyFault> {
+        let view = self.view();
+        let count = view.count();
+        if slot > count {
+            return Err(ApplyFault::NoSlot { page, slot, count });
+        }
+        check_entry((page, view.size(), view.kind()), slot, cell.shape())?;
+        let is_above = slot == 0 || view.key(slot - 1) < cell.key;
+        let is_below = slot == count || cell.key < view.key(slot);
+        if !(is_above && is_below) {
+            return Err(ApplyFault::Order { page, slot });
+        }
+        let appends = if slot == count { view.appends() + 1 } else { 0 };
+        self.make_room(page, row_bytes(cell.key.len(), cell.value.len()))?;
+        self.admit_key(cell.key);
+        let at = self.view().heap_top() - cell_bytes(cell.key.len(), cell.value.len());
+        self.write_cell(at, &cell);
+        self.set_heap_top(at);
+        self.open_slots(slot, 1);
+        let head = head_of(cell.key, self.view().prefix_len());
+        self.write_slot(slot, SlotEntry { cell: at, key_len: cell.key.len(), head });
+        self.set_appends(appends);
+        Ok(())
+    }
+
+    pub(crate) fn delete(&mut self, page: PageNo, slot: usize) -> Result<(), ApplyFault> {
+        let view = self.view();
+        let (place, cell) = view.found(page, slot)?;
+        let is_inner = view.kind() == PageKind::Inner;
+        let count = view.count();
+        if is_inner && slot == 0 && count > 1 {
+            view.found(page, 1)?;
+        }
+        if count == 1 {
+            self.clear();
+            return Ok(());
+        }
+        let len = cell_bytes(cell.key.len(), cell.value.len());
+        if place.cell == self.view().heap_top() {
+            self.set_heap_top(place.cell + len);
+        } else {
+            self.add_garbage(len);
+        }
+        let slots = HEADER_BYTES + (slot + 1) * SLOT_BYTES..self.view().slots_end();
+        let to = slots.start - SLOT_BYTES;
+        self.bytes_mut().copy_within(slots, to);
+        self.set_count(count - 1);
+        if is_inner && slot == 0 {
+            self.drop_first_key();
+        }
+        Ok(())
+    }
+
+    /// Slot 0 of an inner page has no key: what was a key's place is dead now.
+    fn drop_first_key(&mut self) {
+        let view = self.view();
+        let Some(place) = view.place(0) else { return };
+        let value_len = view.value(0).len();
+        let value = place.cell + CELL_HEADER_BYTES + place.key_len;
+        let to = place.cell + CELL_HEADER_BYTES;
+        self.bytes_mut().copy_within(value..value + value_len, to);
+        self.add_garbage(place.key_len);
+        self.write_slot(0, SlotEntry { cell: place.cell, key_len: 0, head: 0 });
+    }
+
+    pub(crate) fn replace(
+        &mut self,
+        page: PageNo,
+        slot: usize,
+        value: &[u8],
+    ) -> Result<(), ApplyFault> {
+        let view = self.view();
+        let (place, old) = view.found(page, slot)?;
+        let shape = CellShape { value_len: value.len(), ..old.shape() };
+        check_entry((page, view.size(), view.kind()), slot, shape)?;
+        let old_bytes = cell_bytes(old.key.len(), old.value.len());
+        let needed = cell_bytes(old.key.len(), value.len());
+        if needed <= old_bytes {
+            self.write_value(place, value);
+            self.add_garbage(old_bytes - needed);
+            return Ok(());
+        }
+        if !view.gap_takes(page, needed, old_bytes)? {
+            return self.repack(page, Some((slot, old.flags, value)), 0);
+        }
+        let kept = CELL_HEADER_BYTES + place.key_len;
+        let place = self.move_cell(slot, place, (old_bytes, needed), kept);
+        self.write_value(place, value);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn revise(
+        &mut self,
+        page: PageNo,
+        slot: usize,
+        (flags, len): (u8, usize),
+        hunks: Hunks<'_>,
+    ) -> Result<(), ApplyFault> {
+        let view = self.view();
+        let (place, old) = view.found(page, slot)?;
+        let shape = CellShape { flags, value_len: len, ..old.shape() };
+        check_entry((page, view.size(), view.kind()), slot, shape)?;
+        hunks.check((page, slot), old.value.len(), len)?;
+        let old_bytes = cell_bytes(old.key.len(), old.value.len());
+        let needed = cell_bytes(old.key.len(), len);
+        if needed <= old_bytes {
+            self.write_hunks(place, (flags, len), hunks);
+            self.add_garbage(old_bytes - needed);
+            return Ok(());
+        }
+        if !view.gap_takes(page, needed, old_bytes)? {
+            let mut value = old.value.to_vec();
+            value.resize(len, 0);
+            hunks.write_to(&mut value);
+            return self.repack(page, Some((slot, flags, &value)), 0);
+        }
+        let place = self.move_cell(slot, place, (old_bytes, needed), old_bytes);
+        self.write_hunks(place, (flags, len), hunks);
+        Ok(())
+    }
+
+    /// Moves a cell that grows to the gap, with so many of its first bytes.
+    fn move_cell(
+        &mut self,
+        slot: usize,
+        place: SlotEntry,
+        (old_bytes, needed): (usize, usize),
+        kept: usize,
+    ) -> SlotEntry {
+        let at = self.view().heap_top() - needed;
+        self.bytes_mut().copy_within(place.cell..place.cell + kept, at);
+        let moved = SlotEntry { cell: at, ..place };
+        self.write_slot(slot, moved);
+        self.set_heap_top(at);
+        self.add_garbage(old_bytes);
+        moved
+    }
+
+    pub(crate) fn truncate(&mut self, page: PageNo, from: usize) -> Result<(), ApplyFault> {
+        let view = self.view();
+        let count = view.count();
+        if from > count {
+            return Err(ApplyFault::NoSlot { page, slot: from, count });
+        }
+        if from == 0 {
+            self.clear();
+            return Ok(());
+        }
+        let mut dead = 0;
+        for slot in from..count {
+            let (_, cell) = view.found(page, slot)?;
+            dead += cell_bytes(cell.key.len(), cell.value.len());
+        }
+        if from < count {
+            self.add_garbage(dead);
+            self.set_count(from);
+            self.set_appends(0);
+            self.refresh_heads();
+        }
+        Ok(())
+    }
+
+    /// No rows, no cells.
+    fn clear(&mut self) {
+        self.set_count(0);
+        self.set_heap_top(self.bytes().len());
+        self.set_garbage(0);
+        self.set_prefix_len(0);
+        self.set_appends(0);
+    }
+
+    /// Sees to it that the gap has `needed` bytes, compacting when it must.
+    #[inline]
+    pub(crate) fn make_room(&mut self, page: PageNo, needed: usize) -> Result<(), ApplyFault> {
+        let view = self.view();
+        if needed <= view.gap_bytes() {
+            return Ok(());
+        }
+        let free = view.free_bytes();
+        if needed > free {
+            return Err(ApplyFault::Full { page, needed, free });
+        }
+        self.repack(page, None, needed)
+    }
+
+    /// Compacts: writes all cells side by side in the order of their slots, one of them with
+    /// other flags and another value if asked. The cells are gathered in a buffer of their own
+    /// size, since they may lie in any order; compacting is rare enough for its allocation.
+    fn repack(
+        &mut self,
+        page: PageNo,
+        other: Option<(usize, u8, &[u8])>,
+        gap_bytes: usize,
+    ) -> Result<(), ApplyFault> {
+        let view = self.view();
+        let count = view.count();
+        let room = view.size().bytes() - view.slots_end();
+        let mut heap = Vec::with_capacity(room);
+        for slot in 0..count {
+            let (_, Cell { flags, key, value }) = view.found(page, slot)?;
+            let (flags, value) = match other {
+                Some((at, flags, value)) if at == slot => (flags, value),
+                _ => (flags, value),
+            };
+            if heap.len() + cell_bytes(key.len(), value.len()) + gap_bytes > room {
+                return Err(ApplyFault::Damaged { page });
+            }
+            heap.push(flags);
+            heap.extend_from_slice(&narrow(value.len()).to_le_bytes());
+            heap.extend_from_slice(key);
+            heap.extend_from_slice(value);
+        }
+        let top = self.bytes().len() - heap.len();
+        put(self.bytes_mut(), top, &heap);
+        let mut at = top;
+        for slot in 0..count {
+            let Some(place) = self.view().place(slot) else { continue };
+            self.write_slot(slot, SlotEntry { cell: at, ..place });
+            at += cell_bytes(place.key_len, self.view().value(slot).len());
+        }
+        self.set_heap_top(top);
+        self.set_garbage(0);
+        self.refresh_heads();
+        Ok(())
+    }
+
+    /// Moves the slots from `slot` on up by `more`, and counts them.
+    #[inline]
+    pub(crate) fn open_slots(&mut self, slot: usize, more: usize) {
+        let (count, end) = (self.count(), self.view().slots_end());
+        let at = HEADER_BYTES + slot * SLOT_BYTES;
+        self.bytes_mut().copy_within(at..end, at + more * SLOT_BYTES);
+        self.set_count(count + more);
+    }
+
+    #[inline]
+    pub(crate) fn write_slot(&mut self, slot: usize, place: SlotEntry) {
+        put(self.bytes_mut(), HEADER_BYTES + slot * SLOT_BYTES, &place.to_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn write_cell(&mut self, at: usize, cell: &Cell<'_>) {
+        let bytes = self.bytes_mut();
+        put(bytes, at + CELL_AT_FLAGS, &[cell.flags]);
+        put(bytes, at + CELL_AT_VALUE_LEN, &narrow(cell.value.len()).to_le_bytes());
+        put(bytes, at + CELL_HEADER_BYTES, cell.key);
+        put(bytes, at + CELL_HEADER_BYTES + cell.key.len(), cell.value);
+    }
+
+    /// Writes a value and its length into the cell at a place.
+    #[inline]
+    fn write_value(&mut self, place: SlotEntry, value: &[u8]) {
+        let bytes = self.bytes_mut();
+        put(bytes, place.cell + CELL_AT_VALUE_LEN, &narrow(value.len()).to_le_bytes());
+        put(bytes, place.cell + CELL_HEADER_BYTES + place.key_len, value);
+    }
+
+    /// Writes flags, length and what differs into the cell at a place.
+    #[inline]
+    fn write_hunks(&mut self, place: SlotEntry, (flags, len): (u8, usize), hunks: Hunks<'_>) {
+        let bytes = self.bytes_mut();
+        put(bytes, place.cell + CELL_AT_FLAGS, &[flags]);
+        put(bytes, place.cell + CELL_AT_VALUE_LEN, &narrow(len).to_le_bytes());
+        let value = place.cell + CELL_HEADER_BYTES + place.key_len;
+        hunks.write_to(bytes.get_mut(value..value + len).unwrap_or_default());
+    }
+
+    #[inline]
+    fn add_garbage(&mut self, bytes: usize) {
+        self.set_garbage(self.view().garbage() + bytes);
+    }
+}

@@ -1,0 +1,343 @@
+//! Which frames are dirty, since which LSN, and which are being written.
+//!
+//! Invariant: a frame that is dirty counts at its `dirty_at`, one being written at the LSN it was
+//! taken with, one that is both counts twice; [`Dirty::oldest`] is the least of all of them. A
+//! frame is ready to be taken while it is dirty, not being written and not picked by somebody.
+//! One short lock guards the whole; a change of a page that is dirty already needs no lock, and
+//! neither does who only wants to know how many pages are how old.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use iostrata_innodb::Lsn;
+
+use crate::pool::ages::{AgeCounts, BucketEnds};
+use crate::pool::frames::{Frame, Frames, NEVER};
+use crate::pool::links::{Links, List};
+use crate::pool::parking::locked;
+
+/// In `Frame::held`: changed since it was last taken for writing.
+pub const DIRTY: u32 = 1;
+/// In `Frame::held`: being written.
+pub const FLYING: u32 = 2;
+/// In `Frame::held`: picked by a collector, not taken yet.
+const PICKED: u32 = 4;
+
+/// The dirty set.
+pub struct Dirty {
+    set: Mutex<Set>,
+    ages: AgeCounts,
+    held: AtomicUsize,
+    flying: AtomicUsize,
+}
+
+/// Two nodes per frame: its number while it is dirty, beyond all frames while it is being written.
+struct Set {
+    bucket_bytes: u64,
+    frames: u32,
+    at: Vec<u64>,
+    links: Links,
+    buckets: BTreeMap<u64, Bucket>,
+}
+
+/// The frames whose LSN lies in one stretch of the redo.
+struct Bucket {
+    ready: List,
+    rest: List,
+    least: u64,
+    /// The least may have left.
+    is_stale: bool,
+}
+
+impl Default for Bucket {
+    fn default() -> Self {
+        Self { ready: List::default(), rest: List::default(), least: NEVER, is_stale: false }
+    }
+}
+
+impl Dirty {
+    pub fn new(frames: usize, bucket_bytes: u64) -> Self {
+        let bucket_bytes = bucket_bytes.max(1);
+        let set = Set {
+            bucket_bytes,
+            frames: frames as u32,
+            at: vec![NEVER; 2 * frames],
+            links: Links::new(2 * frames),
+            buckets: BTreeMap::new(),
+        };
+        let ages = AgeCounts::new(bucket_bytes);
+        let (held, flying) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { set: Mutex::new(set), ages, held, flying }
+    }
+
+    /// A frame whose latch the caller holds exclusively changes from `at` on.
+    #[inline]
+    pub fn mark(&self, frame: &Frame, at: Lsn) {
+        // Under the exclusive latch nobody takes the mark away, so an older one covers this change.
+        if frame.dirty_at.load(Ordering::Relaxed) > at.0 {
+            self.mark_slowly(frame, at.0);
+        }
+    }
+
+    #[cold]
+    fn mark_slowly(&self, frame: &Frame, at: u64) {
+        let mut set = locked(&self.set);
+        let was = set.state(frame);
+        let earliest = was.dirty.map_or(at, |since| since.min(at));
+        self.change(&mut set, frame, was, State { dirty: Some(earliest), ..was });
+    }
+
+    /// Picks up to `max` ready frames out of the buckets that begin below `until`, oldest first.
+    /// Nobody else picks them until they are given to [`Self::take`] or [`Self::unpick`].
+    pub fn pick(&self, frames: &Frames, max: usize, until: Lsn, out: &mut Vec<u32>) {
+        let mut set = locked(&self.set);
+        let mut from = 0;
+        while out.len() < max {
+            let Some((key, index)) = set.first_ready(from, until.0) else { return };
+            from = key;
+            let frame = frames.get(index);
+            let was = set.state(frame);
+            self.change(&mut set, frame, was, State { is_picked: true, ..was });
+            out.push(index);
+        }
+    }
+
+    /// A picked frame that could not be taken now may be picked again.
+    pub fn unpick(&self, frame: &Frame) {
+        let mut set = locked(&self.set);
+        let was = set.state(frame);
+        self.change(&mut set, frame, was, State { is_picked: false, ..was });
+    }
+
+    /// From dirty to being written; the caller holds the frame's latch. False when there is nothing
+    /// to write or it is being written.
+    pub fn take(&self, frame: &Frame) -> bool {
+        let mut set = locked(&self.set);
+        let was = set.state(frame);
+        if was.dirty.is_none() || was.flying.is_some() {
+            return false;
+        }
+        let now = State { dirty: None, flying: was.dirty, is_picked: false };
+        self.change(&mut set, frame, was, now);
+        true
+    }
+
+    /// What was taken is written: clean unless changed meanwhile.
+    pub fn land(&self, frame: &Frame) {
+        let mut set = locked(&self.set);
+        let was = set.state(frame);
+        assert!(was.flying.is_some(), "frame {} was reported written twice", frame.index);
+        self.change(&mut set, frame, was, State { flying: None, ..was });
+    }
+
+    /// What was taken is not written: dirty again since the old LSN.
+    pub fn turn_back(&self, frame: &Frame) {
+        let mut set = locked(&self.set);
+        let was = set.state(frame);
+        assert!(was.flying.is_some(), "frame {} was reported unwritten twice", frame.index);
+        let dirty = was.flying.into_iter().chain(was.dirty).min();
+        self.change(&mut set, frame, was, State { dirty, flying: None, ..was });
+    }
+
+    /// A frame without pins is not dirty any more. True when it is not being written either.
+    pub fn forget(&self, frame: &Frame) -> bool {
+        let mut set = locked(&self.set);
+        let was = set.state(frame);
+        self.change(&mut set, frame, was, State { dirty: None, is_picked: false, ..was });
+        was.flying.is_none()
+    }
+
+    /// The least LSN of all that is dirty or being written.
+    pub fn oldest(&self) -> Option<Lsn> {
+        let mut set = locked(&self.set);
+        let oldest = set.oldest();
+        self.ages.set_oldest(oldest);
+        oldest.map(Lsn)
+    }
+
+    /// As [`Dirty::oldest`], without the lock: that, or less by a part of a bucket.
+    pub fn oldest_seen(&self) -> Option<Lsn> {
+        self.ages.oldest()
+    }
+
+    /// Members by the LSN at which their bucket begins, oldest first; without the lock.
+    pub fn histogram(&self) -> Vec<(Lsn, u32)> {
+        self.ages.read()
+    }
+
+    /// Frames dirty or being written.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Frames being written.
+    pub fn flying(&self) -> usize {
+        self.flying.load(Ordering::Relaxed)
+    }
+
+    /// The one place where a frame's state changes.
+    fn change(&self, set: &mut Set, frame: &Frame, was: State, now: State) {
+        if was == now {
+            return;
+        }
+        set.leave(frame.index, was);
+        set.enter(frame.index, now);
+        if was.lsns() != now.lsns() {
+            let [left, came] = [was, now].map(|state| state.lsns().into_iter().flatten());
+            self.ages.moved(left, came, set.span(), || set.rows());
+            self.ages.set_oldest(set.buckets.first_key_value().map(|(_, first)| first.least));
+        }
+        frame.dirty_at.store(now.dirty.unwrap_or(NEVER), Ordering::Relaxed);
+        // Released, so that who sees a clean frame sees all that made it clean.
+        frame.held.store(now.held(), Ordering::Release);
+        shift(&self.held, was.held() & (DIRTY | FLYING) != 0, now.held() & (DIRTY | FLYING) != 0);
+        shift(&self.flying, was.flying.is_some(), now.flying.is_some());
+    }
+}
+
+fn shift(count: &AtomicUsize, was: bool, is: bool) {
+    match (was, is) {
+        (false, true) => _ = count.fetch_add(1, Ordering::Relaxed),
+        (true, false) => _ = count.fetch_sub(1, Ordering::Relaxed),
+        _ => {}
+    }
+}
+
+/// What one frame is, by the LSNs it counts at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State {
+    dirty: Option<u64>,
+    flying: Option<u64>,
+    is_picked: bool,
+}
+
+impl State {
+    fn held(self) -> u32 {
+        let bit = |is: bool, bit: u32| if is { bit } else { 0 };
+        bit(self.dirty.is_some(), DIRTY)
+            | bit(self.flying.is_some(), FLYING)
+            | bit(self.is_picked, PICKED)
+    }
+
+    /// Where it counts.
+    fn lsns(self) -> [Option<u64>; 2] {
+        [self.dirty, self.flying]
+    }
+
+    fn is_ready(self) -> bool {
+        self.held() == DIRTY
+    }
+}
+
+impl Set {
+    /// Where the first bucket begins, and the last.
+    fn span(&self) -> BucketEnds {
+        let (first, last) = (self.buckets.first_key_value()?, self.buckets.last_key_value()?);
+        Some((first.0 * self.bucket_bytes, last.0 * self.bucket_bytes))
+    }
+
+    /// Members by the LSN at which their bucket begins.
+    fn rows(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let members = |bucket: &Bucket| (bucket.ready.len() + bucket.rest.len()) as u32;
+        self.buckets.iter().map(move |(key, bucket)| (key * self.bucket_bytes, members(bucket)))
+    }
+
+    fn state(&self, frame: &Frame) -> State {
+        let held = frame.held.load(Ordering::Relaxed);
+        let at = |bit: u32, node: u32| (held & bit != 0).then(|| self.at[node as usize]);
+        State {
+            dirty: at(DIRTY, frame.index),
+            flying: at(FLYING, frame.index + self.frames),
+            is_picked: held & PICKED != 0,
+        }
+    }
+
+    fn enter(&mut self, frame: u32, state: State) {
+        if let Some(at) = state.dirty {
+            self.insert(frame, at, state.is_ready());
+        }
+        if let Some(at) = state.flying {
+            self.insert(frame + self.frames, at, false);
+        }
+    }
+
+    fn leave(&mut self, frame: u32, state: State) {
+        if state.dirty.is_some() {
+            self.remove(frame, state.is_ready());
+        }
+        if state.flying.is_some() {
+            self.remove(frame + self.frames, false);
+        }
+    }
+
+    fn insert(&mut self, node: u32, at: u64, is_ready: bool) {
+        self.at[node as usize] = at;
+        let bucket = self.buckets.entry(at / self.bucket_bytes).or_default();
+        let list = if is_ready { &mut bucket.ready } else { &mut bucket.rest };
+        self.links.push_newest(list, node);
+        if at <= bucket.least {
+            bucket.least = at;
+            bucket.is_stale = false;
+        }
+    }
+
+    fn remove(&mut self, node: u32, is_ready: bool) {
+        let at = self.at[node as usize];
+        let key = at / self.bucket_bytes;
+        let Some(bucket) = self.buckets.get_mut(&key) else {
+            panic!("a dirty frame is in no bucket");
+        };
+        let list = if is_ready { &mut bucket.ready } else { &mut bucket.rest };
+        self.links.remove(list, node);
+        bucket.is_stale |= at == bucket.least;
+        if bucket.ready.len() + bucket.rest.len() == 0 {
+            self.buckets.remove(&key);
+        }
+    }
+
+    /// The first ready frame in the buckets from this key on that begin below `until`.
+    fn first_ready(&self, from: u64, until: u64) -> Option<(u64, u32)> {
+        let below = |key: &u64| *key * self.bucket_bytes < until;
+        let buckets = self.buckets.range(from..).take_while(|(key, _)| below(key));
+        buckets.map(|(key, bucket)| Some((*key, bucket.ready.oldest()?))).find_map(|found| found)
+    }
+
+    /// Exact: the first bucket is looked through when its least member may have left.
+    fn oldest(&mut self) -> Option<u64> {
+        let mut first = self.buckets.first_entry()?;
+        let bucket = first.get_mut();
+        if bucket.is_stale {
+            let members = self.links.nodes(&bucket.ready).chain(self.links.nodes(&bucket.rest));
+            bucket.least = members.map(|node| self.at[node as usize]).min().unwrap_or(NEVER);
+            bucket.is_stale = false;
+        }
+        Some(bucket.least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PageSize;
+
+    #[test]
+    fn whoever_asks_for_ages_waits_for_no_lock() {
+        let frames = Frames::new(PageSize::new(4096).unwrap(), 4);
+        let dirty = Dirty::new(4, 16);
+        for (index, at) in [(0, 5), (1, 7), (2, 40)] {
+            dirty.mark(frames.get(index), Lsn(at));
+        }
+        let held = locked(&dirty.set);
+        assert_eq!(dirty.histogram(), [(Lsn(0), 2), (Lsn(32), 1)]);
+        assert_eq!(dirty.oldest_seen(), Some(Lsn(5)));
+        drop(held);
+        dirty.forget(frames.get(0));
+        assert_eq!(dirty.oldest_seen(), Some(Lsn(5)), "below the oldest, in its bucket");
+        assert_eq!((dirty.oldest(), dirty.oldest_seen()), (Some(Lsn(7)), Some(Lsn(7))));
+        dirty.forget(frames.get(1));
+        assert_eq!(dirty.oldest_seen(), Some(Lsn(40)), "another bucket");
+        dirty.forget(frames.get(2));
+        assert_eq!((dirty.oldest_seen(), dirty.histogram()), (None, vec![]));
+    }
+}

@@ -1,0 +1,319 @@
+//! How an absent page comes into the pool.
+//!
+//! Invariant: who makes an entry busy ends that, also when reading fails or panics: the page is
+//! then resident, or absent and everyone who waited has the error. A frame that is being filled is
+//! in no queue, and nobody but the one who fills it knows it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::yield_now;
+
+use iostrata_innodb::PageNo;
+
+use crate::pool::border::Wanted;
+use crate::pool::counters::count;
+use crate::pool::error::{Failure, PoolError, WrongLength};
+use crate::pool::frames::ExclusiveLatch;
+use crate::pool::guard::Pin;
+use crate::pool::pool::Pool;
+use crate::pool::queues::FrameQueue;
+use crate::pool::waiting::Outcome;
+use crate::pool::word::Word;
+
+/// As long as pages are being written, it is worth to ask so much more often for free frames.
+const PATIENCE: u32 = 50;
+/// Pages read ahead at once.
+const AHEAD_MAX: usize = 64;
+
+/// An entry made busy by this thread.
+struct Claim<'p> {
+    pool: &'p Pool,
+    entry: &'p AtomicU64,
+    page: PageNo,
+    /// When the page was evicted.
+    stamp: u32,
+    frame: Option<u32>,
+    /// What those who wait are told when nothing comes of it.
+    failure: Outcome,
+    has_ended: bool,
+}
+
+impl Pool {
+    /// The content of the page does not matter: the caller will format it under the exclusive
+    /// latch. A new page is zeros; a page that is resident keeps its bytes, its dirtiness and its
+    /// LSN until then, so that whoever writes it meanwhile writes what was there. The caller holds
+    /// no latch.
+    ///
+    /// # Errors
+    /// No frame became free; no such page can exist.
+    pub fn create(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
+        self.counting.request();
+        let entry = self.table.entry(page)?;
+        loop {
+            if let Some(pin) = self.pin_resident(entry, page) {
+                self.bump_page_version(pin.frame());
+                count(&self.counting.created);
+                return Ok(pin);
+            }
+            match self.claim(entry, page) {
+                Some(claim) => return claim.create(),
+                // Whoever reads it in vain does not matter to one who needs no read.
+                None => _ = self.waiting.wait(page, entry),
+            }
+        }
+    }
+
+    #[cold]
+    pub(crate) fn pin_absent<'p>(
+        &'p self,
+        entry: &'p AtomicU64,
+        page: PageNo,
+    ) -> Result<Pin<'p>, PoolError> {
+        loop {
+            if let Some(claim) = self.claim(entry, page) {
+                return claim.read();
+            }
+            if let Some(pin) = self.pin_resident(entry, page) {
+                return Ok(pin);
+            }
+            count(&self.counting.read_waits);
+            self.waiting.wait(page, entry)?;
+        }
+    }
+
+    /// Makes an absent page busy.
+    fn claim<'p>(&'p self, entry: &'p AtomicU64, page: PageNo) -> Option<Claim<'p>> {
+        let word = Word(entry.load(Ordering::Relaxed));
+        if !word.is_absent() {
+            return None;
+        }
+        let busy = Word::busy().0;
+        entry.compare_exchange(word.0, busy, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        let (stamp, frame, failure) = (word.stamp(), None, Ok(()));
+        Some(Claim { pool: self, entry, page, stamp, frame, failure, has_ended: false })
+    }
+
+    /// A frame for this page. Asks the supply as long as that leads anywhere.
+    fn free_frame(&self, page: PageNo) -> Result<u32, PoolError> {
+        let mut tries = 0;
+        loop {
+            if let Some(frame) = self.free_frame_at_once() {
+                return Ok(frame);
+            }
+            let patience = if self.dirty.flying() > 0 { PATIENCE } else { 1 };
+            if tries >= self.settings.tries_max.saturating_mul(patience) {
+                return Err(self.exhausted(page));
+            }
+            count(&self.counting.wait_free);
+            let before = self.queues.freed();
+            self.supply.free_wanted();
+            if self.queues.freed() == before {
+                tries += 1;
+                yield_now();
+            }
+        }
+    }
+
+    /// A free frame, or one of a clean page at the cold end.
+    fn free_frame_at_once(&self) -> Option<u32> {
+        self.queues.take_free().or_else(|| {
+            let few = (self.frames.len() / 64).clamp(1, 8);
+            self.evict(few);
+            self.queues.take_free()
+        })
+    }
+
+    fn exhausted(&self, page: PageNo) -> PoolError {
+        let is_pinned = |index: &u32| {
+            let of = PageNo(self.frames.get(*index).page.load(Ordering::Relaxed));
+            let word = self.table.existing(of).map(|entry| Word(entry.load(Ordering::Relaxed)));
+            word.is_some_and(|word| word.is_resident() && word.frame() == *index && word.pins() > 0)
+        };
+        let pinned = (0..self.frames.len() as u32).filter(is_pinned).count();
+        let (frames, dirty) = (self.frames.len(), self.dirty.held());
+        PoolError::PoolExhausted { page, frames, pinned, dirty }
+    }
+
+    /// Reads pages ahead that are absent, as far as frames are free or can be made free at once.
+    /// Pages that cannot be read stay absent.
+    pub fn prefetch(&self, pages: &[PageNo]) {
+        self.read_together(pages, Purpose::Ahead);
+    }
+
+    /// Reads absent pages that are about to be pinned, many in flight: as [`Pool::prefetch`], but
+    /// they count as asked for, not as read ahead.
+    pub fn fetch(&self, pages: &[PageNo]) {
+        self.read_together(pages, Purpose::Demand);
+    }
+
+    fn read_together(&self, pages: &[PageNo], purpose: Purpose) {
+        let at_once = AHEAD_MAX.min(self.frames.len() / 4).max(1);
+        for pages in pages.chunks(at_once) {
+            let mut claims: Vec<Claim<'_>> = Vec::new();
+            let mut has_frames = true;
+            for page in pages {
+                match self.claim_ahead(*page) {
+                    Ok(claim) => claims.extend(claim),
+                    Err(NoFrame) => {
+                        has_frames = false;
+                        break;
+                    }
+                }
+            }
+            self.read_claimed(claims, purpose);
+            if !has_frames {
+                return;
+            }
+        }
+    }
+
+    /// None when the page is there, or on its way, or impossible.
+    fn claim_ahead(&self, page: PageNo) -> Result<Option<Claim<'_>>, NoFrame> {
+        let Ok(entry) = self.table.entry(page) else { return Ok(None) };
+        if !Word(entry.load(Ordering::Relaxed)).is_absent() {
+            return Ok(None);
+        }
+        let frame = self.free_frame_at_once().ok_or(NoFrame)?;
+        let Some(mut claim) = self.claim(entry, page) else {
+            self.queues.give_free(&[frame]);
+            return Ok(None);
+        };
+        claim.frame = Some(frame);
+        Ok(Some(claim))
+    }
+
+    fn read_claimed(&self, claims: Vec<Claim<'_>>, purpose: Purpose) {
+        if claims.is_empty() {
+            return;
+        }
+        let want = |claim: &Claim<'_>| Wanted {
+            page: claim.page,
+            bytes: self.buffers.take(),
+            result: Ok(()),
+        };
+        let mut wanted: Vec<Wanted> = claims.iter().map(want).collect();
+        self.source.read_many(&mut wanted);
+        for (claim, one) in claims.into_iter().zip(wanted) {
+            claim.end_together(one, purpose);
+        }
+    }
+}
+
+/// Why several pages are read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// They may be wanted later.
+    Ahead,
+    /// They are wanted now.
+    Demand,
+}
+
+/// Nothing can be freed at once.
+struct NoFrame;
+
+impl<'p> Claim<'p> {
+    /// Reads the page. Its frame is asked for first, so that no read is in vain.
+    fn read(mut self) -> Result<Pin<'p>, PoolError> {
+        let frame = self.take_frame()?;
+        let mut buffer = self.pool.buffers.take();
+        let result = self.pool.source.read(self.page, &mut buffer);
+        if let Err(error) = self.fill(frame, &buffer, result) {
+            self.pool.buffers.give(buffer);
+            return Err(error);
+        }
+        self.pool.buffers.give(buffer);
+        count(&self.pool.counting.reads);
+        Ok(self.install(frame))
+    }
+
+    fn create(mut self) -> Result<Pin<'p>, PoolError> {
+        let frame = self.take_frame()?;
+        ExclusiveLatch::new(self.pool.frames.get(frame)).bytes_mut().fill(0);
+        count(&self.pool.counting.created);
+        Ok(self.install(frame))
+    }
+
+    fn end_together(mut self, one: Wanted, purpose: Purpose) {
+        let Some(frame) = self.frame else { return };
+        let filled = self.fill(frame, &one.bytes, one.result);
+        self.pool.buffers.give(one.bytes);
+        if filled.is_ok() {
+            let is_ahead = purpose == Purpose::Ahead;
+            let counting = &self.pool.counting;
+            count(if is_ahead { &counting.read_ahead } else { &counting.reads });
+            self.end(frame, Word::resident(frame, 0).with_unread(is_ahead));
+        }
+    }
+
+    fn take_frame(&mut self) -> Result<u32, PoolError> {
+        match self.pool.free_frame(self.page) {
+            Ok(frame) => {
+                self.frame = Some(frame);
+                Ok(frame)
+            }
+            Err(error) => {
+                self.failure = Err(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Copies what was read into the frame.
+    fn fill(
+        &mut self,
+        frame: u32,
+        from: &[u8],
+        result: Result<(), Failure>,
+    ) -> Result<(), PoolError> {
+        let mut latch = ExclusiveLatch::new(self.pool.frames.get(frame));
+        let to = latch.bytes_mut();
+        let (expected, found) = (to.len(), from.len());
+        let is_whole = expected == found;
+        let wrong = || Failure::new(WrongLength { expected, found });
+        match result.and_then(|()| is_whole.then_some(()).ok_or_else(wrong)) {
+            Ok(()) => {
+                to.copy_from_slice(from);
+                Ok(())
+            }
+            Err(cause) => {
+                count(&self.pool.counting.reads_failed);
+                let error = PoolError::Read { page: self.page, cause };
+                self.failure = Err(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// The page is there, pinned once.
+    fn install(self, frame: u32) -> Pin<'p> {
+        let (pool, entry, page) = (self.pool, self.entry, self.page);
+        self.end(frame, Word::resident(frame, 1));
+        Pin::counted(pool, entry, pool.frames.get(frame), page)
+    }
+
+    fn end(mut self, index: u32, word: Word) {
+        let (pool, frame) = (self.pool, self.pool.frames.get(index));
+        frame.page.store(self.page.0, Ordering::Relaxed);
+        frame.since.store(pool.queues.arrivals(), Ordering::Relaxed);
+        pool.bump_page_version(frame);
+        let is_back = !word.is_unread() && pool.queues.is_back_soon(self.stamp);
+        if is_back {
+            count(&pool.counting.made_young);
+        }
+        self.has_ended = true;
+        pool.waiting.end(self.page, self.entry, word, Ok(()));
+        pool.queues.arrive(index, if is_back { FrameQueue::Main } else { FrameQueue::Small });
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        if let Some(frame) = self.frame {
+            self.pool.queues.give_free(&[frame]);
+        }
+        let failure = std::mem::replace(&mut self.failure, Ok(()));
+        self.pool.waiting.end(self.page, self.entry, Word::absent(self.stamp), failure);
+    }
+}

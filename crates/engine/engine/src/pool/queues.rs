@@ -1,0 +1,229 @@
+//! In which order pages leave: S3-FIFO, a small and a main queue, and the frames with no page.
+//!
+//! Invariant: a frame is free, in one queue, drawn by somebody who decides about it, or on its way
+//! in. New pages go through the small queue; those that prove to be used again, or come back soon
+//! after they left, go to the main queue, where each proof of use saves them once. So a scan passes
+//! through the small queue and leaves the main one alone. A hit changes nothing here and takes no
+//! lock. After "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023); the uses
+//! count only some time after the arrival, so that a scan's many touches of one page prove nothing.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::pool::links::{Links, List};
+use crate::pool::parking::locked;
+
+/// Where a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameQueue {
+    /// Free, drawn, or on its way in.
+    Nowhere,
+    /// Not proven to be used again.
+    Small,
+    /// Proven.
+    Main,
+}
+
+/// What becomes of a drawn frame that keeps its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// To the cold end, where it was.
+    Cold(FrameQueue),
+    /// To the far end.
+    Warm(FrameQueue),
+}
+
+/// The replacement.
+pub struct Queues {
+    inner: Mutex<Inner>,
+    frames: usize,
+    free: AtomicUsize,
+    freed: AtomicU64,
+    arrivals: AtomicU32,
+    small_target: AtomicUsize,
+}
+
+struct Inner {
+    free: Vec<u32>,
+    links: Links,
+    small: List,
+    main: List,
+    places: Vec<FrameQueue>,
+}
+
+/// Frames of each queue that were drawn, found pinned and put back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pinned {
+    pub small: usize,
+    pub main: usize,
+}
+
+impl Queues {
+    /// All frames free.
+    pub fn new(frames: usize, old_pct: u32) -> Self {
+        let inner = Inner {
+            free: (0..frames as u32).rev().collect(),
+            links: Links::new(frames),
+            small: List::default(),
+            main: List::default(),
+            places: vec![FrameQueue::Nowhere; frames],
+        };
+        let queues = Self {
+            inner: Mutex::new(inner),
+            frames,
+            free: AtomicUsize::new(frames),
+            freed: AtomicU64::new(0),
+            arrivals: AtomicU32::new(1),
+            small_target: AtomicUsize::new(0),
+        };
+        queues.set_old_pct(old_pct);
+        queues
+    }
+
+    pub fn set_old_pct(&self, old_pct: u32) {
+        let target = self.frames * old_pct.clamp(5, 95) as usize / 100;
+        self.small_target.store(target.max(1), Ordering::Relaxed);
+    }
+
+    /// Frames with no page.
+    pub fn free(&self) -> usize {
+        self.free.load(Ordering::Relaxed)
+    }
+
+    /// Frames that became free since the beginning.
+    pub fn freed(&self) -> u64 {
+        self.freed.load(Ordering::Relaxed)
+    }
+
+    /// The clock of the replacement: pages that came in.
+    #[inline]
+    pub fn arrivals(&self) -> u32 {
+        self.arrivals.load(Ordering::Relaxed)
+    }
+
+    /// Whether a use now counts for a page that is used since `since`.
+    #[inline]
+    pub fn counts_use(&self, since: u32) -> bool {
+        let gap = self.small_target.load(Ordering::Relaxed) / 8;
+        self.arrivals().wrapping_sub(since) as usize >= gap
+    }
+
+    /// Whether a page that was evicted at `stamp` (0: never) comes back soon.
+    pub fn is_back_soon(&self, stamp: u32) -> bool {
+        let window = self.frames - self.small_target.load(Ordering::Relaxed).min(self.frames);
+        stamp != 0 && (self.arrivals().wrapping_sub(stamp) as usize) < window
+    }
+
+    pub fn take_free(&self) -> Option<u32> {
+        if self.free() == 0 {
+            return None;
+        }
+        let mut inner = locked(&self.inner);
+        let frame = inner.free.pop()?;
+        self.free.store(inner.free.len(), Ordering::Relaxed);
+        Some(frame)
+    }
+
+    /// The frame has no page any more.
+    pub fn give_free(&self, frames: &[u32]) {
+        let mut inner = locked(&self.inner);
+        inner.free.extend_from_slice(frames);
+        self.free.store(inner.free.len(), Ordering::Relaxed);
+        self.freed.fetch_add(frames.len() as u64, Ordering::Relaxed);
+    }
+
+    /// A page came in.
+    pub fn arrive(&self, frame: u32, place: FrameQueue) {
+        let mut inner = locked(&self.inner);
+        inner.put(frame, Back::Warm(place));
+        // 0 says never.
+        let next = self.arrivals().wrapping_add(1).max(1);
+        self.arrivals.store(next, Ordering::Relaxed);
+    }
+
+    /// Draws up to `max` frames that are next to go, with the queue they were in. `held_back` of
+    /// those drawn from the small queue before will go back to its cold end. A queue in which no
+    /// more frames are left than were found pinned in it gives none: the other one may.
+    pub fn draw(
+        &self,
+        max: usize,
+        held_back: usize,
+        pinned: Pinned,
+        out: &mut Vec<(u32, FrameQueue)>,
+    ) {
+        let target = self.small_target.load(Ordering::Relaxed);
+        let mut inner = locked(&self.inner);
+        while out.len() < max {
+            let is_long = inner.small.len() + held_back > target;
+            let has_small = inner.small.len() > pinned.small;
+            let place = match (has_small, inner.main.len() > pinned.main) {
+                (false, false) => return,
+                (false, true) => FrameQueue::Main,
+                (true, false) => FrameQueue::Small,
+                _ if is_long => FrameQueue::Small,
+                _ => FrameQueue::Main,
+            };
+            let Some(frame) = inner.pop(place) else { return };
+            out.push((frame, place));
+        }
+    }
+
+    /// Drawn frames that keep their pages. Those for the cold end keep the order given.
+    pub fn put_back(&self, frames: &mut Vec<(u32, Back)>) {
+        let mut inner = locked(&self.inner);
+        // From the last to the first, as each goes before the one put back before it.
+        for (frame, back) in frames.drain(..).rev() {
+            inner.put(frame, back);
+        }
+    }
+
+    /// Takes a frame out of its queue; false when somebody has drawn it.
+    pub fn withdraw(&self, frame: u32) -> bool {
+        let mut inner = locked(&self.inner);
+        let Inner { links, small, main, places, .. } = &mut *inner;
+        let place = std::mem::replace(&mut places[frame as usize], FrameQueue::Nowhere);
+        match place {
+            FrameQueue::Nowhere => return false,
+            FrameQueue::Small => links.remove(small, frame),
+            FrameQueue::Main => links.remove(main, frame),
+        }
+        true
+    }
+
+    /// Lists frames at the cold end without drawing them: up to `depth` of the queue whose turn it
+    /// is and a quarter of that of the other.
+    pub fn cold(&self, depth: usize, out: &mut Vec<u32>) {
+        let target = self.small_target.load(Ordering::Relaxed);
+        let inner = locked(&self.inner);
+        let (first, second) = if inner.small.len() > target || inner.main.len() == 0 {
+            (&inner.small, &inner.main)
+        } else {
+            (&inner.main, &inner.small)
+        };
+        out.extend(inner.links.nodes(first).take(depth));
+        out.extend(inner.links.nodes(second).take(depth / 4));
+    }
+}
+
+impl Inner {
+    fn pop(&mut self, place: FrameQueue) -> Option<u32> {
+        let list = if place == FrameQueue::Main { &mut self.main } else { &mut self.small };
+        let frame = self.links.pop_oldest(list)?;
+        self.places[frame as usize] = FrameQueue::Nowhere;
+        Some(frame)
+    }
+
+    fn put(&mut self, frame: u32, back: Back) {
+        let (Back::Cold(place) | Back::Warm(place)) = back;
+        assert!(
+            self.places[frame as usize] == FrameQueue::Nowhere,
+            "frame {frame} is in two queues"
+        );
+        self.places[frame as usize] = place;
+        let list = if place == FrameQueue::Main { &mut self.main } else { &mut self.small };
+        match back {
+            Back::Cold(_) => self.links.push_oldest(list, frame),
+            Back::Warm(_) => self.links.push_newest(list, frame),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Changing the capacity while the log is used.
+//!
+//! Invariant: a new segment is used only when it and its name are durable; one is removed only when
+//! nothing in it is needed. A failure before the change changes nothing.
+
+use std::sync::atomic::Ordering;
+
+use iostrata_innodb::flush::AgeLimits;
+
+use crate::redo::RedoError;
+use crate::redo::geometry::Plan;
+use crate::redo::header::Header;
+use crate::redo::make::{make_segments, remove};
+use crate::redo::redo::{Redo, lock};
+use crate::redo::segments::Segments;
+
+impl Redo {
+    /// Changes the capacity while the log is used. Growing makes the new segments first; shrinking
+    /// lowers the limits at once and removes segments as checkpoints free them.
+    ///
+    /// # Errors
+    /// [`RedoError::NoSpace`], [`RedoError::Setting`] and [`RedoError::Disk`] change nothing.
+    pub fn set_capacity(&self, capacity_bytes: u64) -> Result<(), RedoError> {
+        // One change at a time; appends, commits and checkpoints go on.
+        let _changing = lock(&self.changing);
+        self.check()?;
+        let old = lock(&self.segments).plan;
+        let plan = Plan::keeping(capacity_bytes, old.geometry)?;
+        if plan == old {
+            return Ok(());
+        }
+        self.adopt(plan)?;
+        let mut ledger = lock(&self.ledger);
+        let (lsn, clean) = (ledger.newest.checkpoint, ledger.newest.clean);
+        self.write_ledger(&mut ledger, lsn, (clean, true))
+    }
+
+    /// Whether another capacity leaves less room than there is now.
+    ///
+    /// # Errors
+    /// [`RedoError::Setting`].
+    pub fn would_shrink(&self, capacity_bytes: u64) -> Result<bool, RedoError> {
+        let old = lock(&self.segments).plan;
+        let plan = Plan::keeping(capacity_bytes, old.geometry)?;
+        Ok(plan.room_bytes() < old.room_bytes())
+    }
+
+    /// Makes what a plan needs and is not there, then follows the plan.
+    pub(crate) fn adopt(&self, plan: Plan) -> Result<(), RedoError> {
+        let sync = lock(&self.writer).sync;
+        let unused = Header { first: 0, sequence: 0, geometry: plan.geometry };
+        let mut made = Vec::new();
+        loop {
+            let (missing, number) = {
+                let mut segments = lock(&self.segments);
+                let there = segments.count_of(plan.geometry) + made.len() as u64;
+                let missing = plan.segments.saturating_sub(there);
+                if missing == 0 {
+                    segments.plan = plan;
+                    segments.spare.extend(made);
+                    // Less room is told before it goes, more once it is there.
+                    self.room_bytes.fetch_min(plan.room_bytes(), Ordering::AcqRel);
+                    self.shed(&mut segments, self.checkpoint.load(Ordering::Acquire));
+                    self.room_bytes.store(plan.room_bytes(), Ordering::Release);
+                    return Ok(());
+                }
+                let number = segments.next_number;
+                segments.next_number += missing;
+                (missing, number)
+            };
+            // Meanwhile the old plan is followed, and may do away with some: so count again.
+            let headers = vec![unused; missing as usize];
+            match make_segments(&self.disk, plan.geometry, number, &headers, sync) {
+                Ok(more) => made.extend(more),
+                Err(error) => {
+                    let left = remove(&self.disk, made);
+                    lock(&self.segments).surplus.extend(left);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Follows the plan and publishes the room that is left. Whoever was admitted may still append
+    /// the reserve, even when the capacity has just become smaller than the age.
+    pub(crate) fn shed(&self, segments: &mut Segments, checkpoint: u64) {
+        let room_bytes = segments.plan.room_bytes();
+        let reserve = AgeLimits::of(room_bytes).reserve_bytes();
+        segments.shed((checkpoint + room_bytes).max(self.lsn().0 + reserve));
+        self.room_end.store(segments.room_end(), Ordering::Release);
+    }
+}

@@ -1,0 +1,98 @@
+//! Checkpoints, and what they set free.
+//!
+//! Invariant: a segment is free only when a durable checkpoint lies behind its last byte. The
+//! checkpoint never goes back: it is published while the ledger is held.
+
+use std::sync::atomic::Ordering;
+
+use iostrata_innodb::Lsn;
+
+use crate::redo::control::Control;
+use crate::redo::counters::add;
+use crate::redo::ledger::Ledger;
+use crate::redo::make::remove;
+use crate::redo::redo::{Redo, lock};
+use crate::redo::{RedoError, RedoSync};
+
+impl Redo {
+    /// Records that nothing before `lsn` is needed any more; durable when it returns. An older
+    /// LSN than the last changes nothing, nor does one that is not clean at the same LSN: it may
+    /// come late, when the log was closed already. `lsn` must be a border of frames; `clean` says
+    /// that no records follow it.
+    ///
+    /// # Errors
+    /// [`RedoError::Failed`] with the first cause.
+    pub fn take_checkpoint(&self, lsn: Lsn, clean: bool) -> Result<(), RedoError> {
+        assert!(lsn <= self.lsn(), "a checkpoint at {lsn} lies beyond the log");
+        self.make_durable(lsn)?;
+        let lsn = lsn.0;
+        let mut ledger = lock(&self.ledger);
+        let newest = ledger.newest;
+        let is_closed = newest.clean && !newest.opened;
+        let says_nothing_new = lsn == newest.checkpoint && (!clean || is_closed);
+        if lsn < newest.checkpoint || says_nothing_new {
+            return self.check();
+        }
+        self.write_ledger(&mut ledger, lsn, (clean, !clean))
+    }
+
+    /// Writes down the checkpoint and the present geometry, then frees what lies before.
+    pub(crate) fn write_ledger(
+        &self,
+        ledger: &mut Ledger,
+        lsn: u64,
+        (clean, opened): (bool, bool),
+    ) -> Result<(), RedoError> {
+        let next = Control {
+            checkpoint: lsn,
+            incarnation: ledger.incarnation_at(lsn),
+            geometry: lock(&self.segments).plan.geometry,
+            clean,
+            opened,
+            ..ledger.newest
+        };
+        self.write_slot(ledger, next)?;
+        self.free_before(lsn);
+        Ok(())
+    }
+
+    /// Writes down once more what the newest slot says, which was found and may not be durable, and
+    /// that the log is opened: what is made from now on is not durable because it was closed clean.
+    pub(crate) fn confirm_ledger(&self) -> Result<(), RedoError> {
+        let mut ledger = lock(&self.ledger);
+        let next = Control { opened: true, ..ledger.newest };
+        self.write_slot(&mut ledger, next)
+    }
+
+    fn write_slot(&self, ledger: &mut Ledger, next: Control) -> Result<(), RedoError> {
+        self.check()?;
+        let (sync, block_bytes) = {
+            let writer = lock(&self.writer);
+            (writer.sync, writer.block_bytes as u32)
+        };
+        // Without syncs nothing is known to be durable.
+        let durable = if sync == RedoSync::None { next.checkpoint } else { self.durable().0 };
+        let written = ledger.write(Control { durable, block_bytes, ..next }, sync);
+        written.map_err(|cause| self.fail("write the control file", cause))?;
+        if !matches!(sync, RedoSync::WriteThrough | RedoSync::None) {
+            add(&self.counts.fsyncs, 1);
+        }
+        Ok(())
+    }
+
+    /// Frees what lies before a checkpoint that is durable, publishes it, and removes what has no
+    /// use any more. The room comes first: whoever sees the checkpoint may use what it freed.
+    pub(crate) fn free_before(&self, checkpoint: u64) {
+        let surplus = {
+            let mut segments = lock(&self.segments);
+            segments.free_before(checkpoint);
+            self.shed(&mut segments, checkpoint);
+            self.checkpoint.store(checkpoint, Ordering::Release);
+            std::mem::take(&mut segments.surplus)
+        };
+        if !surplus.is_empty() {
+            let left = remove(&self.disk, surplus);
+            lock(&self.segments).surplus.extend(left);
+        }
+    }
+}

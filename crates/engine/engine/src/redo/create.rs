@@ -1,0 +1,129 @@
+//! Making a log.
+//!
+//! Invariant: the control file becomes valid last, when every segment and its name are durable; so
+//! a log is either there whole or not at all, and a half-made one is made anew.
+
+use std::sync::Arc;
+
+use iostrata_innodb::Lsn;
+use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode, FileName};
+
+use crate::redo::control::Control;
+use crate::redo::file::OpenFile;
+use crate::redo::geometry::Plan;
+use crate::redo::header::{Header, LSN_MAX};
+use crate::redo::layout::{
+    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES,
+};
+use crate::redo::make::{make_segments, sync_unless_none};
+use crate::redo::redo::Redo;
+use crate::redo::segments::number_of;
+use crate::redo::{RedoError, RedoSettings, RedoSync};
+
+/// The number that seals the first frame of a new log.
+const FIRST_INCARNATION: u64 = 1;
+
+impl Redo {
+    /// Makes a log that begins at `start`; a half-made one is completed.
+    ///
+    /// # Errors
+    /// [`RedoError::Exists`], [`RedoError::NoSpace`], [`RedoError::Setting`], the disk's.
+    pub fn create(disk: Arc<dyn Disk>, s: &RedoSettings, start: Lsn) -> Result<(), RedoError> {
+        let disk = &disk;
+        check_block(s.write_ahead_bytes)?;
+        if !(1..LSN_MAX).contains(&start.0) {
+            let (name, range) = ("first LSN of the redo log", "1 to 2^62");
+            return Err(RedoError::Setting { name, value: start.0, range });
+        }
+        let plan = Plan::fresh(s.capacity_bytes)?;
+        if read_control(disk)?.is_some() {
+            return Err(RedoError::Exists);
+        }
+        remove_leftovers(disk)?;
+        let first = start.0 / GRANULE_BYTES * GRANULE_BYTES;
+        let header = |index: u64| {
+            let (first, sequence) = if index == 0 { (first, 1) } else { (0, 0) };
+            Header { first, sequence, geometry: plan.geometry }
+        };
+        let headers: Vec<Header> = (0..plan.segments).map(header).collect();
+        drop(make_segments(disk, plan.geometry, 0, &headers, s.sync)?);
+        let control = Control {
+            sequence: 1,
+            checkpoint: start.0,
+            incarnation: FIRST_INCARNATION,
+            durable: start.0,
+            geometry: plan.geometry,
+            block_bytes: s.write_ahead_bytes,
+            clean: true,
+            opened: false,
+        };
+        make_control(disk, &control, s.sync).map_err(|cause| match cause.is_full() {
+            true => RedoError::NoSpace { bytes: 2 * CONTROL_SLOT_BYTES as u64, cause },
+            false => RedoError::Disk { doing: "make the control file of", cause },
+        })
+    }
+
+    /// Bytes of the files that [`Redo::create`] makes.
+    ///
+    /// # Errors
+    /// [`RedoError::Setting`].
+    pub fn bytes_to_make(s: &RedoSettings) -> Result<u64, RedoError> {
+        let plan = Plan::fresh(s.capacity_bytes)?;
+        Ok(plan.segments * plan.geometry.file_bytes() + 2 * CONTROL_SLOT_BYTES as u64)
+    }
+
+    /// Whether there is a log: a control file that was made completely.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn exists(disk: &Arc<dyn Disk>) -> Result<bool, RedoError> {
+        Ok(read_control(disk)?.is_some())
+    }
+}
+
+pub(crate) fn check_block(bytes: u32) -> Result<(), RedoError> {
+    if bytes.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&bytes) {
+        return Ok(());
+    }
+    let (name, range) = ("log_write_ahead_size", "a power of two from 512 to 16384");
+    Err(RedoError::Setting { name, value: u64::from(bytes), range })
+}
+
+pub(crate) fn control_name() -> Result<FileName, RedoError> {
+    FileName::new(CONTROL_NAME).map_err(RedoError::disk("name the control file of"))
+}
+
+/// The newest valid slot and its open file; none without one.
+pub(crate) fn read_control(disk: &Arc<dyn Disk>) -> Result<Option<(OpenFile, Control)>, RedoError> {
+    let failed = RedoError::disk("read the control file of");
+    let file = match OpenFile::open(disk, control_name()?, FileMode::Existing) {
+        Ok(file) => file,
+        Err(DiskError::NotFound { .. }) => return Ok(None),
+        Err(cause) => return Err(failed(cause)),
+    };
+    let mut slots = Aligned::zeroed(2 * CONTROL_SLOT_BYTES);
+    if file.len().map_err(&failed)? < slots.len() as u64 {
+        return Ok(None);
+    }
+    file.read(0, &mut slots).map_err(&failed)?;
+    Ok(Control::decode(&slots)?.map(|control| (file, control)))
+}
+
+fn remove_leftovers(disk: &Arc<dyn Disk>) -> Result<(), RedoError> {
+    let failed = RedoError::disk("clear a half-made");
+    for name in disk.list().map_err(&failed)? {
+        if number_of(&name).is_some() || name.as_str() == CONTROL_NAME {
+            disk.remove(&name).map_err(&failed)?;
+        }
+    }
+    Ok(())
+}
+
+fn make_control(disk: &Arc<dyn Disk>, control: &Control, sync: RedoSync) -> Result<(), DiskError> {
+    let file = OpenFile::open(disk, FileName::new(CONTROL_NAME)?, FileMode::CreateNew)?;
+    let mut slots = Aligned::zeroed(2 * CONTROL_SLOT_BYTES);
+    control.encode(&mut slots[control.slot_at() as usize..]);
+    file.write(0, &slots, RedoSync::Fsync)?;
+    sync_unless_none(&file, sync)?;
+    if sync == RedoSync::None { Ok(()) } else { disk.sync_dir() }
+}

@@ -1,0 +1,238 @@
+//! Opening a log, and going on where it ends.
+//!
+//! Invariant: opening only reads. Going on first makes what was found durable (`found`), and seals
+//! off what a crash may have left behind the end by a new incarnation, before anything else is
+//! appended.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use iostrata_innodb::Lsn;
+use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode};
+
+use crate::redo::control::Control;
+use crate::redo::counters::Counts;
+use crate::redo::create::{check_block, read_control};
+use crate::redo::file::OpenFile;
+use crate::redo::fill::Fill;
+use crate::redo::frame::body_crc;
+use crate::redo::geometry::Plan;
+use crate::redo::group_commit::GroupCommit;
+use crate::redo::header::Header;
+use crate::redo::layout::{
+    BLOCK_BYTES_MAX, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, frame,
+};
+use crate::redo::ledger::Ledger;
+use crate::redo::make::CHUNK_BYTES;
+use crate::redo::redo::{Redo, lock};
+use crate::redo::requests::Requests;
+use crate::redo::segments::{Segment, Segments, number_of};
+use crate::redo::writer::Writer;
+use crate::redo::{RedoError, RedoSettings, Scan};
+
+/// Smallest buffer, in bytes.
+const BUFFER_BYTES_MIN: u64 = 65_536;
+/// Largest buffer, in bytes.
+const BUFFER_BYTES_MAX: u64 = 1 << 32;
+
+fn ledger(file: OpenFile, control: Control) -> Ledger {
+    let block = Aligned::zeroed(CONTROL_SLOT_BYTES);
+    Ledger { file, newest: control, block, incarnations: vec![(0, control.incarnation)] }
+}
+
+/// Every segment that is whole, and the first that is damaged: a segment whose making a crash cut
+/// off has nothing but zeros, since its header is written when those are durable.
+fn find_segments(disk: &Arc<dyn Disk>) -> Result<(Vec<Segment>, Option<String>), RedoError> {
+    let failed = RedoError::disk("read a segment of");
+    let mut block = Aligned::zeroed(HEADER_BLOCK_BYTES);
+    let (mut found, mut damaged) = (Vec::new(), None);
+    for name in disk.list().map_err(&failed)? {
+        if number_of(&name).is_none() {
+            continue;
+        }
+        let file = OpenFile::open(disk, name, FileMode::Existing).map_err(&failed)?;
+        let bytes = file.len().map_err(&failed)?;
+        let mut header = None;
+        if bytes >= HEADER_BLOCK_BYTES as u64 {
+            file.read(0, &mut block).map_err(&failed)?;
+            header = Header::decode(&block, file.name.as_str())?;
+        }
+        match header.filter(|header| bytes >= header.geometry.file_bytes()) {
+            Some(header) => found.push(Segment { file: Arc::new(file), header }),
+            None if damaged.is_none() && !is_zeros(&file, bytes).map_err(&failed)? => {
+                damaged = Some(file.name.to_string());
+            }
+            None => {}
+        }
+    }
+    Ok((found, damaged))
+}
+
+/// Whether the whole blocks of a file are zeros.
+fn is_zeros(file: &OpenFile, bytes: u64) -> Result<bool, DiskError> {
+    let mut chunk = Aligned::zeroed(CHUNK_BYTES as usize);
+    let (block, mut at) = (u64::from(file.block_bytes()), 0);
+    let end = bytes / block * block;
+    while at < end {
+        let some = (end - at).min(CHUNK_BYTES);
+        chunk.set_len(some as usize);
+        file.read(at, &mut chunk)?;
+        if chunk.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at += some;
+    }
+    Ok(true)
+}
+
+fn next_number(disk: &Arc<dyn Disk>) -> Result<u64, RedoError> {
+    let names = disk.list().map_err(RedoError::disk("list the files of"))?;
+    Ok(names.iter().filter_map(number_of).max().map_or(0, |number| number + 1))
+}
+
+fn block_bytes(s: &RedoSettings, control: &OpenFile, found: &[Segment]) -> Result<u64, RedoError> {
+    let files = found.iter().map(|segment| segment.file.block_bytes());
+    let needed = files.fold(control.block_bytes(), u32::max);
+    if needed > BLOCK_BYTES_MAX {
+        let (name, range) = ("block of the redo device in bytes", "a device of at most 16384");
+        return Err(RedoError::Setting { name, value: u64::from(needed), range });
+    }
+    Ok(u64::from(s.write_ahead_bytes.max(needed)))
+}
+
+impl Redo {
+    /// Opens the log for reading; `start` makes it ready for appends.
+    ///
+    /// # Errors
+    /// [`RedoError::NotFound`], [`RedoError::Damaged`], [`RedoError::Version`],
+    /// [`RedoError::Setting`], the disk's.
+    pub fn open(disk: Arc<dyn Disk>, s: RedoSettings) -> Result<(Self, Scan), RedoError> {
+        let (disk, s) = (&disk, &s);
+        check_block(s.write_ahead_bytes)?;
+        let not_found = RedoError::NotFound { file: CONTROL_NAME };
+        let (file, control) = read_control(disk)?.ok_or(not_found)?;
+        let plan = Plan::keeping(s.capacity_bytes, control.geometry)?;
+        let (found, damaged) = find_segments(disk)?;
+        let block_bytes = block_bytes(s, &file, &found)?;
+        let mut segments = Segments::new(plan, control.checkpoint, found);
+        if segments.chain.is_empty() {
+            let lsn = control.checkpoint;
+            let missing = RedoError::NoSegment { lsn };
+            return Err(damaged.map_or(missing, |file| RedoError::Damaged { file, lsn }));
+        }
+        segments.next_number = segments.next_number.max(next_number(disk)?);
+        let scan = Scan::new(control, segments.chain.clone(), damaged)?;
+        let buffer_bytes = s.log_buffer_bytes.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
+        let buffer_bytes = buffer_bytes.next_multiple_of(GRANULE_BYTES) as usize;
+        let writer = Writer {
+            other: Aligned::zeroed(buffer_bytes),
+            block_bytes,
+            sync: s.sync,
+            unsynced: Vec::new(),
+        };
+        let at = || AtomicU64::new(control.checkpoint);
+        let redo = Self {
+            disk: Arc::clone(disk),
+            changing: Mutex::new(()),
+            ledger: Mutex::new(ledger(file, control)),
+            writer: Mutex::new(writer),
+            room_end: AtomicU64::new(segments.room_end()),
+            segments: Mutex::new(segments),
+            fill: Mutex::new(Fill::new(Aligned::zeroed(buffer_bytes))),
+            group: GroupCommit::default(),
+            requests: Requests::default(),
+            lsn: at(),
+            written: at(),
+            durable: at(),
+            checkpoint: at(),
+            room_bytes: AtomicU64::new(plan.room_bytes()),
+            buffer_bytes,
+            failed: OnceLock::new(),
+            counts: Counts::default(),
+        };
+        Ok((redo, scan))
+    }
+
+    /// Ends recovery: seals off whatever lies behind the end of the log, durably, and gives the
+    /// LSN from which appends go on. What the scan has not read yet is read and passed over.
+    ///
+    /// # Errors
+    /// As [`Scan::next`], and the disk's.
+    pub fn start(&self, mut scan: Scan) -> Result<Lsn, RedoError> {
+        self.check()?;
+        while scan.next()?.is_some() {}
+        let end = scan.log_end();
+        let plan = {
+            let mut segments = lock(&self.segments);
+            segments.retire_beyond(end);
+            segments.plan
+        };
+        self.settle_found(end)?;
+        let tail = self.read_tail(end)?;
+        self.remove_half_made()?;
+        self.adopt(plan)?;
+        let incarnations = self.seal_off(&tail, end, scan.into_incarnations())?;
+        let mut ledger = lock(&self.ledger);
+        ledger.incarnations = incarnations;
+        self.free_before(ledger.newest.checkpoint);
+        Ok(self.lsn())
+    }
+
+    /// What lies before `end` in its block.
+    fn read_tail(&self, end: u64) -> Result<Vec<u8>, RedoError> {
+        let block_bytes = lock(&self.writer).block_bytes;
+        let start = end / block_bytes * block_bytes;
+        if start == end {
+            return Ok(Vec::new());
+        }
+        let place = lock(&self.segments).place(start);
+        let place = place.ok_or(RedoError::NoSegment { lsn: start })?;
+        let mut block = Aligned::zeroed(block_bytes as usize);
+        place.file.read(place.at, &mut block).map_err(RedoError::disk("read the end of"))?;
+        Ok(block[..(end - start) as usize].to_vec())
+    }
+
+    fn remove_half_made(&self) -> Result<(), RedoError> {
+        let failed = RedoError::disk("clear half-made segments of");
+        let known: Vec<_> = {
+            let segments = lock(&self.segments);
+            let all = segments.chain.iter().chain(&segments.spare).chain(&segments.surplus);
+            all.map(|segment| segment.file.name.clone()).collect()
+        };
+        for name in self.disk.list().map_err(&failed)? {
+            if number_of(&name).is_some() && !known.contains(&name) {
+                self.disk.remove(&name).map_err(&failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the incarnation frame and makes it durable. Gives which number seals which frames.
+    fn seal_off(
+        &self,
+        tail: &[u8],
+        end: u64,
+        mut incarnations: Vec<(u64, u64)>,
+    ) -> Result<Vec<(u64, u64)>, RedoError> {
+        let room_end = self.room_end.load(Ordering::Acquire);
+        if room_end < end + frame::INCARNATION_BYTES as u64 {
+            return Err(RedoError::Full { lsn: end });
+        }
+        let old = incarnations.last().map_or(0, |(_, number)| *number);
+        let new = old.wrapping_add(1);
+        let sealed_end = {
+            let mut fill = lock(&self.fill);
+            fill.resume(tail, end);
+            fill.incarnation = old;
+            let body = new.to_le_bytes();
+            fill.push(body_crc(frame::INCARNATION, &body), frame::INCARNATION, &body);
+            fill.incarnation = new;
+            self.lsn.store(fill.end, Ordering::Release);
+            fill.end
+        };
+        self.make_durable(Lsn(sealed_end))?;
+        lock(&self.fill).is_started = true;
+        incarnations.push((sealed_end, new));
+        Ok(incarnations)
+    }
+}

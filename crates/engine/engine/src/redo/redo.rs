@@ -1,0 +1,130 @@
+//! The log: its parts and how far each of them is.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use iostrata_innodb::{Lsn, flush::AgeLimits};
+use iostrata_io::disk::{Disk, DiskError};
+
+use crate::redo::counters::Counts;
+use crate::redo::fill::Fill;
+use crate::redo::group_commit::GroupCommit;
+use crate::redo::layout::{BLOCK_BYTES_MAX, frame};
+use crate::redo::ledger::Ledger;
+use crate::redo::requests::Requests;
+use crate::redo::segments::Segments;
+use crate::redo::writer::Writer;
+use crate::redo::{RedoCounters, RedoError};
+
+/// Where an appended frame lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Its first byte.
+    pub start: Lsn,
+    /// Behind its last byte; durable up to here means that the frame is.
+    pub end: Lsn,
+}
+
+/// The log. Share it by `Arc`; every call may come from any thread.
+///
+/// Locks are taken in the order of the fields.
+pub struct Redo {
+    pub(crate) disk: Arc<dyn Disk>,
+    /// Held while the capacity changes.
+    pub(crate) changing: Mutex<()>,
+    /// Held while a checkpoint is written.
+    pub(crate) ledger: Mutex<Ledger>,
+    /// Held while the buffer is written out.
+    pub(crate) writer: Mutex<Writer>,
+    /// Held for moments, never across I/O.
+    pub(crate) segments: Mutex<Segments>,
+    /// Held for moments, never across I/O.
+    pub(crate) fill: Mutex<Fill>,
+    pub(crate) group: GroupCommit,
+    pub(crate) requests: Requests,
+    pub(crate) lsn: AtomicU64,
+    pub(crate) written: AtomicU64,
+    pub(crate) durable: AtomicU64,
+    pub(crate) checkpoint: AtomicU64,
+    /// Behind the last byte that can be appended before the next checkpoint.
+    pub(crate) room_end: AtomicU64,
+    /// What the limits of the age are made of.
+    pub(crate) room_bytes: AtomicU64,
+    pub(crate) buffer_bytes: usize,
+    pub(crate) failed: OnceLock<RedoError>,
+    pub(crate) counts: Counts,
+}
+
+impl fmt::Debug for Redo {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Redo(lsn {}, durable {})", self.lsn(), self.durable())
+    }
+}
+
+/// Takes a lock. A panic while it was held left consistent data: every change behind these locks
+/// is made of steps that cannot panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Redo {
+    /// Longest body that `append` takes, in bytes.
+    pub fn body_bytes_max(&self) -> usize {
+        self.frame_bytes_max() - frame::OVERHEAD_BYTES
+    }
+
+    /// Behind the newest frame.
+    pub fn lsn(&self) -> Lsn {
+        Lsn(self.lsn.load(Ordering::Acquire))
+    }
+
+    /// Everything before it was given to the disk.
+    pub fn written(&self) -> Lsn {
+        Lsn(self.written.load(Ordering::Acquire))
+    }
+
+    /// Everything before it survives a crash.
+    pub fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    /// The newest durable checkpoint.
+    pub fn checkpoint_lsn(&self) -> Lsn {
+        Lsn(self.checkpoint.load(Ordering::Acquire))
+    }
+
+    /// Counts since the log was opened.
+    pub fn counters(&self) -> RedoCounters {
+        self.counts.read(lock(&self.fill).requests)
+    }
+
+    /// The first cause after a failed write or sync.
+    pub fn poisoned(&self) -> Option<RedoError> {
+        self.failed.get().cloned()
+    }
+
+    /// The steps of the age at the present capacity.
+    pub fn limits(&self) -> AgeLimits {
+        AgeLimits::of(self.room_bytes.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn frame_bytes_max(&self) -> usize {
+        let reserve = self.limits().reserve_bytes();
+        let buffer = self.buffer_bytes - BLOCK_BYTES_MAX as usize;
+        buffer.min(frame::BYTES_MAX).min(usize::try_from(reserve).unwrap_or(usize::MAX))
+    }
+
+    pub(crate) fn is_failed(&self) -> bool {
+        self.failed.get().is_some()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), RedoError> {
+        self.failed.get().map_or(Ok(()), |cause| Err(cause.clone()))
+    }
+
+    /// Keeps the first cause, and gives it.
+    pub(crate) fn fail(&self, doing: &'static str, cause: DiskError) -> RedoError {
+        self.failed.get_or_init(|| RedoError::Failed { doing, cause }).clone()
+    }
+}

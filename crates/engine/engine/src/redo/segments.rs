@@ -1,0 +1,181 @@
+//! Which file holds which part of the log.
+//!
+//! Invariant: the chain is without gaps and in LSN order; a spare segment holds nothing that is
+//! needed; segments are taken in turn, each with a larger sequence than any before it.
+//! It does no I/O: who changes it writes the files.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use iostrata_io::disk::FileName;
+
+use crate::redo::file::OpenFile;
+use crate::redo::geometry::{Geometry, Plan};
+use crate::redo::header::Header;
+use crate::redo::layout::SEGMENT_PREFIX;
+
+/// The number in a segment's name.
+pub(crate) fn number_of(name: &FileName) -> Option<u64> {
+    let digits = name.as_str().strip_prefix(SEGMENT_PREFIX)?;
+    let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { digits.parse().ok() } else { None }
+}
+
+/// A segment file and what its header says.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub(crate) file: Arc<OpenFile>,
+    pub(crate) header: Header,
+}
+
+impl Segment {
+    /// Where an LSN of this segment lies.
+    pub(crate) fn place(&self, lsn: u64) -> SegmentRange {
+        let at = u64::from(self.header.geometry.payload_at) + (lsn - self.header.first);
+        SegmentRange { file: Arc::clone(&self.file), at, left: self.header.end() - lsn }
+    }
+}
+
+/// Where a part of the log lies.
+#[derive(Clone, Debug)]
+pub(crate) struct SegmentRange {
+    pub(crate) file: Arc<OpenFile>,
+    /// In the file.
+    pub(crate) at: u64,
+    /// Bytes from there to the end of the segment.
+    pub(crate) left: u64,
+}
+
+/// All segments.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    pub(crate) plan: Plan,
+    /// What is in use, the oldest first; never empty.
+    pub(crate) chain: VecDeque<Segment>,
+    /// The segment that is about to join the chain: its header is being written.
+    joining: Option<Segment>,
+    /// What can be taken next; first what the plan keeps.
+    pub(crate) spare: VecDeque<Segment>,
+    /// What is to be removed.
+    pub(crate) surplus: Vec<Segment>,
+    pub(crate) next_sequence: u64,
+    pub(crate) next_number: u64,
+}
+
+impl Segments {
+    /// Sorts what was found into the chain from the checkpoint on and what is spare.
+    pub(crate) fn new(plan: Plan, checkpoint: u64, mut found: Vec<Segment>) -> Self {
+        let sequence = found.iter().map(|s| s.header.sequence).max().unwrap_or(0);
+        let number = found.iter().filter_map(|s| number_of(&s.file.name)).max();
+        let chain = chain_from(checkpoint, &mut found);
+        Self {
+            plan,
+            chain,
+            joining: None,
+            spare: found.into(),
+            surplus: Vec::new(),
+            next_sequence: sequence + 1,
+            next_number: number.map_or(0, |number| number + 1),
+        }
+    }
+
+    /// Where `lsn` lies; none beyond the chain.
+    pub(crate) fn place(&self, lsn: u64) -> Option<SegmentRange> {
+        let segment = self.chain.iter().rev().find(|s| s.header.first <= lsn)?;
+        (lsn < segment.header.end()).then(|| segment.place(lsn))
+    }
+
+    /// Behind the last payload byte of the chain, where the next segment begins.
+    fn chain_end(&self) -> u64 {
+        self.chain.back().map_or(0, |s| s.header.end())
+    }
+
+    /// Behind the last byte that can be appended.
+    pub(crate) fn room_end(&self) -> u64 {
+        let more = self.joining.iter().chain(&self.spare);
+        self.chain_end() + more.map(|s| s.header.geometry.payload_bytes).sum::<u64>()
+    }
+
+    /// Takes the next spare segment, with the header to write into it. It joins the chain by
+    /// `join` once that is written.
+    pub(crate) fn take_spare(&mut self) -> Option<Segment> {
+        let mut segment = self.spare.pop_front()?;
+        segment.header.first = self.chain_end();
+        segment.header.sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.joining = Some(segment.clone());
+        Some(segment)
+    }
+
+    /// Puts the taken segment behind the chain.
+    pub(crate) fn join(&mut self) {
+        self.chain.extend(self.joining.take());
+    }
+
+    /// How many segments of a size there are.
+    pub(crate) fn count_of(&self, geometry: Geometry) -> u64 {
+        let all = self.chain.iter().chain(&self.joining).chain(&self.spare);
+        all.filter(|s| s.header.geometry == geometry).count() as u64
+    }
+
+    /// Turns what lies wholly beyond the end of the log into spare segments: a crash left it.
+    pub(crate) fn retire_beyond(&mut self, end: u64) {
+        while self.chain.len() > 1 && self.chain.back().is_some_and(|s| s.header.first > end) {
+            self.spare.extend(self.chain.pop_back());
+        }
+    }
+
+    /// Turns what lies wholly before a durable checkpoint into spare segments.
+    pub(crate) fn free_before(&mut self, checkpoint: u64) {
+        while self.chain.len() > 1
+            && self.chain.front().is_some_and(|s| s.header.end() <= checkpoint)
+        {
+            self.spare.extend(self.chain.pop_front());
+        }
+    }
+
+    /// Moves spare segments that the plan has no use for to the surplus, as far as the log keeps
+    /// its room up to `needed_end`.
+    pub(crate) fn shed(&mut self, needed_end: u64) {
+        let geometry = self.plan.geometry;
+        let in_use = self.chain.iter().chain(&self.joining);
+        let in_use = in_use.filter(|s| s.header.geometry == geometry).count() as u64;
+        let mut keep = self.plan.segments.saturating_sub(in_use);
+        let (kept, excess): (Vec<_>, Vec<_>) = self.spare.drain(..).partition(|s| {
+            let keeps = keep > 0 && s.header.geometry == geometry;
+            keep -= u64::from(keeps);
+            keeps
+        });
+        self.spare.extend(kept);
+        let first_excess = self.spare.len();
+        self.spare.extend(excess);
+        while self.spare.len() > first_excess {
+            let last = self.spare.back().map_or(0, |s| s.header.geometry.payload_bytes);
+            if self.room_end() - last < needed_end {
+                return;
+            }
+            self.surplus.extend(self.spare.pop_back());
+        }
+    }
+}
+
+/// The segments from the one with `checkpoint` on that continue each other; none when that one is
+/// missing. A checkpoint on a border may have only the segment before it.
+fn chain_from(checkpoint: u64, found: &mut Vec<Segment>) -> VecDeque<Segment> {
+    let mut chain: VecDeque<Segment> = VecDeque::new();
+    // The largest sequence is valid; smaller ones were left by a crash or an earlier lap.
+    let mut take = |fits: &dyn Fn(&Header) -> bool| {
+        let used = found.iter().enumerate().filter(|(_, s)| s.header.sequence > 0);
+        let fitting = used.filter(|(_, s)| fits(&s.header));
+        let index = fitting.max_by_key(|(_, s)| s.header.sequence).map(|(index, _)| index)?;
+        Some(found.swap_remove(index))
+    };
+    let first = take(&|h| h.first < checkpoint && checkpoint <= h.end());
+    chain.extend(first.or_else(|| take(&|h| h.first == checkpoint)));
+    while let Some(last) = chain.back().map(|s| s.header) {
+        let next = take(&|h| h.first == last.end() && h.sequence > last.sequence);
+        let Some(next) = next else { break };
+        chain.push_back(next);
+    }
+    chain
+}

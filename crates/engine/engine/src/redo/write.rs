@@ -1,0 +1,143 @@
+//! Filling the buffer and writing it out.
+//!
+//! Invariant: one thread writes at a time, in LSN order and whole blocks; a segment's header is
+//! written before anything in it, and both are synced together. After a failed write nothing more
+//! is written.
+
+use std::sync::atomic::Ordering;
+
+use iostrata_innodb::Lsn;
+use iostrata_io::disk::DiskError;
+
+use crate::redo::RedoError;
+use crate::redo::counters::add;
+use crate::redo::fill::Taken;
+use crate::redo::frame::body_crc;
+use crate::redo::layout::{HEADER_BLOCK_BYTES, frame};
+use crate::redo::make::write_header;
+use crate::redo::redo::{Appended, Redo, lock};
+use crate::redo::segments::SegmentRange;
+use crate::redo::writer::Writer;
+
+impl Redo {
+    /// Appends a frame of records (without the kind byte). Waits for I/O only when the buffer is
+    /// full.
+    ///
+    /// # Panics
+    /// Before `start`; when the body is empty or longer than `body_bytes_max`; when the log would
+    /// overrun its checkpoint.
+    pub fn append(&self, body: &[u8]) -> Appended {
+        let bytes = frame::OVERHEAD_BYTES + body.len();
+        assert!(bytes <= self.frame_bytes_max(), "{} bytes are too long a body", body.len());
+        let body_crc = body_crc(frame::RECORDS, body);
+        loop {
+            let mut fill = lock(&self.fill);
+            assert!(fill.is_started, "the redo log takes nothing before it is started");
+            let end = fill.end + bytes as u64;
+            let room_end = self.room_end.load(Ordering::Acquire);
+            assert!(end <= room_end, "redo up to {end} overruns its checkpoint at {room_end}");
+            if fill.has_room(bytes) {
+                let start = fill.push(body_crc, frame::RECORDS, body);
+                fill.requests += 1;
+                self.lsn.store(end, Ordering::Release);
+                return Appended { start: Lsn(start), end: Lsn(end) };
+            }
+            let upto = fill.end;
+            if self.is_failed() {
+                fill.discard();
+                continue;
+            }
+            drop(fill);
+            add(&self.counts.waits, 1);
+            // A failure is kept; nothing that is appended after it is ever acknowledged.
+            let _ = self.make_written(Lsn(upto));
+        }
+    }
+
+    /// Whether the buffer should be written out before a frame of so many bytes is appended.
+    fn wants_room(&self, bytes: usize) -> bool {
+        let used = lock(&self.fill).used_bytes();
+        used + frame::OVERHEAD_BYTES + bytes > self.buffer_bytes / 2
+    }
+
+    /// Writes the buffer out when it is too full for a frame of so many bytes to be appended at
+    /// once. Call it before the first latch.
+    ///
+    /// # Errors
+    /// [`RedoError::Failed`] with the first cause.
+    pub fn wait_room(&self, bytes: usize) -> Result<(), RedoError> {
+        if self.wants_room(bytes) { self.make_written(self.lsn()) } else { self.check() }
+    }
+
+    /// Returns when everything before `upto` was given to the disk; waits for who writes already.
+    ///
+    /// # Errors
+    /// [`RedoError::Failed`] with the first cause.
+    pub fn make_written(&self, Lsn(upto): Lsn) -> Result<(), RedoError> {
+        // What was written before a failed sync may be lost, so it counts for nothing.
+        self.check()?;
+        if self.written.load(Ordering::Acquire) >= upto {
+            return Ok(());
+        }
+        let mut writer = lock(&self.writer);
+        if self.written.load(Ordering::Acquire) >= upto {
+            return Ok(());
+        }
+        self.write_all(&mut writer)
+    }
+
+    /// Writes out everything appended so far.
+    pub(crate) fn write_all(&self, writer: &mut Writer) -> Result<(), RedoError> {
+        self.check()?;
+        let taken = {
+            let mut fill = lock(&self.fill);
+            if fill.end == self.written.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            fill.swap(&mut writer.other, writer.block_bytes)
+        };
+        self.write_taken(writer, taken).map_err(|cause| self.fail("write", cause))?;
+        self.written.store(taken.end, Ordering::Release);
+        Ok(())
+    }
+
+    fn write_taken(&self, writer: &mut Writer, taken: Taken) -> Result<(), DiskError> {
+        let padded_end = taken.end.next_multiple_of(writer.block_bytes);
+        let (used, mut left) = ((taken.end - taken.base) as usize, padded_end - taken.base);
+        writer.other[used..left as usize].fill(0);
+        add(&self.counts.padded, padded_end - taken.end);
+        let mut lsn = taken.base;
+        while left > 0 {
+            let place = self.place(writer, lsn)?;
+            let some = left.min(place.left);
+            writer.other.set_len(some as usize);
+            let written = place.file.write(place.at, &writer.other, writer.sync);
+            let whole = writer.other.allocated();
+            writer.other.set_len(whole);
+            written?;
+            writer.wrote(&place.file);
+            add(&self.counts.writes, 1);
+            add(&self.counts.written, some);
+            (lsn, left) = (lsn + some, left - some);
+            // A write is of a whole buffer: what goes to the next segment moves to its beginning.
+            writer.other.copy_within(some as usize..(some + left) as usize, 0);
+        }
+        Ok(())
+    }
+
+    /// Where `lsn` is written, in a new segment if need be.
+    fn place(&self, writer: &mut Writer, lsn: u64) -> Result<SegmentRange, DiskError> {
+        if let Some(place) = lock(&self.segments).place(lsn) {
+            return Ok(place);
+        }
+        let next = lock(&self.segments).take_spare();
+        let Some(next) = next else { panic!("no segment is free for LSN {lsn}") };
+        // Its file is synced with what is written into it next.
+        write_header(&next.file, &next.header, writer.sync)?;
+        add(&self.counts.writes, 1);
+        add(&self.counts.written, HEADER_BLOCK_BYTES as u64);
+        let place = next.place(lsn);
+        lock(&self.segments).join();
+        Ok(place)
+    }
+}

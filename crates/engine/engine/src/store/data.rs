@@ -1,0 +1,180 @@
+//! The data files: open, as long as they are, written in place and synced.
+//!
+//! Invariant: `pages` never counts a page whose zeros are not durable. A failed write or sync
+//! poisons the store. Sync rules of the flush method are kept here and nowhere else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+
+use iostrata_innodb::PageNo;
+use iostrata_io::SyncKind;
+use iostrata_io::disk::{Aligned, Disk, FileId, FileMode};
+
+use crate::page::PageSize;
+use crate::store::batches::{Batches, PageCopy};
+use crate::store::counters::{Tally, add};
+use crate::store::error::StoreError;
+use crate::store::gate::{SyncGate, Synced};
+use crate::store::layout::{data_name, place};
+use crate::store::method::{FilePlan, sync_kind};
+use crate::store::poison::Poison;
+use crate::store::settings::StoreSettings;
+use crate::store::write_slots::WriteSlots;
+
+pub(crate) struct DataFile {
+    pub(crate) id: FileId,
+    pub(crate) name: String,
+    /// Whole pages that are durable, of this file alone.
+    pub(crate) pages: AtomicU64,
+    /// The device does not tear a write of a page.
+    pub(crate) atomic: bool,
+    gate: SyncGate,
+}
+
+pub(crate) struct DataFiles {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) files: Vec<DataFile>,
+    pub(crate) page_size: PageSize,
+    pub(crate) plan: FilePlan,
+    use_fdatasync: bool,
+    pub(crate) batches: Batches,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) poison: Poison,
+    pub(crate) slots: WriteSlots,
+}
+
+impl DataFiles {
+    /// Opens all files; those that it makes are empty.
+    pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
+        settings: &StoreSettings,
+        mode: FileMode,
+        tally: Arc<Tally>,
+    ) -> Result<Self, StoreError> {
+        let page_bytes = settings.page_size.bytes() as u64;
+        let mut data = Self {
+            disk: Arc::clone(disk),
+            files: Vec::new(),
+            page_size: settings.page_size,
+            plan: settings.flush_method.plan(settings.trust_device_cache).data,
+            use_fdatasync: settings.use_fdatasync,
+            batches: Batches::new(Arc::clone(disk)),
+            tally,
+            poison: Poison::default(),
+            slots: WriteSlots::default(),
+        };
+        for file in 0..settings.data_files {
+            let name = data_name(file)?;
+            let id = disk.open(&name, mode)?;
+            let atomic = u64::from(disk.facts(id).atomic_write_bytes) >= page_bytes;
+            let (name, gate) = (name.to_string(), SyncGate::default());
+            // Closed with the others, should the length be refused.
+            data.files.push(DataFile { id, name, pages: AtomicU64::new(0), atomic, gate });
+            data.files[file as usize].pages.store(disk.len(id)? / page_bytes, Release);
+        }
+        Ok(data)
+    }
+
+    pub(crate) fn sync_kind(&self) -> SyncKind {
+        sync_kind(self.use_fdatasync)
+    }
+
+    /// Pages from 0 on without a gap.
+    pub(crate) fn pages(&self) -> u64 {
+        let files = self.files.len() as u64;
+        let ends = self.files.iter().zip(0..);
+        ends.map(|(file, at)| file.pages.load(Acquire) * files + at).min().unwrap_or(0)
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, page: PageNo) -> (usize, u64) {
+        let (file, at) = place(page, self.files.len() as u32);
+        (file, at * self.page_size.bytes() as u64)
+    }
+
+    /// The device does not tear a write of this page.
+    pub(crate) fn is_atomic(&self, page: PageNo) -> bool {
+        self.files[self.place(page).0].atomic
+    }
+
+    pub(crate) fn sync(&self, file: usize) -> Result<(), StoreError> {
+        let file = &self.files[file];
+        let synced = file.gate.sync(&self.poison, || {
+            add(&self.tally.data_fsyncs, 1);
+            Ok(self.disk.sync(file.id, self.sync_kind())?)
+        })?;
+        if synced == Synced::Elsewhere {
+            add(&self.tally.data_fsyncs_shared, 1);
+        }
+        Ok(())
+    }
+
+    /// Writes pages, sorted by place, into their places, at most `in_flight` at a time, each in its
+    /// slot unless all are in flight at once. All buffers
+    /// come back into `pages`, also after a failure. Nothing is synced. Returns which files were
+    /// touched, a bit each.
+    pub(crate) fn write_in_place(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        in_flight: usize,
+    ) -> Result<u64, StoreError> {
+        let is_paced = in_flight < usize::MAX;
+        let mut batch = self.batches.take();
+        let mut touched = 0_u64;
+        let (count, page_bytes) = (pages.len() as u64, self.page_size.bytes() as u64);
+        let mut waiting = std::mem::take(pages).into_iter();
+        let (mut room, mut result) = (in_flight.max(1), Ok(()));
+        loop {
+            // Behind a failure nothing new is begun.
+            let next = if result.is_ok() { room } else { 0 };
+            for PageCopy { page, bytes } in waiting.by_ref().take(next) {
+                if is_paced {
+                    self.slots.wait();
+                }
+                let (file, at) = self.place(page);
+                touched |= 1 << file;
+                batch.write(self.files[file].id, at, bytes, self.plan.durability(), page.0);
+            }
+            batch.submit();
+            if batch.in_flight() == 0 {
+                break;
+            }
+            room = 0;
+            batch.complete(1, &mut |done| {
+                pages.push(PageCopy { page: PageNo(done.tag), bytes: done.buffer });
+                room += 1;
+                if result.is_ok() {
+                    result = done.result;
+                }
+            });
+        }
+        pages.extend(waiting);
+        self.batches.give_back(batch);
+        add(&self.tally.data_writes, count);
+        add(&self.tally.data_written, count * page_bytes);
+        match result {
+            Ok(()) => Ok(touched),
+            Err(error) => Err(self.poison.set(error.into())),
+        }
+    }
+
+    /// Syncs the files of these bits.
+    pub(crate) fn sync_touched(&self, touched: u64) -> Result<(), StoreError> {
+        (0..self.files.len())
+            .filter(|file| touched >> file & 1 == 1)
+            .try_for_each(|file| self.sync(file))
+    }
+
+    /// A buffer of zeros for growth.
+    pub(crate) fn zeros(&self, pages: u64) -> Aligned {
+        Aligned::zeroed(pages as usize * self.page_size.bytes())
+    }
+}
+
+impl Drop for DataFiles {
+    fn drop(&mut self) {
+        for file in &self.files {
+            self.disk.close(file.id);
+        }
+    }
+}

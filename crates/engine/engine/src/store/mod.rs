@@ -1,0 +1,34 @@
+//! Data files and doublewrite of the embedded engine.
+//!
+//! Purpose: pages on a [`Disk`](iostrata_io::disk::Disk), striped over data files, written so that
+//! a crash leaves each page old or new and never torn. Invariant: [`Store::write`] returns when its
+//! pages are durable in place; every byte of the data files was written before it is used; after a
+//! failed write or sync nothing is written any more.
+//! It caches no page, knows no redo (the caller has made that durable before) and has no thread.
+
+mod batches;
+mod counters;
+mod create;
+mod data;
+mod doublewrite;
+mod error;
+mod gate;
+mod grow;
+pub mod layout;
+mod method;
+mod poison;
+mod read;
+mod repair;
+mod settings;
+#[expect(clippy::module_inception, reason = "the store itself")]
+mod store;
+mod write;
+mod write_slots;
+
+pub use batches::PageCopy;
+pub use counters::StoreCounters;
+pub use error::{ReadError, StoreError};
+pub use method::{FilePlan, FlushMethod, FlushPlan, SyncRule, sync_kind};
+pub use repair::Repair;
+pub use settings::{Doublewrite, StoreSettings};
+pub use store::Store;

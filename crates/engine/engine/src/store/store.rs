@@ -1,0 +1,162 @@
+//! The store: opened, and set while it runs.
+//!
+//! Invariant: nothing is written between opening and repair; locks are taken in the order mode,
+//! growth, doublewrite files in their order, gate of a data file.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+
+use iostrata_io::disk::{Disk, FileMode};
+
+use crate::page::PageSize;
+use crate::store::counters::{StoreCounters, Tally};
+use crate::store::data::DataFiles;
+use crate::store::doublewrite::{DoublewriteFile, DoublewriteFiles};
+use crate::store::error::StoreError;
+use crate::store::layout::DOUBLEWRITE_FILES;
+use crate::store::method::FlushPlan;
+use crate::store::settings::{Doublewrite, StoreSettings};
+
+/// Pages on a disk. Shared by reference among threads.
+pub struct Store {
+    pub(crate) data: DataFiles,
+    pub(crate) doublewrite: DoublewriteFiles,
+    pub(crate) data_files: u32,
+    pub(crate) extend_pages: u32,
+    plan: FlushPlan,
+    /// Shared by writes under way: all of one write is guarded in one way.
+    mode: RwLock<Doublewrite>,
+    pub(crate) checksum: AtomicBool,
+    pub(crate) repaired: AtomicBool,
+    /// Held while files grow.
+    pub(crate) growth: Mutex<()>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Store({} files, {} pages)", self.data_files, self.pages())
+    }
+}
+
+impl Store {
+    /// Opens a store. It can be read at once, and written after [`repair`](Self::repair).
+    ///
+    /// # Errors
+    /// Settings out of range or other than those the store was created with, a missing file, or
+    /// what the disk says.
+    pub fn open(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<Self, StoreError> {
+        Self::on(&disk, settings, FileMode::Existing)
+    }
+
+    pub(crate) fn on(
+        disk: &Arc<dyn Disk>,
+        settings: &StoreSettings,
+        mode: FileMode,
+    ) -> Result<Self, StoreError> {
+        settings.check()?;
+        let tally = Arc::new(Tally::default());
+        let file = |at| DoublewriteFile::open(disk, settings, at, mode, &tally);
+        let files = (0..DOUBLEWRITE_FILES).map(file).collect::<Result<Vec<_>, _>>()?;
+        // Before a data file too many is made.
+        for file in &files {
+            let identified = file.check(settings.data_files)?;
+            if !identified && mode == FileMode::Existing {
+                return Err(file.not_a_store("nothing"));
+            }
+        }
+        let data = DataFiles::open(disk, settings, mode, Arc::clone(&tally))?;
+        Ok(Self {
+            doublewrite: DoublewriteFiles::new(files),
+            data,
+            data_files: settings.data_files,
+            extend_pages: settings.extend_pages,
+            plan: settings.flush_method.plan(settings.trust_device_cache),
+            mode: RwLock::new(settings.doublewrite),
+            checksum: AtomicBool::new(settings.checksum),
+            repaired: AtomicBool::new(false),
+            growth: Mutex::new(()),
+        })
+    }
+
+    /// Bytes of a page.
+    #[inline]
+    pub fn page_size(&self) -> PageSize {
+        self.data.page_size
+    }
+
+    /// Pages that can be read and written: 0 to below this.
+    #[inline]
+    pub fn pages(&self) -> u64 {
+        self.data.pages()
+    }
+
+    /// What the flush method asks for.
+    pub fn plan(&self) -> FlushPlan {
+        self.plan
+    }
+
+    /// How torn pages are guarded against now.
+    pub fn doublewrite(&self) -> Doublewrite {
+        *self.hold_mode()
+    }
+
+    /// As [`Store::doublewrite`], and it stays so as long as this is held.
+    pub(crate) fn hold_mode(&self) -> RwLockReadGuard<'_, Doublewrite> {
+        self.mode.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes how torn pages are guarded against, once the writes under way are finished, guarded
+    /// or not: when it returns no page is being written in the old way. Copies that are kept are
+    /// forgotten durably: with the guard off, newer contents pass them by.
+    ///
+    /// # Errors
+    /// When the store is not repaired or poisoned, or the disk fails; nothing has changed then.
+    pub fn set_doublewrite(&self, to: Doublewrite) -> Result<(), StoreError> {
+        self.check_writable()?;
+        let mut mode = self.mode.write().unwrap_or_else(PoisonError::into_inner);
+        // A write that was waited for may have failed: its copies are needed then.
+        self.data.poison.check()?;
+        self.forget_copies(&mut self.doublewrite.all())?;
+        *mode = to;
+        Ok(())
+    }
+
+    /// Whether reads check the checksum from now on.
+    pub fn set_checksum(&self, on: bool) {
+        self.checksum.store(on, Release);
+    }
+
+    /// What the store has done.
+    pub fn counters(&self) -> StoreCounters {
+        self.data.tally.snapshot()
+    }
+
+    /// The first failure after which nothing is written any more.
+    pub fn poisoned(&self) -> Option<StoreError> {
+        self.data.poison.cause()
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        self.data.poison.check()?;
+        if self.repaired.load(Acquire) { Ok(()) } else { Err(StoreError::NotRepaired) }
+    }
+
+    pub(crate) fn lock_growth(&self) -> MutexGuard<'_, ()> {
+        self.growth.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes it durable that no copy is restored any more.
+    pub(crate) fn forget_copies(
+        &self,
+        files: &mut [MutexGuard<'_, DoublewriteFile>],
+    ) -> Result<(), StoreError> {
+        for file in files {
+            let numbers = self.doublewrite.order.begin();
+            let cleared = file.clear(numbers, self.data.sync_kind());
+            cleared.map_err(|error| self.data.poison.set(error))?;
+            self.doublewrite.order.settle(numbers.0);
+        }
+        Ok(())
+    }
+}

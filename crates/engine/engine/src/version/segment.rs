@@ -1,0 +1,96 @@
+//! Segments of the version log: bytes in memory or in a slot of the spill file, and what is known
+//! of the records inside.
+//!
+//! Invariant: only an open segment grows; the counts are those of its records.
+
+use std::sync::Arc;
+
+use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
+
+/// Least memory of a segment that has records.
+const LEAST_BYTES: usize = 4096;
+
+/// Where the records are.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// Grows: the last segment of its shard.
+    Open(Vec<u8>),
+    /// Grows no more.
+    Sealed(Arc<Vec<u8>>),
+    /// In this slot of the spill file, with so many bytes.
+    Spilled { slot: u64, len: usize },
+}
+
+/// A segment of the version log.
+#[derive(Debug)]
+pub(crate) struct VersionSegment {
+    pub body: Body,
+    /// Somebody writes it to the spill file.
+    pub is_spilling: bool,
+    /// Greatest number of its records.
+    pub greatest: u64,
+    /// Records.
+    pub records: u32,
+    /// Records that are the first of their commit.
+    pub commits: u32,
+    /// Records to be purged.
+    pub purges: u32,
+}
+
+impl VersionSegment {
+    pub(crate) fn new(memory: Vec<u8>) -> Self {
+        let body = Body::Open(memory);
+        Self { body, is_spilling: false, greatest: 0, records: 0, commits: 0, purges: 0 }
+    }
+
+    /// Whether a record of `len` bytes goes into the segment, which may have `most` bytes. A longer
+    /// record goes into an empty segment.
+    #[inline]
+    pub(crate) fn has_room(&self, len: usize, most: usize) -> bool {
+        match &self.body {
+            Body::Open(bytes) => bytes.is_empty() || bytes.len() + len <= most,
+            _ => false,
+        }
+    }
+
+    /// Appends a record to an open segment; gives its offset and by how much the memory grew.
+    #[inline]
+    pub(crate) fn append(&mut self, record: &Record<'_>, most: usize) -> (usize, usize) {
+        let Body::Open(bytes) = &mut self.body else {
+            unreachable!("only an open segment has room");
+        };
+        let (at, before) = (bytes.len(), bytes.capacity());
+        if before - at < record.len() {
+            make_room(bytes, record.len(), most);
+        }
+        record.push_to(bytes);
+        self.greatest = self.greatest.max(record.number);
+        self.records += 1;
+        self.commits += u32::from(record.marks & FIRST_OF_COMMIT != 0);
+        self.purges += u32::from(record.marks & TO_PURGE != 0);
+        (at, bytes.capacity() - before)
+    }
+
+    pub(crate) fn seal(&mut self) {
+        if let Body::Open(bytes) = &mut self.body {
+            self.body = Body::Sealed(Arc::new(std::mem::take(bytes)));
+        }
+    }
+
+    /// Bytes that it holds in memory.
+    pub(crate) fn memory(&self) -> usize {
+        match &self.body {
+            Body::Open(bytes) => bytes.capacity(),
+            Body::Sealed(bytes) => bytes.capacity(),
+            Body::Spilled { .. } => 0,
+        }
+    }
+}
+
+/// Doubles the memory, to at most that of a full segment.
+#[cold]
+fn make_room(bytes: &mut Vec<u8>, len: usize, most: usize) {
+    let needed = bytes.len() + len;
+    let wanted = (2 * bytes.capacity()).max(LEAST_BYTES).min(most).max(needed);
+    bytes.reserve_exact(wanted - bytes.len());
+}

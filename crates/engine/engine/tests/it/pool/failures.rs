@@ -1,0 +1,103 @@
+//! Sources that fail: everyone is told, nothing stays behind.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use iostrata_engine::pool::{Failure, PageSource, Pool, PoolError, WrongLength};
+use iostrata_innodb::PageNo;
+use iostrata_io::disk::Aligned;
+
+use crate::pool::support::*;
+
+fn bad_page(error: &PoolError) -> Option<u64> {
+    match error {
+        PoolError::Read { cause, .. } => cause.cause().downcast_ref().map(|bad: &BadSector| bad.0),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_failed_read_leaves_the_page_absent() {
+    let (pool, source, _) = pool(8);
+    source.bad.lock().unwrap().insert(3);
+    for _ in 0..20 {
+        assert_eq!(bad_page(&pool.pin(PageNo(3)).unwrap_err()), Some(3));
+    }
+    assert_eq!(pool.free_frames(), 8);
+    pool.prefetch(&[PageNo(2), PageNo(3), PageNo(4)]);
+    assert_eq!((pool.free_frames(), pool.counters().reads_failed), (6, 21));
+    assert!(pool.try_pin(PageNo(3)).is_none() && pool.try_pin(PageNo(4)).is_some());
+    assert!(pool.create(PageNo(3)).is_ok(), "what needs no read does not fail");
+    source.bad.lock().unwrap().clear();
+    assert!(pool.pin(PageNo(3)).is_ok());
+}
+
+/// Fails, but only when everybody waits.
+struct SlowlyFailing {
+    may_end: AtomicBool,
+    reads: AtomicU64,
+}
+
+impl PageSource for SlowlyFailing {
+    fn read(&self, page: PageNo, _: &mut Aligned) -> Result<(), Failure> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        while !self.may_end.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        Err(Failure::new(BadSector(page.0)))
+    }
+}
+
+#[test]
+fn everyone_who_waits_for_one_load_gets_its_error() {
+    let source = Arc::new(SlowlyFailing { may_end: false.into(), reads: 0.into() });
+    let as_source: Arc<dyn PageSource> = Arc::clone(&source) as _;
+    let pool = Pool::new(settings(8), as_source, Arc::new(NoSupply));
+    let together = Barrier::new(9);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                together.wait();
+                assert_eq!(bad_page(&pool.pin(PageNo(5)).unwrap_err()), Some(5));
+            });
+        }
+        together.wait();
+        while pool.counters().read_waits < 7 {
+            thread::yield_now();
+        }
+        // Time to go to sleep; one that is still awake then reads by itself.
+        thread::sleep(Duration::from_millis(20));
+        source.may_end.store(true, Ordering::Relaxed);
+    });
+    assert!(source.reads.load(Ordering::Relaxed) < 8, "nobody had the error of another's read");
+    assert_eq!(pool.free_frames(), 8);
+}
+
+struct Odd;
+
+impl PageSource for Odd {
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), Failure> {
+        assert!(page.0 != 1, "a broken source");
+        into.set_len(512);
+        Ok(())
+    }
+}
+
+#[test]
+fn broken_sources_break_nothing_else() {
+    let pool = Pool::new(settings(8), Arc::new(Odd), Arc::new(NoSupply));
+    let panicked = thread::scope(|scope| scope.spawn(|| drop(pool.pin(PageNo(1)))).join());
+    assert!(panicked.is_err());
+    match pool.pin(PageNo(2)) {
+        Err(PoolError::Read { cause, .. }) => {
+            let wrong: &WrongLength = cause.cause().downcast_ref().unwrap();
+            assert_eq!((wrong.expected, wrong.found), (PAGE_BYTES, 512));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(pool.pin(PageNo(u64::MAX)), Err(PoolError::NoSuchPage { .. })));
+    assert_eq!(pool.free_frames(), 8);
+    assert!(pool.create(PageNo(1)).is_ok());
+}

@@ -1,0 +1,165 @@
+//! Pools that are nearly too small, and pools that are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use iostrata_engine::pool::{Pool, PoolError};
+use iostrata_innodb::{Lsn, PageNo};
+
+use crate::pool::support::*;
+
+#[test]
+fn eight_dirty_frames_serve_any_number_of_pages() {
+    let (pool, source, cleaner) = pool(8);
+    let redo = AtomicU64::new(8);
+    for round in 1..4 {
+        for page in 0..500 {
+            change(&pool, PageNo(page), &redo, round * 1000 + page);
+        }
+    }
+    assert!(cleaner.calls.load(Ordering::Relaxed) > 100);
+    assert!(pool.counters().wait_free > 100);
+    for page in (0..500).map(PageNo) {
+        assert_eq!(stamp(&pool.pin(page).unwrap().shared()), 3000 + page.0);
+    }
+    let mut rest = Vec::new();
+    pool.collect_oldest(100, Lsn(u64::MAX), &mut rest);
+    cleaner.write(&pool, rest);
+    assert_eq!((pool.dirty_pages(), pool.oldest()), (0, None));
+    for page in (0..500).map(PageNo) {
+        assert_eq!(source.stamp(page), 3000 + page.0);
+    }
+}
+
+#[test]
+fn one_frame_is_enough_for_one_page_at_a_time() {
+    let (pool, _, _) = pool(1);
+    let redo = AtomicU64::new(8);
+    for page in 0..50 {
+        change(&pool, PageNo(page), &redo, page + 1);
+    }
+    assert_eq!(stamp(&pool.pin(PageNo(7)).unwrap().shared()), 8);
+}
+
+#[test]
+fn pinned_frames_exhaust_the_pool_until_one_is_given_back() {
+    let (pool, _, _) = pool(8);
+    let mut pins: Vec<_> = (0..8).map(|page| pool.pin(PageNo(page)).unwrap()).collect();
+    pins.push(pins[0].clone());
+    for _ in 0..2 {
+        match pool.pin(PageNo(9)) {
+            Err(PoolError::PoolExhausted { page: PageNo(9), frames: 8, pinned: 8, dirty: 0 }) => {}
+            other => panic!("{other:?}"),
+        }
+        assert!(pool.try_pin(PageNo(9)).is_none());
+    }
+    pool.prefetch(&[PageNo(10), PageNo(11)]);
+    assert_eq!(pool.counters().read_ahead, 0);
+    drop(pins.remove(3));
+    assert_eq!(pool.pin(PageNo(9)).unwrap().page_no(), PageNo(9));
+    assert!(pool.try_pin(PageNo(3)).is_none() && pool.try_pin(PageNo(0)).is_some());
+}
+
+#[test]
+fn frames_are_found_behind_any_number_of_pinned_ones() {
+    // All of the pinned pages came once, or all came back soon; the others the other way round.
+    for are_pinned_back in [false, true] {
+        for pinned in 1..64 {
+            let (pool, _, _) = pool(64);
+            let come = |pages: std::ops::Range<u64>, is_back: bool| -> Vec<_> {
+                for page in pages.clone().filter(|_| is_back) {
+                    drop(pool.pin(PageNo(page)).unwrap());
+                    assert_eq!(pool.evict(1), 1);
+                }
+                pages.map(|page| pool.pin(PageNo(page)).unwrap()).collect()
+            };
+            let held = come(0..pinned, are_pinned_back);
+            drop(come(pinned..64, !are_pinned_back));
+            assert_eq!(pool.free_frames(), 0);
+            drop(pool.pin(PageNo(100)).unwrap());
+            drop(held);
+        }
+    }
+}
+
+#[test]
+fn dirty_frames_that_nobody_writes_exhaust_the_pool() {
+    let source = Arc::new(MemorySource::default());
+    let pool = Pool::new(settings(8), source, Arc::new(NoSupply));
+    let redo = AtomicU64::new(8);
+    for page in 0..8 {
+        change(&pool, PageNo(page), &redo, 1);
+    }
+    let found = pool.create(PageNo(100)).unwrap_err();
+    let wanted = "no free frame for page 100: 0 of 8 frames are pinned, 8 are dirty";
+    assert!(found.to_string().starts_with(wanted), "{found}");
+    for page in 0..8 {
+        assert_eq!(stamp(&pool.pin(PageNo(page)).unwrap().shared()), 1);
+    }
+}
+
+#[test]
+fn created_pages_are_zeros_and_resident_ones_keep_their_bytes() {
+    let (pool, source, _) = pool(8);
+    let redo = AtomicU64::new(8);
+    for page in 0..8 {
+        change(&pool, PageNo(page), &redo, 5);
+    }
+    let before = pool.pin(PageNo(7)).unwrap().page_version();
+    let kept = pool.create(PageNo(7)).unwrap();
+    assert_ne!(kept.page_version(), before);
+    assert_eq!(stamp(&kept.shared()), 5);
+    let reads = source.reads.load(Ordering::Relaxed);
+    for page in 20..30 {
+        assert!(pool.create(PageNo(page)).unwrap().shared().iter().all(|byte| *byte == 0));
+    }
+    assert_eq!(source.reads.load(Ordering::Relaxed), reads);
+    assert_eq!(pool.counters().pages_created, 11);
+}
+
+#[test]
+fn guards_move_and_the_page_version_is_of_one_stay() {
+    let (pool, _, _) = pool(8);
+    let pin = pool.pin(PageNo(1)).unwrap();
+    let first = pin.page_version();
+    let mut exclusive = pin.exclusive();
+    exclusive.bump_page_version();
+    assert_ne!(exclusive.page_version(), first);
+    let second = exclusive.page_version();
+    let held = vec![exclusive.unlatch().shared()];
+    assert_eq!(held[0].page_version(), second);
+    let again = pool.pin(PageNo(1)).unwrap();
+    let version = again.latch_version();
+    let again = again.try_exclusive().unwrap_err();
+    let also = again.clone().try_shared().unwrap();
+    drop(also);
+    drop(held);
+    assert_eq!(again.latch_version(), version);
+    drop(again.try_exclusive().unwrap());
+    assert_ne!(pool.pin(PageNo(1)).unwrap().latch_version(), version);
+    assert_eq!(pool.evict(8), 1);
+    assert!(![first, second].contains(&pool.pin(PageNo(1)).unwrap().page_version()));
+}
+
+#[test]
+fn discarded_pages_are_not_written() {
+    let (pool, source, cleaner) = pool(8);
+    let redo = AtomicU64::new(8);
+    for page in 0..4 {
+        change(&pool, PageNo(page), &redo, 5);
+    }
+    assert!(pool.discard(PageNo(0)));
+    assert_eq!((pool.free_frames(), pool.oldest()), (5, Some(Lsn(16))));
+    let pin = pool.pin(PageNo(1)).unwrap();
+    assert!(!pool.discard(PageNo(1)) && !pool.discard(PageNo(77)));
+    drop(pin);
+    let mut taken = Vec::new();
+    pool.collect_oldest(1, Lsn(u64::MAX), &mut taken);
+    assert_eq!(taken[0].page, PageNo(1));
+    assert!(!pool.discard(PageNo(1)), "it is being written");
+    assert_eq!(pool.oldest(), Some(Lsn(16)));
+    cleaner.write(&pool, taken);
+    cleaner.step(8);
+    assert_eq!((source.stamp(PageNo(0)), source.stamp(PageNo(1))), (0, 5));
+    assert_eq!(pool.free_frames(), 8);
+}

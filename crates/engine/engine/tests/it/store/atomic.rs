@@ -1,0 +1,37 @@
+//! A device that tears no write of a page needs no copies.
+
+use iostrata_engine::store::FlushMethod;
+use iostrata_io::disk::MemDisk;
+
+use crate::store::altered::Altered;
+use crate::store::common::{Round, create, open, small};
+
+#[test]
+fn only_pages_that_can_tear_are_copied() {
+    let settings = small(FlushMethod::ODirect);
+    for (atomic_bytes, copied) in [(0, 4), (2048, 4), (4096, 2), (1 << 20, 2)] {
+        let memory = MemDisk::new();
+        create(memory.clone(), &settings);
+        let (store, _) = open(Altered::atomic(memory.clone(), atomic_bytes), &settings);
+        store.write(&mut Round::new(1, &[0, 1, 2, 3]).copies(settings.page_size)).unwrap();
+        let counters = store.counters();
+        assert_eq!((counters.dblwr_writes, counters.dblwr_pages_written), (1, copied));
+        assert_eq!((counters.dblwr_pages_atomic, counters.pages_written), (4 - copied, 4));
+        drop(store);
+        let (_, repair) = open(memory, &settings);
+        assert_eq!(repair.examined, copied);
+    }
+}
+
+#[test]
+fn a_batch_of_atomic_pages_alone_writes_no_copies() {
+    let settings = small(FlushMethod::ODirect);
+    let memory = MemDisk::new();
+    create(memory.clone(), &settings);
+    let (store, _) = open(Altered::atomic(memory.clone(), 4096), &settings);
+    let opened = store.counters();
+    store.write(&mut Round::new(1, &[0, 2]).copies(settings.page_size)).unwrap();
+    let counters = store.counters();
+    assert_eq!((counters.dblwr_writes, counters.dblwr_pages_atomic), (0, 2));
+    assert_eq!((counters.dblwr_fsyncs, counters.data_fsyncs), (opened.dblwr_fsyncs, 3));
+}
