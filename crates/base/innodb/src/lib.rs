@@ -17,7 +17,7 @@ pub use counters::{
 };
 pub use ids::{Lsn, NO_PAGE, PageNo, TableId};
 pub use settings::{
-    CATALOGUE, ChecksumAlgorithm, Doublewrite, FRAMES_MIN, FlushLogAt, FlushMethod,
-    FlushWriteLimit, InnoDb, IoMethod, MaxPurgeLagVersion, PolicyName, Setting, SettingError,
-    Settings, TextError, ValueKind, When, find,
+    CATALOGUE, ChecksumAlgorithm, Doublewrite, FRAMES_MIN, FilePlan, FlushLogAt, FlushMethod,
+    FlushPlan, FlushWriteLimit, InnoDb, IoMethod, MaxPurgeLagVersion, PolicyName, Setting,
+    SettingError, Settings, SyncRule, TextError, ValueKind, When, find,
 };

@@ -4,6 +4,7 @@ mod catalogue;
 mod check;
 mod choices;
 mod error;
+mod flush_plan;
 mod kind;
 mod near;
 mod text;
@@ -16,6 +17,7 @@ pub use choices::{
     MaxPurgeLagVersion, PolicyName,
 };
 pub use error::SettingError;
+pub use flush_plan::{FilePlan, FlushPlan, SyncRule};
 pub use kind::{InnoDb, Setting, ValueKind, When};
 pub use text::TextError;
 

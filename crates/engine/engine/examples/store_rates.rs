@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use iostrata_engine::page::{PageEdit, PageKind, PageSize};
-use iostrata_engine::store::{Doublewrite, FlushMethod, PageCopy, Store, StoreSettings};
+use iostrata_engine::store::{PageCopy, Store, StoreSettings};
+use iostrata_innodb::{Doublewrite, FlushMethod};
 use iostrata_innodb::{NO_PAGE, PageNo, TableId};
 use iostrata_io::disk::{Aligned, Disk, MemDisk, RealDisk, RealOptions};
 
@@ -21,9 +22,9 @@ fn main() {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "/var/tmp".to_owned());
     let directory = Path::new(&directory).join("store_rates");
     for doublewrite in [Doublewrite::On, Doublewrite::DetectOnly, Doublewrite::Off] {
-        measure("memory", Arc::new(MemDisk::new()), FlushMethod::default(), doublewrite);
+        measure("memory", Arc::new(MemDisk::new()), FlushMethod::Direct, doublewrite);
     }
-    for method in FlushMethod::ALL {
+    for method in FlushMethod::ALL.iter().copied() {
         for doublewrite in [Doublewrite::On, Doublewrite::Off] {
             std::fs::create_dir_all(&directory).unwrap();
             let direct = method.plan(false).data.direct;

@@ -12,12 +12,12 @@ use crate::error::{EngineError, OpenError};
 use crate::mtr::Mtr;
 use crate::page::{PageKind, Record};
 use crate::pages::Pages;
-use crate::redo::Redo;
+use crate::redo::{Redo, RedoSettings};
+use crate::settings_file;
 use crate::settings_file::name;
-use crate::store::Store;
+use crate::store::{Store, StoreSettings};
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, MAGIC, SuperField};
 use crate::tree::Tree;
-use crate::{plan, settings_file};
 
 /// Where the log of a new engine begins.
 pub(crate) const FIRST_LSN: Lsn = Lsn(8192);
@@ -35,9 +35,9 @@ pub(crate) fn files(disks: &Disks, settings: &Settings) -> Result<(), EngineErro
         disk.close(mark);
         disk.sync_dir()?;
     }
-    let stored = Store::create(std::sync::Arc::clone(&disks.data), &plan::store(settings));
+    let stored = Store::create(std::sync::Arc::clone(&disks.data), &StoreSettings::of(settings));
     stored?;
-    Redo::create(std::sync::Arc::clone(&disks.redo), &plan::redo(settings), FIRST_LSN)?;
+    Redo::create(std::sync::Arc::clone(&disks.redo), &RedoSettings::of(settings), FIRST_LSN)?;
     Ok(())
 }
 
@@ -48,8 +48,8 @@ pub(crate) fn files(disks: &Disks, settings: &Settings) -> Result<(), EngineErro
 /// [`OpenError::NoRoom`], a setting out of range.
 pub(crate) fn check_room(disks: &Disks, settings: &Settings) -> Result<(), EngineError> {
     let kept = settings_file::content(settings).len() as u64;
-    let data = Store::bytes_to_make(&plan::store(settings)) + kept;
-    let redo = Redo::bytes_to_make(&plan::redo(settings))?;
+    let data = Store::bytes_to_make(&StoreSettings::of(settings)) + kept;
+    let redo = Redo::bytes_to_make(&RedoSettings::of(settings))?;
     let (of_data, of_redo) = (disks.data.free_bytes(), disks.redo.free_bytes());
     let all = if of_data == of_redo { data + redo } else { data };
     for (needed_bytes, free) in [(all, of_data), (redo, of_redo)] {

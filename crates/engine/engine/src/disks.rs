@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use iostrata_innodb::{IoMethod, Settings};
+use iostrata_innodb::{FilePlan, IoMethod, Settings};
 use iostrata_io::disk::{BatchKind, Disk, RealDisk, RealOptions, WriteThrough};
 
 use crate::error::EngineError;
-use crate::store::FilePlan;
 
 /// The disks of an engine: clones of one, or two.
 #[derive(Clone)]

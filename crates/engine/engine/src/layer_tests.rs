@@ -17,10 +17,9 @@ use crate::admission::Admission;
 use crate::cleaner::Cleaner;
 use crate::flusher::{Flusher, FrameSupply};
 use crate::pages::Pages;
-use crate::plan;
-use crate::redo::Redo;
+use crate::redo::{Redo, RedoSettings};
 use crate::storage::Storage;
-use crate::store::Store;
+use crate::store::{Store, StoreSettings};
 
 /// The lower layers alone, on a disk in memory.
 pub(crate) fn on_memory() -> Arc<Flusher> {
@@ -30,7 +29,7 @@ pub(crate) fn on_memory() -> Arc<Flusher> {
 /// The lower layers alone, on this disk.
 pub(crate) fn on_disk(disk: &MemDisk, settings: &Settings) -> Arc<Flusher> {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let (of_store, of_redo) = (plan::store(settings), plan::redo(settings));
+    let (of_store, of_redo) = (StoreSettings::of(settings), RedoSettings::of(settings));
     Store::create(Arc::clone(&disk), &of_store).unwrap();
     Redo::create(Arc::clone(&disk), &of_redo, Lsn(8192)).unwrap();
     let store = Store::open(Arc::clone(&disk), &of_store).unwrap();

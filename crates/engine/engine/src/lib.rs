@@ -79,7 +79,6 @@ mod options;
 mod pace_queue;
 mod pages;
 mod parts;
-mod plan;
 mod poison;
 mod published_rule;
 mod purge;

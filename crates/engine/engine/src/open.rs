@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crate::pool::{Failure, Pool};
 use crate::redo::layout::CONTROL_NAME;
-use crate::redo::{Redo, RedoError};
-use crate::store::Store;
+use crate::redo::{Redo, RedoError, RedoSettings};
+use crate::store::{Store, StoreSettings};
 use iostrata_innodb::Settings;
 use iostrata_io::disk::{Disk, DiskError, RealDisk, WriteThrough};
 
@@ -22,7 +22,7 @@ use crate::recovery::{self, Progress, RecoveryReport};
 use crate::spill::DiskSpill;
 use crate::storage::VERSION_SEGMENT_BYTES;
 use crate::table_index::Definition;
-use crate::{create, plan, settings_file};
+use crate::{create, settings_file};
 
 /// An engine that was opened.
 pub(crate) struct Opened {
@@ -54,7 +54,7 @@ fn in_directory(
     (settings, indexes): (Settings, Vec<Definition>),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
-    let plan = plan::of(&settings);
+    let plan = settings.flush_plan();
     let data = real_disk(directory, &settings, plan.data, WriteThrough::PerWrite)?;
     let lock = data.lock(&settings_file::lock_name()).map_err(locked)?;
     let redo_directory = settings.redo_directory.as_deref().unwrap_or(directory);
@@ -77,7 +77,7 @@ fn in_directory(
 /// Whether the settings go together, and memory can have the pool: asked before anything is made.
 fn check(settings: &Settings) -> Result<(), EngineError> {
     settings.check()?;
-    Ok(Pool::check_memory(plan::page_size(settings), settings.frames())?)
+    Ok(Pool::check_memory(StoreSettings::of(settings).page_size, settings.frames())?)
 }
 
 /// Finds what speaks against opening before anything is made: what is refused is left as it was.
@@ -188,10 +188,10 @@ fn files_opened(
         create::finish(&disks)?;
     }
     let mut clock = recovery::Clock::start(progress);
-    let store = Store::open(Arc::clone(&disks.data), &plan::store(&settings))?;
+    let store = Store::open(Arc::clone(&disks.data), &StoreSettings::of(&settings))?;
     let repair = store.repair()?;
     clock.repaired(&repair);
-    let redo_settings = plan::redo(&settings);
+    let redo_settings = RedoSettings::of(&settings);
     let (redo, scan) = Redo::open(Arc::clone(&disks.redo), redo_settings.clone())?;
     let (from, was_clean) = (scan.checkpoint(), scan.clean());
     let end = redo.start(scan)?;

@@ -14,11 +14,11 @@ use crate::pages::Pages;
 use crate::purge::Purger;
 use crate::redo::Redo;
 use crate::reentry::check_outside;
+use crate::settings_file;
 use crate::storage::Storage;
 use crate::store::Store;
 use crate::super_page::{SuperPage, set_walk};
 use crate::version::SpillFile;
-use crate::{plan, settings_file};
 
 /// The parts of one engine, from the lowest to the highest.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Parts {
             if shrinks { admission.paused(set) } else { set() }?;
         }
         if new.doublewrite != old.doublewrite {
-            store.set_doublewrite(plan::doublewrite(new.doublewrite)).map_err(|error| {
+            store.set_doublewrite(new.doublewrite).map_err(|error| {
                 let error = EngineError::from(error);
                 if store.poisoned().is_some() { poison.keep(error) } else { error }
             })?;

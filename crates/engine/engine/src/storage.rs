@@ -14,7 +14,6 @@ use crate::error::EngineError;
 use crate::hot_settings::HotSettings;
 use crate::lock::LockTable;
 use crate::page::PageSize;
-use crate::plan;
 use crate::poison::Poison;
 use crate::pool::{Pin, Pool, PoolError, PoolSettings, Supply};
 use crate::purge_lag::PurgeLag;
@@ -72,7 +71,7 @@ impl Storage {
         spill: Option<Box<dyn SpillFile>>,
         supply: Arc<dyn Supply>,
     ) -> Self {
-        let page_size = plan::page_size(&settings);
+        let page_size = PageSize::of_settings(&settings);
         let store = Arc::new(store);
         let source = Arc::new(StoreSource::new(Arc::clone(&store)));
         let mut pool = PoolSettings::new(page_size, settings.frames() as usize);

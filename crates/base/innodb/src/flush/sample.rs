@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use crate::FlushWriteLimit;
-use crate::Lsn;
-
 use crate::flush::AgeLimits;
+use crate::{FlushWriteLimit, Lsn, Settings};
 
 /// At most this share of the pool is kept free.
 const FREE_SHARE: u64 = 8;
@@ -175,21 +173,6 @@ pub struct FlushSettings {
 impl Default for FlushSettings {
     /// The defaults of the engine.
     fn default() -> FlushSettings {
-        FlushSettings {
-            io_capacity: 10_000,
-            io_capacity_max: 20_000,
-            max_dirty_pages_pct: 90.0,
-            max_dirty_pages_pct_lwm: 0.0,
-            adaptive_flushing: true,
-            adaptive_flushing_lwm: 10.0,
-            flushing_avg_loops: 30,
-            idle_flush_pct: 100.0,
-            flush_sync: true,
-            lru_scan_depth: 1024,
-            flush_log_at_timeout_us: 1_000_000,
-            purge_threads: 1,
-            doublewrite: true,
-            write_limit: FlushWriteLimit::Policy,
-        }
+        FlushSettings::of(&Settings::default())
     }
 }

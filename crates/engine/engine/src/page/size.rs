@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use iostrata_innodb::Settings;
 use thiserror::Error;
 
 use crate::page::layout::{
@@ -53,6 +54,14 @@ pub enum RowTooLarge {
 }
 
 impl PageSize {
+    /// That of checked settings.
+    pub fn of_settings(settings: &Settings) -> Self {
+        match Self::new(settings.page_size) {
+            Ok(size) => size,
+            Err(error) => panic!("settings were checked, yet {error}"),
+        }
+    }
+
     /// 4 KiB.
     pub const MIN: Self = Self(PAGE_BYTES_MIN as u32);
     /// 64 KiB.

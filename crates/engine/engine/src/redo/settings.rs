@@ -2,6 +2,8 @@
 //!
 //! It has no defaults: the engine's settings have them.
 
+use iostrata_innodb::{Settings, SyncRule};
+
 /// How written redo becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RedoSync {
@@ -26,4 +28,23 @@ pub struct RedoSettings {
     pub write_ahead_bytes: u32,
     /// How written redo becomes durable.
     pub sync: RedoSync,
+}
+
+impl RedoSettings {
+    /// What checked settings of an engine say of its log.
+    pub fn of(settings: &Settings) -> Self {
+        let plan = settings.flush_plan().redo;
+        let sync = match (plan.write_through, plan.sync, settings.use_fdatasync) {
+            (true, ..) => RedoSync::WriteThrough,
+            (false, SyncRule::GrowthOnly, _) => RedoSync::None,
+            (false, _, true) => RedoSync::Fdatasync,
+            (false, _, false) => RedoSync::Fsync,
+        };
+        Self {
+            capacity_bytes: settings.redo_log_capacity,
+            log_buffer_bytes: settings.log_buffer_size,
+            write_ahead_bytes: settings.log_write_ahead_size,
+            sync,
+        }
+    }
 }

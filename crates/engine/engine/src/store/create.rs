@@ -12,8 +12,7 @@ use iostrata_io::disk::{Disk, FileMode};
 use crate::store::data::DataFile;
 use crate::store::error::StoreError;
 use crate::store::layout::{BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes};
-use crate::store::method::sync_kind;
-use crate::store::settings::StoreSettings;
+use crate::store::settings::{StoreSettings, sync_kind};
 use crate::store::store::Store;
 
 impl Store {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
-use iostrata_innodb::PageNo;
+use iostrata_innodb::{FilePlan, PageNo};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, FileId, FileMode};
 
@@ -16,9 +16,9 @@ use crate::store::counters::{Tally, add};
 use crate::store::error::StoreError;
 use crate::store::gate::{SyncGate, Synced};
 use crate::store::layout::{data_name, place};
-use crate::store::method::{FilePlan, sync_kind};
 use crate::store::poison::Poison;
 use crate::store::settings::StoreSettings;
+use crate::store::settings::{durability, sync_kind};
 use crate::store::write_slots::WriteSlots;
 
 pub(crate) struct DataFile {
@@ -133,7 +133,7 @@ impl DataFiles {
                 }
                 let (file, at) = self.place(page);
                 touched |= 1 << file;
-                batch.write(self.files[file].id, at, bytes, self.plan.durability(), page.0);
+                batch.write(self.files[file].id, at, bytes, durability(self.plan), page.0);
             }
             batch.submit();
             if batch.in_flight() == 0 {

@@ -11,6 +11,7 @@ use iostrata_io::disk::DiskError;
 use crate::store::counters::add;
 use crate::store::data::DataFile;
 use crate::store::error::StoreError;
+use crate::store::settings::durability;
 use crate::store::store::Store;
 
 /// Largest write of zeros, in bytes.
@@ -63,7 +64,7 @@ impl Store {
             zeros.set_len(pages as usize * page_bytes);
             add(&self.data.tally.data_writes, 1);
             add(&self.data.tally.data_written, zeros.len() as u64);
-            let durability = self.data.plan.durability();
+            let durability = durability(self.data.plan);
             let byte = at * page_bytes as u64;
             if let Err(error) = self.data.disk.write(file.id, byte, &zeros, durability) {
                 return Err(self.failed_to_grow(file, had, wanted, error));

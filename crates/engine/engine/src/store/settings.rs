@@ -4,23 +4,13 @@
 //! below 2^63, a doublewrite batch below 64 MiB.
 //! Defaults and names of settings belong to the crate `innodb`.
 
+use iostrata_innodb::{ChecksumAlgorithm, Doublewrite, FilePlan, FlushMethod, Settings};
+use iostrata_io::SyncKind;
+use iostrata_io::disk::Durability;
+
 use crate::page::PageSize;
 use crate::store::error::StoreError;
 use crate::store::layout::{DATA_FILES_MAX, DOUBLEWRITE_PAGES_MAX, EXTEND_PAGES_MAX};
-use crate::store::method::FlushMethod;
-
-/// How torn pages are guarded against.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Doublewrite {
-    /// A copy of each page is durable before its place is written.
-    #[default]
-    On,
-    /// Not at all: a torn page is found when it is read, and is lost.
-    Off,
-    /// Page numbers, LSNs and checksums only: after a crash it is known at once which pages are
-    /// torn; they are lost all the same.
-    DetectOnly,
-}
 
 /// What a store is opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,19 +36,26 @@ pub struct StoreSettings {
 }
 
 impl StoreSettings {
-    /// A store of these pages, with the defaults.
-    pub fn new(page_size: PageSize) -> Self {
+    /// What checked settings of an engine say of its store.
+    pub fn of(settings: &Settings) -> Self {
+        let step = settings.autoextend_increment
+            / (u64::from(settings.data_files) * u64::from(settings.page_size));
         Self {
-            page_size,
-            data_files: 4,
-            extend_pages: 64,
-            doublewrite: Doublewrite::On,
-            doublewrite_pages: 128,
-            flush_method: FlushMethod::default(),
-            trust_device_cache: false,
-            checksum: true,
-            use_fdatasync: true,
+            page_size: PageSize::of_settings(settings),
+            data_files: settings.data_files,
+            extend_pages: step.clamp(1, EXTEND_PAGES_MAX.into()) as u32,
+            doublewrite: settings.doublewrite,
+            doublewrite_pages: settings.doublewrite_pages,
+            flush_method: settings.flush_method,
+            trust_device_cache: settings.trust_device_cache,
+            checksum: settings.checksum_algorithm == ChecksumAlgorithm::Crc32,
+            use_fdatasync: settings.use_fdatasync,
         }
+    }
+
+    /// A store of these pages, with the defaults of the engine.
+    pub fn new(page_size: PageSize) -> Self {
+        Self { page_size, ..Self::of(&Settings::default()) }
     }
 
     pub(crate) fn check(&self) -> Result<(), StoreError> {
@@ -74,4 +71,14 @@ impl StoreSettings {
         }
         Ok(())
     }
+}
+
+/// What writes to a file promise.
+pub(crate) const fn durability(plan: FilePlan) -> Durability {
+    if plan.write_through { Durability::WriteThrough } else { Durability::Volatile }
+}
+
+/// The call that a sync makes.
+pub(crate) const fn sync_kind(use_fdatasync: bool) -> SyncKind {
+    if use_fdatasync { SyncKind::Fdatasync } else { SyncKind::Fsync }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
+use iostrata_innodb::{Doublewrite, FlushPlan};
 use iostrata_io::disk::{Disk, FileMode};
 
 use crate::page::PageSize;
@@ -15,8 +16,7 @@ use crate::store::data::DataFiles;
 use crate::store::doublewrite::{DoublewriteFile, DoublewriteFiles};
 use crate::store::error::StoreError;
 use crate::store::layout::DOUBLEWRITE_FILES;
-use crate::store::method::FlushPlan;
-use crate::store::settings::{Doublewrite, StoreSettings};
+use crate::store::settings::StoreSettings;
 
 /// Pages on a disk. Shared by reference among threads.
 pub struct Store {

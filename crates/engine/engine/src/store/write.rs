@@ -2,13 +2,13 @@
 //!
 //! Invariant: copy durable, then in place, then in place durable, then the copy may be overwritten.
 
+use iostrata_innodb::{Doublewrite, SyncRule};
+
 use crate::page::PageEdit;
 use crate::store::batches::PageCopy;
 use crate::store::counters::{Pending, add};
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, Numbers};
 use crate::store::error::StoreError;
-use crate::store::method::SyncRule;
-use crate::store::settings::Doublewrite;
 use crate::store::store::Store;
 
 impl Store {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use iostrata_innodb::PageNo;
+use iostrata_innodb::{FilePlan, PageNo, SyncRule};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileId, FileMode};
 
@@ -20,8 +20,8 @@ use crate::store::layout::{
     BATCH_AT, BLOCK_BYTES, IDENTITY_MAGIC, VERSION, doublewrite_file_bytes, doublewrite_name,
     header_bytes, identity,
 };
-use crate::store::method::{FilePlan, SyncRule};
 use crate::store::settings::StoreSettings;
+use crate::store::settings::durability;
 
 pub(crate) struct DoublewriteFile {
     disk: Arc<dyn Disk>,
@@ -68,7 +68,7 @@ impl DoublewriteFile {
     /// Writes the identity, which is always the same, durably.
     pub(crate) fn identify(&self, data_files: u32, kind: SyncKind) -> Result<(), StoreError> {
         let block = self.identity(data_files);
-        self.disk.write(self.id, 0, &block, self.plan.durability())?;
+        self.disk.write(self.id, 0, &block, durability(self.plan))?;
         self.sync(kind)
     }
 
@@ -81,7 +81,7 @@ impl DoublewriteFile {
     /// Writes zeros from `at` to the end, durably.
     pub(crate) fn fill(&self, at: u64, kind: SyncKind) -> Result<(), StoreError> {
         let zeros = Aligned::zeroed((self.file_bytes() - at) as usize);
-        let written = self.disk.write(self.id, at, &zeros, self.plan.durability());
+        let written = self.disk.write(self.id, at, &zeros, durability(self.plan));
         written.map_err(|error| self.no_space(at, error))?;
         self.sync(kind)
     }
@@ -156,7 +156,7 @@ impl DoublewriteFile {
         let parts: Vec<&Aligned> = std::iter::once(&*header).chain(copies).collect();
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         add(&self.tally.dblwr_written, bytes as u64);
-        self.disk.write_parts(self.id, BATCH_AT, &parts, self.plan.durability())?;
+        self.disk.write_parts(self.id, BATCH_AT, &parts, durability(self.plan))?;
         match self.plan.sync {
             SyncRule::GrowthOnly => Ok(()),
             SyncRule::EachBatch | SyncRule::EachDoublewriteBatch => self.sync(sync),
@@ -171,7 +171,7 @@ impl DoublewriteFile {
         let bytes = found.header_bytes + found.entries.len() * self.page_bytes;
         // A file that is too short has lost a copy; the pages are judged without it.
         let Some(batch) = self.read_at(BATCH_AT, bytes)? else { return Ok(()) };
-        self.disk.write(self.id, BATCH_AT, &batch, self.plan.durability())?;
+        self.disk.write(self.id, BATCH_AT, &batch, durability(self.plan))?;
         self.sync(sync)
     }
 
@@ -179,7 +179,7 @@ impl DoublewriteFile {
     pub(crate) fn clear(&mut self, numbers: Numbers, sync: SyncKind) -> Result<(), StoreError> {
         let mut header = Aligned::zeroed(header_bytes(self.pages));
         batch::write(&mut header, numbers, BatchKind::Empty, std::iter::empty());
-        self.disk.write(self.id, BATCH_AT, &header, self.plan.durability())?;
+        self.disk.write(self.id, BATCH_AT, &header, durability(self.plan))?;
         self.sync(sync)
     }
 

@@ -1,6 +1,6 @@
 //! A device that tears no write of a page needs no copies.
 
-use iostrata_engine::store::FlushMethod;
+use iostrata_innodb::FlushMethod;
 use iostrata_io::disk::MemDisk;
 
 use crate::store::altered::Altered;
@@ -8,7 +8,7 @@ use crate::store::common::{Round, create, open, small};
 
 #[test]
 fn only_pages_that_can_tear_are_copied() {
-    let settings = small(FlushMethod::ODirect);
+    let settings = small(FlushMethod::Direct);
     for (atomic_bytes, copied) in [(0, 4), (2048, 4), (4096, 2), (1 << 20, 2)] {
         let memory = MemDisk::new();
         create(memory.clone(), &settings);
@@ -25,7 +25,7 @@ fn only_pages_that_can_tear_are_copied() {
 
 #[test]
 fn a_batch_of_atomic_pages_alone_writes_no_copies() {
-    let settings = small(FlushMethod::ODirect);
+    let settings = small(FlushMethod::Direct);
     let memory = MemDisk::new();
     create(memory.clone(), &settings);
     let (store, _) = open(Altered::atomic(memory.clone(), 4096), &settings);

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use iostrata_engine::page::{PageFault, PageSize};
 use iostrata_engine::store::layout::{doublewrite_file_bytes, header_bytes};
-use iostrata_engine::store::{
-    Doublewrite, FlushMethod, PageCopy, ReadError, Store, StoreError, StoreSettings,
-};
+use iostrata_engine::store::{PageCopy, ReadError, Store, StoreError, StoreSettings};
 use iostrata_innodb::PageNo;
+use iostrata_innodb::{Doublewrite, FlushMethod};
 use iostrata_io::disk::{Aligned, Disk, FileMode, FileName, MemDisk, Tear, TraceDisk};
 
 use crate::store::common::{Round, create, judge, open, page, sealed, small, version};
@@ -25,7 +24,7 @@ fn overwrite(disk: &MemDisk, name: &str, at: u64, bytes: &[u8]) {
 
 #[test]
 fn pages_lie_striped_and_copies_contiguous() {
-    let (disk, settings) = (MemDisk::new(), small(FlushMethod::ODirect));
+    let (disk, settings) = (MemDisk::new(), small(FlushMethod::Direct));
     create(disk.clone(), &settings);
     let (store, _) = open(disk.clone(), &settings);
     let opened = store.counters();
@@ -250,7 +249,7 @@ fn a_slot_with_an_older_copy_restores_nothing() {
 
 #[test]
 fn the_size_of_batches_may_change_between_openings() {
-    let (disk, mut settings) = (MemDisk::new(), small(FlushMethod::ODirect));
+    let (disk, mut settings) = (MemDisk::new(), small(FlushMethod::Direct));
     create(disk.clone(), &settings);
     for (round, pages) in (1..).zip([4, 512, 1, 200]) {
         let (store, repair) = open(disk.clone(), &settings);

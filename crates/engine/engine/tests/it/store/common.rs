@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use iostrata_engine::page::{PageEdit, PageKind, PageSize};
-use iostrata_engine::store::{FlushMethod, PageCopy, ReadError, Repair, Store, StoreSettings};
+use iostrata_engine::store::{PageCopy, ReadError, Repair, Store, StoreSettings};
+use iostrata_innodb::FlushMethod;
 use iostrata_innodb::{Lsn, NO_PAGE, PageNo, TableId};
 use iostrata_io::disk::{Aligned, Disk, MemDisk, TraceDisk};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use iostrata_engine::store::{Doublewrite, FlushMethod, Store, StoreSettings};
+use iostrata_engine::store::{Store, StoreSettings};
+use iostrata_innodb::{Doublewrite, FlushMethod};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
@@ -25,7 +26,7 @@ fn rounds_of(writer: u64) -> Vec<Round> {
 
 #[test]
 fn a_crash_amid_several_writers_leaves_whole_pages() {
-    let settings = small(FlushMethod::ODirect);
+    let settings = small(FlushMethod::Direct);
     for _ in 0..3 {
         let memory = MemDisk::new();
         create(memory.clone(), &settings);
@@ -94,7 +95,7 @@ fn writers_growth_reads_and_changes_of_mode_go_on_together() {
 #[test]
 fn a_guard_is_on_only_when_no_unguarded_write_is_left() {
     let (disk, gate) = (MemDisk::new(), Gate::default());
-    let settings = StoreSettings { doublewrite: Doublewrite::Off, ..small(FlushMethod::ODirect) };
+    let settings = StoreSettings { doublewrite: Doublewrite::Off, ..small(FlushMethod::Direct) };
     create(disk.clone(), &settings);
     let (store, _) = open(Altered::gated(disk, &gate), &settings);
     store.ensure(4).unwrap();

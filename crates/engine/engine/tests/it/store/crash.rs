@@ -1,6 +1,7 @@
 //! A crash at every point: each page is old or new in whole, and the test can fail.
 
-use iostrata_engine::store::{Doublewrite, FlushMethod, StoreSettings};
+use iostrata_engine::store::StoreSettings;
+use iostrata_innodb::{Doublewrite, FlushMethod};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
 use crate::store::common::{Round, allowed, create, judge, open, small};
@@ -60,7 +61,7 @@ fn sweep(settings: &StoreSettings) -> (Vec<String>, usize) {
 
 #[test]
 fn every_page_is_old_or_new_under_every_method() {
-    for method in FlushMethod::ALL {
+    for method in FlushMethod::ALL.iter().copied() {
         let (wrong, restored) = sweep(&small(method));
         assert_eq!(wrong, [""; 0], "{method}");
         assert!(restored > 100, "{method} restored only {restored}: nothing was torn");
@@ -78,9 +79,11 @@ fn without_copies_the_same_sweep_fails() {
 
 #[test]
 fn on_a_cache_that_is_lost_trust_fails() {
-    use FlushMethod::{ODirect, ODirectNoFsync};
-    for (method, trusting_is_wrong) in
-        FlushMethod::ALL.map(|method| (method, matches!(method, ODirect | ODirectNoFsync)))
+    use FlushMethod::{Direct, DirectNoFsync};
+    for (method, trusting_is_wrong) in FlushMethod::ALL
+        .iter()
+        .copied()
+        .map(|method| (method, matches!(method, Direct | DirectNoFsync)))
     {
         let (wrong, _) = sweep(&StoreSettings { trust_device_cache: true, ..small(method) });
         assert_eq!(!wrong.is_empty(), trusting_is_wrong, "{method}: {:?}", wrong.first());
@@ -111,7 +114,7 @@ fn detect_only_says_which_pages_are_torn() {
 
 #[test]
 fn a_crash_in_repair_is_repaired_by_the_next() {
-    let settings = small(FlushMethod::ODirect);
+    let settings = small(FlushMethod::Direct);
     let (disk, rounds) = record(&settings);
     let mut repairs = 0;
     for at in (0..disk.points()).step_by(3) {

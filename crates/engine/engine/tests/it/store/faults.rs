@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use iostrata_engine::store::{FlushMethod, ReadError, Store, StoreError, StoreSettings};
+use iostrata_engine::store::{ReadError, Store, StoreError, StoreSettings};
+use iostrata_innodb::FlushMethod;
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::memory::{Call, CallKind, Fault};
 use iostrata_io::disk::{Aligned, DiskError, MemDisk, Tear, TraceDisk};
@@ -78,7 +79,7 @@ fn poisoned_with(store: &Store, error: StoreError) {
 
 #[test]
 fn after_any_fault_the_next_opening_finds_whole_pages() {
-    for method in [FlushMethod::Fsync, FlushMethod::ODirectNoFsync] {
+    for method in [FlushMethod::Fsync, FlushMethod::DirectNoFsync] {
         let settings = small(method);
         for fault in FAULTS {
             let (mut number, mut done) = (1, false);
@@ -106,7 +107,7 @@ fn after_any_fault_the_next_opening_finds_whole_pages() {
 
 #[test]
 fn creation_may_fail_anywhere_and_be_tried_again() {
-    let settings = small(FlushMethod::ODirect);
+    let settings = small(FlushMethod::Direct);
     for fault in FAULTS {
         for number in 1.. {
             let memory = MemDisk::new();

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use iostrata_engine::store::{FlushMethod, Store, StoreError, StoreSettings};
+use iostrata_engine::store::{Store, StoreError, StoreSettings};
+use iostrata_innodb::FlushMethod;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{FileName, MemDisk};
 
@@ -30,7 +31,7 @@ fn files_grow_by_whole_steps_of_written_zeros() {
 
 #[test]
 fn a_full_disk_is_told_and_all_goes_on() {
-    let settings = StoreSettings { extend_pages: 512, ..small(FlushMethod::ODirect) };
+    let settings = StoreSettings { extend_pages: 512, ..small(FlushMethod::Direct) };
     let disk = MemDisk::with_capacity(6 << 20);
     create(disk.clone(), &settings);
     let (store, _) = open(disk.clone(), &settings);

@@ -1,7 +1,8 @@
 //! Histories by chance: any settings, writes, growth and restarts, and a crash.
 
 use iostrata_engine::page::PageSize;
-use iostrata_engine::store::{FlushMethod, StoreSettings};
+use iostrata_engine::store::StoreSettings;
+use iostrata_innodb::FlushMethod;
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;

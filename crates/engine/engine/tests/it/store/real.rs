@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use iostrata_engine::store::{FlushMethod, StoreError, StoreSettings};
+use iostrata_engine::store::{StoreError, StoreSettings};
+use iostrata_innodb::FlushMethod;
 use iostrata_io::disk::{BatchKind, RealDisk, RealOptions};
 
 use crate::store::common::{Round, create, open, small, version};
@@ -16,7 +17,7 @@ fn disk(directory: &Path, settings: &StoreSettings, batch: BatchKind) -> RealDis
 
 #[test]
 fn every_method_writes_and_reads_back() {
-    for method in FlushMethod::ALL {
+    for method in FlushMethod::ALL.iter().copied() {
         for (trust_device_cache, batch) in
             [(false, BatchKind::Sync), (false, BatchKind::IoUring), (true, BatchKind::Libaio)]
         {
@@ -45,7 +46,7 @@ fn every_method_writes_and_reads_back() {
 #[test]
 fn a_page_torn_by_hand_is_restored() {
     let directory = tempfile::tempdir().unwrap();
-    let settings = small(FlushMethod::ODirect);
+    let settings = small(FlushMethod::Direct);
     let at = || disk(directory.path(), &settings, BatchKind::default());
     create(at(), &settings);
     let (store, _) = open(at(), &settings);

@@ -1,6 +1,6 @@
 //! The process dies, the machine does not; the machine dies later.
 
-use iostrata_engine::store::FlushMethod;
+use iostrata_innodb::FlushMethod;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 

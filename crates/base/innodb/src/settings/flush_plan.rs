@@ -18,26 +18,7 @@
 //! (1) And data only after doublewrite batches, so never with doublewrite off.
 //! Under every method a file is synced after it has grown.
 
-use std::fmt;
-
-use iostrata_io::SyncKind;
-use iostrata_io::disk::Durability;
-
-/// How pages and redo reach the device: InnoDB's `innodb_flush_method`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum FlushMethod {
-    /// Through the page cache, with a sync.
-    Fsync,
-    /// As `fsync`, but each redo write is durable by itself.
-    ODsync,
-    /// Pages around the page cache, with a sync.
-    #[default]
-    ODirect,
-    /// Pages around the page cache, without a sync.
-    ODirectNoFsync,
-    /// Pages and redo around the page cache.
-    AllODirect,
-}
+use super::{FlushMethod, Settings};
 
 /// When a file is synced, besides after it has grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,13 +42,6 @@ pub struct FilePlan {
     pub sync: SyncRule,
 }
 
-impl FilePlan {
-    /// What its writes promise.
-    pub const fn durability(self) -> Durability {
-        if self.write_through { Durability::WriteThrough } else { Durability::Volatile }
-    }
-}
-
 /// What a flush method means for every kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlushPlan {
@@ -80,48 +54,36 @@ pub struct FlushPlan {
 }
 
 impl FlushMethod {
-    /// All methods.
-    pub const ALL: [Self; 5] =
-        [Self::Fsync, Self::ODsync, Self::ODirect, Self::ODirectNoFsync, Self::AllODirect];
-
-    /// Its name in settings, which is InnoDB's.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fsync => "fsync",
-            Self::ODsync => "O_DSYNC",
-            Self::ODirect => "O_DIRECT",
-            Self::ODirectNoFsync => "O_DIRECT_NO_FSYNC",
-            Self::AllODirect => "ALL_O_DIRECT",
-        }
-    }
-
-    /// The method of a name, in any case.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(name))
-    }
-
     /// What it asks for; `trust_device_cache` takes InnoDB's own form where that trusts the device.
     pub const fn plan(self, trust_device_cache: bool) -> FlushPlan {
         use SyncRule::{EachBatch, EachDoublewriteBatch, GrowthOnly};
         let (cached, direct) = (file(false, false, EachBatch), file(true, false, EachBatch));
         match (self, trust_device_cache) {
             (Self::Fsync, _) => plan(cached, cached, cached),
-            (Self::ODsync, _) => plan(cached, cached, file(false, true, GrowthOnly)),
-            (Self::ODirect, false) => plan(direct, direct, cached),
-            (Self::ODirect, true) => plan(direct, file(true, false, GrowthOnly), cached),
-            (Self::ODirectNoFsync, trusting) => {
+            (Self::Dsync, _) => plan(cached, cached, file(false, true, GrowthOnly)),
+            (Self::Direct, false) => plan(direct, direct, cached),
+            (Self::Direct, true) => plan(direct, file(true, false, GrowthOnly), cached),
+            (Self::DirectNoFsync, trusting) => {
                 let unsynced = file(true, !trusting, GrowthOnly);
                 plan(unsynced, unsynced, cached)
             }
-            (Self::AllODirect, false) => {
+            (Self::AllDirect, false) => {
                 // A direct write waits for the device anyway: one call instead of two.
                 plan(direct, direct, file(true, true, GrowthOnly))
             }
-            (Self::AllODirect, true) => {
+            (Self::AllDirect, true) => {
                 let data = file(true, false, EachDoublewriteBatch);
                 plan(data, direct, file(true, false, GrowthOnly))
             }
         }
+    }
+}
+
+impl Settings {
+    /// How each kind of file is opened, written and synced.
+    #[must_use]
+    pub const fn flush_plan(&self) -> FlushPlan {
+        self.flush_method.plan(self.trust_device_cache)
     }
 }
 
@@ -131,17 +93,6 @@ const fn file(direct: bool, write_through: bool, sync: SyncRule) -> FilePlan {
 
 const fn plan(data: FilePlan, doublewrite: FilePlan, redo: FilePlan) -> FlushPlan {
     FlushPlan { data, doublewrite, redo }
-}
-
-/// The call that a sync makes.
-pub const fn sync_kind(use_fdatasync: bool) -> SyncKind {
-    if use_fdatasync { SyncKind::Fdatasync } else { SyncKind::Fsync }
-}
-
-impl fmt::Display for FlushMethod {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
-    }
 }
 
 #[cfg(test)]
@@ -154,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_safe_form_leaves_nothing_to_a_cache() {
-        for method in FlushMethod::ALL {
+        for method in FlushMethod::ALL.iter().copied() {
             for file in files(method.plan(false)) {
                 let synced = file.sync == SyncRule::EachBatch;
                 assert!(synced != file.write_through, "{method}: {file:?}");
@@ -164,20 +115,11 @@ mod tests {
 
     #[test]
     fn trust_changes_no_more_than_what_is_synced() {
-        for method in FlushMethod::ALL {
+        for method in FlushMethod::ALL.iter().copied() {
             let direct = |trusting| files(method.plan(trusting)).map(|file| file.direct);
             assert_eq!(direct(true), direct(false), "{method}");
             let is_same = method.plan(true) == method.plan(false);
-            assert_eq!(is_same, matches!(method, FlushMethod::Fsync | FlushMethod::ODsync));
+            assert_eq!(is_same, matches!(method, FlushMethod::Fsync | FlushMethod::Dsync));
         }
-    }
-
-    #[test]
-    fn names_are_found_in_any_case() {
-        for method in FlushMethod::ALL {
-            assert_eq!(FlushMethod::by_name(&method.to_string()), Some(method));
-            assert_eq!(FlushMethod::by_name(&method.name().to_lowercase()), Some(method));
-        }
-        assert_eq!(FlushMethod::by_name("O_DIRECTLY"), None);
     }
 }
