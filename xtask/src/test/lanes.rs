@@ -91,6 +91,8 @@ pub const ROWS: &[LaneRow] = &[
     cli("study_kill::", Machine, &["study", "change"]),
     cli("study_servers::", Load, &["study", "server"]),
     cli("study_transactions::", Load, &["study", "embedded", "workload", "engine"]),
+    cli("study_servers::a_server_that_the_kernel_kills", Machine, &["study", "server"]),
+    cli("study_transactions::a_point_without_room", Machine, &["study", "embedded"]),
     cli("tune::", Load, &["tune", "server", "change"]),
     cli("tune_kill::", Load, &["tune", "server", "change"]),
     cli("tune_levers::", Load, &["tune", "server", "change"]),
@@ -100,7 +102,7 @@ pub const ROWS: &[LaneRow] = &[
         ..cli("tune_shared::", Load, &["tune", "server", "change"])
     },
     cli("tune_words::", Load, &["tune", "server", "change"]),
-    cli("views::", Free, &["report", "host", "profile", "blocktrace"]),
+    cli("views::", Machine, &["report", "host", "profile", "blocktrace"]),
     cli("watch::", Load, &["watch", "server", "metrics", "screen"]),
     cli("watch_advice::", Load, &["watch", "server", "diagnose"]),
 

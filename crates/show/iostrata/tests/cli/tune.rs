@@ -102,6 +102,12 @@ fn another_server_has_its_own_settings_and_is_tuned_anew() {
     std::thread::sleep(Duration::from_millis(1_100));
     private.start_again();
     wait_until("it is said that it is another one", 100, || said().contains("started again"));
+    let samples = || {
+        let events = std::fs::read_to_string(bench.path("killed/events.jsonl"));
+        events.unwrap_or_default().lines().count()
+    };
+    let before_anew = samples();
+    wait_until("the other server is sampled", 100, || samples() > before_anew + 3);
     let ended = end(tune, Signal::TERM);
     let said = said();
     assert_eq!(ended.status.code(), Some(143), "{said}");
