@@ -3,8 +3,8 @@
 //! Purpose: from targets to jobs by the table of lanes, and from jobs to an order that keeps every
 //! lane's promise and ends soonest: the lane with the most work left goes first, in it the longest
 //! job.
-//! Invariant: at most one job of [`Lane::Machine`], one of [`Lane::Fleet`] and [`LOADS_MAX`] of [`Lane::Load`] run at a
-//! time; a job of [`Lane::Alone`] runs by itself, after all others.
+//! Invariant: at most one job of [`Lane::Machine`], one of [`Lane::Fleet`] and [`LOADS_MAX`] of
+//! [`Lane::Load`] run at a time; a job of [`Lane::Alone`] runs by itself, after all others.
 
 use super::lanes::{self, Lane, Process};
 use super::targets::{Target, TargetKind};

@@ -184,8 +184,9 @@ fn attempt(
     Ok(Attempt::Done(mtr.commit()))
 }
 
-/// Latches leaves in the order of their page numbers; gives them in the order of the groups. Nothing
-/// comes of it when one was moved since it was found, or found twice, or when others do not let go.
+/// Latches leaves in the order of their page numbers; gives them in the order of the groups.
+/// Nothing comes of it when one was moved since it was found, or found twice, or when others do not
+/// let go.
 fn latch<'c>(mtr: &mut Mtr<'c>, leaves: Vec<Leaf<'c>>) -> Result<Vec<Held>, Attempt> {
     let count = leaves.len();
     let mut ordered: Vec<(usize, Leaf<'c>)> = leaves.into_iter().enumerate().collect();

@@ -13,8 +13,8 @@ use crate::reentry::within;
 use crate::tree::Tree;
 
 /// Appends the secondary key of a row (its key and its value) to the buffer; false when the row is
-/// not in the index. It must always give the same for the same row, and cannot change or check its own
-/// engine ([`RequestError::WithinIndexFunction`](crate::RequestError::WithinIndexFunction)).
+/// not in the index. It must always give the same for the same row, and cannot change or check its
+/// own engine ([`RequestError::WithinIndexFunction`](crate::RequestError::WithinIndexFunction)).
 pub type Extract = dyn Fn(&[u8], &[u8], &mut Vec<u8>) -> bool + Send + Sync;
 
 /// A zero byte of a secondary key is written as these two, so that its end is known.

@@ -253,7 +253,7 @@ fn naming(path: &Path) -> Vec<String> {
 }
 
 /// When the program is killed: so many milliseconds after so many lines of the journal. After the
-/// third the data are made, the fourth tells that the server will start, the sixth that it will end.
+/// third the data are made; the fourth is the start of the server, the sixth its end.
 const KILLS: [(usize, u64); 8] =
     [(3, 300), (4, 0), (4, 200), (6, 0), (2, 0), (4, 400), (5, 0), (8, 0)];
 
