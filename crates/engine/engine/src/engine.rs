@@ -210,9 +210,9 @@ impl Engine {
         // What a snapshot that is still open may see, and what purge failed at, stays, and is
         // looked for at the next opening.
         let _left = purger.drain();
-        let is_walk_kept = self.parts().keep_walk().is_ok();
+        let is_kept = self.parts().keep_front().is_ok();
         pages.admission.close()?;
-        flusher.sharp_checkpoint(is_walk_kept && !purger.has_history())?;
+        flusher.sharp_checkpoint(is_kept && !purger.has_history())?;
         self.parts().forget_copies()?;
         self.0.threads.publish();
         storage.let_go();

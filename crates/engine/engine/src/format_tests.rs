@@ -49,7 +49,8 @@ fn of_pages() -> Vec<Expected> {
         ("catalogue_root", SuperField::CatalogueRoot.offset()),
         ("walk_table", SuperField::WalkTable.offset()),
         ("walk_key_bytes", SuperField::WalkKeyBytes.offset()),
-        ("zero", SuperField::WalkKeyBytes.offset() + 4),
+        ("data_pages", SuperField::DataPages.offset()),
+        ("zero", SuperField::DataPages.offset() + 8),
         ("", SuperField::WalkKey.offset()),
     ];
     vec![

@@ -15,6 +15,7 @@ use iostrata_innodb::Settings;
 use iostrata_io::disk::{Disk, DiskError, RealDisk, WriteThrough};
 
 use crate::background::{Background, HeldDirectory, Threads};
+use crate::check::{self, CheckReport};
 use crate::disks::{Disks, real_disk};
 use crate::error::{EngineError, OpenError};
 use crate::parts::Parts;
@@ -39,7 +40,7 @@ pub(crate) fn directory(
     (settings, indexes): (Settings, Vec<Definition>),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
-    check(&settings)?;
+    check_settings(&settings)?;
     look(directory, &settings)?;
     let is_made = make_directory(directory)?;
     let opened = in_directory(directory, (settings, indexes), progress);
@@ -75,7 +76,7 @@ fn in_directory(
 }
 
 /// Whether the settings go together, and memory can have the pool: asked before anything is made.
-fn check(settings: &Settings) -> Result<(), EngineError> {
+fn check_settings(settings: &Settings) -> Result<(), EngineError> {
     settings.check()?;
     Ok(Pool::check_memory(StoreSettings::of(settings).page_size, settings.frames())?)
 }
@@ -138,6 +139,19 @@ pub(crate) fn kept_settings(directory: &Path) -> Result<Option<Settings>, Engine
     if settings_file::exists(&disk)? { settings_file::read(&disk).map(Some) } else { Ok(None) }
 }
 
+/// Verifies page by page what is in a directory that cannot be opened for a damaged page.
+pub(crate) fn check_pages(
+    directory: &Path,
+    settings: &Settings,
+    damaged: (u64, String),
+) -> Result<CheckReport, EngineError> {
+    let plan = settings.flush_plan();
+    let data = real_disk(directory, settings, plan.data, WriteThrough::PerWrite)?;
+    let _lock = data.lock(&settings_file::lock_name()).map_err(locked)?;
+    let store = Store::open(Arc::new(data), &StoreSettings::of(settings))?;
+    check::check_pages(&store, damaged)
+}
+
 /// Opens the engine of disks.
 pub(crate) fn disks(
     disks: Disks,
@@ -157,7 +171,7 @@ fn disks_opened(
     (settings, indexes): (Settings, Vec<Definition>),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
-    check(&settings)?;
+    check_settings(&settings)?;
     if settings_file::exists(&*disks.data)? {
         return files_opened(disks, false, (settings, indexes), progress);
     }

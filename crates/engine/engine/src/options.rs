@@ -6,11 +6,12 @@ use std::sync::Arc;
 use iostrata_innodb::Settings;
 
 use crate::background::Background;
+use crate::check::CheckReport;
 use crate::disks::Disks;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::open;
-use crate::recovery::Progress;
+use crate::recovery::{Progress, RecoveryReport};
 use crate::table_index::{Definition, Extract};
 
 impl Engine {
@@ -160,6 +161,36 @@ impl<'p> OpenOptions<'p> {
         let mut progress = self.progress.unwrap_or_else(|| Box::new(|_| {}));
         let plan = (self.settings, self.indexes);
         open::directory(directory.as_ref(), plan, &mut *progress).map(Engine::new)
+    }
+
+    /// Opens the engine in a directory, verifies every structure and closes it. Where a damaged page
+    /// keeps it from being opened, the pages in use are verified one by one, and there is no report
+    /// of a recovery.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`] and [`Engine::check`], but for damaged pages: these are in the
+    /// report.
+    pub fn check(
+        self,
+        directory: impl AsRef<Path>,
+    ) -> Result<(CheckReport, Option<RecoveryReport>), EngineError> {
+        let settings = self.settings.clone();
+        let engine = match self.open(directory.as_ref()) {
+            Ok(engine) => engine,
+            Err(EngineError::Corrupt { page, problem }) => {
+                let damaged = (page, problem);
+                let report = open::check_pages(directory.as_ref(), &settings, damaged)?;
+                return Ok((report, None));
+            }
+            Err(error) => return Err(error),
+        };
+        let (report, recovery) = (engine.check()?, engine.recovery().clone());
+        let closed = engine.close();
+        // What is damaged may keep it from being closed as well.
+        if report.is_clean() {
+            closed?;
+        }
+        Ok((report, Some(recovery)))
     }
 
     /// Opens or makes an engine on disks of the caller's choice.

@@ -17,7 +17,7 @@ use crate::reentry::check_outside;
 use crate::settings_file;
 use crate::storage::Storage;
 use crate::store::Store;
-use crate::super_page::{SuperPage, set_walk};
+use crate::super_page::{SuperField, SuperPage, set_walk};
 use crate::version::SpillFile;
 
 /// The parts of one engine, from the lowest to the highest.
@@ -93,15 +93,21 @@ impl Parts {
         settings_file::write(disk, &new)
     }
 
-    /// Writes down where the walk of purge stands, if page 0 does not say so already.
-    pub fn keep_walk(&self) -> Result<(), EngineError> {
-        let place = self.purger.walk_place();
+    /// Writes down where the walk of purge stands and how many pages there are, if page 0 does not
+    /// say so already.
+    pub fn keep_front(&self) -> Result<(), EngineError> {
+        let (place, pages) = (self.purger.walk_place(), self.storage.store.pages());
         let _room = self.pages.admit_structure()?;
         let pin = self.pages.pin(PageNo(0))?;
         let mut mtr = Mtr::begin(&self.storage);
         let front = mtr.latch(pin);
-        if SuperPage::read(&mtr.page(front))?.walk != place {
+        let kept = SuperPage::read(&mtr.page(front))?;
+        if kept.walk != place {
             set_walk(&mut mtr, front, place.as_ref())?;
+        }
+        // Never fewer: what was cut off stays known until the files are as long again.
+        if kept.data_pages < pages {
+            mtr.change(front, &SuperField::DataPages.set(&pages.to_le_bytes()))?;
         }
         mtr.commit();
         Ok(())

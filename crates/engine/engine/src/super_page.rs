@@ -40,6 +40,9 @@ pub(crate) enum SuperField {
     WalkKeyBytes,
     /// That key.
     WalkKey,
+    /// u64: pages that the data files had when the engine was last closed; 0 in data of a program
+    /// that did not keep it.
+    DataPages,
 }
 
 /// Where purge's walk over the leaves goes on when the engine is opened again: it takes the tables
@@ -65,6 +68,7 @@ impl SuperField {
             Self::CatalogueRoot => 32,
             Self::WalkTable => 40,
             Self::WalkKeyBytes => 44,
+            Self::DataPages => 48,
             Self::WalkKey => 64,
         }
     }
@@ -84,6 +88,7 @@ pub(crate) struct SuperPage {
     pub maps: u64,
     pub catalogue_root: u64,
     pub walk: Option<WalkPlace>,
+    pub data_pages: u64,
 }
 
 impl SuperPage {
@@ -113,6 +118,7 @@ impl SuperPage {
             maps: number64(body, SuperField::Maps),
             catalogue_root: number64(body, SuperField::CatalogueRoot),
             walk: read_walk(body)?,
+            data_pages: number64(body, SuperField::DataPages),
         })
     }
 }

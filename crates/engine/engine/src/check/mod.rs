@@ -10,17 +10,22 @@ mod report;
 #[cfg(test)]
 mod tests;
 mod trees;
+mod unopened;
 
 pub use report::{CheckReport, Problem, TableReport};
 
+use crate::page::{PageKind, PageView};
+use crate::store::{CutFile, Store};
 use iostrata_innodb::PageNo;
 
 use crate::catalogue::{Catalogue, Trees};
-use crate::check::report::Reached;
+pub(crate) use unopened::check_pages;
+
+use crate::check::report::{Lost, Reached};
 use crate::check::trees::Walk;
 use crate::error::EngineError;
-use crate::page::{PageKind, PageView};
 use crate::pages::Pages;
+use crate::super_page::SuperPage;
 
 /// Verifies everything.
 pub(crate) fn check(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport, EngineError> {
@@ -52,7 +57,63 @@ fn verify(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport, EngineErr
         }
     }
     compare_maps(pages, &mut report, &reached)?;
+    for lost in std::mem::take(&mut report.lost).into_values().filter(|lost| lost.below > 0) {
+        let Lost { name, page, below } = lost;
+        let what = format!("{below} pages of {name} below what cannot be read cannot be reached");
+        report.problem(page, what);
+    }
+    let data_pages = {
+        let front = pages.pin(PageNo(0))?.shared();
+        SuperPage::read(&PageView::new(&front))?.data_pages
+    };
+    compare_lengths(&pages.storage.store, data_pages, &mut report)?;
     Ok(report)
+}
+
+/// Sets the data files beside what they were when the engine was last closed: they never shrink.
+fn compare_lengths(
+    store: &Store,
+    data_pages: u64,
+    report: &mut CheckReport,
+) -> Result<(), EngineError> {
+    let page_bytes = store.page_size().bytes() as u64;
+    for CutFile { name, bytes, wanted_bytes, first_lost } in store.cut_files(data_pages)? {
+        let odd = match bytes.is_multiple_of(page_bytes) {
+            true => String::new(),
+            false => format!(", not a multiple of the page of {page_bytes}"),
+        };
+        let what = format!(
+            "{name} is {bytes} bytes{odd} and shorter than the {wanted_bytes} that it had when the \
+             engine was last closed: what cut it took pages from here on; restore {name} from a \
+             backup of all files"
+        );
+        report.problem(first_lost, what);
+    }
+    Ok(())
+}
+
+/// Whether a page that nothing leads to is of a table with pages that cannot be read, or is one
+/// itself; it is counted there then.
+fn is_below_lost(pages: &Pages, report: &mut CheckReport, page: PageNo) -> bool {
+    if report.lost.is_empty() {
+        return false;
+    }
+    let pin = match pages.pin(page) {
+        Ok(pin) => pin,
+        Err(EngineError::Corrupt { problem, .. }) => {
+            report.problem(page, problem);
+            return true;
+        }
+        Err(_) => return false,
+    };
+    let table = PageView::new(&pin.shared()).table();
+    match report.lost.get_mut(&table.0) {
+        Some(lost) => {
+            lost.below += 1;
+            true
+        }
+        None => false,
+    }
 }
 
 /// Sets what was reached beside what the maps say is in use.
@@ -64,7 +125,14 @@ fn compare_maps(
     let bits = pages.space.bits();
     for map in 0..pages.space.maps() {
         let no = pages.space.map_page(map);
-        let page = pages.pin(no)?.shared();
+        let page = match pages.pin(no) {
+            Ok(pin) => pin.shared(),
+            Err(EngineError::Corrupt { problem, .. }) => {
+                report.problem(no, problem);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let view = PageView::new(&page);
         if view.kind() != PageKind::Space {
             report.problem(no, format!("it is no map but {:?}", view.kind()));
@@ -75,6 +143,7 @@ fn compare_maps(
             let page = PageNo(map * bits + bit);
             report.pages_used += u64::from(is_used);
             match (is_used, reached.get(&page.0)) {
+                (true, None) if is_below_lost(pages, report, page) => {}
                 (true, None) => report.problem(page, "it is in use, but nothing leads to it"),
                 (false, Some(by)) => {
                     report.problem(page, format!("{by} uses it, but the map says it is free"));

@@ -36,8 +36,20 @@ pub struct TableReport {
     pub tombstones: u64,
     /// Bytes of keys and values with their overhead.
     pub used_bytes: u64,
-    /// Levels of its tree.
+    /// Levels of its tree; 0 when its root cannot be read.
     pub levels: u32,
+    /// Pages of it that cannot be read: they are not counted, nor what lies below them.
+    pub lost_pages: u64,
+}
+
+/// What cannot be reached of one table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub name: String,
+    /// The first of its pages that cannot be read.
+    pub page: PageNo,
+    /// Pages that only such ones lead to.
+    pub below: u64,
 }
 
 /// What a check found.
@@ -53,6 +65,8 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
     /// All problems.
     pub problems_total: u64,
+    /// Tables with pages that cannot be read, by number.
+    pub(super) lost: BTreeMap<u32, Lost>,
 }
 
 impl CheckReport {

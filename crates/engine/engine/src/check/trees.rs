@@ -6,7 +6,7 @@
 
 use iostrata_innodb::{NO_PAGE, PageNo};
 
-use crate::check::report::{CheckReport, Reached, TableReport};
+use crate::check::report::{CheckReport, Lost, Reached, TableReport};
 use crate::error::EngineError;
 use crate::page::{PageKind, PageView};
 use crate::pages::Pages;
@@ -62,7 +62,14 @@ impl<'w> Walk<'w> {
             if !self.reach(no) {
                 continue;
             }
-            let page = self.pages.pin(no)?.shared();
+            let page = match self.pages.pin(no) {
+                Ok(pin) => pin.shared(),
+                Err(EngineError::Corrupt { problem, .. }) => {
+                    self.report.problem(no, problem);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let view = PageView::new(&page);
             if view.level() > 0 {
                 next.extend((0..view.count()).map(|slot| view.child(slot)));
@@ -89,6 +96,10 @@ impl<'w> Walk<'w> {
             Ok(pin) => pin.shared().to_vec(),
             Err(EngineError::Corrupt { problem, .. }) => {
                 self.report.problem(no, problem);
+                self.table.lost_pages += 1;
+                let name = self.table.name.clone();
+                let lost = || Lost { name, page: no, below: 0 };
+                self.report.lost.entry(self.tree.id.0).or_insert_with(lost);
                 return Ok(());
             }
             Err(error) => return Err(error),

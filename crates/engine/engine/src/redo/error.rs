@@ -38,7 +38,11 @@ pub enum RedoError {
     #[error("there is a redo log here already; open it, or remove its files")]
     Exists,
     /// There is none.
-    #[error("there is no redo log here (no valid {file}); create one, or restore its files")]
+    #[error(
+        "the redo log cannot be found: {file} is missing, or both of its copies are damaged; put \
+         all files of a backup back, redo and data of the same moment, or load the data anew into \
+         an empty directory"
+    )]
     NotFound {
         /// The control file.
         file: &'static str,

@@ -11,15 +11,38 @@ use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, FileId, FileMode};
 
 use crate::page::PageSize;
+use crate::store::Store;
 use crate::store::batches::{Batches, PageCopy};
 use crate::store::counters::{Tally, add};
 use crate::store::error::StoreError;
 use crate::store::gate::{SyncGate, Synced};
 use crate::store::layout::{data_name, place};
 use crate::store::poison::Poison;
-use crate::store::settings::StoreSettings;
-use crate::store::settings::{durability, sync_kind};
+use crate::store::settings::{StoreSettings, durability, sync_kind};
 use crate::store::write_slots::WriteSlots;
+
+/// A data file that is shorter than it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutFile {
+    /// Its name.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The bytes that it had, at least.
+    pub wanted_bytes: u64,
+    /// The first page that it does not hold whole any more.
+    pub first_lost: PageNo,
+}
+
+impl Store {
+    /// The data files that do not reach as far as when the store had so many pages.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn cut_files(&self, pages: u64) -> Result<Vec<CutFile>, StoreError> {
+        self.data.cut(pages)
+    }
+}
 
 pub(crate) struct DataFile {
     pub(crate) id: FileId,
@@ -84,6 +107,21 @@ impl DataFiles {
         let files = self.files.len() as u64;
         let ends = self.files.iter().zip(0..);
         ends.map(|(file, at)| file.pages.load(Acquire) * files + at).min().unwrap_or(0)
+    }
+
+    /// What is shorter than `pages` pages of all files want it.
+    fn cut(&self, pages: u64) -> Result<Vec<CutFile>, StoreError> {
+        let (files, page_bytes) = (self.files.len() as u64, self.page_size.bytes() as u64);
+        let mut cut = Vec::new();
+        for (file, at) in self.files.iter().zip(0..) {
+            let bytes = self.disk.len(file.id)?;
+            let wanted_bytes = pages.saturating_sub(at).div_ceil(files) * page_bytes;
+            if bytes < wanted_bytes {
+                let first_lost = PageNo(bytes / page_bytes * files + at);
+                cut.push(CutFile { name: file.name.clone(), bytes, wanted_bytes, first_lost });
+            }
+        }
+        Ok(cut)
     }
 
     #[inline]

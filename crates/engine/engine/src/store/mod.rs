@@ -26,6 +26,7 @@ mod write_slots;
 
 pub use batches::PageCopy;
 pub use counters::StoreCounters;
+pub use data::CutFile;
 pub use error::{ReadError, StoreError};
 pub use repair::Repair;
 pub use settings::StoreSettings;

@@ -8,6 +8,7 @@ mod changing;
 mod common;
 mod crash;
 mod crowd;
+mod damaged;
 mod documents;
 mod failing_threads;
 mod faults;

@@ -22,16 +22,12 @@ pub fn run(common: &EngineCommon) -> Result<(), ExitError> {
     let options = Engine::options().settings(settings).progress(|progress| {
         display.progress(share(progress), words(progress.phase));
     });
-    let engine = options.open(&common.dir).map_err(ending)?;
-    display.progress(1.0, "verifying every structure");
-    let report = engine.check().map_err(ending)?;
-    let recovery = engine.recovery().clone();
-    engine.close().map_err(ending)?;
+    let (report, recovery) = options.check(&common.dir).map_err(ending)?;
     display.finish();
-    let document = document(common, &report, &recovery);
+    let document = document(common, &report, &recovery.clone().unwrap_or_default());
     match common.printing.json {
         true => print_json(&document)?,
-        false => print_text(&text(&document))?,
+        false => print_text(&text(&document, &report, recovery.is_some()))?,
     }
     match report.problems_total {
         0 => Ok(()),
@@ -53,7 +49,7 @@ fn words(phase: Phase) -> &'static str {
         Phase::Apply => "applying the redo",
         Phase::Tables => "reading the tables",
         Phase::Reclaim => "freeing pages of dropped tables",
-        Phase::Done => "open",
+        Phase::Done => "verifying every structure",
     }
 }
 
@@ -92,10 +88,11 @@ fn document(
     }
 }
 
-fn text(document: &EngineCheckDocument) -> String {
+fn text(document: &EngineCheckDocument, report: &CheckReport, was_opened: bool) -> String {
     let recovery = &document.recovery;
     let redo = units::bytes(recovery.redo_bytes as f64);
     let mut text = match recovery.was_clean {
+        _ if !was_opened => "It cannot be opened: each page was verified by itself.\n".to_owned(),
         true => "It was closed cleanly.\n".to_owned(),
         false => format!(
             "Recovered: {redo} of redo, {} records, {} pages changed, {} torn pages restored, in \
@@ -104,10 +101,15 @@ fn text(document: &EngineCheckDocument) -> String {
         ),
     };
     text += &format!("{} of {} pages in use\n", document.pages_used, document.pages_total);
-    for table in &document.tables {
+    for (table, found) in document.tables.iter().zip(&report.tables) {
+        if found.levels == 0 && found.lost_pages > 0 {
+            text += &format!("  {}: its root cannot be read; its rows are not known\n", table.name);
+            continue;
+        }
+        let least = if found.lost_pages > 0 { "at least " } else { "" };
         let used = units::bytes(table.used_bytes as f64);
         text += &format!(
-            "  {}: {} rows, {used} in {} pages, {} levels\n",
+            "  {}: {least}{} rows, {used} in {} pages, {} levels\n",
             table.name, table.rows, table.pages, table.levels
         );
     }

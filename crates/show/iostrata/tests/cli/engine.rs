@@ -50,6 +50,37 @@ fn a_damaged_page_is_found_and_named() {
     assert!(problems.iter().any(is_named), "{problems:?}");
 }
 
+/// Super page, map and catalogue: what an engine cannot be opened or searched without.
+#[test]
+fn damage_of_any_page_is_a_judgement_with_a_document() {
+    for page in 0..4 {
+        let bench = Bench::new();
+        made(&bench);
+        let path = bench.path("db").join(format!("data-0{page}"));
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[300] ^= 0x41;
+        std::fs::write(&path, bytes).unwrap();
+        let output = bench.line("engine check db --json");
+        assert_eq!(output.status.code(), Some(1), "page {page}: {}", stderr(&output));
+        let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert_eq!((&found["ok"], &found["problems"][0]["page"]), (&false.into(), &page.into()));
+        let text = stdout(&bench.line("engine check db"));
+        assert!(!text.contains("t: 0 rows") && !text.contains("as it should be"), "{text}");
+    }
+}
+
+#[test]
+fn a_data_file_that_was_cut_is_a_judgement() {
+    let bench = Bench::new();
+    made(&bench);
+    let file = std::fs::File::options().write(true).open(bench.path("db").join("data-02")).unwrap();
+    file.set_len(1_000_000).unwrap();
+    let output = bench.line("engine check db");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("data-02 is 1000000 bytes, not a multiple of the page"), "{text}");
+}
+
 #[test]
 fn counters_are_read_while_another_process_holds_the_engine() {
     let bench = Bench::new();
