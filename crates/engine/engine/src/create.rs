@@ -129,6 +129,8 @@ pub(crate) fn first_pages(pages: &Pages, settings: &Settings) -> Result<(), Engi
     mtr.change(front, &SuperField::Format.set(&FORMAT.to_le_bytes()))?;
     mtr.change(front, &SuperField::PageBytes.set(&settings.page_size.to_le_bytes()))?;
     mtr.change(front, &SuperField::DataFiles.set(&settings.data_files.to_le_bytes()))?;
+    let identity = storage.redo.identity();
+    mtr.change(front, &SuperField::Identity.set(&identity.to_le_bytes()))?;
     let next_table = CATALOGUE_TABLE.0 + 1;
     mtr.change(front, &SuperField::NextTable.set(&next_table.to_le_bytes()))?;
     mtr.change(front, &SuperField::Maps.set(&1_u64.to_le_bytes()))?;

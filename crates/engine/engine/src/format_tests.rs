@@ -50,7 +50,7 @@ fn of_pages() -> Vec<Expected> {
         ("walk_table", SuperField::WalkTable.offset()),
         ("walk_key_bytes", SuperField::WalkKeyBytes.offset()),
         ("data_pages", SuperField::DataPages.offset()),
-        ("zero", SuperField::DataPages.offset() + 8),
+        ("identity", SuperField::Identity.offset()),
         ("", SuperField::WalkKey.offset()),
     ];
     vec![
@@ -126,7 +126,10 @@ fn of_the_redo() -> Vec<Expected> {
         ("payload_at", redo::control::PAYLOAD_AT),
         ("block_bytes", redo::control::BLOCK_BYTES),
         ("crc", redo::control::CRC),
-        ("", redo::control::BYTES),
+        ("zero", redo::control::BYTES),
+        ("identity", redo::control::IDENTITY),
+        ("identity_crc", redo::control::IDENTITY_CRC),
+        ("", redo::control::IDENTITY_CRC + 4),
     ];
     vec![("Segment header", header), ("Frame", frame), ("Control slot", control)]
 }

@@ -75,6 +75,7 @@ mod layer_tests;
 mod mtr;
 mod neighbours;
 mod open;
+mod open_error;
 mod options;
 mod pace_queue;
 mod pages;

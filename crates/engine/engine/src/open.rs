@@ -4,15 +4,18 @@
 //! that never happened and where we left our mark is begun anew, anything else that is not empty is
 //! refused. Opening seals the redo, then applies it, then reads the tables.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::page::PageView;
 use crate::pool::{Failure, Pool};
 use crate::redo::layout::CONTROL_NAME;
 use crate::redo::{Redo, RedoError, RedoSettings};
 use crate::store::{Store, StoreSettings};
-use iostrata_innodb::Settings;
-use iostrata_io::disk::{Disk, DiskError, RealDisk, WriteThrough};
+use iostrata_innodb::{PageNo, Settings};
+use iostrata_io::disk::{Aligned, Disk, DiskError, RealDisk, WriteThrough};
 
 use crate::background::{Background, HeldDirectory, Threads};
 use crate::check::{self, CheckReport};
@@ -22,6 +25,7 @@ use crate::parts::Parts;
 use crate::recovery::{self, Progress, RecoveryReport};
 use crate::spill::DiskSpill;
 use crate::storage::VERSION_SEGMENT_BYTES;
+use crate::super_page::SuperPage;
 use crate::table_index::Definition;
 use crate::{create, settings_file};
 
@@ -68,7 +72,7 @@ fn in_directory(
     let redo_lock = is_elsewhere.then(|| redo.lock(&settings_file::lock_name())).transpose();
     let redo_lock = redo_lock.map_err(locked)?;
     let disks = Disks { data: Arc::new(data), redo: Arc::new(redo) };
-    let mut opened = disks_opened(disks, (settings, indexes), progress)?;
+    let mut opened = disks_opened(disks, (settings, indexes), new_identity(), progress)?;
     let locks = std::iter::once(lock).chain(redo_lock).collect();
     let place = HeldDirectory { locks, directory: directory.to_owned() };
     opened.threads.start(&opened.parts, Some(place))?;
@@ -139,6 +143,30 @@ pub(crate) fn kept_settings(directory: &Path) -> Result<Option<Settings>, Engine
     if settings_file::exists(&disk)? { settings_file::read(&disk).map(Some) } else { Ok(None) }
 }
 
+/// A number that no other engine has.
+fn new_identity() -> u64 {
+    RandomState::new().hash_one(std::process::id()).max(1)
+}
+
+/// Sees to it that data and redo are of one engine, before anything of either is changed. Where one
+/// does not say it, as those of earlier programs, the other is believed; where neither does they
+/// are `new`. Both are told so at the next clean close.
+fn identify(store: &Store, redo: &Redo, new: u64) -> Result<(), EngineError> {
+    let mut page = Aligned::zeroed(store.page_size().bytes());
+    // Page 0 may be damaged, or in the redo alone: what it says is looked at again later.
+    let front = store.read(PageNo(0), &mut page).ok();
+    let front = front.and_then(|()| SuperPage::read(&PageView::new(&page)).ok());
+    let (data, of_redo) = (front.map_or(0, |front| front.identity), redo.identity());
+    match (data, of_redo) {
+        (0, 0) => redo.set_identity(new),
+        (0, _) => {}
+        (data, 0) => redo.set_identity(data),
+        (data, redo) if data == redo => {}
+        (data, redo) => return Err(OpenError::OtherRedo { data, redo }.into()),
+    }
+    Ok(())
+}
+
 /// Verifies page by page what is in a directory that cannot be opened for a damaged page.
 pub(crate) fn check_pages(
     directory: &Path,
@@ -159,7 +187,9 @@ pub(crate) fn disks(
     background: Background,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
-    let mut opened = disks_opened(disks, plan, progress)?;
+    // What is recorded in a proof must come again.
+    let identity = if cfg!(any(test, feature = "testing")) { 1 } else { new_identity() };
+    let mut opened = disks_opened(disks, plan, identity, progress)?;
     if background == Background::Threads {
         opened.threads.start(&opened.parts, None)?;
     }
@@ -169,15 +199,17 @@ pub(crate) fn disks(
 fn disks_opened(
     disks: Disks,
     (settings, indexes): (Settings, Vec<Definition>),
+    identity: u64,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     check_settings(&settings)?;
     if settings_file::exists(&*disks.data)? {
-        return files_opened(disks, false, (settings, indexes), progress);
+        return files_opened(disks, false, (settings, indexes), identity, progress);
     }
     create::clear(&disks)?;
-    let made = create::check_room(&disks, &settings)
-        .and_then(|()| files_opened(disks.clone(), true, (settings.clone(), indexes), progress));
+    let made = create::check_room(&disks, &settings).and_then(|()| {
+        files_opened(disks.clone(), true, (settings.clone(), indexes), identity, progress)
+    });
     made.map_err(|error| {
         if create::undo(&disks).is_err() || !error.is_full() {
             return error;
@@ -191,6 +223,7 @@ fn files_opened(
     disks: Disks,
     is_new: bool,
     (settings, indexes): (Settings, Vec<Definition>),
+    identity: u64,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     if is_new {
@@ -203,10 +236,11 @@ fn files_opened(
     }
     let mut clock = recovery::Clock::start(progress);
     let store = Store::open(Arc::clone(&disks.data), &StoreSettings::of(&settings))?;
-    let repair = store.repair()?;
-    clock.repaired(&repair);
     let redo_settings = RedoSettings::of(&settings);
     let (redo, scan) = Redo::open(Arc::clone(&disks.redo), redo_settings.clone())?;
+    identify(&store, &redo, identity)?;
+    let repair = store.repair()?;
+    clock.repaired(&repair);
     let (from, was_clean) = (scan.checkpoint(), scan.clean());
     let end = redo.start(scan)?;
     clock.sealed(from, end, was_clean);

@@ -93,8 +93,8 @@ impl Parts {
         settings_file::write(disk, &new)
     }
 
-    /// Writes down where the walk of purge stands and how many pages there are, if page 0 does not
-    /// say so already.
+    /// Writes down where the walk of purge stands, how many pages there are and which engine's they
+    /// are, if page 0 does not say so already.
     pub fn keep_front(&self) -> Result<(), EngineError> {
         let (place, pages) = (self.purger.walk_place(), self.storage.store.pages());
         let _room = self.pages.admit_structure()?;
@@ -104,6 +104,10 @@ impl Parts {
         let kept = SuperPage::read(&mtr.page(front))?;
         if kept.walk != place {
             set_walk(&mut mtr, front, place.as_ref())?;
+        }
+        if kept.identity == 0 {
+            let identity = self.storage.redo.identity();
+            mtr.change(front, &SuperField::Identity.set(&identity.to_le_bytes()))?;
         }
         // Never fewer: what was cut off stays known until the files are as long again.
         if kept.data_pages < pages {

@@ -43,6 +43,9 @@ pub(crate) enum SuperField {
     /// u64: pages that the data files had when the engine was last closed; 0 in data of a program
     /// that did not keep it.
     DataPages,
+    /// u64: the engine that the pages are of, as its redo says it, too; 0 in data of a program that
+    /// did not keep it.
+    Identity,
 }
 
 /// Where purge's walk over the leaves goes on when the engine is opened again: it takes the tables
@@ -69,6 +72,7 @@ impl SuperField {
             Self::WalkTable => 40,
             Self::WalkKeyBytes => 44,
             Self::DataPages => 48,
+            Self::Identity => 56,
             Self::WalkKey => 64,
         }
     }
@@ -89,6 +93,7 @@ pub(crate) struct SuperPage {
     pub catalogue_root: u64,
     pub walk: Option<WalkPlace>,
     pub data_pages: u64,
+    pub identity: u64,
 }
 
 impl SuperPage {
@@ -119,6 +124,7 @@ impl SuperPage {
             catalogue_root: number64(body, SuperField::CatalogueRoot),
             walk: read_walk(body)?,
             data_pages: number64(body, SuperField::DataPages),
+            identity: number64(body, SuperField::Identity),
         })
     }
 }

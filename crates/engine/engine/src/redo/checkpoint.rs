@@ -36,6 +36,16 @@ impl Redo {
         self.write_ledger(&mut ledger, lsn, (clean, !clean))
     }
 
+    /// The engine whose log it is; 0 when that is not known.
+    pub fn identity(&self) -> u64 {
+        lock(&self.ledger).newest.identity
+    }
+
+    /// Says whose log it is. It is kept with the next checkpoint, or when the log is started.
+    pub fn set_identity(&self, identity: u64) {
+        lock(&self.ledger).newest.identity = identity;
+    }
+
     /// Writes down the checkpoint and the present geometry, then frees what lies before.
     pub(crate) fn write_ledger(
         &self,

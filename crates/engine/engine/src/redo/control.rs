@@ -28,6 +28,14 @@ pub(crate) struct Control {
     pub(crate) clean: bool,
     /// It was opened since it was closed: segments may have been made.
     pub(crate) opened: bool,
+    /// The engine whose log it is; 0 when that is not known.
+    pub(crate) identity: u64,
+}
+
+fn get_identity(slot: &[u8]) -> u64 {
+    let is_sealed = get_u32(slot, control::IDENTITY_CRC)
+        == crc32c(&slot[control::IDENTITY..control::IDENTITY_CRC]);
+    if is_sealed { get_u64(slot, control::IDENTITY) } else { 0 }
 }
 
 impl Control {
@@ -51,6 +59,9 @@ impl Control {
         put_u32(into, control::BLOCK_BYTES, self.block_bytes);
         let crc = crc32c(&into[..control::CRC]);
         put_u32(into, control::CRC, crc);
+        put_u64(into, control::IDENTITY, self.identity);
+        let crc = crc32c(&into[control::IDENTITY..control::IDENTITY_CRC]);
+        put_u32(into, control::IDENTITY_CRC, crc);
     }
 
     /// None when the slot is not valid.
@@ -72,6 +83,7 @@ impl Control {
             block_bytes: get_u32(from, control::BLOCK_BYTES),
             clean: get_u32(from, control::FLAGS) & control::CLEAN != 0,
             opened: get_u32(from, control::FLAGS) & control::OPENED != 0,
+            identity: get_identity(from),
         };
         let possible = slot.geometry.is_possible()
             && slot.sequence < u64::MAX
@@ -95,7 +107,18 @@ mod tests {
         let geometry = Geometry { payload_bytes: 16_384, payload_at: 4096 };
         let (checkpoint, incarnation, durable) = (77, 3, 99);
         let (block_bytes, clean, opened) = (512, true, sequence % 2 == 1);
-        Control { sequence, checkpoint, incarnation, durable, geometry, block_bytes, clean, opened }
+        let identity = 99 * (sequence % 3);
+        Control {
+            sequence,
+            checkpoint,
+            incarnation,
+            durable,
+            geometry,
+            block_bytes,
+            clean,
+            opened,
+            identity,
+        }
     }
 
     fn file(slots: &[Control]) -> Vec<u8> {

@@ -56,6 +56,7 @@ impl Redo {
             block_bytes: s.write_ahead_bytes,
             clean: true,
             opened: false,
+            identity: 0,
         };
         make_control(disk, &control, s.sync).map_err(|cause| match cause.is_full() {
             true => RedoError::NoSpace { bytes: 2 * CONTROL_SLOT_BYTES as u64, cause },

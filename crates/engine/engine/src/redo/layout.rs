@@ -83,6 +83,11 @@ pub mod control {
     pub const CRC: usize = 64;
     /// Length.
     pub const BYTES: usize = 68;
+    /// u64, the engine whose log it is; 0 when that is not known. Behind what the crc seals, where
+    /// programs that do not know it leave zeros.
+    pub const IDENTITY: usize = 72;
+    /// u32, crc32c of the identity.
+    pub const IDENTITY_CRC: usize = 80;
     /// Bit of the flags: closed cleanly.
     pub const CLEAN: u32 = 1;
     /// Bit of the flags: opened since it was closed, so that segments may have been made.
@@ -112,7 +117,7 @@ pub mod frame {
 }
 
 const _: () = {
-    assert!(header::BYTES <= 512 && control::BYTES <= 512);
+    assert!(header::BYTES <= 512 && control::IDENTITY_CRC + 4 <= 512);
     assert!(header::BYTES == header::CRC + 4 && control::BYTES == control::CRC + 4);
     assert!(HEADER_BLOCK_BYTES >= 512 && HEADER_BLOCK_BYTES.is_multiple_of(512));
     assert!(GRANULE_BYTES.is_multiple_of(BLOCK_BYTES_MAX as u64));

@@ -1,4 +1,4 @@
-//! Settings that are changed while the disk fails, and an engine that is closed while threads wait.
+//! Settings that are changed while the disk fails, and an engine that its disk has failed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,6 +11,7 @@ use iostrata_io::disk::MemDisk;
 use iostrata_io::disk::memory::{CallKind, Fault};
 
 use crate::common::engine::How;
+use crate::common::failing::{EIO, ENOSPC};
 
 const ROWS: u8 = 40;
 
@@ -107,4 +108,47 @@ fn no_setting_of_a_stopped_engine_changes_and_nothing_is_written_for_it() {
     }
     assert!(live > 20, "only {live} live settings");
     assert_eq!(before, (engine.settings(), writes.load(Ordering::Relaxed)));
+}
+
+/// A disk that fails for a while, under redo or data, and is whole again: nothing is taken until
+/// the engine is opened anew, which it says, and then everything acknowledged is there.
+#[test]
+fn an_engine_that_a_disk_has_failed_is_of_use_again_when_it_is_opened_anew() {
+    let how = How::with(&[]);
+    for (file, fault) in [("redo-0", EIO), ("data-", EIO), ("redo-0", ENOSPC), ("data-", ENOSPC)] {
+        for kind in [CallKind::Write, CallKind::Sync] {
+            let memory = MemDisk::new();
+            let fails = Arc::new(AtomicBool::new(false));
+            let failing = Arc::clone(&fails);
+            memory.before_each(move |call| {
+                let is_meant = call.kind == kind && call.name.starts_with(file);
+                if is_meant && failing.load(Ordering::Relaxed) { fault } else { Fault::None }
+            });
+            let engine = how.open(Arc::new(memory.clone())).unwrap();
+            let table = engine.create_table("t").unwrap();
+            let put = |row: u8| {
+                let mut batch = engine.batch();
+                batch.put(&table, &[row], &[row; 100])?;
+                batch.commit()?.wait()
+            };
+            (0..20).for_each(|row| put(row).unwrap());
+            fails.store(true, Ordering::Relaxed);
+            let _one_of_them_fails = put(20).and_then(|()| engine.checkpoint());
+            fails.store(false, Ordering::Relaxed);
+            let what = format!("{kind:?} of {file} with {fault:?}");
+            let refused = put(21).unwrap_err();
+            assert!(matches!(refused, EngineError::Poisoned { .. }), "{what}: {refused}");
+            assert!(refused.to_string().contains("open it again"), "{what}: {refused}");
+            assert_eq!(refused.is_full(), fault == ENOSPC, "{what}");
+            assert!(engine.close().is_err(), "{what}");
+            let engine = how.open(Arc::new(memory)).unwrap();
+            let table = engine.table("t").unwrap().unwrap();
+            for row in 0..20 {
+                assert_eq!(table.get(&[row]).unwrap(), Some(vec![row; 100]), "{what}: row {row}");
+            }
+            assert_eq!(table.get(&[21]).unwrap(), None, "{what}");
+            assert!(engine.check().unwrap().is_clean(), "{what}");
+            engine.close().unwrap();
+        }
+    }
 }

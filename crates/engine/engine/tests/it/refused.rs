@@ -218,3 +218,48 @@ fn an_engine_on_a_full_file_system_opens_and_one_that_has_no_room_leaves_nothing
     batch.commit().unwrap().wait().unwrap();
     engine.close().unwrap();
 }
+
+/// Two engines that have had the same history, so that each would take the other's redo for
+/// its own.
+#[test]
+fn the_redo_of_another_engine_is_refused_and_that_of_an_earlier_program_is_taken() {
+    let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    for (home, value) in homes.iter().zip([b"one", b"two"]) {
+        let engine = Engine::open(home.path(), small(&[])).unwrap();
+        let table = engine.create_table("rows").unwrap();
+        let mut batch = engine.batch();
+        batch.put(&table, b"k", value).unwrap();
+        batch.commit().unwrap().wait().unwrap();
+        engine.close().unwrap();
+    }
+    let copy_redo = |from: &Path, to: &Path| {
+        for entry in std::fs::read_dir(from).unwrap() {
+            let name = entry.unwrap().file_name();
+            if name.to_str().unwrap().starts_with("redo-") {
+                std::fs::copy(from.join(&name), to.join(&name)).unwrap();
+            }
+        }
+    };
+    let kept = tempfile::tempdir().unwrap();
+    copy_redo(homes[0].path(), kept.path());
+    copy_redo(homes[1].path(), homes[0].path());
+    let error = refused(homes[0].path(), ".", small(&[]));
+    assert!(matches!(error, EngineError::Open(OpenError::OtherRedo { .. })), "{error}");
+    copy_redo(kept.path(), homes[0].path());
+    let opened = || Engine::open(homes[0].path(), small(&[])).unwrap();
+    opened().close().unwrap();
+    // As a program writes the control file that knows of no identity.
+    let control = homes[0].path().join("redo-control");
+    let mut bytes = std::fs::read(&control).unwrap();
+    for slot in bytes.chunks_mut(4096) {
+        slot[68..].fill(0);
+    }
+    std::fs::write(&control, bytes).unwrap();
+    let engine = opened();
+    let table = engine.table("rows").unwrap().unwrap();
+    assert_eq!(table.get(b"k").unwrap().as_deref(), Some(&b"one"[..]));
+    engine.close().unwrap();
+    copy_redo(homes[1].path(), homes[0].path());
+    let error = refused(homes[0].path(), ".", small(&[]));
+    assert!(matches!(error, EngineError::Open(OpenError::OtherRedo { .. })), "{error}");
+}
