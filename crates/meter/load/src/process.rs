@@ -28,6 +28,8 @@ struct Order {
     clock: ClockFacts,
     /// The descriptor number under which the child finds the shared statistics.
     shared_fd: i32,
+    /// The process that gives the order.
+    parent: u32,
 }
 
 /// What it answers.
@@ -50,6 +52,7 @@ pub(crate) fn run_in_child(
         layout: shared.layout().clone(),
         clock: clock.clone(),
         shared_fd: inherited.as_fd().as_raw_fd(),
+        parent: std::process::id(),
     };
     let mut child = Command::new(program)
         .arg(WORKER_COMMAND)
@@ -85,14 +88,34 @@ pub fn worker_main() -> io::Result<()> {
     let mut line = String::new();
     io::stdin().lock().take(1 << 24).read_line(&mut line)?;
     let order: Order = serde_json::from_str(&line)?;
+    check_parent(order.parent)?;
     let answer = Answer(carry_out(order));
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, &answer)?;
     out.flush()
 }
 
+/// A parent that was killed before the signal of its death was asked for sends none.
+fn check_parent(expected: u32) -> io::Result<()> {
+    if std::os::unix::process::parent_id() == expected {
+        return Ok(());
+    }
+    Err(io::Error::other("the process that gave the order is gone"))
+}
+
 fn carry_out(order: Order) -> Result<JobOutcome, String> {
     let file = crate::inherited::take(order.shared_fd);
     let shared = SharedStats::inherited(file, order.layout).map_err(|error| error.to_string())?;
     order.job.run(&shared, &order.clock).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_whose_parent_is_gone_does_nothing() {
+        assert!(check_parent(std::os::unix::process::parent_id()).is_ok());
+        assert!(check_parent(std::process::id()).is_err());
+    }
 }

@@ -60,6 +60,13 @@ fn io_ends_with_the_signals_code_and_removes_its_file() {
     }
 }
 
+/// Whether a process has a handler of SIGINT; true of one that has ended.
+fn catches_interrupts(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.is_none_or(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0)
+}
+
 #[test]
 fn a_probe_that_is_stopped_can_be_reported() {
     for delay_ms in [100, 1500, 5000] {
@@ -71,6 +78,9 @@ fn a_probe_that_is_stopped_can_be_reported() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        while !catches_interrupts(child.id()) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         std::thread::sleep(Duration::from_millis(delay_ms));
         signal(child.id(), "INT");
         assert_eq!(child.wait().unwrap().code(), Some(130), "after {delay_ms} ms");
