@@ -113,27 +113,23 @@ fn a_server_that_does_not_answer_or_turns_us_away_goes() {
 
 #[test]
 fn only_a_server_with_data_to_keep_is_asked_to_end() {
-    let elsewhere = |change: &mut Change| {
-        if let Change::DatabaseServer { is_named, .. } = change {
-            *is_named = true;
-        }
-    };
-    let as_made = |_: &mut Change| {};
-    let rows: [(&str, fn(&mut Change), ServerWays, bool, Ending); 5] = [
-        ("its directory stays", as_made, ServerWays::Well, false, Ending::Asked),
-        ("its directory goes next", as_made, ServerWays::Well, true, Ending::Forced),
-        ("it is not ready", as_made, ServerWays::Mute, false, Ending::Forced),
-        ("its data are a user's", elsewhere, ServerWays::Well, true, Ending::Asked),
-        ("a user's data, not ready", elsewhere, ServerWays::Mute, true, Ending::Asked),
+    let rows = [
+        ("its directory stays", false, ServerWays::Well, false, Ending::Asked),
+        ("its directory goes next", false, ServerWays::Well, true, Ending::Forced),
+        ("it is not ready", false, ServerWays::Mute, false, Ending::Forced),
+        ("its data are a user's", true, ServerWays::Well, true, Ending::Asked),
+        ("a user's data, not ready", true, ServerWays::Mute, true, Ending::Asked),
     ];
-    for (case, alter, ways, all, ending) in rows {
+    for (case, is_users, ways, all, ending) in rows {
         let (_dir, state, first) = begin(VERSION);
         let platform = FakePlatform::on(first, &state, VERSION);
         platform.server.set(ways);
         let mut session = Session::begin(&state, platform).unwrap();
         let [directory, mut server] = database(None);
         session.apply(directory).unwrap();
-        alter(&mut server);
+        if let Change::DatabaseServer { is_named, .. } = &mut server {
+            *is_named = is_users;
+        }
         // One that is not ready is ended by its failure.
         match session.apply(server) {
             Ok(_) if all => assert!(session.undo_all().is_settled()),
