@@ -134,17 +134,14 @@ impl TuneSession {
         if moves.is_empty() {
             return Ok(None);
         }
-        let took = match plan.is_dry {
-            true => LeverValues::default(),
-            false => match settings.set(&moves)? {
-                Set::Took(took) => took,
-                Set::Restarted => return Ok(Some(restarted())),
-                Set::NoAnswer(why) => return Ok(Some(SessionEnd::Lost(why))),
-                Set::Others => {
-                    let seen = self.look_around(plan, narrator);
-                    return seen.map_or_else(|error| lost(error).map(Some), |()| Ok(None));
-                }
-            },
+        let took = match settings.set(&moves)? {
+            Set::Took(took) => took,
+            Set::Restarted => return Ok(Some(restarted())),
+            Set::NoAnswer(why) => return Ok(Some(SessionEnd::Lost(why))),
+            Set::Others => {
+                let seen = self.look_around(plan, narrator);
+                return seen.map_or_else(|error| lost(error).map(Some), |()| Ok(None));
+            }
         };
         for one in moves {
             self.moved(one, &took, plan.is_dry, (narrator, record));

@@ -57,7 +57,7 @@ impl TuneSettings {
         Ok(())
     }
 
-    /// Sets what is wanted.
+    /// Sets what is wanted; nothing in a dry run, which holds nothing.
     ///
     /// # Errors
     /// When the server refuses.
