@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::Value;
 
-use crate::harness::{Bench, number, stderr, stdout};
+use crate::harness::{Bench, number, stderr, stdout, usual_or_soak};
 use crate::server::Private;
 
 /// A small file system in memory, unmounted at the end.
@@ -76,8 +76,9 @@ fn a_disk_that_fills_up_during_a_run_shows_in_its_errors() {
     let prepared = bench.line(&format!("tpcc prepare --target {target} --warehouses 1 --quiet"));
     assert!(prepared.status.success(), "{}", stderr(&prepared));
     disk.leave(1 << 20);
-    let line = format!("tpcc run --target {target} --threads 4 --time 5 --warmup-time 0 --json");
-    let output = bench.line(&line);
+    let time = usual_or_soak(5, 12);
+    let line = format!("tpcc run --target {target} --threads 4 --time {time} --warmup-time 0");
+    let output = bench.line(&format!("{line} --json"));
     let said = stderr(&output);
     let run: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert!(number(&run, "/errors/1114") > 0.0, "{}: {said}", run["errors"]);

@@ -96,6 +96,11 @@ pub fn is_soak() -> bool {
     std::env::var_os("IOSTRATA_SOAK").is_some()
 }
 
+/// One of two: the latter in the long form.
+pub fn usual_or_soak<T>(usual: T, soak: T) -> T {
+    if is_soak() { soak } else { usual }
+}
+
 /// Waits until something is so, which is looked at once in so many milliseconds; for what does not
 /// come within a minute the test fails.
 pub fn wait_until(what: &str, every_ms: u64, mut is_so: impl FnMut() -> bool) {

@@ -8,12 +8,13 @@ use iostrata_change::{Session, StateDir, System};
 use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
 use serde_json::Value;
 
-use crate::harness::{Bench, document, is_soak, number, stderr, stdout};
+use crate::harness::{Bench, document, is_soak, number, stderr, stdout, usual_or_soak};
 
-/// Short, and small enough for a test.
-const SHORT: &str = "--size 64M --max-write 4G --max-time 20s";
-/// The files of an engine that is soon made.
-const SMALL: &str = "--engine buffer_pool_size=64M --engine redo_log_capacity=64M";
+/// Short, and small enough for a test; two fifths of the time are for transactions, or all of it
+/// where nothing below is measured.
+fn within(usual: &str) -> String {
+    format!("--size 64M --max-write 4G --max-time {}", usual_or_soak(usual, "45s"))
+}
 
 /// A private server that listens on a socket, with a user who has a password.
 struct Private {
@@ -102,11 +103,13 @@ fn assert_top(document: &Value, is_measured_below: bool) {
 #[test]
 fn an_engine_is_measured_beside_its_own_tables() {
     let bench = Bench::new();
-    let prepared = bench
-        .line(&format!("oltp update_index prepare --target engine:db --table-size 1000 {SMALL}"));
+    // The files of an engine that is soon made; in the long form it has those of its defaults.
+    let small = "--engine buffer_pool_size=64M --engine redo_log_capacity=64M";
+    let size = format!("--table-size 1000 {}", usual_or_soak(small, ""));
+    let prepared = bench.line(&format!("oltp update_index prepare --target engine:db {size}"));
     assert!(prepared.status.success(), "{}", stderr(&prepared));
     let before = files(&bench.path("db"));
-    let output = bench.line(&format!("probe --target engine:db {SHORT} --json --out R"));
+    let output = bench.line(&format!("probe --target engine:db {} --json --out R", within("20s")));
     let found = document(&output, "probe");
     assert!(stderr(&output).contains("an engine of their own"), "{}", stderr(&output));
     assert_top(&found, true);
@@ -135,7 +138,7 @@ fn a_server_is_measured_in_a_database_of_its_own() {
     let Some(private) = Private::start() else { return };
     let bench = Bench::new();
     let target = private.address("root");
-    let output = bench.line(&format!("probe --target {target} {SHORT} --json"));
+    let output = bench.line(&format!("probe --target {target} {} --json", within("20s")));
     let found = document(&output, "probe");
     assert!(stderr(&output).contains("iostrata_probe"), "{}", stderr(&output));
     assert_top(&found, true);
@@ -145,7 +148,7 @@ fn a_server_is_measured_in_a_database_of_its_own() {
         return private.end();
     }
 
-    let read = bench.line(&format!("probe --target {target} {SHORT} --read-only --json"));
+    let read = bench.line(&format!("probe --target {target} {} --read-only --json", within("20s")));
     let read = document(&read, "probe");
     assert!(read["rungs"].as_array().unwrap().iter().all(|rung| rung["name"] != "commits_1"));
     let missing = read["unavailable"].as_array().unwrap();
@@ -168,7 +171,8 @@ fn who_may_not_see_the_data_gets_transactions_alone() {
         std::fs::set_permissions(above, mode).unwrap();
     }
     let target = private.address("open");
-    let output = bench.as_nobody(&format!("probe --target {target} {SHORT} --json")).output();
+    let output =
+        bench.as_nobody(&format!("probe --target {target} {} --json", within("8s"))).output();
     let output = output.unwrap();
     let found = document(&output, "probe");
     assert_top(&found, false);
@@ -213,7 +217,7 @@ fn begun(bench: &Bench, private: &Private) -> std::process::Child {
     let made = || std::fs::metadata(&mark).and_then(|mark| mark.modified()).ok();
     let before = made();
     let target = private.address("root");
-    let line = format!("probe --target {target} {SHORT} --quiet");
+    let line = format!("probe --target {target} {} --quiet", within("20s"));
     let mut child = bench
         .command(&line.split_whitespace().collect::<Vec<_>>())
         .stdout(Stdio::null())

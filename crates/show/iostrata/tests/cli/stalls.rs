@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::disk::{Disks, can_emulate};
-use crate::harness::{Bench, document, stderr};
+use crate::harness::{Bench, document, stderr, usual_or_soak};
 
 /// A file system on an emulated disk, unmounted before the disk is stopped.
 struct Mounted {
@@ -79,9 +79,10 @@ fn start(bench: &Bench, line: &str) -> Child {
 fn a_disk_that_stands_still_is_named() {
     let Some(mounted) = Mounted::on("nvme") else { return };
     let on = mounted.prepared();
-    let line = format!("oltp update_index run {on} --threads 4 --time 12 --warmup-time 0 --json");
-    let child = start(&mounted.disks.0, &line);
-    std::thread::sleep(Duration::from_secs(4));
+    let [time, before] = usual_or_soak([12, 4], [16, 6]);
+    let line = format!("oltp update_index run {on} --threads 4 --time {time} --warmup-time 0");
+    let child = start(&mounted.disks.0, &format!("{line} --json"));
+    std::thread::sleep(Duration::from_secs(before));
     mounted.fault("--slow 5000");
     std::thread::sleep(Duration::from_secs(2));
     mounted.fault("--none");

@@ -10,7 +10,7 @@ use iostrata_target::Target;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::harness::{Bench, stderr, wait_for_end, wait_until};
+use crate::harness::{Bench, is_soak, stderr, usual_or_soak, wait_for_end, wait_until};
 use crate::server::Private;
 
 /// A redo that goes round within seconds.
@@ -72,26 +72,31 @@ pub fn end(mut running: Running, signal: Signal) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Loads a server for so many seconds.
-pub fn load(bench: &Bench, private: &Private, seconds: u32) -> Running {
+/// Loads a server until the load is ended, with these options beside.
+pub fn load(bench: &Bench, private: &Private, more: &str) -> Running {
     let target = private.target("root", "oltp");
     let tables = "--tables 1 --table-size 20000";
     let made = bench.line(&format!("oltp update_index prepare --target {target} {tables} --quiet"));
     assert!(made.status.success(), "{}", stderr(&made));
     let run = format!("oltp update_index run --target {target} {tables} --threads 4 --quiet");
-    start(bench, &format!("{run} --warmup-time 0 --time {seconds}"))
+    start(bench, &format!("{run} --warmup-time 0 --time 3600 {more}"))
 }
 
-/// Waits until the settings of a server differ from those before.
+/// Waits until the settings of a server differ from those before; in the long form they are moved
+/// some more times.
 pub fn wait_until_tuned(private: &Private, before: &BTreeMap<String, String>) {
     wait_until("the server is tuned", 100, || settings(private) != *before);
+    if is_soak() {
+        std::thread::sleep(Duration::from_secs(6));
+        assert_ne!(settings(private), *before, "it is still tuned");
+    }
 }
 
 #[test]
 fn another_server_has_its_own_settings_and_is_tuned_anew() {
     let bench = Bench::new();
     let Some(mut private) = Private::start(&OPTIONS) else { return };
-    let load = load(&bench, &private, 3_600);
+    let load = load(&bench, &private, "");
     let before = settings(&private);
     let target = private.target("root", "oltp");
     let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
@@ -99,7 +104,7 @@ fn another_server_has_its_own_settings_and_is_tuned_anew() {
     wait_until_tuned(&private, &before);
     private.kill();
     // A start is told in whole seconds.
-    std::thread::sleep(Duration::from_millis(1_100));
+    std::thread::sleep(Duration::from_millis(usual_or_soak(1_100, 4_000)));
     private.start_again();
     wait_until("it is said that it is another one", 100, || said().contains("started again"));
     let samples = || {
@@ -108,6 +113,7 @@ fn another_server_has_its_own_settings_and_is_tuned_anew() {
     };
     let before_anew = samples();
     wait_until("the other server is sampled", 100, || samples() > before_anew + 3);
+    std::thread::sleep(Duration::from_secs(usual_or_soak(0, 4)));
     let ended = end(tune, Signal::TERM);
     let said = said();
     assert_eq!(ended.status.code(), Some(143), "{said}");

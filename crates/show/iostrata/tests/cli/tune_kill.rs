@@ -6,18 +6,19 @@ use std::time::Duration;
 use iostrata_server::private::ServerProgram;
 use rustix::process::Signal;
 
-use crate::harness::{Bench, is_soak, stderr, stdout};
+use crate::harness::{Bench, is_soak, stderr, stdout, usual_or_soak};
 use crate::server::{Private, programs};
 use crate::tune::{end, load, settings, start, wait_until_tuned};
 
-/// Milliseconds to the kill of `tune` from its start; a tenth of it from its first change.
+/// Milliseconds to the kill of `tune` from its start; in the usual form a tenth of it from its first
+/// change.
 fn alive_ms(kill: u64) -> u64 {
     200 + (kill * 2_654_435_761 + 1) % 5_600
 }
 
 #[test]
 fn restore_leaves_no_difference_wherever_tune_was_killed() {
-    let kills = if is_soak() { 20 } else { 2 };
+    let kills = usual_or_soak(2, 20);
     for program in programs() {
         let bench = Bench::new();
         let found = ServerProgram::find(&program).unwrap();
@@ -28,7 +29,7 @@ fn restore_leaves_no_difference_wherever_tune_was_killed() {
         let options = [redo, "--innodb-buffer-pool-size=128M"];
         let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
         let before = settings(&private);
-        let load = load(&bench, &private, 3_600);
+        let load = load(&bench, &private, "");
         let target = private.target("root", "oltp");
         let mut changed = 0;
         for kill in 0..kills {
@@ -38,7 +39,7 @@ fn restore_leaves_no_difference_wherever_tune_was_killed() {
             if is_late {
                 wait_until_tuned(&private, &before);
             }
-            let share = if is_late { 10 } else { 1 };
+            let share = if is_late && !is_soak() { 10 } else { 1 };
             std::thread::sleep(Duration::from_millis(alive_ms(kill) / share));
             end(tune, Signal::KILL);
             changed += u32::from(settings(&private) != before);

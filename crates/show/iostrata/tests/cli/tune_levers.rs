@@ -27,7 +27,7 @@ fn the_limit_of_dirty_pages_is_raised_and_put_back() {
     };
     let bench = Bench::new();
     let private = Private::of(program, tempfile::tempdir().unwrap(), &OPTIONS, &[]);
-    let load = load(&bench, &private, 30);
+    let load = load(&bench, &private, "");
     let before = settings(&private);
     let target = private.target("root", "oltp");
     let tuned = document(&bench.line(&format!("tune {target} --time 16 --json --quiet")), "watch");

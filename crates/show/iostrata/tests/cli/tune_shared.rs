@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr, stdout, wait_until};
+use crate::harness::{Bench, document, stderr, stdout, usual_or_soak, wait_until};
 use crate::server::Private;
 use crate::tune::{OPTIONS, Running, end, load, settings, start, start_told, wait_until_tuned};
 
@@ -26,7 +26,7 @@ impl Loaded {
     fn start() -> Option<Self> {
         let private = Private::start(&OPTIONS)?;
         let bench = Bench::new();
-        Some(Self { _load: load(&bench, &private, 3_600), private, _bench: bench })
+        Some(Self { _load: load(&bench, &private, ""), private, _bench: bench })
     }
 }
 
@@ -88,7 +88,8 @@ fn a_tuned_server_is_as_before_after_a_signal() {
     let bench = Bench::new();
     let before = settings(private);
     let target = private.target("root", "oltp");
-    let tune = start(&bench, &format!("tune {target} --interval 200ms --json --out tuned"));
+    let interval = usual_or_soak("200ms", "1s");
+    let tune = start(&bench, &format!("tune {target} --interval {interval} --json --out tuned"));
     wait_until_tuned(private, &before);
     wait_until("some samples are kept", 20, || samples(&bench, "tuned") >= 10);
     let second = bench.line(&format!("tune {target} --time 1"));
@@ -118,7 +119,8 @@ fn a_tuned_server_is_as_before_after_a_kill() {
     let bench = Bench::new();
     let before = settings(private);
     let target = private.target("root", "oltp");
-    let tune = start(&bench, &format!("tune {target} --interval 200ms --quiet --out killed"));
+    let interval = usual_or_soak("200ms", "1s");
+    let tune = start(&bench, &format!("tune {target} --interval {interval} --quiet --out killed"));
     wait_until_tuned(private, &before);
     wait_until("some samples are kept", 20, || samples(&bench, "killed") >= 3);
     end(tune, Signal::KILL);
@@ -139,7 +141,8 @@ fn a_dry_run_changes_nothing() {
     let bench = Bench::new();
     let before = settings(private);
     let target = private.target("root", "oltp");
-    let mut dry = start(&bench, &format!("tune {target} --dry-run --time 4 --out dry"));
+    let time = usual_or_soak(4, 6);
+    let mut dry = start(&bench, &format!("tune {target} --dry-run --time {time} --out dry"));
     // Afterwards they would be put back.
     while !dry.has_ended() {
         assert_eq!(settings(private), before);
@@ -211,16 +214,22 @@ fn a_server_without_a_connection_left_is_tuned_on_and_put_back() {
     let private = &turn(&shared).private;
     let bench = Bench::new();
     let before = settings(private);
-    let tune = start(&bench, &format!("tune {} --json --out full", private.target("root", "oltp")));
+    let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
+    let line = format!("tune {} --json --out full", private.target("root", "oltp"));
+    let tune = start_told(&bench, &line, "said");
     wait_until_tuned(private, &before);
     private.hold_in("oltp", &["SET GLOBAL max_connections = 10"], || {});
     let mut sessions = private.use_up("oltp");
-    let had = samples(&bench, "full");
+    // With a line of status, once in ten seconds, it looks at the settings of the server.
+    let (had, lines) = (samples(&bench, "full"), said().matches("checkpoint age").count());
     wait_until("it goes on", 100, || samples(&bench, "full") >= had + 3);
+    wait_until("it has told", 100, || said().matches("checkpoint age").count() > lines);
+    let had = samples(&bench, "full");
+    wait_until("it goes on afterwards", 100, || samples(&bench, "full") > had);
     let ended = end(tune, Signal::TERM);
     sessions.pop();
     private.hold_in("oltp", &["SET GLOBAL max_connections = DEFAULT"], || {});
-    let said = stderr(&ended);
+    let said = said();
     assert_eq!(ended.status.code(), Some(143), "{said}");
     assert!(!said.contains("waiting for the server"), "{said}");
     assert_eq!(settings(private), before, "{said}");
@@ -233,8 +242,9 @@ fn auto_raise_raises_the_capacity_and_nothing_else() {
     let bench = Bench::new();
     let before = settings(private);
     let target = private.target("root", "oltp");
-    let line = format!("tune {target} --mode auto-raise --interval 200ms --time 8 --json --quiet");
-    let tuned = document(&bench.line(&line), "watch");
+    let time = usual_or_soak(8, 14);
+    let line = format!("tune {target} --mode auto-raise --interval 200ms --time {time}");
+    let tuned = document(&bench.line(&format!("{line} --json --quiet")), "watch");
     let changes = changes(&tuned);
     assert!(!changes.is_empty(), "the redo was three quarters full");
     for (name, from, to, why) in changes {
@@ -259,7 +269,8 @@ fn writers_are_delayed_only_where_that_is_allowed() {
     // So little may be written that the age goes to its limit.
     let bounds = "[innodb_io_capacity]\nmax = 100\n[innodb_io_capacity_max]\nmax = 100\n";
     std::fs::write(bench.path("little.toml"), bounds).unwrap();
-    let line = format!("tune {target} --config little.toml --time 5 --json --quiet");
+    let time = usual_or_soak(5, 8);
+    let line = format!("tune {target} --config little.toml --time {time} --json --quiet");
     let never = document(&bench.line(&line), "watch");
     assert_eq!(of_delay(&never), 0, "{}", never["settings"]);
     let allowed = document(&bench.line(&format!("{line} --allow-delay")), "watch");

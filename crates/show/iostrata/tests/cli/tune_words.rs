@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr};
+use crate::harness::{Bench, document, stderr, usual_or_soak};
 use crate::server::Private;
 use crate::tune::{end, load, settings, start};
 
@@ -17,14 +17,15 @@ fn less_is_written_while_reads_are_slow() {
     // A redo that lasts for some seconds: less is written only while the age allows it.
     let options = ["--innodb-log-file-size=160M", "--innodb-buffer-pool-size=128M", AT_EASE];
     let Some(private) = Private::start(&options) else { return };
-    let load = load(&bench, &private, 3_600);
+    let load = load(&bench, &private, "");
     let before = settings(&private);
     let target = private.target("root", "oltp");
     // Reads beside the server, none of which is as fast as this.
     std::fs::write(bench.path("reads.toml"), "read_ms_max = 0.01\n").unwrap();
-    let reads = "io --path F --size 64M --rw randread --bs 4k --direct --runtime 10s --quiet";
-    let reads = start(&bench, &format!("{reads} --out READS"));
-    let line = format!("tune {target} --config reads.toml --time 8 --json --quiet");
+    let [read_s, time] = usual_or_soak([10, 8], [14, 12]);
+    let reads = "io --path F --size 64M --rw randread --bs 4k --direct --quiet --out READS";
+    let reads = start(&bench, &format!("{reads} --runtime {read_s}s"));
+    let line = format!("tune {target} --config reads.toml --time {time} --json --quiet");
     let tuned = document(&bench.line(&line), "watch");
     end(reads, Signal::TERM);
     let is_told = |one: &Value| one["device"]["read_ms"].as_f64().is_some_and(|ms| ms > 0.01);
