@@ -2,7 +2,6 @@
 //! transaction that is named.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -11,11 +10,12 @@ use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::{
     Access, ColumnType, Op, OpId, Rows, Schema, Session, SessionOptions, Target,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Bench, document, number, stderr, stdout, wait_until};
+use crate::harness::{Bench, document, number, stderr, stdout, usual_or_soak, wait_until};
 use crate::server::Private;
+use crate::tune::{Running, end, load, settings, start};
 
 /// A redo that goes round within seconds, and a page cleaner that is told to sleep.
 const OPTIONS: [&str; 4] = [
@@ -24,7 +24,6 @@ const OPTIONS: [&str; 4] = [
     "--innodb-flush-log-at-trx-commit=0",
     "--innodb-max-dirty-pages-pct-lwm=0",
 ];
-const TABLES: &str = "--tables 1 --table-size 20000";
 
 fn connected(private: &Private, database: &str) -> ServerTarget {
     let address: ServerAddress = private.target("root", database).parse().unwrap();
@@ -32,48 +31,51 @@ fn connected(private: &Private, database: &str) -> ServerTarget {
     ServerTarget::open(address, None).unwrap()
 }
 
-/// The settings of the server's engine, as it tells them.
-fn settings(private: &Private) -> BTreeMap<String, String> {
-    let facts = connected(private, "").facts().unwrap();
-    facts.settings.into_iter().filter(|(name, _)| name.starts_with("innodb_")).collect()
-}
-
-fn start(bench: &Bench, line: &str) -> Child {
-    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-fn signal(child: &Child, signal: Signal) {
-    kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
-}
-
 fn ids(document: &Value, list: &str, name: &str) -> Vec<String> {
     let all = document[list].as_array().unwrap().iter();
     all.map(|one| one[name].as_str().unwrap().to_owned()).collect()
 }
 
-/// Waits until a trial has set something.
-fn wait_until_set(private: &Private, before: &BTreeMap<String, String>, child: &mut Child) {
-    wait_until("something is set", 100, || {
-        assert!(child.try_wait().unwrap().is_none(), "it ended without setting anything");
-        settings(private) != *before
-    });
+/// A server whose load lets its cleaner sleep, and the line that tries what follows from that.
+struct Asleep {
+    private: Private,
+    target: String,
+    line: String,
+    before: BTreeMap<String, String>,
+    _load: Running,
+}
+
+impl Asleep {
+    /// None where no server is installed, which it says.
+    fn start(bench: &Bench) -> Option<Self> {
+        let private = Private::start(&OPTIONS)?;
+        // A model of a few hundred transactions per second is run within a second.
+        let (rate, time) = usual_or_soak(("--rate 400", 4), ("", 5));
+        let load = load(bench, &private, rate);
+        let before = settings(&private);
+        let target = private.target("root", "oltp");
+        let verify = "--verify --verify-window 2s --record RUN";
+        let line = format!("watch {target} --interval 100ms --time {time} {verify}");
+        Some(Self { private, target, line, before, _load: load })
+    }
+
+    /// Begins the trial and waits until it has set something.
+    fn begin(&self, bench: &Bench) -> Running {
+        let mut tried = start(bench, &self.line);
+        wait_until("something is set", 100, || {
+            assert!(!tried.has_ended(), "it ended without setting anything");
+            settings(&self.private) != self.before
+        });
+        tried
+    }
 }
 
 #[test]
-fn advice_is_tried_in_turns_and_put_back_whatever_ends_it() {
+fn advice_is_tried_in_turns_and_put_back_at_the_end() {
     let bench = Bench::new();
-    let Some(private) = Private::start(&OPTIONS) else { return };
-    let target = private.target("root", "oltp");
-    let made = bench.line(&format!("oltp update_index prepare --target {target} {TABLES} --quiet"));
-    assert!(made.status.success(), "{}", stderr(&made));
-    let run = format!("oltp update_index run --target {target} {TABLES} --threads 4 --quiet");
-    let mut load = start(&bench, &format!("{run} --warmup-time 0 --time 240"));
-    sleep(Duration::from_secs(2));
-    let before = settings(&private);
-    let line = format!("watch {target} --interval 100ms --time 5 --verify --verify-window 2s");
-    let tried = bench.line(&format!("{line} --record tried --json"));
-    assert_eq!(settings(&private), before);
+    let Some(asleep) = Asleep::start(&bench) else { return };
+    let tried = bench.line(&format!("{} --json", asleep.line));
+    assert_eq!(settings(&asleep.private), asleep.before);
     let text = stderr(&tried);
     assert!(text.contains("8 windows of 2 s, in turns"), "{text}");
     let kept = document(&tried, "watch");
@@ -85,7 +87,7 @@ fn advice_is_tried_in_turns_and_put_back_whatever_ends_it() {
     assert_eq!(number(&found[0], "/effect_pct_n"), 4.0);
     assert!(number(&found[0], "/effect_pct_ci95/0") < number(&found[0], "/effect_pct"));
     assert!(number(&found[0], "/before") > 0.0 && number(&found[0], "/after") > 0.0);
-    let shown = bench.line("report tried");
+    let shown = bench.line("report RUN");
     assert!(stdout(&shown).contains("Tried here, in turns"), "{}", stdout(&shown));
 
     // Beside the advice stands what it is expected to change, or why that is not known.
@@ -102,24 +104,27 @@ fn advice_is_tried_in_turns_and_put_back_whatever_ends_it() {
         _ => assert!(text.contains("Nothing is expected: "), "{expected}"),
     }
     assert!(stdout(&shown).contains("expected to change, by simulation"), "{}", stdout(&shown));
+}
 
-    // A signal ends the trial, and a kill leaves what restore puts back.
-    let line = line.replace("--time 5", "--time 3");
-    let mut ended = start(&bench, &format!("{line} --record ended"));
-    wait_until_set(&private, &before, &mut ended);
-    signal(&ended, Signal::TERM);
-    assert_eq!(ended.wait().unwrap().code(), Some(143));
-    assert_eq!(settings(&private), before);
-    let mut killed = start(&bench, &format!("{line} --record killed"));
-    wait_until_set(&private, &before, &mut killed);
-    signal(&killed, Signal::KILL);
-    killed.wait().unwrap();
-    assert_ne!(settings(&private), before, "nobody puts back what a killed one left");
-    let restored = bench.line(&format!("restore --target {target}"));
+#[test]
+fn a_trial_that_is_asked_to_end_puts_back() {
+    let bench = Bench::new();
+    let Some(asleep) = Asleep::start(&bench) else { return };
+    let ended = end(asleep.begin(&bench), Signal::TERM);
+    assert_eq!(ended.status.code(), Some(143), "{}", stderr(&ended));
+    assert_eq!(settings(&asleep.private), asleep.before);
+}
+
+#[test]
+fn what_a_killed_trial_has_set_is_put_back_by_restore() {
+    let bench = Bench::new();
+    let Some(asleep) = Asleep::start(&bench) else { return };
+    end(asleep.begin(&bench), Signal::KILL);
+    let left = settings(&asleep.private);
+    assert_ne!(left, asleep.before, "a killed trial puts nothing back");
+    let restored = bench.line(&format!("restore --target {}", asleep.target));
     assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
-    assert_eq!(settings(&private), before);
-    signal(&load, Signal::TERM);
-    load.wait().unwrap();
+    assert_eq!(settings(&asleep.private), asleep.before);
 }
 
 #[test]
@@ -163,13 +168,16 @@ fn a_transaction_that_stays_open_while_history_grows_is_named() {
     let bench = Bench::new();
     let options = ["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M"];
     let Some(private) = Private::start(&options) else { return };
-    let changes = "BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; DECLARE until DATETIME DEFAULT \
-                   SYSDATE() + INTERVAL 8 SECOND; WHILE SYSDATE() < until DO UPDATE test_open \
-                   SET v = v + 1 WHERE id = 1 + i % 100; SET i = i + 1; END WHILE; END";
+    let [write_s, time] = usual_or_soak([8, 10], [12, 14]);
+    let changes = format!(
+        "BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; DECLARE until DATETIME DEFAULT SYSDATE() + \
+         INTERVAL {write_s} SECOND; WHILE SYSDATE() < until DO UPDATE test_open SET v = v + 1 \
+         WHERE id = 1 + i % 100; SET i = i + 1; END WHILE; END"
+    );
     let statements = [
         "CREATE TABLE test_open (id INT PRIMARY KEY, v INT) ENGINE=InnoDB",
         "INSERT INTO test_open SELECT seq, 0 FROM seq_1_to_100",
-        changes,
+        &changes,
     ];
     let mut writer = session(&private, &statements, true);
     let mut run = |op: usize| writer.run(OpId(op), &[], &mut Rows::default()).map(drop);
@@ -186,7 +194,8 @@ fn a_transaction_that_stays_open_while_history_grows_is_named() {
     let target = private.target("root", "");
     let recorded = scope(|scope| {
         scope.spawn(|| run(2).unwrap());
-        bench.line(&format!("watch {target} --interval 100ms --time 10 --record open --json"))
+        let line = format!("watch {target} --interval 100ms --time {time} --record open --json");
+        bench.line(&line)
     });
     let kept = document(&recorded, "watch");
     let findings = kept["findings"].as_array().unwrap();
