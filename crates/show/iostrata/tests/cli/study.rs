@@ -1,5 +1,6 @@
 //! Studies as users and other programs call them.
 
+use std::fs::read_to_string;
 use std::path::Path;
 
 use serde_json::Value;
@@ -78,6 +79,11 @@ fn a_study_on_loop_devices_measures_reports_and_puts_back() {
     let left = std::fs::read_dir(bench.path("state")).into_iter().flatten().flatten().count();
     assert_eq!(left, 0, "no journal is left");
     assert!(stdout(&bench.line("restore")).starts_with("Nothing is left"));
+    let run = std::fs::canonicalize(bench.path("RUN")).unwrap().display().to_string();
+    let devices = std::fs::read_dir("/sys/block").unwrap().flatten();
+    let files = devices.filter_map(|one| read_to_string(one.path().join("loop/backing_file")).ok());
+    let left: Vec<String> = files.filter(|file| file.contains(&run)).collect();
+    assert_eq!(left, [""; 0], "no loop device is left");
     compare_two_points(&bench, &document);
 }
 

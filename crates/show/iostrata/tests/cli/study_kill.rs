@@ -1,11 +1,13 @@
 //! SIGKILL at random moments of a study: after `restore` the system is as it was before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::harness::{Bench, is_soak, stderr, stdout, wait_until};
+use serde_json::Value;
+
+use crate::harness::{Bench, stderr, stdout, usual_or_soak, wait_until};
 
 /// Volumes, mounts, schedulers, queue lengths, groups, write-back settings: all of it changes all
 /// the time.
@@ -130,7 +132,7 @@ fn a_killed_study_leaves_nothing_that_restore_does_not_put_back() {
         return;
     }
     // The volumes of the first points are made and changed within sixteen changes.
-    let (kills, changes_max) = if is_soak() { (100, 48) } else { (6, 16) };
+    let (kills, changes_max) = usual_or_soak((6, 16), (100, 48));
     let mut with_changes = 0;
     for kill in 0..kills {
         // Spread over all that is changed, the first before anything is.
@@ -181,8 +183,9 @@ fn a_killed_study_goes_on_where_it_was() {
         return;
     }
     let bench = Bench::new();
+    let replicates = usual_or_soak("replicates = 2\nreplicates_max = 2", "replicates = 2");
     let study = STUDY
-        .replace("replicates = 40", "replicates = 2\nreplicates_max = 2")
+        .replace("replicates = 40", replicates)
         .replace("precision = \"1%\"", "precision = \"90%\"");
     // Each volume and scheduler once at least.
     let few = [
@@ -191,7 +194,7 @@ fn a_killed_study_goes_on_where_it_was() {
         (r#"rw = ["randread", "randwrite"]"#, r#"rw = ["randwrite"]"#),
     ];
     let few = few.iter().fold(study.clone(), |study, (all, one)| study.replace(all, one));
-    let (study, points) = if is_soak() { (study, 48) } else { (few, 6) };
+    let (study, points, kill_at) = usual_or_soak((few, 6, 3), (study, 48, 20));
     std::fs::write(bench.path("churn.toml"), study).unwrap();
     let mut child = bench
         .command(&["study", "run", "churn.toml", "--out", "RUN", "--quiet", "--no-trace"])
@@ -201,7 +204,7 @@ fn a_killed_study_goes_on_where_it_was() {
         .unwrap();
     let events = || std::fs::read_to_string(bench.path("RUN/events.jsonl")).unwrap_or_default();
     let replicates = |text: &str| text.matches("\"event\":\"replicate\"").count();
-    while replicates(&events()) < points / 2 && child.try_wait().unwrap().is_none() {
+    while replicates(&events()) < kill_at && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(20));
     }
     child.kill().unwrap();
@@ -213,6 +216,11 @@ fn a_killed_study_goes_on_where_it_was() {
     let emulated = if Path::new("/dev/fuse").exists() { 2 } else { 0 };
     assert_eq!(document["points"].as_array().unwrap().len(), points + emulated);
     assert!(replicates(&events()) > had, "it went on");
+    let mut once = BTreeSet::new();
+    for event in events().lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let point = (event["point"].to_string(), event["replicate"].to_string());
+        assert!(event["event"] != "replicate" || once.insert(point), "measured anew: {event}");
+    }
     assert!(bench.path("RUN/report.html").exists());
     let again = bench.line("study resume RUN");
     assert_eq!(again.status.code(), Some(2), "a finished study has nothing to go on with");
