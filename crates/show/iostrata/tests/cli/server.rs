@@ -211,7 +211,7 @@ fn a_load_that_is_held_up_by_a_lock_shows_the_stall() {
 fn a_run_goes_on_when_its_server_comes_back() {
     let bench = Bench::new();
     let Some((mut private, target)) = with_a_warehouse(&bench) else { return };
-    let [time, before] = usual_or_soak([8, 3], [12, 4]);
+    let [time, before] = usual_or_soak([14, 3], [24, 4]);
     let line = format!("tpcc run --target {target} --threads 4 --time {time} --warmup-time 1");
     let child = start(&bench, &format!("{line} --json --out KILLED"));
     std::thread::sleep(Duration::from_secs(before));

@@ -10,8 +10,8 @@ use crate::harness::{Bench, is_soak, stderr, stdout, usual_or_soak};
 use crate::server::{Private, programs};
 use crate::tune::{end, load, settings, start, wait_until_tuned};
 
-/// Milliseconds to the kill of `tune` from its start; in the usual form a tenth of it from its first
-/// change.
+/// Milliseconds to the kill of `tune` from its start; in the usual form a tenth of it from its
+/// first change.
 fn alive_ms(kill: u64) -> u64 {
     200 + (kill * 2_654_435_761 + 1) % 5_600
 }
