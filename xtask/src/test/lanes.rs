@@ -83,6 +83,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("restore::", Free, &["change", "io"]),
     cli("restore_server::", Free, &["change", "server"]),
     cli("server::", Load, &["server", "workload", "load", "target"]),
+    cli("server::a_load_that_is_held_up_by_a_lock", Alone, &["server", "workload", "watch"]),
     cli("signals::", Free, &["io", "load"]),
     cli("simulate::", Free, &["sim", "report", "stats"]),
     cli("simulate_flush::", Free, &["sim", "innodb", "report"]),

@@ -163,9 +163,9 @@ impl<'p> OpenOptions<'p> {
         open::directory(directory.as_ref(), plan, &mut *progress).map(Engine::new)
     }
 
-    /// Opens the engine in a directory, verifies every structure and closes it. Where a damaged page
-    /// keeps it from being opened, the pages in use are verified one by one, and there is no report
-    /// of a recovery.
+    /// Opens the engine in a directory, verifies every structure and closes it. Where a damaged
+    /// page keeps it from being opened, the pages in use are verified one by one, and there is no
+    /// report of a recovery.
     ///
     /// # Errors
     /// As [`OpenOptions::open`] and [`Engine::check`], but for damaged pages: these are in the

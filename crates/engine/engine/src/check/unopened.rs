@@ -117,7 +117,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Reads a page into the buffer; none where it is damaged, which is noted, or was never written.
+    /// Reads a page into the buffer; none where it was never written or is damaged, which is noted.
     fn read(&mut self, no: PageNo) -> Result<Option<()>, EngineError> {
         match self.store.read(no, &mut self.buffer) {
             Ok(()) => Ok(Some(())),

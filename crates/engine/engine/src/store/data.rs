@@ -11,7 +11,6 @@ use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, FileId, FileMode};
 
 use crate::page::PageSize;
-use crate::store::Store;
 use crate::store::batches::{Batches, PageCopy};
 use crate::store::counters::{Tally, add};
 use crate::store::error::StoreError;
@@ -32,16 +31,6 @@ pub struct CutFile {
     pub wanted_bytes: u64,
     /// The first page that it does not hold whole any more.
     pub first_lost: PageNo,
-}
-
-impl Store {
-    /// The data files that do not reach as far as when the store had so many pages.
-    ///
-    /// # Errors
-    /// What the disk says.
-    pub fn cut_files(&self, pages: u64) -> Result<Vec<CutFile>, StoreError> {
-        self.data.cut(pages)
-    }
 }
 
 pub(crate) struct DataFile {
@@ -110,7 +99,7 @@ impl DataFiles {
     }
 
     /// What is shorter than `pages` pages of all files want it.
-    fn cut(&self, pages: u64) -> Result<Vec<CutFile>, StoreError> {
+    pub(crate) fn cut(&self, pages: u64) -> Result<Vec<CutFile>, StoreError> {
         let (files, page_bytes) = (self.files.len() as u64, self.page_size.bytes() as u64);
         let mut cut = Vec::new();
         for (file, at) in self.files.iter().zip(0..) {

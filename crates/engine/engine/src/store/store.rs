@@ -12,7 +12,7 @@ use iostrata_io::disk::{Disk, FileMode};
 
 use crate::page::PageSize;
 use crate::store::counters::{StoreCounters, Tally};
-use crate::store::data::DataFiles;
+use crate::store::data::{CutFile, DataFiles};
 use crate::store::doublewrite::{DoublewriteFile, DoublewriteFiles};
 use crate::store::error::StoreError;
 use crate::store::layout::DOUBLEWRITE_FILES;
@@ -40,6 +40,14 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
+    /// The data files that do not reach as far as when the store had so many pages.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn cut_files(&self, pages: u64) -> Result<Vec<CutFile>, StoreError> {
+        self.data.cut(pages)
+    }
+
     /// Opens a store. It can be read at once, and written after [`repair`](Self::repair).
     ///
     /// # Errors
