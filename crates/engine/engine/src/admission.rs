@@ -103,12 +103,6 @@ impl Admission {
         work()
     }
 
-    /// Sleeps until the pause is over: a check of everything takes its time.
-    #[cold]
-    fn wait_pause(&self) {
-        drop(self.pausing.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
     /// Whether the engine was closed.
     ///
     /// # Errors
@@ -170,7 +164,7 @@ impl Admission {
             // Read first: a checkpoint that is taken meanwhile is one to look again for.
             let checkpoint = redo.checkpoint_lsn();
             match self.ask(record_bytes, first.is_some())? {
-                Asked::Paused => self.wait_pause(),
+                Asked::Paused => drop(self.pausing.lock().unwrap_or_else(PoisonError::into_inner)),
                 Asked::Crowded => {
                     // Others' promises may be all that is in the way, and they may end without a
                     // byte of redo: then no checkpoint would ever come, so look again after one

@@ -16,27 +16,30 @@ use crate::table::{Table, check_expected, check_row};
 use crate::ticket::Ticket;
 use crate::transaction::{Isolation, Transaction, TransactionOptions, run};
 use crate::tree::Tree;
-use crate::write_set::{Change, WriteSet};
+use crate::write_set::{Change, WriteSet, change_bytes};
 
 /// Changes that become visible and durable together.
 #[derive(Debug)]
 pub struct Batch {
     pages: Arc<Pages>,
     writes: WriteSet,
+    /// Bytes of redo that the changes need at most, those counted that a later one replaces.
+    redo_bytes: usize,
     /// Tables of it that have indexes.
     indexed: Vec<Table>,
 }
 
 impl Batch {
     pub(crate) fn new(pages: Arc<Pages>) -> Self {
-        Self { pages, writes: WriteSet::default(), indexed: Vec::new() }
+        let (writes, indexed) = (WriteSet::default(), Vec::new());
+        Self { pages, writes, redo_bytes: 0, indexed }
     }
 
     /// Puts a row, whether or not the key is there. The last change of a key in a batch counts.
     ///
     /// # Errors
     /// A key or row beyond the limits of the page size; [`TableError::NotFound`] for a table of
-    /// another engine.
+    /// another engine; [`RequestError::BatchTooLarge`], and what was added before can be committed.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
         self.change(table, key, None, Some(value))
     }
@@ -105,6 +108,7 @@ impl Batch {
         check_row(&self.pages, key, new.map_or(0, <[u8]>::len))?;
         self.writes.check_kept(&self.pages)?;
         let tree = self.writes.tree_of(table, &self.pages)?;
+        self.make_room(table.tree(), key, new)?;
         if !table.indexes().is_empty() && self.indexed_table(table.tree()).is_none() {
             self.indexed.push(table.clone());
         }
@@ -112,6 +116,30 @@ impl Batch {
             self.writes.require(tree, key, expected);
         }
         self.writes.push(tree, key, new);
+        Ok(())
+    }
+
+    /// Sees to it that a frame takes the changes with one more. What later ones replace is left out
+    /// only when all together are too many.
+    fn make_room(
+        &mut self,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        new: Option<&[u8]>,
+    ) -> Result<(), EngineError> {
+        let limit = self.pages.storage.frame_bytes_max();
+        let more = change_bytes(key.len(), new.map_or(0, <[u8]>::len));
+        if self.redo_bytes + more > limit {
+            self.writes.sort();
+            self.redo_bytes = self.writes.redo_bytes();
+            let replaced = self.writes.find_sorted(tree, key);
+            let replaced = replaced.map_or(0, |op| self.writes.redo_bytes_of(op));
+            let bytes = self.redo_bytes - replaced + more;
+            if bytes > limit {
+                return Err(RequestError::BatchTooLarge { bytes, limit }.into());
+            }
+        }
+        self.redo_bytes += more;
         Ok(())
     }
 

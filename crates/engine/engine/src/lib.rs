@@ -68,6 +68,8 @@ mod format_tests;
 mod held_leaves;
 mod hot_settings;
 #[cfg(test)]
+mod index_function_tests;
+#[cfg(test)]
 mod index_tests;
 mod lanes;
 #[cfg(test)]
@@ -118,6 +120,8 @@ mod tree;
 mod tree_tests;
 mod visible;
 mod write_set;
+#[cfg(test)]
+mod write_set_tests;
 
 pub use background::Background;
 pub use batch::Batch;

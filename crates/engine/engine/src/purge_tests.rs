@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use iostrata_io::disk::MemDisk;
+use iostrata_io::disk::memory::{CallKind, Fault};
 
 use crate::storage::VERSION_SEGMENT_BYTES;
 use crate::tests::{open, small};
 use crate::transaction::tests::{begin, delete, engine, put, rows};
-use crate::{Background, Counter, Disks, Engine, Isolation};
+use crate::{Background, Counter, Direction, Disks, Engine, EngineError, Isolation};
 
 #[test]
 fn tombstones_that_a_crash_leaves_are_purged_after_the_next_opening() {
@@ -162,4 +163,50 @@ fn a_walk_that_a_crash_cuts_off_begins_anew() {
     assert_eq!(tombstones(&engine), 0);
     engine.close().unwrap();
     assert_eq!(open(&disk).parts().purger.walk_place(), None);
+}
+
+#[test]
+fn a_row_whose_version_cannot_be_read_comes_when_it_is_asked_for_again() {
+    const ROWS: u32 = 400;
+    let mut settings = small();
+    settings.set("version_log_memory", "256K").unwrap();
+    let disk = MemDisk::new();
+    let disks = Disks::one(disk.clone());
+    let engine = Engine::open_on(disks, settings, Background::Manual).unwrap();
+    let table = engine.create_table("t").unwrap();
+    let key = |row: u32| row.to_be_bytes();
+    (0..ROWS).for_each(|row| put(&engine, &table, &key(row), &[b'1'; 1400]));
+    let mut old = begin(&engine, Isolation::Snapshot);
+    (0..ROWS).for_each(|row| put(&engine, &table, &key(row), &[b'2'; 1400]));
+    while engine.parts().storage.versions.spill_step().unwrap() {}
+    let mut calls = 0;
+    disk.before_each(move |call| {
+        let is_meant = call.kind == CallKind::Read && call.name == "engine.versions";
+        calls += u32::from(is_meant);
+        if is_meant && calls % 5 == 0 { Fault::Errno(5) } else { Fault::None }
+    });
+    old.put(&table, &key(ROWS), b"1").unwrap();
+    for direction in [Direction::Forward, Direction::Backward] {
+        for has_own in [false, true] {
+            let end = key(if has_own { ROWS } else { ROWS - 1 });
+            let mut cursor = old.cursor(&table, ..=&end[..], direction).unwrap();
+            let (mut seen, mut failed) = (Vec::new(), 0);
+            loop {
+                match cursor.next_row() {
+                    Ok(None) => break,
+                    Ok(Some((key, value))) => {
+                        assert_eq!(value.first(), Some(&b'1'));
+                        seen.push(key.to_vec());
+                    }
+                    Err(EngineError::Io(_)) => failed += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            if direction == Direction::Backward {
+                seen.reverse();
+            }
+            let wanted = (0..ROWS + u32::from(has_own)).map(|row| key(row).to_vec());
+            assert!(failed > 0 && seen.iter().cloned().eq(wanted), "{direction:?} {has_own}");
+        }
+    }
 }

@@ -86,10 +86,10 @@ fn a_log_that_shrinks_under_load_refuses_what_is_too_large_for_it() {
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
                     let mut batch = engine.batch();
-                    for row in 0..10 {
-                        batch.put(table, &[thread, row], &[row; 1400]).unwrap();
-                    }
-                    match batch.commit() {
+                    let mut rows = 0..10;
+                    let put =
+                        rows.try_for_each(|row| batch.put(table, &[thread, row], &[row; 1400]));
+                    match put.and_then(|()| batch.commit()) {
                         Ok(_ticket) => {}
                         Err(error) => {
                             assert!(

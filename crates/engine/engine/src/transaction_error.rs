@@ -98,8 +98,9 @@ pub enum TransactionError {
         /// Which.
         transaction: u64,
     },
-    /// More than one frame of redo, or more leaves than a quarter of the pool. It was rolled back;
-    /// nothing of it was applied.
+    /// More than one frame of redo, or more leaves than a quarter of the pool. From a write: the
+    /// transaction is as it was before the call. From a commit: it was rolled back; nothing of it
+    /// was applied.
     #[error(
         "transaction {transaction} is too large: one may have at most {limit} {unit}; commit more \
          often or raise {setting}"

@@ -21,6 +21,11 @@ const KEPT_BYTES_MAX: usize = 1 << 30;
 /// page's number, at most 19 besides of an insert or a difference.
 const CHANGE_OVERHEAD_BYTES: usize = 48;
 
+/// Bytes of redo that a change of a row needs at most.
+pub(crate) fn change_bytes(key_bytes: usize, value_bytes: usize) -> usize {
+    key_bytes + value_bytes + CHANGE_OVERHEAD_BYTES
+}
+
 /// What is to happen to a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -174,6 +179,11 @@ impl WriteSet {
         })
     }
 
+    /// The tree with this number.
+    pub fn numbered(&self, tree: u16) -> &Arc<Tree> {
+        &self.trees[usize::from(tree)]
+    }
+
     pub fn tree(&self, op: usize) -> &Arc<Tree> {
         &self.trees[self.ops[op].tree as usize]
     }
@@ -224,12 +234,25 @@ impl WriteSet {
 
     /// Bytes of redo that the changes need at most. Conditions are not logged.
     pub fn redo_bytes(&self) -> usize {
-        let of = |op: &Op| match &op.change {
+        (0..self.len()).map(|op| self.redo_bytes_of(op)).sum()
+    }
+
+    /// As [`WriteSet::redo_bytes`], of one change.
+    pub fn redo_bytes_of(&self, op: usize) -> usize {
+        let Op { key, change, .. } = &self.ops[op];
+        match change {
             Change::Expect(_) => 0,
-            Change::Delete | Change::Purge { .. } => op.key.len() + CHANGE_OVERHEAD_BYTES,
-            Change::Put(value) => op.key.len() + value.len() + CHANGE_OVERHEAD_BYTES,
-        };
-        self.ops.iter().map(of).sum()
+            Change::Delete | Change::Purge { .. } => change_bytes(key.len(), 0),
+            Change::Put(value) => change_bytes(key.len(), value.len()),
+        }
+    }
+
+    /// The change of a row in a set that was just sorted.
+    pub fn find_sorted(&self, tree: &Tree, key: &[u8]) -> Option<usize> {
+        let place = |op: &Op| (self.trees[op.tree as usize].id, self.bytes(&op.key));
+        let end = self.ops.partition_point(|op| place(op) <= (tree.id, key));
+        let last = end.checked_sub(1).filter(|last| place(&self.ops[*last]) == (tree.id, key));
+        last.filter(|last| !self.ops[*last].is_condition())
     }
 
     /// By table and key, conditions before changes; of several changes of one row the last stays.

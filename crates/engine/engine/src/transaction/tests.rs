@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use iostrata_io::disk::MemDisk;
-use iostrata_io::disk::memory::{CallKind, Fault};
 
-use crate::tests::{open, small};
+use crate::tests::open;
 use crate::{
-    Background, Direction, Disks, Engine, EngineError, Isolation, Table, Transaction,
-    TransactionError, TransactionOptions,
+    Direction, Engine, EngineError, Isolation, Table, Transaction, TransactionError,
+    TransactionOptions,
 };
 
 const LEVELS: [Isolation; 3] =
@@ -129,52 +128,6 @@ fn savepoints_take_back_what_came_after() {
     t.put(&table, b"c", b"5").unwrap();
     t.commit().unwrap().wait().unwrap();
     assert_eq!(rows(&mut begin(&engine, Isolation::default()), &table), "a=2 b=1 c=5");
-}
-
-#[test]
-fn a_row_whose_version_cannot_be_read_comes_when_it_is_asked_for_again() {
-    const ROWS: u32 = 400;
-    let mut settings = small();
-    settings.set("version_log_memory", "256K").unwrap();
-    let disk = MemDisk::new();
-    let disks = Disks::one(disk.clone());
-    let engine = Engine::open_on(disks, settings, Background::Manual).unwrap();
-    let table = engine.create_table("t").unwrap();
-    let key = |row: u32| row.to_be_bytes();
-    (0..ROWS).for_each(|row| put(&engine, &table, &key(row), &[b'1'; 1400]));
-    let mut old = begin(&engine, Isolation::Snapshot);
-    (0..ROWS).for_each(|row| put(&engine, &table, &key(row), &[b'2'; 1400]));
-    while engine.parts().storage.versions.spill_step().unwrap() {}
-    let mut calls = 0;
-    disk.before_each(move |call| {
-        let is_meant = call.kind == CallKind::Read && call.name == "engine.versions";
-        calls += u32::from(is_meant);
-        if is_meant && calls % 5 == 0 { Fault::Errno(5) } else { Fault::None }
-    });
-    old.put(&table, &key(ROWS), b"1").unwrap();
-    for direction in [Direction::Forward, Direction::Backward] {
-        for has_own in [false, true] {
-            let end = key(if has_own { ROWS } else { ROWS - 1 });
-            let mut cursor = old.cursor(&table, ..=&end[..], direction).unwrap();
-            let (mut seen, mut failed) = (Vec::new(), 0);
-            loop {
-                match cursor.next_row() {
-                    Ok(None) => break,
-                    Ok(Some((key, value))) => {
-                        assert_eq!(value.first(), Some(&b'1'));
-                        seen.push(key.to_vec());
-                    }
-                    Err(EngineError::Io(_)) => failed += 1,
-                    Err(error) => panic!("{error}"),
-                }
-            }
-            if direction == Direction::Backward {
-                seen.reverse();
-            }
-            let wanted = (0..ROWS + u32::from(has_own)).map(|row| key(row).to_vec());
-            assert!(failed > 0 && seen.iter().cloned().eq(wanted), "{direction:?} {has_own}");
-        }
-    }
 }
 
 #[test]
@@ -330,20 +283,6 @@ fn the_first_row_of_a_range_is_the_newest_and_locked() {
     assert!(other.put(&table, b"c", b"2").is_err());
     t.commit().unwrap().wait().unwrap();
     other.put(&table, b"c", b"2").unwrap();
-}
-
-#[test]
-fn a_transaction_larger_than_a_frame_is_refused_before_anything_is_applied() {
-    let (engine, table) = engine();
-    let mut t = begin(&engine, Isolation::default());
-    for number in 0..100u32 {
-        t.put(&table, &number.to_be_bytes(), &[7; 1500]).unwrap();
-    }
-    let too_large = transaction_error(t.commit().unwrap_err());
-    assert!(matches!(too_large, TransactionError::TooLarge { .. }), "{too_large}");
-    assert_eq!(rows(&mut begin(&engine, Isolation::default()), &table), "a=1 b=1 c=1");
-    assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
-    put(&engine, &table, b"a", b"2");
 }
 
 #[test]

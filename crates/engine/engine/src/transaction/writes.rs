@@ -1,6 +1,6 @@
 //! Writes of a transaction: kept in its write set, the row locked.
 
-use crate::error::EngineError;
+use crate::error::{EngineError, RequestError};
 use crate::lock::LockId;
 use crate::read::LeafHint;
 use crate::safeguards::Safeguard;
@@ -14,7 +14,9 @@ impl Transaction {
     ///
     /// # Errors
     /// Nothing is written then: a key or row beyond the limits of the page size, a read-only or
-    /// finished transaction, a deadlock, a lock that was not released in time, a conflict.
+    /// finished transaction, a deadlock, a lock that was not released in time, a conflict, more
+    /// than one frame of redo takes ([`TransactionError::TooLarge`]): what was written before can
+    /// be committed then.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
         check_row(&self.pages, key, value.len())?;
         let id = self.begin_write(table, key)?;
@@ -116,6 +118,8 @@ impl Transaction {
         let (safeguards, limit) = (&storage.safeguards, storage.page_size.key_bytes_max());
         let own = &mut self.own.writes;
         let tree = own.set.tree_of(table, &self.pages)?;
+        // Each: the lock of a change's row, its tree, key and value. The row's lock is that of its
+        // entries as well.
         let mut entries = Vec::new();
         for index in table.indexes() {
             let old = before.is_there.then(|| index.entry(key, &before.value)).transpose()?;
@@ -125,19 +129,29 @@ impl Transaction {
             let shown = shown.flatten().filter(|shown| old.as_ref() != Some(shown));
             if old != new || is_newer {
                 let (number, id) = (own.set.number_of(&index.tree)?, index.tree.id);
-                entries.push((number, id, shown.filter(|shown| new.as_ref() != Some(shown)), None));
                 let is_left = old == new || !safeguards.has(Safeguard::EntriesFollowRows);
-                entries.push((number, id, old.filter(|_| !is_left), new));
+                let shown = shown.filter(|shown| new.as_ref() != Some(shown));
+                let gone = [shown, old.filter(|_| !is_left)].map(|entry| (entry, None));
+                let changes = gone.into_iter().chain([(new, Some(&[][..]))]);
+                entries.extend(changes.filter_map(|(entry, value)| {
+                    let entry = entry?;
+                    Some((LockId::of(id.0, &entry), number, entry, value))
+                }));
             }
         }
-        // Nothing can fail from here on. The lock of the row is that of its entries as well.
+        let of_entries =
+            entries.iter().map(|(id, tree, entry, value)| (*id, *tree, &entry[..], *value));
+        let changes = std::iter::once((id, tree, key, value)).chain(of_entries);
+        let limit = storage.frame_bytes_max();
+        let bytes = own.redo_bytes_with(changes, limit);
+        if bytes > limit {
+            let error = RequestError::BatchTooLarge { bytes, limit };
+            return Err(too_large(self.number(), error.into()));
+        }
+        // Nothing can fail from here on.
         own.push((id, tree), key, value, before.leaf);
-        for (tree, table, old, new) in entries {
-            for (entry, value) in [(old, None), (new, Some(&[][..]))] {
-                if let Some(entry) = entry {
-                    own.push((LockId::of(table.0, &entry), tree), &entry, value, None);
-                }
-            }
+        for (id, tree, entry, value) in entries {
+            own.push((id, tree), &entry, value, None);
         }
         Ok(())
     }

@@ -37,6 +37,8 @@ pub enum Answer {
     Blocked,
     /// The row is there already.
     Exists,
+    /// The transaction has no room for the change.
+    TooLarge,
     /// The transaction was rolled back.
     Over,
 }
@@ -53,11 +55,14 @@ pub fn compare<T: PartialEq + Debug>(
     expected: Expected<T>,
     found: Result<T, EngineError>,
 ) -> Result<Answer, Trouble> {
-    use TransactionError::{Conflict, Exists, LockTimeout};
+    use TransactionError::{Conflict, Exists, LockTimeout, TooLarge};
     match (expected, found) {
         (Expected::Value(expected), Ok(found)) if expected == found => Ok(Answer::Fine),
         (Expected::Value(expected), Ok(found)) => {
             Err(Trouble::Wrong(format!("{what}: {found:02x?}, not {expected:02x?}")))
+        }
+        (Expected::Value(_), Err(EngineError::Transaction(TooLarge { .. }))) => {
+            Ok(Answer::TooLarge)
         }
         (Expected::Not(answer), Err(EngineError::Transaction(error))) => {
             let found = match error {

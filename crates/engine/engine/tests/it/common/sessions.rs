@@ -157,7 +157,7 @@ impl<'a> Sessions<'a> {
                 }
                 Ok(())
             }
-            Ok(Answer::Fine | Answer::Exists) => {
+            Ok(Answer::Fine | Answer::Exists | Answer::TooLarge) => {
                 self.open[place] = Some(session);
                 Ok(())
             }
