@@ -5,7 +5,7 @@
 //! Invariant: every module of a binary in the table has a row, which tidy checks. A binary without
 //! rows runs whole, beside anything.
 
-use Lane::{Alone, Fleet, Free, Load, Machine};
+use Lane::{Alone, Free, Load, Machine};
 
 /// What may run beside a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,8 +14,6 @@ pub enum Lane {
     Free,
     /// Anything that changes no loop device, mount, control group, sysctl or trace of the machine.
     Machine,
-    /// Anything that changes no variable of the servers that the suite has started.
-    Fleet,
     /// At most one other load: a server, an engine or a device at full speed.
     Load,
     /// Nothing: it measures a quiet machine, or moments of real time.
@@ -51,10 +49,6 @@ pub struct LaneRow {
 
 const fn row(binary: &'static str, tests: &'static str, lane: Lane) -> LaneRow {
     LaneRow { binary, tests, lane, process: Process::Each, about: &[] }
-}
-
-const fn shared(binary: &'static str, tests: &'static str, lane: Lane) -> LaneRow {
-    LaneRow { binary, tests, lane, process: Process::Shared { threads: 1 }, about: &[] }
 }
 
 const fn cli(tests: &'static str, lane: Lane, about: &'static [&'static str]) -> LaneRow {
@@ -127,16 +121,20 @@ pub const ROWS: &[LaneRow] = &[
     row("load", "real::start_lateness", Alone),
     row("profile", "", Alone),
     row("report", "", Free),
-    shared("server", "", Fleet),
-    shared("server", "cluster::", Load),
+    row("server", "", Free),
+    row("server", "cluster::", Load),
+    row("server", "private::", Load),
+    row("server", "settings::a_server_that_was_restarted", Load),
     row("study", "", Machine),
     row("watch", "", Load),
     row("watch", "beside::", Alone),
     row("watch", "log_buffer::", Machine),
     row("watch", "stalls::", Machine),
     row("watch", "quiet::", Alone),
-    row("workload", "", Load),
-    row("workload", "servers::", Fleet),
+    row("workload", "", Free),
+    row("workload", "cluster::", Load),
+    row("workload", "kills::", Load),
+    row("workload", "servers::", Load),
 ];
 
 /// The row of a test; `None` where the binary has none.

@@ -3,8 +3,8 @@
 //! Purpose: from targets to jobs by the table of lanes, and from jobs to an order that keeps every
 //! lane's promise and ends soonest: the lane with the most work left goes first, in it the longest
 //! job.
-//! Invariant: at most one job of [`Lane::Machine`], one of [`Lane::Fleet`] and [`LOADS_MAX`] of
-//! [`Lane::Load`] run at a time; a job of [`Lane::Alone`] runs by itself, after all others.
+//! Invariant: at most one job of [`Lane::Machine`] and [`LOADS_MAX`] of [`Lane::Load`] run at a
+//! time; a job of [`Lane::Alone`] runs by itself, after all others.
 
 use super::lanes::{self, Lane, Process};
 use super::targets::{Target, TargetKind};
@@ -85,7 +85,7 @@ impl Queue {
                 .fold((0.0, 0.0_f64), |(sum, max), job| (sum + job.seconds, max.max(job.seconds)));
             longest.max(sum / self.places(lane) as f64)
         };
-        let lanes = [Lane::Free, Lane::Machine, Lane::Fleet, Lane::Load, Lane::Alone];
+        let lanes = [Lane::Free, Lane::Machine, Lane::Load, Lane::Alone];
         let lane = lanes
             .into_iter()
             .filter(|&lane| self.admits(lane))
@@ -111,7 +111,7 @@ impl Queue {
     fn places(&self, lane: Lane) -> usize {
         match lane {
             Lane::Free => self.slots,
-            Lane::Machine | Lane::Fleet | Lane::Alone => 1,
+            Lane::Machine | Lane::Alone => 1,
             Lane::Load => LOADS_MAX.min(self.slots),
         }
     }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn lanes_keep_their_promises() {
-        let lanes = [Lane::Free, Lane::Machine, Lane::Fleet, Lane::Load, Lane::Alone];
+        let lanes = [Lane::Free, Lane::Machine, Lane::Load, Lane::Alone];
         let jobs: Vec<TestJob> =
             (0..80_u32).map(|n| job(lanes[n as usize % 4], f64::from(1 + n * 7 % 13))).collect();
         let ran = run(jobs, 4);
