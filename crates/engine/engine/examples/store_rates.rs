@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use iostrata_engine::page::{PageEdit, PageKind, PageSize};
 use iostrata_engine::store::{PageCopy, Store, StoreSettings};
-use iostrata_innodb::{Doublewrite, FlushMethod};
-use iostrata_innodb::{NO_PAGE, PageNo, TableId};
+use iostrata_innodb::{Counter, Doublewrite, FlushMethod, NO_PAGE, PageNo, TableId};
 use iostrata_io::disk::{Aligned, Disk, MemDisk, RealDisk, RealOptions};
 
 const PAGES: u64 = 4096;
@@ -56,8 +55,8 @@ fn measure(on: &str, disk: Arc<dyn Disk>, flush_method: FlushMethod, doublewrite
     }
     let seconds = start.elapsed().as_secs_f64();
     let after = store.counters();
-    let written = after.pages_written - before.pages_written;
-    let syncs = after.data_fsyncs + after.dblwr_fsyncs - before.data_fsyncs - before.dblwr_fsyncs;
+    let written = after[Counter::PagesWritten] - before[Counter::PagesWritten];
+    let syncs = after[Counter::DataFsyncs] - before[Counter::DataFsyncs];
     println!(
         "{on:6} {flush_method:17} {doublewrite:10} {:8.0} pages/s {:6.2} us/page {syncs:4} syncs",
         written as f64 / seconds,

@@ -189,12 +189,12 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         list_flushed: counts.flushed_for_age(),
         redo_file_bytes: settings.redo_log_capacity,
         commits: counts.get(Counter::Commits),
-        page_ios: store.pages_read + store.pages_written,
-        redo_writes: of_redo.log_flushes,
-        redo_write_us: of_redo.log_flush_time_ns / 1000,
-        stalled_redo_writes: of_redo.log_flushes_stalled,
-        pending_reads: store.pending_reads,
-        pending_writes: store.pending_writes,
+        page_ios: store[Counter::PagesRead] + store[Counter::PagesWritten],
+        redo_writes: of_redo[Counter::LogFlushes],
+        redo_write_us: of_redo[Counter::LogFlushTimeNs] / 1000,
+        stalled_redo_writes: of_redo[Counter::LogFlushesStalled],
+        pending_reads: store[Counter::DataPendingReads],
+        pending_writes: store[Counter::DataPendingWrites],
         settings: FlushSettings::of(&settings),
         ..FlushSample::default()
     }

@@ -1,6 +1,7 @@
-//! What the engine itself counts.
+//! Counting: one array of the catalogue's counters for the engine and for each module below it.
 //!
-//! Invariant: counters only rise; each is right by itself. Threads count in shards of their own, so
+//! Invariant: counters only rise, gauges excepted; each is right by itself, and one of a module is
+//! counted by that module alone. Threads count in shards of their own, so
 //! that counting a row moves no line of the processor's cache between them; who reads adds up.
 
 use std::cell::Cell;
@@ -22,13 +23,13 @@ thread_local! {
     static SHARD: Cell<usize> = const { Cell::new(SHARDS) };
 }
 
-/// One counter for each of the catalogue; those of other rooms stay 0 here. Processors fetch lines
+/// One counter for each of the catalogue; those of others stay 0 here. Processors fetch lines
 /// by pairs, so shards lie two lines apart.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Shard([AtomicU64; Counter::COUNT]);
 
-/// The counters of one engine.
+/// The counters of an engine, or of a module below it.
 #[derive(Debug)]
 pub(crate) struct Counts([Shard; SHARDS]);
 
@@ -39,9 +40,16 @@ impl Default for Counts {
 }
 
 impl Counts {
+    /// So many more.
     #[inline]
-    fn add(&self, counter: Counter, more: u64) {
+    pub fn add(&self, counter: Counter, more: u64) {
         self.0[own_shard()].0[counter as usize].fetch_add(more, Relaxed);
+    }
+
+    /// Counts what is in flight in a gauge until the guard is dropped.
+    pub fn pending(&self, gauge: Counter, count: u64) -> Pending<'_> {
+        self.add(gauge, count);
+        Pending { counts: self, gauge, count }
     }
 
     /// A row came, changed or went.
@@ -158,7 +166,8 @@ impl Counts {
     }
 
     fn sum(&self, at: usize) -> u64 {
-        self.0.iter().map(|shard| shard.0[at].load(Relaxed)).sum()
+        // A gauge may have sunk in another shard than it rose in.
+        self.0.iter().fold(0, |sum, shard| sum.wrapping_add(shard.0[at].load(Relaxed)))
     }
 
     /// Pages written to let the checkpoint go on.
@@ -172,6 +181,19 @@ impl Counts {
     /// All values.
     pub fn read(&self) -> Counters {
         Counters::new(std::array::from_fn(|at| self.sum(at)))
+    }
+}
+
+/// What is in flight, counted in a gauge until this is dropped.
+pub(crate) struct Pending<'c> {
+    counts: &'c Counts,
+    gauge: Counter,
+    count: u64,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.counts.add(self.gauge, self.count.wrapping_neg());
     }
 }
 

@@ -1,7 +1,7 @@
-//! Counters of all rooms in one table, and the page that other processes read.
+//! Counters of all modules in one table, and the page that other processes read.
 //!
-//! Invariant: a counter is filled from the one room that counts it; the status file holds one page,
-//! written in one call, that a reader believes only if it is whole.
+//! Invariant: a counter is filled from the one module that counts it; the status file holds one
+//! page, written in one call, that a reader believes only if it is whole.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -22,8 +22,10 @@ const READ_TRIES: usize = 100;
 /// All counters of an engine.
 pub(crate) fn counters(storage: &Storage) -> Counters {
     let mut all = storage.counts.read();
+    all += &storage.pool.counters();
+    all += &storage.store.counters();
+    all += &storage.redo.counters();
     fill_pool(storage, &mut all);
-    fill_store(storage, &mut all);
     fill_redo(storage, &mut all);
     fill_transactions(storage, &mut all);
     fill_policy(storage, &mut all);
@@ -32,7 +34,6 @@ pub(crate) fn counters(storage: &Storage) -> Counters {
 }
 
 fn fill_pool(storage: &Storage, all: &mut Counters) {
-    let pool = storage.pool.counters();
     let dirty = storage.pool.dirty_pages() as u64;
     for (counter, value) in [
         (Counter::BufferPoolPagesTotal, storage.pool.frames() as u64),
@@ -40,52 +41,16 @@ fn fill_pool(storage: &Storage, all: &mut Counters) {
         (Counter::BufferPoolPagesData, storage.pool.resident() as u64),
         (Counter::BufferPoolPagesDirty, dirty),
         (Counter::BufferPoolBytesDirty, dirty * storage.page_size.bytes() as u64),
-        (Counter::BufferPoolReadRequests, pool.read_requests),
-        (Counter::BufferPoolReads, pool.reads),
-        (Counter::BufferPoolWaitFree, pool.wait_free),
-        (Counter::BufferPoolPagesMadeYoung, pool.pages_made_young),
-        (Counter::BufferPoolReadAhead, pool.read_ahead),
-        (Counter::BufferPoolReadAheadEvicted, pool.read_ahead_evicted),
-        (Counter::BufferPoolPagesEvicted, pool.pages_evicted),
-        (Counter::PagesCreated, pool.pages_created),
-    ] {
-        all[counter] = value;
-    }
-}
-
-fn fill_store(storage: &Storage, all: &mut Counters) {
-    let store = storage.store.counters();
-    for (counter, value) in [
-        (Counter::DataReads, store.data_reads),
-        (Counter::DataRead, store.data_read),
-        (Counter::DataWrites, store.data_writes + store.dblwr_writes),
-        (Counter::DataWritten, store.data_written + store.dblwr_written),
-        (Counter::DataFsyncs, store.data_fsyncs + store.dblwr_fsyncs),
-        (Counter::DblwrWrites, store.dblwr_writes),
-        (Counter::DblwrPagesWritten, store.dblwr_pages_written),
-        (Counter::DataPendingReads, store.pending_reads),
-        (Counter::DataPendingWrites, store.pending_writes),
-        (Counter::PagesRead, store.pages_read),
-        (Counter::PagesWritten, store.pages_written),
     ] {
         all[counter] = value;
     }
 }
 
 fn fill_redo(storage: &Storage, all: &mut Counters) {
-    let (redo, limits) = (storage.redo.counters(), storage.redo.limits());
+    let limits = storage.redo.limits();
     let (lsn, checkpoint) = (storage.redo.lsn(), storage.redo.checkpoint_lsn());
     let wait_age = storage.signal.wait_age().unwrap_or(limits.max_age);
     for (counter, value) in [
-        (Counter::OsLogWritten, redo.os_log_written),
-        (Counter::OsLogFsyncs, redo.os_log_fsyncs),
-        (Counter::LogWrites, redo.log_writes),
-        (Counter::LogWriteRequests, redo.log_write_requests),
-        (Counter::LogFlushes, redo.log_flushes),
-        (Counter::LogFlushTimeNs, redo.log_flush_time_ns),
-        (Counter::LogFlushesStalled, redo.log_flushes_stalled),
-        (Counter::LogWaits, redo.log_waits),
-        (Counter::LogPadded, redo.log_padded),
         (Counter::LsnCurrent, lsn.0),
         (Counter::LsnFlushed, storage.redo.durable().0),
         (Counter::LsnLastCheckpoint, checkpoint.0),

@@ -1,6 +1,6 @@
 //! The values of all counters at one moment.
 
-use std::ops::{Index, IndexMut};
+use std::ops::{AddAssign, Index, IndexMut};
 
 use super::unit::CounterKind;
 use super::{COUNTERS, Counter, CounterRow};
@@ -69,6 +69,12 @@ impl Counters {
             }
         }
         counted
+    }
+}
+
+impl AddAssign<&Counters> for Counters {
+    fn add_assign(&mut self, more: &Counters) {
+        self.0.iter_mut().zip(more.0).for_each(|(value, more)| *value += more);
     }
 }
 

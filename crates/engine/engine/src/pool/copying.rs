@@ -32,7 +32,7 @@ impl Pool {
             return None;
         }
         let copy = self.read_copies.current(frame, page)?;
-        self.counting.request();
+        self.requests.count();
         Some(copy)
     }
 

@@ -5,9 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iostrata_innodb::PageNo;
+use iostrata_innodb::{Counter, PageNo};
 
-use crate::pool::counters::count;
 use crate::pool::frames::Frame;
 use crate::pool::pool::Pool;
 use crate::pool::queues::{Back, FrameQueue, Pinned};
@@ -93,7 +92,7 @@ impl Pool {
                 Ok(_) if next.is_busy() => return self.leave(frame, page, entry, word, place),
                 Ok(_) => {
                     if place == FrameQueue::Small {
-                        count(&self.counting.made_young);
+                        self.counts.add(Counter::BufferPoolPagesMadeYoung, 1);
                     }
                     return Verdict::Stays(Back::Warm(FrameQueue::Main));
                 }
@@ -116,9 +115,9 @@ impl Pool {
             return Verdict::Stays(Back::Cold(place));
         }
         if was.is_unread() {
-            count(&self.counting.read_ahead_evicted);
+            self.counts.add(Counter::BufferPoolReadAheadEvicted, 1);
         }
-        count(&self.counting.evicted);
+        self.counts.add(Counter::BufferPoolPagesEvicted, 1);
         self.read_copies.forget(frame.index);
         self.waiting.end(page, entry, Word::absent(self.queues.arrivals()), Ok(()));
         Verdict::Gone

@@ -10,7 +10,6 @@ use iostrata_innodb::{Lsn, PageNo};
 use iostrata_io::disk::Aligned;
 
 use crate::page::PageView;
-use crate::pool::counters::count;
 use crate::pool::dirty::{DIRTY, FLYING};
 use crate::pool::pool::Pool;
 use crate::pool::word::Word;
@@ -141,7 +140,6 @@ impl Pool {
         for Flushing { bytes, flight, .. } in written {
             self.dirty.land(self.frames.get(flight.frame));
             self.buffers.give(bytes);
-            count(&self.counting.flushed);
         }
     }
 

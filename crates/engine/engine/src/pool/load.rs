@@ -7,10 +7,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::yield_now;
 
-use iostrata_innodb::PageNo;
+use iostrata_innodb::{Counter, PageNo};
 
 use crate::pool::border::Wanted;
-use crate::pool::counters::count;
 use crate::pool::error::{Failure, PoolError, WrongLength};
 use crate::pool::frames::ExclusiveLatch;
 use crate::pool::guard::Pin;
@@ -46,12 +45,12 @@ impl Pool {
     /// # Errors
     /// No frame became free; no such page can exist.
     pub fn create(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
-        self.counting.request();
+        self.requests.count();
         let entry = self.table.entry(page)?;
         loop {
             if let Some(pin) = self.pin_resident(entry, page) {
                 self.bump_page_version(pin.frame());
-                count(&self.counting.created);
+                self.counts.add(Counter::PagesCreated, 1);
                 return Ok(pin);
             }
             match self.claim(entry, page) {
@@ -75,7 +74,7 @@ impl Pool {
             if let Some(pin) = self.pin_resident(entry, page) {
                 return Ok(pin);
             }
-            count(&self.counting.read_waits);
+            self.read_waits.fetch_add(1, Ordering::Relaxed);
             self.waiting.wait(page, entry)?;
         }
     }
@@ -103,7 +102,7 @@ impl Pool {
             if tries >= self.settings.tries_max.saturating_mul(patience) {
                 return Err(self.exhausted(page));
             }
-            count(&self.counting.wait_free);
+            self.counts.add(Counter::BufferPoolWaitFree, 1);
             let before = self.queues.freed();
             self.supply.free_wanted();
             if self.queues.freed() == before {
@@ -221,14 +220,14 @@ impl<'p> Claim<'p> {
             return Err(error);
         }
         self.pool.buffers.give(buffer);
-        count(&self.pool.counting.reads);
+        self.pool.counts.add(Counter::BufferPoolReads, 1);
         Ok(self.install(frame))
     }
 
     fn create(mut self) -> Result<Pin<'p>, PoolError> {
         let frame = self.take_frame()?;
         ExclusiveLatch::new(self.pool.frames.get(frame)).bytes_mut().fill(0);
-        count(&self.pool.counting.created);
+        self.pool.counts.add(Counter::PagesCreated, 1);
         Ok(self.install(frame))
     }
 
@@ -238,8 +237,8 @@ impl<'p> Claim<'p> {
         self.pool.buffers.give(one.bytes);
         if filled.is_ok() {
             let is_ahead = purpose == Purpose::Ahead;
-            let counting = &self.pool.counting;
-            count(if is_ahead { &counting.read_ahead } else { &counting.reads });
+            let read = Counter::BufferPoolReads;
+            self.pool.counts.add(if is_ahead { Counter::BufferPoolReadAhead } else { read }, 1);
             self.end(frame, Word::resident(frame, 0).with_unread(is_ahead));
         }
     }
@@ -275,7 +274,7 @@ impl<'p> Claim<'p> {
                 Ok(())
             }
             Err(cause) => {
-                count(&self.pool.counting.reads_failed);
+                self.pool.reads_failed.fetch_add(1, Ordering::Relaxed);
                 let error = PoolError::Read { page: self.page, cause };
                 self.failure = Err(error.clone());
                 Err(error)
@@ -297,7 +296,7 @@ impl<'p> Claim<'p> {
         pool.bump_page_version(frame);
         let is_back = !word.is_unread() && pool.queues.is_back_soon(self.stamp);
         if is_back {
-            count(&pool.counting.made_young);
+            pool.counts.add(Counter::BufferPoolPagesMadeYoung, 1);
         }
         self.has_ended = true;
         pool.waiting.end(self.page, self.entry, word, Ok(()));

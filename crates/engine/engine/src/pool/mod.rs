@@ -33,7 +33,6 @@ mod waiting;
 mod word;
 
 pub use border::{PageSource, PoolSettings, Supply, Wanted};
-pub use counters::PoolCounters;
 pub use error::{Failure, PoolError, WrongLength};
 pub use flushing::{Flight, Flushing};
 pub use guard::{Exclusive, Pin, Shared};

@@ -18,7 +18,7 @@ impl Pool {
     /// What the source said; no frame became free; no such page can exist.
     #[inline]
     pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
-        self.counting.request();
+        self.requests.count();
         let entry = self.table.entry(page)?;
         match self.pin_resident(entry, page) {
             Some(pin) => Ok(pin),
@@ -32,7 +32,7 @@ impl Pool {
     #[must_use]
     pub fn try_pin(&self, page: PageNo) -> Option<Pin<'_>> {
         let pin = self.pin_resident(self.table.existing(page)?, page)?;
-        self.counting.request();
+        self.requests.count();
         Some(pin)
     }
 

@@ -5,14 +5,15 @@
 //! written in `flushing`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::page::PageSize;
-use iostrata_innodb::Lsn;
+use iostrata_innodb::{Counter, Counters, Lsn};
 
+use crate::counts::Counts;
 use crate::pool::border::{PageSource, PoolSettings, Supply};
 use crate::pool::buffers::Buffers;
-use crate::pool::counters::{Counting, PoolCounters};
+use crate::pool::counters::Requests;
 use crate::pool::dirty::Dirty;
 use crate::pool::error::PoolError;
 use crate::pool::frames::{Frame, Frames, check_memory};
@@ -33,7 +34,10 @@ pub struct Pool {
     pub(crate) waiting: Waiting,
     pub(crate) buffers: Buffers,
     pub(crate) read_copies: ReadCopies,
-    pub(crate) counting: Counting,
+    pub(crate) counts: Counts,
+    pub(crate) requests: Requests,
+    pub(crate) reads_failed: AtomicU64,
+    pub(crate) read_waits: AtomicU64,
     pub(crate) source: Arc<dyn PageSource>,
     pub(crate) supply: Arc<dyn Supply>,
     pub(crate) settings: PoolSettings,
@@ -60,7 +64,10 @@ impl Pool {
             waiting: Waiting::new(),
             buffers: Buffers::new(page_size, (frames / 4).clamp(2, BUFFERS_MAX)),
             read_copies: ReadCopies::new(frames),
-            counting: Counting::new(),
+            counts: Counts::default(),
+            requests: Requests::new(),
+            reads_failed: AtomicU64::new(0),
+            read_waits: AtomicU64::new(0),
             source,
             supply,
             settings,
@@ -147,7 +154,21 @@ impl Pool {
 
     /// What happened so far.
     #[must_use]
-    pub fn counters(&self) -> PoolCounters {
-        self.counting.read()
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.counts.read();
+        counters[Counter::BufferPoolReadRequests] = self.requests.sum();
+        counters
+    }
+
+    /// Reads that failed so far.
+    #[must_use]
+    pub fn reads_failed(&self) -> u64 {
+        self.reads_failed.load(Ordering::Relaxed)
+    }
+
+    /// Times that a thread found a page which another was loading or evicting.
+    #[must_use]
+    pub fn read_waits(&self) -> u64 {
+        self.read_waits.load(Ordering::Relaxed)
     }
 }

@@ -5,10 +5,9 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_innodb::Lsn;
+use iostrata_innodb::{Counter, Lsn};
 
 use crate::redo::control::Control;
-use crate::redo::counters::add;
 use crate::redo::ledger::Ledger;
 use crate::redo::make::remove;
 use crate::redo::redo::{Redo, lock};
@@ -85,7 +84,7 @@ impl Redo {
         let written = ledger.write(Control { durable, block_bytes, ..next }, sync);
         written.map_err(|cause| self.fail("write the control file", cause))?;
         if !matches!(sync, RedoSync::WriteThrough | RedoSync::None) {
-            add(&self.counts.fsyncs, 1);
+            self.counts.add(Counter::OsLogFsyncs, 1);
         }
         Ok(())
     }

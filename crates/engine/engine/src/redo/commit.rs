@@ -6,11 +6,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use iostrata_innodb::{Lsn, flush::STALLED_REDO_WRITE};
+use iostrata_innodb::{Counter, Lsn, flush::STALLED_REDO_WRITE};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::DiskError;
 
-use crate::redo::counters::add;
 use crate::redo::group_commit::Outcome;
 use crate::redo::redo::{Redo, lock};
 use crate::redo::{RedoError, RedoSync};
@@ -46,9 +45,9 @@ impl Redo {
         let start = Instant::now();
         let led = self.lead();
         let took = start.elapsed();
-        add(&self.counts.flushes, 1);
-        add(&self.counts.flush_ns, took.as_nanos() as u64);
-        add(&self.counts.stalled, u64::from(took >= STALLED_REDO_WRITE));
+        self.counts.add(Counter::LogFlushes, 1);
+        self.counts.add(Counter::LogFlushTimeNs, took.as_nanos() as u64);
+        self.counts.add(Counter::LogFlushesStalled, u64::from(took >= STALLED_REDO_WRITE));
         self.group.learn(took);
         let upto = if led.is_ok() { self.durable.load(Ordering::Relaxed) } else { u64::MAX };
         self.group.leave(upto, entered);
@@ -72,7 +71,7 @@ impl Redo {
                 RedoSync::Fdatasync | RedoSync::WriteThrough => SyncKind::Fdatasync,
             };
             file.sync(kind).map_err(|cause: DiskError| self.fail("sync", cause))?;
-            add(&self.counts.fsyncs, 1);
+            self.counts.add(Counter::OsLogFsyncs, 1);
         }
         self.check()?;
         self.durable.store(end, Ordering::Release);

@@ -7,9 +7,9 @@
 
 use std::sync::atomic::Ordering;
 
+use iostrata_innodb::Counter;
 use iostrata_io::disk::DiskError;
 
-use crate::redo::counters::add;
 use crate::redo::layout::HEADER_BLOCK_BYTES;
 use crate::redo::make::{CHUNK_BYTES, sync_unless_none, write_header};
 use crate::redo::redo::{Redo, lock};
@@ -49,14 +49,14 @@ impl Redo {
         let chain: Vec<_> = lock(&self.segments).chain.iter().cloned().collect();
         for segment in chain.iter().filter(|segment| segment.header.end() > from) {
             write_header(&segment.file, &segment.header, RedoSync::Fsync)?;
-            add(&self.counts.writes, 1);
-            add(&self.counts.written, HEADER_BLOCK_BYTES as u64);
+            self.counts.add(Counter::LogWrites, 1);
+            self.counts.add(Counter::OsLogWritten, HEADER_BLOCK_BYTES as u64);
             let result = self.rewrite_segment(writer, segment, from, end);
             let whole = writer.other.allocated();
             writer.other.set_len(whole);
             result?;
             sync_unless_none(&segment.file, writer.sync)?;
-            add(&self.counts.fsyncs, 1);
+            self.counts.add(Counter::OsLogFsyncs, 1);
         }
         Ok(())
     }
@@ -69,9 +69,9 @@ impl Redo {
         for segment in spare {
             write_header(&segment.file, &segment.header, RedoSync::Fsync)?;
             sync_unless_none(&segment.file, writer.sync)?;
-            add(&self.counts.writes, 1);
-            add(&self.counts.written, HEADER_BLOCK_BYTES as u64);
-            add(&self.counts.fsyncs, 1);
+            self.counts.add(Counter::LogWrites, 1);
+            self.counts.add(Counter::OsLogWritten, HEADER_BLOCK_BYTES as u64);
+            self.counts.add(Counter::OsLogFsyncs, 1);
         }
         Ok(())
     }
@@ -95,8 +95,8 @@ impl Redo {
             let used = end.saturating_sub(lsn).min(some);
             writer.other[used as usize..].fill(0);
             place.file.write(place.at, &writer.other, RedoSync::Fsync)?;
-            add(&self.counts.writes, 1);
-            add(&self.counts.written, some);
+            self.counts.add(Counter::LogWrites, 1);
+            self.counts.add(Counter::OsLogWritten, some);
             lsn += some;
         }
         Ok(())

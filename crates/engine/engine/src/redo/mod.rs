@@ -12,7 +12,6 @@ mod capacity;
 mod checkpoint;
 mod commit;
 mod control;
-mod counters;
 mod create;
 mod error;
 mod fields;
@@ -39,7 +38,6 @@ mod settings;
 mod write;
 mod writer;
 
-pub use counters::RedoCounters;
 pub use error::RedoError;
 #[cfg(feature = "fuzzing")]
 pub use fuzz::fuzz_scan;

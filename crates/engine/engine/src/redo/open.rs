@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use iostrata_innodb::Lsn;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode};
 
+use crate::counts::Counts;
 use crate::redo::control::Control;
-use crate::redo::counters::Counts;
 use crate::redo::create::{check_block, read_control};
 use crate::redo::file::OpenFile;
 use crate::redo::fill::Fill;

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use iostrata_innodb::{Lsn, flush::AgeLimits};
+use iostrata_innodb::{Counter, Counters, Lsn, flush::AgeLimits};
 use iostrata_io::disk::{Disk, DiskError};
 
-use crate::redo::counters::Counts;
+use crate::counts::Counts;
+use crate::redo::RedoError;
 use crate::redo::fill::Fill;
 use crate::redo::group_commit::GroupCommit;
 use crate::redo::layout::{BLOCK_BYTES_MAX, frame};
@@ -15,7 +16,6 @@ use crate::redo::ledger::Ledger;
 use crate::redo::requests::Requests;
 use crate::redo::segments::Segments;
 use crate::redo::writer::Writer;
-use crate::redo::{RedoCounters, RedoError};
 
 /// Where an appended frame lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +95,10 @@ impl Redo {
     }
 
     /// Counts since the log was opened.
-    pub fn counters(&self) -> RedoCounters {
-        self.counts.read(lock(&self.fill).requests)
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.counts.read();
+        counters[Counter::LogWriteRequests] = lock(&self.fill).requests;
+        counters
     }
 
     /// The first cause after a failed write or sync.

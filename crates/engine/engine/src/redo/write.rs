@@ -6,11 +6,10 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_innodb::Lsn;
+use iostrata_innodb::{Counter, Lsn};
 use iostrata_io::disk::DiskError;
 
 use crate::redo::RedoError;
-use crate::redo::counters::add;
 use crate::redo::fill::Taken;
 use crate::redo::frame::body_crc;
 use crate::redo::layout::{HEADER_BLOCK_BYTES, frame};
@@ -48,7 +47,7 @@ impl Redo {
                 continue;
             }
             drop(fill);
-            add(&self.counts.waits, 1);
+            self.counts.add(Counter::LogWaits, 1);
             // A failure is kept; nothing that is appended after it is ever acknowledged.
             let _ = self.make_written(Lsn(upto));
         }
@@ -105,7 +104,7 @@ impl Redo {
         let padded_end = taken.end.next_multiple_of(writer.block_bytes);
         let (used, mut left) = ((taken.end - taken.base) as usize, padded_end - taken.base);
         writer.other[used..left as usize].fill(0);
-        add(&self.counts.padded, padded_end - taken.end);
+        self.counts.add(Counter::LogPadded, padded_end - taken.end);
         let mut lsn = taken.base;
         while left > 0 {
             let place = self.place(writer, lsn)?;
@@ -116,8 +115,8 @@ impl Redo {
             writer.other.set_len(whole);
             written?;
             writer.wrote(&place.file);
-            add(&self.counts.writes, 1);
-            add(&self.counts.written, some);
+            self.counts.add(Counter::LogWrites, 1);
+            self.counts.add(Counter::OsLogWritten, some);
             (lsn, left) = (lsn + some, left - some);
             // A write is of a whole buffer: what goes to the next segment moves to its beginning.
             writer.other.copy_within(some as usize..(some + left) as usize, 0);
@@ -134,8 +133,8 @@ impl Redo {
         let Some(next) = next else { panic!("no segment is free for LSN {lsn}") };
         // Its file is synced with what is written into it next.
         write_header(&next.file, &next.header, writer.sync)?;
-        add(&self.counts.writes, 1);
-        add(&self.counts.written, HEADER_BLOCK_BYTES as u64);
+        self.counts.add(Counter::LogWrites, 1);
+        self.counts.add(Counter::OsLogWritten, HEADER_BLOCK_BYTES as u64);
         let place = next.place(lsn);
         lock(&self.segments).join();
         Ok(place)

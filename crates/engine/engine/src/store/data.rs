@@ -6,15 +6,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
-use iostrata_innodb::{FilePlan, PageNo};
+use iostrata_innodb::{Counter, FilePlan, PageNo};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, FileId, FileMode};
 
+use crate::counts::Counts;
 use crate::page::PageSize;
 use crate::store::batches::{Batches, PageCopy};
-use crate::store::counters::{Tally, add};
 use crate::store::error::StoreError;
-use crate::store::gate::{SyncGate, Synced};
+use crate::store::gate::SyncGate;
 use crate::store::layout::{data_name, place};
 use crate::store::poison::Poison;
 use crate::store::settings::{StoreSettings, durability, sync_kind};
@@ -50,7 +50,7 @@ pub(crate) struct DataFiles {
     pub(crate) plan: FilePlan,
     use_fdatasync: bool,
     pub(crate) batches: Batches,
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) counts: Arc<Counts>,
     pub(crate) poison: Poison,
     pub(crate) slots: WriteSlots,
 }
@@ -61,7 +61,7 @@ impl DataFiles {
         disk: &Arc<dyn Disk>,
         settings: &StoreSettings,
         mode: FileMode,
-        tally: Arc<Tally>,
+        counts: Arc<Counts>,
     ) -> Result<Self, StoreError> {
         let page_bytes = settings.page_size.bytes() as u64;
         let mut data = Self {
@@ -71,7 +71,7 @@ impl DataFiles {
             plan: settings.flush_method.plan(settings.trust_device_cache).data,
             use_fdatasync: settings.use_fdatasync,
             batches: Batches::new(Arc::clone(disk)),
-            tally,
+            counts,
             poison: Poison::default(),
             slots: WriteSlots::default(),
         };
@@ -126,13 +126,10 @@ impl DataFiles {
 
     pub(crate) fn sync(&self, file: usize) -> Result<(), StoreError> {
         let file = &self.files[file];
-        let synced = file.gate.sync(&self.poison, || {
-            add(&self.tally.data_fsyncs, 1);
+        file.gate.sync(&self.poison, || {
+            self.counts.add(Counter::DataFsyncs, 1);
             Ok(self.disk.sync(file.id, self.sync_kind())?)
         })?;
-        if synced == Synced::Elsewhere {
-            add(&self.tally.data_fsyncs_shared, 1);
-        }
         Ok(())
     }
 
@@ -177,8 +174,8 @@ impl DataFiles {
         }
         pages.extend(waiting);
         self.batches.give_back(batch);
-        add(&self.tally.data_writes, count);
-        add(&self.tally.data_written, count * page_bytes);
+        self.counts.add(Counter::DataWrites, count);
+        self.counts.add(Counter::DataWritten, count * page_bytes);
         match result {
             Ok(()) => Ok(touched),
             Err(error) => Err(self.poison.set(error.into())),

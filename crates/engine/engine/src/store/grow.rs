@@ -6,9 +6,9 @@
 
 use std::sync::atomic::{Ordering::Acquire, Ordering::Release};
 
+use iostrata_innodb::Counter;
 use iostrata_io::disk::DiskError;
 
-use crate::store::counters::add;
 use crate::store::data::DataFile;
 use crate::store::error::StoreError;
 use crate::store::settings::durability;
@@ -42,7 +42,6 @@ impl Store {
                 self.write_zeros(file, had, wanted)?;
                 self.data.sync(at)?;
                 file.pages.store(wanted, Release);
-                add(&self.data.tally.pages_extended, wanted - had);
             }
         }
         Ok(())
@@ -62,8 +61,8 @@ impl Store {
         while at < wanted {
             let pages = at_once.min(wanted - at);
             zeros.set_len(pages as usize * page_bytes);
-            add(&self.data.tally.data_writes, 1);
-            add(&self.data.tally.data_written, zeros.len() as u64);
+            self.data.counts.add(Counter::DataWrites, 1);
+            self.data.counts.add(Counter::DataWritten, zeros.len() as u64);
             let durability = durability(self.data.plan);
             let byte = at * page_bytes as u64;
             if let Err(error) = self.data.disk.write(file.id, byte, &zeros, durability) {

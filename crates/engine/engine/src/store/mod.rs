@@ -7,7 +7,6 @@
 //! It caches no page, knows no redo (the caller has made that durable before) and has no thread.
 
 mod batches;
-mod counters;
 mod create;
 mod data;
 mod doublewrite;
@@ -25,7 +24,6 @@ mod write;
 mod write_slots;
 
 pub use batches::PageCopy;
-pub use counters::StoreCounters;
 pub use data::CutFile;
 pub use error::{ReadError, StoreError};
 pub use repair::Repair;

@@ -5,12 +5,11 @@
 
 use std::sync::atomic::Ordering::Acquire;
 
-use iostrata_innodb::PageNo;
+use iostrata_innodb::{Counter, PageNo};
 use iostrata_io::disk::{Aligned, Batch, DiskError, Finished};
 
 use crate::page::{PageFault, PageView};
 use crate::store::batches::PageCopy;
-use crate::store::counters::{Pending, add};
 use crate::store::error::ReadError;
 use crate::store::store::Store;
 
@@ -29,7 +28,7 @@ impl Store {
     pub fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), ReadError> {
         let place = self.place_to_read(page, into)?;
         self.count_read();
-        let _pending = Pending::begin(&self.data.tally.pending_reads, 1);
+        let _pending = self.data.counts.pending(Counter::DataPendingReads, 1);
         let read = self.data.disk.read(self.data.files[place.0].id, place.1, into);
         self.judge(page, into, read)
     }
@@ -44,8 +43,8 @@ impl Store {
         wanted: &mut Vec<PageCopy>,
         mut done: impl FnMut(PageCopy, Result<(), ReadError>),
     ) {
-        let gauge = &self.data.tally.pending_reads;
-        let _pending = Pending::begin(gauge, wanted.len() as u64);
+        let in_flight = wanted.len() as u64;
+        let _pending = self.data.counts.pending(Counter::DataPendingReads, in_flight);
         let mut batch = self.data.batches.take();
         let mut hand_out = |page, bytes, result| done(PageCopy { page, bytes }, result);
         let mut queued = 0;
@@ -85,8 +84,8 @@ impl Store {
     }
 
     fn count_read(&self) {
-        add(&self.data.tally.data_reads, 1);
-        add(&self.data.tally.data_read, self.page_size().bytes() as u64);
+        self.data.counts.add(Counter::DataReads, 1);
+        self.data.counts.add(Counter::DataRead, self.page_size().bytes() as u64);
     }
 
     fn place_to_read(&self, page: PageNo, into: &Aligned) -> Result<(usize, u64), ReadError> {
@@ -112,7 +111,7 @@ impl Store {
             read => read?,
         }
         check(page, bytes, self.checksum.load(Acquire))?;
-        add(&self.data.tally.pages_read, 1);
+        self.data.counts.add(Counter::PagesRead, 1);
         Ok(())
     }
 }

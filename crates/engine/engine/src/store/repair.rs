@@ -20,7 +20,6 @@ use iostrata_io::disk::{Aligned, DiskError};
 
 use crate::page::PageView;
 use crate::store::batches::PageCopy;
-use crate::store::counters::add;
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, FoundBatch};
 use crate::store::error::{ReadError, StoreError};
 use crate::store::read::check;
@@ -67,7 +66,6 @@ impl Store {
             rewritten.map_err(|error| self.data.poison.set(error))?;
         }
         self.put_back(&mut copies)?;
-        add(&self.data.tally.pages_restored, repair.restored.len() as u64);
         for file in &files {
             file.lengthen(self.data.sync_kind())?;
         }

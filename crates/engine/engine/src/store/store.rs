@@ -7,11 +7,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use iostrata_innodb::{Doublewrite, FlushPlan};
+use iostrata_innodb::{Counters, Doublewrite, FlushPlan};
 use iostrata_io::disk::{Disk, FileMode};
 
+use crate::counts::Counts;
 use crate::page::PageSize;
-use crate::store::counters::{StoreCounters, Tally};
 use crate::store::data::{CutFile, DataFiles};
 use crate::store::doublewrite::{DoublewriteFile, DoublewriteFiles};
 use crate::store::error::StoreError;
@@ -63,8 +63,8 @@ impl Store {
         mode: FileMode,
     ) -> Result<Self, StoreError> {
         settings.check()?;
-        let tally = Arc::new(Tally::default());
-        let file = |at| DoublewriteFile::open(disk, settings, at, mode, &tally);
+        let counts = Arc::new(Counts::default());
+        let file = |at| DoublewriteFile::open(disk, settings, at, mode, &counts);
         let files = (0..DOUBLEWRITE_FILES).map(file).collect::<Result<Vec<_>, _>>()?;
         // Before a data file too many is made.
         for file in &files {
@@ -73,7 +73,7 @@ impl Store {
                 return Err(file.not_a_store("nothing"));
             }
         }
-        let data = DataFiles::open(disk, settings, mode, Arc::clone(&tally))?;
+        let data = DataFiles::open(disk, settings, mode, Arc::clone(&counts))?;
         Ok(Self {
             doublewrite: DoublewriteFiles::new(files),
             data,
@@ -136,8 +136,8 @@ impl Store {
     }
 
     /// What the store has done.
-    pub fn counters(&self) -> StoreCounters {
-        self.data.tally.snapshot()
+    pub fn counters(&self) -> Counters {
+        self.data.counts.read()
     }
 
     /// The first failure after which nothing is written any more.

@@ -2,11 +2,10 @@
 //!
 //! Invariant: copy durable, then in place, then in place durable, then the copy may be overwritten.
 
-use iostrata_innodb::{Doublewrite, SyncRule};
+use iostrata_innodb::{Counter, Doublewrite, SyncRule};
 
 use crate::page::PageEdit;
 use crate::store::batches::PageCopy;
-use crate::store::counters::{Pending, add};
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, Numbers};
 use crate::store::error::StoreError;
 use crate::store::store::Store;
@@ -50,8 +49,8 @@ impl Store {
         for pair in pages.windows(2) {
             assert!(pair[0].page != pair[1].page, "page {} comes twice", pair[0].page);
         }
-        let gauge = &self.data.tally.pending_writes;
-        let _pending = Pending::begin(gauge, pages.len() as u64);
+        let count = pages.len() as u64;
+        let _pending = self.data.counts.pending(Counter::DataPendingWrites, count);
         let mode = self.hold_mode();
         self.write_batches(pages, *mode, in_flight)
     }
@@ -114,7 +113,7 @@ impl Store {
             self.data.sync_touched(touched)?;
         }
         self.doublewrite.order.settle(numbers.0);
-        add(&self.data.tally.pages_written, pages.len() as u64);
+        self.data.counts.add(Counter::PagesWritten, pages.len() as u64);
         Ok(())
     }
 
@@ -128,15 +127,15 @@ impl Store {
     ) -> Result<(), StoreError> {
         let guarded = pages.iter().filter(|copy| !self.data.is_atomic(copy.page));
         let count = guarded.clone().count() as u64;
-        add(&self.data.tally.dblwr_pages_atomic, pages.len() as u64 - count);
         if count == 0 {
             return Ok(());
         }
         let written = file.write(numbers, kind, guarded, self.data.sync_kind());
         written.map_err(|error| self.data.poison.set(error))?;
-        add(&self.data.tally.dblwr_writes, 1);
+        self.data.counts.add(Counter::DblwrWrites, 1);
+        self.data.counts.add(Counter::DataWrites, 1);
         if kind == BatchKind::Copies {
-            add(&self.data.tally.dblwr_pages_written, count);
+            self.data.counts.add(Counter::DblwrPagesWritten, count);
         }
         Ok(())
     }
@@ -150,7 +149,7 @@ impl Store {
         if self.data.plan.sync == SyncRule::EachBatch {
             self.data.sync_touched(touched)?;
         }
-        add(&self.data.tally.pages_written, pages.len() as u64);
+        self.data.counts.add(Counter::PagesWritten, pages.len() as u64);
         Ok(())
     }
 }

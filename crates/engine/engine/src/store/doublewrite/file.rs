@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use iostrata_innodb::{FilePlan, PageNo, SyncRule};
+use iostrata_innodb::{Counter, FilePlan, PageNo, SyncRule};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileId, FileMode};
 
+use crate::counts::Counts;
 use crate::page::PageView;
 use crate::store::batches::PageCopy;
-use crate::store::counters::{Tally, add};
 use crate::store::doublewrite::batch::{
     self, BatchEntry, BatchKind, FoundBatch, Numbers, get_u32, put_u32,
 };
@@ -32,7 +32,7 @@ pub(crate) struct DoublewriteFile {
     pages: u32,
     /// Made by the first batch.
     header: Option<Aligned>,
-    tally: Arc<Tally>,
+    counts: Arc<Counts>,
 }
 
 impl DoublewriteFile {
@@ -41,7 +41,7 @@ impl DoublewriteFile {
         settings: &StoreSettings,
         at: usize,
         mode: FileMode,
-        tally: &Arc<Tally>,
+        counts: &Arc<Counts>,
     ) -> Result<Self, StoreError> {
         let name = doublewrite_name(at)?;
         Ok(Self {
@@ -52,7 +52,7 @@ impl DoublewriteFile {
             page_bytes: settings.page_size.bytes(),
             pages: settings.doublewrite_pages,
             header: None,
-            tally: Arc::clone(tally),
+            counts: Arc::clone(counts),
         })
     }
 
@@ -155,7 +155,7 @@ impl DoublewriteFile {
         let copies = pages.filter(|_| kind == BatchKind::Copies).map(|copy| &copy.bytes);
         let parts: Vec<&Aligned> = std::iter::once(&*header).chain(copies).collect();
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        add(&self.tally.dblwr_written, bytes as u64);
+        self.counts.add(Counter::DataWritten, bytes as u64);
         self.disk.write_parts(self.id, BATCH_AT, &parts, durability(self.plan))?;
         match self.plan.sync {
             SyncRule::GrowthOnly => Ok(()),
@@ -184,7 +184,7 @@ impl DoublewriteFile {
     }
 
     pub(crate) fn sync(&self, kind: SyncKind) -> Result<(), StoreError> {
-        add(&self.tally.dblwr_fsyncs, 1);
+        self.counts.add(Counter::DataFsyncs, 1);
         Ok(self.disk.sync(self.id, kind)?)
     }
 

@@ -27,7 +27,7 @@ fn a_failed_read_leaves_the_page_absent() {
     }
     assert_eq!(pool.free_frames(), 8);
     pool.prefetch(&[PageNo(2), PageNo(3), PageNo(4)]);
-    assert_eq!((pool.free_frames(), pool.counters().reads_failed), (6, 21));
+    assert_eq!((pool.free_frames(), pool.reads_failed()), (6, 21));
     assert!(pool.try_pin(PageNo(3)).is_none() && pool.try_pin(PageNo(4)).is_some());
     assert!(pool.create(PageNo(3)).is_ok(), "what needs no read does not fail");
     source.bad.lock().unwrap().clear();
@@ -50,8 +50,8 @@ impl PageSource for SlowlyFailing {
     }
 }
 
-#[test]
-fn everyone_who_waits_for_one_load_gets_its_error() {
+/// Reads that eight threads made which wanted one page together.
+fn reads_of_eight() -> u64 {
     let source = Arc::new(SlowlyFailing { may_end: false.into(), reads: 0.into() });
     let as_source: Arc<dyn PageSource> = Arc::clone(&source) as _;
     let pool = Pool::new(settings(8), as_source, Arc::new(NoSupply));
@@ -64,15 +64,21 @@ fn everyone_who_waits_for_one_load_gets_its_error() {
             });
         }
         together.wait();
-        while pool.counters().read_waits < 7 {
+        while pool.read_waits() < 7 {
             thread::yield_now();
         }
         // Time to go to sleep; one that is still awake then reads by itself.
         thread::sleep(Duration::from_millis(20));
         source.may_end.store(true, Ordering::Relaxed);
     });
-    assert!(source.reads.load(Ordering::Relaxed) < 8, "nobody had the error of another's read");
     assert_eq!(pool.free_frames(), 8);
+    source.reads.load(Ordering::Relaxed)
+}
+
+#[test]
+fn everyone_who_waits_for_one_load_gets_its_error() {
+    // On a busy machine nobody may be asleep in time.
+    assert!((0..20).any(|_| reads_of_eight() < 8), "nobody had the error of another's read");
 }
 
 struct Odd;

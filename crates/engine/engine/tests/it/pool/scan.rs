@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_innodb::PageNo;
+use iostrata_innodb::{Counter, PageNo};
 
 use crate::pool::support::*;
 
@@ -34,8 +34,8 @@ fn hot_hits_pct(ahead: bool) -> u64 {
         }
     }
     let counters = pool.counters();
-    assert_eq!(ahead, counters.read_ahead > 19_000, "{counters:?}");
-    assert!(counters.read_ahead_evicted < 100, "{counters:?}");
+    assert_eq!(ahead, counters[Counter::BufferPoolReadAhead] > 19_000, "{counters:?}");
+    assert!(counters[Counter::BufferPoolReadAheadEvicted] < 100, "{counters:?}");
     100 - 100 * missed / asked
 }
 
@@ -55,9 +55,9 @@ fn read_ahead_in_vain_is_counted() {
         drop(pool.pin(PageNo(from)).unwrap());
     }
     let counters = pool.counters();
-    assert_eq!(counters.read_ahead, 1000);
-    assert_eq!(counters.reads, 0);
-    assert!((800..=900).contains(&counters.read_ahead_evicted), "{counters:?}");
+    assert_eq!(counters[Counter::BufferPoolReadAhead], 1000);
+    assert_eq!(counters[Counter::BufferPoolReads], 0);
+    assert!((800..=900).contains(&counters[Counter::BufferPoolReadAheadEvicted]), "{counters:?}");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn what_comes_back_soon_is_kept() {
             drop(pool.pin(PageNo(page)).unwrap());
         }
     }
-    assert!(pool.counters().pages_made_young > 0);
+    assert!(pool.counters()[Counter::BufferPoolPagesMadeYoung] > 0);
     let before = source.reads.load(Ordering::Relaxed);
     for page in 0..50 {
         drop(pool.pin(PageNo(page)).unwrap());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iostrata_engine::pool::{Pool, PoolError};
-use iostrata_innodb::{Lsn, PageNo};
+use iostrata_innodb::{Counter, Lsn, PageNo};
 
 use crate::pool::support::*;
 
@@ -18,7 +18,7 @@ fn eight_dirty_frames_serve_any_number_of_pages() {
         }
     }
     assert!(cleaner.calls.load(Ordering::Relaxed) > 100);
-    assert!(pool.counters().wait_free > 100);
+    assert!(pool.counters()[Counter::BufferPoolWaitFree] > 100);
     for page in (0..500).map(PageNo) {
         assert_eq!(stamp(&pool.pin(page).unwrap().shared()), 3000 + page.0);
     }
@@ -54,7 +54,7 @@ fn pinned_frames_exhaust_the_pool_until_one_is_given_back() {
         assert!(pool.try_pin(PageNo(9)).is_none());
     }
     pool.prefetch(&[PageNo(10), PageNo(11)]);
-    assert_eq!(pool.counters().read_ahead, 0);
+    assert_eq!(pool.counters()[Counter::BufferPoolReadAhead], 0);
     drop(pins.remove(3));
     assert_eq!(pool.pin(PageNo(9)).unwrap().page_no(), PageNo(9));
     assert!(pool.try_pin(PageNo(3)).is_none() && pool.try_pin(PageNo(0)).is_some());
@@ -114,7 +114,7 @@ fn created_pages_are_zeros_and_resident_ones_keep_their_bytes() {
         assert!(pool.create(PageNo(page)).unwrap().shared().iter().all(|byte| *byte == 0));
     }
     assert_eq!(source.reads.load(Ordering::Relaxed), reads);
-    assert_eq!(pool.counters().pages_created, 11);
+    assert_eq!(pool.counters()[Counter::PagesCreated], 11);
 }
 
 #[test]

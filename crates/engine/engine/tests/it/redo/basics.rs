@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use iostrata_engine::redo::{Redo, RedoError, RedoSettings, RedoSync};
-use iostrata_innodb::Lsn;
+use iostrata_innodb::{Counter, Lsn};
 use iostrata_io::disk::{Disk, FileName, MemDisk, RealDisk};
 
 use crate::redo::common::{START, commit, create, drain, fresh, long, reopen, short, smallest};
@@ -88,9 +88,9 @@ fn one_write_may_go_over_several_segments() {
     for body in &bodies {
         redo.append(body);
     }
-    let writes = redo.counters().log_writes;
+    let writes = redo.counters()[Counter::LogWrites];
     redo.make_durable(redo.lsn()).unwrap();
-    assert!(redo.counters().log_writes - writes > 8, "{:?}", redo.counters());
+    assert!(redo.counters()[Counter::LogWrites] - writes > 8, "{:?}", redo.counters());
     drop(redo);
     assert_eq!(reopen(&disk, &settings).unwrap().1, bodies);
 }
@@ -131,13 +131,13 @@ fn a_full_buffer_is_written_out_by_who_appends() {
     for body in &bodies {
         redo.append(body);
     }
-    assert!(redo.counters().log_waits > 0, "{:?}", redo.counters());
+    assert!(redo.counters()[Counter::LogWaits] > 0, "{:?}", redo.counters());
     redo.wait_room(60_000).unwrap();
     assert_eq!(redo.written(), redo.lsn(), "written out");
     redo.append(b"little");
     redo.wait_room(1000).unwrap();
     assert!(redo.written() < redo.lsn(), "there was room");
-    assert_eq!(redo.counters().log_write_requests, 201);
+    assert_eq!(redo.counters()[Counter::LogWriteRequests], 201);
     redo.make_durable(redo.lsn()).unwrap();
     drop(redo);
     assert_eq!(reopen(&disk, &settings).unwrap().1, [bodies, vec![b"little".to_vec()]].concat());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_engine::redo::{Redo, RedoSettings, RedoSync};
-use iostrata_innodb::Lsn;
+use iostrata_innodb::{Counter, Lsn};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk, RealDisk};
 
@@ -65,7 +65,7 @@ fn measure(name: &str, disk: &Arc<dyn Disk>, sync: RedoSync, threads: u32, work_
     let cpu = cpu_us() - cpu;
     let (seconds, counts) = (start.elapsed().as_secs_f64(), redo.counters());
     let commits = commits.into_inner() as f64;
-    let syncs = counts.os_log_fsyncs.max(counts.log_writes) as f64;
+    let syncs = counts[Counter::OsLogFsyncs].max(counts[Counter::LogWrites]) as f64;
     eprintln!(
         "{name:10} {sync:?} threads {threads:2} work {work_us:3} us: {:8.0} commits/s, {:7.0} groups/s of {:5.2}, {:5.2} us of CPU each",
         commits / seconds,
@@ -176,7 +176,7 @@ fn opening() {
         while scan.next().unwrap().is_some() {}
         let read = start.elapsed();
         redo.start(scan).unwrap();
-        let (written, all) = (redo.counters().os_log_written >> 20, start.elapsed());
+        let (written, all) = (redo.counters()[Counter::OsLogWritten] >> 20, start.elapsed());
         eprintln!(
             "direct {direct}: 1 GiB read in {read:.2?}, {written} MiB written, {all:.2?} in all"
         );

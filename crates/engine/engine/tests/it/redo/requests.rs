@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_engine::redo::{Redo, RedoError, RedoSettings};
-use iostrata_innodb::Lsn;
+use iostrata_innodb::{Counter, Lsn};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
 
@@ -85,7 +85,7 @@ fn what_is_requested_comes_although_nobody_waits() {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let redo = fresh(&disk, &roomy());
     served(&redo, || sessions(&redo, 6, 1000, |_, _| {})).unwrap();
-    let syncs = redo.counters().os_log_fsyncs;
+    let syncs = redo.counters()[Counter::OsLogFsyncs];
     assert!(syncs < 6000, "{syncs} syncs");
     drop(redo);
     assert_eq!(reopen(&disk, &roomy()).unwrap().1.len(), 6000);
@@ -96,7 +96,7 @@ fn requests_gather_for_as_long_as_those_who_wait() {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let redo = fresh(&disk, &roomy());
     redo.gather_commits_for(Duration::from_millis(500));
-    let before = redo.counters().os_log_fsyncs;
+    let before = redo.counters()[Counter::OsLogFsyncs];
     served(&redo, || {
         for index in 0..6 {
             redo.request_durable(redo.append(&short(0, index)).end);
@@ -105,7 +105,7 @@ fn requests_gather_for_as_long_as_those_who_wait() {
         until(|| redo.durable() == redo.lsn());
     })
     .unwrap();
-    let syncs = redo.counters().os_log_fsyncs - before;
+    let syncs = redo.counters()[Counter::OsLogFsyncs] - before;
     assert!(syncs <= 3, "{syncs} syncs for six requests that came together");
 }
 
@@ -243,7 +243,7 @@ fn a_stop_serves_what_was_requested_before_it() {
 fn a_request_for_a_write_syncs_nothing() {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let redo = fresh(&disk, &smallest());
-    let syncs = redo.counters().os_log_fsyncs;
+    let syncs = redo.counters()[Counter::OsLogFsyncs];
     served(&redo, || {
         for index in 0..50 {
             let end = redo.append(&short(0, index)).end;
@@ -252,7 +252,7 @@ fn a_request_for_a_write_syncs_nothing() {
         }
     })
     .unwrap();
-    assert_eq!(redo.counters().os_log_fsyncs, syncs);
+    assert_eq!(redo.counters()[Counter::OsLogFsyncs], syncs);
     assert!(redo.durable() < redo.lsn());
 }
 

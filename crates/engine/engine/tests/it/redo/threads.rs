@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use iostrata_engine::redo::{Redo, RedoSettings};
-use iostrata_innodb::Lsn;
+use iostrata_innodb::{Counter, Lsn};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
 
@@ -55,7 +55,7 @@ fn every_thread_gets_what_it_waits_for() {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let redo = fresh(&disk, &roomy());
     run(&redo, 16, 1000, |_, _| {});
-    let syncs = redo.counters().os_log_fsyncs;
+    let syncs = redo.counters()[Counter::OsLogFsyncs];
     assert!(syncs < 16_000, "{syncs} syncs");
     drop(redo);
     let (_, found) = reopen(&disk, &roomy()).unwrap();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use iostrata_engine::store::{Store, StoreSettings};
-use iostrata_innodb::{Doublewrite, FlushMethod};
+use iostrata_innodb::{Counter, Doublewrite, FlushMethod};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
@@ -115,9 +115,9 @@ fn a_guard_is_on_only_when_no_unguarded_write_is_left() {
         assert!(!was_early, "it is on while page 1 is being written without a copy");
     });
     assert_eq!(store.doublewrite(), Doublewrite::On);
-    assert_eq!(store.counters().dblwr_pages_written, 0);
+    assert_eq!(store.counters()[Counter::DblwrPagesWritten], 0);
     store.write(&mut Round::new(2, &[1]).copies(store.page_size())).unwrap();
-    assert_eq!(store.counters().dblwr_pages_written, 1);
+    assert_eq!(store.counters()[Counter::DblwrPagesWritten], 1);
 }
 
 /// A sync fails for one writer: what any writer was told is durable must be there afterwards.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use iostrata_engine::store::{Store, StoreError, StoreSettings};
-use iostrata_innodb::FlushMethod;
+use iostrata_innodb::{Counter, FlushMethod};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{FileName, MemDisk};
 
@@ -25,8 +25,8 @@ fn files_grow_by_whole_steps_of_written_zeros() {
     store.ensure(9).unwrap();
     assert_eq!((store.pages(), lengths(&disk)), (16, [8 * 4096; 2]));
     let after = store.counters();
-    assert_eq!(after.data_written - before.data_written, 8 * 4096);
-    assert_eq!((after.pages_extended, after.data_fsyncs - before.data_fsyncs), (8, 2));
+    assert_eq!(after[Counter::DataWritten] - before[Counter::DataWritten], 8 * 4096);
+    assert_eq!(after[Counter::DataFsyncs] - before[Counter::DataFsyncs], 2);
 }
 
 #[test]
