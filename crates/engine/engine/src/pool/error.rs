@@ -80,7 +80,7 @@ pub enum PoolError {
     },
     /// More frames than the system has memory for.
     #[error(
-        "{frames} frames need {bytes} bytes of memory, of which the system has not so many; ask for fewer"
+        "{frames} frames need {bytes} bytes of memory, more than the system has; ask for fewer"
     )]
     Memory {
         /// Frames that were asked for.
