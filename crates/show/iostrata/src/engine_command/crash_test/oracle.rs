@@ -7,35 +7,63 @@ use std::collections::BTreeMap;
 
 /// Writing threads.
 pub const THREADS: u8 = 4;
-/// Rows that one commit changes.
-const ROWS: u64 = 5;
+/// Puts and runs of deletions of one commit.
+const STEPS: u64 = 5;
 /// Keys of one thread.
 const KEYS: u64 = 20_000;
-/// Longest value, in bytes.
+/// Every other step is at the first of them: all threads meet in few leaves there.
+const HOT_KEYS: u64 = 40;
+/// Longest value of a usual row, in bytes.
 const VALUE_BYTES_MAX: u64 = 400;
-/// One in so many changes is a deletion.
+/// One in so many steps is a run of deletions.
 const DELETED_OF: u64 = 6;
+/// Longest run.
+const RUN_MAX: u64 = 8;
+/// What the largest row has less than half a page, key and value together, in bytes.
+const LARGEST_BELOW_HALF: u64 = 59;
+const KEY_BYTES: usize = 9;
 
 /// One change of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowChange {
-    pub key: [u8; 9],
+    pub key: [u8; KEY_BYTES],
     /// None deletes.
     pub value: Option<Vec<u8>>,
 }
 
-/// What a commit changes, in order.
-pub fn changes(seed: u64, thread: u8, commit: u64) -> impl Iterator<Item = RowChange> {
-    (0..ROWS).map(move |row| {
-        let mixed = mix(seed ^ mix(commit.wrapping_mul(ROWS) + row) ^ (u64::from(thread) << 56));
-        let mut key = [thread; 9];
-        key[1..].copy_from_slice(&(mixed % KEYS).to_be_bytes());
+/// What the writing follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    pub seed: u64,
+    /// The engine's, in bytes.
+    pub page_size: u64,
+}
+
+impl Load {
+    /// What a commit changes, in order: rows from one byte to the largest, the first one of any
+    /// length, and runs of deletions.
+    pub fn changes(self, thread: u8, commit: u64) -> impl Iterator<Item = RowChange> {
+        (0..STEPS).flat_map(move |step| self.step(thread, commit, step))
+    }
+
+    fn step(self, thread: u8, commit: u64, step: u64) -> impl Iterator<Item = RowChange> {
+        let place = mix(commit.wrapping_mul(STEPS) + step) ^ (u64::from(thread) << 56);
+        let mixed = mix(self.seed ^ place);
+        let keys = if mix(mixed ^ 2).is_multiple_of(2) { HOT_KEYS } else { KEYS };
+        let first = mixed % keys;
         let is_deleted = mix(mixed).is_multiple_of(DELETED_OF);
-        let bytes = 8 + mix(mixed ^ 1) % VALUE_BYTES_MAX;
-        let value = (!is_deleted)
-            .then(|| commit.to_le_bytes().into_iter().cycle().take(bytes as usize).collect());
-        RowChange { key, value }
-    })
+        let run = if is_deleted { 1 + mix(mixed ^ 3) % RUN_MAX } else { 1 };
+        let largest = self.page_size / 2 - LARGEST_BELOW_HALF - KEY_BYTES as u64;
+        let longest = if step == 0 { largest } else { VALUE_BYTES_MAX };
+        let bytes = 1 + mix(mixed ^ 1) % longest;
+        (first..first + run).map(move |number| {
+            let mut key = [thread; KEY_BYTES];
+            key[..8].copy_from_slice(&number.to_be_bytes());
+            let value = (!is_deleted)
+                .then(|| commit.to_le_bytes().into_iter().cycle().take(bytes as usize).collect());
+            RowChange { key, value }
+        })
+    }
 }
 
 /// A number that looks like chance (splitmix64's finish).
@@ -47,22 +75,28 @@ fn mix(number: u64) -> u64 {
 }
 
 /// The rows that must be there after so many commits of each thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Expected {
-    rows: BTreeMap<[u8; 9], Vec<u8>>,
+    load: Load,
+    rows: BTreeMap<[u8; KEY_BYTES], Vec<u8>>,
     commits: [u64; THREADS as usize],
 }
 
 impl Expected {
+    /// Nothing yet.
+    pub fn new(load: Load) -> Self {
+        Self { load, rows: BTreeMap::new(), commits: [0; THREADS as usize] }
+    }
+
     /// Commits of a thread so far.
     pub fn commits(&self, thread: u8) -> u64 {
         self.commits[usize::from(thread)]
     }
 
     /// Goes on to a later commit of a thread.
-    pub fn advance(&mut self, seed: u64, thread: u8, upto: u64) {
-        let from = self.commits(thread) + 1;
-        for change in (from..=upto).flat_map(|commit| changes(seed, thread, commit)) {
+    pub fn advance(&mut self, thread: u8, upto: u64) {
+        let (from, load) = (self.commits(thread) + 1, self.load);
+        for change in (from..=upto).flat_map(|commit| load.changes(thread, commit)) {
             match change.value {
                 Some(value) => self.rows.insert(change.key, value),
                 None => self.rows.remove(&change.key),
@@ -72,7 +106,7 @@ impl Expected {
     }
 
     /// All rows, in the order of their keys.
-    pub fn rows(&self) -> impl Iterator<Item = (&[u8; 9], &Vec<u8>)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&[u8; KEY_BYTES], &Vec<u8>)> {
         self.rows.iter()
     }
 }
@@ -83,14 +117,19 @@ mod tests {
 
     #[test]
     fn the_state_follows_from_the_number_alone() {
-        let (mut at_once, mut in_steps) = (Expected::default(), Expected::default());
-        at_once.advance(7, 2, 500);
+        let load = Load { seed: 7, page_size: 4096 };
+        let (mut at_once, mut in_steps) = (Expected::new(load), Expected::new(load));
+        at_once.advance(2, 500);
         for upto in [1, 2, 2, 90, 500] {
-            in_steps.advance(7, 2, upto);
+            in_steps.advance(2, upto);
         }
         assert!(at_once.rows().eq(in_steps.rows()));
-        assert!(at_once.rows().count() > 1000, "{}", at_once.rows().count());
-        let other: Vec<RowChange> = changes(8, 2, 1).collect();
-        assert_ne!(other, changes(7, 2, 1).collect::<Vec<_>>());
+        assert!(at_once.rows().count() > 500, "{}", at_once.rows().count());
+        let other: Vec<RowChange> = Load { seed: 8, ..load }.changes(2, 1).collect();
+        assert_ne!(other, load.changes(2, 1).collect::<Vec<_>>());
+        let lengths: Vec<usize> = at_once.rows().map(|(_, value)| value.len()).collect();
+        assert!(
+            lengths.iter().any(|bytes| *bytes < 20) && lengths.iter().any(|bytes| *bytes > 1900)
+        );
     }
 }

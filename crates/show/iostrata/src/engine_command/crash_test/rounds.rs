@@ -10,7 +10,7 @@ use iostrata_engine::{Direction, Engine, EngineError, Settings};
 use iostrata_run::CrashTestDocument;
 use iostrata_stats::Random;
 
-use super::oracle::{Expected, THREADS};
+use super::oracle::{Expected, Load, THREADS};
 use super::place::CrashTarget;
 use super::worker::{MARKS, ROWS, last};
 use super::writer::{Heard, Writer};
@@ -35,7 +35,8 @@ pub struct Rounds<'r> {
 impl<'r> Rounds<'r> {
     /// Rounds with these settings of the engine.
     pub fn new(settings: &'r Settings, seed: u64) -> Self {
-        Self { settings, seed, expected: Expected::default(), random: Random::new(seed) }
+        let load = Load { seed, page_size: u64::from(settings.page_size) };
+        Self { settings, seed, expected: Expected::new(load), random: Random::new(seed) }
     }
 
     /// Runs until the time is over, something is lost, or `show` says that it is enough. At least
@@ -84,6 +85,10 @@ impl<'r> Rounds<'r> {
         document.kills += 1;
         document.power_cuts += u64::from(place.is_power());
         document.acknowledged += heard.count;
+        // Under a power cut it may see the disk fail.
+        if let Some(why) = heard.ended.take().filter(|_| !place.is_power()) {
+            fail(document, format!("the writer ended by itself: {why}"));
+        }
         place.mend()?;
         self.look(&place.directory(), heard, document)
     }
@@ -146,7 +151,7 @@ impl<'r> Rounds<'r> {
                 let what = format!("thread {thread}: commit {least} was acknowledged, {found} is");
                 fail_lost(document, what + " the last there");
             }
-            self.expected.advance(self.seed, thread, found);
+            self.expected.advance(thread, found);
         }
         let mut expected = self.expected.rows();
         let (mut found, mut differing) = (rows.cursor(.., Direction::Forward), 0);

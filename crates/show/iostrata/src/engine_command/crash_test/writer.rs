@@ -2,7 +2,7 @@
 //!
 //! Invariant: everything it said before it ended is heard.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -11,16 +11,19 @@ use super::oracle::THREADS;
 use crate::exit_error::ExitError;
 
 /// Commits that were acknowledged, the last of each thread and all in number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
     pub last: [u64; THREADS as usize],
     pub count: u64,
+    /// Why the last one ended before it was killed.
+    pub ended: Option<String>,
 }
 
 impl Heard {
     /// Adds what a writer said that came after.
     pub fn go_on(&mut self, later: Heard) {
         self.count += later.count;
+        self.ended = later.ended;
         for (last, later) in self.last.iter_mut().zip(later.last) {
             // One that was cut off early has said nothing.
             *last = later.max(*last);
@@ -49,7 +52,7 @@ impl Writer {
             .args(["--seed", &seed.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .map_err(failed)?;
         let Some(out) = child.stdout.take() else {
@@ -61,10 +64,17 @@ impl Writer {
 
     /// Kills it at once and gives what it had acknowledged.
     pub fn kill(mut self) -> Heard {
-        // It may have ended by itself.
+        let is_ended = matches!(self.child.try_wait(), Ok(Some(_)));
         let _ended_before = self.child.kill();
         let _reaped = self.child.wait();
-        self.listener.join().unwrap_or_default()
+        let mut heard = self.listener.join().unwrap_or_default();
+        if is_ended {
+            let mut why = String::new();
+            let _unreadable =
+                self.child.stderr.take().map(|mut said| said.read_to_string(&mut why));
+            heard.ended = Some(why.trim().to_owned());
+        }
+        heard
     }
 }
 
