@@ -193,7 +193,7 @@ fn check_not_both(
         Some(set) => Err(source.error(
             set.at.unwrap_or(0),
             place,
-            &*set.setting.name,
+            &set.setting.name,
             "is fixed here and varied by a factor",
             "keep one of the two",
         )),
@@ -207,7 +207,7 @@ fn check_apart(source: &SourceText, part: &PartDesign) -> Result<(), StudyTextEr
                 return Err(source.error(
                     factor.at,
                     format!("factor {}", factor.name),
-                    &*Setting::of(*id).name,
+                    &Setting::of(*id).name,
                     format!("is set by factor {} too", other.name),
                     "let one of them set it",
                 ));
