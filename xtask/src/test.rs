@@ -219,8 +219,8 @@ fn run_again(runner: &Runner, target: &Target, outcome: TestOutcome) -> TestOutc
         return outcome;
     }
     println!("again, alone: {} {}", target.full_name(), failed.join(" "));
-    let job =
-        TestJob { tests: failed.to_vec(), name: "again".to_owned(), ..execute::whole(target) };
+    let (tests, lane) = (failed.to_vec(), lanes::Lane::Alone);
+    let job = TestJob { target: 0, tests, threads: 1, lane, name: "again".into(), seconds: 0.0 };
     let mut second = runner.run(target, &job);
     print!("{}", second.take_details());
     outcome.run_again(second)

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::Length;
 use super::outcome::TestOutcome;
 use super::schedule::TestJob;
-use super::targets::{Target, TargetKind};
+use super::targets::Target;
 use crate::workspace::{self, Workspace};
 
 /// Longest time that a process may take which runs one test, usual form.
@@ -202,14 +202,6 @@ fn parent(pid: u32) -> Option<u32> {
 fn read(path: &Path) -> Result<String> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// How a target runs that has no job of its own: the whole of it, in threads.
-pub fn whole(target: &Target) -> TestJob {
-    let lane = super::lanes::Lane::Free;
-    let kind = if target.kind == TargetKind::Unit { "unit" } else { "integration" };
-    let name = format!("{} ({kind})", target.short_name());
-    TestJob { target: 0, tests: Vec::new(), threads: 1, lane, name, seconds: 0.0 }
 }
 
 #[cfg(test)]

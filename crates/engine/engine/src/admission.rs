@@ -115,7 +115,7 @@ impl Admission {
         }
     }
 
-    /// From now on nobody is admitted; returns once those that were are done.
+    /// Admits no commit from now on; returns once those under way are done.
     ///
     /// # Errors
     /// [`RequestError::Closed`] when it was closed before.

@@ -30,7 +30,7 @@ impl Definition {
     }
 }
 
-/// A table that nobody can write while an index of it is made. Opened to writers again when
+/// A table that is read-only while an index of it is made. Opened to writers again when
 /// nothing comes of that, also by a panic of the index's function.
 struct WritesClosed<'m> {
     pages: &'m Pages,

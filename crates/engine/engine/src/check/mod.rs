@@ -2,8 +2,8 @@
 //!
 //! Invariant: it changes nothing, and goes on after what it finds. Every page is read through the
 //! pool; every page in use must be reached exactly once, and every page reached must be in use.
-//! Nothing else changes a page meanwhile: no table is made or dropped, and nobody is admitted,
-//! purge included. Writers wait.
+//! Nothing else changes a page meanwhile: no table is made or dropped, and no commit is admitted,
+//! not even one of purge. Writers wait.
 
 mod indexes;
 mod report;

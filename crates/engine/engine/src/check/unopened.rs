@@ -21,7 +21,7 @@ struct Pass<'s> {
     report: CheckReport,
     tables: BTreeMap<u32, TableReport>,
     names: BTreeMap<u32, String>,
-    /// Where opening failed, which is told already.
+    /// The damaged page at which opening failed; it is in the report already.
     known: PageNo,
     buffer: Aligned,
 }

@@ -22,7 +22,7 @@ const KINDS: [(&str, &str); 4] = [
 /// Longest own name, in characters.
 const NAME_CHARS_MAX: usize = 48;
 
-/// Where the redo lies is the study's affair: on the volume that it is about, or on one beside it.
+/// The study places the redo: on the volume that it measures, or on another.
 pub const REDO_DIRECTORY: &str = "redo_directory";
 /// The shared setting whose name at a server depends on the version.
 pub const REDO_CAPACITY: &str = "redo_log_capacity";
