@@ -114,7 +114,7 @@ pub struct CrashTestDocument {
     pub acknowledged: u64,
     /// Acknowledged commits that were not there afterwards.
     pub lost: u64,
-    /// Times that the engine was opened after a cut.
+    /// Times that the engine was opened after a cut or a close under load.
     pub recoveries: u64,
     /// Times that rows did not fit together or a structure was damaged.
     pub check_failures: u64,
@@ -122,6 +122,10 @@ pub struct CrashTestDocument {
     pub failures: Vec<String>,
     /// The longest recovery, in seconds.
     pub recovery_s_max: f64,
+    /// Times that the engine was closed while others wrote.
+    pub closes: u64,
+    /// The longest of these closes, in seconds.
+    pub close_s_max: f64,
     /// What could not be done here, and why.
     pub unavailable: Vec<String>,
     /// How long it took, in seconds.

@@ -98,4 +98,6 @@ pub struct CrashWorkerArgs {
     pub common: EngineCommon,
     #[arg(long)]
     pub seed: u64,
+    #[arg(long)]
+    pub close_after_ms: Option<u64>,
 }

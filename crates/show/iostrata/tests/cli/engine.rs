@@ -141,8 +141,9 @@ fn nothing_acknowledged_is_lost_in_a_crash() {
     let found = document(&bench.line(&line), "engine-crash-test");
     let number = |name: &str| found[name].as_u64().unwrap();
     assert_eq!((number("lost"), number("check_failures")), (0, 0), "{found:#}");
-    assert_eq!(number("kills"), number("recoveries"));
     assert!(number("kills") > 0 && number("acknowledged") > 0, "{found:#}");
+    assert!(number("recoveries") >= number("kills"), "{found:#}");
+    assert!(number("closes") > 0 && found["close_s_max"].as_f64().unwrap() > 0.0, "{found:#}");
     for why in found["unavailable"].as_array().unwrap() {
         eprintln!("skipped: {}", why.as_str().unwrap());
     }

@@ -4,6 +4,7 @@
 //! it acknowledged is compared with what is there afterwards, row by row. Written is only a
 //! directory of its own inside DIR, which goes when nothing was lost.
 
+mod live_settings;
 mod oracle;
 mod place;
 mod rounds;
@@ -189,10 +190,13 @@ fn line(document: &CrashTestDocument) -> String {
 
 fn text(document: &CrashTestDocument) -> String {
     let mut text = format!(
-        "{}\n{} recoveries, the longest {:.2} s; {} checks failed\n",
+        "{}\n{} recoveries, the longest {:.2} s; {} closes under load, the longest {:.2} s; {} checks \
+         failed\n",
         line(document),
         document.recoveries,
         document.recovery_s_max,
+        document.closes,
+        document.close_s_max,
         document.check_failures
     );
     for failure in &document.failures {

@@ -19,6 +19,12 @@ use crate::exit_error::ExitError;
 
 /// Latest moment of a cut after the writer's start.
 const CUT_MS_MAX: u64 = 700;
+/// Of so many rounds one ends by a close under load instead of a cut.
+const CLOSED_OF: u64 = 4;
+/// Longest that a close under load may take.
+const CLOSE_S_MAX: f64 = 10.0;
+/// How long a writer may take to end by a close, its opening and its last check with it.
+const END_PATIENCE: Duration = Duration::from_secs(60);
 /// Failures that are kept in words.
 const FAILURES_MAX: usize = 100;
 /// Rows that do not fit, told per round.
@@ -73,6 +79,9 @@ impl<'r> Rounds<'r> {
         place: &mut dyn CrashTarget,
         document: &mut CrashTestDocument,
     ) -> Result<(), ExitError> {
+        if self.random.below(CLOSED_OF) == 0 {
+            return self.closed_round(place, document);
+        }
         let mut heard = Heard::default();
         if place.is_power() && self.random.below(2) == 0 {
             // What the killed one left is in the page cache, and the next one recovers from it.
@@ -93,9 +102,25 @@ impl<'r> Rounds<'r> {
         self.look(&place.directory(), heard, document)
     }
 
+    /// Lets the writer close the engine under its own load.
+    fn closed_round(
+        &mut self,
+        place: &dyn CrashTarget,
+        document: &mut CrashTestDocument,
+    ) -> Result<(), ExitError> {
+        let after_ms = self.random.below(CUT_MS_MAX);
+        let mut heard =
+            Writer::start(&place.directory(), self.seed, Some(after_ms))?.end(END_PATIENCE);
+        document.acknowledged += heard.count;
+        if let Some(why) = heard.ended.take() {
+            fail(document, format!("the writer did not end by a close under load: {why}"));
+        }
+        self.look(&place.directory(), heard, document)
+    }
+
     /// A writer that has written for a random while.
     fn write(&mut self, place: &dyn CrashTarget) -> Result<Writer, ExitError> {
-        let writer = Writer::start(&place.directory(), self.seed)?;
+        let writer = Writer::start(&place.directory(), self.seed, None)?;
         std::thread::sleep(Duration::from_millis(self.random.below(CUT_MS_MAX)));
         Ok(writer)
     }
@@ -107,6 +132,13 @@ impl<'r> Rounds<'r> {
         heard: Heard,
         document: &mut CrashTestDocument,
     ) -> Result<(), ExitError> {
+        for &close_s in &heard.closes_s {
+            document.closes += 1;
+            document.close_s_max = document.close_s_max.max(close_s);
+            if close_s > CLOSE_S_MAX {
+                fail(document, format!("a close under load took {close_s:.1} s"));
+            }
+        }
         let engine = match Engine::open(directory, self.settings.clone()) {
             Ok(engine) => engine,
             Err(error) => {

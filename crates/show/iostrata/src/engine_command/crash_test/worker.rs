@@ -4,10 +4,12 @@
 //! before the next one of that thread begins.
 
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use iostrata_engine::{Engine, EngineError, Isolation, RequestError, Table, Ticket, Transaction};
-use iostrata_innodb::PolicyName;
+use iostrata_stats::Random;
 
+use super::live_settings;
 use super::oracle::{Load, THREADS};
 use crate::args::CrashWorkerArgs;
 use crate::engine_command::ending;
@@ -18,6 +20,9 @@ pub const MARKS: &str = "marks";
 /// The table with everybody's rows.
 pub const ROWS: &str = "rows";
 
+/// The line of a close under load begins with it; the seconds that it took follow.
+pub const CLOSED: &str = "closed";
+
 /// One in so many transactions is preceded by one that is rolled back.
 const ROLLED_BACK_OF: u64 = 4;
 
@@ -26,24 +31,15 @@ const PASSING: &str = "passing";
 const BY_VALUE: &str = "by_value";
 /// Rows of it.
 const PASSING_ROWS: u32 = 300;
-/// The engine is closed under the others' load after so many of those tables.
+/// A writer that is killed closes the engine under its own load after so many of those tables.
 const CLOSED_AFTER: u32 = 5;
-/// What is changed while everybody writes, the policy besides; not what a power cut may go by.
-const LIVE: [(&str, [&str; 2]); 6] = [
-    ("redo_log_capacity", ["8M", "4M"]),
-    ("io_capacity", ["100", "4000"]),
-    ("merge_threshold", ["1", "50"]),
-    ("flush_neighbors", ["1", "0"]),
-    ("purge_batch_size", ["1", "300"]),
-    ("fill_factor", ["70", "100"]),
-];
-
 /// Writes until something ends it. From time to time it closes the engine under its own load and
-/// opens it again.
+/// opens it again; with `close_after_ms` it ends with the first such close.
 ///
 /// # Errors
 /// What the engine says.
 pub fn run(args: &CrashWorkerArgs) -> Result<(), ExitError> {
+    let close_at = args.close_after_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
     loop {
         let kept = Engine::kept_settings(&args.common.dir).map_err(ending)?;
         let settings =
@@ -55,25 +51,31 @@ pub fn run(args: &CrashWorkerArgs) -> Result<(), ExitError> {
         };
         let options = Engine::options().settings(settings).late_index(PASSING, BY_VALUE, by_value);
         let engine = options.open(&args.common.dir).map_err(ending)?;
-        if !run_open(&engine, load)? {
+        if !run_open(&engine, load, close_at)? || close_at.is_some() {
             return Ok(());
         }
     }
 }
 
 /// Whether it ended by being closed.
-fn run_open(engine: &Engine, load: Load) -> Result<bool, ExitError> {
+fn run_open(engine: &Engine, load: Load, close_at: Option<Instant>) -> Result<bool, ExitError> {
     let (Some(marks), Some(rows)) =
         (engine.table(MARKS).map_err(ending)?, engine.table(ROWS).map_err(ending)?)
     else {
         return Err(ExitError::Usage("the tables of the test are not there".to_owned()));
     };
+    let commits: u64 = (0..THREADS)
+        .map(|thread| last(&marks, thread))
+        .sum::<Result<u64, EngineError>>()
+        .map_err(ending)?;
+    // Each writer goes another way.
+    let random = Random::of_stream(load.seed, commits);
     let (marks, rows) = (&marks, &rows);
     let ended = std::thread::scope(|scope| {
         let mut threads: Vec<_> = (0..THREADS)
             .map(|thread| scope.spawn(move || write(engine, (marks, rows), load, thread)))
             .collect();
-        threads.push(scope.spawn(move || pass(engine)));
+        threads.push(scope.spawn(move || pass(engine, random, close_at)));
         threads.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
     });
     let mut is_closed = false;
@@ -89,26 +91,45 @@ fn run_open(engine: &Engine, load: Load) -> Result<bool, ExitError> {
 
 /// Makes and drops a table with an index, checks everything, and changes settings, until it closes
 /// the engine.
-fn pass(engine: &Engine) -> Result<(), EngineError> {
-    let policies = PolicyName::ALL;
-    for round in 0..CLOSED_AFTER {
-        let at = round as usize;
-        let (name, values) = LIVE[at % LIVE.len()];
-        engine.set(name, values[at / LIVE.len() % 2])?;
-        engine.set("policy", policies[at % policies.len()].word())?;
+fn pass(engine: &Engine, mut random: Random, close_at: Option<Instant>) -> Result<(), EngineError> {
+    for round in 0.. {
+        let is_over = close_at.map_or(round >= CLOSED_AFTER, |at| Instant::now() >= at);
+        if is_over {
+            break;
+        }
+        set_one(engine, &mut random)?;
         let table = engine.open_table(PASSING)?;
         if table.iter().next().is_none() {
             table.bulk_load((0..PASSING_ROWS).map(|row| (row.to_be_bytes(), row.to_le_bytes())))?;
         }
         engine.make_index(PASSING, BY_VALUE)?;
+        set_one(engine, &mut random)?;
         let report = engine.check()?;
         if let Some(problem) = report.problems.first() {
             return Err(EngineError::Broken { what: format!("a check beside writers: {problem}") });
         }
         engine.drop_table(PASSING)?;
     }
+    let start = Instant::now();
     engine.clone().close()?;
+    say(&format!("{CLOSED} {}\n", start.elapsed().as_secs_f64()));
     Err(RequestError::Closed.into())
+}
+
+/// Changes a live setting, if the value goes with the others.
+fn set_one(engine: &Engine, random: &mut Random) -> Result<(), EngineError> {
+    let (name, value) = live_settings::draw(random);
+    match engine.set(name, &value) {
+        Err(EngineError::Request(RequestError::Setting(_) | RequestError::SettingRange { .. })) => {
+            Ok(())
+        }
+        set => set,
+    }
+}
+
+/// One line for the test; whether there is still one to read it.
+fn say(line: &str) -> bool {
+    std::io::stdout().lock().write_all(line.as_bytes()).is_ok()
 }
 
 /// Commits of one thread, half of the threads by batches and half by transactions.
@@ -127,9 +148,7 @@ fn write(
             by_transaction(engine, (marks, rows), load, (thread, commit))?
         };
         ticket.wait()?;
-        let line = format!("{thread} {commit}\n");
-        // Who reads this is gone: so is the reason to go on.
-        if std::io::stdout().lock().write_all(line.as_bytes()).is_err() {
+        if !say(&format!("{thread} {commit}\n")) {
             return Ok(());
         }
     }

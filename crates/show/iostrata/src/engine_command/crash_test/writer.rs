@@ -6,17 +6,24 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use super::oracle::THREADS;
+use super::worker::CLOSED;
 use crate::exit_error::ExitError;
 
+/// How often it is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(5);
+
 /// Commits that were acknowledged, the last of each thread and all in number.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heard {
     pub last: [u64; THREADS as usize],
     pub count: u64,
     /// Why the last one ended before it was killed.
     pub ended: Option<String>,
+    /// Seconds of its closes under load, one after the other.
+    pub closes_s: Vec<f64>,
 }
 
 impl Heard {
@@ -24,6 +31,7 @@ impl Heard {
     pub fn go_on(&mut self, later: Heard) {
         self.count += later.count;
         self.ended = later.ended;
+        self.closes_s.extend(later.closes_s);
         for (last, later) in self.last.iter_mut().zip(later.last) {
             // One that was cut off early has said nothing.
             *last = later.max(*last);
@@ -38,11 +46,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts it on a directory.
+    /// Starts it on a directory. It ends only where it has to close the engine after a while.
     ///
     /// # Errors
     /// When the program cannot be started.
-    pub fn start(directory: &Path, seed: u64) -> Result<Self, ExitError> {
+    pub fn start(
+        directory: &Path,
+        seed: u64,
+        close_after_ms: Option<u64>,
+    ) -> Result<Self, ExitError> {
         let failed =
             |error: std::io::Error| ExitError::NotHere(format!("cannot start it: {error}"));
         let program = std::env::current_exe().map_err(failed)?;
@@ -50,6 +62,7 @@ impl Writer {
             .args(["engine", "crash-worker"])
             .arg(directory)
             .args(["--seed", &seed.to_string()])
+            .args(close_after_ms.map(|ms| format!("--close-after-ms={ms}")))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -60,6 +73,24 @@ impl Writer {
         };
         let listener = std::thread::spawn(move || listen(BufReader::new(out)));
         Ok(Self { child, listener })
+    }
+
+    /// Lets it end by itself. What keeps it from that within the patience stands in `ended`; it is
+    /// killed then.
+    pub fn end(mut self, patience: Duration) -> Heard {
+        let until = Instant::now() + patience;
+        let mut status = None;
+        while status.is_none() && Instant::now() < until {
+            std::thread::sleep(POLL);
+            status = self.child.try_wait().ok().flatten();
+        }
+        let mut heard = self.kill();
+        match status {
+            None => heard.ended = Some(format!("not within {} s", patience.as_secs())),
+            Some(status) if status.success() => heard.ended = None,
+            Some(_failed) => {}
+        }
+        heard
     }
 
     /// Kills it at once and gives what it had acknowledged.
@@ -82,6 +113,10 @@ fn listen(out: impl BufRead) -> Heard {
     let mut heard = Heard::default();
     for line in out.lines().map_while(Result::ok) {
         let Some((thread, commit)) = line.split_once(' ') else { continue };
+        if thread == CLOSED {
+            heard.closes_s.extend(commit.parse::<f64>());
+            continue;
+        }
         let (Ok(thread), Ok(commit)) = (thread.parse::<usize>(), commit.parse()) else { continue };
         if let Some(last) = heard.last.get_mut(thread) {
             *last = commit;
