@@ -6,17 +6,18 @@
 use std::collections::BTreeMap;
 
 /// Writing threads.
-pub const THREADS: u8 = 4;
-/// Puts and runs of deletions of one commit.
-const STEPS: u64 = 5;
+pub const THREADS: u8 = 8;
+/// Puts and runs of deletions of one commit, at most.
+const STEPS_MAX: u64 = 5;
 /// Keys of one thread.
 const KEYS: u64 = 20_000;
-/// Every other step is at the first of them: all threads meet in few leaves there.
+/// Every other step is at the first of them, with rows up to the largest: all threads meet there in
+/// few leaves of few rows each.
 const HOT_KEYS: u64 = 40;
-/// Longest value of a usual row, in bytes.
+/// Longest value of the other rows, in bytes.
 const VALUE_BYTES_MAX: u64 = 400;
 /// One in so many steps is a run of deletions.
-const DELETED_OF: u64 = 6;
+const DELETED_OF: u64 = 4;
 /// Longest run.
 const RUN_MAX: u64 = 8;
 /// What the largest row has less than half a page, key and value together, in bytes.
@@ -40,21 +41,24 @@ pub struct Load {
 }
 
 impl Load {
-    /// What a commit changes, in order: rows from one byte to the largest, the first one of any
-    /// length, and runs of deletions.
+    /// What a commit changes, in order: rows from one byte to the largest, and runs of deletions.
     pub fn changes(self, thread: u8, commit: u64) -> impl Iterator<Item = RowChange> {
-        (0..STEPS).flat_map(move |step| self.step(thread, commit, step))
+        let steps = match mix(commit ^ u64::from(thread)) % (2 * STEPS_MAX) {
+            many if many < STEPS_MAX => 1 + many,
+            _ => 1,
+        };
+        (0..steps).flat_map(move |step| self.step(thread, commit, step))
     }
 
     fn step(self, thread: u8, commit: u64, step: u64) -> impl Iterator<Item = RowChange> {
-        let place = mix(commit.wrapping_mul(STEPS) + step) ^ (u64::from(thread) << 56);
+        let place = mix(commit.wrapping_mul(STEPS_MAX) + step) ^ (u64::from(thread) << 56);
         let mixed = mix(self.seed ^ place);
-        let keys = if mix(mixed ^ 2).is_multiple_of(2) { HOT_KEYS } else { KEYS };
+        let largest = self.page_size / 2 - LARGEST_BELOW_HALF - KEY_BYTES as u64;
+        let is_hot = mix(mixed ^ 2).is_multiple_of(2);
+        let (keys, longest) = if is_hot { (HOT_KEYS, largest) } else { (KEYS, VALUE_BYTES_MAX) };
         let first = mixed % keys;
         let is_deleted = mix(mixed).is_multiple_of(DELETED_OF);
         let run = if is_deleted { 1 + mix(mixed ^ 3) % RUN_MAX } else { 1 };
-        let largest = self.page_size / 2 - LARGEST_BELOW_HALF - KEY_BYTES as u64;
-        let longest = if step == 0 { largest } else { VALUE_BYTES_MAX };
         let bytes = 1 + mix(mixed ^ 1) % longest;
         (first..first + run).map(move |number| {
             let mut key = [thread; KEY_BYTES];

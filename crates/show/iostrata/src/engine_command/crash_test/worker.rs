@@ -1,7 +1,7 @@
 //! The writer: a process that is killed.
 //!
 //! Invariant: a commit is said on stdout after its ticket was waited for, in one write of its own,
-//! before the next one of that thread begins.
+//! before the next one of that thread begins. Those before it are acknowledged by it.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ pub const ROWS: &str = "rows";
 /// The line of a close under load begins with it; the seconds that it took follow.
 pub const CLOSED: &str = "closed";
 
+/// A thread waits for one in so many commits, and says that one.
+const WAITED_OF: u64 = 16;
 /// One in so many transactions is preceded by one that is rolled back.
 const ROLLED_BACK_OF: u64 = 4;
 
@@ -68,14 +70,24 @@ fn run_open(engine: &Engine, load: Load, close_at: Option<Instant>) -> Result<bo
         .map(|thread| last(&marks, thread))
         .sum::<Result<u64, EngineError>>()
         .map_err(ending)?;
-    // Each writer goes another way.
-    let random = Random::of_stream(load.seed, commits);
+    // Each writer goes another way, every other one without changes beside its commits.
+    let mut random = Random::of_stream(load.seed, commits);
+    let is_alone = random.below(2) == 0;
     let (marks, rows) = (&marks, &rows);
     let ended = std::thread::scope(|scope| {
         let mut threads: Vec<_> = (0..THREADS)
             .map(|thread| scope.spawn(move || write(engine, (marks, rows), load, thread)))
             .collect();
-        threads.push(scope.spawn(move || pass(engine, random, close_at)));
+        let closed_after = close_at.is_none().then_some(CLOSED_AFTER);
+        if !is_alone {
+            threads.push(scope.spawn(move || pass(engine, random, closed_after)));
+        }
+        if let Some(at) = close_at {
+            threads.push(scope.spawn(move || {
+                std::thread::sleep(at.saturating_duration_since(Instant::now()));
+                close(engine)
+            }));
+        }
         threads.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
     });
     let mut is_closed = false;
@@ -89,12 +101,11 @@ fn run_open(engine: &Engine, load: Load, close_at: Option<Instant>) -> Result<bo
     Ok(is_closed)
 }
 
-/// Makes and drops a table with an index, checks everything, and changes settings, until it closes
-/// the engine.
-fn pass(engine: &Engine, mut random: Random, close_at: Option<Instant>) -> Result<(), EngineError> {
+/// Makes and drops a table with an index, checks everything, and changes settings; closes the engine
+/// after so many rounds.
+fn pass(engine: &Engine, mut random: Random, closed_after: Option<u32>) -> Result<(), EngineError> {
     for round in 0.. {
-        let is_over = close_at.map_or(round >= CLOSED_AFTER, |at| Instant::now() >= at);
-        if is_over {
+        if closed_after == Some(round) {
             break;
         }
         set_one(engine, &mut random)?;
@@ -110,6 +121,11 @@ fn pass(engine: &Engine, mut random: Random, close_at: Option<Instant>) -> Resul
         }
         engine.drop_table(PASSING)?;
     }
+    close(engine)
+}
+
+/// Closes the engine for the others, too.
+fn close(engine: &Engine) -> Result<(), EngineError> {
     let start = Instant::now();
     engine.clone().close()?;
     say(&format!("{CLOSED} {}\n", start.elapsed().as_secs_f64()));
@@ -147,6 +163,9 @@ fn write(
         } else {
             by_transaction(engine, (marks, rows), load, (thread, commit))?
         };
+        if !commit.is_multiple_of(WAITED_OF) {
+            continue;
+        }
         ticket.wait()?;
         if !say(&format!("{thread} {commit}\n")) {
             return Ok(());

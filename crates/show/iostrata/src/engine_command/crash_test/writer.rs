@@ -15,7 +15,7 @@ use crate::exit_error::ExitError;
 /// How often it is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Commits that were acknowledged, the last of each thread and all in number.
+/// Commits that were acknowledged, the last of each thread, and how many were said.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heard {
     pub last: [u64; THREADS as usize],
