@@ -1,12 +1,13 @@
 //! What a change concerns.
 //!
-//! Purpose: from changed files to the packages whose tests can see the change, and to the modules
-//! of the program's own tests that are about it.
+//! Purpose: from changed files to the packages whose tests can see the change, to the modules of
+//! the program's own tests that are about it, and to those of other packages that it reaches by a
+//! dependency that they use.
 //! Invariant: a file that belongs to no package and is read by none concerns no test; what every
 //! package is built by concerns all. It knows imports by Cargo.toml only, so it chooses too much
 //! rather than too little.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -32,6 +33,8 @@ pub struct Concern {
     changed: BTreeSet<String>,
     /// These and all that stand on them.
     closure: BTreeSet<String>,
+    /// Of those that stand on a changed one, the dependencies by which.
+    by: BTreeMap<String, BTreeSet<String>>,
     /// Modules of the program's tests that changed themselves.
     modules: BTreeSet<String>,
 }
@@ -60,8 +63,8 @@ impl Concern {
     }
 
     fn of(workspace: &Workspace, files: &[PathBuf]) -> Result<Self> {
-        let mut concern =
-            Self { changed: BTreeSet::new(), closure: BTreeSet::new(), modules: BTreeSet::new() };
+        let (changed, closure, modules) = Default::default();
+        let mut concern = Self { changed, closure, by: BTreeMap::new(), modules };
         for file in files {
             concern.add(workspace, file)?;
         }
@@ -111,6 +114,12 @@ impl Concern {
                 break;
             }
         }
+        let by = |package: &Package| {
+            let names = package.dependencies.iter().map(|one| &one.name);
+            names.filter(|name| self.closure.contains(*name)).cloned().collect()
+        };
+        let packages = workspace.packages.iter();
+        self.by = packages.map(|package| (package.name.clone(), by(package))).collect();
     }
 
     /// Whether tests of this binary may see the change.
@@ -121,16 +130,19 @@ impl Concern {
 
     /// Whether a test of a binary that it holds is one of those to run.
     pub fn chooses(&self, target: &Target, test: &str) -> bool {
-        if target.kind == TargetKind::Unit || target.short_name() != "cli" {
+        if target.kind == TargetKind::Unit || self.changed.contains(&target.package) {
             return true;
         }
-        let module = test.split("::").next().unwrap_or_default();
-        let is_about = |row: &lanes::LaneRow| {
-            row.about.iter().any(|name| self.changed.contains(&format!("iostrata-{name}")))
+        let Some(row) = lanes::row_of(target.short_name(), test) else { return true };
+        let is_of = |name: &str, names: &[&str]| {
+            name.strip_prefix("iostrata-").is_some_and(|name| names.contains(&name))
         };
-        self.changed.contains(PROGRAM)
-            || self.modules.contains(module)
-            || lanes::row_of("cli", test).is_none_or(is_about)
+        if row.binary != "cli" {
+            let by = self.by.get(&target.package);
+            return by.is_some_and(|by| by.iter().any(|name| !is_of(name, row.without)));
+        }
+        let module = test.split("::").next().unwrap_or_default();
+        self.modules.contains(module) || self.changed.iter().any(|name| is_of(name, row.about))
     }
 
     fn modules(&self) -> impl Iterator<Item = &str> {
@@ -200,10 +212,14 @@ mod tests {
     }
 
     fn cli() -> Target {
+        integration(PROGRAM, "cli")
+    }
+
+    fn integration(package: &str, name: &str) -> Target {
         Target {
-            package: PROGRAM.into(),
+            package: package.into(),
             version: "1".into(),
-            name: "cli".into(),
+            name: name.into(),
             kind: TargetKind::Integration,
             executable: PathBuf::new(),
             dir: PathBuf::new(),
@@ -220,6 +236,23 @@ mod tests {
         assert!(!tune.chooses(&cli(), "study::a"));
         let units = concern(&["crates/base/units/src/lib.rs"]);
         assert!(units.packages().count() > 20);
+    }
+
+    #[test]
+    fn what_a_package_tests_without_the_changed_one_is_left_out() {
+        let (watch, workload) =
+            (integration("iostrata-watch", "it"), integration("iostrata-workload", "it"));
+        let engine = concern(&["crates/engine/engine/src/lib.rs"]);
+        assert!(engine.holds(&watch) && engine.holds(&workload));
+        assert!(engine.chooses(&watch, "engine::a") && engine.chooses(&workload, "tpcc::a"));
+        assert!(!engine.chooses(&watch, "stalls::a") && !engine.chooses(&workload, "servers::a"));
+        // Through another dependency, and in the package itself, a change concerns all of them.
+        for file in ["crates/database/server/src/lib.rs", "crates/database/target/src/lib.rs"] {
+            let below = concern(&[file]);
+            assert!(below.chooses(&watch, "stalls::a") && below.chooses(&workload, "servers::a"));
+        }
+        let own = concern(&["crates/database/watch/tests/it/stage.rs"]);
+        assert!(own.chooses(&watch, "stalls::a") && !own.holds(&workload));
     }
 
     #[test]

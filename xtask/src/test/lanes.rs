@@ -1,7 +1,8 @@
-//! Which tests may run beside which, and what the tests of the program are about.
+//! Which tests may run beside which, and which changes concern them.
 //!
 //! Purpose: the one table that says how integration tests are run and, for `--changed`, which tests
-//! of the program a crate concerns.
+//! of the program a crate concerns, and which tests of another package do without one of its
+//! dependencies.
 //! Invariant: every module of a binary in the table has a row, which tidy checks. A binary without
 //! rows runs whole, beside anything.
 
@@ -45,14 +46,23 @@ pub struct LaneRow {
     pub process: Process,
     /// The crates whose change concerns them; of `cli` only.
     pub about: &'static [&'static str],
+    /// Dependencies of the package that these tests do without: a change that reaches the package
+    /// by no other does not concern them.
+    pub without: &'static [&'static str],
+}
+
+impl LaneRow {
+    const fn without(self, without: &'static [&'static str]) -> Self {
+        Self { without, ..self }
+    }
 }
 
 const fn row(binary: &'static str, tests: &'static str, lane: Lane) -> LaneRow {
-    LaneRow { binary, tests, lane, process: Process::Each, about: &[] }
+    LaneRow { binary, tests, lane, process: Process::Each, about: &[], without: &[] }
 }
 
 const fn cli(tests: &'static str, lane: Lane, about: &'static [&'static str]) -> LaneRow {
-    LaneRow { binary: "cli", tests, lane, process: Process::Each, about }
+    LaneRow { about, ..row("cli", tests, lane) }
 }
 
 /// The table. Three servers and a cluster of three may run at once, with pools of up to 512 MB:
@@ -127,14 +137,14 @@ pub const ROWS: &[LaneRow] = &[
     row("server", "settings::a_server_that_was_restarted", Load),
     row("study", "", Machine),
     row("watch", "", Load),
-    row("watch", "beside::", Alone),
-    row("watch", "log_buffer::", Machine),
-    row("watch", "stalls::", Machine),
-    row("watch", "quiet::", Alone),
+    row("watch", "beside::", Alone).without(&["embedded"]),
+    row("watch", "log_buffer::", Machine).without(&["embedded"]),
+    row("watch", "stalls::", Machine).without(&["embedded"]),
+    row("watch", "quiet::", Alone).without(&["embedded"]),
     row("workload", "", Free),
-    row("workload", "cluster::", Load),
-    row("workload", "kills::", Load),
-    row("workload", "servers::", Load),
+    row("workload", "cluster::", Load).without(&["embedded"]),
+    row("workload", "kills::", Load).without(&["embedded"]),
+    row("workload", "servers::", Load).without(&["embedded"]),
 ];
 
 /// The row of a test; `None` where the binary has none.

@@ -1,7 +1,7 @@
 //! The table of lanes names every module of tests that it should, and nothing that is not there.
 //!
 //! Invariant: a module of the program's tests without a row would run beside anything, and never
-//! after a change; it is a breach.
+//! after a change; it is a breach. So is a dependency that a row leaves out and its module names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,14 @@ pub fn judge(root: &Path) -> Result<Vec<Breach>> {
         let modules: Vec<&str> = modules(&text).filter(has_tests).collect();
         let rows: Vec<&LaneRow> = ROWS.iter().filter(|row| row.binary == binary).collect();
         breaches.extend(judge_binary(binary, &main, &modules, &rows));
+        for row in rows.into_iter().filter(|row| !row.without.is_empty()) {
+            let file = main.with_file_name(format!("{}.rs", module_of(row)));
+            let text = fs::read_to_string(root.join(&file)).unwrap_or_default();
+            let manifest = main.ancestors().nth(3).unwrap_or(&main).join("Cargo.toml");
+            let manifest = fs::read_to_string(root.join(&manifest));
+            let manifest = manifest.with_context(|| format!("{binary} has no Cargo.toml"))?;
+            breaches.extend(judge_without(row, &file, &text, &manifest));
+        }
     }
     let is_crate = |name: &&str| CRATES.iter().any(|one| one.name == *name);
     let about = ROWS.iter().flat_map(|row| row.about.iter().copied());
@@ -52,14 +60,38 @@ fn judge_binary(binary: &str, main: &Path, modules: &[&str], rows: &[&LaneRow]) 
     let missing = modules.iter().filter(|module| !has_row(module)).map(|module| {
         Breach::new(main, 0, format!("the tests of {module} have no row in {TABLE}; add one"))
     });
-    let module_of = |row: &LaneRow| row.tests.split("::").next().unwrap_or_default().to_owned();
-    let is_there =
-        |row: &&&LaneRow| row.tests.is_empty() || modules.contains(&module_of(row).as_str());
+    let is_there = |row: &&&LaneRow| row.tests.is_empty() || modules.contains(&module_of(row));
     let stale = rows.iter().filter(|row| !is_there(row)).map(|row| {
         let text = format!("{binary} has no module for the row {:?}; remove it", row.tests);
         Breach::new(Path::new(TABLE), 0, text)
     });
     missing.chain(stale).collect()
+}
+
+/// What a row leaves out has to be a dependency, and nothing that the tests name.
+fn judge_without(row: &LaneRow, file: &Path, text: &str, manifest: &str) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for name in row.without {
+        let is_dependency = |line: &str| {
+            line.strip_prefix(&format!("iostrata-{name}"))
+                .is_some_and(|s| s.starts_with(['.', ' ']))
+        };
+        if !manifest.lines().any(is_dependency) {
+            let text = format!("{} does not depend on {name}; remove it from the row", row.binary);
+            breaches.push(Breach::new(Path::new(TABLE), 0, text));
+        }
+        if text.is_empty() || text.contains(&format!("iostrata_{name}")) {
+            let text =
+                format!("{} has a row without {name} in {TABLE}; remove it there", row.tests);
+            breaches.push(Breach::new(file, 0, text));
+        }
+    }
+    breaches
+}
+
+/// The module that a row's tests are in.
+fn module_of(row: &LaneRow) -> &str {
+    row.tests.split("::").next().unwrap_or_default()
 }
 
 /// The names in the lines `mod name;`.
@@ -91,6 +123,20 @@ mod tests {
         assert_eq!(judge(&["tune"]), []);
         assert!(judge(&["tune", "tuner"])[0].text.contains("tests of tuner have no row"));
         assert!(judge(&[])[0].text.contains("no module for the row \"tune::\""));
+    }
+
+    #[test]
+    fn a_dependency_that_is_left_out_and_used_is_a_breach() {
+        let row = ROWS.iter().find(|row| row.binary == "watch" && row.tests == "stalls::");
+        let judge = |text: &str, manifest: &str| {
+            judge_without(row.unwrap(), Path::new("stalls.rs"), text, manifest)
+        };
+        let depends = "[dev-dependencies]\niostrata-embedded.workspace = true\n";
+        assert_eq!(judge("use iostrata_server::ServerTarget;", depends), []);
+        let used = judge("use iostrata_embedded::EmbeddedTarget;", depends);
+        assert!(used[0].text.contains("row without embedded"), "{used:?}");
+        let none = judge("use iostrata_server::ServerTarget;", "iostrata-embedded-x = 1\n");
+        assert!(none[0].text.contains("watch does not depend on embedded"), "{none:?}");
     }
 
     #[test]
