@@ -17,6 +17,8 @@ pub use prepare::{cleanup, prepare};
 pub use schema::schema;
 pub use terminals::CompatTerminals;
 
+use crate::tpcc::{CUSTOMERS, ITEMS};
+
 /// How large it is, in the kit's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompatSpec {
@@ -24,10 +26,29 @@ pub struct CompatSpec {
     pub scale: i64,
     /// Sets of tables (`--tables`).
     pub tables: u32,
+    /// Customers of each district, each with a first order: the kit has 3,000.
+    pub customers: i64,
+    /// Items, and rows of stock of each warehouse: the kit has 100,000.
+    pub items: i64,
     /// Foreign keys, as the kit has them by default (`--use_fk`).
     pub foreign_keys: bool,
     /// Of everything that is drawn.
     pub seed: u64,
+}
+
+impl Default for CompatSpec {
+    /// One warehouse of the kit's size.
+    fn default() -> Self {
+        let (customers, items) = (CUSTOMERS, ITEMS);
+        Self { scale: 1, tables: 1, customers, items, foreign_keys: true, seed: 1 }
+    }
+}
+
+impl CompatSpec {
+    /// The first of the last three tenths of a district's orders, which wait for their delivery.
+    fn first_new_order(&self) -> i64 {
+        self.customers - 3 * self.customers / 10 + 1
+    }
 }
 
 /// In what the load differs from TPC-C.

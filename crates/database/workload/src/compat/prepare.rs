@@ -38,11 +38,11 @@ pub fn prepare(
     }
     (0..schema.tables.len()).try_for_each(|table| target.create(&schema, table))?;
     let chunks = chunks(spec);
-    let in_all = chunks.iter().map(|chunk| rows_of(chunk.table)).sum::<u64>();
+    let in_all = chunks.iter().map(|chunk| rows_of(chunk.table, spec)).sum::<u64>();
     let rows = AtomicU64::new(0);
     fill_all(&chunks, threads, stop, |chunk, is_over| {
         let Chunk { table, set, warehouse } = *chunk;
-        let mut source = KitRows::new(table, set, warehouse, spec.seed, now_s);
+        let mut source = KitRows::new(table, (set, warehouse), *spec, now_s);
         let mut more = |buffer: &mut Rows| {
             if is_over() {
                 return buffer.clear(1);
@@ -72,7 +72,7 @@ fn chunks(spec: &CompatSpec) -> Vec<Chunk> {
             all.extend(warehouses.map(|warehouse| Chunk { table, set, warehouse }));
         }
     }
-    all.sort_by_key(|chunk| std::cmp::Reverse(rows_of(chunk.table)));
+    all.sort_by_key(|chunk| std::cmp::Reverse(rows_of(chunk.table, spec)));
     all
 }
 

@@ -3,9 +3,10 @@
 use iostrata_stats::Random;
 use iostrata_target::{Rows, Value};
 
+use crate::compat::CompatSpec;
 use crate::compat::schema::{KitTable, schema};
 use crate::tpcc::draw::{between, last_name, percent, permutation};
-use crate::tpcc::{DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, numbers};
+use crate::tpcc::{DISTRICTS, numbers};
 
 /// Rows that are made at once.
 const BATCH: usize = 256;
@@ -15,6 +16,7 @@ pub(super) struct KitRows {
     table: KitTable,
     width: usize,
     warehouse: i64,
+    spec: CompatSpec,
     now_s: i64,
     next: i64,
     random: Random,
@@ -25,30 +27,37 @@ pub(super) struct KitRows {
 }
 
 /// Rows of a table for one warehouse, about.
-pub(super) fn rows_of(table: KitTable) -> u64 {
+pub(super) fn rows_of(table: KitTable, spec: &CompatSpec) -> u64 {
     let rows = match table {
         KitTable::Warehouse => 1,
         KitTable::District => DISTRICTS,
-        KitTable::Customer | KitTable::History | KitTable::Orders => DISTRICTS * ORDERS,
-        KitTable::NewOrders => DISTRICTS * (ORDERS + 1 - FIRST_NEW_ORDER),
-        KitTable::OrderLine => DISTRICTS * ORDERS * 10,
-        KitTable::Item | KitTable::Stock => ITEMS,
+        KitTable::Customer | KitTable::History | KitTable::Orders => DISTRICTS * spec.customers,
+        KitTable::NewOrders => DISTRICTS * (spec.customers + 1 - spec.first_new_order()),
+        KitTable::OrderLine => DISTRICTS * spec.customers * 10,
+        KitTable::Item | KitTable::Stock => spec.items,
     };
     rows as u64
 }
 
 impl KitRows {
-    pub fn new(table: KitTable, set: u32, warehouse: i64, seed: u64, now_s: i64) -> Self {
+    pub fn new(
+        table: KitTable,
+        (set, warehouse): (u32, i64),
+        spec: CompatSpec,
+        now_s: i64,
+    ) -> Self {
+        let CompatSpec { seed, customers, .. } = spec;
         let place = u64::from(set) << 32 | warehouse as u64;
         let shared = &mut Random::of_stream(seed, place);
         Self {
             table,
             width: schema(1).tables[table.number(0)].columns.len(),
             warehouse,
+            spec,
             now_s,
             next: 0,
-            customers: permutation(shared, ORDERS),
-            lines: (0..DISTRICTS * ORDERS).map(|_| between(shared, 5, 15)).collect(),
+            customers: permutation(shared, customers),
+            lines: (0..DISTRICTS * customers).map(|_| between(shared, 5, 15)).collect(),
             random: Random::of_stream(seed, (table as u64 + 1) << 56 | place),
             text: Vec::new(),
         }
@@ -58,8 +67,8 @@ impl KitRows {
     pub fn fill(&mut self, rows: &mut Rows) {
         rows.clear(self.width);
         let count = match self.table {
-            KitTable::OrderLine => DISTRICTS * ORDERS,
-            table => rows_of(table) as i64,
+            KitTable::OrderLine => DISTRICTS * self.spec.customers,
+            table => rows_of(table, &self.spec) as i64,
         };
         while rows.len() < BATCH && self.next < count {
             match self.table {
@@ -67,15 +76,16 @@ impl KitRows {
                 KitTable::Warehouse => self.place(rows, &[self.warehouse], 30_000_000),
                 KitTable::District => {
                     self.place(rows, &[self.next + 1, self.warehouse], 3_000_000);
-                    rows.push(Value::Int(ORDERS + 1));
+                    rows.push(Value::Int(self.spec.customers + 1));
                 }
                 KitTable::Customer => self.customer(rows),
                 KitTable::History => self.history(rows),
                 KitTable::Orders => self.order(rows),
                 KitTable::Stock => self.stock(rows),
                 KitTable::NewOrders => {
-                    let per_district = ORDERS + 1 - FIRST_NEW_ORDER;
-                    let order = FIRST_NEW_ORDER + self.next % per_district;
+                    let first = self.spec.first_new_order();
+                    let per_district = self.spec.customers + 1 - first;
+                    let order = first + self.next % per_district;
                     numbers(rows, &[order, self.next / per_district + 1, self.warehouse]);
                 }
                 KitTable::OrderLine => self.order_lines(rows),
@@ -131,7 +141,7 @@ impl KitRows {
     }
 
     fn district_and_place(&self) -> (i64, i64) {
-        (self.next / ORDERS + 1, self.next % ORDERS + 1)
+        (self.next / self.spec.customers + 1, self.next % self.spec.customers + 1)
     }
 
     fn customer(&mut self, rows: &mut Rows) {
@@ -164,15 +174,15 @@ impl KitRows {
         let customer = self.customers[id as usize - 1];
         numbers(rows, &[id, district, self.warehouse, customer, self.now_s]);
         let carrier = between(&mut self.random, 1, 10);
-        rows.push(if id < FIRST_NEW_ORDER { carrier.into() } else { Value::Null });
+        rows.push(if id < self.spec.first_new_order() { carrier.into() } else { Value::Null });
         numbers(rows, &[self.lines[self.next as usize], 1]);
     }
 
     fn order_lines(&mut self, rows: &mut Rows) {
         let (district, order) = self.district_and_place();
-        let is_delivered = order < FIRST_NEW_ORDER;
+        let is_delivered = order < self.spec.first_new_order();
         for number in 1..=self.lines[self.next as usize] {
-            let item = between(&mut self.random, 1, ITEMS);
+            let item = between(&mut self.random, 1, self.spec.items);
             numbers(rows, &[order, district, self.warehouse, number, item, self.warehouse]);
             rows.push(if is_delivered { self.now_s.into() } else { Value::Null });
             let amount = between(&mut self.random, 0, 999_999);
@@ -208,20 +218,25 @@ mod tests {
 
     #[test]
     fn every_table_has_its_rows() {
-        for table in KitTable::ALL {
-            let mut source = KitRows::new(table, 0, 2, 5, 1_000_000);
-            let (mut rows, mut count, mut lines) = (Rows::default(), 0, 0);
-            loop {
-                source.fill(&mut rows);
-                if rows.is_empty() {
-                    break;
+        let small = CompatSpec { customers: 100, items: 1_000, ..CompatSpec::default() };
+        assert_eq!((CompatSpec::default().first_new_order(), small.first_new_order()), (2_101, 71));
+        let [full, few] = [CompatSpec::default(), small].map(|spec| {
+            KitTable::ALL.map(|table| {
+                let mut source = KitRows::new(table, (0, 2), spec, 1_000_000);
+                let (mut rows, mut count) = (Rows::default(), 0);
+                loop {
+                    source.fill(&mut rows);
+                    if rows.is_empty() {
+                        break;
+                    }
+                    count += rows.len() as i64;
                 }
-                count += rows.len() as u64;
-            }
-            if table == KitTable::OrderLine {
-                lines = source.lines.iter().sum::<i64>() as u64;
-            }
-            assert_eq!(count, if lines > 0 { lines } else { rows_of(table) }, "{table:?}");
-        }
+                let lines = source.lines.iter().sum::<i64>();
+                if table == KitTable::OrderLine { count - lines } else { count }
+            })
+        });
+        // In the order of the tables; of lines, how many there are more than the orders have.
+        assert_eq!(full, [100_000, 1, 10, 30_000, 100_000, 30_000, 30_000, 9_000, 0]);
+        assert_eq!(few, [1_000, 1, 10, 1_000, 1_000, 1_000, 1_000, 300, 0]);
     }
 }

@@ -7,8 +7,8 @@ use iostrata_target::{Rows, Session, TargetError, Value};
 use crate::compat::CompatSpec;
 use crate::compat::statements::Statement;
 use crate::slots::Conclusion;
+use crate::tpcc::DISTRICTS;
 use crate::tpcc::draw::{self, between, last_name, percent};
-use crate::tpcc::{CUSTOMERS, DISTRICTS, ITEMS};
 
 /// An item that there is not.
 const UNUSED_ITEM: i64 = -1;
@@ -103,13 +103,13 @@ impl KitRunner {
         random: &mut Random,
     ) -> Result<Conclusion, TargetError> {
         let Place { set, warehouse: w, district: d } = at;
-        let customer = nurand(random, 1_023, 1, CUSTOMERS);
+        let customer = nurand(random, 1_023, 1, self.spec.customers);
         let count = between(random, 5, 15);
         let is_bad = percent(random, 1);
         let mut is_local = true;
         let mut lines = [(0, 0); 15];
         for (line, number) in lines.iter_mut().zip(1..=count) {
-            let item = nurand(random, 8_191, 1, ITEMS);
+            let item = nurand(random, 8_191, 1, self.spec.items);
             let is_unused = is_bad && number == count - 1;
             // Another warehouse is looked for, and the same one is found.
             is_local &= !percent(random, 1);
@@ -172,7 +172,7 @@ impl KitRunner {
         random: &mut Random,
     ) -> Result<(), TargetError> {
         let Place { set, warehouse: w, district: d } = at;
-        let id = nurand(random, 1_023, 1, CUSTOMERS);
+        let id = nurand(random, 1_023, 1, self.spec.customers);
         let amount = between(random, 1, 5_000);
         let name = nurand(random, 255, 0, 999);
         let by_name = percent(random, 60).then_some(name);
@@ -218,7 +218,7 @@ impl KitRunner {
         random: &mut Random,
     ) -> Result<(), TargetError> {
         let Place { warehouse: w, district: d, .. } = at;
-        let id = nurand(random, 1_023, 1, CUSTOMERS);
+        let id = nurand(random, 1_023, 1, self.spec.customers);
         let name = nurand(random, 255, 0, 999);
         let by_name = percent(random, 60).then_some(name);
         let id = self.customer(session, at, (id, by_name), (Statement::StatusNames, 3))?;

@@ -20,6 +20,6 @@ pub use mix::{KINDS, Mix, Waits};
 pub(crate) use population::numbers;
 pub use population::{Population, RowSource, rows_per_warehouse};
 pub use prepare::{PrepareOptions, Prepared, Progress, cleanup, prepare};
-pub(crate) use schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, made};
+pub(crate) use schema::{CUSTOMERS, DISTRICTS, ITEMS, made};
 pub use schema::{TableId, schema};
 pub use terminals::{OrderCounts, TerminalOptions, Terminals, deviations, now_s};

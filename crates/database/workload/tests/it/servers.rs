@@ -1,11 +1,12 @@
 //! The same workloads on real servers: those of `IOSTRATA_TEST_SERVERS` (addresses with rights to
 //! make databases, separated by `;`), else a private one.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use iostrata_server::private::ServerTurn;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
-use iostrata_target::{Isolation, Target};
+use iostrata_target::{Access, ColumnType, Isolation, Op, OpId, Rows, SessionOptions, Target};
 use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
 use iostrata_workload::insert::{self, InsertSpec, InsertTerminals};
 use iostrata_workload::oltp::{self, Member, OltpSpec, OltpTerminals};
@@ -88,15 +89,48 @@ fn the_oltp_family_runs_on_servers() {
     });
 }
 
+/// The rows of a table.
+fn count(target: &ServerTarget, table: &str) -> i64 {
+    let sql = format!("SELECT COUNT(*) FROM {table}");
+    let access = Access::Statement { sql, gives: vec![ColumnType::Int { bytes: 8 }] };
+    let ops = [Op { name: "count", table: 0, access }].into();
+    let options = SessionOptions { ops, autocommit: true, ..SessionOptions::default() };
+    let mut session = target.session(&Arc::new(compat::schema(1)), &options).unwrap();
+    let mut rows = Rows::new(1);
+    session.run(OpId(0), &[], &mut rows).unwrap();
+    rows.get(0, 0).int()
+}
+
 #[test]
 fn the_load_of_sysbench_tpcc_runs_on_servers() {
-    // Its warehouses have their full size, and take a server most of a minute each.
-    let scale = if std::env::var_os("IOSTRATA_SOAK").is_some() { 2 } else { 1 };
+    // A warehouse of the kit's size takes a server most of a minute.
+    let small = CompatSpec { scale: 2, customers: 100, items: 1_000, ..CompatSpec::default() };
+    let full = CompatSpec { scale: 2, ..CompatSpec::default() };
+    let is_long = std::env::var_os("IOSTRATA_SOAK").is_some();
+    let spec = CompatSpec { seed: 5, ..if is_long { full } else { small } };
+    let CompatSpec { scale, customers, items, .. } = spec;
     on_every_server("iostrata_test_kit", |target| {
-        let spec = CompatSpec { scale, tables: 1, foreign_keys: true, seed: 5 };
         compat::cleanup(target, 1).unwrap();
         let how = (2, 1_700_000_000);
-        compat::prepare(target, &spec, how, &AtomicBool::new(false), &|_, _| {}).unwrap();
+        let loaded = compat::prepare(target, &spec, how, &AtomicBool::new(false), &|_, _| {});
+        let per_district = |count: i64| scale * 10 * count;
+        let rows = [
+            ("item1", items),
+            ("warehouse1", scale),
+            ("district1", per_district(1)),
+            ("customer1", per_district(customers)),
+            ("stock1", scale * items),
+            ("orders1", per_district(customers)),
+            ("history1", per_district(customers)),
+            ("new_orders1", per_district(3 * customers / 10)),
+        ];
+        for (table, rows) in rows {
+            assert_eq!(count(target, table), rows, "{table}");
+        }
+        let lines = count(target, "order_line1");
+        assert!((5 * per_district(customers)..=15 * per_district(customers)).contains(&lines));
+        let others = rows.iter().map(|(_, rows)| rows).sum::<i64>();
+        assert_eq!(loaded.unwrap().rows as i64, others + lines);
         let terminals = CompatTerminals::new(target, spec, Isolation::RepeatableRead).unwrap();
         assert_eq!(run(&terminals, 2, 100).settled, 400);
         assert_eq!(compat::cleanup(target, 1).unwrap(), 9);

@@ -66,6 +66,7 @@ fn load_kit(
         tables: args.compat.tables,
         foreign_keys: args.compat.use_fk,
         seed: args.load.seed,
+        ..CompatSpec::default()
     };
     let progress = |rows: u64, in_all: u64| {
         let share = rows as f64 / in_all.max(1) as f64;

@@ -107,6 +107,7 @@ fn kit_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), 
         tables: args.compat.tables,
         foreign_keys: args.compat.use_fk,
         seed: args.drive.seed,
+        ..CompatSpec::default()
     };
     let spec = spec("tpcc", &args.target, &args.drive)?;
     let opened = Opened::open(&args.target, &compat::schema(kit.tables), false)?;

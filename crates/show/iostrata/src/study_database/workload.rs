@@ -43,9 +43,9 @@ impl StudyWorkload {
             TPCC => Self::Tpcc(warehouses, load.seed),
             TPCC_COMPAT => Self::Kit(CompatSpec {
                 scale: warehouses,
-                tables: 1,
                 foreign_keys: false,
                 seed: load.seed,
+                ..CompatSpec::default()
             }),
             STRESS => {
                 let reads = number("read_pct").and_then(|pct| u8::try_from(pct).ok());
