@@ -3,6 +3,7 @@
 //!
 //! They share the server where they run in one process, on more than one thread.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::sleep;
 use std::time::Duration;
@@ -53,16 +54,51 @@ fn turn(shared: &Mutex<Loaded>) -> MutexGuard<'_, Loaded> {
     })
 }
 
+/// The server in the turn of a test, which begins and ends with the same settings.
+struct Tuned<'a> {
+    private: &'a Private,
+    bench: Bench,
+    before: BTreeMap<String, String>,
+}
+
+impl Tuned<'_> {
+    /// What `tune` said so far, where it is kept in the file `said`.
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.bench.path("said")).unwrap_or_default()
+    }
+
+    /// How many samples a run has kept so far.
+    fn samples(&self, run: &str) -> usize {
+        let events = self.bench.path(run).join("events.jsonl");
+        let kept = std::fs::read_to_string(events).unwrap_or_default();
+        kept.matches("\"event\":\"sampled\"").count()
+    }
+
+    /// What a `tune` that is asked to end prints.
+    fn ended(&self, tune: Running) -> Value {
+        let ended = end(tune, Signal::TERM);
+        assert_eq!(ended.status.code(), Some(143), "{}", stderr(&ended));
+        serde_json::from_slice(&ended.stdout).unwrap()
+    }
+
+    fn wait_until_tuned(&self) {
+        wait_until_tuned(self.private, &self.before);
+    }
+}
+
+/// Runs a test on the server of all, in its turn.
+fn tuned(test: impl FnOnce(&Tuned<'_>)) {
+    let Some(shared) = shared() else { return };
+    let private = &turn(&shared).private;
+    let tuned = Tuned { private, bench: Bench::new(), before: settings(private) };
+    test(&tuned);
+    assert_eq!(settings(private), tuned.before, "{}", tuned.said());
+}
+
 /// Ends every connection but the one that asks.
 const CUT: &str = "BEGIN NOT ATOMIC FOR one IN (SELECT id FROM information_schema.processlist WHERE \
                    id <> CONNECTION_ID() AND user <> 'system user' AND db IS NULL) DO KILL one.id; \
                    END FOR; END";
-
-/// How many samples a run has kept so far.
-fn samples(bench: &Bench, run: &str) -> usize {
-    let kept = std::fs::read_to_string(bench.path(run).join("events.jsonl")).unwrap_or_default();
-    kept.matches("\"event\":\"sampled\"").count()
-}
 
 /// The changes of a document.
 fn changes(tuned: &Value) -> Vec<(&str, f64, f64, &str)> {
@@ -83,197 +119,194 @@ fn changes(tuned: &Value) -> Vec<(&str, f64, f64, &str)> {
 
 #[test]
 fn a_tuned_server_is_as_before_after_a_signal() {
-    let Some(shared) = shared() else { return };
-    let private = &turn(&shared).private;
-    let bench = Bench::new();
-    let before = settings(private);
-    let target = private.target("root", "oltp");
-    let interval = usual_or_soak("200ms", "1s");
-    let tune = start(&bench, &format!("tune {target} --interval {interval} --json --out tuned"));
-    wait_until_tuned(private, &before);
-    wait_until("some samples are kept", 20, || samples(&bench, "tuned") >= 10);
-    let second = bench.line(&format!("tune {target} --time 1"));
-    assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
-    let ended = end(tune, Signal::TERM);
-    let said = stderr(&ended);
-    assert_eq!(ended.status.code(), Some(143), "{said}");
-    assert_eq!(settings(private), before);
-    // How a person puts it back: the bound first, so that nothing is clamped.
-    let value = |name: &str| format!("SET GLOBAL {name} = {};", before[name]);
-    let (low, high) = (value("innodb_io_capacity"), value("innodb_io_capacity_max"));
-    assert!(said.contains(&format!("\n  {high}\n  {low}\n  {high}\n")), "{said}");
-    assert!(said.contains("iostrata restore --target 'mysql://root@"), "{said}");
-    let tuned: Value = serde_json::from_slice(&ended.stdout).unwrap();
-    let changes = tuned["settings"].as_array().unwrap();
-    assert!(changes.iter().any(|one| one["name"] == "innodb_io_capacity"), "{changes:?}");
-    assert!(changes.iter().all(|one| one["why"].as_str().is_some_and(|why| why.len() > 10)));
-    assert!(tuned["pages_written_per_txn"].as_f64().unwrap() > 0.0);
-    let report = bench.line("report tuned");
-    assert!(report.status.success(), "{}", stderr(&report));
+    tuned(|on| {
+        let Tuned { private, bench, before } = on;
+        let target = private.target("root", "oltp");
+        let interval = usual_or_soak("200ms", "1s");
+        let tune = start(bench, &format!("tune {target} --interval {interval} --json --out tuned"));
+        on.wait_until_tuned();
+        wait_until("some samples are kept", 20, || on.samples("tuned") >= 10);
+        let second = bench.line(&format!("tune {target} --time 1"));
+        assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
+        let ended = end(tune, Signal::TERM);
+        let said = stderr(&ended);
+        assert_eq!(ended.status.code(), Some(143), "{said}");
+        assert_eq!(settings(private), *before);
+        // How a person puts it back: the bound first, so that nothing is clamped.
+        let value = |name: &str| format!("SET GLOBAL {name} = {};", before[name]);
+        let (low, high) = (value("innodb_io_capacity"), value("innodb_io_capacity_max"));
+        assert!(said.contains(&format!("\n  {high}\n  {low}\n  {high}\n")), "{said}");
+        assert!(said.contains("iostrata restore --target 'mysql://root@"), "{said}");
+        let tuned: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        let changes = tuned["settings"].as_array().unwrap();
+        assert!(changes.iter().any(|one| one["name"] == "innodb_io_capacity"), "{changes:?}");
+        assert!(changes.iter().all(|one| one["why"].as_str().is_some_and(|why| why.len() > 10)));
+        assert!(tuned["pages_written_per_txn"].as_f64().unwrap() > 0.0);
+        let report = bench.line("report tuned");
+        assert!(report.status.success(), "{}", stderr(&report));
+    });
 }
 
 #[test]
 fn a_tuned_server_is_as_before_after_a_kill() {
-    let Some(shared) = shared() else { return };
-    let private = &turn(&shared).private;
-    let bench = Bench::new();
-    let before = settings(private);
-    let target = private.target("root", "oltp");
-    let interval = usual_or_soak("200ms", "1s");
-    let tune = start(&bench, &format!("tune {target} --interval {interval} --quiet --out killed"));
-    wait_until_tuned(private, &before);
-    wait_until("some samples are kept", 20, || samples(&bench, "killed") >= 3);
-    end(tune, Signal::KILL);
-    assert_ne!(settings(private), before, "nobody puts back what a killed one left");
-    let restored = bench.line(&format!("restore --target {target}"));
-    assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
-    assert_eq!(settings(private), before);
-    // What it did until then is kept.
-    let killed = document(&bench.line("report killed --json"), "watch");
-    assert!(killed["samples"].as_array().unwrap().len() >= 3, "{killed}");
-    assert!(!killed["settings"].as_array().unwrap().is_empty(), "{killed}");
+    tuned(|on| {
+        let Tuned { private, bench, before } = on;
+        let target = private.target("root", "oltp");
+        let interval = usual_or_soak("200ms", "1s");
+        let tune =
+            start(bench, &format!("tune {target} --interval {interval} --quiet --out killed"));
+        on.wait_until_tuned();
+        wait_until("some samples are kept", 20, || on.samples("killed") >= 3);
+        end(tune, Signal::KILL);
+        assert_ne!(settings(private), *before, "nobody puts back what a killed one left");
+        let restored = bench.line(&format!("restore --target {target}"));
+        assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
+        assert_eq!(settings(private), *before);
+        // What it did until then is kept.
+        let killed = document(&bench.line("report killed --json"), "watch");
+        assert!(killed["samples"].as_array().unwrap().len() >= 3, "{killed}");
+        assert!(!killed["settings"].as_array().unwrap().is_empty(), "{killed}");
+    });
 }
 
 #[test]
 fn a_dry_run_changes_nothing() {
-    let Some(shared) = shared() else { return };
-    let private = &turn(&shared).private;
-    let bench = Bench::new();
-    let before = settings(private);
-    let target = private.target("root", "oltp");
-    let time = usual_or_soak(4, 6);
-    let mut dry = start(&bench, &format!("tune {target} --dry-run --time {time} --out dry"));
-    // Afterwards they would be put back.
-    while !dry.has_ended() {
-        assert_eq!(settings(private), before);
-        sleep(Duration::from_millis(100));
-    }
-    let dry = dry.wait();
-    assert!(dry.status.success(), "{}", stderr(&dry));
-    assert!(stdout(&dry).contains("not set: --dry-run"), "{}", stdout(&dry));
+    tuned(|on| {
+        let Tuned { private, bench, before } = on;
+        let target = private.target("root", "oltp");
+        let time = usual_or_soak(4, 6);
+        let mut dry = start(bench, &format!("tune {target} --dry-run --time {time} --out dry"));
+        // Afterwards they would be put back.
+        while !dry.has_ended() {
+            assert_eq!(settings(private), *before);
+            sleep(Duration::from_millis(100));
+        }
+        let dry = dry.wait();
+        assert!(dry.status.success(), "{}", stderr(&dry));
+        assert!(stdout(&dry).contains("not set: --dry-run"), "{}", stdout(&dry));
+    });
 }
 
 #[test]
 fn the_same_server_is_put_back_and_tuned_from_the_beginning() {
-    let Some(shared) = shared() else { return };
-    let private = &turn(&shared).private;
-    let bench = Bench::new();
-    let before = settings(private);
-    let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
-    // Without a database, by which its connections are told from those of the load.
-    let line = format!("tune {} --json --out cut", private.target("root", ""));
-    let tune = start_told(&bench, &line, "said");
-    wait_until_tuned(private, &before);
-    // Somebody has the lock for a while, as a connection of ours has that the server thinks alive.
-    // It gets it when that of the connection that was cut is gone.
-    let lock = "DO GET_LOCK('iostrata_tune', 5)";
-    private.hold_in("oltp", &[CUT, lock], || {
-        wait_until("it asks again", 100, || said().contains("asking again"));
-        assert_eq!(settings(private), before, "it is put back first");
+    tuned(|on| {
+        let Tuned { private, bench, before } = on;
+        // Without a database, by which its connections are told from those of the load.
+        let line = format!("tune {} --json --out cut", private.target("root", ""));
+        let tune = start_told(bench, &line, "said");
+        on.wait_until_tuned();
+        // Somebody has the lock for a while, as a connection of ours has that the server thinks
+        // alive. It gets it when that of the connection that was cut is gone.
+        let lock = "DO GET_LOCK('iostrata_tune', 5)";
+        private.hold_in("oltp", &[CUT, lock], || {
+            wait_until("it asks again", 100, || on.said().contains("asking again"));
+            assert_eq!(settings(private), *before, "it is put back first");
+        });
+        wait_until("it begins", 100, || on.said().contains("tuned from the beginning"));
+        on.wait_until_tuned();
+        let ended = end(tune, Signal::TERM);
+        let said = on.said();
+        assert_eq!(ended.status.code(), Some(143), "{said}");
+        assert!(said.contains("waiting for the server"), "{said}");
+        assert!(said.contains("at work on this server"), "{said}");
     });
-    wait_until("it begins", 100, || said().contains("tuned from the beginning"));
-    wait_until_tuned(private, &before);
-    let ended = end(tune, Signal::TERM);
-    let said = said();
-    assert_eq!(ended.status.code(), Some(143), "{said}");
-    assert!(said.contains("waiting for the server"), "{said}");
-    assert!(said.contains("at work on this server"), "{said}");
-    assert_eq!(settings(private), before, "{said}");
 }
 
 #[test]
 fn a_user_who_has_lost_the_right_is_not_asked_for_again() {
-    let Some(shared) = shared() else { return };
-    let private = &turn(&shared).private;
-    let bench = Bench::new();
-    let before = settings(private);
-    let right = "CREATE USER IF NOT EXISTS tuner@localhost; GRANT SUPER, PROCESS ON *.* TO \
-                 tuner@localhost";
-    let orders: Vec<&str> = right.split("; ").collect();
-    private.hold_in("oltp", &orders, || {});
-    let target = private.target("tuner", "");
-    let tune = start(&bench, &format!("tune {target} --json --out poor"));
-    wait_until_tuned(private, &before);
-    private.hold_in("oltp", &["REVOKE SUPER ON *.* FROM tuner@localhost", CUT], || {});
-    // Long before the two minutes are over for which it asks again.
-    let ended = tune.wait();
-    let said = stderr(&ended);
-    assert!(matches!(ended.status.code(), Some(2 | 3)), "{:?}: {said}", ended.status);
-    assert!(!said.contains("asking again"), "{said}");
-    // What was set this user may not put back any more.
-    assert_ne!(settings(private), before, "{said}");
-    let root = target.replacen("tuner@", "root@", 1);
-    let restored = bench.line(&format!("restore --target {root}"));
-    assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
-    assert_eq!(settings(private), before);
+    tuned(|on| {
+        let Tuned { private, bench, before } = on;
+        let right = "CREATE USER IF NOT EXISTS tuner@localhost; GRANT SUPER, PROCESS ON *.* TO \
+                     tuner@localhost";
+        let orders: Vec<&str> = right.split("; ").collect();
+        private.hold_in("oltp", &orders, || {});
+        let target = private.target("tuner", "");
+        let tune = start(bench, &format!("tune {target} --json --out poor"));
+        on.wait_until_tuned();
+        private.hold_in("oltp", &["REVOKE SUPER ON *.* FROM tuner@localhost", CUT], || {});
+        // Long before the two minutes are over for which it asks again.
+        let ended = tune.wait();
+        let said = stderr(&ended);
+        assert!(matches!(ended.status.code(), Some(2 | 3)), "{:?}: {said}", ended.status);
+        assert!(!said.contains("asking again"), "{said}");
+        // What was set this user may not put back any more.
+        assert_ne!(settings(private), *before, "{said}");
+        let root = target.replacen("tuner@", "root@", 1);
+        let restored = bench.line(&format!("restore --target {root}"));
+        assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
+    });
 }
 
 #[test]
 fn a_server_without_a_connection_left_is_tuned_on_and_put_back() {
-    let Some(shared) = shared() else { return };
-    let private = &turn(&shared).private;
-    let bench = Bench::new();
-    let before = settings(private);
-    let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
-    let line = format!("tune {} --json --out full", private.target("root", "oltp"));
-    let tune = start_told(&bench, &line, "said");
-    wait_until_tuned(private, &before);
-    private.hold_in("oltp", &["SET GLOBAL max_connections = 10"], || {});
-    let mut sessions = private.use_up("oltp");
-    // With a line of status, once in ten seconds, it looks at the settings of the server.
-    let (had, lines) = (samples(&bench, "full"), said().matches("checkpoint age").count());
-    wait_until("it goes on", 100, || samples(&bench, "full") >= had + 3);
-    wait_until("it has told", 100, || said().matches("checkpoint age").count() > lines);
-    let had = samples(&bench, "full");
-    wait_until("it goes on afterwards", 100, || samples(&bench, "full") > had);
-    let ended = end(tune, Signal::TERM);
-    sessions.pop();
-    private.hold_in("oltp", &["SET GLOBAL max_connections = DEFAULT"], || {});
-    let said = said();
-    assert_eq!(ended.status.code(), Some(143), "{said}");
-    assert!(!said.contains("waiting for the server"), "{said}");
-    assert_eq!(settings(private), before, "{said}");
+    tuned(|on| {
+        let Tuned { private, bench, .. } = on;
+        let line = format!("tune {} --json --out full", private.target("root", "oltp"));
+        let tune = start_told(bench, &line, "said");
+        on.wait_until_tuned();
+        private.hold_in("oltp", &["SET GLOBAL max_connections = 10"], || {});
+        let mut sessions = private.use_up("oltp");
+        // With a line of status, once in ten seconds, it looks at the settings of the server.
+        let (had, lines) = (on.samples("full"), on.said().matches("checkpoint age").count());
+        wait_until("it goes on", 100, || on.samples("full") >= had + 3);
+        wait_until("it has told", 100, || on.said().matches("checkpoint age").count() > lines);
+        let had = on.samples("full");
+        wait_until("it goes on afterwards", 100, || on.samples("full") > had);
+        let ended = end(tune, Signal::TERM);
+        sessions.pop();
+        private.hold_in("oltp", &["SET GLOBAL max_connections = DEFAULT"], || {});
+        let said = on.said();
+        assert_eq!(ended.status.code(), Some(143), "{said}");
+        assert!(!said.contains("waiting for the server"), "{said}");
+    });
 }
 
 #[test]
 fn auto_raise_raises_the_capacity_and_nothing_else() {
-    let Some(shared) = shared() else { return };
-    let private = &turn(&shared).private;
-    let bench = Bench::new();
-    let before = settings(private);
-    let target = private.target("root", "oltp");
-    let time = usual_or_soak(8, 14);
-    let line = format!("tune {target} --mode auto-raise --interval 200ms --time {time}");
-    let tuned = document(&bench.line(&format!("{line} --json --quiet")), "watch");
-    let changes = changes(&tuned);
-    assert!(!changes.is_empty(), "the redo was three quarters full");
-    for (name, from, to, why) in changes {
-        assert!(["innodb_io_capacity", "innodb_io_capacity_max"].contains(&name), "{name}");
-        assert!(to > from && why.contains("three quarters full"), "{name} {from} {to} {why}");
-        assert!(name != "innodb_io_capacity" || to == from + 100.0, "{from} {to}");
-    }
-    assert_eq!(settings(private), before);
+    tuned(|on| {
+        let Tuned { private, bench, .. } = on;
+        let target = private.target("root", "oltp");
+        let line = format!("tune {target} --mode auto-raise --interval 200ms --json --quiet");
+        let tune = start(bench, &format!("{line} --out raised"));
+        on.wait_until_tuned();
+        let had = on.samples("raised");
+        wait_until("it goes on", 20, || on.samples("raised") >= had + usual_or_soak(10, 60));
+        let tuned = on.ended(tune);
+        let changes = changes(&tuned);
+        assert!(!changes.is_empty(), "the redo was three quarters full");
+        for (name, from, to, why) in changes {
+            assert!(["innodb_io_capacity", "innodb_io_capacity_max"].contains(&name), "{name}");
+            assert!(to > from && why.contains("three quarters full"), "{name} {from} {to} {why}");
+            assert!(name != "innodb_io_capacity" || to == from + 100.0, "{from} {to}");
+        }
+    });
 }
 
 #[test]
 fn writers_are_delayed_only_where_that_is_allowed() {
-    let Some(shared) = shared() else { return };
-    let private = &turn(&shared).private;
-    let bench = Bench::new();
-    let before = settings(private);
-    let target = private.target("root", "oltp");
-    let of_delay = |tuned: &Value| {
-        let all = changes(tuned);
-        all.iter().filter(|one| one.0.starts_with("innodb_max_purge_lag")).count()
-    };
-    // So little may be written that the age goes to its limit.
-    let bounds = "[innodb_io_capacity]\nmax = 100\n[innodb_io_capacity_max]\nmax = 100\n";
-    std::fs::write(bench.path("little.toml"), bounds).unwrap();
-    let time = usual_or_soak(5, 8);
-    let line = format!("tune {target} --config little.toml --time {time} --json --quiet");
-    let never = document(&bench.line(&line), "watch");
-    assert_eq!(of_delay(&never), 0, "{}", never["settings"]);
-    let allowed = document(&bench.line(&format!("{line} --allow-delay")), "watch");
-    assert!(of_delay(&allowed) >= 2, "{}", allowed["settings"]);
-    assert_eq!(settings(private), before);
+    tuned(|on| {
+        let Tuned { private, bench, before } = on;
+        let target = private.target("root", "oltp");
+        let of_delay = |tuned: &Value| {
+            let all = changes(tuned);
+            all.iter().filter(|one| one.0.starts_with("innodb_max_purge_lag")).count()
+        };
+        // So little may be written that the age goes to its limit.
+        let bounds = "[innodb_io_capacity]\nmax = 100\n[innodb_io_capacity_max]\nmax = 100\n";
+        std::fs::write(bench.path("little.toml"), bounds).unwrap();
+        let line = format!("tune {target} --config little.toml --json --quiet");
+        let allowed = start(bench, &format!("{line} --allow-delay --out allowed"));
+        let differs = |name: &str| settings(private)[name] != before[name];
+        wait_until("both settings of the delay are set", 50, || {
+            differs("innodb_max_purge_lag") && differs("innodb_max_purge_lag_delay")
+        });
+        let samples = on.samples("allowed") + usual_or_soak(1, 8);
+        let allowed = on.ended(allowed);
+        assert!(of_delay(&allowed) >= 2, "{}", allowed["settings"]);
+        // As many samples as led to the delay, and more.
+        let never = start(bench, &format!("{line} --out never"));
+        wait_until("it goes on", 20, || on.samples("never") > samples);
+        let never = on.ended(never);
+        assert_eq!(of_delay(&never), 0, "{}", never["settings"]);
+    });
 }
