@@ -132,9 +132,12 @@ fn both_loads_run_on_a_server_with_each_storage_engine_that_it_has() {
     let bench = Bench::new();
     let target = |database: &str| format!("--target {}", private.target("root", database));
     stress_cycle(&bench, &target("stress"), "CREATE DATABASE `stress`");
-    for engine in ["InnoDB", "MyISAM", "Aria"] {
-        insert_cycle(&bench, &target("rows"), Some(engine));
-    }
+    std::thread::scope(|scope| {
+        for engine in ["InnoDB", "MyISAM", "Aria"] {
+            let target = target(engine);
+            scope.spawn(move || insert_cycle(&Bench::new(), &target, Some(engine)));
+        }
+    });
     let asked = |engine: &str| {
         format!("insert prepare {} --rows 10 --storage-engine {engine}", target("rows"))
     };
@@ -150,23 +153,38 @@ fn both_loads_run_on_a_server_with_each_storage_engine_that_it_has() {
 
 #[test]
 fn private_servers_of_every_flavour_run_them_from_the_beginning() {
-    for program in programs() {
-        eprintln!("{program}");
-        let bench = Bench::new();
-        let is_mariadb = ServerProgram::find(&program).unwrap().version.is_mariadb;
-        let server = format!("--server {program} --server-dir s --time 2 --warmup-time 0 --json");
-        let line = format!("stress run {server} --objects 500 --history 3 --threads 2 --check");
-        assert!(completed(&document(&bench.line(&line), "tpcc")) > 0.0);
-        let line =
-            |engine: &str| format!("insert run {server} --rows 5000 --storage-engine {engine}");
-        let run = document(&bench.line(&(line("MyISAM") + " --check")), "tpcc");
+    let server = |program: &str| {
+        format!("--server {program} --server-dir s --time 2 --warmup-time 0 --json")
+    };
+    let insert = |program: &str, engine: &str| {
+        format!("insert run {} --rows 5000 --storage-engine {engine}", server(program))
+    };
+    let with_objects = |program: &str| {
+        let more = "--objects 500 --history 3 --threads 2 --check";
+        let run = Bench::new().line(&format!("stress run {} {more}", server(program)));
+        assert!(completed(&document(&run, "tpcc")) > 0.0);
+    };
+    let with_rows = |program: &str| {
+        let run = Bench::new().line(&(insert(program, "MyISAM") + " --check"));
+        let run = document(&run, "tpcc");
         assert_eq!(run["insert"]["storage_engine"], "MyISAM");
         assert!(run["durability"]["flush_log_at_commit"].is_null(), "MyISAM has no such redo");
-        if !is_mariadb {
+    };
+    let without_aria = |program: &str| {
+        if !ServerProgram::find(program).unwrap().version.is_mariadb {
             let words = ["storage engine Aria is not available here", "error 1286", "has ARCHIVE"];
-            refused(&bench, &line("Aria"), &words);
+            refused(&Bench::new(), &insert(program, "Aria"), &words);
         }
-    }
+    };
+    let programs = programs();
+    let runs: [&(dyn Fn(&str) + Sync); 3] = [&with_objects, &with_rows, &without_aria];
+    // Their data are made at the same time, which is most of what they do.
+    std::thread::scope(|scope| {
+        for program in &programs {
+            eprintln!("{program}");
+            runs.iter().for_each(|run| drop(scope.spawn(move || run(program))));
+        }
+    });
 }
 
 #[test]

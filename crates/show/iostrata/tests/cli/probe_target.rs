@@ -109,7 +109,7 @@ fn an_engine_is_measured_beside_its_own_tables() {
     let prepared = bench.line(&format!("oltp update_index prepare --target engine:db {size}"));
     assert!(prepared.status.success(), "{}", stderr(&prepared));
     let before = files(&bench.path("db"));
-    let output = bench.line(&format!("probe --target engine:db {} --json --out R", within("20s")));
+    let output = bench.line(&format!("probe --target engine:db {} --json --out R", within("12s")));
     let found = document(&output, "probe");
     assert!(stderr(&output).contains("an engine of their own"), "{}", stderr(&output));
     assert_top(&found, true);
@@ -138,7 +138,7 @@ fn a_server_is_measured_in_a_database_of_its_own() {
     let Some(private) = Private::start() else { return };
     let bench = Bench::new();
     let target = private.address("root");
-    let output = bench.line(&format!("probe --target {target} {} --json", within("20s")));
+    let output = bench.line(&format!("probe --target {target} {} --json", within("12s")));
     let found = document(&output, "probe");
     assert!(stderr(&output).contains("iostrata_probe"), "{}", stderr(&output));
     assert_top(&found, true);
@@ -148,7 +148,7 @@ fn a_server_is_measured_in_a_database_of_its_own() {
         return private.end();
     }
 
-    let read = bench.line(&format!("probe --target {target} {} --read-only --json", within("20s")));
+    let read = bench.line(&format!("probe --target {target} {} --read-only --json", within("12s")));
     let read = document(&read, "probe");
     assert!(read["rungs"].as_array().unwrap().iter().all(|rung| rung["name"] != "commits_1"));
     let missing = read["unavailable"].as_array().unwrap();
@@ -217,7 +217,7 @@ fn begun(bench: &Bench, private: &Private) -> std::process::Child {
     let made = || std::fs::metadata(&mark).and_then(|mark| mark.modified()).ok();
     let before = made();
     let target = private.address("root");
-    let line = format!("probe --target {target} {} --quiet", within("20s"));
+    let line = format!("probe --target {target} {} --quiet", within("12s"));
     let mut child = bench
         .command(&line.split_whitespace().collect::<Vec<_>>())
         .stdout(Stdio::null())

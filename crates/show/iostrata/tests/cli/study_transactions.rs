@@ -1,7 +1,10 @@
 //! Studies of transactions on the embedded engine.
 
+use std::io::{Seek, SeekFrom};
 use std::process::Stdio;
 use std::time::Duration;
+
+use rustix::fs::FallocateFlags;
 
 use crate::harness::{Bench, document, stderr, stdout, usual_or_soak};
 
@@ -168,6 +171,12 @@ fn a_point_without_room_on_its_volume_is_told_with_what_helps() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let mut filling = std::fs::File::create(bench.path("RUN/volumes/ext4/filling")).unwrap();
+    // Room that is taken without being written; what is left of it is.
+    let free = rustix::fs::fstatvfs(&filling).unwrap();
+    let bytes = free.f_bavail * free.f_frsize;
+    let taken = rustix::fs::fallocate(&filling, FallocateFlags::empty(), 0, bytes / 100 * 99);
+    taken.unwrap();
+    filling.seek(SeekFrom::End(0)).unwrap();
     let full = std::io::copy(&mut std::io::repeat(0), &mut filling).unwrap_err();
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
     drop(filling);
