@@ -1,8 +1,8 @@
 //! `cargo xtask test` and `cargo xtask soak`: the whole suite, built once in the one profile.
 //!
 //! Order: what is missing is fetched while the tests are built; two servers are started; then all
-//! tests run in lanes (`lanes.rs`), several at a time, the longest first; last the documentation
-//! tests. A file lock keeps a second suite or benchmark on the same machine waiting.
+//! tests, with the examples of the documentation, run in lanes (`lanes.rs`), several at a time, the
+//! longest first. A file lock keeps a second suite or benchmark on the same machine waiting.
 //! Invariant: every test is counted once, as passed, failed or skipped. A process that dies or
 //! exceeds its time counts as one failed test.
 //! An integration test that fails is run once more, alone, and named when it passes then.
@@ -111,15 +111,13 @@ pub fn run_suite(choice: &Choice) -> Result<Report> {
     let running = servers.start(&workspace, built.helper.as_deref())?;
     runner.environment.clone_from(&running.environment);
     phases.end("servers");
-    let (mut tally, times) = run_all(&runner, &workspace, &built.targets, concern.as_ref())?;
+    let mut targets = built.targets;
+    if choice.package.is_empty() && concern.is_none() {
+        targets.push(Target::documentation(&workspace));
+    }
+    let (mut tally, times) = run_all(&runner, &workspace, &targets, concern.as_ref())?;
     drop(running.homes);
     phases.end("tests");
-    if choice.package.is_empty() && concern.is_none() {
-        let outcome = runner.run_documentation()?;
-        println!("{outcome}");
-        tally.add(outcome);
-        phases.end("documentation tests");
-    }
     tally.skips.extend(servers.missing.iter().chain(&running.missing).cloned());
     phases.print(&times);
     Ok(Report { is_passed: conclude(&tally), phases: phases.ended, times })
@@ -228,7 +226,7 @@ fn run_again(runner: &Runner, target: &Target, outcome: TestOutcome) -> TestOutc
 
 /// So many processes run at a time: most of them wait.
 fn slots() -> usize {
-    thread::available_parallelism().map_or(1, |cores| cores.get()) + 2
+    thread::available_parallelism().map_or(1, |cores| cores.get()) + 3
 }
 
 /// The phases of a run and how long each took.

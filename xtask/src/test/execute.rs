@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::Length;
 use super::outcome::TestOutcome;
 use super::schedule::TestJob;
-use super::targets::Target;
+use super::targets::{Target, TargetKind};
 use crate::workspace::{self, Workspace};
 
 /// Longest time that a process may take which runs one test, usual form.
@@ -30,8 +30,6 @@ const SOAK_TIME_MAX: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// Runs test binaries under the lock.
 pub struct Runner {
-    /// Top directory of the workspace.
-    pub root: PathBuf,
     /// Variables that every binary gets.
     pub environment: Vec<(&'static str, String)>,
     logs: PathBuf,
@@ -51,13 +49,15 @@ impl Runner {
             fs::remove_dir_all(&logs).context("cannot remove the logs of the last run")?;
         }
         fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
-        let (root, environment) = (workspace.root.clone(), Vec::new());
-        Ok(Self { root, environment, logs, length, _lock: lock })
+        Ok(Self { environment: Vec::new(), logs, length, _lock: lock })
     }
 
     /// Runs one job. What cannot be run at all is a failure of it.
     pub fn run(&self, target: &Target, job: &TestJob) -> TestOutcome {
-        let command = self.command(target, job);
+        let command = match target.kind {
+            TargetKind::Documentation => documentation(target),
+            _ => self.command(target, job),
+        };
         let log = job.name.replace("::", ".").replace([' ', '(', ')', '*'], "_");
         let time_max = match (self.length, job.tests.len()) {
             (Length::Soak, _) => SOAK_TIME_MAX,
@@ -92,17 +92,6 @@ impl Runner {
         command
     }
 
-    /// Runs the examples in the documentation comments, which only cargo can build and run.
-    ///
-    /// # Errors
-    /// When cargo cannot be started.
-    pub fn run_documentation(&self) -> Result<TestOutcome> {
-        let mut command = workspace::cargo(&self.root);
-        command.args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"]);
-        command.args(["--", "--show-output"]);
-        self.run_command(command, "documentation examples", "documentation", BINARY_TIME_MAX, None)
-    }
-
     /// Runs any command that prints as libtest does; `only` is its test where it has one.
     fn run_command(
         &self,
@@ -125,6 +114,13 @@ impl Runner {
         let (stdout, stderr) = (read(&path("stdout"))?, read(&path("stderr"))?);
         Ok(TestOutcome::of(name, only, start.elapsed(), &stdout, &stderr, status))
     }
+}
+
+fn documentation(target: &Target) -> Command {
+    let mut command = workspace::cargo(&target.dir);
+    command.args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"]);
+    command.args(["--", "--show-output"]);
+    command
 }
 
 /// The tests of a binary, in its own order.

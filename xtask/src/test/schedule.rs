@@ -40,8 +40,12 @@ pub fn jobs_of(target: &Target, number: usize, tests: &[String], times: &Times) 
         TestJob { target: number, tests, threads, lane, name, seconds }
     };
     let binary = target.short_name();
-    if target.kind == TargetKind::Unit {
-        return vec![job(Vec::new(), WHOLE_THREADS, Lane::Free, format!("{binary} (unit)"))];
+    if let Some(kind) = match target.kind {
+        TargetKind::Unit => Some("unit"),
+        TargetKind::Documentation => Some("examples"),
+        TargetKind::Integration => None,
+    } {
+        return vec![job(Vec::new(), WHOLE_THREADS, Lane::Free, format!("{binary} ({kind})"))];
     }
     if !lanes::is_listed(binary) {
         return vec![job(Vec::new(), WHOLE_THREADS, Lane::Free, format!("{binary} (integration)"))];

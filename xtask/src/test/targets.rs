@@ -28,6 +28,8 @@ pub enum TargetKind {
     Unit,
     /// Under `tests/`: one after the other, since they may be real-time.
     Integration,
+    /// The examples in the documentation of all packages, which only cargo can build and run.
+    Documentation,
 }
 
 /// One test binary.
@@ -50,6 +52,19 @@ pub struct Target {
 }
 
 impl Target {
+    /// The examples in the documentation of the workspace.
+    pub fn documentation(workspace: &Workspace) -> Self {
+        Self {
+            package: "documentation".to_owned(),
+            version: String::new(),
+            name: "of all packages".to_owned(),
+            kind: TargetKind::Documentation,
+            executable: PathBuf::new(),
+            dir: workspace.root.clone(),
+            programs: Vec::new(),
+        }
+    }
+
     /// The package without the project's name; the integration tests of the program are `cli`.
     pub fn short_name(&self) -> &str {
         match self.kind {
@@ -63,6 +78,7 @@ impl Target {
         let kind = match self.kind {
             TargetKind::Unit => "unit",
             TargetKind::Integration => "integration",
+            TargetKind::Documentation => "examples",
         };
         format!("{} {} ({kind})", self.package, self.name)
     }
