@@ -2,7 +2,8 @@
 //!
 //! Purpose: one judgement for whoever watches a target or measures it. Invariants: pure; a cause is
 //! named only where samples within or around the stall speak for it; otherwise it is unknown, and
-//! the evidence says what was there to look at. What also happens while nothing stalls (waits that
+//! the evidence says what was there to look at. What holds writers up in most samples within is the
+//! cause, although a stall of another cause may have begun or ended it. What also happens while nothing stalls (waits that
 //! are counted, I/O in flight) has to stand out from the samples outside.
 //! It does not find stalls.
 
@@ -124,6 +125,23 @@ impl<'a> View<'a> {
         values?.into_iter().min()
     }
 
+    /// The samples within the stall of which something holds, where that is most of them, and words
+    /// for how many where it is not all.
+    fn in_most(
+        &self,
+        holds: impl Fn(&TargetSample) -> bool,
+    ) -> Option<(Vec<&TargetSample>, String)> {
+        let found: Vec<&TargetSample> =
+            self.within.iter().map(|(_, one)| *one).filter(|one| holds(one)).collect();
+        let (count, all) = (found.len(), self.within.len());
+        let text = if count < all {
+            format!(" in {count} of {all} samples within it")
+        } else {
+            String::new()
+        };
+        (2 * count > all).then_some((found, text))
+    }
+
     fn redo_full(&self) -> Reason {
         if let Some(count) = self.growth(|one| one.redo_waits) {
             let text = format!("writers waited {} for a checkpoint", times(count));
@@ -190,19 +208,26 @@ impl<'a> View<'a> {
     }
 
     fn purge(&self) -> Reason {
-        let history = self.least(|one| one.history_list_length)?;
-        let limit = self.least(|one| one.history_list_limit)?;
+        let past = |one: &TargetSample| Some((one.history_list_length?, one.history_list_limit?));
+        let is_past = |one: &TargetSample| past(one).is_some_and(|(length, limit)| length > limit);
+        let (samples, when) = self.in_most(is_past)?;
+        let (history, limit) = samples.into_iter().filter_map(past).min()?;
         let text = format!(
-            "the history list was never below {history}, and writers are held back above {limit}"
+            "the history list was never below {history}{when}, and writers are held back above \
+             {limit}"
         );
-        (history > limit).then_some((StallCause::Purge, text))
+        Some((StallCause::Purge, text))
     }
 
     fn lock(&self) -> Reason {
-        let waiting = self.least(|one| one.row_locks_waiting)?;
         let sessions = u64::from(self.stalled.sessions);
-        let text = format!("at least {waiting} of {sessions} sessions waited for row locks");
-        (waiting > 0 && 2 * waiting >= sessions).then_some((StallCause::Lock, text))
+        let waiting = |one: &TargetSample| {
+            one.row_locks_waiting.filter(|count| *count > 0 && 2 * count >= sessions)
+        };
+        let (samples, when) = self.in_most(|one| waiting(one).is_some())?;
+        let waiting = samples.into_iter().filter_map(waiting).min()?;
+        let text = format!("at least {waiting} of {sessions} sessions waited for row locks{when}");
+        Some((StallCause::Lock, text))
     }
 
     /// When every session waits for a row lock, none waits for room in the redo: a high age beside
@@ -210,7 +235,8 @@ impl<'a> View<'a> {
     fn all_locked(&self) -> Reason {
         let sessions = u64::from(self.stalled.sessions);
         let most = self.within.iter().filter_map(|(_, one)| one.row_locks_waiting).max()?;
-        if most >= sessions { self.lock() } else { None }
+        let least = self.least(|one| one.row_locks_waiting)?;
+        if most >= sessions && 2 * least >= sessions { self.lock() } else { None }
     }
 
     fn device(&self) -> Reason {

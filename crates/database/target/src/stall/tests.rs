@@ -201,3 +201,30 @@ fn an_age_that_always_stands_high_gives_way_to_what_counts_waits() {
     };
     assert_eq!(cause(risen), StallCause::RedoFull, "it rose with the stall");
 }
+
+#[test]
+fn what_holds_writers_up_in_most_samples_is_the_cause_of_a_stall_that_began_otherwise() {
+    // Of the four samples within, the first so many are of a disk that was slow.
+    let locked_after = |slow: u64| {
+        move |second: u64, is_within: bool| TargetSample {
+            row_locks_waiting: Some(if is_within && second > 10 + slow { 8 } else { 0 }),
+            ..nothing()
+        }
+    };
+    let (found, evidence) = stall_cause(&samples(locked_after(1)), STALLED);
+    assert_eq!(found, StallCause::Lock);
+    let told = "at least 8 of 8 sessions waited for row locks in 3 of 4 samples within it";
+    assert_eq!(evidence, told);
+    assert_eq!(cause(locked_after(2)), StallCause::Unknown, "half of them are not most");
+    let held_back_after = |slow: u64| {
+        move |second: u64, _| TargetSample {
+            history_list_length: Some(50_000),
+            history_list_limit: (second > 10 + slow).then_some(200),
+            ..nothing()
+        }
+    };
+    let (found, evidence) = stall_cause(&samples(held_back_after(1)), STALLED);
+    assert_eq!(found, StallCause::Purge);
+    assert!(evidence.contains("below 50000 in 3 of 4 samples within it"), "{evidence}");
+    assert_eq!(cause(held_back_after(2)), StallCause::Unknown);
+}

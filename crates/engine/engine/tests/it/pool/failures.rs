@@ -1,13 +1,14 @@
 //! Sources that fail: everyone is told, nothing stays behind.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use iostrata_engine::pool::{Failure, PageSource, Pool, PoolError, WrongLength};
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
+use rustix::thread::gettid;
 
 use crate::pool::support::*;
 
@@ -50,15 +51,27 @@ impl PageSource for SlowlyFailing {
     }
 }
 
-/// Reads that eight threads made which wanted one page together.
-fn reads_of_eight() -> u64 {
+/// Those of the threads that sleep, with how often each has gone to sleep so far.
+fn asleep(threads: &[i32]) -> Vec<(i32, String)> {
+    let look = |thread: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+        let line = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let is_asleep = line("State:").trim_start().starts_with('S');
+        is_asleep.then(|| (*thread, line("voluntary_ctxt_switches:").to_owned()))
+    };
+    threads.iter().filter_map(look).collect()
+}
+
+#[test]
+fn everyone_who_waits_for_one_load_gets_its_error() {
     let source = Arc::new(SlowlyFailing { may_end: false.into(), reads: 0.into() });
     let as_source: Arc<dyn PageSource> = Arc::clone(&source) as _;
     let pool = Pool::new(settings(8), as_source, Arc::new(NoSupply));
-    let together = Barrier::new(9);
+    let (together, threads) = (Barrier::new(9), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
+                threads.lock().unwrap().push(gettid().as_raw_nonzero().get());
                 together.wait();
                 assert_eq!(bad_page(&pool.pin(PageNo(5)).unwrap_err()), Some(5));
             });
@@ -67,18 +80,21 @@ fn reads_of_eight() -> u64 {
         while pool.read_waits() < 7 {
             thread::yield_now();
         }
-        // Time to go to sleep; one that is still awake then reads by itself.
-        thread::sleep(Duration::from_millis(20));
+        // One that is still awake then reads by itself. Who sleeps at two looks and has not run
+        // between them slept all the time, and with all of them at once none is on its way.
+        let (threads, mut before) = (threads.lock().unwrap(), Vec::new());
+        loop {
+            let now = asleep(&threads);
+            if now.len() == 7 && now == before {
+                break;
+            }
+            before = now;
+            thread::sleep(Duration::from_millis(1));
+        }
         source.may_end.store(true, Ordering::Relaxed);
     });
     assert_eq!(pool.free_frames(), 8);
-    source.reads.load(Ordering::Relaxed)
-}
-
-#[test]
-fn everyone_who_waits_for_one_load_gets_its_error() {
-    // On a busy machine nobody may be asleep in time.
-    assert!((0..20).any(|_| reads_of_eight() < 8), "nobody had the error of another's read");
+    assert_eq!(source.reads.load(Ordering::Relaxed), 1, "all had the error of one read");
 }
 
 struct Odd;
