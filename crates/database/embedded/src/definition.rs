@@ -53,7 +53,7 @@ pub(crate) fn keep(engine: &Engine, table: &Table, is_whole: bool) -> Result<(),
     let value = [if is_whole { WHOLE } else { LOADING }, text(table).as_bytes()].concat();
     let mut batch = engine.batch();
     batch.put(&definitions, table.name.as_bytes(), &value)?;
-    batch.commit()?.wait()
+    batch.commit()
 }
 
 /// Forgets the definition of a table that is no more.
@@ -64,7 +64,7 @@ pub(crate) fn forget(engine: &Engine, table: &Table) -> Result<(), EngineError> 
     let Some(definitions) = engine.table(DEFINITIONS)? else { return Ok(()) };
     let mut batch = engine.batch();
     batch.delete(&definitions, table.name.as_bytes())?;
-    batch.commit()?.wait()
+    batch.commit()
 }
 
 /// The definition as text: what decides how rows are laid out. Of indexes too, whose entries must

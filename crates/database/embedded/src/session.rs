@@ -98,7 +98,7 @@ impl EmbeddedSession {
     /// Commits and waits until that is durable.
     fn commit_one(&mut self) -> Result<(), TargetError> {
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
-        let committed = transaction.commit().and_then(|ticket| ticket.wait());
+        let committed = transaction.commit();
         committed.map_err(|error| self.told(error, "commit"))
     }
 }
@@ -169,7 +169,7 @@ impl Session for EmbeddedSession {
                 return Err(misused(&self.target, text.to_owned()));
             }
         };
-        let committed = transaction.commit();
+        let committed = transaction.commit_async();
         let ticket = committed.map_err(|error| self.told(error, "commit"))?;
         Ok(self.tickets.add(ticket))
     }

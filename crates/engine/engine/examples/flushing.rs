@@ -149,7 +149,7 @@ impl Load {
                 row[..8].copy_from_slice(&random.to_le_bytes());
                 batch.put(&self.table, &((random >> 33) % self.rows).to_be_bytes(), &row)?;
             }
-            batch.commit()?.wait()?;
+            batch.commit()?;
             turn += 1;
             self.commits.fetch_add(1, Ordering::Relaxed);
             if self.start.elapsed() > third {

@@ -14,7 +14,7 @@ pub fn hello(directory: &Path) -> Result<(), EngineError> {
     let mut batch = engine.batch();
     batch.put(&cities, b"Lima", b"Peru")?;
     batch.put(&cities, b"Oslo", b"Norway")?;
-    batch.commit()?.wait()?; // all of it, durable
+    batch.commit()?; // all of it, durable
     assert_eq!(cities.get(b"Oslo")?.as_deref(), Some(&b"Norway"[..]));
     engine.set("io_capacity", "4000")?;
     engine.close()

@@ -40,7 +40,7 @@ fn main() -> Result<(), EngineError> {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     batch.put(&table, &(random >> 44).to_be_bytes(), &[7; 100])?;
                 }
-                batch.commit()?.wait()?;
+                batch.commit()?;
                 commits += 1;
             }
             Ok(commits)

@@ -88,7 +88,7 @@ impl Load {
                 let key = ((random >> 33) % ROWS).to_be_bytes();
                 batch.put(&self.table, &key, &random.to_le_bytes())?;
             }
-            waiting.push_back((Instant::now(), batch.commit()?));
+            waiting.push_back((Instant::now(), batch.commit_async()?));
             self.look(&mut waiting, &mut times)?;
         }
         Ok(times)

@@ -70,7 +70,7 @@ fn commits(engine: &Engine, table: &Table, rows: u64, threads: u64) -> Result<()
                         let key = ((random >> 33) % rows).to_be_bytes();
                         let mut batch = engine.batch();
                         batch.put(table, &key, &random.to_le_bytes())?;
-                        batch.commit()?.wait()?;
+                        batch.commit()?;
                         done += 1;
                     }
                     Ok(done)
@@ -91,7 +91,7 @@ fn lazy_commits(engine: &Engine, table: &Table, rows: u64) -> Result<(), EngineE
         let key = ((random >> 33) % rows).to_be_bytes();
         let mut batch = engine.batch();
         batch.put(table, &key, &random.to_le_bytes())?;
-        last = Some(batch.commit()?);
+        last = Some(batch.commit_async()?);
     }
     if let Some(ticket) = last {
         ticket.wait()?;

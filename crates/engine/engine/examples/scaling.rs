@@ -147,7 +147,7 @@ fn updates(engine: &Engine, table: &Table, stop: &AtomicBool, seed: u64) -> Resu
         let drawn = next(&mut random);
         let mut transaction = engine.begin(Isolation::RepeatableRead)?;
         transaction.put(table, &(drawn % ROWS).to_be_bytes(), &[drawn as u8; 100])?;
-        tickets.push_back(transaction.commit()?);
+        tickets.push_back(transaction.commit_async()?);
         while let Some(ticket) = tickets.front() {
             if tickets.len() > UNSETTLED {
                 ticket.wait()?;

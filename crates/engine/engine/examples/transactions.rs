@@ -16,7 +16,7 @@ pub fn main() -> Result<(), EngineError> {
     let stock = engine.open_table("stock")?;
     accounts(&engine)?;
     for example in [read_committed, repeatable_read, snapshot] {
-        engine.transact(Isolation::default(), |t| t.put(&stock, b"pen", b"5"))?.1.wait()?;
+        engine.transact(Isolation::default(), |t| t.put(&stock, b"pen", b"5"))?;
         example(&engine, &stock)?;
     }
     engine.close()
@@ -28,19 +28,18 @@ fn accounts(engine: &Engine) -> Result<(), EngineError> {
     let mut t = engine.begin(Isolation::RepeatableRead)?;
     t.insert(&accounts, b"ann", &100_u64.to_le_bytes())?;
     t.insert(&accounts, b"bob", &100_u64.to_le_bytes())?;
-    t.commit()?.wait()?; // durable from here on
+    t.commit()?; // durable from here on
 
     let add = |value: &mut Vec<u8>, change: i64| {
         let balance = u64::from_le_bytes(value[..8].try_into().expect("8 bytes"));
         *value = balance.saturating_add_signed(change).to_le_bytes().to_vec();
     };
     // Begun again after a deadlock.
-    let (_, ticket) = engine.transact(Isolation::RepeatableRead, |t| {
+    engine.transact(Isolation::RepeatableRead, |t| {
         t.modify(&accounts, b"ann", |value| add(value, -30))?;
         t.modify(&accounts, b"bob", |value| add(value, 30))?;
         Ok::<(), EngineError>(())
     })?;
-    ticket.wait()?;
     Ok(())
 }
 
@@ -50,7 +49,7 @@ fn read_committed(engine: &Engine, stock: &Table) -> Result<(), EngineError> {
     let mut writer = engine.begin(Isolation::ReadCommitted)?;
     writer.put(stock, b"pen", b"4")?;
     assert_eq!(reader.get(stock, b"pen")?.as_deref(), Some(&b"5"[..])); // not committed yet
-    writer.commit()?.wait()?;
+    writer.commit()?;
     assert_eq!(reader.get(stock, b"pen")?.as_deref(), Some(&b"4"[..])); // does not repeat
     Ok(())
 }
@@ -61,7 +60,7 @@ fn repeatable_read(engine: &Engine, stock: &Table) -> Result<(), EngineError> {
     assert_eq!(reader.get(stock, b"pen")?.as_deref(), Some(&b"5"[..]));
     let mut writer = engine.begin(Isolation::RepeatableRead)?;
     writer.put(stock, b"pen", b"4")?;
-    writer.commit()?.wait()?;
+    writer.commit()?;
     assert_eq!(reader.get(stock, b"pen")?.as_deref(), Some(&b"5"[..])); // repeats
     assert_eq!(reader.get_for_update(stock, b"pen")?.as_deref(), Some(&b"4"[..])); // the newest
     Ok(())
@@ -72,7 +71,7 @@ fn snapshot(engine: &Engine, stock: &Table) -> Result<(), EngineError> {
     let mut second = engine.begin(Isolation::Snapshot)?;
     let mut first = engine.begin(Isolation::Snapshot)?;
     first.put(stock, b"pen", b"4")?;
-    first.commit()?.wait()?;
+    first.commit()?;
     assert_eq!(second.get(stock, b"pen")?.as_deref(), Some(&b"5"[..]));
     let conflict = second.put(stock, b"pen", b"4"); // it would undo what the first one did
     assert!(matches!(conflict, Err(EngineError::Transaction(TransactionError::Conflict { .. }))));

@@ -25,6 +25,8 @@ pub struct Batch {
     writes: WriteSet,
     /// Bytes of redo that the changes need at most, those counted that a later one replaces.
     redo_bytes: usize,
+    /// What settles its commit, if not what the settings say.
+    flush_log_at: Option<FlushLogAt>,
     /// Tables of it that have indexes.
     indexed: Vec<Table>,
 }
@@ -32,7 +34,7 @@ pub struct Batch {
 impl Batch {
     pub(crate) fn new(pages: Arc<Pages>) -> Self {
         let (writes, indexed) = (WriteSet::default(), Vec::new());
-        Self { pages, writes, redo_bytes: 0, indexed }
+        Self { pages, writes, redo_bytes: 0, flush_log_at: None, indexed }
     }
 
     /// Puts a row, whether or not the key is there. The last change of a key in a batch counts.
@@ -158,24 +160,31 @@ impl Batch {
         self.writes.is_empty()
     }
 
-    /// Applies everything. What it gives is ordered but not yet durable: wait for the ticket, or
-    /// ask it until it is settled, before telling anybody. What settles it is the setting
-    /// `flush_log_at_trx_commit` as it is now.
+    /// What its commit waits for, whatever the setting `flush_log_at_trx_commit` says.
+    pub fn flush_log_at(&mut self, level: FlushLogAt) {
+        self.flush_log_at = Some(level);
+    }
+
+    /// Applies everything. It survives a crash when this returns, or is as far as the setting
+    /// `flush_log_at_trx_commit` asks for.
+    ///
+    /// # Errors
+    /// As [`Batch::commit_async`]: nothing is applied then. As [`Ticket::wait`]: it is applied, and
+    /// only the next opening shows whether it was durable.
+    pub fn commit(self) -> Result<(), EngineError> {
+        self.commit_async()?.wait()
+    }
+
+    /// Applies everything, and leaves it to the ticket to wait until that is durable. Readers see
+    /// it and later commits build on it already.
     ///
     /// # Errors
     /// Nothing is applied then. [`RequestError::NotAsExpected`],
     /// [`RequestError::BatchTooLarge`], a row that a transaction keeps locked for too long, no
     /// space, a poisoned engine.
-    pub fn commit(self) -> Result<Ticket, EngineError> {
-        let level = self.pages.storage.hot.flush_log_at_commit();
-        self.commit_with(level)
-    }
-
-    /// As [`Batch::commit`], whatever `flush_log_at_trx_commit` says.
-    ///
-    /// # Errors
-    /// As [`Batch::commit`].
-    pub fn commit_with(mut self, level: FlushLogAt) -> Result<Ticket, EngineError> {
+    pub fn commit_async(mut self) -> Result<Ticket, EngineError> {
+        let by_setting = || self.pages.storage.hot.flush_log_at_commit();
+        let level = self.flush_log_at.unwrap_or_else(by_setting);
         if !self.indexed.is_empty() {
             return self.commit_as_transaction(level);
         }

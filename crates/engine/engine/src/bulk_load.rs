@@ -42,7 +42,7 @@ impl Table {
             if !is_bare {
                 let mut batch = Batch::new(Arc::clone(self.pages()));
                 batch.put(self, key, value)?;
-                let _made_durable_below = batch.commit()?;
+                let _made_durable_below = batch.commit_async()?;
             } else if !filling.add(key, value) {
                 self.append_leaf(&mut filling)?;
                 assert!(filling.add(key, value), "a row within the limits fits an empty page");

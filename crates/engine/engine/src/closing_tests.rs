@@ -31,7 +31,7 @@ fn no_page_is_latched_while_what_dropped_tables_left_is_freed() {
     let mut batch = engine.batch();
     batch.delete(&rows, b"t").unwrap();
     batch.put(&rows, &[0, 1], &row).unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     let mut was_free = None;
     let mut tell = |progress: &Progress| {
         if progress.phase == Phase::Reclaim {
@@ -79,7 +79,7 @@ fn whoever_waits_for_the_cleaner_goes_on_by_its_own_hand_when_the_engine_stops()
             for row in 0..600_u32 {
                 let mut batch = engine.batch();
                 batch.put(&table, &row.to_be_bytes(), &[row as u8; 900]).unwrap();
-                batch.commit().unwrap().wait().unwrap();
+                batch.commit().unwrap();
             }
             ends.send(()).unwrap();
         });
@@ -95,7 +95,7 @@ fn a_closed_engine_reads_nothing_from_the_disk() {
     for row in 0..200_u8 {
         let mut batch = engine.batch();
         batch.put(&table, &[row], &[row; 1900]).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
     engine.clone().close().unwrap();
     let mut refused = 0;

@@ -81,7 +81,7 @@ fn drained(engine: &Engine, rows: u32) -> Table {
             } else {
                 batch.put(&table, &i.to_be_bytes(), &[7; 90]).unwrap();
             }
-            let _settled_by_others = batch.commit().unwrap();
+            let _settled_by_others = batch.commit_async().unwrap();
         }
     }
     table
@@ -128,7 +128,7 @@ fn a_sorted_load_beside_another_writer_ends_with_an_error() {
             if row == 1000 {
                 let mut batch = engine.batch();
                 batch.put(&table, other, b"not of the load").unwrap();
-                batch.commit().unwrap().wait().unwrap();
+                batch.commit().unwrap();
             }
             (format!("row {row:04}"), [1; 40])
         });
@@ -161,7 +161,7 @@ fn a_batch_that_waits_for_a_leaf_lets_others_have_those_it_holds() {
     let put = |numbers: &[u32]| {
         let mut batch = engine.batch();
         numbers.iter().for_each(|number| batch.put(&table, &row(*number), &[8; 90]).unwrap());
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     };
     let (is_over, has_put, is_done) = <(AtomicBool, AtomicBool, AtomicBool)>::default();
     std::thread::scope(|scope| {
@@ -225,7 +225,7 @@ fn what_outlives_an_engine_that_was_not_closed_keeps_its_directory() {
     drop((engine, table));
     // It can still write to the files, so nobody else may.
     assert!(matches!(open(), Err(EngineError::Open(OpenError::Locked(_)))));
-    let ticket = batch.commit().unwrap();
+    let ticket = batch.commit_async().unwrap();
     assert!(matches!(open(), Err(EngineError::Open(OpenError::Locked(_)))));
     ticket.wait().unwrap();
     drop(ticket);
@@ -289,7 +289,7 @@ fn writers_hear_of_a_cleaner_that_panicked() {
         let failed = loop {
             let mut batch = writer.batch();
             batch.put(&table, &row.to_be_bytes(), &[1; 90]).unwrap();
-            match batch.commit() {
+            match batch.commit_async() {
                 Ok(_unsettled) => row += 1,
                 Err(error) => break error,
             }
@@ -324,7 +324,7 @@ fn who_waits_for_room_goes_on_where_another_rule_sees_enough_of_it() {
         let put = |row: u8| {
             let mut batch = engine.batch();
             batch.put(&table, &[row], &[1; 90]).unwrap();
-            batch.commit().unwrap().wait().unwrap();
+            batch.commit().unwrap();
         };
         let parts = engine.parts();
         let rule = Arc::new(Mutex::new(open_wall));
@@ -369,7 +369,7 @@ fn a_table_of_another_engine_is_refused() {
     let refused = batch.put(&theirs, b"b", b"2");
     assert!(matches!(refused, Err(EngineError::Table(TableError::NotFound { .. }))), "{refused:?}");
     assert!(batch.delete(&theirs, b"a").is_err());
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     assert_eq!((all(&ours).len(), all(&theirs).len()), (1, 0));
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn fill(engine: &Engine, table: &Table) {
     for (key, value) in [("a", "x1"), ("b", "y1"), ("c", "x2"), ("d", ""), ("e", "\0z")] {
         t.insert(table, key.as_bytes(), value.as_bytes()).unwrap();
     }
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn entries_follow_their_rows() {
     work.rollback_to(savepoint).unwrap();
     let first = t.index("first").unwrap();
     assert_eq!(work.index_get(&first, b"x").unwrap(), [b"a", b"b"], "own writes are seen");
-    work.commit().unwrap().wait().unwrap();
+    work.commit().unwrap();
     assert_eq!(entries(&engine, &t), r"\x00:e w:d x:a x:b");
     let mut old = old;
     assert_eq!(old.index_get(&first, b"x").unwrap(), [b"a", b"c"], "as its snapshot was");
@@ -84,7 +84,7 @@ fn batches_and_bulk_loads_write_entries_too() {
     let mut batch = engine.batch();
     batch.put(&t, &rows[0].0, b"z").unwrap();
     batch.compare_and_set(&t, &rows[1].0, Some(b"b"), None).unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     let mut refused = engine.batch();
     refused.put(&t, b"new", b"z").unwrap();
     refused.require(&t, &rows[1].0, Some(b"b")).unwrap();
@@ -105,10 +105,10 @@ fn a_batch_that_changes_nothing_waits_for_all_that_is_visible() {
     let (t, u) = (engine.create_table("t").unwrap(), engine.create_table("u").unwrap());
     let mut other = engine.batch();
     other.put(&u, b"a", b"1").unwrap();
-    let visible = other.commit().unwrap();
+    let visible = other.commit_async().unwrap();
     let mut batch = engine.batch();
     batch.delete(&t, b"not there").unwrap();
-    let ticket = batch.commit().unwrap();
+    let ticket = batch.commit_async().unwrap();
     assert!(ticket.lsn() >= visible.lsn());
     ticket.wait().unwrap();
     assert!(visible.is_durable());
@@ -180,24 +180,24 @@ fn a_late_index_is_made_when_it_is_asked_for_and_then_kept() {
         let error = result.unwrap_err();
         assert!(matches!(error, EngineError::Table(TableError::IndexMade { .. })), "{error}");
     };
-    is_refused(before.commit().map(drop));
+    is_refused(before.commit());
     let mut batch = engine.batch();
     batch.put(&old, b"f", b"x").unwrap();
-    is_refused(batch.commit().map(drop));
+    is_refused(batch.commit());
     is_refused(old.bulk_load([(b"f", b"x")]).map(drop));
     let t = engine.table("t").unwrap().unwrap();
     assert_eq!(entries(&engine, &t), r"\x00:e x:a x:c y:b");
     let mut work = engine.begin(Isolation::default()).unwrap();
     work.put(&t, b"f", b"w").unwrap();
     is_refused(work.put(&old, b"g", b"x"));
-    work.commit().unwrap().wait().unwrap();
+    work.commit().unwrap();
     engine.close().unwrap();
     // It is there: named at opening it is known, and it is asked for no more.
     let engine = open(&disk, late());
     let t = engine.table("t").unwrap().unwrap();
     let mut work = engine.begin(Isolation::default()).unwrap();
     assert!(work.delete(&t, b"a").unwrap());
-    work.commit().unwrap().wait().unwrap();
+    work.commit().unwrap();
     assert_eq!(entries(&engine, &t), r"\x00:e w:f x:c y:b");
     // With a new table it is late again.
     engine.drop_table("t").unwrap();
@@ -232,7 +232,7 @@ fn the_newest_rows_and_entries_are_seen_whatever_the_level_shows() {
     let mut work = engine.begin(Isolation::default()).unwrap();
     work.put(&t, b"a", b"w").unwrap();
     work.delete(&t, b"b").unwrap();
-    work.commit().unwrap().wait().unwrap();
+    work.commit().unwrap();
     let mut seen = Vec::new();
     let mut newest = reader.newest_cursor(&t, &b"a"[..]..&b"c"[..], Direction::Forward).unwrap();
     while let Some((key, value)) = newest.next_row().unwrap() {
@@ -289,7 +289,7 @@ fn a_snapshot_from_before_an_index_cannot_read_it() {
         drop(newest);
         assert_eq!(before.get(&t, b"c").unwrap().as_deref(), Some(&b"x2"[..]));
         before.put(&t, b"f", b"x3").unwrap();
-        before.commit().unwrap().wait().unwrap();
+        before.commit().unwrap();
         let mut after = engine.begin(isolation).unwrap();
         assert_eq!(after.index_get(&first, b"x").unwrap(), [b"a", b"c", b"f"]);
     }
@@ -309,7 +309,7 @@ fn own_writes_of_rows_that_others_have_changed_are_found_by_their_entries() {
         other.put(&t, key, value).unwrap();
     }
     other.delete(&t, b"c").unwrap();
-    other.commit().unwrap().wait().unwrap();
+    other.commit().unwrap();
     assert_eq!(work.index_get(&first, b"x").unwrap(), [b"a", b"c"], "as the snapshot was");
     // One keeps the secondary key of now, one gets that of the snapshot, one is there again.
     work.modify(&t, b"a", |value| value.push(b'!')).unwrap();
@@ -323,7 +323,7 @@ fn own_writes_of_rows_that_others_have_changed_are_found_by_their_entries() {
     }
     drop(entries_now);
     assert_eq!(found, ["v:c", "w:a", "y:b"]);
-    work.commit().unwrap().wait().unwrap();
+    work.commit().unwrap();
     assert_eq!(entries(&engine, &t), "v:c w:a y:b");
     while engine.parts().purger.step().unwrap() {}
     assert_eq!(entries(&engine, &t), "v:c w:a y:b");
@@ -382,6 +382,6 @@ fn an_entry_that_is_too_long_is_refused_and_changes_nothing() {
     work.put(&t, b"a", b"x").unwrap();
     let refused = work.put(&t, b"a", &[b'y'; 600]).unwrap_err().to_string();
     assert!(refused.contains("t.first") && refused.contains("603") && refused.contains("512"));
-    work.commit().unwrap().wait().unwrap();
+    work.commit().unwrap();
     assert_eq!(entries(&engine, &t), "x:a");
 }

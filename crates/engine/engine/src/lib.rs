@@ -16,7 +16,7 @@
 //! let cities = engine.create_table("cities")?;
 //! let mut batch = engine.batch();
 //! batch.put(&cities, b"Oslo", b"Norway")?;
-//! batch.commit()?.wait()?; // durable from here on
+//! batch.commit()?; // durable from here on
 //! assert_eq!(cities.get(b"Oslo")?.as_deref(), Some(&b"Norway"[..]));
 //! for row in cities.range("L".."P") {
 //!     let (city, country) = row?;

@@ -47,7 +47,7 @@ fn without_purge_threads_old_versions_go_to_their_file_all_the_same() {
     for round in 0..4_000_u32 {
         let mut batch = engine.batch();
         batch.put(&table, &(round % 8).to_be_bytes(), &[round as u8; 1_000]).unwrap();
-        let _unsettled = batch.commit().unwrap();
+        let _unsettled = batch.commit_async().unwrap();
     }
     let memory = || engine.parts().storage.versions.stats().memory_bytes;
     // Each thread's newest segment is not full.
@@ -92,7 +92,7 @@ fn killed_with_tombstones(disk: &MemDisk) {
             for row in rows {
                 batch.put(&table, &row.to_be_bytes(), &[7; 60]).unwrap();
             }
-            batch.commit().unwrap().wait().unwrap();
+            batch.commit().unwrap();
         }
     }
     let reader = begin(&engine, Isolation::Snapshot);

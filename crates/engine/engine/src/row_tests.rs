@@ -19,7 +19,7 @@ fn a_batch_with_a_condition_that_does_not_hold_changes_nothing() {
     let [t, u] = &tables;
     let mut batch = engine.batch();
     batch.insert(t, b"k", b"1").unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
 
     type Add<'a> = &'a dyn Fn(&mut Batch) -> Result<(), EngineError>;
     let refused: [Add<'_>; 5] = [
@@ -35,7 +35,7 @@ fn a_batch_with_a_condition_that_does_not_hold_changes_nothing() {
         batch.put(u, b"x", b"never").unwrap();
         add(&mut batch).unwrap();
         let end = engine.parts().storage.redo.lsn();
-        let error = batch.commit().unwrap_err();
+        let error = batch.commit_async().unwrap_err();
         assert!(
             matches!(&error, EngineError::Request(RequestError::NotAsExpected { .. })),
             "{case}: {error}"
@@ -50,12 +50,12 @@ fn a_batch_with_a_condition_that_does_not_hold_changes_nothing() {
     batch.put(t, b"k", b"3").unwrap();
     batch.require(u, b"x", None).unwrap();
     batch.put(u, b"x", b"now").unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     assert_eq!(value_of(t, b"k").as_deref(), Some(&b"3"[..]), "the last change counts");
     assert_eq!(value_of(u, b"x").as_deref(), Some(&b"now"[..]));
     let mut batch = engine.batch();
     batch.compare_and_set(t, b"k", Some(b"3"), None).unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     assert_eq!(value_of(t, b"k"), None);
 }
 
@@ -77,8 +77,8 @@ fn counters_by_compare_and_set_lose_no_step() {
                     let mut batch = engine.batch();
                     let new = next.to_le_bytes();
                     batch.compare_and_set(&table, b"counter", old.as_deref(), Some(&new)).unwrap();
-                    match batch.commit() {
-                        Ok(_ticket) => done += 1,
+                    match batch.commit_async() {
+                        Ok(_unsettled) => done += 1,
                         Err(EngineError::Request(RequestError::NotAsExpected { .. })) => {}
                         Err(error) => panic!("{error}"),
                     }
@@ -142,13 +142,13 @@ fn rows_with_versions_and_tombstones_are_written_as_they_are_read() {
     for key in [&b"deleted"[..], b"gone"] {
         let mut batch = engine.batch();
         batch.insert(&table, key, new).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
     let mut batch = engine.batch();
     batch.compare_and_set(&table, b"old", Some(&long[..long.len() - 16]), Some(new)).unwrap();
     batch.delete(&table, b"gone").unwrap();
     batch.delete(&table, b"older").unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     let check = |engine: &Engine| {
         let table = engine.table("t").unwrap().unwrap();
         let rows: Vec<_> = table.iter().map(Result::unwrap).collect();
@@ -173,18 +173,18 @@ fn conditions_take_no_redo_and_no_share_of_the_frames() {
         batch.require(&table, b"other", None).unwrap();
         batch.compare_and_set(&table, b"k", Some(b"v"), Some(&value)).unwrap();
     }
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     let mut batch = engine.batch();
     for _ in 0..=limit / value.len() {
         batch.require(&table, b"k", Some(&value)).unwrap();
     }
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     // Others hold all that batches of several rows may hold.
     let admission = &engine.parts().pages.admission;
     let _all = admission.pins(engine.parts().storage.pool.frames() / 2).unwrap();
     let mut batch = engine.batch();
     batch.insert(&table, b"l", b"one row").unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     assert!(table.contains_key(b"l").unwrap());
 }
 
@@ -197,7 +197,7 @@ fn a_row_as_long_as_earlier_programs_took_can_be_expected() {
     let mut batch = engine.batch();
     batch.require(&table, b"k", Some(&longest)).unwrap();
     batch.compare_and_set(&table, b"k", Some(&longest), Some(b"short")).unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     assert_eq!(value_of(&table, b"k").as_deref(), Some(&b"short"[..]));
     let too_long = engine.batch().require(&table, b"k", Some(&[5; 4096]));
     assert!(matches!(too_long, Err(EngineError::Request(RequestError::RowTooLarge(_)))));

@@ -101,7 +101,7 @@ impl Table {
     /// # let table = engine.create_table("t")?;
     /// # let mut batch = engine.batch();
     /// # batch.put(&table, b"b", b"2")?;
-    /// # let _ticket = batch.commit()?;
+    /// # let _ticket = batch.commit_async()?;
     /// for row in table.range("a".."c") {
     ///     let (key, value) = row?;
     ///     assert_eq!((&key[..], &value[..]), (&b"b"[..], &b"2"[..]));

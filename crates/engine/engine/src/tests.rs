@@ -49,7 +49,7 @@ fn rows_are_there_after_a_clean_close() {
         let value = vec![i as u8; (i % 90) as usize];
         let mut batch = engine.batch();
         batch.put(&table, &key, &value).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
         model.insert(key, value);
     }
     let report = engine.check().unwrap();
@@ -89,8 +89,8 @@ fn a_log_that_shrinks_under_load_refuses_what_is_too_large_for_it() {
                     let mut rows = 0..10;
                     let put =
                         rows.try_for_each(|row| batch.put(table, &[thread, row], &[row; 1400]));
-                    match put.and_then(|()| batch.commit()) {
-                        Ok(_ticket) => {}
+                    match put.and_then(|()| batch.commit_async()) {
+                        Ok(_unsettled) => {}
                         Err(error) => {
                             assert!(
                                 matches!(
@@ -246,7 +246,7 @@ pub(crate) fn put_all(engine: &Engine, table: &Table, keys: &[&[u8]]) {
     for key in keys {
         batch.put(table, key, b"v").unwrap();
     }
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn set_row(engine: &Engine, name: &str, change: impl FnOnce(&mut Entry)) {
     change(&mut entry);
     let mut batch = engine.batch();
     batch.put(&catalogue, name.as_bytes(), &entry.to_bytes()).unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
 }
 
 #[test]

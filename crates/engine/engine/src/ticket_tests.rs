@@ -19,7 +19,8 @@ fn open(disk: &MemDisk, background: Background) -> (Engine, Table) {
 fn put(engine: &Engine, table: &Table, row: u8, level: FlushLogAt) -> Ticket {
     let mut batch = engine.batch();
     batch.put(table, &[row], b"value").unwrap();
-    batch.commit_with(level).unwrap()
+    batch.flush_log_at(level);
+    batch.commit_async().unwrap()
 }
 
 /// Asks until the ticket is settled or failed; fails when neither ever comes.
@@ -81,7 +82,7 @@ fn a_sync_that_fails_reaches_who_asks_and_poisons() {
     assert!(!ticket.is_settled());
     let mut batch = engine.batch();
     batch.put(&table, b"k", b"v").unwrap();
-    let refused = batch.commit();
+    let refused = batch.commit_async();
     assert!(matches!(refused, Err(EngineError::Poisoned { .. })), "{refused:?}");
     assert_eq!(engine.counters()[Counter::CommitsDurable], before);
 }
@@ -131,7 +132,7 @@ fn each_commit_has_its_level() {
     assert!(durable.is_durable());
     let mut batch = engine.batch();
     batch.put(&table, b"k", b"v").unwrap();
-    let by_setting = batch.commit().unwrap();
+    let by_setting = batch.commit_async().unwrap();
     engine.set("flush_log_at_trx_commit", "1").unwrap();
     assert_eq!(by_setting.level(), FlushLogAt::Timeout);
     assert!(by_setting.try_wait().unwrap() && !by_setting.is_durable());

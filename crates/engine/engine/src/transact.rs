@@ -19,9 +19,9 @@ impl Engine {
     }
 
     /// Runs `body` in a transaction and commits it; after a deadlock or a conflict runs it again,
-    /// with the rows locked from the beginning where the tries before ended.
-    /// An error of `body` rolls back. What it gives is ordered but not yet durable: wait for the
-    /// ticket before telling anybody.
+    /// with the rows locked from the beginning where the tries before ended. An error of `body`
+    /// rolls back. What was written survives a crash when this returns, as after
+    /// [`Transaction::commit`].
     ///
     /// # Errors
     /// What `body` says, or what beginning and committing said.
@@ -29,7 +29,21 @@ impl Engine {
         &self,
         options: impl Into<TransactionOptions>,
         body: impl FnMut(&mut Transaction) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let (result, ticket) = self.transact_async(options, body)?;
+        ticket.wait()?;
+        Ok(result)
+    }
+
+    /// As [`transact`](Self::transact), and leaves it to the ticket to wait until that is durable.
+    ///
+    /// # Errors
+    /// What `body` says, or what beginning and committing said.
+    pub fn transact_async<R, E: From<EngineError>>(
+        &self,
+        options: impl Into<TransactionOptions>,
+        body: impl FnMut(&mut Transaction) -> Result<R, E>,
     ) -> Result<(R, Ticket), E> {
-        run(&self.parts().pages, options.into(), body, Transaction::commit)
+        run(&self.parts().pages, options.into(), body, Transaction::commit_async)
     }
 }

@@ -23,7 +23,7 @@ fn filled(engine: &Engine) -> Table {
     for row in 0..ROWS {
         let mut batch = engine.batch();
         batch.put(&table, &key(row), &[7; 90]).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
     table
 }
@@ -34,7 +34,7 @@ fn delete(engine: &Engine, table: &Table, rows: std::ops::Range<u16>) {
     for row in rows {
         let mut batch = engine.batch();
         batch.delete(table, &key(row)).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
     engine.set("merge_threshold", "50").unwrap();
 }
@@ -85,14 +85,14 @@ fn leaves_that_were_left_empty_are_joined_later() {
     for row in 0..200 {
         let mut batch = engine.batch();
         batch.delete(&table, &key(row)).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
     assert_eq!(leaves(&engine), all);
     drop(pins);
     for row in 200..ROWS {
         let mut batch = engine.batch();
         batch.delete(&table, &key(row)).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
     assert_eq!(leaves(&engine), 1);
 }
@@ -135,7 +135,7 @@ fn dense_key(row: u16) -> Vec<u8> {
 fn put_dense(engine: &Engine, table: &Table, row: u16, value_bytes: usize) {
     let mut batch = engine.batch();
     batch.put(table, &dense_key(row), &vec![7; value_bytes]).unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
 }
 
 /// The leaves of a table as ranges of its rows.
@@ -167,7 +167,7 @@ fn split_what_was_emptied(keeps_first: bool, needed_bytes: usize) {
         for row in leaf.clone().skip(usize::from(keeps_first)) {
             let mut batch = engine.batch();
             batch.delete(&table, &dense_key(row)).unwrap();
-            batch.commit().unwrap().wait().unwrap();
+            batch.commit().unwrap();
         }
         drop(pins);
         tree.split_leaf(pages, &RowToFit { key: &first, value_bytes: 1500, needed_bytes }, seen)

@@ -36,7 +36,7 @@ fn a_write_that_makes_a_transaction_too_large_is_refused_and_the_rest_can_commit
     for _ in 0..100 {
         t.put(&table, b"n\0\0\0\0", &[8; 1500]).unwrap();
     }
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
     assert_eq!(table.prefix(b"n").count(), fits as usize);
     assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
     let mut t = begin(&engine, Isolation::default());
@@ -73,7 +73,7 @@ fn a_change_that_makes_a_batch_too_large_is_refused_and_the_rest_can_commit() {
     assert!(is_typed, "{refused}");
     assert_eq!(fits as usize + 1, frame / (5 + 1500 + 48), "and the row a");
     batch.delete(&table, b"a").unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     assert_eq!(table.prefix(b"n").count(), fits as usize);
     assert_eq!(table.get(b"a").unwrap(), None);
 }

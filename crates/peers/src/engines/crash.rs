@@ -147,8 +147,7 @@ fn put(
         for (row, byte) in updates {
             batch.put(table, &row.to_be_bytes(), &[*byte; VALUE_BYTES])?;
         }
-        let ticket = batch.commit()?;
-        if is_awaited { ticket.wait() } else { Ok(()) }
+        if is_awaited { batch.commit() } else { batch.commit_async().map(drop) }
     })();
     written.map_err(PeerError::of(NAME, "commit"))
 }

@@ -89,8 +89,7 @@ impl Writer for IostrataThread<'_> {
                 .put(&self.store.rows, &row.key, &row.value)
                 .map_err(PeerError::of(NAME, "put a row"))?;
         }
-        let ticket = batch.commit().map_err(PeerError::of(NAME, "commit"))?;
-        ticket.wait().map_err(PeerError::of(NAME, "make a commit durable"))
+        batch.commit().map_err(PeerError::of(NAME, "commit"))
     }
 }
 

@@ -41,7 +41,7 @@ impl Direct<'_> {
             let mut transaction = self.engine.begin(Isolation::RepeatableRead)?;
             match self.body(&mut transaction, drawn) {
                 Ok(()) => {
-                    self.tickets.push_back(transaction.commit()?);
+                    self.tickets.push_back(transaction.commit_async()?);
                     return Ok(());
                 }
                 Err(EngineError::Transaction(

@@ -144,7 +144,7 @@ impl Catalogue {
         };
         let mut batch = Batch::new(Arc::clone(&self.pages));
         batch.put(&catalogue, full_name.as_bytes(), &built.to_bytes())?;
-        batch.commit()?.wait()
+        batch.commit()
     }
 
     fn join(&self, table: &str, index: TableIndex) {

@@ -293,7 +293,7 @@ impl Catalogue {
         }
         trees.iter().for_each(|tree| tree.begin_drop(&self.pages));
         let cancel = |_: &EngineError| trees.iter().for_each(|tree| tree.cancel_drop());
-        let ticket = batch.commit().inspect_err(cancel)?;
+        let ticket = batch.commit_async().inspect_err(cancel)?;
         let mut known = self.lock();
         for (tree, hidden) in trees.iter().zip(hidden) {
             known.tables.remove(&tree.name);
@@ -316,7 +316,7 @@ impl Catalogue {
             let mut batch = Batch::new(Arc::clone(&self.pages));
             batch.delete(&self.itself(), &name)?;
             batch.free(tree.root);
-            batch.commit()?.wait()?;
+            batch.commit()?;
             self.lock().dropped.retain(|(_, known)| !Arc::ptr_eq(known, &tree));
         }
         Ok(())

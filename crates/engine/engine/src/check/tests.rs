@@ -46,7 +46,7 @@ fn rows_and_tombstones_are_counted_apart() {
             Some(value) => batch.put(&table, key, value).unwrap(),
             None => batch.delete(&table, key).unwrap(),
         }
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     };
     for key in [b"a", b"b", b"c"] {
         write(key, Some(b"1"));
@@ -120,7 +120,7 @@ fn a_check_beside_purge_and_writers_finds_nothing() {
             for row in (round..4_000).step_by(4) {
                 let mut batch = engine.batch();
                 batch.delete(&table, &row.to_be_bytes()).unwrap();
-                let _unsettled = batch.commit().unwrap();
+                let _unsettled = batch.commit_async().unwrap();
             }
             // From here on purge takes the rows away and joins their leaves.
             drop(reader);

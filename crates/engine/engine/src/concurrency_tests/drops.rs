@@ -52,7 +52,7 @@ impl Scene {
                 batch.put(table, &key, &[row as u8; 900])?;
             }
         }
-        batch.commit().map(drop)
+        batch.commit_async().map(drop)
     }
 }
 

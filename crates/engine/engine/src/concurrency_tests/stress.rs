@@ -42,7 +42,7 @@ fn churn(engine: &Engine, table: &Table, thread: u64, rounds: u64) {
                 batch.delete(table, key.as_bytes()).unwrap();
             }
         }
-        let ticket = batch.commit().unwrap();
+        let ticket = batch.commit_async().unwrap();
         if round % 16 == 0 {
             ticket.wait().unwrap();
         }
@@ -107,7 +107,7 @@ fn scans_beside_writers(settings: &Settings) {
     for number in 0..ANCHORS {
         let mut batch = engine.batch();
         batch.put(&table, &anchor(number), b"anchor").unwrap();
-        let _waited_for_below = batch.commit().unwrap();
+        let _waited_for_below = batch.commit_async().unwrap();
     }
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -168,7 +168,7 @@ fn writers_stop_at_a_close_and_what_they_were_told_is_there() {
                             let key = (row << 8 | thread).to_be_bytes();
                             let mut batch = engine.batch();
                             batch.put(table, &key, &[1; 200]).unwrap();
-                            match batch.commit().and_then(|ticket| ticket.wait()) {
+                            match batch.commit() {
                                 Ok(()) => {}
                                 Err(EngineError::Request(RequestError::Closed)) => return row,
                                 Err(error) => panic!("{error}"),
@@ -210,7 +210,7 @@ fn many_trees_that_grow_share_few_frames() {
                             let key = mixed(thread * 1000 + round, row).to_be_bytes();
                             batch.put(table, &key, &[1; 700]).unwrap();
                         }
-                        let _unsettled = batch.commit().unwrap();
+                        let _unsettled = batch.commit_async().unwrap();
                         let table = &tables[(mixed(thread, round) % 24) as usize];
                         table.get(&mixed(thread * 1000 + round, 3).to_be_bytes()).unwrap();
                         if round % 50 == 0 {

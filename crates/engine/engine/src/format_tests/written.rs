@@ -44,7 +44,7 @@ fn with_rows() -> (MemDisk, Engine) {
     for row in 0..100 {
         let mut batch = engine.batch();
         batch.put(&table, &key(row), &[row as u8; 100]).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
     engine.checkpoint().unwrap();
     (disk, engine)
@@ -205,7 +205,7 @@ fn redo_is_written_as_drawn() {
     let table = engine.create_table("cities").unwrap();
     let mut batch = engine.batch();
     batch.put(&table, b"lima", b"Peru").unwrap();
-    let ticket = batch.commit().unwrap();
+    let ticket = batch.commit_async().unwrap();
     ticket.wait().unwrap();
     let log = log(&document, &disk);
     assert_eq!(log.keys().collect::<Vec<_>>(), [&0], "one segment is in use");

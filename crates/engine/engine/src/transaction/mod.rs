@@ -76,7 +76,7 @@ thread_local! {
 /// t.insert(&accounts, b"ann", b"10")?;
 /// t.insert(&accounts, b"bob", b"20")?;
 /// t.modify(&accounts, b"ann", |balance| balance[0] = b'3')?;
-/// t.commit()?.wait()?;
+/// t.commit()?;
 /// assert_eq!(accounts.get(b"ann")?.as_deref(), Some(&b"30"[..]));
 /// # Ok::<(), iostrata_engine::EngineError>(())
 /// ```
@@ -175,19 +175,30 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits: what was written becomes visible to others at once and durable with the ticket.
-    /// One that has written nothing appends nothing; its ticket waits until what it has read is
-    /// durable.
+    /// Commits. It survives a crash when this returns, or is as far as
+    /// [`flush_log_at`](TransactionOptions::flush_log_at) or the setting `flush_log_at_trx_commit`
+    /// asks for. One that has written nothing waits until what it has read is as safe.
+    ///
+    /// # Errors
+    /// As [`commit_async`](Self::commit_async): nothing is applied then. As [`Ticket::wait`]: it is
+    /// applied, and only the next opening shows whether it was durable.
+    pub fn commit(self) -> Result<(), EngineError> {
+        self.commit_async()?.wait()
+    }
+
+    /// Commits, and leaves it to the ticket to wait until that is durable. Others see it and build
+    /// on it already. One that has written nothing appends nothing; its ticket waits until what it
+    /// has read is durable.
     ///
     /// # Errors
     /// Nothing is applied then, and the transaction is rolled back: it is larger than a frame of
     /// redo or a quarter of the pool ([`TransactionError::TooLarge`]), no space, a poisoned engine.
-    pub fn commit(self) -> Result<Ticket, EngineError> {
+    pub fn commit_async(self) -> Result<Ticket, EngineError> {
         let transaction = self.number();
         self.commit_as_batch().map_err(|error| too_large(transaction, error))
     }
 
-    /// As [`commit`](Self::commit), for a batch that runs as a transaction: what is too large is a
+    /// As [`commit_async`](Self::commit_async), for a batch that runs as a transaction: what is too large is a
     /// batch.
     pub(crate) fn commit_as_batch(mut self) -> Result<Ticket, EngineError> {
         self.check_active()?;

@@ -20,7 +20,7 @@ pub(crate) fn engine() -> (Engine, Table) {
     for key in [b"a", b"b", b"c"] {
         t.put(&table, key, b"1").unwrap();
     }
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
     (engine, table)
 }
 
@@ -33,13 +33,13 @@ pub(crate) fn begin(engine: &Engine, isolation: Isolation) -> Transaction {
 pub(crate) fn put(engine: &Engine, table: &Table, key: &[u8], value: &[u8]) {
     let mut t = begin(engine, Isolation::ReadCommitted);
     t.put(table, key, value).unwrap();
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
 }
 
 pub(crate) fn delete(engine: &Engine, table: &Table, key: &[u8]) {
     let mut t = begin(engine, Isolation::ReadCommitted);
     assert!(t.delete(table, key).unwrap());
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
 }
 
 /// What a transaction sees, as text.
@@ -81,7 +81,7 @@ fn own_writes_are_seen_by_oneself_alone_and_by_all_after_commit() {
         assert_eq!(t.get(&table, b"b").unwrap().as_deref(), Some(&b"2!"[..]));
         assert_eq!(t.get(&table, b"c").unwrap(), None);
         assert_eq!(rows(&mut other, &table), "a=1 b=1 c=1");
-        t.commit().unwrap().wait().unwrap();
+        t.commit().unwrap();
         let now = if level == Isolation::ReadCommitted { "a=1 b=2! d=4" } else { "a=1 b=1 c=1" };
         assert_eq!(rows(&mut other, &table), now, "{level:?}");
         assert_eq!(rows(&mut begin(&engine, level), &table), "a=1 b=2! d=4");
@@ -126,7 +126,7 @@ fn savepoints_take_back_what_came_after() {
     let mut other = begin(&engine, Isolation::default());
     assert!(other.get_for_update(&table, b"b").is_err());
     t.put(&table, b"c", b"5").unwrap();
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
     assert_eq!(rows(&mut begin(&engine, Isolation::default()), &table), "a=2 b=1 c=5");
 }
 
@@ -163,7 +163,7 @@ fn batches_are_seen_by_snapshots_as_transactions_are() {
     let mut batch = engine.batch();
     batch.put(&table, b"a", b"2").unwrap();
     batch.delete(&table, b"b").unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     assert_eq!(rows(&mut old, &table), "a=1 b=1 c=1");
     assert_eq!(rows(&mut begin(&engine, Isolation::Snapshot), &table), "a=2 c=1");
 }
@@ -185,7 +185,7 @@ fn a_batch_waits_for_locked_rows() {
     drop(t);
     let mut batch = engine.batch();
     batch.put(&table, b"a", b"2").unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
 }
 
@@ -226,7 +226,7 @@ fn inserting_what_is_there_is_refused_and_changes_nothing() {
     assert!(exists.to_string().contains("\"t\"") && exists.to_string().contains(" a "), "{exists}");
     assert!(t.insert(&table, b"b", b"9").is_err(), "own rows are there, too");
     assert_eq!(rows(&mut t, &table), "a=1 b=2 c=1");
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_read_only_transaction_takes_no_lock_and_appends_nothing() {
     assert_eq!(transaction_error(t.put(&table, b"a", b"2").unwrap_err()), read_only);
     assert_eq!(transaction_error(t.get_for_update(&table, b"a").unwrap_err()), read_only);
     assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
     assert_eq!(engine.parts().storage.redo.lsn(), end);
 }
 
@@ -249,7 +249,7 @@ fn a_readers_ticket_waits_for_what_it_has_read() {
     let (engine, table) = engine();
     let mut t = begin(&engine, Isolation::default());
     t.put(&table, b"a", b"2").unwrap();
-    let written = t.commit().unwrap();
+    let written = t.commit_async().unwrap();
     assert!(!written.is_durable());
     for level in LEVELS {
         for scans in [false, true] {
@@ -259,13 +259,13 @@ fn a_readers_ticket_waits_for_what_it_has_read() {
             } else {
                 reader.get(&table, b"a").unwrap();
             }
-            let read = reader.commit().unwrap();
+            let read = reader.commit_async().unwrap();
             assert!(read.lsn() >= written.lsn(), "{level:?}");
         }
     }
     let mut reader = begin(&engine, Isolation::default());
     reader.get(&table, b"a").unwrap();
-    reader.commit().unwrap().wait().unwrap();
+    reader.commit().unwrap();
     assert!(written.is_durable());
 }
 
@@ -281,7 +281,7 @@ fn the_first_row_of_a_range_is_the_newest_and_locked() {
     assert_eq!(t.first_for_update(&table, &b"d"[..]..).unwrap(), None);
     let mut other = begin(&engine, Isolation::default());
     assert!(other.put(&table, b"c", b"2").is_err());
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
     other.put(&table, b"c", b"2").unwrap();
 }
 
@@ -289,7 +289,7 @@ fn the_first_row_of_a_range_is_the_newest_and_locked() {
 fn transact_tries_again_with_the_contested_rows_locked_first() {
     let (engine, table) = engine();
     let mut tries = 0;
-    let (seen, ticket) = engine
+    let seen = engine
         .transact(Isolation::Snapshot, |t| {
             tries += 1;
             let is_locked = |key: &[u8]| {
@@ -305,7 +305,6 @@ fn transact_tries_again_with_the_contested_rows_locked_first() {
             Ok::<_, EngineError>(seen)
         })
         .unwrap();
-    ticket.wait().unwrap();
     assert_eq!((tries, seen.as_deref()), (3, Some(&b"1"[..])));
     assert_eq!(table.get(b"a").unwrap().as_deref(), Some(&b"done"[..]));
     assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
@@ -332,7 +331,7 @@ fn transact_goes_on_without_a_contested_row_that_stays_locked() {
         holder = Some(other);
         conflict
     });
-    run.unwrap().1.wait().unwrap();
+    run.unwrap();
     drop(holder);
     assert_eq!(rows(&mut begin(&engine, Isolation::default()), &table), "a=2 b=alone c=1");
     assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
@@ -379,7 +378,7 @@ fn a_tombstone_that_is_deleted_again_makes_no_room() {
     let mut batch = engine.batch();
     batch.delete(&table, &long).unwrap();
     batch.put(&table, b"z", &vec![7; free]).unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     assert!(engine.check().unwrap().is_clean());
     assert!(table.get(b"z").unwrap().is_some() && table.get(&long).unwrap().is_none());
 }

@@ -144,7 +144,7 @@ impl Pair {
                 self.batch(first);
                 return self.batch(second);
             }
-            ticket => ticket.unwrap().wait().unwrap(),
+            committed => committed.unwrap(),
         }
         for change in changes {
             match change {
@@ -309,8 +309,7 @@ fn a_batch_over_more_leaves_than_frames() {
         batch.delete(&pair.table, &key(number)).unwrap();
     }
     match batch.commit() {
-        Ok(ticket) => {
-            ticket.wait().unwrap();
+        Ok(()) => {
             pair.rows.retain(|key, _| u16::from_be_bytes([key[0], key[1]]) % 3 != 0);
         }
         Err(error) => assert!(

@@ -114,7 +114,7 @@ fn fill(engine: &Engine) {
         for row in first..(first + 200).min(ROWS) {
             batch.put(&table, &key(row), &[7; VALUE_BYTES]).unwrap();
         }
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
 }
 
@@ -151,7 +151,7 @@ fn change_rows(engine: &Engine, table: &Table, rows: Rows, seed: u64, is_over: &
             value.iter_mut().for_each(|byte| *byte = chance.below(256) as u8);
             batch.put(table, &key(rows.draw(&mut chance)), &value).unwrap();
         }
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
 }
 

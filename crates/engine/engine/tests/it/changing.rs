@@ -20,7 +20,7 @@ fn put_rows(engine: &Engine, round: u8) {
     for row in 0..ROWS {
         let mut batch = engine.batch();
         batch.put(&table, &[row], &[round; 300]).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
 }
 
@@ -129,7 +129,7 @@ fn an_engine_that_a_disk_has_failed_is_of_use_again_when_it_is_opened_anew() {
             let put = |row: u8| {
                 let mut batch = engine.batch();
                 batch.put(&table, &[row], &[row; 100])?;
-                batch.commit()?.wait()
+                batch.commit()
             };
             (0..20).for_each(|row| put(row).unwrap());
             fails.store(true, Ordering::Relaxed);

@@ -45,7 +45,7 @@ fn work(engine: &Engine, table: &Table, thread: u64, added: &[AtomicU64]) {
         }
         rows.truncate(chance.within(1, 3));
         let ((), _ticket) =
-            engine.transact(*chance.pick(&LEVELS), |t| add(t, table, &rows)).unwrap();
+            engine.transact_async(*chance.pick(&LEVELS), |t| add(t, table, &rows)).unwrap();
         for row in &rows {
             added[usize::from(*row)].fetch_add(1, Ordering::Relaxed);
         }
@@ -60,7 +60,7 @@ fn a_thousand_threads_on_ten_rows_count_right() {
     let table = engine.create_table("rows").unwrap();
     let mut batch = engine.batch();
     (0..ROWS).for_each(|row| batch.put(&table, &[row], &0u64.to_le_bytes()).unwrap());
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     let added: Vec<AtomicU64> = (0..ROWS).map(|_| AtomicU64::new(0)).collect();
     let watch = Watch::new();
     watch.on("a thousand threads".to_owned());

@@ -21,7 +21,7 @@ fn made() -> tempfile::TempDir {
         for row in 0..ROWS {
             let mut batch = engine.batch();
             batch.put(&table, &row.to_be_bytes(), &[9; 100]).unwrap();
-            batch.commit().unwrap().wait().unwrap();
+            batch.commit().unwrap();
         }
     }
     engine.close().unwrap();

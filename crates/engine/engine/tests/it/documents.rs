@@ -52,7 +52,7 @@ fn write(engine: &Engine, table: &Table, thread: u64, is_over: &AtomicBool) -> u
             }
         }
         // Nobody waits: the leaves are changed the faster.
-        let _unsettled = batch.commit().unwrap();
+        let _unsettled = batch.commit_async().unwrap();
         commits += 1;
     }
     commits

@@ -62,13 +62,13 @@ fn is_same(found: Result<Rows, EngineError>, wanted: &Rows) -> Result<(), String
 fn put(engine: &Engine, table: &Table, keys: std::ops::Range<u8>, value: &[u8]) {
     let mut t = engine.begin(ReadCommitted).unwrap();
     keys.for_each(|key| t.put(table, &[key], value).unwrap());
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
 }
 
 fn delete(engine: &Engine, table: &Table, keys: std::ops::Range<u8>) {
     let mut t = engine.begin(ReadCommitted).unwrap();
     keys.for_each(|key| assert!(t.delete(table, &[key]).unwrap()));
-    t.commit().unwrap().wait().unwrap();
+    t.commit().unwrap();
 }
 
 /// A snapshot is read again after others' commits and after purge has done all that it may.
@@ -187,7 +187,7 @@ fn told(level: Isolation, scans: bool, removed: Option<Safeguard>) -> Result<(),
     without(&engine, removed);
     let mut writer = engine.begin(level).unwrap();
     writer.put(&table, &[1], b"written").unwrap();
-    let _nobody_waits = writer.commit().unwrap();
+    let _nobody_waits = writer.commit_async().unwrap();
     let mut reader = engine.begin(level).unwrap();
     if scans {
         let seen = reader.range(&table, ..).unwrap().count();
@@ -195,7 +195,7 @@ fn told(level: Isolation, scans: bool, removed: Option<Safeguard>) -> Result<(),
     } else {
         assert!(reader.get(&table, &[1]).unwrap().is_some());
     }
-    reader.commit().unwrap().wait().unwrap();
+    reader.commit().unwrap();
     let image = disk.image(disk.points() - 1, 0, Tear::Whole);
     let recovered = how.open(Arc::new(image)).unwrap();
     let table = recovered.table("rows").unwrap().unwrap();
@@ -235,7 +235,7 @@ fn opened_again(is_closed: bool, removed: Option<Safeguard>) -> Result<(), Strin
         // Nor does an update find a conflict with what was there before.
         let mut t = engine.begin(level).unwrap();
         t.put(&table, &[15], b"newer").map_err(|error| error.to_string())?;
-        t.commit().unwrap().wait().unwrap();
+        t.commit().unwrap();
     }
     Ok(())
 }

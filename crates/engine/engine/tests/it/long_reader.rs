@@ -58,7 +58,7 @@ fn write(engine: &Engine, table: &Table, writer: usize, running: &AtomicUsize) {
     while done < changes {
         let count = chance.within(1, 8);
         let rows: Vec<usize> = (0..count).map(|_| chance.below(KEYS + KEYS / 2)).collect();
-        let run = engine.transact(Isolation::ReadCommitted, |t| {
+        let run = engine.transact_async(Isolation::ReadCommitted, |t| {
             for row in &rows {
                 if chance.percent(35) {
                     t.delete(table, &key(*row))?;
@@ -83,7 +83,7 @@ fn filled(directory: &Path, how: &How) -> (Engine, Table) {
         for number in numbers {
             batch.put(&table, &key(*number), &value(&mut chance)).unwrap();
         }
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
     }
     (engine, table)
 }
@@ -165,7 +165,7 @@ fn what_a_crash_has_left_is_purged_beside_snapshots() {
                     None => assert!(t.delete(table, &key(row)).unwrap()),
                 }
             }
-            t.commit().unwrap().wait().unwrap();
+            t.commit().unwrap();
         };
         put(&engine, &table, 0..40, Some(b"old"));
         let keeps_versions = engine.begin(Isolation::Snapshot).unwrap();

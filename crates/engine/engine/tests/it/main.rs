@@ -15,6 +15,7 @@ mod faults;
 mod histories;
 mod isolation;
 mod isolation_mutants;
+mod library;
 mod lock;
 mod long_reader;
 mod mutants;

@@ -70,7 +70,7 @@ fn write(
         for number in &numbers {
             batch.put(table, &key(writer, *number), &value(*number, round)).unwrap();
         }
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
         for number in numbers {
             rounds[number as usize] = round;
         }
@@ -167,7 +167,7 @@ fn churn(engine: &Engine, table: &Table, writer: u64, batches: u64) {
             0 => batch.put(table, &key, &value(number % 100, number)),
             _ => batch.delete(table, &key),
         };
-        match changed.and_then(|()| batch.commit()).and_then(|ticket| ticket.wait()) {
+        match changed.and_then(|()| batch.commit()) {
             Ok(()) => {}
             Err(EngineError::Request(RequestError::Closed)) => return,
             Err(error) => panic!("{error}"),

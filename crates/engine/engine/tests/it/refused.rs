@@ -199,7 +199,7 @@ fn an_engine_on_a_full_file_system_opens_and_one_that_has_no_room_leaves_nothing
     let table = engine.create_table("rows").unwrap();
     let mut batch = engine.batch();
     batch.put(&table, b"k", b"v").unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     engine.close().unwrap();
     let before = contents(home);
     let large = small(&[("redo_log_capacity", "64M")]);
@@ -215,7 +215,7 @@ fn an_engine_on_a_full_file_system_opens_and_one_that_has_no_room_leaves_nothing
     assert_eq!(table.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
     let mut batch = engine.batch();
     batch.put(&table, b"k", b"w").unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     engine.close().unwrap();
 }
 
@@ -229,7 +229,7 @@ fn the_redo_of_another_engine_is_refused_and_that_of_an_earlier_program_is_taken
         let table = engine.create_table("rows").unwrap();
         let mut batch = engine.batch();
         batch.put(&table, b"k", value).unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
         engine.close().unwrap();
     }
     let copy_redo = |from: &Path, to: &Path| {

@@ -131,7 +131,7 @@ fn spill_fails(kinds: &'static [CallKind], fault: Fault) {
         for row in 0..ROWS {
             t.put(&table, &row.to_be_bytes(), &[round; 600]).unwrap();
         }
-        t.commit().unwrap().wait().unwrap();
+        t.commit().unwrap();
     };
     fill(0);
     let mut reader = engine.begin(Isolation::Snapshot).unwrap();
@@ -194,7 +194,7 @@ fn a_spill_file_that_cannot_be_read_keeps_no_engine_open() {
             _ => batch.put(&table, &key, &[7; 1_200]),
         }
         .unwrap();
-        batch.commit().unwrap().wait().unwrap();
+        batch.commit().unwrap();
         engine.step(u64::from(number) * 10_000).unwrap();
     }
     memory.before_each(|call| match call.kind {

@@ -51,7 +51,7 @@ fn write(engine: &Engine, table: &Table, thread: u64, rounds: u64) -> Vec<Option
                 versions[number] = Some(round);
             }
         }
-        let ticket = batch.commit().unwrap();
+        let ticket = batch.commit_async().unwrap();
         if chance.percent(60) {
             ticket.wait().unwrap();
             assert!(ticket.is_durable());

@@ -79,7 +79,7 @@ impl OrderThread for Thread<'_> {
         let transaction = store.engine.begin(Isolation::RepeatableRead).map_err(failed)?;
         let mut rows = OpenRows { transaction, tables: &store.tables, value: &mut self.value };
         body(&mut rows)?;
-        self.tickets.push_back(rows.transaction.commit().map_err(failed)?);
+        self.tickets.push_back(rows.transaction.commit_async().map_err(failed)?);
         Ok(())
     }
 

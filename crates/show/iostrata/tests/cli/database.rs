@@ -98,7 +98,7 @@ fn a_violated_condition_is_found() {
     let (key, _) = orders.range::<&[u8]>(..).next().unwrap().unwrap();
     let mut batch = engine.batch();
     batch.delete(&orders, &key).unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     engine.close().unwrap();
     let checked = bench.line(&format!("tpcc check {target} --json"));
     assert_eq!(checked.status.code(), Some(1), "{}", stderr(&checked));

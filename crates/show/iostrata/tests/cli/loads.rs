@@ -106,7 +106,7 @@ fn objects_are_read_and_changed_on_the_engine_and_damage_is_found() {
     let (key, _) = history.range::<&[u8]>(..).next().unwrap().unwrap();
     let mut batch = engine.batch();
     batch.delete(&history, &key).unwrap();
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     engine.close().unwrap();
     let checked = bench.line(&format!("stress check {target} --json"));
     assert_eq!(checked.status.code(), Some(1), "{}", stderr(&checked));

@@ -93,7 +93,7 @@ impl Account<'_> {
     }
 
     pub fn commit(self) {
-        self.t.commit().unwrap().wait().unwrap();
+        self.t.commit().unwrap();
     }
 }
 

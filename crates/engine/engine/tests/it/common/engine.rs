@@ -194,7 +194,7 @@ fn commit_all(engine: &Engine, ops: &[Op]) -> Result<Ticket, EngineError> {
             None => batch.delete(&table, &op.key)?,
         }
     }
-    batch.commit()
+    batch.commit_async()
 }
 
 /// Every row, in the order of the direction.

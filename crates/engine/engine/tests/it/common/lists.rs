@@ -89,7 +89,7 @@ impl Worker<'_> {
             t.rollback();
             return Err(Ended::RolledBack);
         }
-        let ticket = t.commit()?;
+        let ticket = t.commit_async()?;
         if self.chance.percent(10) {
             ticket.wait()?;
         }
@@ -109,7 +109,7 @@ impl Worker<'_> {
         let new = [row.as_deref().unwrap_or_default(), &element.to_le_bytes()].concat();
         let mut batch = self.engine.batch();
         batch.compare_and_set(self.table, &list_key(key), row.as_deref(), Some(&new))?;
-        let _durable_later = batch.commit()?;
+        let _durable_later = batch.commit_async()?;
         Ok(vec![Event::Locked { key, list }, Event::Append { key, element }])
     }
 
@@ -263,7 +263,7 @@ pub fn history(
     for key in 0..KEYS {
         batch.put(table, &list_key(key), &[b'.'; FILLER_BYTES]).unwrap();
     }
-    batch.commit().unwrap().wait().unwrap();
+    batch.commit().unwrap();
     let start = &Barrier::new(THREADS);
     let threads: Result<Vec<_>, String> = std::thread::scope(|scope| {
         let work = |thread: usize| {

@@ -318,7 +318,7 @@ impl Session {
         let is_there = |(row, _): &Write| world.committed.tables.contains(&row.0);
         let can_commit = self.own.iter().all(is_there);
         let is_read = self.own.is_empty();
-        match (self.transaction.commit(), can_commit) {
+        match (self.transaction.commit_async(), can_commit) {
             (Ok(ticket), true) if is_read => Ok(Ended::Read(ticket)),
             (Ok(ticket), true) => Ok(Ended::Committed(self.own, ticket)),
             (Ok(_), false) => Err(Trouble::Wrong("a commit into a dropped table".to_owned())),

@@ -99,7 +99,7 @@ impl Worker<'_> {
             return Ok(());
         }
         self.next += 1;
-        let ticket = transaction.commit()?;
+        let ticket = transaction.commit_async()?;
         if ops.is_empty() {
             self.done.reads.push((self.next, read));
         } else {

@@ -187,7 +187,7 @@ fn by_batch(
         }
     }
     batch.put(marks, &[thread], &commit.to_le_bytes())?;
-    batch.commit()
+    batch.commit_async()
 }
 
 /// Writes besides what must not be there afterwards: behind a savepoint, and in a transaction that
@@ -221,7 +221,7 @@ fn by_transaction(
         t.rollback_to(savepoint)?;
         t.put(marks, &[thread], &commit.to_le_bytes())
     };
-    engine.transact(Isolation::default(), change).map(|(_nothing, ticket)| ticket)
+    engine.transact_async(Isolation::default(), change).map(|(_nothing, ticket)| ticket)
 }
 
 /// The number of a thread's last commit.
