@@ -5,11 +5,12 @@
 //! not moved meanwhile; otherwise its place is searched again by the last key handed out. So every
 //! row that is there during the whole scan is seen once, in order.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 use iostrata_innodb::{Lsn, NO_PAGE, PageNo};
 
 use crate::error::EngineError;
+use crate::key_range::KeyBounds;
 use crate::page::{Cell, Cells, PageView};
 use crate::pages::Pages;
 use crate::pool::{Pin, Shared};
@@ -19,15 +20,6 @@ use crate::visible::{Visible, older_version, visible};
 
 /// A row: its key and its value.
 pub type Row<'r> = (&'r [u8], &'r [u8]);
-
-/// The ends of a range of keys.
-pub(crate) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
-/// Copies the ends of a range.
-pub(crate) fn bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> KeyBounds {
-    let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-    (owned(range.start_bound()), owned(range.end_bound()))
-}
 
 /// A leaf of which less than one in so many rows is wanted is not copied as a whole.
 const FEW_SHARE: usize = 4;

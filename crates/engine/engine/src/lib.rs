@@ -71,6 +71,7 @@ mod hot_settings;
 mod index_function_tests;
 #[cfg(test)]
 mod index_tests;
+mod key_range;
 mod lanes;
 #[cfg(test)]
 mod layer_tests;
@@ -134,6 +135,7 @@ pub use iostrata_innodb::{
     Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage,
 };
 pub use iostrata_io::disk::Disk;
+pub use key_range::KeyRange;
 pub use options::OpenOptions;
 pub use page::RowTooLarge;
 pub use pool::Failure;

@@ -1,10 +1,10 @@
 //! Rows as an iterator.
 
 use std::iter::FusedIterator;
-use std::ops::{Bound, RangeBounds};
 
-use crate::cursor::{Cursor, KeyBounds, bounds};
+use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError};
+use crate::key_range::KeyBounds;
 use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
@@ -34,13 +34,9 @@ pub struct Range<'t> {
 }
 
 impl<'t> Range<'t> {
-    pub(crate) fn new<K: AsRef<[u8]>>(
-        pages: &'t Pages,
-        tree: &'t Tree,
-        range: &impl RangeBounds<K>,
-    ) -> Self {
+    pub(crate) fn new(pages: &'t Pages, tree: &'t Tree, bounds: KeyBounds) -> Self {
         let (low, high) = (End::default(), End::default());
-        Self { pages, tree, bounds: bounds(range), low, high, is_over: false }
+        Self { pages, tree, bounds, low, high, is_over: false }
     }
 
     fn give(&mut self, direction: Direction) -> Option<Result<OwnedRow, EngineError>> {
@@ -97,17 +93,4 @@ impl FusedIterator for Range<'_> {}
 /// Whether the same read may succeed later.
 fn may_pass(error: &EngineError) -> bool {
     matches!(error, EngineError::Io(_) | EngineError::Request(RequestError::PoolExhausted { .. }))
-}
-
-/// The keys that begin with a prefix.
-pub(crate) fn of_prefix(prefix: &[u8]) -> KeyBounds {
-    let mut end = prefix.to_vec();
-    // The least key behind all of them: the last byte that can grow, grows.
-    while let Some(byte) = end.pop() {
-        if byte < u8::MAX {
-            end.push(byte + 1);
-            return (Bound::Included(prefix.to_vec()), Bound::Excluded(end));
-        }
-    }
-    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
 }

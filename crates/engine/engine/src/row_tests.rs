@@ -103,7 +103,7 @@ fn ranges_prefixes_and_single_rows_are_what_they_say() {
     }
     assert_eq!(of(table.range("a\u{7f}".."b")), [b"a\xff".to_vec(), b"a\xff\xff".to_vec()]);
     assert_eq!(of(table.range("b"..="ba")), [b"b".to_vec(), b"ba".to_vec()]);
-    assert_eq!(of(table.range::<&str>(.."a")), Vec::<Vec<u8>>::new());
+    assert_eq!(of(table.range(.."a")), Vec::<Vec<u8>>::new());
     assert_eq!(of(table.range("b".."a")), Vec::<Vec<u8>>::new());
     let mut value = b"left as it was".to_vec();
     assert!(!table.get_into(b"c", &mut value).unwrap());

@@ -3,13 +3,13 @@
 //! Invariant: reads see every batch as a whole within one leaf, the newest that was committed,
 //! durable or not; over several rows they give no snapshot (that is for transactions).
 
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use crate::cursor::{Cursor, bounds};
+use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError};
+use crate::key_range::{KeyRange, bounds, of_prefix};
 use crate::pages::Pages;
-use crate::range::{Range, of_prefix};
+use crate::range::Range;
 use crate::read::{read_row, replace};
 use crate::table_index::{Index, TableIndex};
 use crate::tree::Tree;
@@ -108,8 +108,8 @@ impl Table {
     /// }
     /// # Ok::<(), iostrata_engine::EngineError>(())
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range<'_> {
-        Range::new(&self.pages, &self.tree, &range)
+    pub fn range(&self, range: impl KeyRange) -> Range<'_> {
+        Range::new(&self.pages, &self.tree, bounds(&range))
     }
 
     /// The rows whose keys begin with `prefix`.
@@ -119,15 +119,11 @@ impl Table {
 
     /// All rows.
     pub fn iter(&self) -> Range<'_> {
-        self.range::<&[u8]>(..)
+        self.range(..)
     }
 
     /// The rows of a range one by one, in one direction, without an allocation for each.
-    pub fn cursor<'k>(
-        &self,
-        range: impl RangeBounds<&'k [u8]>,
-        direction: Direction,
-    ) -> Cursor<'_> {
+    pub fn cursor(&self, range: impl KeyRange, direction: Direction) -> Cursor<'_> {
         Cursor::new(&self.pages, &self.tree, bounds(&range), (direction, NEWEST))
     }
 }

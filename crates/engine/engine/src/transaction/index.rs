@@ -1,8 +1,9 @@
 //! Entries of an index as a transaction sees them.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 use crate::error::EngineError;
+use crate::key_range::KeyRange;
 use crate::range::OwnedRow;
 use crate::table::Table;
 use crate::table_index::{BEHIND, END, Index, read_entry, with_end};
@@ -43,10 +44,10 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::cursor`].
-    pub fn index_cursor<'t, 'k>(
+    pub fn index_cursor<'t>(
         &'t mut self,
         index: &'t Index,
-        range: impl RangeBounds<&'k [u8]>,
+        range: impl KeyRange,
         direction: Direction,
     ) -> Result<IndexCursor<'t>, EngineError> {
         self.entries(index, &range, (direction, false))
@@ -58,27 +59,28 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::cursor`].
-    pub fn newest_index_cursor<'t, 'k>(
+    pub fn newest_index_cursor<'t>(
         &'t mut self,
         index: &'t Index,
-        range: impl RangeBounds<&'k [u8]>,
+        range: impl KeyRange,
         direction: Direction,
     ) -> Result<IndexCursor<'t>, EngineError> {
         self.entries(index, &range, (direction, true))
     }
 
-    fn entries<'t, 'k>(
+    fn entries<'t>(
         &'t mut self,
         index: &'t Index,
-        range: &impl RangeBounds<&'k [u8]>,
+        range: &impl KeyRange,
         how: (Direction, bool),
     ) -> Result<IndexCursor<'t>, EngineError> {
-        let low = match range.start_bound() {
+        let (low, high) = range.key_bounds();
+        let low = match low {
             Bound::Included(low) => Bound::Included(with_end(low, END)),
             Bound::Excluded(low) => Bound::Included(with_end(low, BEHIND)),
             Bound::Unbounded => Bound::Unbounded,
         };
-        let high = match range.end_bound() {
+        let high = match high {
             Bound::Included(high) => Bound::Excluded(with_end(high, BEHIND)),
             Bound::Excluded(high) => Bound::Excluded(with_end(high, END)),
             Bound::Unbounded => Bound::Unbounded,

@@ -1,13 +1,13 @@
 //! Reads of a transaction.
 
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use iostrata_innodb::Counter;
 
 use crate::counts::Sample;
-use crate::cursor::{Cursor, KeyBounds, bounds};
+use crate::cursor::Cursor;
 use crate::error::{EngineError, TableError};
+use crate::key_range::{KeyBounds, KeyRange, bounds};
 use crate::lock::LockId;
 use crate::range::OwnedRow;
 use crate::read::{LeafHint, read_row, replace};
@@ -101,10 +101,10 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`get_for_update`](Self::get_for_update).
-    pub fn first_for_update<'k>(
+    pub fn first_for_update(
         &mut self,
         table: &Table,
-        range: impl RangeBounds<&'k [u8]>,
+        range: impl KeyRange,
     ) -> Result<Option<OwnedRow>, EngineError> {
         self.check_readable(table)?;
         loop {
@@ -125,10 +125,10 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn cursor<'t, 'k>(
+    pub fn cursor<'t>(
         &'t mut self,
         table: &'t Table,
-        range: impl RangeBounds<&'k [u8]>,
+        range: impl KeyRange,
         direction: Direction,
     ) -> Result<TransactionCursor<'t>, EngineError> {
         self.check_readable(table)?;
@@ -141,10 +141,10 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn newest_cursor<'t, 'k>(
+    pub fn newest_cursor<'t>(
         &'t mut self,
         table: &'t Table,
-        range: impl RangeBounds<&'k [u8]>,
+        range: impl KeyRange,
         direction: Direction,
     ) -> Result<TransactionCursor<'t>, EngineError> {
         self.check_readable(table)?;
@@ -155,10 +155,10 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn range<'t, 'k>(
+    pub fn range<'t>(
         &'t mut self,
         table: &'t Table,
-        range: impl RangeBounds<&'k [u8]>,
+        range: impl KeyRange,
     ) -> Result<impl Iterator<Item = Result<OwnedRow, EngineError>> + 't, EngineError> {
         let mut cursor = self.cursor(table, range, Direction::Forward)?;
         let mut next = move || {

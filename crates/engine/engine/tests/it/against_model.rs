@@ -210,7 +210,7 @@ fn collect(table: &Table, bounds: &Bounds, direction: Direction) -> Vec<(Vec<u8>
         rows.push((key.to_vec(), value.to_vec()));
     }
     // The iterator gives the same, from either end and from both in turn.
-    let range = || table.range::<&[u8]>(borrowed);
+    let range = || table.range(borrowed);
     let forward: Vec<_> = range().map(Result::unwrap).collect();
     let backward: Vec<_> = range().rev().map(Result::unwrap).collect();
     assert!(forward.iter().eq(backward.iter().rev()));

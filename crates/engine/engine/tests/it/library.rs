@@ -1,8 +1,10 @@
 //! The engine as a program calls it: what each call promises.
 
+use std::ops::Bound;
+
 use iostrata_engine::{
-    Background, Disk, Disks, Engine, EngineError, FlushLogAt, Isolation, OpenOptions, Table,
-    TransactionOptions,
+    Background, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, Isolation, KeyRange,
+    OpenOptions, Table, TransactionOptions,
 };
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
@@ -109,4 +111,41 @@ fn a_commit_waits_for_as_much_as_it_was_asked_to() {
     engine.set("flush_log_at_trx_commit", "1").unwrap();
     engine.transact(Isolation::default(), |t| t.put(&table, b"n", b"v")).unwrap();
     assert_eq!(after_power_cut(&disk), [b"k", b"l", b"m", b"n"]);
+}
+
+/// The keys of a range, by every call that takes one.
+fn keys(engine: &Engine, table: &Table, range: impl KeyRange) -> String {
+    let text = |key: &[u8]| key.escape_ascii().to_string();
+    let all: Vec<_> = table.range(&range).map(|row| text(&row.unwrap().0)).collect();
+    let mut by_cursor = Vec::new();
+    let mut cursor = table.cursor(&range, Direction::Forward);
+    while let Some((key, _value)) = cursor.next_row().unwrap() {
+        by_cursor.push(text(key));
+    }
+    assert_eq!(by_cursor, all);
+    let mut t = engine.begin(Isolation::default()).unwrap();
+    let by_t: Vec<_> = t.range(table, &range).unwrap().map(|row| text(&row.unwrap().0)).collect();
+    assert_eq!(by_t, all);
+    let first = t.first_for_update(table, &range).unwrap();
+    assert_eq!(first.map(|(key, _)| text(&key)).as_ref(), all.first());
+    all.join(" ")
+}
+
+#[test]
+fn ranges_are_written_as_they_come() {
+    let engine = open(MemDisk::new(), Background::Manual);
+    let table = engine.create_table("t").unwrap();
+    table.bulk_load([("a", ""), ("b", ""), ("c", ""), ("d", "")]).unwrap();
+    let (low, high) = (vec![b'b'], vec![b'c']);
+    assert_eq!(keys(&engine, &table, ..), "a b c d");
+    assert_eq!(keys(&engine, &table, "a".."c"), "a b");
+    assert_eq!(keys(&engine, &table, &b"b"[..]..), "b c d");
+    assert_eq!(keys(&engine, &table, b"b"..), "b c d");
+    assert_eq!(keys(&engine, &table, [b'b']..=[b'd']), "b c d");
+    assert_eq!(keys(&engine, &table, &low..&high), "b");
+    assert_eq!(keys(&engine, &table, ..String::from("b")), "a");
+    assert_eq!(keys(&engine, &table, ..=low.as_slice()), "a b");
+    assert_eq!(keys(&engine, &table, (Bound::Excluded("b"), Bound::Included("d"))), "c d");
+    assert_eq!(keys(&engine, &table, (Bound::Excluded("b"), Bound::Unbounded)), "c d");
+    assert_eq!(keys(&engine, &table, low..=high), "b c");
 }

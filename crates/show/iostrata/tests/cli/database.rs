@@ -95,7 +95,7 @@ fn a_violated_condition_is_found() {
     let kept = iostrata_engine::Engine::kept_settings(bench.path("db")).unwrap().unwrap();
     let engine = engine.settings(kept).open(bench.path("db")).unwrap();
     let orders = engine.table("new_orders").unwrap().unwrap();
-    let (key, _) = orders.range::<&[u8]>(..).next().unwrap().unwrap();
+    let (key, _) = orders.range(..).next().unwrap().unwrap();
     let mut batch = engine.batch();
     batch.delete(&orders, &key).unwrap();
     batch.commit().unwrap();

@@ -103,7 +103,7 @@ fn objects_are_read_and_changed_on_the_engine_and_damage_is_found() {
     let kept = iostrata_engine::Engine::kept_settings(bench.path("db")).unwrap().unwrap();
     let engine = iostrata_engine::Engine::options().settings(kept).open(bench.path("db")).unwrap();
     let history = engine.table("stress_history").unwrap().unwrap();
-    let (key, _) = history.range::<&[u8]>(..).next().unwrap().unwrap();
+    let (key, _) = history.range(..).next().unwrap().unwrap();
     let mut batch = engine.batch();
     batch.delete(&history, &key).unwrap();
     batch.commit().unwrap();
