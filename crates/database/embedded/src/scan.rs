@@ -7,7 +7,7 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use iostrata_engine::{Direction, Index, OwnedRow, TransactionCursor};
+use iostrata_engine::{Cursor, Direction, Index, OwnedRow};
 use iostrata_target::Value;
 
 use crate::compile::ScanPath;
@@ -60,11 +60,7 @@ pub(crate) fn each_row(
     Ok(())
 }
 
-fn plain(
-    mut rows: TransactionCursor<'_>,
-    limit: usize,
-    each: &mut EachRow<'_>,
-) -> Result<(), OpError> {
+fn plain(mut rows: Cursor<'_>, limit: usize, each: &mut EachRow<'_>) -> Result<(), OpError> {
     let mut left = limit;
     while left > 0
         && let Some((key, row)) = rows.next_row()?

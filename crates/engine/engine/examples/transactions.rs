@@ -45,7 +45,7 @@ fn accounts(engine: &Engine) -> Result<(), EngineError> {
 
 /// What does not repeat.
 fn read_committed(engine: &Engine, stock: &Table) -> Result<(), EngineError> {
-    let mut reader = engine.begin(Isolation::ReadCommitted)?;
+    let reader = engine.begin(Isolation::ReadCommitted)?;
     let mut writer = engine.begin(Isolation::ReadCommitted)?;
     writer.put(stock, b"pen", b"4")?;
     assert_eq!(reader.get(stock, b"pen")?.as_deref(), Some(&b"5"[..])); // not committed yet

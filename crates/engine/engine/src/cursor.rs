@@ -9,6 +9,7 @@ use std::ops::Bound;
 
 use iostrata_innodb::{Lsn, NO_PAGE, PageNo};
 
+use crate::counts::Counts;
 use crate::error::EngineError;
 use crate::key_range::KeyBounds;
 use crate::page::{Cell, Cells, PageView};
@@ -51,10 +52,8 @@ enum CopyPosition {
     Byte(usize),
 }
 
-/// A cursor over a range of a table. It owns what it shows: ask for the
-/// [`next_row`](Cursor::next_row) until there is none. For an iterator see
-/// [`Table::range`](crate::Table::range).
-pub struct Cursor<'t> {
+/// A cursor over the committed rows of a range of a tree, for [`crate::scan`].
+pub(crate) struct TreeCursor<'t> {
     pages: &'t Pages,
     tree: &'t Tree,
     direction: Direction,
@@ -78,13 +77,13 @@ pub struct Cursor<'t> {
     ahead: Vec<PageNo>,
 }
 
-impl std::fmt::Debug for Cursor<'_> {
+impl std::fmt::Debug for TreeCursor<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Cursor({:?} from {:?} to {:?})", self.direction, self.front, self.back)
+        write!(out, "TreeCursor({:?} from {:?} to {:?})", self.direction, self.front, self.back)
     }
 }
 
-impl<'t> Cursor<'t> {
+impl<'t> TreeCursor<'t> {
     pub(crate) fn new(
         pages: &'t Pages,
         tree: &'t Tree,
@@ -114,12 +113,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The next row, until there is none. It is there until the cursor is asked again. Of a table
-    /// that is dropped meanwhile the rows of the leaf at hand still come.
-    ///
-    /// # Errors
-    /// What reading a page or an older version said; asking again tries again;
-    /// [`TableError::Dropped`](crate::TableError::Dropped).
+    /// As [`Cursor::next_row`](crate::Cursor::next_row).
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, EngineError> {
         let (place, is_older) = loop {
@@ -162,6 +156,11 @@ impl<'t> Cursor<'t> {
                 return Ok(None);
             }
         }
+    }
+
+    /// Where work is counted.
+    pub fn counts(&self) -> &'t Counts {
+        &self.pages.storage.counts
     }
 
     /// The end of the newest frame in what it has read.

@@ -13,8 +13,10 @@ use crate::check::{self, CheckReport};
 use crate::error::{EngineError, TableError};
 use crate::open::Opened;
 use crate::parts::Parts;
+use crate::read_view::ReadView;
 use crate::recovery::RecoveryReport;
 use crate::reentry::check_outside;
+use crate::row_locks::next_number;
 #[cfg(feature = "testing")]
 use crate::safeguards::Safeguard;
 use crate::status;
@@ -128,6 +130,14 @@ impl Engine {
     /// An empty batch of changes.
     pub fn batch(&self) -> Batch {
         Batch::new(Arc::clone(&self.parts().pages))
+    }
+
+    /// All tables as they are committed now, to be read by any number of threads at once.
+    ///
+    /// # Errors
+    /// A closed engine.
+    pub fn read_view(&self) -> Result<ReadView, EngineError> {
+        ReadView::open(&self.parts().pages, next_number())
     }
 
     /// Changes a setting while the engine runs, and keeps it with the data.

@@ -25,7 +25,7 @@ pub(crate) fn open(disk: &MemDisk, options: OpenOptions<'_>) -> Engine {
 
 /// The entries of the index, as text.
 pub(crate) fn entries(engine: &Engine, table: &Table) -> String {
-    let mut t = engine.begin(Isolation::Snapshot).unwrap();
+    let t = engine.begin(Isolation::Snapshot).unwrap();
     let index = table.index("first").unwrap();
     let mut cursor = t.index_cursor(&index, .., Direction::Forward).unwrap();
     let mut all = Vec::new();
@@ -66,7 +66,7 @@ fn entries_follow_their_rows() {
     assert_eq!(work.index_get(&first, b"x").unwrap(), [b"a", b"b"], "own writes are seen");
     work.commit().unwrap();
     assert_eq!(entries(&engine, &t), r"\x00:e w:d x:a x:b");
-    let mut old = old;
+    let old = old;
     assert_eq!(old.index_get(&first, b"x").unwrap(), [b"a", b"c"], "as its snapshot was");
     assert_eq!(old.index_get(&first, b"y").unwrap(), [b"b"]);
     drop(old);
@@ -217,7 +217,7 @@ fn a_late_index_is_made_when_it_is_asked_for_and_then_kept() {
     assert!(t.index("second").is_none());
     engine.make_index("t", "second").unwrap();
     let t = engine.table("t").unwrap().unwrap();
-    let mut reader = engine.begin(Isolation::default()).unwrap();
+    let reader = engine.begin(Isolation::default()).unwrap();
     assert_eq!(reader.index_get(&t.index("second").unwrap(), b"y").unwrap(), [b"b"]);
 }
 
@@ -290,7 +290,7 @@ fn a_snapshot_from_before_an_index_cannot_read_it() {
         assert_eq!(before.get(&t, b"c").unwrap().as_deref(), Some(&b"x2"[..]));
         before.put(&t, b"f", b"x3").unwrap();
         before.commit().unwrap();
-        let mut after = engine.begin(isolation).unwrap();
+        let after = engine.begin(isolation).unwrap();
         assert_eq!(after.index_get(&first, b"x").unwrap(), [b"a", b"c", b"f"]);
     }
 }

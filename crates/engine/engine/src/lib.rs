@@ -91,6 +91,7 @@ mod purge_lag;
 mod purge_tests;
 mod range;
 mod read;
+mod read_view;
 mod reclaim;
 mod recovery;
 mod reentry;
@@ -98,6 +99,7 @@ mod row_locks;
 #[cfg(test)]
 mod row_tests;
 mod safeguards;
+mod scan;
 mod settings_file;
 mod signal;
 mod source;
@@ -127,7 +129,7 @@ mod write_set_tests;
 pub use background::Background;
 pub use batch::Batch;
 pub use check::{CheckReport, Problem, TableReport};
-pub use cursor::{Cursor, Row};
+pub use cursor::Row;
 pub use disks::Disks;
 pub use engine::Engine;
 pub use error::{EngineError, OpenError, RequestError, TableError};
@@ -140,15 +142,15 @@ pub use options::OpenOptions;
 pub use page::RowTooLarge;
 pub use pool::Failure;
 pub use range::{OwnedRow, Range};
+pub use read_view::ReadView;
 pub use recovery::{Phase, Progress, RecoveryReport};
 #[cfg(feature = "testing")]
 pub use safeguards::Safeguard;
+pub use scan::Cursor;
 pub use status::{STATUS_FILE, read_status};
 pub use table::Table;
-pub use table_index::{Extract, Index};
+pub use table_index::{Extract, Index, IndexCursor, IndexRow};
 pub use ticket::Ticket;
-pub use transaction::{
-    IndexCursor, IndexRow, Isolation, Savepoint, Transaction, TransactionCursor, TransactionOptions,
-};
+pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};
 pub use transaction_error::TransactionError;
 pub use tree::descend::Direction;

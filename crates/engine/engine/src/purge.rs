@@ -13,7 +13,7 @@ use iostrata_innodb::{TableId, flush::Lag};
 
 use crate::catalogue::Catalogue;
 use crate::commit::{Committer, commit};
-use crate::cursor::Cursor;
+use crate::cursor::TreeCursor;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
 use crate::pool::Failure;
@@ -196,7 +196,7 @@ impl Purger {
         let mut found: Vec<(Vec<u8>, u64)> = Vec::new();
         let from = walk.last.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let range = (from, Bound::Unbounded);
-        let mut cells = Cursor::new(&self.pages, &tree, range, (Direction::Forward, 0));
+        let mut cells = TreeCursor::new(&self.pages, &tree, range, (Direction::Forward, 0));
         let mut looked_at = 0;
         let last = loop {
             let cell = match cells.next_cell() {

@@ -2,13 +2,10 @@
 
 use std::iter::FusedIterator;
 
-use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError};
 use crate::key_range::KeyBounds;
-use crate::pages::Pages;
-use crate::tree::Tree;
+use crate::scan::{Cursor, TreeView};
 use crate::tree::descend::Direction;
-use crate::visible::NEWEST;
 
 /// Key and value of a row, copied.
 pub type OwnedRow = (Vec<u8>, Vec<u8>);
@@ -25,18 +22,17 @@ struct End<'t> {
 /// rows end.
 #[derive(Debug)]
 pub struct Range<'t> {
-    pages: &'t Pages,
-    tree: &'t Tree,
-    bounds: KeyBounds,
     low: End<'t>,
     high: End<'t>,
+    bounds: KeyBounds,
     is_over: bool,
+    view: TreeView<'t>,
 }
 
 impl<'t> Range<'t> {
-    pub(crate) fn new(pages: &'t Pages, tree: &'t Tree, bounds: KeyBounds) -> Self {
+    pub(crate) fn new(view: TreeView<'t>, bounds: KeyBounds) -> Self {
         let (low, high) = (End::default(), End::default());
-        Self { pages, tree, bounds, low, high, is_over: false }
+        Self { low, high, bounds, is_over: false, view }
     }
 
     fn give(&mut self, direction: Direction) -> Option<Result<OwnedRow, EngineError>> {
@@ -47,9 +43,8 @@ impl<'t> Range<'t> {
             Direction::Forward => (&mut self.low, &self.high),
             Direction::Backward => (&mut self.high, &self.low),
         };
-        let cursor = end.cursor.get_or_insert_with(|| {
-            Cursor::new(self.pages, self.tree, self.bounds.clone(), (direction, NEWEST))
-        });
+        let begin = || self.view.part(self.bounds.clone(), direction);
+        let cursor = end.cursor.get_or_insert_with(begin);
         let row = match cursor.next_row() {
             Err(error) => {
                 self.is_over = !may_pass(&error);

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use crate::cursor::Cursor;
-use crate::error::{EngineError, RequestError};
+use crate::error::{EngineError, RequestError, TableError};
 use crate::key_range::{KeyRange, bounds, of_prefix};
 use crate::pages::Pages;
 use crate::range::Range;
 use crate::read::{read_row, replace};
+use crate::scan::{Cursor, TreeView};
 use crate::table_index::{Index, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
@@ -53,6 +53,14 @@ impl Table {
     /// Whether it is a table of this open engine.
     pub(crate) fn is_of(&self, pages: &Arc<Pages>) -> bool {
         Arc::ptr_eq(&self.pages, pages)
+    }
+
+    /// Fails for a table of another engine.
+    pub(crate) fn check_of(&self, pages: &Arc<Pages>) -> Result<(), EngineError> {
+        if self.is_of(pages) {
+            return Ok(());
+        }
+        Err(EngineError::Table(TableError::NotFound { name: self.name().to_owned() }))
     }
 
     /// Its name.
@@ -109,7 +117,7 @@ impl Table {
     /// # Ok::<(), iostrata_engine::EngineError>(())
     /// ```
     pub fn range(&self, range: impl KeyRange) -> Range<'_> {
-        Range::new(&self.pages, &self.tree, bounds(&range))
+        Range::new(self.view(), bounds(&range))
     }
 
     /// The rows whose keys begin with `prefix`.
@@ -124,7 +132,12 @@ impl Table {
 
     /// The rows of a range one by one, in one direction, without an allocation for each.
     pub fn cursor(&self, range: impl KeyRange, direction: Direction) -> Cursor<'_> {
-        Cursor::new(&self.pages, &self.tree, bounds(&range), (direction, NEWEST))
+        self.view().cursor(bounds(&range), direction)
+    }
+
+    fn view(&self) -> TreeView<'_> {
+        let Self { pages, tree, .. } = self;
+        TreeView { pages, tree, at: NEWEST, own: None, statement: None }
     }
 }
 

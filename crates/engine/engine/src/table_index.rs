@@ -5,12 +5,17 @@
 //! its end, and the row's own key; no value. So they are unique and in the order of both keys.
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::error::{EngineError, TableError};
+use crate::key_range::KeyRange;
 use crate::pages::Pages;
 use crate::reentry::within;
+use crate::scan::{Cursor, TreeView};
+use crate::transaction_error::TransactionError;
 use crate::tree::Tree;
+use crate::tree::descend::Direction;
 
 /// Appends the secondary key of a row (its key and its value) to the buffer; false when the row is
 /// not in the index. It must always give the same for the same row, and cannot change or check its
@@ -22,7 +27,7 @@ const ZERO: [u8; 2] = [0, 0xff];
 /// What stands behind a secondary key; less than any way on of a longer one.
 pub(crate) const END: [u8; 2] = [0, 0];
 /// What would stand behind all entries of a secondary key, and before those of longer ones.
-pub(crate) const BEHIND: [u8; 2] = [0, 1];
+const BEHIND: [u8; 2] = [0, 1];
 
 /// An index as it is named at opening.
 #[derive(Clone)]
@@ -69,6 +74,40 @@ impl TableIndex {
     /// The error of one that was asked for elsewhere.
     pub fn not_found(&self) -> EngineError {
         EngineError::Table(TableError::IndexNotFound { index: self.tree.name.clone() })
+    }
+
+    /// The entries whose secondary keys lie in a range, as a reader of this number sees the tree.
+    ///
+    /// # Errors
+    /// [`TableError::IndexNotFound`] for a reader of another engine;
+    /// [`TransactionError::DefinitionChanged`].
+    pub fn entries<'t>(
+        &self,
+        view: TreeView<'t>,
+        number: u64,
+        range: &impl KeyRange,
+        direction: Direction,
+    ) -> Result<IndexCursor<'t>, EngineError> {
+        if !Arc::ptr_eq(&self.pages, view.pages) {
+            return Err(self.not_found());
+        }
+        if view.at < self.made_at {
+            let (transaction, index) = (number, self.tree.name.clone());
+            return Err(TransactionError::DefinitionChanged { transaction, index }.into());
+        }
+        let (low, high) = range.key_bounds();
+        let low = match low {
+            Bound::Included(low) => Bound::Included(with_end(low, END)),
+            Bound::Excluded(low) => Bound::Included(with_end(low, BEHIND)),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let high = match high {
+            Bound::Included(high) => Bound::Excluded(with_end(high, BEHIND)),
+            Bound::Excluded(high) => Bound::Excluded(with_end(high, END)),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let entries = view.cursor((low, high), direction);
+        Ok(IndexCursor { entries, root: self.tree.root.0, secondary: Vec::new() })
     }
 
     /// The entry of a row; none when the row is not in the index.
@@ -140,6 +179,44 @@ pub(crate) fn read_entry<'e>(mut entry: &'e [u8], secondary: &mut Vec<u8>) -> Op
                 rest
             }
         };
+    }
+}
+
+/// An entry of an index: the secondary key, and the key of the row.
+pub type IndexRow<'r> = (&'r [u8], &'r [u8]);
+
+/// A cursor over a range of an index.
+#[derive(Debug)]
+pub struct IndexCursor<'t> {
+    entries: Cursor<'t>,
+    /// Where its tree begins, for errors.
+    root: u64,
+    secondary: Vec<u8>,
+}
+
+impl IndexCursor<'_> {
+    /// The next entry, until there is none. It is there until the cursor is asked again.
+    ///
+    /// # Errors
+    /// What reading a page or an older version said; a damaged entry.
+    pub fn next_entry(&mut self) -> Result<Option<IndexRow<'_>>, EngineError> {
+        let Some((entry, _value)) = self.entries.next_row()? else { return Ok(None) };
+        match read_entry(entry, &mut self.secondary) {
+            Some(key) => Ok(Some((&self.secondary, key))),
+            None => Err(EngineError::Corrupt {
+                page: self.root,
+                problem: format!("its index holds {}, which is no entry", entry.escape_ascii()),
+            }),
+        }
+    }
+
+    /// The keys of the rows that are left.
+    pub(crate) fn keys(mut self) -> Result<Vec<Vec<u8>>, EngineError> {
+        let mut keys = Vec::new();
+        while let Some((_secondary, key)) = self.next_entry()? {
+            keys.push(key.to_vec());
+        }
+        Ok(keys)
     }
 }
 

@@ -9,10 +9,12 @@ use iostrata_innodb::{PageNo, TableId};
 use iostrata_io::disk::MemDisk;
 
 use crate::catalogue::{BadEntry, Entry, IndexField};
+use crate::cursor::TreeCursor;
 use crate::mtr::Mtr;
 use crate::page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
 use crate::page::{Record, Version};
 use crate::super_page::SuperField;
+use crate::visible::NEWEST;
 use crate::{
     Background, Counter, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings,
     Table, TableError,
@@ -259,11 +261,13 @@ fn a_place_lost_before_the_first_row_is_found_again_within_the_range() {
             Direction::Backward => (&[b"y", b"z"], b"x"),
         };
         put_all(&engine, &table, there);
-        let bound = Bound::Included(&b"m"[..]);
-        let mut range = match direction {
-            Direction::Forward => table.cursor((bound, Bound::Unbounded), direction),
-            Direction::Backward => table.cursor((Bound::Unbounded, bound), direction),
+        let bound = Bound::Included(b"m".to_vec());
+        let bounds = match direction {
+            Direction::Forward => (bound, Bound::Unbounded),
+            Direction::Backward => (Bound::Unbounded, bound),
         };
+        let how = (direction, NEWEST);
+        let mut range = TreeCursor::new(table.pages(), table.tree(), bounds, how);
         // As in `step` when the leaf was moved meanwhile.
         range.seek().unwrap();
         put_all(&engine, &table, &[new]);

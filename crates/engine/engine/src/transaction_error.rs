@@ -77,8 +77,8 @@ pub enum TransactionError {
     /// index has no entries for what the snapshot shows. The transaction is as it was before the
     /// call.
     #[error(
-        "index {index:?} was made after transaction {transaction} took its snapshot, and cannot \
-         show what the snapshot shows; end the transaction and begin a new one"
+        "index {index:?} was made after the snapshot of transaction {transaction} was taken, and \
+         cannot show what the snapshot shows; begin a new transaction or open a new read view"
     )]
     DefinitionChanged {
         /// Which.

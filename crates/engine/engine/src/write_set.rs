@@ -138,10 +138,7 @@ impl WriteSet {
     /// # Errors
     /// [`TableError::NotFound`] for a table of another engine; too many tables.
     pub fn tree_of(&mut self, table: &Table, pages: &Arc<Pages>) -> Result<u16, EngineError> {
-        if !table.is_of(pages) {
-            let name = table.name().to_owned();
-            return Err(EngineError::Table(TableError::NotFound { name }));
-        }
+        table.check_of(pages)?;
         let number = self.number_of(table.tree())?;
         let known = table.indexes().len();
         if *self.indexes[usize::from(number)].get_or_insert(known) != known {

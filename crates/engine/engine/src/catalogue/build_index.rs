@@ -6,7 +6,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::cursor::Cursor;
+use crate::cursor::TreeCursor;
 use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::table::Table;
@@ -28,7 +28,7 @@ pub(super) fn build(
     let limit = pages.storage.page_size.key_bytes_max();
     let mut entries = Vec::new();
     let all = (Bound::Unbounded, Bound::Unbounded);
-    let mut rows = Cursor::new(pages, table, all, (Direction::Forward, NEWEST));
+    let mut rows = TreeCursor::new(pages, table, all, (Direction::Forward, NEWEST));
     while let Some((key, value)) = rows.next_row()? {
         entries.extend(index.new_entry(limit, key, value)?);
     }

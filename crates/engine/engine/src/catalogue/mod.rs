@@ -20,7 +20,7 @@ use crate::page::{Record, row_bytes};
 pub(crate) use entry::{BadEntry, Entry, IndexField};
 
 use crate::batch::Batch;
-use crate::cursor::Cursor;
+use crate::cursor::TreeCursor;
 use crate::error::{EngineError, OpenError, TableError};
 use crate::mtr::Mtr;
 use crate::pages::{NewPage, Pages};
@@ -101,7 +101,7 @@ impl Catalogue {
         let mut known = self.lock();
         known.next = known.next.max(next);
         let all = (Bound::Unbounded, Bound::Unbounded);
-        let mut rows = Cursor::new(&self.pages, &self.tree, all, (Direction::Forward, NEWEST));
+        let mut rows = TreeCursor::new(&self.pages, &self.tree, all, (Direction::Forward, NEWEST));
         while let Some((name, value)) = rows.next_row()? {
             let entry = Entry::from_bytes(value).map_err(|bad| {
                 let name = String::from_utf8_lossy(name);

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::check::report::CheckReport;
-use crate::cursor::Cursor;
+use crate::cursor::TreeCursor;
 use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::read::read_row;
@@ -27,7 +27,7 @@ pub(super) fn compare(
     let (root, name) = (index.tree.root, &index.tree.name);
     let all = || (Bound::Unbounded, Bound::Unbounded);
     let mut wanted = 0_u64;
-    let mut rows = Cursor::new(pages, table, all(), (Direction::Forward, NEWEST));
+    let mut rows = TreeCursor::new(pages, table, all(), (Direction::Forward, NEWEST));
     while let Some((key, value)) = rows.next_row()? {
         let Some(entry) = index.entry(key, value)? else { continue };
         wanted += 1;
@@ -37,7 +37,7 @@ pub(super) fn compare(
         }
     }
     let mut found = 0_u64;
-    let mut entries = Cursor::new(pages, &index.tree, all(), (Direction::Forward, NEWEST));
+    let mut entries = TreeCursor::new(pages, &index.tree, all(), (Direction::Forward, NEWEST));
     while entries.next_row()?.is_some() {
         found += 1;
     }

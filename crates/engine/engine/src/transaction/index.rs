@@ -1,43 +1,12 @@
 //! Entries of an index as a transaction sees them.
 
-use std::ops::Bound;
-
 use crate::error::EngineError;
 use crate::key_range::KeyRange;
 use crate::range::OwnedRow;
 use crate::table::Table;
-use crate::table_index::{BEHIND, END, Index, read_entry, with_end};
-use crate::transaction::{Transaction, TransactionCursor};
+use crate::table_index::{END, Index, IndexCursor, with_end};
+use crate::transaction::Transaction;
 use crate::tree::descend::Direction;
-
-/// An entry of an index: the secondary key, and the key of the row.
-pub type IndexRow<'r> = (&'r [u8], &'r [u8]);
-
-/// A cursor over a range of an index.
-#[derive(Debug)]
-pub struct IndexCursor<'t> {
-    entries: TransactionCursor<'t>,
-    /// Where its tree begins, for errors.
-    root: u64,
-    secondary: Vec<u8>,
-}
-
-impl IndexCursor<'_> {
-    /// The next entry, until there is none. It is there until the cursor is asked again.
-    ///
-    /// # Errors
-    /// What reading a page or an older version said; a damaged entry.
-    pub fn next_entry(&mut self) -> Result<Option<IndexRow<'_>>, EngineError> {
-        let Some((entry, _value)) = self.entries.next_row()? else { return Ok(None) };
-        match read_entry(entry, &mut self.secondary) {
-            Some(key) => Ok(Some((&self.secondary, key))),
-            None => Err(EngineError::Corrupt {
-                page: self.root,
-                problem: format!("its index holds {}, which is no entry", entry.escape_ascii()),
-            }),
-        }
-    }
-}
 
 impl Transaction {
     /// The entries of an index whose secondary keys lie in a range, as the transaction sees them.
@@ -45,7 +14,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::cursor`].
     pub fn index_cursor<'t>(
-        &'t mut self,
+        &'t self,
         index: &'t Index,
         range: impl KeyRange,
         direction: Direction,
@@ -60,7 +29,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::cursor`].
     pub fn newest_index_cursor<'t>(
-        &'t mut self,
+        &'t self,
         index: &'t Index,
         range: impl KeyRange,
         direction: Direction,
@@ -69,42 +38,22 @@ impl Transaction {
     }
 
     fn entries<'t>(
-        &'t mut self,
+        &'t self,
         index: &'t Index,
         range: &impl KeyRange,
-        how: (Direction, bool),
+        (direction, is_newest): (Direction, bool),
     ) -> Result<IndexCursor<'t>, EngineError> {
-        let (low, high) = range.key_bounds();
-        let low = match low {
-            Bound::Included(low) => Bound::Included(with_end(low, END)),
-            Bound::Excluded(low) => Bound::Included(with_end(low, BEHIND)),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        let high = match high {
-            Bound::Included(high) => Bound::Excluded(with_end(high, BEHIND)),
-            Bound::Excluded(high) => Bound::Excluded(with_end(high, END)),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        let root = index.0.tree.root.0;
-        let entries = self.index_entries(&index.0, (low, high), how)?;
-        Ok(IndexCursor { entries, root, secondary: Vec::new() })
+        self.check_active()?;
+        let view = self.view(&index.0.tree, is_newest);
+        index.0.entries(view, self.number(), range, direction)
     }
 
     /// The keys of the rows with this secondary key, in their order.
     ///
     /// # Errors
     /// As [`Transaction::cursor`].
-    pub fn index_get(
-        &mut self,
-        index: &Index,
-        secondary: &[u8],
-    ) -> Result<Vec<Vec<u8>>, EngineError> {
-        let mut keys = Vec::new();
-        let mut entries = self.index_cursor(index, secondary..=secondary, Direction::Forward)?;
-        while let Some((_secondary, key)) = entries.next_entry()? {
-            keys.push(key.to_vec());
-        }
-        Ok(keys)
+    pub fn index_get(&self, index: &Index, secondary: &[u8]) -> Result<Vec<Vec<u8>>, EngineError> {
+        self.index_cursor(index, secondary..=secondary, Direction::Forward)?.keys()
     }
 
     /// The newest rows with this secondary key among those that the transaction sees, locked.

@@ -10,12 +10,11 @@ mod options;
 mod own_writes;
 mod reads;
 mod retry;
-mod scan;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writes;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,18 +23,15 @@ use iostrata_innodb::{Counter, Lsn};
 use crate::lock::{LockId, LockOwner};
 use crate::version::Snapshot;
 
-pub use index::{IndexCursor, IndexRow};
 pub use options::{Isolation, TransactionOptions};
 use own_writes::OwnWrites;
 pub(crate) use retry::run;
-pub use scan::TransactionCursor;
 
 use crate::commit::{Committer, commit};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::row_locks::{lock_all, next_number};
 use crate::safeguards::Safeguard;
-use crate::storage::Storage;
 use crate::ticket::Ticket;
 use crate::transaction_error::TransactionError;
 use crate::write_set::WriteMark;
@@ -86,8 +82,8 @@ pub struct Transaction {
     options: TransactionOptions,
     patience: Duration,
     owner: LockOwner,
-    /// None before the first read.
-    snapshot: Option<Snapshot>,
+    /// Taken by the first read.
+    snapshot: OnceCell<Snapshot>,
     /// The end of the newest frame in the leaves that it has read.
     seen: Cell<u64>,
     state: State,
@@ -124,7 +120,10 @@ impl Transaction {
             lock_all(storage, &owner, first, patience, &mut own.locks);
         }
         let is_early = options.isolation == Isolation::Snapshot;
-        let snapshot = is_early.then(|| storage.versions.snapshot(owner.number()));
+        let snapshot = OnceCell::new();
+        if is_early {
+            snapshot.get_or_init(|| storage.versions.snapshot(owner.number()));
+        }
         Ok(Self {
             pages: Arc::clone(pages),
             options,
@@ -203,7 +202,7 @@ impl Transaction {
     pub(crate) fn commit_as_batch(mut self) -> Result<Ticket, EngineError> {
         self.check_active()?;
         // From here on it reads nothing more, so nobody need keep versions for it.
-        self.snapshot = None;
+        self.snapshot.take();
         let storage = Arc::clone(&self.pages.storage);
         let mut end = Lsn(self.seen.get());
         if !storage.safeguards.has(Safeguard::LocksUntilAppended) {
@@ -244,10 +243,6 @@ impl Transaction {
         TransactionError::Finished { transaction: self.number() }.into()
     }
 
-    fn storage(&self) -> &Storage {
-        &self.pages.storage
-    }
-
     fn check_active(&self) -> Result<(), EngineError> {
         match self.state {
             State::Active => Ok(()),
@@ -272,7 +267,7 @@ impl Transaction {
     fn fall_victim(&mut self, contested: LockId) {
         self.state = State::Victim;
         self.contested = Some(contested);
-        self.snapshot = None;
+        self.snapshot.take();
         if self.has_written() {
             self.pages.storage.counts.rolled_back();
         }

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use iostrata_innodb::Counter;
+use iostrata_innodb::{Counter, Lsn};
 
 use crate::counts::Sample;
-use crate::cursor::Cursor;
-use crate::error::{EngineError, TableError};
+use crate::error::EngineError;
 use crate::key_range::{KeyBounds, KeyRange, bounds};
 use crate::lock::LockId;
-use crate::range::OwnedRow;
+use crate::range::{OwnedRow, Range};
 use crate::read::{LeafHint, read_row, replace};
 use crate::row_locks::lock;
+use crate::scan::{Cursor, OwnRows, TreeView};
 use crate::table::Table;
-use crate::table_index::TableIndex;
-use crate::transaction::{Isolation, Transaction, TransactionCursor};
+use crate::transaction::{Isolation, Transaction};
 use crate::transaction_error::TransactionError;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
@@ -34,7 +33,7 @@ impl Transaction {
     ///
     /// # Errors
     /// What reading a page said; a dropped table, or one of another engine; a finished transaction.
-    pub fn get(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         let mut value = Vec::new();
         Ok(self.get_into(table, key, &mut value)?.then_some(value))
     }
@@ -45,7 +44,7 @@ impl Transaction {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn get_into(
-        &mut self,
+        &self,
         table: &Table,
         key: &[u8],
         value: &mut Vec<u8>,
@@ -108,12 +107,10 @@ impl Transaction {
     ) -> Result<Option<OwnedRow>, EngineError> {
         self.check_readable(table)?;
         loop {
-            let key = {
-                let range = bounds(&range);
-                let mut newest = self.tree_cursor(table.tree(), range, Direction::Forward, NEWEST);
-                newest.next_row()?.map(|(key, _)| key.to_vec())
-            };
-            let Some(key) = key else { return Ok(None) };
+            let mut newest = self.newest_cursor(table, &range, Direction::Forward)?;
+            let first = newest.next_row()?.map(|(key, _value)| key.to_vec());
+            drop(newest);
+            let Some(key) = first else { return Ok(None) };
             // Whoever held the lock may have deleted the row: then the next one is the first.
             if let Some(value) = self.get_for_update(table, &key)? {
                 return Ok(Some((key, value)));
@@ -121,19 +118,19 @@ impl Transaction {
         }
     }
 
-    /// The rows of a range one by one, as the transaction sees them, its own writes included.
+    /// The rows of a range one by one, as the transaction sees them, its own writes included. While
+    /// a cursor is there the transaction cannot write.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     pub fn cursor<'t>(
-        &'t mut self,
+        &'t self,
         table: &'t Table,
         range: impl KeyRange,
         direction: Direction,
-    ) -> Result<TransactionCursor<'t>, EngineError> {
+    ) -> Result<Cursor<'t>, EngineError> {
         self.check_readable(table)?;
-        let snapshot = self.read_at();
-        Ok(self.tree_cursor(table.tree(), bounds(&range), direction, snapshot))
+        Ok(self.view(table.tree(), false).cursor(bounds(&range), direction))
     }
 
     /// As [`cursor`](Self::cursor), with the rows as they are committed now, whatever the level
@@ -142,81 +139,47 @@ impl Transaction {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn newest_cursor<'t>(
-        &'t mut self,
+        &'t self,
         table: &'t Table,
         range: impl KeyRange,
         direction: Direction,
-    ) -> Result<TransactionCursor<'t>, EngineError> {
+    ) -> Result<Cursor<'t>, EngineError> {
         self.check_readable(table)?;
-        Ok(self.tree_cursor(table.tree(), bounds(&range), direction, NEWEST))
+        Ok(self.view(table.tree(), true).cursor(bounds(&range), direction))
     }
 
-    /// As [`cursor`](Self::cursor), as an iterator over copied rows.
+    /// As [`cursor`](Self::cursor), as an iterator over copied rows, from either end.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     pub fn range<'t>(
-        &'t mut self,
+        &'t self,
         table: &'t Table,
         range: impl KeyRange,
-    ) -> Result<impl Iterator<Item = Result<OwnedRow, EngineError>> + 't, EngineError> {
-        let mut cursor = self.cursor(table, range, Direction::Forward)?;
-        let mut next = move || {
-            let row = cursor.next_row()?;
-            Ok(row.map(|(key, value)| (key.to_vec(), value.to_vec())))
-        };
-        Ok(std::iter::from_fn(move || next().transpose()))
+    ) -> Result<Range<'t>, EngineError> {
+        self.check_readable(table)?;
+        Ok(Range::new(self.view(table.tree(), false), bounds(&range)))
     }
 
-    /// The entries of an index in a range.
-    pub(super) fn index_entries<'t>(
-        &'t mut self,
-        index: &'t TableIndex,
-        bounds: KeyBounds,
-        (direction, is_newest): (Direction, bool),
-    ) -> Result<TransactionCursor<'t>, EngineError> {
-        self.check_active()?;
-        if !Arc::ptr_eq(&index.pages, &self.pages) {
-            return Err(index.not_found());
+    /// A tree as plain reads see it, or as it is committed now. At read committed, and for what is
+    /// committed now, each statement has a snapshot of its own.
+    pub(super) fn view<'t>(&'t self, tree: &'t Arc<Tree>, is_newest: bool) -> TreeView<'t> {
+        let mut at = if is_newest { NEWEST } else { self.read_at() };
+        let take = || self.pages.storage.versions.snapshot(self.number());
+        let statement = (at == NEWEST).then(take);
+        if let Some(statement) = &statement {
+            at = statement.at();
         }
-        let snapshot = if is_newest { NEWEST } else { self.read_at() };
-        if snapshot < index.made_at {
-            let (transaction, index) = (self.number(), index.tree.name.clone());
-            return Err(TransactionError::DefinitionChanged { transaction, index }.into());
-        }
-        Ok(self.tree_cursor(&index.tree, bounds, direction, snapshot))
-    }
-
-    fn tree_cursor<'t>(
-        &'t self,
-        tree: &'t Arc<Tree>,
-        bounds: KeyBounds,
-        direction: Direction,
-        snapshot: u64,
-    ) -> TransactionCursor<'t> {
-        // Each statement of its own has a snapshot of its own.
-        let statement =
-            (snapshot == NEWEST).then(|| self.pages.storage.versions.snapshot(self.number()));
-        let at = statement.as_ref().map_or(snapshot, |statement| statement.at());
-        let mut own = Vec::new();
-        if self.has_written() {
-            own = self.own.writes.in_range(tree, &bounds);
-        }
-        if direction == Direction::Backward {
-            own.reverse();
-        }
-        let cursor = Cursor::new(&self.pages, tree, bounds, (direction, at));
-        TransactionCursor::new(self, cursor, own, (direction, statement))
+        TreeView { pages: &self.pages, tree, at, own: Some(self), statement }
     }
 
     /// The snapshot of a plain read: its number, or the newest at read committed.
-    fn read_at(&mut self) -> u64 {
+    fn read_at(&self) -> u64 {
         if self.options.isolation == Isolation::ReadCommitted {
             return NEWEST;
         }
-        let number = self.number();
-        let take = || self.pages.storage.versions.snapshot(number);
-        self.snapshot.get_or_insert_with(take).at()
+        let take = || self.pages.storage.versions.snapshot(self.number());
+        self.snapshot.get_or_init(take).at()
     }
 
     /// Locks a row.
@@ -264,7 +227,7 @@ impl Transaction {
         let (found, learnt) = read_row(&self.pages, table.tree(), key, NEWEST, copy)?;
         self.saw(learnt.lsn);
         self.pages.storage.counts.end(Counter::CpuNsRows, sample);
-        let is_newer = self.snapshot.as_ref().is_some_and(|shown| learnt.number > shown.at());
+        let is_newer = self.snapshot.get().is_some_and(|shown| learnt.number > shown.at());
         if is_newer && self.options.isolation == Isolation::Snapshot {
             let (transaction, table) = (self.number(), table.name().to_owned());
             self.fall_victim(id);
@@ -276,15 +239,27 @@ impl Transaction {
 
     /// The value of a row as the snapshot of the plain reads shows it.
     pub(super) fn shown(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        let Some(snapshot) = &self.snapshot else { return Ok(None) };
+        let Some(snapshot) = self.snapshot.get() else { return Ok(None) };
         Ok(read_row(&self.pages, table.tree(), key, snapshot.at(), <[u8]>::to_vec)?.0)
     }
 
     fn check_readable(&self, table: &Table) -> Result<(), EngineError> {
         self.check_active()?;
-        if table.is_of(&self.pages) {
-            return Ok(());
-        }
-        Err(EngineError::Table(TableError::NotFound { name: table.name().to_owned() }))
+        table.check_of(&self.pages)
+    }
+}
+
+impl OwnRows for Transaction {
+    fn in_range(&self, tree: &Arc<Tree>, bounds: &KeyBounds) -> Vec<usize> {
+        if self.has_written() { self.own.writes.in_range(tree, bounds) } else { Vec::new() }
+    }
+
+    fn row(&self, change: usize) -> (&[u8], Option<&[u8]>) {
+        let set = &self.own.writes.set;
+        (set.key(change), set.value(change))
+    }
+
+    fn saw(&self, lsn: Lsn) {
+        Self::saw(self, lsn);
     }
 }

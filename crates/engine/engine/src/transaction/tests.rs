@@ -263,7 +263,7 @@ fn a_readers_ticket_waits_for_what_it_has_read() {
             assert!(read.lsn() >= written.lsn(), "{level:?}");
         }
     }
-    let mut reader = begin(&engine, Isolation::default());
+    let reader = begin(&engine, Isolation::default());
     reader.get(&table, b"a").unwrap();
     reader.commit().unwrap();
     assert!(written.is_durable());

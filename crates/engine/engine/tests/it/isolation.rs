@@ -89,7 +89,7 @@ fn a_range_read_again_has_other_rows_at_read_committed_alone() {
 fn one_scan_is_of_one_moment_at_every_level() {
     for level in LEVELS {
         let accounts = Accounts::new();
-        let mut reader = accounts.begin(level);
+        let reader = accounts.begin(level);
         let mut cursor = reader.t.cursor(&accounts.table, .., Direction::Forward).unwrap();
         accounts.set("z", 1);
         accounts.set("y", 1);

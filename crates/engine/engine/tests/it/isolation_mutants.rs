@@ -35,7 +35,7 @@ type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// All rows, read in both directions and one by one.
 fn rows(t: &mut Transaction, table: &Table) -> Result<Rows, EngineError> {
-    let mut of = |direction| {
+    let of = |direction| {
         let mut cursor = t.cursor(table, .., direction)?;
         let mut rows = Rows::new();
         while let Some((key, value)) = cursor.next_row()? {
@@ -188,7 +188,7 @@ fn told(level: Isolation, scans: bool, removed: Option<Safeguard>) -> Result<(),
     let mut writer = engine.begin(level).unwrap();
     writer.put(&table, &[1], b"written").unwrap();
     let _nobody_waits = writer.commit_async().unwrap();
-    let mut reader = engine.begin(level).unwrap();
+    let reader = engine.begin(level).unwrap();
     if scans {
         let seen = reader.range(&table, ..).unwrap().count();
         assert_eq!(seen, 1);

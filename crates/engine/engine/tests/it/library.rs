@@ -3,8 +3,8 @@
 use std::ops::Bound;
 
 use iostrata_engine::{
-    Background, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, Isolation, KeyRange,
-    OpenOptions, Table, TransactionOptions,
+    Background, Counter, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, Isolation,
+    KeyRange, OpenOptions, ReadView, Table, TransactionError, TransactionOptions,
 };
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
@@ -148,4 +148,126 @@ fn ranges_are_written_as_they_come() {
     assert_eq!(keys(&engine, &table, (Bound::Excluded("b"), Bound::Included("d"))), "c d");
     assert_eq!(keys(&engine, &table, (Bound::Excluded("b"), Bound::Unbounded)), "c d");
     assert_eq!(keys(&engine, &table, low..=high), "b c");
+}
+
+/// What a view shows of a table, by all of its reads.
+fn shown(view: &ReadView, table: &Table) -> String {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let rows: Vec<_> = view.iter(table).unwrap().map(Result::unwrap).collect();
+    let mut value = Vec::new();
+    for (key, is) in &rows {
+        assert_eq!(view.get(table, key).unwrap().as_ref(), Some(is));
+        assert!(view.get_into(table, key, &mut value).unwrap() && value == *is);
+        assert!(view.contains_key(table, key).unwrap());
+        let found: Vec<_> = view.prefix(table, key).unwrap().map(Result::unwrap).collect();
+        assert_eq!(found, [(key.clone(), is.clone())]);
+    }
+    assert_eq!(view.first(table).unwrap().as_ref(), rows.first());
+    assert_eq!(view.last(table).unwrap().as_ref(), rows.last());
+    let mut back: Vec<_> = view.range(table, ..).unwrap().rev().map(Result::unwrap).collect();
+    back.reverse();
+    assert_eq!(back, rows);
+    let all = rows.iter().map(|(key, value)| format!("{}={}", text(key), text(value)));
+    all.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_read_view_shows_one_moment_to_all_who_share_it() {
+    fn is_shared<T: Send + Sync + Clone>(_: &T) {}
+    let by_value = |_key: &[u8], value: &[u8], secondary: &mut Vec<u8>| {
+        secondary.extend_from_slice(value);
+        true
+    };
+    let options = small().index("t", "value", by_value).late_index("t", "late", by_value);
+    let engine = options.open_on(Disks::one(MemDisk::new()), Background::Threads).unwrap();
+    let (t, u) = (engine.create_table("t").unwrap(), engine.create_table("u").unwrap());
+    let put = |table: &Table, key: &[u8], value: &[u8]| {
+        engine.transact(Isolation::default(), |t| t.put(table, key, value)).unwrap();
+    };
+    put(&t, b"a", b"1");
+    put(&t, b"b", b"1");
+    let view = engine.read_view().unwrap();
+    is_shared(&view);
+    put(&t, b"a", b"2");
+    engine.transact(Isolation::default(), |w| w.delete(&t, b"b")).unwrap();
+    put(&t, b"c", b"1");
+    put(&u, b"x", b"1");
+    let newer = engine.read_view().unwrap();
+    let value = t.index("value").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                assert_eq!(shown(&view, &t), "a=1 b=1");
+                assert_eq!(shown(&view.clone(), &u), "");
+                assert_eq!(view.index_get(&value, b"1").unwrap(), [b"a", b"b"]);
+                assert_eq!(shown(&newer, &t), "a=2 c=1");
+                assert_eq!(newer.index_get(&value, b"1").unwrap(), [b"c"]);
+            });
+        }
+    });
+    // Two cursors at once, in both directions.
+    let mut forward = view.cursor(&t, .., Direction::Forward).unwrap();
+    let mut backward = view.cursor(&t, .., Direction::Backward).unwrap();
+    assert_eq!(forward.next_row().unwrap(), Some((&b"a"[..], &b"1"[..])));
+    assert_eq!(backward.next_row().unwrap(), Some((&b"b"[..], &b"1"[..])));
+    // An index that is younger is refused, and not shown empty.
+    engine.make_index("t", "late").unwrap();
+    let late = engine.open_table("t").unwrap().index("late").unwrap();
+    let refused = view.index_get(&late, b"1").unwrap_err();
+    let EngineError::Transaction(refused) = refused else { panic!("{refused}") };
+    let (transaction, index) = (view.number(), "t.late".to_owned());
+    assert_eq!(refused, TransactionError::DefinitionChanged { transaction, index });
+    assert_eq!(engine.read_view().unwrap().index_get(&late, b"1").unwrap(), [b"c"]);
+    let other = open(MemDisk::new(), Background::Manual);
+    let foreign = other.create_table("t").unwrap();
+    assert!(matches!(view.get(&foreign, b"a"), Err(EngineError::Table(_))));
+    assert!(matches!(view.iter(&foreign), Err(EngineError::Table(_))));
+}
+
+/// While a view is open purge leaves it what it shows; afterwards nothing is kept for it.
+#[test]
+fn a_read_view_keeps_its_versions_as_long_as_it_is_open() {
+    let engine = open(MemDisk::new(), Background::Manual);
+    let table = engine.create_table("t").unwrap();
+    engine.transact(Isolation::default(), |t| t.put(&table, b"k", b"0")).unwrap();
+    let view = engine.read_view().unwrap();
+    let clone = view.clone();
+    drop(view);
+    for round in 0..20 {
+        engine.transact(Isolation::default(), |t| t.put(&table, b"k", &[round])).unwrap();
+        engine.step(round.into()).unwrap();
+    }
+    assert_eq!(shown(&clone, &table), "k=0");
+    assert_eq!(engine.counters()[Counter::OldestSnapshotTrx], clone.number());
+    assert!(engine.counters()[Counter::HistoryListLength] > 0);
+    drop(clone);
+    (0..20).for_each(|round| assert!(engine.step(1000 + round).is_ok()));
+    assert_eq!(engine.counters()[Counter::HistoryListLength], 0);
+}
+
+#[test]
+fn a_transaction_reads_with_several_cursors_at_once() {
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Snapshot] {
+        let engine = open(MemDisk::new(), Background::Manual);
+        let table = engine.create_table("t").unwrap();
+        table.bulk_load([("a", "1"), ("b", "2"), ("c", "3")]).unwrap();
+        let mut t = engine.begin(isolation).unwrap();
+        t.put(&table, b"bb", b"own").unwrap();
+        t.delete(&table, b"c").unwrap();
+        let t = t;
+        let mut forward = t.cursor(&table, .., Direction::Forward).unwrap();
+        let mut backward = t.cursor(&table, .., Direction::Backward).unwrap();
+        assert_eq!(forward.next_row().unwrap(), Some((&b"a"[..], &b"1"[..])));
+        assert_eq!(backward.next_row().unwrap(), Some((&b"bb"[..], &b"own"[..])));
+        assert_eq!(t.get(&table, b"b").unwrap().as_deref(), Some(&b"2"[..]));
+        assert_eq!(backward.next_row().unwrap(), Some((&b"b"[..], &b"2"[..])));
+        // Both ends of one range meet, whatever is committed meanwhile.
+        let mut range = t.range(&table, "a"..).unwrap();
+        let key = |row: Option<Result<(Vec<u8>, Vec<u8>), EngineError>>| row.unwrap().unwrap().0;
+        assert_eq!(key(range.next_back()), b"bb");
+        engine.transact(isolation, |other| other.put(&table, b"ab", b"new")).unwrap();
+        assert_eq!(key(range.next()), b"a");
+        assert_eq!(key(range.next_back()), b"b");
+        assert!(range.next().is_none() && range.next_back().is_none());
+    }
 }

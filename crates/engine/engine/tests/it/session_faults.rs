@@ -134,7 +134,7 @@ fn spill_fails(kinds: &'static [CallKind], fault: Fault) {
         t.commit().unwrap();
     };
     fill(0);
-    let mut reader = engine.begin(Isolation::Snapshot).unwrap();
+    let reader = engine.begin(Isolation::Snapshot).unwrap();
     let mut refused = 0;
     for round in 1..=ROUNDS {
         fill(round);

@@ -78,7 +78,7 @@ impl Account<'_> {
 
     /// All rows, read forward; read backward they are the same.
     pub fn rows(&mut self) -> Vec<(String, u8)> {
-        let mut of = |direction| {
+        let of = |direction| {
             let mut cursor = self.t.cursor(self.table, .., direction).unwrap();
             let mut rows = Vec::new();
             while let Some((key, value)) = cursor.next_row().unwrap() {

@@ -1,0 +1,196 @@
+//! A read view: all tables as they were at one moment, for any number of readers.
+//!
+//! Invariant: it shows what was committed when it was opened, durable or not, and nothing later; it
+//! keeps the versions that it may show for as long as it or a clone of it is there.
+
+use std::sync::Arc;
+
+use crate::error::EngineError;
+use crate::key_range::{KeyRange, bounds, of_prefix};
+use crate::pages::Pages;
+use crate::range::{OwnedRow, Range};
+use crate::read::{read_row, replace};
+use crate::scan::{Cursor, TreeView};
+use crate::table::Table;
+use crate::table_index::{Index, IndexCursor};
+use crate::tree::Tree;
+use crate::tree::descend::Direction;
+use crate::version::Snapshot;
+
+/// All tables as they were when it was opened. Clones are the same view; threads can share it and
+/// have any number of cursors on it at once. What commits replace is kept as long as it is open.
+///
+/// ```
+/// # use iostrata_engine::{Background, Disks, Engine, EngineError, Isolation, Settings};
+/// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+/// # let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;
+/// let (stock, orders) = (engine.open_table("stock")?, engine.open_table("orders")?);
+/// # stock.bulk_load([("ink", "1"), ("pen", "5")])?;
+/// let view = engine.read_view()?;
+/// engine.transact(Isolation::default(), |t| {
+///     t.put(&stock, b"pen", b"4")?;
+///     t.put(&orders, b"1", b"pen")
+/// })?;
+/// assert_eq!(view.get(&stock, b"pen")?.as_deref(), Some(&b"5"[..]));
+/// std::thread::scope(|scope| {
+///     let counts = scope.spawn(|| Ok::<_, EngineError>(view.iter(&orders)?.count()));
+///     assert_eq!(counts.join().unwrap()?, 0);
+///     Ok::<_, EngineError>(())
+/// })?;
+/// # Ok::<(), EngineError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReadView(Arc<OpenView>);
+
+#[derive(Debug)]
+struct OpenView {
+    pages: Arc<Pages>,
+    number: u64,
+    snapshot: Snapshot,
+}
+
+impl ReadView {
+    /// Opens one under this number.
+    pub(crate) fn open(pages: &Arc<Pages>, number: u64) -> Result<Self, EngineError> {
+        pages.admission.check_open()?;
+        let (pages, snapshot) = (Arc::clone(pages), pages.storage.versions.snapshot(number));
+        Ok(Self(Arc::new(OpenView { pages, number, snapshot })))
+    }
+
+    /// Its number, by which the status names it (`oldest_snapshot_trx`): no other view or
+    /// transaction of the process has it.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// The value of a key, copied.
+    ///
+    /// # Errors
+    /// What reading a page or an older version said; a dropped table, or one of another engine.
+    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        self.read(table, key, <[u8]>::to_vec)
+    }
+
+    /// As [`get`](Self::get), into memory that is used again: its old content is replaced if there
+    /// is such a row. Whether there is.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_into(
+        &self,
+        table: &Table,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool, EngineError> {
+        Ok(self.read(table, key, |found| replace(value, found))?.is_some())
+    }
+
+    /// Whether there is a row with this key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains_key(&self, table: &Table, key: &[u8]) -> Result<bool, EngineError> {
+        Ok(self.read(table, key, |_value| ())?.is_some())
+    }
+
+    /// The rows of a range, from either end.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn range<'t>(
+        &'t self,
+        table: &'t Table,
+        range: impl KeyRange,
+    ) -> Result<Range<'t>, EngineError> {
+        Ok(Range::new(self.rows(table)?, bounds(&range)))
+    }
+
+    /// The rows whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn prefix<'t>(&'t self, table: &'t Table, prefix: &[u8]) -> Result<Range<'t>, EngineError> {
+        self.range(table, of_prefix(prefix))
+    }
+
+    /// All rows of a table.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn iter<'t>(&'t self, table: &'t Table) -> Result<Range<'t>, EngineError> {
+        self.range(table, ..)
+    }
+
+    /// The row with the least key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn first(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
+        self.iter(table)?.next().transpose()
+    }
+
+    /// The row with the greatest key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn last(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
+        self.iter(table)?.next_back().transpose()
+    }
+
+    /// The rows of a range one by one, in one direction, without an allocation for each.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn cursor<'t>(
+        &'t self,
+        table: &'t Table,
+        range: impl KeyRange,
+        direction: Direction,
+    ) -> Result<Cursor<'t>, EngineError> {
+        Ok(self.rows(table)?.cursor(bounds(&range), direction))
+    }
+
+    /// The entries of an index whose secondary keys lie in a range.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); [`TransactionError::DefinitionChanged`] for an index that is younger
+    /// than the view.
+    ///
+    /// [`TransactionError::DefinitionChanged`]: crate::TransactionError::DefinitionChanged
+    pub fn index_cursor<'t>(
+        &'t self,
+        index: &'t Index,
+        range: impl KeyRange,
+        direction: Direction,
+    ) -> Result<IndexCursor<'t>, EngineError> {
+        index.0.entries(self.view(&index.0.tree), self.number(), &range, direction)
+    }
+
+    /// The keys of the rows with this secondary key, in their order.
+    ///
+    /// # Errors
+    /// As [`index_cursor`](Self::index_cursor).
+    pub fn index_get(&self, index: &Index, secondary: &[u8]) -> Result<Vec<Vec<u8>>, EngineError> {
+        self.index_cursor(index, secondary..=secondary, Direction::Forward)?.keys()
+    }
+
+    fn read<R>(
+        &self,
+        table: &Table,
+        key: &[u8],
+        copy: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, EngineError> {
+        table.check_of(&self.0.pages)?;
+        Ok(read_row(&self.0.pages, table.tree(), key, self.0.snapshot.at(), copy)?.0)
+    }
+
+    fn rows<'t>(&'t self, table: &'t Table) -> Result<TreeView<'t>, EngineError> {
+        table.check_of(&self.0.pages)?;
+        Ok(self.view(table.tree()))
+    }
+
+    fn view<'t>(&'t self, tree: &'t Arc<Tree>) -> TreeView<'t> {
+        let (pages, at) = (&self.0.pages, self.0.snapshot.at());
+        TreeView { pages, tree, at, own: None, statement: None }
+    }
+}

@@ -1,0 +1,173 @@
+//! The rows of a range as one reader sees them.
+//!
+//! Invariant: of a row that the reader has changed itself only its own newest version comes, in the
+//! order of keys.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use iostrata_innodb::{Counter, Lsn};
+
+use crate::counts::Sample;
+use crate::cursor::{Row, TreeCursor};
+use crate::error::EngineError;
+use crate::key_range::KeyBounds;
+use crate::pages::Pages;
+use crate::read::replace;
+use crate::tree::Tree;
+use crate::tree::descend::Direction;
+use crate::version::Snapshot;
+
+/// Changes that a reader has made and not committed.
+pub(crate) trait OwnRows: fmt::Debug {
+    /// The newest changes of the rows in a range of a table, by rising key.
+    fn in_range(&self, tree: &Arc<Tree>, bounds: &KeyBounds) -> Vec<usize>;
+
+    /// The key of a change, and its value unless it deletes.
+    fn row(&self, change: usize) -> (&[u8], Option<&[u8]>);
+
+    /// Notes the end of the newest frame in what was read.
+    fn saw(&self, lsn: Lsn);
+}
+
+/// A tree as one reader sees it.
+#[derive(Debug)]
+pub(crate) struct TreeView<'t> {
+    pub pages: &'t Arc<Pages>,
+    pub tree: &'t Arc<Tree>,
+    /// Committed rows are those that commits up to this one wrote.
+    pub at: u64,
+    /// What the reader has changed itself.
+    pub own: Option<&'t dyn OwnRows>,
+    /// Keeps the versions of `at`, where the reader does not do so itself.
+    pub statement: Option<Snapshot>,
+}
+
+impl<'t> TreeView<'t> {
+    /// The rows of a range.
+    pub fn cursor(mut self, bounds: KeyBounds, direction: Direction) -> Cursor<'t> {
+        let mut cursor = self.part(bounds, direction);
+        cursor.statement = self.statement.take();
+        cursor
+    }
+
+    /// As [`TreeView::cursor`], for one who keeps the view as long.
+    pub fn part(&self, bounds: KeyBounds, direction: Direction) -> Cursor<'t> {
+        let own = self.own.map(|rows| {
+            let mut changes = rows.in_range(self.tree, &bounds);
+            if direction == Direction::Forward {
+                changes.reverse();
+            }
+            let (key, value, has_row) = (Vec::new(), Vec::new(), false);
+            Merge { rows, direction, changes, key, value, has_row }
+        });
+        let committed = TreeCursor::new(self.pages, self.tree, bounds, (direction, self.at));
+        Cursor { committed, own, statement: None }
+    }
+}
+
+/// A cursor over a range of a table. It owns what it shows: ask for the
+/// [`next_row`](Cursor::next_row) until there is none. For an iterator see
+/// [`Table::range`](crate::Table::range).
+pub struct Cursor<'t> {
+    committed: TreeCursor<'t>,
+    own: Option<Merge<'t>>,
+    /// Keeps what it shows, where the reader does not do so itself.
+    statement: Option<Snapshot>,
+}
+
+impl fmt::Debug for Cursor<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.committed.fmt(out)
+    }
+}
+
+/// What a reader has changed itself, and how far it has come in the committed rows.
+struct Merge<'t> {
+    rows: &'t dyn OwnRows,
+    direction: Direction,
+    /// Own changes in the range, the next one last.
+    changes: Vec<usize>,
+    /// A committed row that was read and not given yet.
+    key: Vec<u8>,
+    value: Vec<u8>,
+    has_row: bool,
+}
+
+impl Cursor<'_> {
+    /// The next row, until there is none. It is there until the cursor is asked again. Of a table
+    /// that is dropped meanwhile the rows of the leaf at hand still come.
+    ///
+    /// # Errors
+    /// What reading a page or an older version said; asking again tries again;
+    /// [`TableError::Dropped`](crate::TableError::Dropped).
+    #[inline]
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, EngineError> {
+        match &mut self.own {
+            None => self.committed.next_row(),
+            Some(own) => own.next_row(&mut self.committed),
+        }
+    }
+}
+
+impl Merge<'_> {
+    fn next_row<'r>(
+        &'r mut self,
+        committed: &'r mut TreeCursor<'_>,
+    ) -> Result<Option<Row<'r>>, EngineError> {
+        let counts = committed.counts();
+        let sample = Sample::begin();
+        let row = if self.changes.is_empty() && !self.has_row {
+            committed.next_row()
+        } else {
+            self.next_merged(committed)
+        };
+        counts.end(Counter::CpuNsRows, sample);
+        row
+    }
+
+    fn next_merged<'r>(
+        &'r mut self,
+        committed: &mut TreeCursor<'_>,
+    ) -> Result<Option<Row<'r>>, EngineError> {
+        loop {
+            if !self.has_row
+                && let Some((key, value)) = committed.next_row()?
+            {
+                replace(&mut self.key, key);
+                replace(&mut self.value, value);
+                self.has_row = true;
+            }
+            let own = self.changes.last().map(|change| self.rows.row(*change));
+            let order = match own {
+                None if !self.has_row => return Ok(None),
+                None => Ordering::Greater,
+                Some(_) if !self.has_row => Ordering::Less,
+                Some((key, _)) => match self.direction {
+                    Direction::Forward => key.cmp(&self.key),
+                    Direction::Backward => self.key.as_slice().cmp(key),
+                },
+            };
+            if order == Ordering::Greater {
+                self.has_row = false;
+                return Ok(Some((&self.key, &self.value)));
+            }
+            if order == Ordering::Equal {
+                self.has_row = false;
+            }
+            self.changes.pop();
+            if let Some((key, Some(value))) = own {
+                return Ok(Some((key, value)));
+            }
+        }
+    }
+}
+
+impl Drop for Cursor<'_> {
+    fn drop(&mut self) {
+        if let Some(own) = &self.own {
+            own.rows.saw(self.committed.newest());
+        }
+    }
+}
