@@ -16,6 +16,7 @@ use crate::error::EngineError;
 use crate::lanes::Lanes;
 use crate::parts::Parts;
 use crate::purge::Purger;
+use crate::reentry::is_looking;
 use crate::status::Publisher;
 use crate::storage::Storage;
 
@@ -132,8 +133,11 @@ impl Threads {
         storage.redo.stop_serving();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in running.drain(..) {
-            // A thread that broke an invariant has poisoned the engine.
-            let _ended = thread.join();
+            // It may need the page of a row at which this thread looks, and ends by itself.
+            if !is_looking() {
+                // A thread that broke an invariant has poisoned the engine.
+                let _ended = thread.join();
+            }
         }
         if let Some(cleaner) = &self.cleaner {
             cleaner.lanes.set_writers(0);

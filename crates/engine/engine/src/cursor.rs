@@ -15,6 +15,7 @@ use crate::key_range::KeyBounds;
 use crate::page::{Cell, Cells, PageView};
 use crate::pages::Pages;
 use crate::pool::{Pin, Shared};
+use crate::reentry::check_not_looking;
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, Seek};
 use crate::visible::{Visible, older_version, visible};
@@ -205,6 +206,7 @@ impl<'t> TreeCursor<'t> {
         if self.stage == Stage::Ended {
             return Ok(false);
         }
+        check_not_looking(&self.pages.storage)?;
         self.tree.check_not_dropped()?;
         match self.stage {
             Stage::Seeking => self.seek()?,

@@ -15,7 +15,7 @@ use crate::open::Opened;
 use crate::parts::Parts;
 use crate::read_view::ReadView;
 use crate::recovery::RecoveryReport;
-use crate::reentry::check_outside;
+use crate::reentry::{check_not_looking, check_outside};
 use crate::row_locks::next_number;
 #[cfg(feature = "testing")]
 use crate::safeguards::Safeguard;
@@ -172,6 +172,7 @@ impl Engine {
     /// A poisoned engine, or the failure that poisons it; old versions that could not be read,
     /// which a later step tries again.
     pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
+        check_not_looking(&self.parts().storage)?;
         // Old versions that cannot be read keep no page from being written.
         let purged = self.parts().purger.step();
         let due_us = self.parts().cleaner.step(now_us, false)?;
@@ -183,6 +184,7 @@ impl Engine {
     /// # Errors
     /// A poisoned engine, or the failure that poisons it.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
+        check_not_looking(&self.parts().storage)?;
         self.parts().flusher.sharp_checkpoint(false)
     }
 

@@ -144,6 +144,12 @@ pub enum RequestError {
          row alone"
     )]
     WithinIndexFunction,
+    /// A call from within the function of a `get_with`.
+    #[error(
+        "the function of a get_with called an engine, whose page it may hold: copy what is needed \
+         out of the row and make the call after it"
+    )]
+    WithinGet,
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,

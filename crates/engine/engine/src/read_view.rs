@@ -9,7 +9,7 @@ use crate::error::EngineError;
 use crate::key_range::{KeyRange, bounds, of_prefix};
 use crate::pages::Pages;
 use crate::range::{OwnedRow, Range};
-use crate::read::{read_row, replace};
+use crate::read::replace;
 use crate::scan::{Cursor, TreeView};
 use crate::table::Table;
 use crate::table_index::{Index, IndexCursor};
@@ -68,7 +68,7 @@ impl ReadView {
     /// # Errors
     /// What reading a page or an older version said; a dropped table, or one of another engine.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        self.read(table, key, <[u8]>::to_vec)
+        self.get_with(table, key, <[u8]>::to_vec)
     }
 
     /// As [`get`](Self::get), into memory that is used again: its old content is replaced if there
@@ -82,7 +82,20 @@ impl ReadView {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<bool, EngineError> {
-        Ok(self.read(table, key, |found| replace(value, found))?.is_some())
+        Ok(self.get_with(table, key, |found| replace(value, found))?.is_some())
+    }
+
+    /// What `look` makes of the value of a key, without a copy of it, as by [`Table::get_with`].
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_with<R>(
+        &self,
+        table: &Table,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, EngineError> {
+        Ok(self.rows(table)?.get_with(key, look)?.0)
     }
 
     /// Whether there is a row with this key.
@@ -90,7 +103,7 @@ impl ReadView {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn contains_key(&self, table: &Table, key: &[u8]) -> Result<bool, EngineError> {
-        Ok(self.read(table, key, |_value| ())?.is_some())
+        Ok(self.get_with(table, key, |_value| ())?.is_some())
     }
 
     /// The rows of a range, from either end.
@@ -172,16 +185,6 @@ impl ReadView {
     /// As [`index_cursor`](Self::index_cursor).
     pub fn index_get(&self, index: &Index, secondary: &[u8]) -> Result<Vec<Vec<u8>>, EngineError> {
         self.index_cursor(index, secondary..=secondary, Direction::Forward)?.keys()
-    }
-
-    fn read<R>(
-        &self,
-        table: &Table,
-        key: &[u8],
-        copy: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>, EngineError> {
-        table.check_of(&self.0.pages)?;
-        Ok(read_row(&self.0.pages, table.tree(), key, self.0.snapshot.at(), copy)?.0)
     }
 
     fn rows<'t>(&'t self, table: &'t Table) -> Result<TreeView<'t>, EngineError> {

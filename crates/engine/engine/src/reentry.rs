@@ -1,8 +1,11 @@
-//! Calls of an engine from within one of its own index functions.
+//! Calls of an engine from within a function that it runs itself: one of its index functions, or
+//! one that looks at a row in its page.
 //!
 //! Invariant: while a thread runs an index function of an engine, nothing that may wait for that
 //! function is begun by it: making an index holds the lock of table making, a check holds up all
 //! writers. Such a call is refused. Reads go on, and other engines are none of this one's business.
+//! While a thread looks at a row, which it may hold latched, it begins nothing that latches a page
+//! of that engine, and looks at no second row in this way.
 
 use std::cell::Cell;
 
@@ -12,6 +15,50 @@ use crate::storage::Storage;
 thread_local! {
     /// Where the storage of the engine lies whose function this thread runs; 0 for none.
     static WITHIN: Cell<usize> = const { Cell::new(0) };
+    /// Of the engine at a row of which this thread looks; 0 for none.
+    static LOOKING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Ends the look, also where it panics.
+struct Look;
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        LOOKING.set(0);
+    }
+}
+
+/// Runs a function that looks at a row of an engine in its page. The thread looks at no other.
+pub(crate) fn looking<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
+    LOOKING.set(std::ptr::from_ref(storage).addr());
+    let _look = Look;
+    function()
+}
+
+/// Fails on a thread that looks at a row of this engine.
+///
+/// # Errors
+/// [`RequestError::WithinGet`].
+#[inline]
+pub(crate) fn check_not_looking(storage: &Storage) -> Result<(), EngineError> {
+    match LOOKING.get() == std::ptr::from_ref(storage).addr() {
+        true => Err(RequestError::WithinGet.into()),
+        false => Ok(()),
+    }
+}
+
+/// Fails on a thread that looks at a row of any engine.
+///
+/// # Errors
+/// [`RequestError::WithinGet`].
+#[inline]
+pub(crate) fn check_may_look() -> Result<(), EngineError> {
+    if is_looking() { Err(RequestError::WithinGet.into()) } else { Ok(()) }
+}
+
+/// Whether this thread looks at a row of any engine.
+pub(crate) fn is_looking() -> bool {
+    LOOKING.get() != 0
 }
 
 /// Ends the function's run, also where it panics: the one around it goes on.
@@ -31,13 +78,13 @@ pub(crate) fn within<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
     function()
 }
 
-/// Fails on a thread that runs an index function of this engine.
+/// Fails on a thread that runs an index function of this engine, or looks at a row of it.
 ///
 /// # Errors
-/// [`RequestError::WithinIndexFunction`].
+/// [`RequestError::WithinIndexFunction`], [`RequestError::WithinGet`].
 pub(crate) fn check_outside(storage: &Storage) -> Result<(), EngineError> {
     if WITHIN.get() == std::ptr::from_ref(storage).addr() {
         return Err(RequestError::WithinIndexFunction.into());
     }
-    Ok(())
+    check_not_looking(storage)
 }

@@ -14,7 +14,8 @@ use crate::cursor::{Row, TreeCursor};
 use crate::error::EngineError;
 use crate::key_range::KeyBounds;
 use crate::pages::Pages;
-use crate::read::replace;
+use crate::read::{Learnt, read_row, replace};
+use crate::reentry::{check_may_look, looking};
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::version::Snapshot;
@@ -50,6 +51,21 @@ impl<'t> TreeView<'t> {
         let mut cursor = self.part(bounds, direction);
         cursor.statement = self.statement.take();
         cursor
+    }
+
+    /// What `look` makes of the committed row with this key, which it may see in its page.
+    ///
+    /// # Errors
+    /// What reading a page or an older version said; [`RequestError::WithinGet`](crate::RequestError::WithinGet).
+    #[inline]
+    pub fn get_with<R>(
+        &self,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<(Option<R>, Learnt), EngineError> {
+        check_may_look()?;
+        let look = |row: &[u8]| looking(&self.pages.storage, || look(row));
+        read_row(self.pages, self.tree, key, self.at, look)
     }
 
     /// As [`TreeView::cursor`], for one who keeps the view as long.

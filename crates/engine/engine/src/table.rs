@@ -9,7 +9,7 @@ use crate::error::{EngineError, RequestError, TableError};
 use crate::key_range::{KeyRange, bounds, of_prefix};
 use crate::pages::Pages;
 use crate::range::Range;
-use crate::read::{read_row, replace};
+use crate::read::replace;
 use crate::scan::{Cursor, TreeView};
 use crate::table_index::{Index, TableIndex};
 use crate::tree::Tree;
@@ -74,7 +74,7 @@ impl Table {
     /// What reading a page said; [`EngineError::Corrupt`];
     /// [`TableError::Dropped`](crate::TableError::Dropped).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        self.read(key, <[u8]>::to_vec)
+        self.get_with(key, <[u8]>::to_vec)
     }
 
     /// As [`Table::get`], into memory that is used again: its old content is replaced if there is
@@ -83,8 +83,33 @@ impl Table {
     /// # Errors
     /// As [`Table::get`].
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, EngineError> {
-        let found = self.read(key, |found| replace(value, found))?;
-        Ok(found.is_some())
+        Ok(self.get_with(key, |found| replace(value, found))?.is_some())
+    }
+
+    /// What `look` makes of the value of a key, without a copy of it. It sees the row in its page,
+    /// which cannot change meanwhile: let it be short, and let it not wait for another thread that
+    /// uses the engine. A call of the engine from within it is refused
+    /// ([`RequestError::WithinGet`]).
+    ///
+    /// ```
+    /// # use iostrata_engine::{Background, Disks, Engine, Settings};
+    /// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+    /// # let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;
+    /// # let table = engine.create_table("t")?;
+    /// # table.bulk_load([("pen", "5 left")])?;
+    /// let left = table.get_with(b"pen", |value| value.first().copied())?;
+    /// assert_eq!(left, Some(Some(b'5')));
+    /// # Ok::<(), iostrata_engine::EngineError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn get_with<R>(
+        &self,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, EngineError> {
+        Ok(self.view().get_with(key, look)?.0)
     }
 
     /// Whether there is a row with this key.
@@ -92,12 +117,7 @@ impl Table {
     /// # Errors
     /// As [`Table::get`].
     pub fn contains_key(&self, key: &[u8]) -> Result<bool, EngineError> {
-        Ok(self.read(key, |_value| ())?.is_some())
-    }
-
-    /// Copies the newest version of a row.
-    fn read<R>(&self, key: &[u8], copy: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, EngineError> {
-        Ok(read_row(&self.pages, &self.tree, key, NEWEST, copy)?.0)
+        Ok(self.get_with(key, |_value| ())?.is_some())
     }
 
     /// The rows of a range of keys, from either end.

@@ -10,6 +10,7 @@ use crate::key_range::{KeyBounds, KeyRange, bounds};
 use crate::lock::LockId;
 use crate::range::{OwnedRow, Range};
 use crate::read::{LeafHint, read_row, replace};
+use crate::reentry::{check_may_look, looking};
 use crate::row_locks::lock;
 use crate::scan::{Cursor, OwnRows, TreeView};
 use crate::table::Table;
@@ -34,8 +35,7 @@ impl Transaction {
     /// # Errors
     /// What reading a page said; a dropped table, or one of another engine; a finished transaction.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        let mut value = Vec::new();
-        Ok(self.get_into(table, key, &mut value)?.then_some(value))
+        self.get_with(table, key, <[u8]>::to_vec)
     }
 
     /// As [`get`](Self::get), into memory that is used again: its old content is replaced if there
@@ -49,22 +49,34 @@ impl Transaction {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<bool, EngineError> {
+        Ok(self.get_with(table, key, |found| replace(value, found))?.is_some())
+    }
+
+    /// What `look` makes of the value of a key, without a copy of it, as by [`Table::get_with`].
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_with<R>(
+        &self,
+        table: &Table,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, EngineError> {
         self.check_readable(table)?;
-        if self.has_written() {
-            let id = LockId::of(table.tree().id.0, key);
-            if let Some(op) = self.own.writes.find(id, table.tree(), key) {
-                let own = self.own.writes.set.value(op);
-                own.inspect(|own| replace(value, own));
-                return Ok(own.is_some());
-            }
+        let tree = table.tree();
+        if self.has_written()
+            && let Some(op) = self.own.writes.find(LockId::of(tree.id.0, key), tree, key)
+        {
+            let own = self.own.writes.set.value(op);
+            return Ok(own.map(|own| looking(&self.pages.storage, || look(own))));
         }
         let sample = Sample::begin();
-        let snapshot = self.read_at();
-        let copy = |found: &[u8]| replace(value, found);
-        let (found, learnt) = read_row(&self.pages, table.tree(), key, snapshot, copy)?;
+        let (pages, at) = (&self.pages, self.read_at());
+        let view = TreeView { pages, tree, at, own: None, statement: None };
+        let (found, learnt) = view.get_with(key, look)?;
         self.saw(learnt.lsn);
         self.pages.storage.counts.end(Counter::CpuNsRows, sample);
-        Ok(found.is_some())
+        Ok(found)
     }
 
     /// The newest value of a key, which nobody else can change until the transaction ends.
@@ -244,6 +256,7 @@ impl Transaction {
     }
 
     fn check_readable(&self, table: &Table) -> Result<(), EngineError> {
+        check_may_look()?;
         self.check_active()?;
         table.check_of(&self.pages)
     }

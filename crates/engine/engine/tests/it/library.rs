@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use iostrata_engine::{
     Background, Counter, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, Isolation,
-    KeyRange, OpenOptions, ReadView, Table, TransactionError, TransactionOptions,
+    KeyRange, OpenOptions, ReadView, RequestError, Table, TransactionError, TransactionOptions,
 };
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
@@ -269,5 +269,82 @@ fn a_transaction_reads_with_several_cursors_at_once() {
         assert_eq!(key(range.next()), b"a");
         assert_eq!(key(range.next_back()), b"b");
         assert!(range.next().is_none() && range.next_back().is_none());
+    }
+}
+
+/// What a function that looks at a row does with the engine of that row.
+type Inside = fn(&Engine, &Table, &Table) -> Result<(), EngineError>;
+
+#[test]
+fn a_row_is_looked_at_without_a_copy_by_every_reader() {
+    let engine = open(MemDisk::new(), Background::Manual);
+    let table = engine.create_table("t").unwrap();
+    table.bulk_load([("a", "1"), ("b", "22")]).unwrap();
+    let view = engine.read_view().unwrap();
+    let mut t = engine.begin(Isolation::default()).unwrap();
+    assert_eq!(t.get_with(&table, b"b", <[u8]>::len).unwrap(), Some(2));
+    t.put(&table, b"a", b"own").unwrap();
+    engine.transact(Isolation::default(), |t| t.put(&table, b"b", b"333")).unwrap();
+    assert_eq!(table.get_with(b"b", <[u8]>::len).unwrap(), Some(3));
+    assert_eq!(table.get_with(b"c", <[u8]>::len).unwrap(), None);
+    // An older version, and an own one.
+    assert_eq!(view.get_with(&table, b"b", <[u8]>::len).unwrap(), Some(2));
+    assert_eq!(t.get_with(&table, b"b", <[u8]>::len).unwrap(), Some(2));
+    assert_eq!(t.get_with(&table, b"a", <[u8]>::to_vec).unwrap().as_deref(), Some(&b"own"[..]));
+}
+
+#[test]
+fn a_call_of_the_engine_is_refused_while_a_row_is_looked_at() {
+    let commit: Inside = |engine, table, _| {
+        let mut batch = engine.batch();
+        batch.put(table, b"a", b"2")?;
+        batch.commit()
+    };
+    let calls: [Inside; 10] = [
+        commit,
+        |_, table, _| table.get(b"a").map(drop),
+        |_, table, _| table.cursor(.., Direction::Forward).next_row().map(drop),
+        |_, table, _| table.iter().next().unwrap().map(drop),
+        |engine, table, _| engine.read_view()?.get(table, b"a").map(drop),
+        |engine, table, _| engine.begin(Isolation::Snapshot)?.put(table, b"a", b"2"),
+        |engine, _, _| engine.create_table("u").map(drop),
+        |engine, _, _| engine.checkpoint(),
+        |engine, _, _| engine.step(0).map(drop),
+        |engine, _, _| engine.check().map(drop),
+    ];
+    for background in [Background::Manual, Background::Threads] {
+        let engine = open(MemDisk::new(), background);
+        let table = engine.create_table("t").unwrap();
+        table.bulk_load([("a", "1")]).unwrap();
+        let other = open(MemDisk::new(), background);
+        let theirs = other.create_table("t").unwrap();
+        let mut t = engine.begin(Isolation::default()).unwrap();
+        t.put(&table, b"b", b"own").unwrap();
+        for (number, call) in calls.iter().enumerate() {
+            let inside = |_row: &[u8]| call(&engine, &table, &theirs).unwrap_err();
+            for refused in [table.get_with(b"a", inside), t.get_with(&table, b"b", inside)] {
+                let refused = refused.unwrap().unwrap();
+                let is_meant = EngineError::Request(RequestError::WithinGet).to_string();
+                assert_eq!(refused.to_string(), is_meant, "{number}");
+            }
+        }
+        drop(t);
+        // Another engine can be called, for everything but a second look.
+        let copied = table.get_with(b"a", |row| {
+            let mut batch = other.batch();
+            batch.put(&theirs, b"a", row)?;
+            assert!(theirs.get(b"a").is_err());
+            batch.commit()
+        });
+        copied.unwrap().unwrap().unwrap();
+        assert_eq!(theirs.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+        // It is over when the function is, also by a panic.
+        let panics = || table.get_with(b"a", |_| panic!("meant"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        commit(&engine, &table, &theirs).unwrap();
+        assert_eq!(table.get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
+        // The last handle may go there.
+        let mut handle = Some(engine);
+        assert_eq!(table.get_with(b"a", |_| drop(handle.take())).unwrap(), Some(()));
     }
 }
