@@ -56,7 +56,7 @@ fn unit_tests(changed: Option<&Option<String>>) -> Result<bool> {
     let Some(built) = test::targets::build(&workspace, test::targets::Which::Unit, "")? else {
         return Ok(false);
     };
-    let runner = test::execute::Runner::new(&workspace, test::Length::Usual)?;
+    let runner = test::execute::Runner::new(&workspace, test::Length::of_environment())?;
     let (tally, _) = test::run_all(&runner, &workspace, &built.targets, concern.as_ref())?;
     println!("   {} unit tests passed, {} failed", tally.passed, tally.failed);
     Ok(tally.failed == 0)

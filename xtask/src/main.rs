@@ -82,7 +82,7 @@ fn run(words: Vec<String>) -> Result<bool> {
     let mut args = Args::new(words);
     match args.word().as_deref() {
         Some("check") => check::run(args),
-        Some("test") => test::run(args, test::Length::Usual),
+        Some("test") => test::run(args, test::Length::of_environment()),
         Some("soak") => test::run(args, test::Length::Soak),
         Some("tidy") => args.finish().and_then(|()| tidy::run()),
         #[cfg(feature = "bench")]

@@ -37,13 +37,23 @@ use times::Times;
 /// So many of the slowest tests are named at the end.
 const SLOWEST: usize = 5;
 
+/// The variable that tests look at for their long forms.
+const SOAK: &str = "IOSTRATA_SOAK";
+
 /// Which forms of the tests run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// What every machine runs.
     Usual,
-    /// `IOSTRATA_SOAK=1`: the long forms.
+    /// `IOSTRATA_SOAK=1`: the long forms, and the schedules of the model checker.
     Soak,
+}
+
+impl Length {
+    /// What the environment asks for: tests would see its variable, whatever their time limit is.
+    pub fn of_environment() -> Self {
+        if std::env::var_os(SOAK).is_some() { Self::Soak } else { Self::Usual }
+    }
 }
 
 /// What a run came to.
@@ -113,7 +123,10 @@ pub fn run_suite(choice: &Choice) -> Result<Report> {
     phases.end("servers");
     let mut targets = built.targets;
     if choice.package.is_empty() && concern.is_none() {
-        targets.push(Target::documentation(&workspace));
+        targets.push(Target::of_cargo(&workspace, TargetKind::Examples));
+        if choice.length == Length::Soak {
+            targets.push(Target::of_cargo(&workspace, TargetKind::Schedules));
+        }
     }
     let (mut tally, times) = run_all(&runner, &workspace, &targets, concern.as_ref())?;
     drop(running.homes);

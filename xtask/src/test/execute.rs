@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Length;
 use super::outcome::TestOutcome;
 use super::schedule::TestJob;
 use super::targets::{Target, TargetKind};
+use super::{Length, SOAK};
 use crate::workspace::{self, Workspace};
 
 /// Longest time that a process may take which runs one test, usual form.
@@ -54,9 +54,15 @@ impl Runner {
 
     /// Runs one job. What cannot be run at all is a failure of it.
     pub fn run(&self, target: &Target, job: &TestJob) -> TestOutcome {
+        let examples = ["--workspace", "--doc"].as_slice();
+        let schedules =
+            ["--package", "iostrata-engine", "--features", "model", "--lib", "--test", "it"];
         let command = match target.kind {
-            TargetKind::Documentation => documentation(target),
-            _ => self.command(target, job),
+            TargetKind::Examples => cargo_test(target, examples, &[]),
+            TargetKind::Schedules => {
+                cargo_test(target, &schedules, &["version::model", "lock::schedules"])
+            }
+            TargetKind::Unit | TargetKind::Integration => self.command(target, job),
         };
         let log = job.name.replace("::", ".").replace([' ', '(', ')', '*'], "_");
         let time_max = match (self.length, job.tests.len()) {
@@ -105,7 +111,7 @@ impl Runner {
         let file = |stream| File::create(path(stream)).context("cannot write the log of a test");
         command.stdin(Stdio::null()).stdout(file("stdout")?).stderr(file("stderr")?);
         if self.length == Length::Soak {
-            command.env("IOSTRATA_SOAK", "1");
+            command.env(SOAK, "1");
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let start = Instant::now();
@@ -116,10 +122,11 @@ impl Runner {
     }
 }
 
-fn documentation(target: &Target) -> Command {
+/// What cargo builds with these words, and of it the tests of these names.
+fn cargo_test(target: &Target, words: &[&str], tests: &[&str]) -> Command {
     let mut command = workspace::cargo(&target.dir);
-    command.args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"]);
-    command.args(["--", "--show-output"]);
+    command.args(["test", "--quiet", "--no-fail-fast"]).args(words);
+    command.args(["--", "--show-output"]).args(tests);
     command
 }
 
@@ -203,6 +210,24 @@ fn read(path: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_forms_are_asked_for_by_the_soak_alone() {
+        let logs = std::env::temp_dir().join(format!("iostrata-logs-{}", std::process::id()));
+        fs::create_dir_all(&logs).unwrap();
+        let is_asked = |length: Length| {
+            let lock = File::open(&logs).unwrap();
+            let runner =
+                Runner { environment: Vec::new(), logs: logs.clone(), length, _lock: lock };
+            let mut command = Command::new("sh");
+            command.args(["-c", "test \"$IOSTRATA_SOAK\" = 1"]).env_remove(SOAK);
+            let time_max = Duration::from_secs(60);
+            let outcome = runner.run_command(command, "sh", "sh", time_max, None).unwrap();
+            outcome.failures().is_empty()
+        };
+        assert!(is_asked(Length::Soak) && !is_asked(Length::Usual));
+        fs::remove_dir_all(&logs).unwrap();
+    }
 
     #[test]
     fn a_child_that_exceeds_its_time_is_killed_with_what_it_started() {

@@ -106,6 +106,12 @@ impl TestOutcome {
         std::mem::take(&mut self.details)
     }
 
+    /// What failed.
+    #[cfg(test)]
+    pub fn failures(&self) -> &[String] {
+        &self.failures
+    }
+
     /// How long it took.
     pub fn seconds(&self) -> f64 {
         self.seconds

@@ -42,7 +42,8 @@ pub fn jobs_of(target: &Target, number: usize, tests: &[String], times: &Times) 
     let binary = target.short_name();
     if let Some(kind) = match target.kind {
         TargetKind::Unit => Some("unit"),
-        TargetKind::Documentation => Some("examples"),
+        TargetKind::Examples => Some("examples"),
+        TargetKind::Schedules => Some("schedules"),
         TargetKind::Integration => None,
     } {
         return vec![job(Vec::new(), WHOLE_THREADS, Lane::Free, format!("{binary} ({kind})"))];

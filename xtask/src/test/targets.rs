@@ -29,7 +29,9 @@ pub enum TargetKind {
     /// Under `tests/`: one after the other, since they may be real-time.
     Integration,
     /// The examples in the documentation of all packages, which only cargo can build and run.
-    Documentation,
+    Examples,
+    /// The model checker's tests of the engine, whose build differs from that of all others.
+    Schedules,
 }
 
 /// One test binary.
@@ -52,13 +54,17 @@ pub struct Target {
 }
 
 impl Target {
-    /// The examples in the documentation of the workspace.
-    pub fn documentation(workspace: &Workspace) -> Self {
+    /// What cargo builds and runs by itself.
+    pub fn of_cargo(workspace: &Workspace, kind: TargetKind) -> Self {
+        let (package, name) = match kind {
+            TargetKind::Schedules => ("iostrata-engine", "model"),
+            _ => ("documentation", "of all packages"),
+        };
         Self {
-            package: "documentation".to_owned(),
+            package: package.to_owned(),
             version: String::new(),
-            name: "of all packages".to_owned(),
-            kind: TargetKind::Documentation,
+            name: name.to_owned(),
+            kind,
             executable: PathBuf::new(),
             dir: workspace.root.clone(),
             programs: Vec::new(),
@@ -78,7 +84,8 @@ impl Target {
         let kind = match self.kind {
             TargetKind::Unit => "unit",
             TargetKind::Integration => "integration",
-            TargetKind::Documentation => "examples",
+            TargetKind::Examples => "examples",
+            TargetKind::Schedules => "schedules",
         };
         format!("{} {} ({kind})", self.package, self.name)
     }

@@ -171,9 +171,9 @@ fn a_point_without_room_on_its_volume_is_told_with_what_helps() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let mut filling = std::fs::File::create(bench.path("RUN/volumes/ext4/filling")).unwrap();
-    // Room that is taken without being written; what is left of it is.
+    // Room that is taken without being written, that for root too; what is left of it is.
     let free = rustix::fs::fstatvfs(&filling).unwrap();
-    let bytes = free.f_bavail * free.f_frsize;
+    let bytes = free.f_bfree * free.f_frsize;
     let taken = rustix::fs::fallocate(&filling, FallocateFlags::empty(), 0, bytes / 100 * 99);
     taken.unwrap();
     filling.seek(SeekFrom::End(0)).unwrap();
