@@ -8,8 +8,9 @@ use std::sync::Arc;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::key_range::{KeyRange, bounds, of_prefix};
 use crate::pages::Pages;
-use crate::range::Range;
+use crate::range::{OwnedRow, Range};
 use crate::read::replace;
+use crate::reentry::check_not_looking;
 use crate::scan::{Cursor, TreeView};
 use crate::table_index::{Index, TableIndex};
 use crate::tree::Tree;
@@ -148,6 +149,36 @@ impl Table {
     /// All rows.
     pub fn iter(&self) -> Range<'_> {
         self.range(..)
+    }
+
+    /// The row with the least key.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn first(&self) -> Result<Option<OwnedRow>, EngineError> {
+        self.iter().next().transpose()
+    }
+
+    /// The row with the greatest key.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn last(&self) -> Result<Option<OwnedRow>, EngineError> {
+        self.iter().next_back().transpose()
+    }
+
+    /// About how many rows there are, as `table_rows` of InnoDB: from 16 leaves spread evenly over
+    /// the table, each of which stands for as many as the pages above it have children. Exact as
+    /// long as one page takes all rows. With leaves that are about equally full it is a few per
+    /// cent wrong; where some parts of the table are full and others nearly empty it may be wrong
+    /// by a factor. It is of the newest rows; what a read view or a transaction sees is counted
+    /// by going through it.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn rows_estimate(&self) -> Result<u64, EngineError> {
+        check_not_looking(&self.pages.storage)?;
+        self.tree.rows_estimate(&self.pages)
     }
 
     /// The rows of a range one by one, in one direction, without an allocation for each.

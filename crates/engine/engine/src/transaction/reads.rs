@@ -6,7 +6,7 @@ use iostrata_innodb::{Counter, Lsn};
 
 use crate::counts::Sample;
 use crate::error::EngineError;
-use crate::key_range::{KeyBounds, KeyRange, bounds};
+use crate::key_range::{KeyBounds, KeyRange, bounds, of_prefix};
 use crate::lock::LockId;
 use crate::range::{OwnedRow, Range};
 use crate::read::{LeafHint, read_row, replace};
@@ -77,6 +77,14 @@ impl Transaction {
         self.saw(learnt.lsn);
         self.pages.storage.counts.end(Counter::CpuNsRows, sample);
         Ok(found)
+    }
+
+    /// Whether there is a row with this key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains_key(&self, table: &Table, key: &[u8]) -> Result<bool, EngineError> {
+        Ok(self.get_with(table, key, |_value| ())?.is_some())
     }
 
     /// The newest value of a key, which nobody else can change until the transaction ends.
@@ -171,6 +179,38 @@ impl Transaction {
     ) -> Result<Range<'t>, EngineError> {
         self.check_readable(table)?;
         Ok(Range::new(self.view(table.tree(), false), bounds(&range)))
+    }
+
+    /// As [`range`](Self::range), the rows whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn prefix<'t>(&'t self, table: &'t Table, prefix: &[u8]) -> Result<Range<'t>, EngineError> {
+        self.range(table, of_prefix(prefix))
+    }
+
+    /// As [`range`](Self::range), all rows of a table.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn iter<'t>(&'t self, table: &'t Table) -> Result<Range<'t>, EngineError> {
+        self.range(table, ..)
+    }
+
+    /// The row with the least key that the transaction sees.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn first(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
+        self.iter(table)?.next().transpose()
+    }
+
+    /// The row with the greatest key that the transaction sees.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn last(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
+        self.iter(table)?.next_back().transpose()
     }
 
     /// A tree as plain reads see it, or as it is committed now. At read committed, and for what is

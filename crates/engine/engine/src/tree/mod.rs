@@ -8,6 +8,7 @@
 
 pub(crate) mod append;
 pub(crate) mod descend;
+mod estimate;
 pub(crate) mod merge;
 pub(crate) mod split;
 mod structure;

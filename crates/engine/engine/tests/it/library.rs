@@ -348,3 +348,55 @@ fn a_call_of_the_engine_is_refused_while_a_row_is_looked_at() {
         assert_eq!(table.get_with(b"a", |_| drop(handle.take())).unwrap(), Some(()));
     }
 }
+
+#[test]
+fn a_transaction_finds_its_own_rows_by_every_read() {
+    let engine = open(MemDisk::new(), Background::Manual);
+    let table = engine.create_table("t").unwrap();
+    assert_eq!((table.first().unwrap(), table.last().unwrap()), (None, None));
+    table.bulk_load([("b", "1"), ("ba", "2"), ("c", "3")]).unwrap();
+    let mut t = engine.begin(Isolation::default()).unwrap();
+    t.put(&table, b"a", b"own").unwrap();
+    t.put(&table, b"bb", b"own").unwrap();
+    t.delete(&table, b"c").unwrap();
+    let row = |key: &[u8], value: &[u8]| Some((key.to_vec(), value.to_vec()));
+    assert_eq!(t.first(&table).unwrap(), row(b"a", b"own"));
+    assert_eq!(t.last(&table).unwrap(), row(b"bb", b"own"));
+    assert!(t.contains_key(&table, b"a").unwrap() && !t.contains_key(&table, b"c").unwrap());
+    let keys = |rows: &mut dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), EngineError>>| {
+        rows.map(|row| row.unwrap().0).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&mut t.prefix(&table, b"b").unwrap()), [&b"b"[..], b"ba", b"bb"]);
+    assert_eq!(keys(&mut t.iter(&table).unwrap().rev()), [&b"bb"[..], b"ba", b"b", b"a"]);
+    assert_eq!((table.first().unwrap(), table.last().unwrap()), (row(b"b", b"1"), row(b"c", b"3")));
+}
+
+#[test]
+fn rows_are_estimated_from_a_few_leaves() {
+    let engine = open(MemDisk::new(), Background::Manual);
+    let table = engine.create_table("t").unwrap();
+    assert_eq!(table.rows_estimate().unwrap(), 0);
+    let put = |row: u64| {
+        let mut batch = engine.batch();
+        // Spread over the keys, and of different sizes.
+        let key = row.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        batch.put(&table, &key, &vec![1; 10 + row as usize % 100]).unwrap();
+        batch.commit().unwrap();
+    };
+    (0..20).for_each(put);
+    assert_eq!(table.rows_estimate().unwrap(), 20, "one leaf is counted");
+    (20..20_000).for_each(put);
+    let before = engine.counters()[Counter::BufferPoolReadRequests];
+    let estimate = table.rows_estimate().unwrap();
+    assert!((16_000..=24_000).contains(&estimate), "{estimate}");
+    let pages = engine.counters()[Counter::BufferPoolReadRequests] - before;
+    assert!(pages <= 16 * 4, "{pages} pages");
+    for row in 0..10_000_u64 {
+        let mut batch = engine.batch();
+        let key = row.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        batch.delete(&table, &key).unwrap();
+        batch.commit().unwrap();
+    }
+    let estimate = table.rows_estimate().unwrap();
+    assert!((8_000..=12_000).contains(&estimate), "{estimate}");
+}
