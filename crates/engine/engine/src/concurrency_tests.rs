@@ -164,15 +164,18 @@ fn a_batch_that_waits_for_a_leaf_lets_others_have_those_it_holds() {
         batch.commit().unwrap();
     };
     let (is_over, has_put, is_done) = <(AtomicBool, AtomicBool, AtomicBool)>::default();
+    let is_held = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let pin = leaf(both[1]);
             let mut held = pin.clone().shared();
+            is_held.store(true, Ordering::Release);
             while !is_over.load(Ordering::Acquire) {
                 let next = pin.clone().shared();
                 drop(std::mem::replace(&mut held, next));
             }
         });
+        assert!(comes(&is_held));
         scope.spawn(|| {
             put(&both);
             is_done.store(true, Ordering::Release);

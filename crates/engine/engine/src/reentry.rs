@@ -20,9 +20,9 @@ thread_local! {
 }
 
 /// Ends the look, also where it panics.
-struct Look;
+struct GetGuard;
 
-impl Drop for Look {
+impl Drop for GetGuard {
     fn drop(&mut self) {
         LOOKING.set(0);
     }
@@ -31,7 +31,7 @@ impl Drop for Look {
 /// Runs a function that looks at a row of an engine in its page. The thread looks at no other.
 pub(crate) fn looking<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
     LOOKING.set(std::ptr::from_ref(storage).addr());
-    let _look = Look;
+    let _guard = GetGuard;
     function()
 }
 

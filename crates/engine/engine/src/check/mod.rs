@@ -5,7 +5,6 @@
 //! Nothing else changes a page meanwhile: no table is made or dropped, and no commit is admitted,
 //! not even one of purge. Writers wait.
 
-mod indexes;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -53,7 +52,7 @@ fn verify(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport, EngineErr
     // A damaged tree cannot be read in order.
     if report.is_clean() {
         for (table, index) in catalogue.indexes() {
-            indexes::compare(pages, &table, &index, &mut report)?;
+            trees::compare_index(pages, &table, &index, &mut report)?;
         }
     }
     compare_maps(pages, &mut report, &reached)?;

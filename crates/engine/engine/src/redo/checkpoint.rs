@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use iostrata_innodb::{Counter, Lsn};
 
 use crate::redo::control::Control;
-use crate::redo::ledger::Ledger;
+use crate::redo::control::Ledger;
 use crate::redo::make::remove;
 use crate::redo::redo::{Redo, lock};
 use crate::redo::{RedoError, RedoSync};

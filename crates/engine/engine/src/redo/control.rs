@@ -4,14 +4,17 @@
 //! older one; a valid slot says only what was durable before it was written.
 
 use crc32c::crc32c;
+use iostrata_io::disk::{Aligned, DiskError};
 
-use crate::redo::RedoError;
-use crate::redo::fields::{get_u32, get_u64, put_u32, put_u64};
+use crate::redo::file::OpenFile;
 use crate::redo::geometry::Geometry;
 use crate::redo::header::{LSN_MAX, check_version};
 use crate::redo::layout::{
     CONTROL_MAGIC, CONTROL_NAME, CONTROL_SLOT_BYTES, FORMAT_VERSION, control,
 };
+use crate::redo::layout::{get_u32, get_u64, put_u32, put_u64};
+use crate::redo::make::sync_unless_none;
+use crate::redo::{RedoError, RedoSync};
 
 /// What a slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +99,37 @@ impl Control {
         let (first, second) = file.split_at(CONTROL_SLOT_BYTES);
         let (first, second) = (Self::decode_slot(first)?, Self::decode_slot(second)?);
         Ok(first.into_iter().chain(second).max_by_key(|slot| slot.sequence))
+    }
+}
+
+/// The control file and what its newest slot says.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub(crate) file: OpenFile,
+    pub(crate) newest: Control,
+    pub(crate) block: Aligned,
+    /// From which LSN on which number seals the frames, the oldest first.
+    pub(crate) incarnations: Vec<(u64, u64)>,
+}
+
+impl Ledger {
+    /// Forgets the numbers of frames before `lsn`; gives that of the frame at it.
+    pub(crate) fn incarnation_at(&mut self, lsn: u64) -> u64 {
+        let older = self.incarnations.iter().take_while(|(from, _)| *from <= lsn).count();
+        self.incarnations.drain(..older.saturating_sub(1));
+        self.incarnations.first().map_or(self.newest.incarnation, |(_, number)| *number)
+    }
+
+    /// Writes the next slot, durably.
+    pub(crate) fn write(&mut self, mut next: Control, sync: RedoSync) -> Result<(), DiskError> {
+        next.sequence = self.newest.sequence + 1;
+        next.encode(&mut self.block);
+        self.file.write(next.slot_at(), &self.block, sync)?;
+        if sync != RedoSync::WriteThrough {
+            sync_unless_none(&self.file, sync)?;
+        }
+        self.newest = next;
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! An open file of the log.
+//! An open file of the log, and what the thread that writes the log has.
 //!
 //! Invariant: it is closed when its last holder lets go, so nobody can use a closed one.
 
@@ -60,5 +60,26 @@ impl OpenFile {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         self.disk.close(self.id);
+    }
+}
+
+/// What the writing thread alone has.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    /// The buffer that is not being filled.
+    pub(crate) other: Aligned,
+    pub(crate) block_bytes: u64,
+    pub(crate) sync: RedoSync,
+    /// Files with writes that no sync covers yet.
+    pub(crate) unsynced: Vec<Arc<OpenFile>>,
+}
+
+impl Writer {
+    /// A file was written into.
+    pub(crate) fn wrote(&mut self, file: &Arc<OpenFile>) {
+        let is_synced = matches!(self.sync, RedoSync::WriteThrough | RedoSync::None);
+        if !is_synced && !self.unsynced.iter().any(|other| Arc::ptr_eq(other, file)) {
+            self.unsynced.push(Arc::clone(file));
+        }
     }
 }

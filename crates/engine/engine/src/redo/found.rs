@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use iostrata_innodb::Counter;
 use iostrata_io::disk::DiskError;
 
+use crate::redo::file::Writer;
 use crate::redo::layout::HEADER_BLOCK_BYTES;
 use crate::redo::make::{CHUNK_BYTES, sync_unless_none, write_header};
 use crate::redo::redo::{Redo, lock};
 use crate::redo::segments::Segment;
-use crate::redo::writer::Writer;
 use crate::redo::{RedoError, RedoSync};
 
 impl Redo {

@@ -5,8 +5,8 @@
 
 use crc32c::{crc32c, crc32c_append};
 
-use crate::redo::fields::{get_u32, get_u64, put_u32};
 use crate::redo::layout::frame;
+use crate::redo::layout::{get_u32, get_u64, put_u32};
 
 /// The crc of the body with its kind, before the seal.
 #[inline]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crc32c::crc32c;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk};
 
-use crate::redo::fields::put_u32;
+use crate::redo::layout::put_u32;
 use crate::redo::layout::{CONTROL_NAME, CONTROL_SLOT_BYTES, SEGMENT_PREFIX, control, header};
 use crate::redo::{Redo, RedoError, RedoSettings, RedoSync};
 

@@ -5,9 +5,9 @@
 use crc32c::crc32c;
 
 use crate::redo::RedoError;
-use crate::redo::fields::{get_u32, get_u64, put_u32, put_u64};
 use crate::redo::geometry::Geometry;
 use crate::redo::layout::{FORMAT_VERSION, GRANULE_BYTES, SEGMENT_MAGIC, header};
+use crate::redo::layout::{get_u32, get_u64, put_u32, put_u64};
 
 /// Beyond it no LSN can be, so that sums of LSNs and lengths cannot overflow.
 pub(crate) const LSN_MAX: u64 = 1 << 62;

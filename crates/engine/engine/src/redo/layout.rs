@@ -1,4 +1,5 @@
-//! Where things lie in the files of the redo log: every number of the format, and nothing else.
+//! Where things lie in the files of the redo log: every number of the format, and how integers are
+//! read and written.
 //!
 //! Invariant: all integers are little endian; a header and a control slot fit one 512-byte sector,
 //! so that a crash leaves the old or the new one.
@@ -126,3 +127,23 @@ const _: () = {
     let smallest = SEGMENTS_MIN * (HEADER_BLOCK_BYTES as u64 + GRANULE_BYTES);
     assert!(smallest <= CAPACITY_BYTES_MIN);
 };
+
+pub(crate) fn get_u32(from: &[u8], at: usize) -> u32 {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(&from[at..at + 4]);
+    u32::from_le_bytes(bytes)
+}
+
+pub(crate) fn get_u64(from: &[u8], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&from[at..at + 8]);
+    u64::from_le_bytes(bytes)
+}
+
+pub(crate) fn put_u32(into: &mut [u8], at: usize, value: u32) {
+    into[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+pub(crate) fn put_u64(into: &mut [u8], at: usize, value: u64) {
+    into[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}

@@ -14,7 +14,6 @@ mod commit;
 mod control;
 mod create;
 mod error;
-mod fields;
 mod file;
 mod fill;
 mod found;
@@ -25,7 +24,6 @@ mod geometry;
 mod group_commit;
 mod header;
 pub mod layout;
-mod ledger;
 mod make;
 mod open;
 #[expect(clippy::module_inception, reason = "the redo itself")]
@@ -36,7 +34,6 @@ mod segments;
 mod serve;
 mod settings;
 mod write;
-mod writer;
 
 pub use error::RedoError;
 #[cfg(feature = "fuzzing")]

@@ -12,8 +12,10 @@ use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode};
 
 use crate::counts::Counts;
 use crate::redo::control::Control;
+use crate::redo::control::Ledger;
 use crate::redo::create::{check_block, read_control};
 use crate::redo::file::OpenFile;
+use crate::redo::file::Writer;
 use crate::redo::fill::Fill;
 use crate::redo::frame::body_crc;
 use crate::redo::geometry::Plan;
@@ -22,12 +24,10 @@ use crate::redo::header::Header;
 use crate::redo::layout::{
     BLOCK_BYTES_MAX, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, frame,
 };
-use crate::redo::ledger::Ledger;
 use crate::redo::make::CHUNK_BYTES;
 use crate::redo::redo::{Redo, lock};
 use crate::redo::requests::Requests;
 use crate::redo::segments::{Segment, Segments, number_of};
-use crate::redo::writer::Writer;
 use crate::redo::{RedoError, RedoSettings, Scan};
 
 /// Smallest buffer, in bytes.

@@ -9,13 +9,13 @@ use iostrata_io::disk::{Disk, DiskError};
 
 use crate::counts::Counts;
 use crate::redo::RedoError;
+use crate::redo::control::Ledger;
+use crate::redo::file::Writer;
 use crate::redo::fill::Fill;
 use crate::redo::group_commit::GroupCommit;
 use crate::redo::layout::{BLOCK_BYTES_MAX, frame};
-use crate::redo::ledger::Ledger;
 use crate::redo::requests::Requests;
 use crate::redo::segments::Segments;
-use crate::redo::writer::Writer;
 
 /// Where an appended frame lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

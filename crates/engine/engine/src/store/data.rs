@@ -3,22 +3,21 @@
 //! Invariant: `pages` never counts a page whose zeros are not durable. A failed write or sync
 //! poisons the store. Sync rules of the flush method are kept here and nowhere else.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use iostrata_innodb::{Counter, FilePlan, PageNo};
 use iostrata_io::SyncKind;
-use iostrata_io::disk::{Aligned, Disk, FileId, FileMode};
+use iostrata_io::disk::{Aligned, Batch, Disk, FileId, FileMode};
 
 use crate::counts::Counts;
 use crate::page::PageSize;
-use crate::store::batches::{Batches, PageCopy};
 use crate::store::error::StoreError;
-use crate::store::gate::SyncGate;
+use crate::store::gate::{Poison, SyncGate};
 use crate::store::layout::{data_name, place};
-use crate::store::poison::Poison;
 use crate::store::settings::{StoreSettings, durability, sync_kind};
-use crate::store::write_slots::WriteSlots;
 
 /// A data file that is shorter than it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,5 +199,95 @@ impl Drop for DataFiles {
         for file in &self.files {
             self.disk.close(file.id);
         }
+    }
+}
+
+/// A page on its way to or from the store.
+#[derive(Debug)]
+pub struct PageCopy {
+    /// Its number.
+    pub page: PageNo,
+    /// Its bytes: exactly a page.
+    pub bytes: Aligned,
+}
+
+/// Batches of the disk, kept for the next caller: making one may cost system calls. One that is
+/// kept has nothing queued and nothing in flight.
+pub(crate) struct Batches {
+    disk: Arc<dyn Disk>,
+    idle: Mutex<Vec<Box<dyn Batch>>>,
+}
+
+impl Batches {
+    pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
+        Self { disk, idle: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn take(&self) -> Box<dyn Batch> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| self.disk.batch())
+    }
+
+    pub(crate) fn give_back(&self, batch: Box<dyn Batch>) {
+        assert!(batch.in_flight() == 0, "a batch with requests in flight was given back");
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
+    }
+}
+
+/// Slots of this time, and so many at least, may be taken at once by those who come late: the
+/// copies and syncs of a batch take time, too.
+const LATE: Duration = Duration::from_millis(30);
+const LATE_SLOTS: u32 = 16;
+/// Longest wait for a slot, should the rate be nothing.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// Slots for page writes.
+#[derive(Debug, Default)]
+pub(crate) struct WriteSlots {
+    /// Time of a slot; 0 without a rate.
+    slot_ns: AtomicU64,
+    next: Mutex<Option<Instant>>,
+}
+
+impl WriteSlots {
+    /// So many slots per second; without bound for no slots.
+    pub fn set_per_s(&self, per_s: f64) {
+        let slot_ns = if per_s.is_finite() { (1e9 / per_s.max(1.0)) as u64 } else { 0 };
+        self.slot_ns.store(slot_ns, Relaxed);
+    }
+
+    /// Takes the next slot and waits for it.
+    pub fn wait(&self) {
+        let slot_ns = self.slot_ns.load(Relaxed);
+        if slot_ns == 0 {
+            return;
+        }
+        let (now, slot) = (Instant::now(), Duration::from_nanos(slot_ns));
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let earliest = now.checked_sub(LATE.max(slot * LATE_SLOTS)).unwrap_or(now);
+        let mine = next.unwrap_or(now).max(earliest);
+        *next = Some(mine + slot);
+        drop(next);
+        std::thread::sleep(mine.saturating_duration_since(now).min(WAIT_MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_come_at_their_rate_and_the_late_catch_up_with_a_few() {
+        let slots = WriteSlots::default();
+        let start = Instant::now();
+        (0..1000).for_each(|_| slots.wait());
+        slots.set_per_s(10_000.0);
+        (0..50).for_each(|_| slots.wait());
+        assert!(start.elapsed() >= Duration::from_micros(4900), "{:?}", start.elapsed());
+        let next = slots.next.lock().unwrap().unwrap();
+        std::thread::sleep(Duration::from_millis(60));
+        slots.wait();
+        let after = slots.next.lock().unwrap().unwrap();
+        assert!(after > next + Duration::from_millis(25), "what was missed long ago is gone");
     }
 }

@@ -1,15 +1,15 @@
-//! Syncs of one file, one at a time.
+//! Syncs of one file, one at a time, and the failure that leaves unknown what the files hold.
 //!
 //! Invariant: a caller returns success only if a sync that began after the call succeeded and none
 //! before it failed. The system reports a lost write to one caller of a sync only; therefore syncs
 //! of a file never overlap, and the one that fails poisons the store before the next may begin.
-//! Callers that wait together share one sync.
+//! Callers that wait together share one sync. The failure is set once; a write that begins or ends
+//! after it fails. Reads go on: nothing built on them becomes durable.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::store::error::StoreError;
-use crate::store::poison::Poison;
 
 #[derive(Debug, Default)]
 pub(crate) struct SyncGate {
@@ -45,6 +45,29 @@ impl SyncGate {
     }
 }
 
+/// The first failure.
+#[derive(Debug, Default)]
+pub(crate) struct Poison(OnceLock<Arc<StoreError>>);
+
+impl Poison {
+    /// Keeps the first cause; returns the error itself, so that its finder reports it.
+    pub(crate) fn set(&self, error: StoreError) -> StoreError {
+        self.0.get_or_init(|| Arc::new(error.clone()));
+        error
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        match self.0.get() {
+            None => Ok(()),
+            Some(cause) => Err(StoreError::Poisoned { cause: Arc::clone(cause) }),
+        }
+    }
+
+    pub(crate) fn cause(&self) -> Option<StoreError> {
+        self.0.get().map(|cause| StoreError::clone(cause))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
@@ -54,7 +77,7 @@ mod tests {
 
     use super::{SyncGate, Synced};
     use crate::store::error::StoreError;
-    use crate::store::poison::Poison;
+    use crate::store::gate::Poison;
 
     #[test]
     fn callers_that_wait_share_a_sync_and_none_overlap() {

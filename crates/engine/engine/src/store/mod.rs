@@ -6,25 +6,21 @@
 //! failed write or sync nothing is written any more.
 //! It caches no page, knows no redo (the caller has made that durable before) and has no thread.
 
-mod batches;
-mod create;
 mod data;
 mod doublewrite;
 mod error;
 mod gate;
 mod grow;
 pub mod layout;
-mod poison;
 mod read;
 mod repair;
 mod settings;
 #[expect(clippy::module_inception, reason = "the store itself")]
 mod store;
 mod write;
-mod write_slots;
 
-pub use batches::PageCopy;
 pub use data::CutFile;
+pub use data::PageCopy;
 pub use error::{ReadError, StoreError};
 pub use repair::Repair;
 pub use settings::StoreSettings;

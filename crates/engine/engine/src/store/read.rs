@@ -9,7 +9,7 @@ use iostrata_innodb::{Counter, PageNo};
 use iostrata_io::disk::{Aligned, Batch, DiskError, Finished};
 
 use crate::page::{PageFault, PageView};
-use crate::store::batches::PageCopy;
+use crate::store::data::PageCopy;
 use crate::store::error::ReadError;
 use crate::store::store::Store;
 

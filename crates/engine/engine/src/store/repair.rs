@@ -19,7 +19,7 @@ use iostrata_innodb::PageNo;
 use iostrata_io::disk::{Aligned, DiskError};
 
 use crate::page::PageView;
-use crate::store::batches::PageCopy;
+use crate::store::data::PageCopy;
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, FoundBatch};
 use crate::store::error::{ReadError, StoreError};
 use crate::store::read::check;

@@ -1,10 +1,14 @@
-//! The store: opened, and set while it runs.
+//! The store: made, opened, and set while it runs.
 //!
 //! Invariant: nothing is written between opening and repair; locks are taken in the order mode,
-//! growth, doublewrite files in their order, gate of a data file.
+//! growth, doublewrite files in their order, gate of a data file. The identity of the last
+//! doublewrite file is written when all else is durable, and nothing is written into a store
+//! without it. While it is missing everything is made anew, because what an earlier try left may be
+//! in a cache only, where a failed sync forgot it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use iostrata_innodb::{Counters, Doublewrite, FlushPlan};
@@ -12,11 +16,11 @@ use iostrata_io::disk::{Disk, FileMode};
 
 use crate::counts::Counts;
 use crate::page::PageSize;
-use crate::store::data::{CutFile, DataFiles};
+use crate::store::data::{CutFile, DataFile, DataFiles};
 use crate::store::doublewrite::{DoublewriteFile, DoublewriteFiles};
 use crate::store::error::StoreError;
-use crate::store::layout::DOUBLEWRITE_FILES;
-use crate::store::settings::StoreSettings;
+use crate::store::layout::{BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes};
+use crate::store::settings::{StoreSettings, sync_kind};
 
 /// Pages on a disk. Shared by reference among threads.
 pub struct Store {
@@ -164,6 +168,57 @@ impl Store {
             let cleared = file.clear(numbers, self.data.sync_kind());
             cleared.map_err(|error| self.data.poison.set(error))?;
             self.doublewrite.order.settle(numbers.0);
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Makes a store durably, with one step of growth; one that is complete stays as it is. It can
+    /// be called again after a failure or a crash in the middle.
+    ///
+    /// # Errors
+    /// Settings out of range, a store of another form, no room, data files with pages in them but
+    /// no doublewrite files, or what the disk says.
+    pub fn create(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<(), StoreError> {
+        let store = Self::on(&disk, settings, FileMode::Create)?;
+        let files = store.doublewrite.all();
+        let kind = sync_kind(settings.use_fdatasync);
+        let is_complete = files[DOUBLEWRITE_FILES - 1].check(settings.data_files)?;
+        if !is_complete {
+            for file in &files {
+                file.fill(BATCH_AT, kind)?;
+            }
+            for (at, file) in store.data.files.iter().enumerate() {
+                store.check_blank(file)?;
+                store.write_zeros(file, 0, u64::from(settings.extend_pages))?;
+                store.data.sync(at)?;
+            }
+            disk.sync_dir()?;
+        }
+        for file in &files {
+            file.identify(settings.data_files, kind)?;
+        }
+        Ok(disk.sync_dir()?)
+    }
+
+    /// Bytes of the files that [`Store::create`] makes.
+    pub fn bytes_to_make(settings: &StoreSettings) -> u64 {
+        let page_bytes = settings.page_size.bytes();
+        let copies = doublewrite_file_bytes(settings.doublewrite_pages, page_bytes);
+        let pages = u64::from(settings.data_files) * u64::from(settings.extend_pages);
+        DOUBLEWRITE_FILES as u64 * copies + pages * page_bytes as u64
+    }
+
+    /// Refuses to write over pages.
+    fn check_blank(&self, file: &DataFile) -> Result<(), StoreError> {
+        let mut page = self.data.zeros(1);
+        for at in 0..file.pages.load(Acquire) {
+            self.data.disk.read(file.id, at * page.len() as u64, &mut page)?;
+            if page.iter().any(|byte| *byte != 0) {
+                let found = "pages, but the doublewrite files are not those of a store";
+                return Err(StoreError::NotAStore { file: file.name.clone(), found });
+            }
         }
         Ok(())
     }

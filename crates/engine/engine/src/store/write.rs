@@ -5,7 +5,7 @@
 use iostrata_innodb::{Counter, Doublewrite, SyncRule};
 
 use crate::page::PageEdit;
-use crate::store::batches::PageCopy;
+use crate::store::data::PageCopy;
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, Numbers};
 use crate::store::error::StoreError;
 use crate::store::store::Store;

@@ -9,12 +9,12 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::version::keeper::Keeper;
-use crate::version::padded::Padded;
 use crate::version::record::{self, HEADER_BYTES, Record};
+use crate::version::registry::Padded;
 use crate::version::segment::Body;
+use crate::version::segment::{FreeSlots, SpillFile, damaged};
+use crate::version::shard::Keeper;
 use crate::version::shard::{SHARDS, Shard, SpillJob, Target};
-use crate::version::spill::{FreeSlots, SpillFile, damaged};
 
 /// Bytes of a first read from the spill file: most records are shorter.
 const FIRST_READ_BYTES: usize = 512;

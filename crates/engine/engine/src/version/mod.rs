@@ -33,22 +33,18 @@
 //! and so does its place in the spill file: a slot is reused only after its segment was dropped,
 //! when nobody can be reading from it.
 
-mod keeper;
 mod log;
 #[cfg(all(test, feature = "model"))]
 mod model_tests;
-mod padded;
 mod purge;
 mod record;
 mod registry;
 mod segment;
 mod shard;
-mod spill;
-mod sync;
 mod versions;
 
-pub use keeper::Keeper;
 pub use purge::{PurgeBatch, PurgeItem};
 pub use registry::{OldestSnapshot, Snapshot};
-pub use spill::SpillFile;
+pub use segment::SpillFile;
+pub use shard::Keeper;
 pub use versions::{VersionSettings, VersionStats, Versions};

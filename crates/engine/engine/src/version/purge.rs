@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use crate::version::log::VersionLog;
-use crate::version::padded::Padded;
 use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
+use crate::version::registry::Padded;
+use crate::version::segment::damaged;
 use crate::version::segment::{Body, VersionSegment};
 use crate::version::shard::SHARDS;
-use crate::version::spill::damaged;
 
 /// Records passed at most while a shard is locked.
 const LOCKED_RECORDS: usize = 64;

@@ -6,12 +6,14 @@
 //! What it does not do: it knows nothing of versions. The argument why no snapshot is missed is in
 //! the module's documentation.
 
+#[cfg(feature = "model")]
+pub(crate) use shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::cell::Cell;
+use std::ops::Deref;
+#[cfg(not(feature = "model"))]
+pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-
-use crate::version::padded::Padded;
-use crate::version::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// What a free slot holds: above every number.
 const FREE: u64 = u64::MAX;
@@ -245,5 +247,19 @@ impl Registry {
             }
         }
         (count, oldest)
+    }
+}
+
+/// A value alone on its cache line.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+pub(crate) struct Padded<T>(pub(crate) T);
+
+impl<T> Deref for Padded<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
     }
 }

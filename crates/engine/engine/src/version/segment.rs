@@ -3,7 +3,10 @@
 //!
 //! Invariant: only an open segment grows; the counts are those of its records.
 
-use std::sync::Arc;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
 
@@ -93,4 +96,59 @@ fn make_room(bytes: &mut Vec<u8>, len: usize, most: usize) {
     let needed = bytes.len() + len;
     let wanted = (2 * bytes.capacity()).max(LEAST_BYTES).min(most).max(needed);
     bytes.reserve_exact(wanted - bytes.len());
+}
+
+/// A file of slots of `segment_bytes` each. It is never synced: after a restart nobody reads it.
+pub trait SpillFile: Send + Sync {
+    /// Writes `bytes`, at most `segment_bytes`, to the beginning of a slot. Slots are numbered from
+    /// 0, the lowest free one is taken first.
+    ///
+    /// # Errors
+    /// What the file says. The segment stays in memory then.
+    fn write(&self, slot: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Fills `into` from the bytes of a slot that begin at `at`. All of them were written before.
+    ///
+    /// # Errors
+    /// What the file says.
+    fn read(&self, slot: u64, at: usize, into: &mut [u8]) -> io::Result<()>;
+}
+
+/// What came back from the spill file is no record.
+#[derive(Debug, thiserror::Error)]
+#[error("the spill file gave back other bytes than were written")]
+struct NotWhatWasWritten;
+
+/// The error for bytes that are no record.
+pub(crate) fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, NotWhatWasWritten)
+}
+
+/// Which slots of the spill file are free, each given out once until it is given back: the lowest
+/// first, so that the file stays short.
+#[derive(Debug, Default)]
+pub(crate) struct FreeSlots {
+    state: Mutex<SlotNumbers>,
+}
+
+#[derive(Debug, Default)]
+struct SlotNumbers {
+    given_back: BinaryHeap<Reverse<u64>>,
+    next: u64,
+}
+
+impl FreeSlots {
+    pub(crate) fn take(&self) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Reverse(slot)) = state.given_back.pop() {
+            return slot;
+        }
+        state.next += 1;
+        state.next - 1
+    }
+
+    pub(crate) fn give_back(&self, slot: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.given_back.push(Reverse(slot));
+    }
 }

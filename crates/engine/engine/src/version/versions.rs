@@ -3,13 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::version::keeper::Keeper;
 use crate::version::log::VersionLog;
 use crate::version::purge::{Purge, PurgeBatch};
 use crate::version::registry::{OldestSnapshot, Registry, Snapshot};
 use crate::version::segment::Body;
+use crate::version::segment::SpillFile;
+use crate::version::shard::Keeper;
 use crate::version::shard::{SEGMENT_BYTES_MAX, SHARDS};
-use crate::version::spill::SpillFile;
 
 /// Sizes of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -263,7 +263,7 @@ fn a_transaction_reads_with_several_cursors_at_once() {
         assert_eq!(backward.next_row().unwrap(), Some((&b"b"[..], &b"2"[..])));
         // Both ends of one range meet, whatever is committed meanwhile.
         let mut range = t.range(&table, "a"..).unwrap();
-        let key = |row: Option<Result<(Vec<u8>, Vec<u8>), EngineError>>| row.unwrap().unwrap().0;
+        let key = |row: Option<Result<OwnedRow, EngineError>>| row.unwrap().unwrap().0;
         assert_eq!(key(range.next_back()), b"bb");
         engine.transact(isolation, |other| other.put(&table, b"ab", b"new")).unwrap();
         assert_eq!(key(range.next()), b"a");

@@ -11,7 +11,7 @@ use iostrata_io::disk::{Aligned, Disk, DiskError, FileId, FileMode};
 
 use crate::counts::Counts;
 use crate::page::PageView;
-use crate::store::batches::PageCopy;
+use crate::store::data::PageCopy;
 use crate::store::doublewrite::batch::{
     self, BatchEntry, BatchKind, FoundBatch, Numbers, get_u32, put_u32,
 };

@@ -101,8 +101,8 @@ fn run_open(engine: &Engine, load: Load, close_at: Option<Instant>) -> Result<bo
     Ok(is_closed)
 }
 
-/// Makes and drops a table with an index, checks everything, and changes settings; closes the engine
-/// after so many rounds.
+/// Makes and drops a table with an index, checks everything, and changes settings; closes the
+/// engine after so many rounds.
 fn pass(engine: &Engine, mut random: Random, closed_after: Option<u32>) -> Result<(), EngineError> {
     for round in 0.. {
         if closed_after == Some(round) {
