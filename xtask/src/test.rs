@@ -104,6 +104,8 @@ pub fn run_suite(choice: &Choice) -> Result<Report> {
     let concern = concern.map(|base| Concern::since(&workspace, base.as_deref())).transpose()?;
     let mut runner = Runner::new(&workspace, choice.length)?;
     phases.end("waiting for the machine");
+    let room = packages::without_room(&[std::env::temp_dir(), workspace.target.clone()]);
+    room.iter().for_each(|line| println!("{line}"));
     println!("building every test");
     let (built, servers) = thread::scope(|scope| {
         let fetched = scope.spawn(|| prepare(&workspace, choice.install));
@@ -133,7 +135,11 @@ pub fn run_suite(choice: &Choice) -> Result<Report> {
     phases.end("tests");
     tally.skips.extend(servers.missing.iter().chain(&running.missing).cloned());
     phases.print(&times);
-    Ok(Report { is_passed: conclude(&tally), phases: phases.ended, times })
+    let is_passed = conclude(&tally);
+    if !is_passed {
+        room.iter().for_each(|line| println!("{line}"));
+    }
+    Ok(Report { is_passed, phases: phases.ended, times })
 }
 
 fn prepare(workspace: &Workspace, install: bool) -> Result<SuiteServers> {
@@ -173,7 +179,9 @@ pub fn run_all(
     }
     let mut kept_times = known;
     times.longest().into_iter().for_each(|(name, seconds)| kept_times.set(name, seconds));
-    kept_times.write(&kept, 0.0)?;
+    if let Err(error) = kept_times.write(&kept, 0.0) {
+        println!("{error:#}; the next run begins with the longest of an older one");
+    }
     Ok((tally, times))
 }
 

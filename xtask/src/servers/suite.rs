@@ -20,6 +20,8 @@ use crate::workspace::Workspace;
 
 /// Longest time that fetching a MariaDB may take, and a MySQL.
 const FETCH_MAX: Duration = Duration::from_secs(150);
+/// Words that are told of why one could not be fetched.
+const REASON_WORDS_MAX: usize = 40;
 /// Names of these in the environment say that somebody else cares for servers.
 const OTHERS: [&str; 2] = ["IOSTRATA_TEST_SERVERS", "IOSTRATA_TEST_PROGRAMS"];
 
@@ -175,7 +177,8 @@ fn fetch(recipe: &Recipe, dir: &Path, end: Instant) -> Result<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stdout);
-    anyhow::bail!("{}", said.lines().next().unwrap_or("it said nothing").trim())
+    let words: Vec<&str> = said.split_whitespace().take(REASON_WORDS_MAX).collect();
+    anyhow::bail!("{}", if words.is_empty() { "it said nothing".into() } else { words.join(" ") })
 }
 
 fn free_port() -> Result<u16> {

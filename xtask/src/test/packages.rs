@@ -3,7 +3,7 @@
 //! Invariant: nothing is installed unless root runs this under `CI=true` or with `--install`; what
 //! is not there is named, and the tests that need it skip.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -53,6 +53,27 @@ pub fn prepare(install: bool) -> Result<()> {
         println!("not installed: {program} (Debian package {package}); left out: {serves}");
     }
     Ok(())
+}
+
+/// Room that the tests take at most where they keep their files, in bytes.
+const ROOM_BYTES: u64 = 4 << 30;
+
+/// Says of each directory that has less room than the tests may need what it has.
+pub fn without_room(dirs: &[PathBuf]) -> Vec<String> {
+    let free = |dir: &Path| {
+        let system = rustix::fs::statvfs(dir).ok()?;
+        Some(system.f_bavail * system.f_frsize)
+    };
+    let few = dirs.iter().filter_map(|dir| Some((dir, free(dir)?)));
+    let few = few.filter(|(_, bytes)| *bytes < ROOM_BYTES);
+    few.map(|(dir, bytes)| {
+        let (dir, mib, most) = (dir.display(), bytes >> 20, ROOM_BYTES >> 30);
+        format!(
+            "{dir} has {mib} MiB free; tests may need {most} GiB and fail without: free some, or \
+             name another directory in TMPDIR or CARGO_TARGET_DIR"
+        )
+    })
+    .collect()
 }
 
 /// Whether this runs where everything that is missing may be fetched.
@@ -107,6 +128,13 @@ mod tests {
     fn knows_what_is_installed() {
         assert!(is_installed("sh"));
         assert!(!is_installed("no-such-program-anywhere"));
+    }
+
+    #[test]
+    fn a_file_system_without_room_is_named() {
+        let found = without_room(&["/proc".into()]);
+        assert!(found[0].starts_with("/proc has 0 MiB free; tests may need 4 GiB"), "{found:?}");
+        assert_eq!(without_room(&["/no-such-directory".into()]), [""; 0]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use crate::harness::{Bench, document, stderr, stdout, usual_or_soak};
 
@@ -171,11 +172,15 @@ fn a_point_without_room_on_its_volume_is_told_with_what_helps() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let mut filling = std::fs::File::create(bench.path("RUN/volumes/ext4/filling")).unwrap();
-    // Room that is taken without being written, that for root too; what is left of it is.
-    let free = rustix::fs::fstatvfs(&filling).unwrap();
-    let bytes = free.f_bfree * free.f_frsize;
-    let taken = rustix::fs::fallocate(&filling, FallocateFlags::empty(), 0, bytes / 100 * 99);
-    taken.unwrap();
+    // Room that is taken without being written; what is left of it is.
+    let (mut at, mut step) = (0, 1 << 30);
+    while step >= 1 << 20 {
+        match rustix::fs::fallocate(&filling, FallocateFlags::empty(), at, step) {
+            Ok(()) => at += step,
+            Err(Errno::NOSPC) => step /= 2,
+            Err(other) => panic!("{other}"),
+        }
+    }
     filling.seek(SeekFrom::End(0)).unwrap();
     let full = std::io::copy(&mut std::io::repeat(0), &mut filling).unwrap_err();
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
