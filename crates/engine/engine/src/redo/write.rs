@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use iostrata_innodb::{Counter, Lsn};
 use iostrata_io::disk::DiskError;
 
+use crate::redo::RedoError;
 use crate::redo::file::Writer;
 use crate::redo::fill::Taken;
 use crate::redo::frame::body_crc;
@@ -16,7 +17,6 @@ use crate::redo::layout::{HEADER_BLOCK_BYTES, frame};
 use crate::redo::make::write_header;
 use crate::redo::redo::{Appended, Redo, lock};
 use crate::redo::segments::SegmentRange;
-use crate::redo::RedoError;
 
 impl Redo {
     /// Appends a frame of records (without the kind byte). Waits for I/O only when the buffer is

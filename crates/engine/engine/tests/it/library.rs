@@ -4,7 +4,8 @@ use std::ops::Bound;
 
 use iostrata_engine::{
     Background, Counter, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, Isolation,
-    KeyRange, OpenOptions, ReadView, RequestError, Table, TransactionError, TransactionOptions,
+    KeyRange, OpenOptions, OwnedRow, ReadView, RequestError, Table, TransactionError,
+    TransactionOptions,
 };
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
