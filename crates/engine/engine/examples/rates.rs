@@ -1,106 +1,303 @@
-//! What the engine does per second here: sorted load, point reads, a scan, updates and commits.
+//! What the engine does per second here: point reads, scans, batches of one and of ten rows, and
+//! durable commits of several threads. On tmpfs a sync costs nothing.
 //!
-//! `cargo run --release -p iostrata-engine --example rates -- DIR [ROWS]`
-//! Figures of one run without intervals: for a first look, not for comparisons.
+//! `cargo run --release -p iostrata-engine --example rates -- DIR [ROWS] [NAME=VALUE]...`
+//! `rates DIR [ROWS] [NAME=VALUE]... against=OTHER [rounds=N]`
+//! The figures of one run have no intervals: they are a first look. To compare two builds, keep the
+//! other one's `rates` and name it: short windows of both take turns, and the medians of their
+//! ratios are printed with their quartiles.
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write, stdin, stdout};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use iostrata_engine::{Direction, Engine, EngineError, Table};
+use iostrata_engine::{Direction, Engine, Isolation, Settings, Table};
 
-fn main() -> Result<(), EngineError> {
-    let mut arguments = std::env::args_os().skip(1);
+const WINDOW: Duration = Duration::from_millis(100);
+/// A window is repeated, but not more often, when others had more of the machine.
+const OTHERS_TICKS: i64 = 1;
+const WINDOWS_MAX: u32 = 40;
+const VALUE_BYTES: usize = 100;
+/// Rows of a wide batch.
+const WIDE: u64 = 10;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> Outcome<()> {
+    let mut arguments = std::env::args().skip(1);
     let Some(directory) = arguments.next().map(PathBuf::from) else {
-        eprintln!("say where: rates DIR [ROWS]");
+        eprintln!("say where: rates DIR [ROWS] [NAME=VALUE]... [against=OTHER [rounds=N]]");
         std::process::exit(2);
     };
-    let rows = arguments.next().and_then(|text| text.to_str()?.parse().ok()).unwrap_or(1_000_000);
+    let (mut rows, mut other, mut rounds, mut takes_turns) = (1_000_000, None, 20, false);
     let mut settings = Engine::server_settings();
     settings.set("buffer_pool_size", "512M")?;
-    for pair in arguments.filter_map(|text| text.into_string().ok()) {
-        let (name, value) = pair.split_once('=').unwrap_or((&pair, ""));
-        settings.set(name, value)?;
-    }
-    let engine = Engine::open(&directory, settings)?;
-    let table = engine.create_table("rates")?;
-    let start = Instant::now();
-    table.bulk_load((0..rows).map(|row: u64| (row.to_be_bytes(), [row as u8; 24])))?;
-    say("sorted load, rows", rows, start.elapsed());
-
-    let start = Instant::now();
-    let mut found = 0;
-    let mut range = table.cursor(.., Direction::Forward);
-    while range.next_row()?.is_some() {
-        found += 1;
-    }
-    drop(range);
-    say("scan, rows", found, start.elapsed());
-    reads(&table, rows)?;
-    for threads in [1, 4, 16] {
-        commits(&engine, &table, rows, threads)?;
-    }
-    lazy_commits(&engine, &table, rows)?;
-    engine.close()
-}
-
-fn reads(table: &Table, rows: u64) -> Result<(), EngineError> {
-    let (start, mut random, reads) = (Instant::now(), 1_u64, 1_000_000);
-    let (mut sum, mut value) = (0_u64, Vec::new());
-    for _ in 0..reads {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let key = ((random >> 33) % rows).to_be_bytes();
-        if table.get_into(&key, &mut value)? {
-            sum += u64::from(value[0]);
+    let mut kept = Vec::new();
+    for word in arguments {
+        match word.split_once('=') {
+            None if word == "turns" => takes_turns = true,
+            Some(("against", path)) => other = Some(PathBuf::from(path)),
+            Some(("rounds", number)) => rounds = number.parse()?,
+            setting => {
+                match setting {
+                    None => rows = word.parse()?,
+                    Some((name, value)) => settings.set(name, value)?,
+                }
+                kept.push(word);
+            }
         }
     }
-    std::hint::black_box(sum);
-    say("point reads", reads, start.elapsed());
+    if let Some(other) = other {
+        return compare(&directory, &kept, [&other, &std::env::current_exe()?], rounds);
+    }
+    let bench = Bench::open(&directory, rows, settings)?;
+    if takes_turns {
+        for line in stdin().lock().lines() {
+            let rate = bench.undisturbed_window(line?.parse()?)?;
+            println!("{rate}");
+            stdout().flush()?;
+        }
+    } else {
+        for (work, name) in WORKS.iter().enumerate() {
+            println!("{name:<30} {:>12.0} per second", bench.window(work)?);
+        }
+    }
+    Ok(bench.engine.close()?)
+}
+
+/// A build that waits for its turn.
+struct Build {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Build {
+    fn start(program: &Path, place: &Path, words: &[String]) -> Outcome<Self> {
+        let mut command = Command::new(program);
+        command.arg(place).arg("turns").args(words);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let answers = BufReader::new(child.stdout.take().ok_or("a build has no output")?);
+        Ok(Self { child, answers })
+    }
+
+    fn turn(&mut self, work: usize) -> Outcome<f64> {
+        let words = self.child.stdin.as_mut().ok_or("a build has no input")?;
+        writeln!(words, "{work}")?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        Ok(answer.trim().parse()?)
+    }
+
+    fn end(mut self) -> Outcome<()> {
+        drop(self.child.stdin.take());
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+/// Lets windows of two builds take turns, each beginning as often as the other.
+fn compare(directory: &Path, words: &[String], programs: [&Path; 2], rounds: usize) -> Outcome<()> {
+    let places = ["other", "this"].map(|name| directory.join(name));
+    std::fs::create_dir_all(directory)?;
+    let mut other = Build::start(programs[0], &places[0], words)?;
+    let mut this = Build::start(programs[1], &places[1], words)?;
+    let mut rates = vec![Vec::new(); WORKS.len()];
+    for round in 0..rounds {
+        for (work, found) in rates.iter_mut().enumerate() {
+            if round % 2 == 0 {
+                let before = other.turn(work)?;
+                found.push((before, this.turn(work)?));
+            } else {
+                let after = this.turn(work)?;
+                found.push((other.turn(work)?, after));
+            }
+        }
+    }
+    other.end()?;
+    this.end()?;
+    places.iter().try_for_each(std::fs::remove_dir_all)?;
+    println!("{:<30} {:>10} {:>10}  ratio (quartiles)", "per second", "other", "this");
+    for (name, found) in WORKS.iter().zip(&rates) {
+        let [low, ratio, high] = [1, 2, 3].map(|at| quartile(found, at, |(a, b)| b / a));
+        let [other, this] = [quartile(found, 2, |one| one.0), quartile(found, 2, |one| one.1)];
+        println!("{name:<30} {other:>10.0} {this:>10.0}  {ratio:.3} ({low:.3} to {high:.3})");
+    }
     Ok(())
 }
 
-fn commits(engine: &Engine, table: &Table, rows: u64, threads: u64) -> Result<(), EngineError> {
-    let start = Instant::now();
-    let done = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|thread| {
-                scope.spawn(move || -> Result<u64, EngineError> {
-                    let (mut random, mut done) = (thread + 7, 0);
-                    while start.elapsed() < Duration::from_secs(2) {
-                        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                        let key = ((random >> 33) % rows).to_be_bytes();
-                        let mut batch = engine.batch();
-                        batch.put(table, &key, &random.to_le_bytes())?;
-                        batch.commit()?;
-                        done += 1;
-                    }
-                    Ok(done)
-                })
+fn quartile(of: &[(f64, f64)], at: usize, value: impl Fn((f64, f64)) -> f64) -> f64 {
+    let mut all: Vec<f64> = of.iter().map(|one| value(*one)).collect();
+    all.sort_by(f64::total_cmp);
+    all[(all.len() - 1) * at / 4]
+}
+
+const WORKS: [&str; 12] = [
+    "random point reads",
+    "point reads of one row",
+    "rows of a scan",
+    "batches of 1 random row",
+    "batches of 10 random rows",
+    "batches of 10 neighbours",
+    "modifying transactions",
+    "durable commits, 1 thread",
+    "durable commits, 2 threads",
+    "durable commits, 4 threads",
+    "durable commits, 8 threads",
+    "durable commits, 16 threads",
+];
+
+/// A table of sorted rows.
+struct Bench {
+    engine: Engine,
+    table: Table,
+    rows: u64,
+    seeds: AtomicU64,
+}
+
+impl Bench {
+    fn open(directory: &Path, rows: u64, settings: Settings) -> Outcome<Self> {
+        let engine = Engine::open(directory, settings)?;
+        let table = engine.create_table("rates")?;
+        table.bulk_load((0..rows).map(|row: u64| (row.to_be_bytes(), [row as u8; VALUE_BYTES])))?;
+        Ok(Self { engine, table, rows, seeds: AtomicU64::new(1) })
+    }
+
+    /// As [`Bench::window`], again and again while others have a part of the machine.
+    fn undisturbed_window(&self, work: usize) -> Outcome<f64> {
+        for _ in 0..WINDOWS_MAX {
+            let before = others_ticks()?;
+            let rate = self.window(work)?;
+            if others_ticks()? - before <= OTHERS_TICKS {
+                return Ok(rate);
+            }
+        }
+        eprintln!("others had a part of the machine all the time: {}", WORKS[work]);
+        self.window(work)
+    }
+
+    /// One window of one of the works; gives its rate per second.
+    fn window(&self, work: usize) -> Outcome<f64> {
+        match work {
+            0 => self.reads(self.rows),
+            1 => self.reads(1),
+            2 => self.scan(),
+            3 => self.batches(1, false),
+            4 => self.batches(WIDE, false),
+            5 => self.batches(WIDE, true),
+            6 => self.transactions(),
+            _ => self.commits(1 << (work - 7)),
+        }
+    }
+
+    /// Another one for each window and thread.
+    fn seed(&self) -> u64 {
+        self.seeds.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn reads(&self, among: u64) -> Outcome<f64> {
+        let (mut random, mut value) = (self.seed(), Vec::new());
+        rate(500, || {
+            let key = (next(&mut random) % among).to_be_bytes();
+            black_box(self.table.get_into(&key, &mut value)?);
+            Ok(())
+        })
+    }
+
+    fn scan(&self) -> Outcome<f64> {
+        let mut cursor = self.table.cursor(.., Direction::Forward);
+        rate(5000, || {
+            if cursor.next_row()?.is_none() {
+                cursor = self.table.cursor(.., Direction::Forward);
+            }
+            Ok(())
+        })
+    }
+
+    /// Batches of some rows, neighbours or anywhere; they are settled together.
+    fn batches(&self, rows_of_one: u64, are_neighbours: bool) -> Outcome<f64> {
+        let (mut random, mut last) = (self.seed(), None);
+        let rate = rate(50, || {
+            let first = next(&mut random) % (self.rows - rows_of_one);
+            let mut batch = self.engine.batch();
+            for row in 0..rows_of_one {
+                let drawn = next(&mut random);
+                let key = if are_neighbours { first + row } else { drawn % self.rows };
+                batch.put(&self.table, &key.to_be_bytes(), &[drawn as u8; VALUE_BYTES])?;
+            }
+            last = Some(batch.commit_async()?);
+            Ok(())
+        });
+        last.map_or(Ok(()), |ticket| ticket.wait())?;
+        rate
+    }
+
+    fn transactions(&self) -> Outcome<f64> {
+        let (mut random, mut last) = (self.seed(), None);
+        let rate = rate(50, || {
+            let key = (next(&mut random) % self.rows).to_be_bytes();
+            let mut transaction = self.engine.begin(Isolation::RepeatableRead)?;
+            transaction.modify(&self.table, &key, |value| value[0] = value[0].wrapping_add(1))?;
+            last = Some(transaction.commit_async()?);
+            Ok(())
+        });
+        last.map_or(Ok(()), |ticket| ticket.wait())?;
+        rate
+    }
+
+    /// Commits of several threads, each of which waits until its own is durable.
+    fn commits(&self, threads: u64) -> Outcome<f64> {
+        let worker = || {
+            let mut random = self.seed();
+            rate(1, || {
+                let drawn = next(&mut random);
+                let mut batch = self.engine.batch();
+                let key = (drawn % self.rows).to_be_bytes();
+                batch.put(&self.table, &key, &[drawn as u8; VALUE_BYTES])?;
+                Ok(batch.commit()?)
             })
-            .collect();
-        workers.into_iter().map(|worker| worker.join().unwrap_or(Ok(0))).sum::<Result<u64, _>>()
-    })?;
-    say(&format!("durable commits, {threads} threads"), done, start.elapsed());
-    Ok(())
+        };
+        std::thread::scope(|scope| {
+            let worker = &worker;
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+            let rates = workers.into_iter().map(|one| one.join().map_err(|_| "a panic")?);
+            rates.sum()
+        })
+    }
 }
 
-fn lazy_commits(engine: &Engine, table: &Table, rows: u64) -> Result<(), EngineError> {
-    let (start, mut random, commits) = (Instant::now(), 99_u64, 500_000);
-    let mut last = None;
-    for _ in 0..commits {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let key = ((random >> 33) % rows).to_be_bytes();
-        let mut batch = engine.batch();
-        batch.put(table, &key, &random.to_le_bytes())?;
-        last = Some(batch.commit_async()?);
-    }
-    if let Some(ticket) = last {
-        ticket.wait()?;
-    }
-    say("commits settled together", commits, start.elapsed());
-    Ok(())
+/// Hundredths of a second for which processors worked for other processes than this one.
+fn others_ticks() -> Outcome<i64> {
+    let numbers = |text: &str| -> Vec<i64> {
+        text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    };
+    let all = std::fs::read_to_string("/proc/stat")?;
+    let all = numbers(all.lines().next().ok_or("/proc/stat is empty")?);
+    let own = std::fs::read_to_string("/proc/self/stat")?;
+    let own = numbers(own.rsplit_once(')').ok_or("/proc/self/stat has no name")?.1);
+    // user, nice, system and, behind idle and iowait, interrupts and what the host took; utime and
+    // stime are the tenth and eleventh numbers behind the state.
+    let busy: i64 = all[..3].iter().chain(&all[5..8]).sum();
+    Ok(busy - own[10] - own[11])
 }
 
-fn say(what: &str, count: u64, time: Duration) {
-    let per_s = count as f64 / time.as_secs_f64();
-    eprintln!("{what}: {count} in {:.2} s, {per_s:.0} per second", time.as_secs_f64());
+/// How often something is done per second, so many times between two looks at the clock.
+fn rate(at_once: u64, mut once: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
+    let (start, mut done) = (Instant::now(), 0);
+    while start.elapsed() < WINDOW {
+        (0..at_once).try_for_each(|_| once())?;
+        done += at_once;
+    }
+    Ok(done as f64 / start.elapsed().as_secs_f64())
+}
+
+/// The next number of xorshift.
+fn next(random: &mut u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random
 }
