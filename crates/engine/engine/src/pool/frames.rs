@@ -25,6 +25,8 @@ pub const NEVER: u64 = u64::MAX;
 const SHIFT_BYTES: usize = LINE_BYTES;
 /// A line of the processor's cache.
 const LINE_BYTES: usize = 64;
+/// Lines that a search of a page reads at first: the header and the first slots.
+const SEARCHED_LINES: usize = 18;
 
 /// Memory of so many bytes is asked for in huge pages: less than that is a test's or a small
 /// program's, and would be held in steps that are too large for it.
@@ -107,6 +109,9 @@ pub fn check_memory(page_size: PageSize, count: u64) -> Result<(), PoolError> {
 /// All frames and their memory.
 pub struct Frames {
     frames: Box<[Frame]>,
+    /// Address of the first page's bytes, and how far apart pages lie.
+    first: usize,
+    stride: usize,
     has_huge_pages: bool,
     /// Owned, never looked at again: the frames point into it.
     _memory: Vec<u8>,
@@ -129,6 +134,7 @@ impl Frames {
         let to_line = memory.as_ptr().align_offset(LINE_BYTES);
         assert!(to_line < LINE_BYTES, "bytes can be aligned");
         let start = memory.as_mut_ptr();
+        let first = start.addr() + to_line;
         let frame = |index: usize| {
             // SAFETY: `index` is below `count`, so that the frame lies in the allocation, which
             // has a line to spare for the alignment.
@@ -147,7 +153,8 @@ impl Frames {
                 index: index as u32,
             }
         };
-        Self { frames: (0..count).map(frame).collect(), has_huge_pages, _memory: memory }
+        let frames = (0..count).map(frame).collect();
+        Self { frames, first, stride, has_huge_pages, _memory: memory }
     }
 
     /// Whether the system was asked for huge pages and did not refuse.
@@ -160,10 +167,31 @@ impl Frames {
         self.frames.len()
     }
 
+    /// Brings what a search of the page in a frame reads first nearer to the processor, all of it
+    /// at once: each line takes as long as a whole search of a page that is in the cache.
+    #[inline]
+    pub fn prefetch(&self, index: u32) {
+        let page = self.first + index as usize * self.stride;
+        (0..SEARCHED_LINES).for_each(|line| prefetch(page + line * LINE_BYTES));
+    }
+
     #[inline]
     pub fn get(&self, index: u32) -> &Frame {
         &self.frames[index as usize]
     }
+}
+
+/// Asks the processor for the line at an address without waiting for it.
+#[inline]
+fn prefetch(address: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint reads nothing that the program sees, and does not fail at any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _there_is_no_stable_hint = address;
 }
 
 /// Asks for huge pages where whole ones fit: random reads of a large pool then miss less in the

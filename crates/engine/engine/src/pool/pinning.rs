@@ -36,6 +36,18 @@ impl Pool {
         Some(pin)
     }
 
+    /// Brings a page that is about to be pinned and searched nearer to the processor, if it is
+    /// resident.
+    #[inline]
+    pub fn bring_near(&self, page: PageNo) {
+        if let Some(entry) = self.table.existing(page) {
+            let word = Word(entry.load(Ordering::Relaxed));
+            if word.is_resident() {
+                self.frames.prefetch(word.frame());
+            }
+        }
+    }
+
     /// A pin that counts as a use.
     #[inline]
     pub(crate) fn pin_resident<'p>(

@@ -187,6 +187,7 @@ impl Tree {
                     (node, parent) = (next, Some(level));
                     continue;
                 }
+                pages.storage.pool.bring_near(child);
                 // Its version is that of this parent's child: the parent is looked at after it.
                 let pin = way.pin(&node, child);
                 let leaf = pin.map(|pin| Leaf { page_version: pin.page_version(), pin });

@@ -90,6 +90,10 @@ impl<'c> Way<'c> {
         level: u8,
         child: PageNo,
     ) -> Result<Option<TreeNode<'c>>, EngineError> {
+        // Inner pages are few and mostly near already.
+        if level == 1 {
+            self.pages.storage.pool.bring_near(child);
+        }
         let next = match if level > 1 { self.copy(child) } else { None } {
             Some(copy) => TreeNode::Copied(copy),
             None => match self.pin(&node, child) {
