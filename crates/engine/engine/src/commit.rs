@@ -5,15 +5,17 @@
 //! that somebody else has locked, everything is let go, that is seen to, and it starts again. While
 //! latches are held nothing waits but for latches.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use crate::lock::{LockId, LockOwner};
-use crate::pool::Exclusive;
+use crate::pool::{Exclusive, bring_near};
 use iostrata_innodb::{Lsn, PageNo};
 
 use crate::change_row::{Changed, RowSlot, Stamp, change_row, growth, is_as_expected};
 use crate::error::{EngineError, RequestError};
 use crate::mtr::{Held, Mtr};
+use crate::page::PageView;
 use crate::pages::Pages;
 use crate::row_locks::RowLocks;
 use crate::tree::descend::{Leaf, UpperFence};
@@ -26,6 +28,10 @@ const LEAVES_SHARE: usize = 4;
 const LEAVES_AT_FIRST: usize = 64;
 /// So often a leaf is asked for while others are held, before those are let go.
 const LATCH_TRIES: u32 = 200;
+/// Memory for so many changes is kept by a thread.
+const PLACES_KEPT: usize = 1 << 10;
+/// So many bytes of a row are asked for before it is looked at.
+const ROW_BYTES_NEAR: usize = 128;
 /// A sparse leaf is offered for joining each time that another such part of a page became free.
 const SPARSE_STEPS: usize = 16;
 
@@ -43,6 +49,32 @@ pub(crate) enum Committer<'t> {
     Transaction { owner: &'t LockOwner, locks: &'t [LockId] },
     /// Purge, which changes nothing that anybody sees.
     Purge,
+}
+
+thread_local! {
+    /// What a commit finds is kept in the same memory again and again.
+    static SPARE: Cell<Places> = const { Cell::new(Places::NONE) };
+}
+
+/// Where the changes belong.
+#[derive(Debug, Default)]
+struct Places {
+    groups: Vec<Group>,
+    /// For each group its number and its leaf.
+    held: Vec<(usize, Held)>,
+    /// For each change the slot of its row.
+    slots: Vec<RowSlot>,
+}
+
+impl Places {
+    const NONE: Self = Self { groups: Vec::new(), held: Vec::new(), slots: Vec::new() };
+
+    /// Leaves this memory to the thread's next commit, unless it is unusually much.
+    fn leave(self) {
+        if self.slots.capacity() <= PLACES_KEPT {
+            SPARE.set(self);
+        }
+    }
 }
 
 /// Changes that fall into one leaf.
@@ -83,12 +115,12 @@ pub(crate) fn commit(
     let writes = &*writes;
     let (bytes, rows) = (check_size(pages, writes)?, writes.rows());
     let mut locks = RowLocks::new(&pages.storage);
-    let (mut groups, mut slots) = (Vec::new(), Vec::new());
+    let mut places = SPARE.take();
     loop {
         // In this order, as everywhere: who has room in the redo waits for no pins.
         let pins = pages.admission.pins(rows.min(leaves_max(pages)));
         let room = pages.admission.admit(bytes)?;
-        match attempt(pages, writes, (&mut groups, &mut slots), (committer, &locks))? {
+        match attempt(pages, writes, &mut places, (committer, &locks))? {
             Attempt::Done(end) => {
                 drop((room, pins, locks));
                 if let Committer::Transaction { owner, locks } = committer {
@@ -97,7 +129,8 @@ pub(crate) fn commit(
                 if let Some(page) = writes.freed {
                     pages.space.freed(page);
                 }
-                join_sparse(pages, writes, &groups);
+                join_sparse(pages, writes, &places.groups);
+                places.leave();
                 return Ok(end);
             }
             Attempt::Moved => {}
@@ -134,11 +167,11 @@ fn check_size(pages: &Pages, writes: &WriteSet) -> Result<usize, EngineError> {
     }
 }
 
-/// Finds, latches, checks and changes. `groups` tells afterwards which leaves there were.
+/// Finds, latches, checks and changes. The places tell afterwards which leaves there were.
 fn attempt(
     pages: &Pages,
     writes: &WriteSet,
-    (groups, slots): (&mut Vec<Group>, &mut Vec<RowSlot>),
+    Places { groups, held, slots }: &mut Places,
     (committer, locks): (Committer<'_>, &RowLocks<'_>),
 ) -> Result<Attempt, EngineError> {
     // An index that comes later waits for what is promised room now.
@@ -146,14 +179,21 @@ fn attempt(
     let leaves = locate(pages, writes, groups)?;
     let freed = writes.freed.map(|page| pages.map_bit(page)).transpose()?;
     let mut mtr = Mtr::begin(&pages.storage);
-    let held = match latch(&mut mtr, leaves) {
-        Ok(held) => held,
-        Err(without) => return Ok(without),
-    };
-    for (group, leaf) in groups.iter().zip(&held) {
+    if let Err(without) = latch(&mut mtr, leaves, held) {
+        return Ok(without);
+    }
+    slots.clear();
+    for (group, (_, leaf)) in groups.iter().zip(&*held) {
+        look_near(&mtr.page(*leaf), (writes, group), slots);
+    }
+    for (group, (_, leaf)) in groups.iter().zip(&*held) {
         let page = mtr.page(*leaf);
-        if let Some(op) = group.ops.clone().find(|op| !is_as_expected(writes, *op, &page)) {
-            return Ok(Attempt::Refused { op });
+        for op in group.ops.clone() {
+            if !is_as_expected(writes, op, &page) {
+                return Ok(Attempt::Refused { op });
+            }
+            let near = slots[op].unwrap_or_else(|near| near);
+            slots[op] = page.find_near(near, writes.key(op));
         }
     }
     // Under the latches: who locks a row from here on finds it as it is after this commit.
@@ -163,16 +203,13 @@ fn attempt(
         return Ok(Attempt::Locked { op });
     }
     let mut stamp = Stamp::new(&pages.storage);
-    slots.clear();
-    slots.reserve(writes.len());
-    for (group, leaf) in groups.iter().zip(&held) {
-        if let Some(full) = first_without_room(&mtr, *leaf, (writes, group), &stamp, slots) {
+    for (group, (_, leaf)) in groups.iter().zip(&*held) {
+        if let Some(full) = first_without_room(&mtr, *leaf, (writes, group, slots), &stamp) {
             return Ok(full);
         }
     }
-    for (at, leaf) in held.iter().enumerate() {
-        let of = (writes, &mut groups[at], &slots[..]);
-        let applied = apply(pages, &mut mtr, *leaf, of, &mut stamp)?;
+    for (group, (_, leaf)) in groups.iter_mut().zip(&*held) {
+        let applied = apply(pages, &mut mtr, *leaf, (writes, group, slots), &mut stamp)?;
         if !applied {
             // A snapshot was taken since the room was looked at; nothing has been changed yet.
             return Ok(Attempt::Moved);
@@ -184,28 +221,43 @@ fn attempt(
     Ok(Attempt::Done(mtr.commit()))
 }
 
+/// Adds for each change of a leaf where its row is looked for, and asks for all these rows at once:
+/// each alone is waited for as long as all together.
+fn look_near(page: &PageView<'_>, (writes, group): (&WriteSet, &Group), slots: &mut Vec<RowSlot>) {
+    for op in group.ops.clone() {
+        let near = page.near(writes.key(op));
+        if writes.len() > 1 {
+            bring_near(page.near_cell(near, ROW_BYTES_NEAR));
+        }
+        slots.push(Err(near));
+    }
+}
+
 /// Latches leaves in the order of their page numbers; gives them in the order of the groups.
 /// Nothing comes of it when one was moved since it was found, or found twice, or when others do not
 /// let go.
-fn latch<'c>(mtr: &mut Mtr<'c>, leaves: Vec<Leaf<'c>>) -> Result<Vec<Held>, Attempt> {
-    let count = leaves.len();
-    let mut ordered: Vec<(usize, Leaf<'c>)> = leaves.into_iter().enumerate().collect();
-    ordered.sort_unstable_by_key(|(_, leaf)| leaf.pin.page_no());
+fn latch<'c>(
+    mtr: &mut Mtr<'c>,
+    mut leaves: Vec<(usize, Leaf<'c>)>,
+    held: &mut Vec<(usize, Held)>,
+) -> Result<(), Attempt> {
+    held.clear();
+    leaves.sort_unstable_by_key(|(_, leaf)| leaf.pin.page_no());
     let page = |at: &(usize, Leaf<'c>)| at.1.pin.page_no();
-    if ordered.windows(2).any(|pair| page(&pair[0]) == page(&pair[1])) {
+    if leaves.windows(2).any(|pair| page(&pair[0]) == page(&pair[1])) {
         return Err(Attempt::Moved);
     }
-    let mut held = vec![None; count];
-    for (at, (group, leaf)) in ordered.into_iter().enumerate() {
+    for (group, leaf) in leaves {
         let seen = leaf.page_version;
-        let latched = if at == 0 { leaf.pin.exclusive() } else { wait_for(leaf)? };
+        let latched = if held.is_empty() { leaf.pin.exclusive() } else { wait_for(leaf)? };
         // The first one, too, may have been moved before it was latched.
         if latched.page_version() != seen {
             return Err(Attempt::Moved);
         }
-        held[group] = Some(mtr.hold(latched));
+        held.push((group, mtr.hold(latched)));
     }
-    Ok(held.into_iter().flatten().collect())
+    held.sort_unstable_by_key(|(group, _)| *group);
+    Ok(())
 }
 
 /// Latches a leaf while others are held. One that was freed since may have become an inner page,
@@ -241,7 +293,7 @@ fn locate<'c>(
     pages: &'c Pages,
     writes: &WriteSet,
     groups: &mut Vec<Group>,
-) -> Result<Vec<Leaf<'c>>, EngineError> {
+) -> Result<Vec<(usize, Leaf<'c>)>, EngineError> {
     let mut absent = Vec::new();
     let leaves = locate_all(pages, writes, groups, |op, upper| {
         writes.tree(op).locate_resident(pages, writes.key(op), upper, &mut absent)
@@ -258,15 +310,16 @@ fn locate<'c>(
     })
 }
 
-/// The leaves that `find` gives, by the first change that falls into each.
+/// The leaves that `find` gives, by the first change that falls into each, with their groups'
+/// numbers.
 fn locate_all<'c>(
     pages: &'c Pages,
     writes: &WriteSet,
     groups: &mut Vec<Group>,
     mut find: impl FnMut(usize, &mut UpperFence) -> Result<Option<Leaf<'c>>, EngineError>,
-) -> Result<Vec<Leaf<'c>>, EngineError> {
+) -> Result<Vec<(usize, Leaf<'c>)>, EngineError> {
     groups.clear();
-    let mut leaves: Vec<Leaf<'c>> = Vec::with_capacity(writes.len().min(LEAVES_AT_FIRST));
+    let mut leaves: Vec<(usize, Leaf<'c>)> = Vec::with_capacity(writes.len().min(LEAVES_AT_FIRST));
     let mut upper = UpperFence::default();
     let limit = leaves_max(pages);
     let mut op = 0;
@@ -289,14 +342,14 @@ fn locate_all<'c>(
         let Some(leaf) = leaf else { continue };
         match (leaves.last(), groups.last_mut()) {
             // Found in two ways.
-            (Some(last), Some(group)) if last.pin.page_no() == leaf.pin.page_no() => {
+            (Some((_, last)), Some(group)) if last.pin.page_no() == leaf.pin.page_no() => {
                 group.ops.end = op;
             }
             _ if leaves.len() == limit => {
                 return Err(EngineError::Request(RequestError::BatchTooWide { limit }));
             }
             _ => {
-                leaves.push(leaf);
+                leaves.push((groups.len(), leaf));
                 groups.push(Group { ops: first..op, is_sparse: false });
             }
         }
@@ -327,20 +380,17 @@ fn is_there(writes: &WriteSet, op: usize, leaf: Option<&Leaf<'_>>) -> bool {
     }
 }
 
-/// The first change that does not fit after those before it. Adds the slots of the rows.
+/// The first change that does not fit after those before it.
 fn first_without_room(
     mtr: &Mtr<'_>,
     leaf: Held,
-    (writes, group): (&WriteSet, &Group),
+    (writes, group, slots): (&WriteSet, &Group, &[RowSlot]),
     stamp: &Stamp<'_>,
-    slots: &mut Vec<RowSlot>,
 ) -> Option<Attempt> {
     let page = mtr.page(leaf);
     let (free, mut needed) = (page.free_bytes() as isize, 0);
     let full = group.ops.clone().find(|op| {
-        let slot = page.find(writes.key(*op));
-        slots.push(slot);
-        needed += growth((writes, *op), slot, &page, stamp);
+        needed += growth((writes, *op), slots[*op], &page, stamp);
         needed > free
     });
     let page_version = mtr.page_version(leaf);

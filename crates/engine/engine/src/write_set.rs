@@ -3,6 +3,8 @@
 //! Invariant: changes are kept in the order in which they were made until they are sorted to be
 //! applied; then, of several changes of one row, the last is left. It knows no pages.
 
+use std::cell::Cell;
+use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -55,8 +57,30 @@ impl Op {
     }
 }
 
+/// Sets of more bytes of memory are given back when they are dropped.
+const SPARE_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    /// The memory of the set that this thread dropped last.
+    static SPARE: Cell<Spare> = const { Cell::new(Spare::NONE) };
+}
+
+/// The memory of a set.
+#[derive(Default)]
+struct Spare {
+    trees: Vec<Arc<Tree>>,
+    indexes: Vec<Option<usize>>,
+    ops: Vec<Op>,
+    bytes: Vec<u8>,
+}
+
+impl Spare {
+    const NONE: Self =
+        Self { trees: Vec::new(), indexes: Vec::new(), ops: Vec::new(), bytes: Vec::new() };
+}
+
 /// Changes and conditions, with the bytes that they speak of.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WriteSet {
     trees: Vec<Arc<Tree>>,
     /// For each tree that is a table's the number of indexes that its writer knows.
@@ -72,6 +96,28 @@ pub(crate) struct WriteSet {
 pub(crate) struct WriteMark {
     pub ops: usize,
     bytes: usize,
+}
+
+impl Default for WriteSet {
+    fn default() -> Self {
+        let Spare { trees, indexes, ops, bytes } = SPARE.take();
+        Self { trees, indexes, ops, bytes, freed: None }
+    }
+}
+
+impl Drop for WriteSet {
+    fn drop(&mut self) {
+        let bytes = self.kept_bytes() + self.ops.capacity() * size_of::<Op>();
+        if bytes == 0 || bytes > SPARE_BYTES_MAX {
+            return;
+        }
+        self.clear();
+        let Self { trees, indexes, ops, bytes, .. } = self;
+        let (trees, indexes) = (take(trees), take(indexes));
+        let spare = Spare { trees, indexes, ops: take(ops), bytes: take(bytes) };
+        // A thread that ends keeps nothing.
+        let _ended = SPARE.try_with(|kept| kept.set(spare));
+    }
 }
 
 impl WriteSet {

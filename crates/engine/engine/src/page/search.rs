@@ -19,9 +19,33 @@ impl PageView<'_> {
     /// Where an Insert of the key belongs.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
+        self.find_near(self.near(key), key)
+    }
+
+    /// The first half of [`find`](Self::find), which reads no cell: the first slot whose head is
+    /// not less than the key's, or the count.
+    #[inline]
+    #[must_use]
+    pub fn near(&self, key: &[u8]) -> usize {
         let slots = self.slots();
-        // An empty key comes first and has no part in the shared prefix.
-        let first = usize::from(slots.first().is_some_and(|slot| slot_key_len(slot) == 0));
+        let first = self.first_with_key();
+        first + lower_bound(slots.get(first..).unwrap_or_default(), head_of(key, self.prefix_len()))
+    }
+
+    /// An empty key comes first and has no part in the shared prefix.
+    #[inline]
+    fn first_with_key(&self) -> usize {
+        usize::from(self.slots().first().is_some_and(|slot| slot_key_len(slot) == 0))
+    }
+
+    /// The second half of [`find`](Self::find), `near` being the answer of the first.
+    ///
+    /// # Errors
+    /// Where an Insert of the key belongs.
+    #[inline]
+    pub fn find_near(&self, low: usize, key: &[u8]) -> Result<usize, usize> {
+        let slots = self.slots();
+        let first = self.first_with_key();
         if key.is_empty() {
             return if first == 1 { Ok(0) } else { Err(0) };
         }
@@ -30,7 +54,6 @@ impl PageView<'_> {
         }
         let skip = self.prefix_len();
         let head = head_of(key, skip);
-        let low = first + lower_bound(&slots[first..], head);
         // One cell must be read in any case: the head says nothing when the prefix differs.
         let near = &slots[low.min(slots.len() - 1)];
         let near_key = SlotEntry::from_bytes(near).key_in(self.bytes()).unwrap_or_default();
@@ -45,6 +68,16 @@ impl PageView<'_> {
             }
             Ordering::Equal => Err(low),
         }
+    }
+
+    /// The beginning of the cell that [`find_near`](Self::find_near) reads, at most so many bytes.
+    #[inline]
+    #[must_use]
+    pub fn near_cell(&self, near: usize, bytes: usize) -> &[u8] {
+        let slots = self.slots();
+        let entry = slots.get(near).or(slots.last()).map(SlotEntry::from_bytes);
+        let rest = entry.and_then(|entry| self.bytes().get(entry.cell..)).unwrap_or_default();
+        &rest[..rest.len().min(bytes)]
     }
 
     /// The search from the first slot on that has the key's head.

@@ -35,6 +35,7 @@ mod word;
 pub use border::{PageSource, PoolSettings, Supply, Wanted};
 pub use error::{Failure, PoolError, WrongLength};
 pub use flushing::{Flight, Flushing};
+pub(crate) use frames::bring_near;
 pub use guard::{Exclusive, Pin, Shared};
 pub use pool::Pool;
 pub use read_copies::ReadCopy;
