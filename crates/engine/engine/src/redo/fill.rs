@@ -11,7 +11,7 @@ use crate::redo::layout::frame as at;
 #[derive(Debug)]
 pub(crate) struct Fill {
     buffer: Aligned,
-    base: u64,
+    pub(crate) base: u64,
     pub(crate) end: u64,
     /// Seals what is appended.
     pub(crate) incarnation: u64,

@@ -142,6 +142,7 @@ impl Redo {
             group: GroupCommit::default(),
             requests: Requests::default(),
             lsn: at(),
+            buffered_from: at(),
             written: at(),
             durable: at(),
             checkpoint: at(),
@@ -223,6 +224,7 @@ impl Redo {
         let sealed_end = {
             let mut fill = lock(&self.fill);
             fill.resume(tail, end);
+            self.buffered_from.store(fill.base, Ordering::Relaxed);
             fill.incarnation = old;
             let body = new.to_le_bytes();
             fill.push(body_crc(frame::INCARNATION, &body), frame::INCARNATION, &body);

@@ -44,6 +44,8 @@ pub struct Redo {
     pub(crate) group: GroupCommit,
     pub(crate) requests: Requests,
     pub(crate) lsn: AtomicU64,
+    /// What the buffer holds begins here.
+    pub(crate) buffered_from: AtomicU64,
     pub(crate) written: AtomicU64,
     pub(crate) durable: AtomicU64,
     pub(crate) checkpoint: AtomicU64,

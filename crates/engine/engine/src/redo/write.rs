@@ -53,9 +53,11 @@ impl Redo {
         }
     }
 
-    /// Whether the buffer should be written out before a frame of so many bytes is appended.
+    /// Whether the buffer should be written out before a frame of so many bytes is appended. It
+    /// takes no lock: what is appended meanwhile would change the answer as well.
     fn wants_room(&self, bytes: usize) -> bool {
-        let used = lock(&self.fill).used_bytes();
+        let from = self.buffered_from.load(Ordering::Relaxed);
+        let used = self.lsn.load(Ordering::Relaxed).saturating_sub(from) as usize;
         used + frame::OVERHEAD_BYTES + bytes > self.buffer_bytes / 2
     }
 
@@ -93,7 +95,9 @@ impl Redo {
             if fill.end == self.written.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            fill.swap(&mut writer.other, writer.block_bytes)
+            let taken = fill.swap(&mut writer.other, writer.block_bytes);
+            self.buffered_from.store(fill.base, Ordering::Relaxed);
+            taken
         };
         self.write_taken(writer, taken).map_err(|cause| self.fail("write", cause))?;
         self.written.store(taken.end, Ordering::Release);
