@@ -2,7 +2,7 @@
 //! durable commits of several threads. On tmpfs a sync costs nothing.
 //!
 //! `cargo run --release -p iostrata-engine --example rates -- DIR [ROWS] [NAME=VALUE]...`
-//! `rates DIR [ROWS] [NAME=VALUE]... against=OTHER [rounds=N]`
+//! `rates DIR [ROWS] [NAME=VALUE]... against=OTHER [rounds=N] [only=TEXT]`
 //! The figures of one run have no intervals: they are a first look. To compare two builds, keep the
 //! other one's `rates` and name it: short windows of both take turns, and the medians of their
 //! ratios are printed with their quartiles.
@@ -20,7 +20,7 @@ use iostrata_engine::{Direction, Engine, Isolation, Settings, Table};
 const WINDOW: Duration = Duration::from_millis(100);
 /// A window is repeated, but not more often, when others had more of the machine.
 const OTHERS_TICKS: i64 = 1;
-const WINDOWS_MAX: u32 = 40;
+const WINDOWS_MAX: u32 = 20;
 const VALUE_BYTES: usize = 100;
 /// Rows of a wide batch.
 const WIDE: u64 = 10;
@@ -30,17 +30,20 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let Some(directory) = arguments.next().map(PathBuf::from) else {
-        eprintln!("say where: rates DIR [ROWS] [NAME=VALUE]... [against=OTHER [rounds=N]]");
+        eprintln!(
+            "say where: rates DIR [ROWS] [NAME=VALUE]... [against=OTHER [rounds=N] [only=TEXT]]"
+        );
         std::process::exit(2);
     };
     let (mut rows, mut other, mut rounds, mut takes_turns) = (1_000_000, None, 20, false);
     let mut settings = Engine::server_settings();
     settings.set("buffer_pool_size", "512M")?;
-    let mut kept = Vec::new();
+    let (mut kept, mut only) = (Vec::new(), String::new());
     for word in arguments {
         match word.split_once('=') {
             None if word == "turns" => takes_turns = true,
             Some(("against", path)) => other = Some(PathBuf::from(path)),
+            Some(("only", text)) => only = text.to_owned(),
             Some(("rounds", number)) => rounds = number.parse()?,
             setting => {
                 match setting {
@@ -52,7 +55,7 @@ fn main() -> Outcome<()> {
         }
     }
     if let Some(other) = other {
-        return compare(&directory, &kept, [&other, &std::env::current_exe()?], rounds);
+        return compare(&directory, &kept, [&other, &std::env::current_exe()?], (rounds, &only));
     }
     let bench = Bench::open(&directory, rows, settings)?;
     if takes_turns {
@@ -100,14 +103,20 @@ impl Build {
 }
 
 /// Lets windows of two builds take turns, each beginning as often as the other.
-fn compare(directory: &Path, words: &[String], programs: [&Path; 2], rounds: usize) -> Outcome<()> {
+fn compare(
+    directory: &Path,
+    words: &[String],
+    programs: [&Path; 2],
+    (rounds, only): (usize, &str),
+) -> Outcome<()> {
     let places = ["other", "this"].map(|name| directory.join(name));
     std::fs::create_dir_all(directory)?;
     let mut other = Build::start(programs[0], &places[0], words)?;
     let mut this = Build::start(programs[1], &places[1], words)?;
     let mut rates = vec![Vec::new(); WORKS.len()];
     for round in 0..rounds {
-        for (work, found) in rates.iter_mut().enumerate() {
+        let chosen = rates.iter_mut().enumerate().filter(|(work, _)| WORKS[*work].contains(only));
+        for (work, found) in chosen {
             if round % 2 == 0 {
                 let before = other.turn(work)?;
                 found.push((before, this.turn(work)?));
@@ -121,7 +130,7 @@ fn compare(directory: &Path, words: &[String], programs: [&Path; 2], rounds: usi
     this.end()?;
     places.iter().try_for_each(std::fs::remove_dir_all)?;
     println!("{:<30} {:>10} {:>10}  ratio (quartiles)", "per second", "other", "this");
-    for (name, found) in WORKS.iter().zip(&rates) {
+    for (name, found) in WORKS.iter().zip(&rates).filter(|(_, found)| !found.is_empty()) {
         let [low, ratio, high] = [1, 2, 3].map(|at| quartile(found, at, |(a, b)| b / a));
         let [other, this] = [quartile(found, 2, |one| one.0), quartile(found, 2, |one| one.1)];
         println!("{name:<30} {other:>10.0} {this:>10.0}  {ratio:.3} ({low:.3} to {high:.3})");
