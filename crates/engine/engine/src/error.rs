@@ -228,6 +228,20 @@ pub enum TableError {
         /// Table and index.
         index: String,
     },
+    /// An index whose entries were made by a function of another version.
+    #[error(
+        "index {index:?} was made by version {kept} of its function and is named with version \
+         {given}: name it with the function of version {kept}, or have it made anew \
+         (IndexDefinition::rebuild)"
+    )]
+    IndexVersion {
+        /// Table and index.
+        index: String,
+        /// The version that is kept with the index.
+        kept: u32,
+        /// The version that it is named with.
+        given: u32,
+    },
     /// An index that is named twice at opening.
     #[error("index {index:?} is named twice: name each index of a table once")]
     IndexTwice {

@@ -149,7 +149,7 @@ pub use safeguards::Safeguard;
 pub use scan::Cursor;
 pub use status::{STATUS_FILE, read_status};
 pub use table::Table;
-pub use table_index::{Extract, Index, IndexCursor, IndexRow};
+pub use table_index::{Extract, Index, IndexCursor, IndexDefinition, IndexRow};
 pub use ticket::Ticket;
 pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};
 pub use transaction_error::TransactionError;

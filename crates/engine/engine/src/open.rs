@@ -26,7 +26,7 @@ use crate::recovery::{self, Progress, RecoveryReport};
 use crate::spill::DiskSpill;
 use crate::storage::VERSION_SEGMENT_BYTES;
 use crate::super_page::SuperPage;
-use crate::table_index::Definition;
+use crate::table_index::IndexDefinition;
 use crate::{create, settings_file};
 
 /// An engine that was opened.
@@ -41,7 +41,7 @@ pub(crate) struct Opened {
 /// Opens the engine of a directory.
 pub(crate) fn directory(
     directory: &Path,
-    (settings, indexes): (Settings, Vec<Definition>),
+    (settings, indexes): (Settings, Vec<IndexDefinition>),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     check_settings(&settings)?;
@@ -56,7 +56,7 @@ pub(crate) fn directory(
 
 fn in_directory(
     directory: &Path,
-    (settings, indexes): (Settings, Vec<Definition>),
+    (settings, indexes): (Settings, Vec<IndexDefinition>),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     let plan = settings.flush_plan();
@@ -183,7 +183,7 @@ pub(crate) fn check_pages(
 /// Opens the engine of disks.
 pub(crate) fn disks(
     disks: Disks,
-    plan: (Settings, Vec<Definition>),
+    plan: (Settings, Vec<IndexDefinition>),
     background: Background,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
@@ -198,7 +198,7 @@ pub(crate) fn disks(
 
 fn disks_opened(
     disks: Disks,
-    (settings, indexes): (Settings, Vec<Definition>),
+    (settings, indexes): (Settings, Vec<IndexDefinition>),
     identity: u64,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
@@ -222,7 +222,7 @@ fn disks_opened(
 fn files_opened(
     disks: Disks,
     is_new: bool,
-    (settings, indexes): (Settings, Vec<Definition>),
+    (settings, indexes): (Settings, Vec<IndexDefinition>),
     identity: u64,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {

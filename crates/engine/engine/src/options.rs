@@ -1,7 +1,6 @@
 //! How an engine is opened.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use iostrata_innodb::Settings;
 
@@ -12,7 +11,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::open;
 use crate::recovery::{Progress, RecoveryReport};
-use crate::table_index::{Definition, Extract};
+use crate::table_index::IndexDefinition;
 
 impl Engine {
     /// Opens the engine in a directory with these settings, or makes one there if the directory is
@@ -74,7 +73,7 @@ type Tell<'p> = dyn FnMut(&Progress) + 'p;
 #[must_use = "nothing is opened yet"]
 pub struct OpenOptions<'p> {
     settings: Settings,
-    indexes: Vec<Definition>,
+    indexes: Vec<IndexDefinition>,
     progress: Option<Box<Tell<'p>>>,
 }
 
@@ -126,7 +125,7 @@ impl<'p> OpenOptions<'p> {
         name: &str,
         extract: impl Fn(&[u8], &[u8], &mut Vec<u8>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.define((table, name), Arc::new(extract), false)
+        self.define(IndexDefinition::new(table, name, extract))
     }
 
     /// As [`index`](Self::index), but an index that is not there is made only by
@@ -137,12 +136,12 @@ impl<'p> OpenOptions<'p> {
         name: &str,
         extract: impl Fn(&[u8], &[u8], &mut Vec<u8>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.define((table, name), Arc::new(extract), true)
+        self.define(IndexDefinition::new(table, name, extract).late())
     }
 
-    fn define(mut self, (table, name): (&str, &str), extract: Arc<Extract>, is_late: bool) -> Self {
-        let (table, name) = (table.to_owned(), name.to_owned());
-        self.indexes.push(Definition { table, name, extract, is_late });
+    /// Names an index with all that can be said of it, such as the version of its function.
+    pub fn define(mut self, index: IndexDefinition) -> Self {
+        self.indexes.push(index);
         self
     }
 

@@ -29,19 +29,86 @@ pub(crate) const END: [u8; 2] = [0, 0];
 /// What would stand behind all entries of a secondary key, and before those of longer ones.
 const BEHIND: [u8; 2] = [0, 1];
 
-/// An index as it is named at opening.
+/// An index of a table as it is named at opening: [`OpenOptions::define`]. Where name and function
+/// are all there is to say, [`OpenOptions::index`] says it.
+///
+/// ```
+/// # use iostrata_engine::{Background, Disks, Engine, EngineError, IndexDefinition, TableError};
+/// # let disk = iostrata_io::disk::MemDisk::new();
+/// # let open = |definition: IndexDefinition| {
+/// #     let options = Engine::options().define(definition);
+/// #     options.open_on(Disks::one(disk.clone()), Background::Manual)
+/// # };
+/// let by_first_letter = |_city: &[u8], country: &[u8], key: &mut Vec<u8>| {
+///     key.extend(country.first());
+///     true
+/// };
+/// let engine = open(IndexDefinition::new("cities", "country", by_first_letter).version(1))?;
+/// # engine.create_table("cities")?;
+/// # engine.close()?;
+/// let by_name = |_city: &[u8], country: &[u8], key: &mut Vec<u8>| {
+///     key.extend_from_slice(country);
+///     true
+/// };
+/// // The entries are those of another function.
+/// let definition = || IndexDefinition::new("cities", "country", by_name).version(2);
+/// let refused = open(definition());
+/// assert!(matches!(refused, Err(EngineError::Table(TableError::IndexVersion { kept: 1, .. }))));
+/// let engine = open(definition().rebuild())?;
+/// # Ok::<(), EngineError>(())
+/// ```
+///
+/// [`OpenOptions::define`]: crate::OpenOptions::define
+/// [`OpenOptions::index`]: crate::OpenOptions::index
 #[derive(Clone)]
-pub(crate) struct Definition {
-    pub table: String,
-    pub name: String,
-    pub extract: Arc<Extract>,
+#[must_use = "an index is named by OpenOptions::define"]
+pub struct IndexDefinition {
+    pub(crate) table: String,
+    pub(crate) name: String,
+    pub(crate) extract: Arc<Extract>,
     /// It is made when that is asked for.
-    pub is_late: bool,
+    pub(crate) is_late: bool,
+    pub(crate) version: u32,
+    /// One of another version is made anew.
+    pub(crate) rebuilds: bool,
 }
 
-impl fmt::Debug for Definition {
+impl fmt::Debug for IndexDefinition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Definition({}.{})", self.table, self.name)
+        write!(out, "IndexDefinition({}.{}, version {})", self.table, self.name, self.version)
+    }
+}
+
+impl IndexDefinition {
+    /// An index of a table, and the function that gives a row's secondary key, of version 0.
+    pub fn new(
+        table: &str,
+        name: &str,
+        extract: impl Fn(&[u8], &[u8], &mut Vec<u8>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let (table, name, extract) = (table.to_owned(), name.to_owned(), Arc::new(extract));
+        Self { table, name, extract, is_late: false, version: 0, rebuilds: false }
+    }
+
+    /// The version of the function: raise it with each change of what the function gives. It is
+    /// kept with the index, and an opening with another one is refused
+    /// ([`TableError::IndexVersion`]).
+    pub fn version(self, version: u32) -> Self {
+        Self { version, ..self }
+    }
+
+    /// An index that is there with another version is dropped, and made anew as if it had never
+    /// been there.
+    pub fn rebuild(self) -> Self {
+        Self { rebuilds: true, ..self }
+    }
+
+    /// An index that is not there is made only by [`Engine::make_index`]: its table is filled much
+    /// faster before.
+    ///
+    /// [`Engine::make_index`]: crate::Engine::make_index
+    pub fn late(self) -> Self {
+        Self { is_late: true, ..self }
     }
 }
 

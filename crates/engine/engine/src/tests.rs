@@ -286,12 +286,18 @@ fn rows_of_the_catalogue_may_have_more_fields() {
     for cut in (0..12).chain([13, 14, 16, 18, 19]) {
         assert_eq!(Entry::from_bytes(&entry.to_bytes()[..cut]), Err(BadEntry::Damaged), "{cut}");
     }
-    let index = Some(IndexField { table_bytes: 5, is_built: true });
+    let index = Some(IndexField { table_bytes: 5, is_built: true, version: 0 });
     let of_index = Entry { index, ..plain.clone() };
     assert_eq!(of_index.to_bytes()[12..], [1, 3, 0, 5, 0, 1]);
-    assert_eq!(Entry::from_bytes(&of_index.to_bytes()), Ok(of_index));
-    let unknown = Entry { fields: vec![2, 0, 0], ..entry };
-    assert_eq!(Entry::from_bytes(&unknown.to_bytes()), Err(BadEntry::Unknown { tag: 2 }));
+    assert_eq!(Entry::from_bytes(&of_index.to_bytes()), Ok(of_index.clone()));
+    let index = of_index.index.map(|index| IndexField { version: 0x0102_0304, ..index });
+    let versioned = Entry { index, ..of_index };
+    assert_eq!(versioned.to_bytes()[18..], [2, 4, 0, 4, 3, 2, 1]);
+    assert_eq!(Entry::from_bytes(&versioned.to_bytes()), Ok(versioned.clone()));
+    let no_index = [&versioned.to_bytes()[..12], &versioned.to_bytes()[18..]].concat();
+    assert_eq!(Entry::from_bytes(&no_index), Err(BadEntry::Damaged));
+    let unknown = Entry { fields: vec![3, 0, 0], ..entry };
+    assert_eq!(Entry::from_bytes(&unknown.to_bytes()), Err(BadEntry::Unknown { tag: 3 }));
 }
 
 /// Gives the row of a table another value.

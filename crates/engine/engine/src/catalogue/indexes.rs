@@ -11,17 +11,17 @@ use crate::catalogue::entry::{Entry, IndexField};
 use crate::catalogue::{Catalogue, KnownTable, check_name};
 use crate::error::{EngineError, TableError};
 use crate::pages::Pages;
-use crate::table_index::{Definition, TableIndex};
+use crate::table_index::{IndexDefinition, TableIndex};
 use crate::tree::Tree;
 
-impl Definition {
+impl IndexDefinition {
     /// Under this name it is in the catalogue.
     pub(super) fn full_name(&self) -> String {
         format!("{}.{}", self.table, self.name)
     }
 
     pub(super) fn field(&self, is_built: bool) -> IndexField {
-        IndexField { table_bytes: self.table.len() as u16, is_built }
+        IndexField { table_bytes: self.table.len() as u16, is_built, version: self.version }
     }
 
     pub(super) fn index(&self, pages: &Arc<Pages>, tree: Arc<Tree>) -> TableIndex {
@@ -49,8 +49,8 @@ impl Catalogue {
     /// rows that are there. Nobody reads or writes yet.
     ///
     /// # Errors
-    /// What reading or writing said; a name that cannot be kept.
-    pub fn join_indexes(&self, definitions: Vec<Definition>) -> Result<(), EngineError> {
+    /// What reading or writing said; a name that cannot be kept; [`TableError::IndexVersion`].
+    pub fn join_indexes(&self, definitions: Vec<IndexDefinition>) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time()?;
         self.check(&definitions)?;
         let found = self.lock().found.clone();
@@ -63,6 +63,20 @@ impl Catalogue {
                 continue;
             }
             let definition = definitions.iter().find(|of| of.table == table && of.name == name);
+            if let Some(IndexDefinition { version, rebuilds, .. }) = definition
+                && *version != field.version
+            {
+                if !rebuilds {
+                    let (index, kept, given) = (full_name, field.version, *version);
+                    return Err(EngineError::Table(TableError::IndexVersion {
+                        index,
+                        kept,
+                        given,
+                    }));
+                }
+                self.drop_trees(vec![tree])?;
+                continue;
+            }
             let extract = definition.map(|definition| Arc::clone(&definition.extract));
             let (name, pages) = (name.to_owned(), Arc::clone(&self.pages));
             self.join(table, TableIndex { name, pages, tree, made_at: 0, extract });
@@ -106,7 +120,7 @@ impl Catalogue {
         Ok(())
     }
 
-    fn check(&self, definitions: &[Definition]) -> Result<(), EngineError> {
+    fn check(&self, definitions: &[IndexDefinition]) -> Result<(), EngineError> {
         for (at, definition) in definitions.iter().enumerate() {
             let full_name = definition.full_name();
             check_name(&self.pages, &definition.name)?;
@@ -118,7 +132,11 @@ impl Catalogue {
         Ok(())
     }
 
-    fn make_index(&self, definition: &Definition, table: &Arc<Tree>) -> Result<(), EngineError> {
+    fn make_index(
+        &self,
+        definition: &IndexDefinition,
+        table: &Arc<Tree>,
+    ) -> Result<(), EngineError> {
         let full_name = definition.full_name();
         let tree = self.make(&full_name, Some(definition.field(false)))?;
         let mut index = definition.index(&self.pages, tree);
@@ -162,7 +180,7 @@ impl Catalogue {
     #[cfg(test)]
     pub fn leave_unbuilt(&self, table: &str, name: &str) -> Result<(), EngineError> {
         let table_bytes = table.len() as u16;
-        let entry = IndexField { table_bytes, is_built: false };
+        let entry = IndexField { table_bytes, is_built: false, version: 0 };
         self.make(&format!("{table}.{name}"), Some(entry)).map(drop)
     }
 }

@@ -28,7 +28,7 @@ use crate::reclaim::free_below_root;
 use crate::reentry::check_outside;
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, SuperField};
 use crate::table::Table;
-use crate::table_index::{Definition, TableIndex};
+use crate::table_index::{IndexDefinition, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, UpperFence};
 use crate::tree::split::RowToFit;
@@ -78,7 +78,7 @@ pub(crate) struct Catalogue {
     pub tree: Arc<Tree>,
     known: Mutex<Known>,
     /// The indexes that were named at opening.
-    definitions: OnceLock<Vec<Definition>>,
+    definitions: OnceLock<Vec<IndexDefinition>>,
     /// Held while a table is made or dropped.
     ddl: Mutex<()>,
 }
@@ -190,7 +190,7 @@ impl Catalogue {
     }
 
     /// The indexes that were named at opening.
-    fn definitions(&self) -> &[Definition] {
+    fn definitions(&self) -> &[IndexDefinition] {
         self.definitions.get().map_or(&[], Vec::as_slice)
     }
 

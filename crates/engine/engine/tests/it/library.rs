@@ -3,8 +3,8 @@
 use std::ops::Bound;
 
 use iostrata_engine::{
-    Background, Counter, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, Isolation,
-    KeyRange, OpenOptions, OwnedRow, ReadView, RequestError, Table, TransactionError,
+    Background, Counter, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, IndexDefinition,
+    Isolation, KeyRange, OpenOptions, ReadView, RequestError, Table, TableError, TransactionError,
     TransactionOptions,
 };
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
@@ -400,4 +400,66 @@ fn rows_are_estimated_from_a_few_leaves() {
     }
     let estimate = table.rows_estimate().unwrap();
     assert!((8_000..=12_000).contains(&estimate), "{estimate}");
+}
+
+fn by_value(_key: &[u8], value: &[u8], secondary: &mut Vec<u8>) -> bool {
+    secondary.extend_from_slice(value);
+    true
+}
+
+fn by_first_byte(_key: &[u8], value: &[u8], secondary: &mut Vec<u8>) -> bool {
+    secondary.extend(value.first());
+    true
+}
+
+#[test]
+fn an_index_of_another_version_is_refused_or_made_anew() {
+    let disk = MemDisk::new();
+    let open = |index: IndexDefinition| {
+        small().define(index).open_on(Disks::one(disk.clone()), Background::Manual)
+    };
+    let refused = |index: IndexDefinition| match open(index).unwrap_err() {
+        EngineError::Table(TableError::IndexVersion { index, kept, given }) => {
+            assert_eq!(index, "t.value");
+            (kept, given)
+        }
+        other => panic!("{other}"),
+    };
+    let keys = |engine: &Engine, secondary: &[u8]| {
+        let index = engine.table("t").unwrap().unwrap().index("value").unwrap();
+        assert!(engine.check().unwrap().is_clean());
+        engine.read_view().unwrap().index_get(&index, secondary).unwrap()
+    };
+    let first = || IndexDefinition::new("t", "value", by_first_byte);
+    let whole = || IndexDefinition::new("t", "value", by_value);
+    // Without a version it is 0, by the short call as well.
+    let engine = small().index("t", "value", by_first_byte);
+    let engine = engine.open_on(Disks::one(disk.clone()), Background::Manual).unwrap();
+    let t = engine.create_table("t").unwrap();
+    engine.transact(Isolation::default(), |w| w.put(&t, b"k", b"vw")).unwrap();
+    assert_eq!(keys(&engine, b"v"), [b"k"]);
+    engine.close().unwrap();
+    assert_eq!(refused(whole().version(7)), (0, 7));
+    // What is refused is as it was.
+    let engine = open(first()).unwrap();
+    assert_eq!(keys(&engine, b"v"), [b"k"]);
+    engine.close().unwrap();
+    let engine = open(whole().version(7).rebuild()).unwrap();
+    assert!(keys(&engine, b"v").is_empty());
+    assert_eq!(keys(&engine, b"vw"), [b"k"]);
+    engine.close().unwrap();
+    assert_eq!(refused(first()), (7, 0));
+    assert_eq!(refused(first().version(8)), (7, 8));
+    // The version stays, also over an opening that does not name the index.
+    drop(self::open(disk.clone(), Background::Manual));
+    let engine = open(whole().version(7)).unwrap();
+    assert_eq!(keys(&engine, b"vw"), [b"k"]);
+    engine.close().unwrap();
+    // A late one is made when it is asked for.
+    let engine = open(first().version(8).rebuild().late()).unwrap();
+    assert!(engine.table("t").unwrap().unwrap().index("value").is_none());
+    engine.make_index("t", "value").unwrap();
+    assert_eq!(keys(&engine, b"v"), [b"k"]);
+    engine.close().unwrap();
+    assert_eq!(refused(whole().version(7)), (8, 7));
 }
