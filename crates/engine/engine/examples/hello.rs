@@ -5,18 +5,18 @@
 
 use std::path::Path;
 
-use iostrata_engine::{Engine, EngineError, Settings};
+use iostrata_engine::{Engine, EngineError};
 
 /// Two rows in a table, durably. It may run again.
 pub fn hello(directory: &Path) -> Result<(), EngineError> {
-    let engine = Engine::open(directory, Settings::default())?;
-    let cities = engine.open_table("cities")?; // made if it is not there
+    let engine = Engine::options().open(directory)?; // made if it is not there
+    let cities = engine.open_table("cities")?; // so is this
     let mut batch = engine.batch();
     batch.put(&cities, b"Lima", b"Peru")?;
     batch.put(&cities, b"Oslo", b"Norway")?;
     batch.commit()?; // all of it, durable
     assert_eq!(cities.get(b"Oslo")?.as_deref(), Some(&b"Norway"[..]));
-    engine.set("io_capacity", "4000")?;
+    engine.set("io_capacity", "4000")?; // at the next opening as well
     engine.close()
 }
 // README.md shows it up to here.

@@ -140,7 +140,8 @@ impl Engine {
         ReadView::open(&self.parts().pages, next_number())
     }
 
-    /// Changes a setting while the engine runs, and keeps it with the data.
+    /// Changes a setting while the engine runs. All settings as they are then are kept with the
+    /// data, and an opening by [`Engine::options`] begins with them.
     ///
     /// # Errors
     /// An unknown setting, a value that it does not take, or one that cannot change now: nothing

@@ -139,8 +139,12 @@ pub(crate) fn kept_settings(directory: &Path) -> Result<Option<Settings>, Engine
     if !directory.exists() {
         return Ok(None);
     }
-    let disk = RealDisk::new(directory, false)?;
-    if settings_file::exists(&disk)? { settings_file::read(&disk).map(Some) } else { Ok(None) }
+    kept_on(&RealDisk::new(directory, false)?)
+}
+
+/// The settings beside the data on a disk, if there is an engine.
+pub(crate) fn kept_on(disk: &dyn Disk) -> Result<Option<Settings>, EngineError> {
+    if settings_file::exists(disk)? { settings_file::read(disk).map(Some) } else { Ok(None) }
 }
 
 /// A number that no other engine has.

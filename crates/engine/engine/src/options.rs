@@ -15,7 +15,8 @@ use crate::table_index::IndexDefinition;
 
 impl Engine {
     /// Opens the engine in a directory with these settings, or makes one there if the directory is
-    /// empty. What the last process left is recovered first.
+    /// empty. What the last process left is recovered first. All settings are those given here:
+    /// to go on with those that were kept use [`Engine::options`].
     ///
     /// # Errors
     /// As [`OpenOptions::open`].
@@ -35,7 +36,8 @@ impl Engine {
         Self::options().settings(settings).open_on(disks, background)
     }
 
-    /// What an engine can be opened with: default settings, until others are named.
+    /// What an engine can be opened with: the settings that were kept with its data, for a new one
+    /// the default ones, until others are named.
     pub fn options<'p>() -> OpenOptions<'p> {
         OpenOptions::default()
     }
@@ -47,7 +49,8 @@ impl Engine {
         Settings::for_server(memory.totalram * u64::from(memory.mem_unit))
     }
 
-    /// The settings that are kept with the data of a directory; none when there is no engine.
+    /// The settings that are kept with the data of a directory, and that [`Engine::options`] begins
+    /// with; none when there is no engine.
     ///
     /// # Errors
     /// A settings file that cannot be read.
@@ -59,7 +62,10 @@ impl Engine {
 /// Hears of recovery.
 type Tell<'p> = dyn FnMut(&Progress) + 'p;
 
-/// What an engine is opened with: settings, and who hears of recovery.
+/// What an engine is opened with: settings, indexes, and who hears of recovery.
+///
+/// A setting is what [`set`](Self::set) names here; otherwise what it was made with or changed to
+/// while it was open, which is kept with the data; otherwise its default.
 ///
 /// ```no_run
 /// # use iostrata_engine::Engine;
@@ -72,21 +78,24 @@ type Tell<'p> = dyn FnMut(&Progress) + 'p;
 #[derive(Default)]
 #[must_use = "nothing is opened yet"]
 pub struct OpenOptions<'p> {
-    settings: Settings,
+    /// Instead of those that are kept.
+    settings: Option<Settings>,
+    /// Names and values of those that were named since.
+    named: Vec<(String, String)>,
     indexes: Vec<IndexDefinition>,
     progress: Option<Box<Tell<'p>>>,
 }
 
 impl std::fmt::Debug for OpenOptions<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "OpenOptions({:?})", self.settings)
+        write!(out, "OpenOptions({:?}, {:?})", self.settings, self.named)
     }
 }
 
 impl<'p> OpenOptions<'p> {
-    /// Takes these settings instead of the default ones and those set before.
+    /// Takes all of these settings instead of those that are kept and those set before.
     pub fn settings(self, settings: Settings) -> Self {
-        Self { settings, ..self }
+        Self { settings: Some(settings), named: Vec::new(), ..self }
     }
 
     /// Changes one setting, by its name and value as in docs/settings.md.
@@ -94,8 +103,22 @@ impl<'p> OpenOptions<'p> {
     /// # Errors
     /// An unknown setting, or a value that it does not take.
     pub fn set(mut self, name: &str, value: &str) -> Result<Self, EngineError> {
-        self.settings.set(name, value)?;
+        self.settings.clone().unwrap_or_default().set(name, value)?;
+        self.named.push((name.to_owned(), value.to_owned()));
         Ok(self)
+    }
+
+    /// The settings to open with, where these are kept.
+    fn with_kept(
+        &self,
+        kept: impl FnOnce() -> Result<Option<Settings>, EngineError>,
+    ) -> Result<Settings, EngineError> {
+        let mut settings = match &self.settings {
+            Some(settings) => settings.clone(),
+            None => kept()?.unwrap_or_default(),
+        };
+        self.named.iter().try_for_each(|(name, value)| settings.set(name, value))?;
+        Ok(settings)
     }
 
     /// Names an index of a table and the function that gives a row's secondary key. An index that
@@ -157,9 +180,10 @@ impl<'p> OpenOptions<'p> {
     /// A directory that another process has, that holds something else, or whose data cannot be
     /// opened with these settings; what recovery said.
     pub fn open(self, directory: impl AsRef<Path>) -> Result<Engine, EngineError> {
+        let directory = directory.as_ref();
+        let settings = self.with_kept(|| open::kept_settings(directory))?;
         let mut progress = self.progress.unwrap_or_else(|| Box::new(|_| {}));
-        let plan = (self.settings, self.indexes);
-        open::directory(directory.as_ref(), plan, &mut *progress).map(Engine::new)
+        open::directory(directory, (settings, self.indexes), &mut *progress).map(Engine::new)
     }
 
     /// Opens the engine in a directory, verifies every structure and closes it. Where a damaged
@@ -173,7 +197,7 @@ impl<'p> OpenOptions<'p> {
         self,
         directory: impl AsRef<Path>,
     ) -> Result<(CheckReport, Option<RecoveryReport>), EngineError> {
-        let settings = self.settings.clone();
+        let settings = self.with_kept(|| open::kept_settings(directory.as_ref()))?;
         let engine = match self.open(directory.as_ref()) {
             Ok(engine) => engine,
             Err(EngineError::Corrupt { page, problem }) => {
@@ -197,8 +221,9 @@ impl<'p> OpenOptions<'p> {
     /// # Errors
     /// As [`OpenOptions::open`]; nobody checks here whether another process has the disks.
     pub fn open_on(self, disks: Disks, background: Background) -> Result<Engine, EngineError> {
+        let settings = self.with_kept(|| open::kept_on(&*disks.data))?;
         let mut progress = self.progress.unwrap_or_else(|| Box::new(|_| {}));
-        let plan = (self.settings, self.indexes);
+        let plan = (settings, self.indexes);
         open::disks(disks, plan, background, &mut *progress).map(Engine::new)
     }
 }

@@ -4,8 +4,8 @@ use std::ops::Bound;
 
 use iostrata_engine::{
     Background, Counter, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, IndexDefinition,
-    Isolation, KeyRange, OpenOptions, ReadView, RequestError, Table, TableError, TransactionError,
-    TransactionOptions,
+    Isolation, KeyRange, OpenOptions, ReadView, RequestError, Settings, Table, TableError,
+    TransactionError, TransactionOptions,
 };
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
@@ -462,4 +462,47 @@ fn an_index_of_another_version_is_refused_or_made_anew() {
     assert_eq!(keys(&engine, b"v"), [b"k"]);
     engine.close().unwrap();
     assert_eq!(refused(whole().version(7)), (8, 7));
+}
+
+#[test]
+fn what_was_set_is_in_force_at_the_next_opening_unless_it_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = MemDisk::new();
+    // In a directory and on disks.
+    let open = |options: OpenOptions<'_>, is_real: bool| match is_real {
+        true => options.open(home.path().join("engine")),
+        false => options.open_on(Disks::one(disk.clone()), Background::Manual),
+    };
+    let told = |engine: &Engine| {
+        let settings = engine.settings();
+        let of = |name: &str| settings.get(name).unwrap();
+        (of("page_size"), of("redo_log_capacity"), of("io_capacity"))
+    };
+    let is = |page: &str, redo: &str, io: &str| (page.to_owned(), redo.to_owned(), io.to_owned());
+    for is_real in [true, false] {
+        let engine = open(small(), is_real).unwrap();
+        engine.set("redo_log_capacity", "512K").unwrap();
+        engine.set("io_capacity", "4000").unwrap();
+        engine.close().unwrap();
+        let engine = open(Engine::options(), is_real).unwrap();
+        assert_eq!(told(&engine), is("4K", "512K", "4000"), "kept");
+        engine.close().unwrap();
+        // Its default, but named.
+        let named = Engine::options().set("io_capacity", "10000").unwrap();
+        let engine = open(named, is_real).unwrap();
+        assert_eq!(told(&engine), is("4K", "512K", "10000"), "named");
+        engine.close().unwrap();
+        let engine = open(Engine::options(), is_real).unwrap();
+        assert_eq!(told(&engine), is("4K", "512K", "4000"), "a name is for one opening");
+        engine.close().unwrap();
+        let mut all = Settings::default();
+        all.set("page_size", "4K").unwrap();
+        let engine = open(Engine::options().settings(all), is_real).unwrap();
+        assert_eq!(told(&engine), is("4K", "32M", "10000"), "all were given");
+        engine.close().unwrap();
+        // One that only creation decides is refused, as before.
+        let other = Engine::options().set("page_size", "8K").unwrap();
+        assert!(matches!(open(other, is_real), Err(EngineError::Request(_))));
+    }
+    assert!(Engine::options().set("io_capacity", "many").is_err());
 }
