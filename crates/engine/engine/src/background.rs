@@ -123,6 +123,11 @@ impl Threads {
         Ok(())
     }
 
+    /// Whether they were started.
+    pub fn were_started(&self) -> bool {
+        self.storage.is_some()
+    }
+
     /// Ends the threads; may be called again.
     pub fn stop(&self) {
         let Some(storage) = &self.storage else { return };

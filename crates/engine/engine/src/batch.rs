@@ -179,9 +179,10 @@ impl Batch {
     /// it and later commits build on it already.
     ///
     /// # Errors
-    /// Nothing is applied then. [`RequestError::NotAsExpected`],
-    /// [`RequestError::BatchTooLarge`], a row that a transaction keeps locked for too long, no
-    /// space, a poisoned engine.
+    /// Nothing is applied then. [`RequestError::NotAsExpected`], a row that a transaction keeps
+    /// locked for too long, no space, a poisoned engine. [`RequestError::BatchTooWide`], since only
+    /// here it is known in how many pages the rows lie; [`RequestError::BatchTooLarge`] where the
+    /// entries of indexes are what is too much: rows alone are refused by [`Batch::put`].
     pub fn commit_async(mut self) -> Result<Ticket, EngineError> {
         let by_setting = || self.pages.storage.hot.flush_log_at_commit();
         let level = self.flush_log_at.unwrap_or_else(by_setting);

@@ -1,10 +1,11 @@
 //! An open engine.
 //!
 //! Invariant: clones are the same engine. Closing takes a clean checkpoint; dropping the last
-//! handle without closing stops the threads and leaves the rest to recovery. The directory stays
-//! locked as long as a table, index, batch or ticket of an engine that was not closed is left.
+//! handle without closing stops the threads, writes for a second at most what is dirty, and leaves
+//! the rest to recovery. The directory stays locked as long as a table, index, batch or ticket of an engine that was not closed is left.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use iostrata_innodb::{Counters, Settings};
 
@@ -24,7 +25,10 @@ use crate::status;
 use crate::storage::Storage;
 use crate::table::Table;
 
-/// An open engine. Clones are the same engine.
+/// An open engine. Clones are the same engine. [`close`](Self::close) it, or drop its last handle:
+/// that cannot tell what failed, writes dirty pages for a second at most, and leaves it to the next
+/// opening to recover what is left; nothing that was durable is lost. One without threads
+/// ([`Background::Manual`](crate::Background::Manual)) writes nothing when it is dropped.
 #[derive(Clone)]
 pub struct Engine(Arc<Opened>);
 
@@ -207,8 +211,7 @@ impl Engine {
 
     /// Closes the engine, also for its clones: waits for the commits under way, stops the threads,
     /// takes a clean checkpoint and lets go of the directory. Tables, batches and clones that are
-    /// left can read what is in memory, and nothing else: the rest is refused as closed. An engine
-    /// that is only dropped is recovered at the next opening.
+    /// left can read what is in memory, and nothing else: the rest is refused as closed.
     ///
     /// # Errors
     /// [`RequestError::Closed`](crate::RequestError::Closed) when a clone closed it; a poisoned
@@ -230,5 +233,12 @@ impl Engine {
         self.0.threads.publish();
         storage.let_go();
         Ok(())
+    }
+
+    /// Drops this handle, and lets nothing more be written when the last one goes: the next opening
+    /// finds the files as a crash of the process leaves them. For programs that test or measure
+    /// their recovery.
+    pub fn abandon(self) {
+        self.0.is_abandoned.store(true, Ordering::Relaxed);
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::{BATCH_PAGES, Cause, Finished, UserWork, frames_of_user};
@@ -223,6 +223,23 @@ impl Flusher {
                 std::thread::yield_now();
             }
         }
+    }
+
+    /// Writes pages that are dirty now for so long at most, and takes a checkpoint where that leads.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn checkpoint_within(&self, longest: Duration) -> Result<(), EngineError> {
+        let Storage { redo, pool, .. } = &*self.storage;
+        let (began, end) = (Instant::now(), redo.lsn());
+        while began.elapsed() < longest && pool.oldest().is_some_and(|oldest| oldest < end) {
+            let how = (Cause::Background, false);
+            // What is left may be latched by others, who are not waited for.
+            if self.flush_batch(BATCH_PAGES as usize, end, how, usize::MAX)? == 0 {
+                break;
+            }
+        }
+        self.checkpoint(false)
     }
 
     /// Works towards a checkpoint at `upto`: the cleaner is woken and waited for a moment; without

@@ -8,6 +8,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::page::PageView;
 use crate::pool::{Failure, Pool};
@@ -23,11 +25,15 @@ use crate::disks::{Disks, real_disk};
 use crate::error::{EngineError, OpenError};
 use crate::parts::Parts;
 use crate::recovery::{self, Progress, RecoveryReport};
+use crate::reentry::{check_outside, is_looking};
 use crate::spill::DiskSpill;
 use crate::storage::VERSION_SEGMENT_BYTES;
 use crate::super_page::SuperPage;
 use crate::table_index::IndexDefinition;
 use crate::{create, settings_file};
+
+/// How long an engine that is dropped writes pages, so that the next opening has less to apply.
+const DROP_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// An engine that was opened.
 pub(crate) struct Opened {
@@ -36,6 +42,28 @@ pub(crate) struct Opened {
     pub disk: Arc<dyn Disk>,
     pub threads: Threads,
     pub recovery: RecoveryReport,
+    /// Nothing more is to be written when it goes.
+    pub is_abandoned: AtomicBool,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if !self.threads.were_started() {
+            return;
+        }
+        self.threads.stop();
+        let Parts { storage, flusher, pages, .. } = &self.parts;
+        let is_wanted = !self.is_abandoned.load(Ordering::Relaxed)
+            && !std::thread::panicking()
+            && !is_looking()
+            && check_outside(storage).is_ok()
+            && pages.admission.check_open().is_ok();
+        if is_wanted {
+            // What it fails at is left to recovery.
+            let _left = flusher.checkpoint_within(DROP_TIME_MAX);
+            self.threads.publish();
+        }
+    }
 }
 
 /// Opens the engine of a directory.
@@ -267,8 +295,8 @@ fn files_opened(
         Some(place) => parts.purger.walk_from(place),
         None => {}
     }
-    let threads = Threads::none();
-    Ok(Opened { parts, disk: disks.data, threads, recovery: clock.report() })
+    let (threads, is_abandoned) = (Threads::none(), AtomicBool::new(false));
+    Ok(Opened { parts, disk: disks.data, threads, recovery: clock.report(), is_abandoned })
 }
 
 fn locked(error: DiskError) -> EngineError {

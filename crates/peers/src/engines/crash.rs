@@ -130,9 +130,9 @@ fn write(
     let end = (0, numbers.draw() as u8);
     put(&engine, &table, &[end], true)?;
     last.push_back(end);
-    // The handles go without closing: what is dirty is lost, as in a crash.
+    // What is dirty is lost, as in a crash.
     drop(table);
-    drop(engine);
+    engine.abandon();
     Ok(last)
 }
 

@@ -190,8 +190,9 @@ impl Transaction {
     /// has read is durable.
     ///
     /// # Errors
-    /// Nothing is applied then, and the transaction is rolled back: it is larger than a frame of
-    /// redo or a quarter of the pool ([`TransactionError::TooLarge`]), no space, a poisoned engine.
+    /// Nothing is applied then, and the transaction is rolled back: no space, a poisoned engine, or
+    /// rows in more pages than a quarter of the pool ([`TransactionError::TooLarge`]), which only
+    /// here is known; more than a frame of redo takes is refused by [`put`](Self::put) already.
     pub fn commit_async(self) -> Result<Ticket, EngineError> {
         let transaction = self.number();
         self.commit_as_batch().map_err(|error| too_large(transaction, error))

@@ -1,12 +1,14 @@
 //! The engine as a program calls it: what each call promises.
 
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use iostrata_engine::{
     Background, Counter, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, IndexDefinition,
     Isolation, KeyRange, OpenOptions, ReadView, RequestError, Settings, Table, TableError,
     TransactionError, TransactionOptions,
 };
+use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
 /// What makes a small engine.
@@ -505,4 +507,107 @@ fn what_was_set_is_in_force_at_the_next_opening_unless_it_is_named() {
         assert!(matches!(open(other, is_real), Err(EngineError::Request(_))));
     }
     assert!(Engine::options().set("io_capacity", "many").is_err());
+}
+
+/// Rows whose pages would be written long after they were committed.
+fn fill(engine: &Engine, rows: u32) -> Table {
+    let table = engine.open_table("t").unwrap();
+    for row in 0..rows {
+        let mut batch = engine.batch();
+        batch.put(&table, &row.to_be_bytes(), &[row as u8; 100]).unwrap();
+        drop(batch.commit_async().unwrap());
+    }
+    table
+}
+
+fn lazy() -> OpenOptions<'static> {
+    let named =
+        [("idle_flush_pct", "0"), ("adaptive_flushing", "OFF"), ("redo_log_capacity", "4M")];
+    named.iter().fold(small(), |options, (name, value)| options.set(name, value).unwrap())
+}
+
+#[test]
+fn a_dropped_engine_leaves_nothing_to_apply_and_an_abandoned_one_all() {
+    for is_abandoned in [false, true] {
+        let disk = MemDisk::new();
+        let open = || lazy().open_on(Disks::one(disk.clone()), Background::Threads).unwrap();
+        let engine = open();
+        let table = fill(&engine, 2000);
+        // The last commit is durable in either case.
+        let mut batch = engine.batch();
+        batch.put(&table, b"last", b"durable").unwrap();
+        batch.commit().unwrap();
+        let clone = engine.clone();
+        if is_abandoned {
+            engine.abandon()
+        } else {
+            drop(engine)
+        }
+        drop((clone, table));
+        let engine = open();
+        let report = engine.recovery().clone();
+        assert!(!report.was_clean);
+        match is_abandoned {
+            true => assert!(report.pages_changed > 20, "{report:?}"),
+            false => assert!(report.pages_changed == 0 && report.frames < 10, "{report:?}"),
+        }
+        let table = engine.table("t").unwrap().unwrap();
+        assert_eq!(table.iter().count(), 2001);
+        assert!(engine.check().unwrap().is_clean());
+    }
+}
+
+#[test]
+fn a_drop_beside_writers_ends() {
+    let disk = MemDisk::new();
+    let open = || lazy().open_on(Disks::one(disk.clone()), Background::Threads).unwrap();
+    let engine = open();
+    let table = fill(&engine, 500);
+    let written = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for writer in 0..3_u32 {
+            let batches: Vec<_> = (0..2000_u32)
+                .map(|number| {
+                    let mut batch = engine.batch();
+                    let key = (1 << 20 | writer << 12 | number).to_be_bytes();
+                    batch.put(&table, &key, &[1; 100]).unwrap();
+                    batch
+                })
+                .collect();
+            let written = &written;
+            scope.spawn(move || {
+                for batch in batches {
+                    batch.commit().unwrap();
+                    written.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        while written.load(Ordering::Relaxed) < 100 {
+            std::thread::yield_now();
+        }
+        drop(engine);
+    });
+    drop(table);
+    let engine = open();
+    assert_eq!(engine.table("t").unwrap().unwrap().iter().count(), 6500);
+    assert!(engine.check().unwrap().is_clean());
+}
+
+#[test]
+fn a_drop_on_a_disk_that_fails_leaves_all_to_recovery() {
+    let disk = MemDisk::new();
+    let open = || lazy().open_on(Disks::one(disk.clone()), Background::Threads).unwrap();
+    let engine = open();
+    let table = fill(&engine, 500);
+    let mut batch = engine.batch();
+    batch.put(&table, b"last", b"durable").unwrap();
+    batch.commit().unwrap();
+    disk.before_each(|call| match call.kind {
+        CallKind::Write | CallKind::Sync => Fault::Errno(5),
+        _ => Fault::None,
+    });
+    drop((engine, table));
+    disk.before_each(|_| Fault::None);
+    let engine = open();
+    assert_eq!(engine.table("t").unwrap().unwrap().iter().count(), 501);
 }
