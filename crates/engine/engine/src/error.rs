@@ -270,8 +270,35 @@ impl EngineError {
         match self {
             Self::NoSpace { .. } | Self::Open(OpenError::NoRoom { .. }) => true,
             Self::Poisoned { cause } => cause.is_full(),
-            Self::Io(failure) => of_disk(failure).is_some_and(DiskError::is_full),
-            _ => false,
+            _ => self.disk_error().is_some_and(DiskError::is_full),
+        }
+    }
+
+    /// What the disk said, where that is what failed, whichever layer passed it on.
+    ///
+    /// ```
+    /// use iostrata_engine::disk::{DiskError, MemDisk, memory::Fault};
+    /// # use iostrata_engine::{Background, Disks, Engine, EngineError, Settings};
+    /// let disk = MemDisk::new();
+    /// let engine = Engine::open_on(
+    ///     Disks::one(disk.clone()),
+    ///     Settings::default(),
+    ///     Background::Manual,
+    /// )?;
+    /// let table = engine.create_table("t")?;
+    /// disk.before_each(|_call| Fault::Errno(5));
+    /// let mut batch = engine.batch();
+    /// batch.put(&table, b"k", b"v")?;
+    /// let failed = batch.commit().unwrap_err();
+    /// assert!(matches!(failed.disk_error(), Some(DiskError::System { .. })), "{failed}");
+    /// # Ok::<(), EngineError>(())
+    /// ```
+    pub fn disk_error(&self) -> Option<&DiskError> {
+        match self {
+            Self::NoSpace { cause } | Self::Io(cause) => of_disk(cause),
+            Self::Open(OpenError::Locked(cause) | OpenError::Damaged(cause)) => of_disk(cause),
+            Self::Poisoned { cause } => cause.disk_error(),
+            _ => None,
         }
     }
 

@@ -9,7 +9,7 @@ use std::ops::{
 ///
 /// ```
 /// # use iostrata_engine::{Background, Direction, Disks, Engine, Settings};
-/// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+/// # let disks = Disks::one(iostrata_engine::disk::MemDisk::new());
 /// # let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;
 /// let table = engine.create_table("t")?;
 /// table.bulk_load([("a", "1"), ("b", "2"), ("c", "3")])?;

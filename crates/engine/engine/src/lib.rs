@@ -57,6 +57,7 @@ mod concurrency_tests;
 mod counts;
 mod create;
 mod cursor;
+pub mod disk;
 mod disks;
 mod engine;
 mod error;
@@ -130,13 +131,13 @@ pub use background::Background;
 pub use batch::Batch;
 pub use check::{CheckReport, Problem, TableReport};
 pub use cursor::Row;
+pub use disk::Disk;
 pub use disks::Disks;
 pub use engine::Engine;
 pub use error::{EngineError, OpenError, RequestError, TableError};
 pub use iostrata_innodb::{
     Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage,
 };
-pub use iostrata_io::disk::Disk;
 pub use key_range::KeyRange;
 pub use options::OpenOptions;
 pub use page::RowTooLarge;

@@ -127,7 +127,7 @@ impl<'p> OpenOptions<'p> {
     ///
     /// ```
     /// # use iostrata_engine::{Background, Disks, Engine, Isolation};
-    /// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+    /// # let disks = Disks::one(iostrata_engine::disk::MemDisk::new());
     /// let by_country = |_city: &[u8], country: &[u8], key: &mut Vec<u8>| {
     ///     key.extend_from_slice(country);
     ///     true

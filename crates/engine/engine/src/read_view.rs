@@ -22,7 +22,7 @@ use crate::version::Snapshot;
 ///
 /// ```
 /// # use iostrata_engine::{Background, Disks, Engine, EngineError, Isolation, Settings};
-/// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+/// # let disks = Disks::one(iostrata_engine::disk::MemDisk::new());
 /// # let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;
 /// let (stock, orders) = (engine.open_table("stock")?, engine.open_table("orders")?);
 /// # stock.bulk_load([("ink", "1"), ("pen", "5")])?;

@@ -94,7 +94,7 @@ impl Table {
     ///
     /// ```
     /// # use iostrata_engine::{Background, Disks, Engine, Settings};
-    /// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+    /// # let disks = Disks::one(iostrata_engine::disk::MemDisk::new());
     /// # let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;
     /// # let table = engine.create_table("t")?;
     /// # table.bulk_load([("pen", "5 left")])?;
@@ -125,7 +125,7 @@ impl Table {
     ///
     /// ```
     /// # use iostrata_engine::{Background, Disks, Engine, Settings};
-    /// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+    /// # let disks = Disks::one(iostrata_engine::disk::MemDisk::new());
     /// # let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;
     /// # let table = engine.create_table("t")?;
     /// # let mut batch = engine.batch();

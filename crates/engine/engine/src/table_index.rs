@@ -34,7 +34,7 @@ const BEHIND: [u8; 2] = [0, 1];
 ///
 /// ```
 /// # use iostrata_engine::{Background, Disks, Engine, EngineError, IndexDefinition, TableError};
-/// # let disk = iostrata_io::disk::MemDisk::new();
+/// # let disk = iostrata_engine::disk::MemDisk::new();
 /// # let open = |definition: IndexDefinition| {
 /// #     let options = Engine::options().define(definition);
 /// #     options.open_on(Disks::one(disk.clone()), Background::Manual)

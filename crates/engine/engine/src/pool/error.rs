@@ -18,7 +18,9 @@ impl Failure {
         Self(Arc::new(cause))
     }
 
-    /// The error itself, to be asked for its type.
+    /// The error itself. What a disk said is found by
+    /// `EngineError::disk_error`, whichever layer passed it on; the types of the layers between are
+    /// not for programs.
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.0
     }

@@ -65,7 +65,7 @@ thread_local! {
 ///
 /// ```
 /// # use iostrata_engine::{Background, Disks, Engine, Isolation, Settings};
-/// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+/// # let disks = Disks::one(iostrata_engine::disk::MemDisk::new());
 /// # let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;
 /// let accounts = engine.open_table("accounts")?;
 /// let mut t = engine.begin(Isolation::RepeatableRead)?;

@@ -4,6 +4,9 @@
 #[path = "../../examples/hello.rs"]
 mod hello;
 
+#[path = "../../examples/own_disk.rs"]
+mod own_disk;
+
 #[path = "../../examples/transactions.rs"]
 mod transactions;
 
@@ -35,6 +38,14 @@ fn the_example_runs_twice_and_writes_little() {
     let files = std::fs::read_dir(&directory).unwrap();
     let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert!(bytes < BYTES_MAX, "{bytes} bytes for two rows");
+}
+
+#[test]
+fn a_disk_of_ones_own_is_written_with_this_crate_alone() {
+    own_disk::main().unwrap();
+    let imports = include_str!("../../examples/own_disk.rs").lines();
+    let foreign = |line: &&str| line.starts_with("use ") && !line.starts_with("use std::");
+    assert!(imports.filter(foreign).all(|line| line.starts_with("use iostrata_engine::")));
 }
 
 #[test]

@@ -66,6 +66,7 @@ impl Blocks {
         }
     }
 
+    #[cfg(any(test, feature = "testing"))]
     /// Puts a whole block in without copying it.
     fn share(&mut self, number: usize, block: StoredBlock) {
         self.grow(((number + 1) * BLOCK_BYTES) as u64);
@@ -114,12 +115,14 @@ fn parts(at: u64, bytes: usize) -> impl Iterator<Item = (usize, Range<usize>, Ra
     })
 }
 
+#[cfg(any(test, feature = "testing"))]
 #[derive(Debug)]
 enum Piece {
     Whole(StoredBlock),
     Part(Box<[u8]>),
 }
 
+#[cfg(any(test, feature = "testing"))]
 /// The bytes of one write, cut at the borders of blocks so that files can share them.
 #[derive(Clone, Debug)]
 pub(super) struct Written {
@@ -128,6 +131,7 @@ pub(super) struct Written {
     pieces: Arc<[Piece]>,
 }
 
+#[cfg(any(test, feature = "testing"))]
 impl Written {
     pub(super) fn new(at: u64, from: &[u8]) -> Self {
         let pieces = parts(at, from.len()).map(|(_, within, part)| match &from[part] {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use crate::disk::{Aligned, Batch, Disk, Durability, FileId, Finished};
 
+#[derive(Debug)]
 struct Request {
     tag: u64,
     file: FileId,
@@ -17,15 +18,17 @@ struct Request {
     write: Option<Durability>,
 }
 
-/// A batch over any disk.
-pub(super) struct InTurn<D> {
+/// A batch over any disk: for one that has no way of its own to keep requests in flight.
+#[derive(Debug)]
+pub struct InTurn<D> {
     disk: D,
     queued: VecDeque<Request>,
     submitted: VecDeque<Request>,
 }
 
 impl<D: Disk> InTurn<D> {
-    pub(super) fn new(disk: D) -> Self {
+    /// A batch on a clone of the disk.
+    pub fn new(disk: D) -> Self {
         Self { disk, queued: VecDeque::new(), submitted: VecDeque::new() }
     }
 }

@@ -112,6 +112,7 @@ impl MemDisk {
         inner.names.get(name).and_then(|inode| inner.contents.get(inode)).map(Blocks::to_vec)
     }
 
+    #[cfg(any(test, feature = "testing"))]
     /// Every name with its inode, and every inode's bytes.
     pub(super) fn snapshot(&self) -> (BTreeMap<FileName, u64>, BTreeMap<u64, Blocks>) {
         let inner = self.lock();
@@ -119,6 +120,7 @@ impl MemDisk {
         (inner.names.clone(), contents.collect())
     }
 
+    #[cfg(any(test, feature = "testing"))]
     /// A disk with the facts and bounds of this one and with these names and contents, as
     /// `snapshot` gives them.
     pub(super) fn with_snapshot(

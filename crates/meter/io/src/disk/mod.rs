@@ -2,19 +2,16 @@
 //!
 //! Invariant: a read or write is done whole or is an error; what a finished `sync` covered, and a
 //! write-through write, survives a crash; a created, renamed or removed name survives only after
-//! `sync_dir`. Three forms obey it: real, and for tests memory and trace (feature `testing`).
+//! `sync_dir`. Three forms obey it: real, memory, and for tests trace (feature `testing`).
 //! It caches nothing and knows no page, log or checksum.
 
 pub mod aligned;
-#[cfg(any(test, feature = "testing"))]
 mod blocks;
 mod error;
-#[cfg(any(test, feature = "testing"))]
 mod faults;
 #[cfg(any(test, feature = "testing"))]
 mod forward;
 mod in_turn;
-#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod name;
 #[cfg(any(test, feature = "testing"))]
@@ -29,8 +26,7 @@ pub use aligned::Aligned;
 pub use error::DiskError;
 #[cfg(any(test, feature = "testing"))]
 pub use forward::ForwardDisk;
-use in_turn::InTurn;
-#[cfg(any(test, feature = "testing"))]
+pub use in_turn::InTurn;
 pub use memory::MemDisk;
 pub use name::FileName;
 #[cfg(any(test, feature = "testing"))]
