@@ -2,30 +2,10 @@
 //!
 //! Purpose: a library for programs that need tables which survive crashes, and for people who want
 //! to see every step of a database's I/O path and change every setting of it.
-//! Invariant: a batch is applied as a whole or not at all; one whose ticket was waited for survives
-//! any crash; after a failed write of redo or a failed sync the engine refuses to go on.
+//! Invariant: a batch is applied as a whole or not at all; one whose commit returned survives any
+//! crash; after a failed write of redo or a failed sync the engine refuses to go on.
 //! It knows no workload and prints nothing.
-//!
-//! ```
-//! use iostrata_engine::Engine;
-//!
-//! # let directory = std::env::temp_dir().join(format!("iostrata-doc-{}", std::process::id()));
-//! let options = Engine::options().set("redo_log_capacity", "1M")?;
-//! # let options = options.set("autoextend_increment", "1M")?;
-//! let engine = options.open(&directory)?;
-//! let cities = engine.create_table("cities")?;
-//! let mut batch = engine.batch();
-//! batch.put(&cities, b"Oslo", b"Norway")?;
-//! batch.commit()?; // durable from here on
-//! assert_eq!(cities.get(b"Oslo")?.as_deref(), Some(&b"Norway"[..]));
-//! for row in cities.range("L".."P") {
-//!     let (city, country) = row?;
-//!     assert_eq!((&city[..], &country[..]), (&b"Oslo"[..], &b"Norway"[..]));
-//! }
-//! engine.close()?;
-//! # std::fs::remove_dir_all(&directory)?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 
 // Below the engine, each alone; public for tests, examples and fuzzers.
 #[doc(hidden)]
