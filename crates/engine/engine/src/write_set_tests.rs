@@ -1,6 +1,11 @@
 //! What is too large is refused when it is added.
 
+use std::sync::Arc;
+
+use iostrata_innodb::PageNo;
+
 use crate::transaction::tests::{begin, engine};
+use crate::write_set::WriteSet;
 use crate::{EngineError, Isolation, RequestError, Table, Transaction, TransactionError};
 
 /// The number of the first of many writes that is too large for a transaction.
@@ -76,4 +81,20 @@ fn a_change_that_makes_a_batch_too_large_is_refused_and_the_rest_can_commit() {
     batch.commit().unwrap();
     assert_eq!(table.prefix(b"n").count(), fits as usize);
     assert_eq!(table.get(b"a").unwrap(), None);
+}
+
+#[test]
+fn the_memory_of_a_dropped_set_is_used_again_and_holds_nothing_of_it() {
+    let (_engine, table) = engine();
+    let tree = Arc::clone(table.tree());
+    let before = Arc::strong_count(&tree);
+    let mut writes = WriteSet::default();
+    let number = writes.tree_of(&table, table.pages()).unwrap();
+    writes.push(number, b"key", Some(&[7; 500]));
+    writes.freed = Some(PageNo(9));
+    drop(writes);
+    assert_eq!(Arc::strong_count(&tree), before, "no table is kept alive");
+    let again = WriteSet::default();
+    assert!(again.is_empty() && again.freed.is_none() && again.kept_bytes() >= 500);
+    assert_eq!(WriteSet::default().kept_bytes(), 0, "one is lent once");
 }
