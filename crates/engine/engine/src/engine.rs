@@ -1,8 +1,9 @@
 //! An open engine.
 //!
 //! Invariant: clones are the same engine. Closing takes a clean checkpoint; dropping the last
-//! handle without closing stops the threads, writes for a second at most what is dirty, and leaves
-//! the rest to recovery. The directory stays locked as long as a table, index, batch or ticket of an engine that was not closed is left.
+//! handle without closing stops the threads, writes dirty pages for a second at most, and leaves
+//! the rest to recovery. The directory stays locked as long as a table, index, batch or ticket of
+//! an engine that was not closed is left.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -198,8 +198,8 @@ impl Transaction {
         self.commit_as_batch().map_err(|error| too_large(transaction, error))
     }
 
-    /// As [`commit_async`](Self::commit_async), for a batch that runs as a transaction: what is too large is a
-    /// batch.
+    /// As [`commit_async`](Self::commit_async), for a batch that runs as a transaction: what is too
+    /// large is a batch.
     pub(crate) fn commit_as_batch(mut self) -> Result<Ticket, EngineError> {
         self.check_active()?;
         // From here on it reads nothing more, so nobody need keep versions for it.
