@@ -1,12 +1,12 @@
 //! The engine as a program calls it: what each call promises.
 
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU32, Ordering, OwnedRow};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use iostrata_engine::{
     Background, Counter, Direction, Disk, Disks, Engine, EngineError, FlushLogAt, IndexDefinition,
-    Isolation, KeyRange, OpenOptions, ReadView, RequestError, Settings, Table, TableError,
-    TransactionError, TransactionOptions,
+    Isolation, KeyRange, OpenOptions, OwnedRow, ReadView, RequestError, Settings, Table,
+    TableError, TransactionError, TransactionOptions,
 };
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
@@ -366,7 +366,7 @@ fn a_transaction_finds_its_own_rows_by_every_read() {
     assert_eq!(t.first(&table).unwrap(), row(b"a", b"own"));
     assert_eq!(t.last(&table).unwrap(), row(b"bb", b"own"));
     assert!(t.contains_key(&table, b"a").unwrap() && !t.contains_key(&table, b"c").unwrap());
-    let keys = |rows: &mut dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), EngineError>>| {
+    let keys = |rows: &mut dyn Iterator<Item = Result<OwnedRow, EngineError>>| {
         rows.map(|row| row.unwrap().0).collect::<Vec<_>>()
     };
     assert_eq!(keys(&mut t.prefix(&table, b"b").unwrap()), [&b"b"[..], b"ba", b"bb"]);
