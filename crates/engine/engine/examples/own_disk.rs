@@ -12,12 +12,13 @@ use iostrata_engine::disk::{
 };
 use iostrata_engine::{Background, Disks, Engine, EngineError, OpenOptions};
 
-type File = (FileName, Arc<Mutex<Vec<u8>>>);
+type Content = Arc<Mutex<Vec<u8>>>;
+type File = (FileName, Content);
 
 /// Files in memory, the names that lead to them, and those that are open.
 #[derive(Clone, Default)]
 struct MapDisk {
-    names: Arc<Mutex<BTreeMap<FileName, Arc<Mutex<Vec<u8>>>>>>,
+    names: Arc<Mutex<BTreeMap<FileName, Content>>>,
     open: Arc<Mutex<HashMap<FileId, File>>>,
     next: Arc<AtomicU64>,
     syncs: Arc<AtomicU64>,

@@ -1,7 +1,7 @@
 //! An open engine.
 //!
 //! Invariant: clones are the same engine. Closing takes a clean checkpoint; dropping the last
-//! handle without closing stops the threads, writes dirty pages for a second at most, and leaves
+//! handle without closing stops the threads, writes for a second at most what is dirty, and leaves
 //! the rest to recovery. The directory stays locked as long as a table, index, batch or ticket of
 //! an engine that was not closed is left.
 

@@ -225,8 +225,8 @@ impl Flusher {
         }
     }
 
-    /// Writes pages that are dirty now for so long at most, and takes a checkpoint where that
-    /// leads.
+    /// Writes pages that are dirty now, for so long at most, and takes the checkpoint that is
+    /// possible then.
     ///
     /// # Errors
     /// As [`Flusher::flush`].

@@ -20,9 +20,9 @@ thread_local! {
 }
 
 /// Ends the look, also where it panics.
-struct GetGuard;
+struct RowLook;
 
-impl Drop for GetGuard {
+impl Drop for RowLook {
     fn drop(&mut self) {
         LOOKING.set(0);
     }
@@ -31,7 +31,7 @@ impl Drop for GetGuard {
 /// Runs a function that looks at a row of an engine in its page. The thread looks at no other.
 pub(crate) fn looking<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
     LOOKING.set(std::ptr::from_ref(storage).addr());
-    let _guard = GetGuard;
+    let _look = RowLook;
     function()
 }
 
