@@ -62,7 +62,7 @@ struct Places {
     groups: Vec<Group>,
     /// For each group its number and its leaf.
     held: Vec<(usize, Held)>,
-    /// For each change the slot of its row.
+    /// For each change the slot of its row; at first where that is looked for.
     slots: Vec<RowSlot>,
 }
 
