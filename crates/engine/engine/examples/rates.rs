@@ -61,12 +61,13 @@ fn main() -> Outcome<()> {
     if takes_turns {
         for line in stdin().lock().lines() {
             let rate = bench.undisturbed_window(line?.parse()?)?;
-            println!("{rate}");
-            stdout().flush()?;
+            let mut answers = stdout().lock();
+            writeln!(answers, "{rate}")?;
+            answers.flush()?;
         }
     } else {
         for (work, name) in WORKS.iter().enumerate() {
-            println!("{name:<30} {:>12.0} per second", bench.window(work)?);
+            eprintln!("{name:<30} {:>12.0} per second", bench.window(work)?);
         }
     }
     Ok(bench.engine.close()?)
@@ -129,11 +130,11 @@ fn compare(
     other.end()?;
     this.end()?;
     places.iter().try_for_each(std::fs::remove_dir_all)?;
-    println!("{:<30} {:>10} {:>10}  ratio (quartiles)", "per second", "other", "this");
+    eprintln!("{:<30} {:>10} {:>10}  ratio (quartiles)", "per second", "other", "this");
     for (name, found) in WORKS.iter().zip(&rates).filter(|(_, found)| !found.is_empty()) {
         let [low, ratio, high] = [1, 2, 3].map(|at| quartile(found, at, |(a, b)| b / a));
         let [other, this] = [quartile(found, 2, |one| one.0), quartile(found, 2, |one| one.1)];
-        println!("{name:<30} {other:>10.0} {this:>10.0}  {ratio:.3} ({low:.3} to {high:.3})");
+        eprintln!("{name:<30} {other:>10.0} {this:>10.0}  {ratio:.3} ({low:.3} to {high:.3})");
     }
     Ok(())
 }
