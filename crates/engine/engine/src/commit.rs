@@ -17,6 +17,7 @@ use crate::error::{EngineError, RequestError};
 use crate::mtr::{Held, Mtr};
 use crate::page::PageView;
 use crate::pages::Pages;
+use crate::read::ROW_BYTES_NEAR;
 use crate::row_locks::RowLocks;
 use crate::tree::descend::{Leaf, UpperFence};
 use crate::tree::split::RowToFit;
@@ -30,8 +31,6 @@ const LEAVES_AT_FIRST: usize = 64;
 const LATCH_TRIES: u32 = 200;
 /// Memory for so many changes is kept by a thread.
 const PLACES_KEPT: usize = 1 << 10;
-/// So many bytes of a row are asked for before it is looked at.
-const ROW_BYTES_NEAR: usize = 128;
 /// A sparse leaf is offered for joining each time that another such part of a page became free.
 const SPARSE_STEPS: usize = 16;
 

@@ -8,9 +8,13 @@ use iostrata_innodb::{Lsn, PageNo};
 use crate::error::EngineError;
 use crate::page::PageView;
 use crate::pages::Pages;
+use crate::pool::bring_near;
 use crate::tree::Tree;
 use crate::tree::descend::Seek;
 use crate::visible::{Visible, older_version, visible};
+
+/// So many bytes of a row are asked for before it is looked at.
+pub(crate) const ROW_BYTES_NEAR: usize = 128;
 
 /// Where a row lies, or would: good as long as the leaf's page version is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +58,10 @@ pub(crate) fn read_row<R>(
     pages.storage.counts.rows_read(1);
     let hint = LeafHint { page: leaf.page_no(), page_version: leaf.page_version() };
     let mut learnt = Learnt { lsn: page.lsn(), leaf: hint, number: 0 };
-    let Ok(slot) = page.find(key) else { return Ok((None, learnt)) };
+    // The value is copied as well as the key compared: both are asked for at once.
+    let near = page.near(key);
+    bring_near(page.near_cell(near, ROW_BYTES_NEAR));
+    let Ok(slot) = page.find_near(near, key) else { return Ok((None, learnt)) };
     let cell = page.cell(slot);
     learnt.number = cell.version().map_or(0, |version| version.number);
     let pointer = match visible(&cell, snapshot) {
