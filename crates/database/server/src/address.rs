@@ -1,6 +1,6 @@
 //! Where servers are: `mysql://user:password@h1:3306,[::1]:3307/db?socket=PATH&ssl=required`.
 //!
-//! Invariant: what is printed of an address, also by `Debug`, holds no password. Nothing is looked
+//! Invariant: what is printed of an address, also by `Debug` and in errors, holds no password. Nothing is looked
 //! up here: who the user is when the address does not say so is known by
 //! [`crate::Credentials`].
 
@@ -32,10 +32,14 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b'=');
 /// The same in a path, whose parts stay to be read.
 const ESCAPED_IN_PATHS: &AsciiSet = &ESCAPED.remove(b'/').remove(b':').remove(b',');
-const PARAMETERS: &str =
-    "socket, ssl, ssl_verify, ssl_ca, connect_timeout, read_timeout, dialect, password";
+const PARAMETERS: &str = "socket, ssl, ssl_verify, ssl_ca, ssl_cert, ssl_key, \
+                          get_server_public_key, server_public_key, group, connect_timeout, \
+                          read_timeout, dialect, password";
 
 /// Why a text is no address of a server.
+///
+/// Parts are named by their place and not quoted: any part may be one of a password that was not
+/// escaped. The scheme is before every password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
     /// Another scheme, or none.
@@ -47,31 +51,43 @@ pub enum AddressError {
         /// What was found in its place.
         found: String,
     },
+    /// An `@` behind the `?`, so that the login is cut.
+    #[error(
+        "an @ is behind the ? of the address; a ? in the user or password is written as %3F \
+         (and # as %23), an @ in a parameter as %40"
+    )]
+    Cut,
     /// A port that is none.
-    #[error("port `{found}` of host {host} is no number from 1 to 65535")]
+    #[error(
+        "the port of host {nth} of the address is no number from 1 to 65535; what has a meaning \
+         in an address is written as %XX in a user or password"
+    )]
     Port {
-        /// Of which host.
-        host: String,
-        /// What was found.
-        found: String,
+        /// Of which host, from 1.
+        nth: usize,
     },
     /// A bracket without its other half.
-    #[error("host `{found}` has one bracket only; an IPv6 address is written as [::1]:3306")]
+    #[error(
+        "host {nth} of the address has one bracket only; an IPv6 address is written as [::1]:3306"
+    )]
     Bracket {
-        /// The host.
-        found: String,
+        /// Which host, from 1.
+        nth: usize,
     },
     /// Several colons outside brackets.
-    #[error("host `{found}` has several colons; write an IPv6 address in brackets, as [::1]:3306")]
+    #[error(
+        "host {nth} of the address has several colons; write an IPv6 address in brackets, as \
+         [::1]:3306"
+    )]
     Colons {
-        /// The host.
-        found: String,
+        /// Which host, from 1.
+        nth: usize,
     },
     /// Nothing between two commas.
-    #[error("a host is missing beside a comma in `{found}`")]
+    #[error("host {nth} of the address is missing beside a comma")]
     EmptyHost {
-        /// The list of hosts.
-        found: String,
+        /// Which host, from 1.
+        nth: usize,
     },
     /// An escape that gives no text.
     #[error("{part} of the address is no UTF-8 once its %XX are decoded")]
@@ -80,18 +96,22 @@ pub enum AddressError {
         part: &'static str,
     },
     /// An unknown parameter.
-    #[error("unknown parameter `{found}` behind the `?` of the address; known are {PARAMETERS}")]
+    #[error("parameter {nth} behind the ? of the address is unknown; known are {PARAMETERS}")]
     Parameter {
-        /// Its name.
-        found: String,
+        /// Which, from 1.
+        nth: usize,
     },
+    /// A login path of MySQL's own programs.
+    #[error(
+        "login_path: the encrypted login paths of ~/.mylogin.cnf are not read; put user and \
+         password into a section [client.NAME] of an option file (mode 0600) and use group=NAME"
+    )]
+    LoginPath,
     /// A parameter's value.
-    #[error("{name}={found} in the address: use {fix}")]
+    #[error("{name} in the address takes {fix}")]
     Value {
         /// The parameter.
         name: &'static str,
-        /// What was found.
-        found: String,
         /// What it takes.
         fix: &'static str,
     },
@@ -112,6 +132,16 @@ pub struct HostPort {
     pub host: String,
     /// The port; [`DEFAULT_PORT`] where none is named.
     pub port: Option<u16>,
+}
+
+impl HostPort {
+    /// Whether it is this host by the loopback interface, as far as its name says it.
+    pub(crate) fn is_loopback(&self) -> bool {
+        match self.host.parse::<IpAddr>() {
+            Ok(address) => address.is_loopback(),
+            Err(_) => self.host.eq_ignore_ascii_case("localhost"),
+        }
+    }
 }
 
 impl fmt::Display for HostPort {
@@ -135,15 +165,38 @@ impl fmt::Debug for Password {
 }
 
 /// Whether a connection is encrypted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
-    /// Never. Passwords are not sent in clear even so.
-    #[default]
+    /// Never. What is asked and answered can be read on the way.
     Disabled,
     /// Where the server offers it. Plain text is accepted too, so no certificate is looked at.
     Preferred,
     /// Always, and the server proves who it is as [`ServerAddress::verification`] has it.
     Required,
+}
+
+/// What a server is logged in to for. It decides where the address says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To watch it and to set it: encryption is preferred, and no key of a server is taken unseen.
+    #[default]
+    Administration,
+    /// To load it: connections are in plain text, and a server on this host may show its key.
+    Load,
+}
+
+/// Which RSA key of a server a password is encrypted by where the connection is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ServerKey {
+    /// The one that the server shows where [`Purpose`] allows it, else none.
+    #[default]
+    AsPurpose,
+    /// The one that the server shows, unseen.
+    Shown,
+    /// None: the login fails.
+    Nothing,
+    /// The one in this file.
+    Pinned(PathBuf),
 }
 
 /// What of a server's certificate is verified.
@@ -191,12 +244,22 @@ pub struct ServerAddress {
     pub password: Option<Password>,
     /// The database.
     pub database: Option<String>,
-    /// Whether connections are encrypted.
-    pub encryption: Encryption,
-    /// What of the server's certificate is verified.
-    pub verification: Verification,
+    /// Whether connections are encrypted, where that is said.
+    pub encryption: Option<Encryption>,
+    /// What of the server's certificate is verified, where that is said.
+    pub verification: Option<Verification>,
     /// A file with certificates that are trusted besides the well-known ones.
     pub ca: Option<PathBuf>,
+    /// A file with the client's own certificate.
+    pub certificate: Option<PathBuf>,
+    /// A file with the private key of that certificate.
+    pub certificate_key: Option<PathBuf>,
+    /// Which RSA key of the server is taken.
+    pub server_key: ServerKey,
+    /// The section `[client.NAME]` of the option file, which counts before `[client]`.
+    pub group: Option<String>,
+    /// What decides where nothing is said.
+    pub purpose: Purpose,
     /// How long a server may take to accept a connection.
     pub connect_timeout: Duration,
     /// How long a server may take to answer; for ever without one.
@@ -214,9 +277,14 @@ impl Default for ServerAddress {
             user: None,
             password: None,
             database: None,
-            encryption: Encryption::Disabled,
-            verification: Verification::Host,
+            encryption: None,
+            verification: None,
             ca: None,
+            certificate: None,
+            certificate_key: None,
+            server_key: ServerKey::AsPurpose,
+            group: None,
+            purpose: Purpose::Administration,
             connect_timeout: CONNECT_TIMEOUT,
             read_timeout: None,
             asks_least: false,
@@ -234,6 +302,9 @@ impl FromStr for ServerAddress {
             return Err(AddressError::Scheme { found });
         };
         let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        if parameters.contains('@') {
+            return Err(AddressError::Cut);
+        }
         // A password may hold `@` and `/`: it ends at the last `@`.
         let (login, place) = place.rsplit_once('@').unwrap_or(("", place));
         let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
@@ -246,8 +317,9 @@ impl FromStr for ServerAddress {
         address.password =
             password.map(|text| decoded(text, "the password")).transpose()?.map(Password);
         address.database = some(decoded(database, "the database")?);
-        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
-            address.take(parameter)?;
+        let parameters = parameters.split('&').filter(|parameter| !parameter.is_empty());
+        for (at, parameter) in parameters.enumerate() {
+            address.take(parameter, at + 1)?;
         }
         if address.socket.is_some() && address.hosts.len() > 1 {
             return Err(AddressError::SocketAndHosts { hosts: address.hosts.len() });
@@ -263,48 +335,72 @@ impl FromStr for ServerAddress {
 impl ServerAddress {
     /// Whether the server is on this host, as far as the address says it.
     pub fn is_local(&self) -> bool {
-        let is_loopback = |host: &HostPort| match host.host.parse::<IpAddr>() {
-            Ok(address) => address.is_loopback(),
-            Err(_) => host.host.eq_ignore_ascii_case("localhost"),
-        };
         // Without any host the user's option file has named the usual place, which is this host.
-        self.socket.is_some() || self.hosts.iter().all(is_loopback)
+        self.socket.is_some() || self.hosts.iter().all(HostPort::is_loopback)
     }
 
-    fn take(&mut self, parameter: &str) -> Result<(), AddressError> {
+    /// Whether connections are encrypted: as it is said, else always where something is said that
+    /// only encryption gives, else as the purpose has it.
+    pub(crate) fn encryption_in_use(&self) -> Encryption {
+        let verifies =
+            matches!(self.verification, Some(Verification::Host | Verification::Authority));
+        let by_purpose = match self.purpose {
+            _ if verifies || self.ca.is_some() || self.identity().is_some() => Encryption::Required,
+            Purpose::Administration => Encryption::Preferred,
+            Purpose::Load => Encryption::Disabled,
+        };
+        self.encryption.unwrap_or(by_purpose)
+    }
+
+    /// The files of the client's certificate and its key. One file may hold both.
+    pub(crate) fn identity(&self) -> Option<(&PathBuf, &PathBuf)> {
+        let (certificate, key) = (self.certificate.as_ref(), self.certificate_key.as_ref());
+        certificate.or(key).zip(key.or(certificate))
+    }
+
+    /// Whether the RSA key that a host shows is taken.
+    pub(crate) fn takes_key_of(&self, host: &HostPort) -> bool {
+        match self.server_key {
+            ServerKey::AsPurpose => self.purpose == Purpose::Load && host.is_loopback(),
+            ServerKey::Shown => true,
+            ServerKey::Nothing | ServerKey::Pinned(_) => false,
+        }
+    }
+
+    fn take(&mut self, parameter: &str, nth: usize) -> Result<(), AddressError> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let found = decoded(value, "a parameter")?;
         match name.replace('-', "_").as_str() {
             "socket" => self.socket = Some(found.into()),
             "ssl_ca" => self.ca = Some(found.into()),
+            "ssl_cert" => self.certificate = Some(found.into()),
+            "ssl_key" => self.certificate_key = Some(found.into()),
+            "server_public_key" => self.server_key = ServerKey::Pinned(found.into()),
+            "get_server_public_key" => {
+                let keys = [("on", ServerKey::Shown), ("off", ServerKey::Nothing)];
+                self.server_key = one_of("get_server_public_key", "on or off", keys, &found)?;
+            }
+            "group" => self.group = some(found),
+            "login_path" => return Err(AddressError::LoginPath),
             "password" => self.password = Some(Password(found)),
             "ssl" => {
                 let all = [Encryption::Disabled, Encryption::Preferred, Encryption::Required];
+                let all = all.map(|one| (one.word(), one));
                 let fix = "required, preferred or disabled";
-                let wrong = AddressError::Value { name: "ssl", found: found.clone(), fix };
-                let named = all.into_iter().find(|one| one.word() == found);
-                self.encryption = named.ok_or(wrong)?;
+                self.encryption = Some(one_of("ssl", fix, all, &found)?);
             }
             "ssl_verify" => {
                 let all = [Verification::Host, Verification::Authority, Verification::Nothing];
-                let fix = "on, ca or off";
-                let wrong = AddressError::Value { name: "ssl_verify", found: found.clone(), fix };
-                let named = all.into_iter().find(|one| one.word() == found);
-                self.verification = named.ok_or(wrong)?;
+                let all = all.map(|one| (one.word(), one));
+                self.verification = Some(one_of("ssl_verify", "on, ca or off", all, &found)?);
             }
             "dialect" => {
-                self.asks_least = match found.as_str() {
-                    "least" => true,
-                    "own" => false,
-                    _ => {
-                        let fix = "own or least";
-                        return Err(AddressError::Value { name: "dialect", found, fix });
-                    }
-                };
+                let all = [("own", false), ("least", true)];
+                self.asks_least = one_of("dialect", "own or least", all, &found)?;
             }
-            "connect_timeout" => self.connect_timeout = timeout("connect_timeout", found)?,
-            "read_timeout" => self.read_timeout = Some(timeout("read_timeout", found)?),
-            _ => return Err(AddressError::Parameter { found: name.to_owned() }),
+            "connect_timeout" => self.connect_timeout = timeout("connect_timeout", &found)?,
+            "read_timeout" => self.read_timeout = Some(timeout("read_timeout", &found)?),
+            _ => return Err(AddressError::Parameter { nth }),
         }
         Ok(())
     }
@@ -323,18 +419,30 @@ impl fmt::Display for ServerAddress {
         if let Some(database) = &self.database {
             write!(f, "/{}", utf8_percent_encode(database, ESCAPED))?;
         }
-        let path = |name: &str, path: &Option<PathBuf>| {
-            let path = path.as_ref()?.to_string_lossy();
+        let path = |name: &str, path: Option<&PathBuf>| {
+            let path = path?.to_string_lossy();
             Some(format!("{name}={}", utf8_percent_encode(&path, ESCAPED_IN_PATHS)))
         };
-        let (socket, ca) = (path("socket", &self.socket), path("ssl_ca", &self.ca));
-        let is_plain = self.encryption == Encryption::Disabled;
-        let encryption = (!is_plain).then(|| format!("ssl={}", self.encryption.word()));
-        let trusts = (self.verification != Verification::Host)
-            .then(|| format!("ssl_verify={}", self.verification.word()));
-        let dialect = self.asks_least.then(|| "dialect=least".to_owned());
-        let parameters = [socket, encryption, ca, trusts, dialect].into_iter().flatten();
-        for (at, parameter) in parameters.enumerate() {
+        let word = |name: &str, word: Option<&str>| Some(format!("{name}={}", word?));
+        let group = self.group.as_ref().map(|group| utf8_percent_encode(group, ESCAPED));
+        let key = match &self.server_key {
+            ServerKey::AsPurpose => None,
+            ServerKey::Shown => Some("get_server_public_key=on".to_owned()),
+            ServerKey::Nothing => Some("get_server_public_key=off".to_owned()),
+            ServerKey::Pinned(file) => path("server_public_key", Some(file)),
+        };
+        let parameters = [
+            path("socket", self.socket.as_ref()),
+            word("ssl", self.encryption.map(Encryption::word)),
+            path("ssl_ca", self.ca.as_ref()),
+            word("ssl_verify", self.verification.map(Verification::word)),
+            path("ssl_cert", self.certificate.as_ref()),
+            path("ssl_key", self.certificate_key.as_ref()),
+            key,
+            group.map(|group| format!("group={group}")),
+            word("dialect", self.asks_least.then_some("least")),
+        ];
+        for (at, parameter) in parameters.into_iter().flatten().enumerate() {
             write!(f, "{}{parameter}", if at == 0 { "?" } else { "&" })?;
         }
         Ok(())
@@ -345,32 +453,29 @@ fn hosts_of(text: &str) -> Result<Vec<HostPort>, AddressError> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    text.split(',').map(|host| host_of(host, text)).collect()
+    text.split(',').enumerate().map(|(at, host)| host_of(host, at + 1)).collect()
 }
 
-fn host_of(text: &str, list: &str) -> Result<HostPort, AddressError> {
+fn host_of(text: &str, nth: usize) -> Result<HostPort, AddressError> {
     if text.is_empty() {
-        return Err(AddressError::EmptyHost { found: list.to_owned() });
+        return Err(AddressError::EmptyHost { nth });
     }
+    let bracket = AddressError::Bracket { nth };
     let (host, port) = match text.strip_prefix('[') {
         Some(inner) => {
-            let bracket = || AddressError::Bracket { found: text.to_owned() };
-            let (host, rest) = inner.split_once(']').ok_or_else(bracket)?;
+            let (host, rest) = inner.split_once(']').ok_or(bracket.clone())?;
             match rest.strip_prefix(':') {
                 Some(port) => (host, Some(port)),
                 None if rest.is_empty() => (host, None),
-                None => return Err(bracket()),
+                None => return Err(bracket),
             }
         }
-        None if text.matches(':').count() > 1 => {
-            return Err(AddressError::Colons { found: text.to_owned() });
-        }
+        None if text.matches(':').count() > 1 => return Err(AddressError::Colons { nth }),
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
     let host = decoded(host, "a host")?;
-    let wrong = |found: &str| AddressError::Port { host: host.clone(), found: found.to_owned() };
-    let number = |text: &str| text.parse().ok().filter(|port| *port > 0).ok_or(wrong(text));
-    let port = port.map(number).transpose()?;
+    let number = |text: &str| text.parse().ok().filter(|port| *port > 0);
+    let port = port.map(|text| number(text).ok_or(AddressError::Port { nth })).transpose()?;
     Ok(HostPort { host, port })
 }
 
@@ -383,9 +488,19 @@ fn some(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn timeout(name: &'static str, found: String) -> Result<Duration, AddressError> {
-    let wrong = AddressError::Value { name, found: found.clone(), fix: "a duration such as 10s" };
-    parse_duration(&found).ok().filter(|time| !time.is_zero()).ok_or(wrong)
+fn one_of<T, const N: usize>(
+    name: &'static str,
+    fix: &'static str,
+    words: [(&str, T); N],
+    found: &str,
+) -> Result<T, AddressError> {
+    let named = words.into_iter().find(|(word, _)| *word == found);
+    named.map(|(_, value)| value).ok_or(AddressError::Value { name, fix })
+}
+
+fn timeout(name: &'static str, found: &str) -> Result<Duration, AddressError> {
+    let time = parse_duration(found).ok().filter(|time| !time.is_zero());
+    time.ok_or(AddressError::Value { name, fix: "a duration such as 10s" })
 }
 
 #[cfg(test)]

@@ -5,15 +5,18 @@
 //! the address says.
 
 use std::collections::HashMap;
+use std::error::Error as _;
+use std::io::{self, ErrorKind};
 use std::panic;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use iostrata_target::{TargetError, Trouble};
 use mysql::consts::CapabilityFlags;
 use mysql::prelude::Queryable;
-use mysql::{Conn, DriverError, Error, OptsBuilder, SslOpts};
+use mysql::{ClientIdentity, Conn, DriverError, Error, OptsBuilder, SslOpts};
 
-use crate::address::{DEFAULT_PORT, Encryption, HostPort, ServerAddress, Verification};
+use crate::address::{DEFAULT_PORT, Encryption, HostPort, ServerAddress, ServerKey, Verification};
 use crate::failure;
 use crate::turns::Turns;
 
@@ -35,6 +38,10 @@ const LAST: &str =
 /// Of one that holds a claim and speaks more often than that: when its host is lost, the server
 /// ends the claim soon.
 const LAST_CLAIM: &str = "SET SESSION wait_timeout = 90";
+
+/// Below a device there is no file.
+const NO_KEY_FILE: &str = "/dev/null/server_public_key";
+const NO_TLS: &str = "the server offers no TLS";
 
 /// How long a connection waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,26 +150,77 @@ impl Connector {
     }
 
     fn connect_to(&self, host: Option<&HostPort>, patience: Patience) -> Result<Conn, TargetError> {
-        let encryption = self.address.encryption;
+        // A socket is not encrypted: nothing on the way could read it.
+        let encryption = host.map_or(Encryption::Disabled, |_| self.address.encryption_in_use());
+        self.check_files(encryption)?;
         let first = self.attempt(host, patience, encryption != Encryption::Disabled);
-        let result = match first {
+        let (result, plain_because) = match first {
             // Preferred: where encryption does not come about, plain text is taken.
-            Err(Error::TlsError(_) | Error::IoError(_) | Error::CodecError(_))
-            | Err(Error::DriverError(DriverError::TlsNotSupported))
-                if encryption == Encryption::Preferred =>
-            {
-                self.attempt(host, patience, false)
+            Err(error) if encryption == Encryption::Preferred && may_be_of_tls(&error) => {
+                let because = match error {
+                    Error::DriverError(DriverError::TlsNotSupported) => NO_TLS.to_owned(),
+                    error => error.to_string(),
+                };
+                (self.attempt(host, patience, false), Some(because))
             }
-            other => other,
+            other => (other, None),
         };
         let at = host.map_or_else(|| "the socket".to_owned(), HostPort::to_string);
-        result.map_err(|error| {
-            // Some errors of the library name the place themselves.
-            let names_place = error.to_string().contains(&at);
-            let attempt =
-                if names_place { "connecting".to_owned() } else { format!("connecting to {at}") };
-            failure::told(&self.name, &attempt, &error)
-        })
+        match result {
+            Ok(conn) => {
+                let far = host.filter(|host| !host.is_loopback());
+                if let Some((far, because)) = far.zip(plain_because) {
+                    plain_text::note(far, &failure::printable(&because));
+                }
+                Ok(conn)
+            }
+            Err(error) if is_without_key(&error) => Err(self.without_key(&at)),
+            Err(error) => {
+                // Some errors of the library name the place themselves.
+                let names_place = error.to_string().contains(&at);
+                let attempt = match names_place {
+                    true => "connecting".to_owned(),
+                    false => format!("connecting to {at}"),
+                };
+                Err(failure::told(&self.name, &attempt, &error))
+            }
+        }
+    }
+
+    /// The library takes a file that it cannot read for a failure of the connection, after which
+    /// plain text would do where encryption is preferred.
+    fn check_files(&self, encryption: Encryption) -> Result<(), TargetError> {
+        let address = &self.address;
+        let pinned = match &address.server_key {
+            ServerKey::Pinned(path) => Some(path),
+            _ => None,
+        };
+        let of_tls = [
+            ("ssl_ca", address.ca.as_ref()),
+            ("ssl_cert", address.identity().map(|(certificate, _)| certificate)),
+            ("ssl_key", address.identity().map(|(_, key)| key)),
+        ];
+        let of_tls = of_tls.into_iter().filter(|_| encryption != Encryption::Disabled);
+        for (name, path) in of_tls.chain([("server_public_key", pinned)]) {
+            let Some(path) = path else { continue };
+            std::fs::File::open(path).map_err(|error| {
+                let text = format!("cannot read {name}={}: {error}", path.display());
+                let fix = "name a file that this user may read";
+                TargetError::not_ready(&self.name, "tls", text, fix)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The server asked for the whole password where nothing protects it.
+    fn without_key(&self, at: &str) -> TargetError {
+        let text = format!(
+            "connecting to {at}: the server asks for the whole password \
+             (caching_sha2_password), and the connection is not encrypted; it was not sent"
+        );
+        let fix = "use ssl=required; or take the RSA key that the server shows, unseen, by \
+                   get_server_public_key=on; or pin it by server_public_key=FILE";
+        TargetError::not_ready(&self.name, "auth", text, fix)
     }
 
     fn attempt(
@@ -199,28 +257,96 @@ impl Connector {
             None => options
                 .socket(address.socket.as_ref().map(|path| path.to_string_lossy().into_owned())),
         };
-        let accepts = address.encryption == Encryption::Preferred
-            || address.verification == Verification::Nothing;
+        let verification = address.verification.unwrap_or_default();
+        let accepts = address.encryption_in_use() == Encryption::Preferred
+            || verification == Verification::Nothing;
+        let identity = address.identity();
+        let identity = identity.map(|(own, key)| ClientIdentity::new(own.clone(), key.clone()));
         let encrypted = SslOpts::default()
             .with_root_cert_path(address.ca.clone())
-            .with_danger_skip_domain_validation(address.verification == Verification::Authority)
+            .with_client_identity(identity)
+            .with_danger_skip_domain_validation(verification == Verification::Authority)
             .with_danger_accept_invalid_certs(accepts);
         let options = options.ssl_opts(encrypts.then_some(encrypted));
-        // The library panics where a server asks for a login that was left out of it (parsec).
+        // Without a key of its own the library asks the server for one, and takes it. By a path
+        // that no file can have it fails there and sends nothing.
+        let key = match &address.server_key {
+            ServerKey::Pinned(path) => Some(path.clone()),
+            _ if host.is_some_and(|host| address.takes_key_of(host)) => None,
+            _ => Some(PathBuf::from(NO_KEY_FILE)),
+        };
+        let options = options.server_key_path(key);
+        // The library panics where a server asks for a login that was left out of it (parsec), and
+        // where a key is none.
         let login = panic::catch_unwind(|| Conn::new(options));
         login.unwrap_or_else(|_| {
-            let plugin = "a plugin that this program does not know".to_owned();
+            let plugin = "a plugin or with a key that this program cannot use".to_owned();
             Err(Error::DriverError(DriverError::UnknownAuthPlugin(plugin)))
         })
     }
 }
 
-/// The rows of a query, as texts; `None` for NULL.
+/// Whether a login failed as there is no key of the server to encrypt the password by.
+fn is_without_key(error: &Error) -> bool {
+    let not_dir = rustix::io::Errno::NOTDIR.raw_os_error();
+    matches!(error, Error::IoError(error) if error.raw_os_error() == Some(not_dir))
+}
+
+/// Whether a connection may come about without encryption. A server that is silent is silent
+/// without it, too.
+fn may_be_of_tls(error: &Error) -> bool {
+    let is_silence =
+        |error: &io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+    match error {
+        Error::TlsError(_) | Error::DriverError(DriverError::TlsNotSupported) => true,
+        Error::IoError(error) => !is_silence(error),
+        Error::CodecError(error) => {
+            let source = error.source().and_then(|source| source.downcast_ref());
+            !source.is_some_and(is_silence)
+        }
+        _ => false,
+    }
+}
+
+/// Connections that are in plain text although encryption is preferred.
+pub mod plain_text {
+    use std::collections::BTreeSet;
+    use std::sync::{Mutex, PoisonError};
+
+    use crate::address::HostPort;
+
+    /// Takes a sentence for the user.
+    pub type Note = fn(&str);
+
+    static NOTE: Mutex<Option<Note>> = Mutex::new(None);
+    static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+    /// From now on the user is told of each host once.
+    pub fn tell(note: Note) {
+        *NOTE.lock().unwrap_or_else(PoisonError::into_inner) = Some(note);
+    }
+
+    pub(super) fn note(host: &HostPort, because: &str) {
+        let note = *NOTE.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(note) = note else { return };
+        let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.insert(host.to_string()) {
+            note(&format!(
+                "The connection to {host} is in plain text: {because}. Use ssl=required to \
+                 refuse that, or ssl=disabled to ask for it."
+            ));
+        }
+    }
+}
+
+/// The rows of a query, as printable texts; `None` for NULL.
 pub(crate) fn texts(conn: &mut Conn, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
     let mut out = Vec::new();
     for row in conn.query_iter(sql)? {
         let cells = row?.unwrap_raw().into_iter();
-        out.push(cells.map(|cell| mysql::from_value_opt(cell?).ok()).collect());
+        let text = |cell| mysql::from_value_opt::<String>(cell).ok();
+        let printable = |text: String| failure::printable(&text).into_owned();
+        out.push(cells.map(|cell| text(cell?).map(printable)).collect());
     }
     Ok(out)
 }

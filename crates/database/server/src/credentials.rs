@@ -2,18 +2,27 @@
 //!
 //! Purpose: fills an address up from the user's usual places. What is said first counts, as with
 //! MySQL's own programs: the address, then the option file (`--defaults-file`, else
-//! `~/.my.cnf`; section `[client]`), then the environment (`MYSQL_PWD`, `USER`), then defaults.
-//! Files for the whole machine are not read, and lines that include other files are passed over.
+//! `~/.my.cnf`), then the environment (`MYSQL_PWD`, `USER`), then defaults. Option files are read
+//! as the servers' own clients read them. Invariant: what an option file says of the security of a
+//! connection is done or refused, never passed over. Files for the whole machine are not read.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use thiserror::Error;
 
-use crate::address::{HostPort, Password, ServerAddress};
+use crate::address::{
+    Encryption, HostPort, Password, Purpose, ServerAddress, ServerKey, Verification,
+};
 
-/// Sections of an option file that concern every client.
+/// Sections of an option file that concern every client; with a suffix, those besides.
 const SECTIONS: [&str; 3] = ["client", "client-server", "client-mariadb"];
+/// Files that include files in turn go so deep, as with MySQL's own programs.
+const DEEPEST: usize = 10;
+/// Options for the security of connections besides `ssl-*` and `tls-*`, which are not understood.
+const NOT_UNDERSTOOD: [&str; 3] = ["password2", "password3", "login-path"];
+const OTHERS_MAY_WRITE: u32 = 0o002;
 
 /// Why the user's option file was not taken.
 #[derive(Debug, Error)]
@@ -26,13 +35,63 @@ pub enum CredentialsError {
         /// Why.
         source: io::Error,
     },
-    /// A port that is none.
-    #[error("{path}: port = {found} is no number from 1 to 65535")]
-    Port {
+    /// Everybody may write it.
+    #[error("{path}: everybody may write this option file; use chmod o-w {path}")]
+    Writable {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Files include each other.
+    #[error("{path}:{line}: option files include each other {DEEPEST} deep; remove the include")]
+    Deep {
+        /// Which.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+    },
+    /// An encrypted file of login paths.
+    #[error(
+        "{path}: encrypted login paths are not read; put user and password into a section \
+         [client] or [client.NAME] of an option file (mode 0600)"
+    )]
+    LoginPath {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A value that an option does not take.
+    #[error("{path}:{line}: {name} = {found}: use {fix}")]
+    Value {
         /// In which file.
         path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// The option.
+        name: String,
         /// What was found.
         found: String,
+        /// What it takes.
+        fix: &'static str,
+    },
+    /// An option for the security of the connection that this program cannot follow.
+    #[error(
+        "{path}:{line}: {name} is not understood, and it concerns the security of the connection; \
+         remove it, or name another file by --defaults-file"
+    )]
+    NotUnderstood {
+        /// In which file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// The option.
+        name: String,
+    },
+    /// The section that the address names is in no file.
+    #[error("group={group}: there is no section [client.{group}] in {place}")]
+    Group {
+        /// Its name.
+        group: String,
+        /// Where it was looked for.
+        place: String,
     },
 }
 
@@ -41,6 +100,11 @@ pub enum CredentialsError {
 pub struct Credentials {
     /// `--defaults-file`: read in place of `~/.my.cnf`, and it must be there.
     pub defaults_file: Option<PathBuf>,
+    /// `--defaults-group-suffix`: sections with this behind their name are read, too. Else
+    /// `MYSQL_GROUP_SUFFIX`.
+    pub group_suffix: Option<String>,
+    /// What the server is logged in to for.
+    pub purpose: Purpose,
 }
 
 /// What the environment says.
@@ -54,20 +118,21 @@ impl Credentials {
     /// The address with everything that it leaves out.
     ///
     /// # Errors
-    /// When `--defaults-file` cannot be read, or an option file has a port that is none.
+    /// When an option file cannot be read, holds what cannot be followed, or has no section that
+    /// the address names.
     pub fn complete(&self, address: ServerAddress) -> Result<ServerAddress, CredentialsError> {
-        let options = match (&self.defaults_file, env::var_os("HOME")) {
-            (Some(path), _) => ClientOptions::read(path)?,
-            (None, Some(home)) => {
-                let path = Path::new(&home).join(".my.cnf");
-                if path.is_file() { ClientOptions::read(&path)? } else { ClientOptions::default() }
-            }
-            (None, None) => ClientOptions::default(),
+        let home = || Some(Path::new(&env::var_os("HOME")?).join(".my.cnf"));
+        let path = match &self.defaults_file {
+            Some(path) => Some(path.clone()),
+            None => home().filter(|path| path.is_file()),
         };
+        let suffix = self.group_suffix.clone().or_else(|| env::var("MYSQL_GROUP_SUFFIX").ok());
+        let options = ClientOptions::read(path.as_deref(), suffix, address.group.as_deref())?;
         let around = Surroundings {
             password: env::var("MYSQL_PWD").ok(),
             user: env::var("USER").or_else(|_| env::var("LOGNAME")).ok(),
         };
+        let address = ServerAddress { purpose: self.purpose, ..address };
         Ok(completed(address, options, around))
     }
 }
@@ -80,43 +145,270 @@ struct ClientOptions {
     host: Option<String>,
     port: Option<u16>,
     socket: Option<PathBuf>,
+    encryption: Option<Encryption>,
+    verification: Option<Verification>,
+    ca: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    certificate_key: Option<PathBuf>,
+    server_key: ServerKey,
 }
 
 impl ClientOptions {
-    fn read(path: &Path) -> Result<Self, CredentialsError> {
-        let wrong = |source| CredentialsError::Read { path: path.to_owned(), source };
-        let text = fs::read_to_string(path).map_err(wrong)?;
-        let port = |found| CredentialsError::Port { path: path.to_owned(), found };
-        Self::parse(&text).map_err(port)
+    /// Those of the file, where there is one, and of the files that it includes.
+    fn read(
+        path: Option<&Path>,
+        suffix: Option<String>,
+        group: Option<&str>,
+    ) -> Result<Self, CredentialsError> {
+        let mut reading = Reading { suffix: suffix.unwrap_or_default(), ..Reading::default() };
+        reading.group = group.map(|group| format!("client.{group}"));
+        if let Some(path) = path {
+            reading.file(path, 0)?;
+        }
+        match group.filter(|_| !reading.has_group) {
+            Some(group) => {
+                let of = |path: &Path| path.display().to_string();
+                let place = path.map_or_else(|| "~/.my.cnf, which is missing".to_owned(), of);
+                Err(CredentialsError::Group { group: group.to_owned(), place })
+            }
+            None => Ok(reading.own.or(reading.common).concluded()),
+        }
     }
 
-    /// Fails with a port that is none.
-    fn parse(text: &str) -> Result<Self, String> {
-        let mut options = Self::default();
-        let mut is_ours = false;
-        for line in text.lines().map(str::trim) {
-            if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-                is_ours = SECTIONS.contains(&section.trim());
-                continue;
+    /// These, and what they leave out by others.
+    fn or(self, other: Self) -> Self {
+        // A socket is a place of its own.
+        let host = if self.socket.is_some() { None } else { other.host };
+        // Who says whether to encrypt says all of it.
+        let verification = self.encryption.map_or(other.verification, |_| None);
+        Self {
+            user: self.user.or(other.user),
+            password: self.password.or(other.password),
+            host: self.host.or(host),
+            port: self.port.or(other.port),
+            socket: self.socket.or(other.socket),
+            encryption: self.encryption.or(other.encryption),
+            verification: self.verification.or(verification),
+            ca: self.ca.or(other.ca),
+            certificate: self.certificate.or(other.certificate),
+            certificate_key: self.certificate_key.or(other.certificate_key),
+            server_key: match self.server_key {
+                ServerKey::AsPurpose => other.server_key,
+                own => own,
+            },
+        }
+    }
+
+    /// With what the clients take for granted: an authority is named to be asked, and `ssl` by
+    /// itself encrypts, whoever the server is.
+    fn concluded(mut self) -> Self {
+        let verifies = self.verification == Some(Verification::Host);
+        if self.encryption.is_none() && (self.ca.is_some() || verifies) {
+            self.encryption = Some(Encryption::Required);
+        }
+        if self.encryption == Some(Encryption::Required) {
+            let by_ca = self.ca.as_ref().map(|_| Verification::Authority);
+            let verification = self.verification.or(by_ca);
+            self.verification = Some(verification.unwrap_or(Verification::Nothing));
+        }
+        self
+    }
+
+    /// Takes one option; `value` is what is behind its `=`. Fails with what it takes.
+    fn take(&mut self, name: &str, value: Option<String>) -> Result<(), &'static str> {
+        let switched = || match value.as_deref().map(str::to_ascii_lowercase).as_deref() {
+            None | Some("1" | "on" | "true") => Ok(true),
+            Some("0" | "off" | "false") => Ok(false),
+            Some(_) => Err("1 or 0"),
+        };
+        let path = || value.clone().filter(|path| !path.is_empty()).map(PathBuf::from);
+        match name {
+            "user" => self.user = value,
+            "password" | "password1" => {
+                self.password = value.map(Password).or(self.password.take())
             }
-            let is_skipped = line.starts_with(['#', ';', '!']) || !is_ours;
-            let Some((name, value)) = line.split_once('=').filter(|_| !is_skipped) else {
-                continue;
-            };
-            let value = unquoted(value.trim());
-            match name.trim().replace('_', "-").as_str() {
-                "user" => options.user = Some(value),
-                "password" | "loose-password" => options.password = Some(Password(value)),
-                "host" => options.host = Some(value),
-                "port" => {
-                    let port = value.parse().ok().filter(|port| *port > 0);
-                    options.port = Some(port.ok_or(value)?);
+            "host" => self.host = value,
+            "port" => {
+                let port = value.as_deref().and_then(|port| port.parse().ok());
+                let port = port.filter(|port| *port > 0);
+                self.port = Some(port.ok_or("a number from 1 to 65535")?);
+            }
+            "socket" => self.socket = path(),
+            "ssl-mode" => (self.encryption, self.verification) = mode(value.as_deref())?,
+            "ssl" => {
+                let is_on = switched()?;
+                self.encryption =
+                    Some(if is_on { Encryption::Required } else { Encryption::Disabled });
+            }
+            "ssl-verify-server-cert" => {
+                let verifies = switched()?;
+                self.verification =
+                    Some(if verifies { Verification::Host } else { Verification::Nothing });
+            }
+            "ssl-ca" => self.ca = path(),
+            "ssl-cert" => self.certificate = path(),
+            "ssl-key" => self.certificate_key = path(),
+            "server-public-key-path" => {
+                self.server_key = path().map_or(ServerKey::AsPurpose, ServerKey::Pinned);
+            }
+            "get-server-public-key" if !matches!(self.server_key, ServerKey::Pinned(_)) => {
+                self.server_key = if switched()? { ServerKey::Shown } else { ServerKey::Nothing };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// `ssl-mode` in MySQL's words.
+fn mode(word: Option<&str>) -> Result<(Option<Encryption>, Option<Verification>), &'static str> {
+    let required = |verification| Ok((Some(Encryption::Required), Some(verification)));
+    match word.unwrap_or_default().to_ascii_uppercase().as_str() {
+        "DISABLED" => Ok((Some(Encryption::Disabled), None)),
+        "PREFERRED" => Ok((Some(Encryption::Preferred), None)),
+        "REQUIRED" => required(Verification::Nothing),
+        "VERIFY_CA" => required(Verification::Authority),
+        "VERIFY_IDENTITY" => required(Verification::Host),
+        _ => Err("DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY"),
+    }
+}
+
+/// Option files while they are read, one after the other.
+#[derive(Debug, Default)]
+struct Reading {
+    suffix: String,
+    /// The section of the address.
+    group: Option<String>,
+    has_group: bool,
+    /// Of the sections for every client. The last one said counts, as with MySQL's programs.
+    common: ClientOptions,
+    /// Of the section of the address.
+    own: ClientOptions,
+}
+
+/// Whom a section concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Section {
+    Common,
+    Own,
+    Others,
+}
+
+impl Reading {
+    fn file(&mut self, path: &Path, depth: usize) -> Result<(), CredentialsError> {
+        if path.file_name().is_some_and(|name| name == ".mylogin.cnf") {
+            return Err(CredentialsError::LoginPath { path: path.to_owned() });
+        }
+        let wrong = |source| CredentialsError::Read { path: path.to_owned(), source };
+        let about = fs::metadata(path).map_err(wrong)?;
+        if about.is_file() && about.mode() & OTHERS_MAY_WRITE != 0 {
+            return Err(CredentialsError::Writable { path: path.to_owned() });
+        }
+        let text = fs::read_to_string(path).map_err(wrong)?;
+        self.text(&text, path, depth)
+    }
+
+    fn text(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), CredentialsError> {
+        let mut section = Section::Others;
+        for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())) {
+            if let Some(rest) = line.strip_prefix('[') {
+                section = self.section(rest.split(']').next().unwrap_or_default().trim());
+            } else if let Some(order) = line.strip_prefix('!') {
+                if depth >= DEEPEST {
+                    return Err(CredentialsError::Deep { path: path.to_owned(), line: at });
                 }
-                "socket" => options.socket = Some(value.into()),
-                _ => {}
+                self.include(order, depth + 1)?;
+            } else if !line.starts_with(['#', ';']) && section != Section::Others {
+                self.option(line, section).map_err(|error| error.at(path, at))?;
             }
         }
-        Ok(options)
+        Ok(())
+    }
+
+    fn section(&mut self, name: &str) -> Section {
+        if self.group.as_deref() == Some(name) {
+            self.has_group = true;
+            return Section::Own;
+        }
+        let suffix = Some(self.suffix.as_str());
+        let is_suffixed = SECTIONS.iter().any(|section| name.strip_prefix(section) == suffix);
+        match SECTIONS.contains(&name) || is_suffixed {
+            true => Section::Common,
+            false => Section::Others,
+        }
+    }
+
+    /// `!include FILE`, or `!includedir DIR` for all files `*.cnf` there.
+    fn include(&mut self, order: &str, depth: usize) -> Result<(), CredentialsError> {
+        let Some((order, path)) = order.split_once(char::is_whitespace) else {
+            return Ok(());
+        };
+        let path = Path::new(path.trim());
+        match order {
+            "include" => self.file(path, depth),
+            "includedir" => {
+                let wrong = |source| CredentialsError::Read { path: path.to_owned(), source };
+                let entries: Result<Vec<_>, _> = fs::read_dir(path).map_err(wrong)?.collect();
+                let entries = entries.map_err(wrong)?.into_iter().map(|entry| entry.path());
+                let is_ours = |path: &PathBuf| path.extension().is_some_and(|end| end == "cnf");
+                let mut files: Vec<PathBuf> = entries.filter(is_ours).collect();
+                files.sort();
+                files.iter().try_for_each(|file| self.file(file, depth))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `name`, `name = value`, with the prefixes that MySQL's programs know.
+    fn option(&mut self, line: &str, section: Section) -> Result<(), WrongOption> {
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name.trim(), Some(unquoted(value.trim()))),
+            None => (line.split('#').next().unwrap_or_default().trim(), None),
+        };
+        let written = name.replace('_', "-");
+        let (name, is_loose) = match written.strip_prefix("loose-") {
+            Some(name) => (name, true),
+            None => (written.as_str(), false),
+        };
+        let off = name.strip_prefix("skip-").or_else(|| name.strip_prefix("disable-"));
+        let (name, value) = match (off, name.strip_prefix("enable-")) {
+            (Some(name), _) => (name, Some("0".to_owned())),
+            (None, Some(name)) => (name, Some("1".to_owned())),
+            (None, None) => (name, value),
+        };
+        let of = if section == Section::Own { &mut self.own } else { &mut self.common };
+        let found = value.clone().unwrap_or_default();
+        if is_security(name) && !is_loose {
+            return Err(WrongOption { name: written, found, fix: None });
+        }
+        let wrong = |fix| WrongOption { name: written.clone(), found, fix: Some(fix) };
+        of.take(name, value).map_err(wrong)
+    }
+}
+
+/// An option of the security of a connection that [`ClientOptions::take`] does not know.
+fn is_security(name: &str) -> bool {
+    const KNOWN: [&str; 6] =
+        ["ssl", "ssl-mode", "ssl-verify-server-cert", "ssl-ca", "ssl-cert", "ssl-key"];
+    let concerns = name.starts_with("ssl-") || name.starts_with("tls-");
+    (concerns && !KNOWN.contains(&name)) || NOT_UNDERSTOOD.contains(&name)
+}
+
+/// An option that is not taken: one that is not understood has no value that would do.
+#[derive(Debug)]
+struct WrongOption {
+    name: String,
+    found: String,
+    fix: Option<&'static str>,
+}
+
+impl WrongOption {
+    fn at(self, path: &Path, line: usize) -> CredentialsError {
+        let (path, Self { name, found, fix }) = (path.to_owned(), self);
+        match fix {
+            Some(fix) => CredentialsError::Value { path, line, name, found, fix },
+            None => CredentialsError::NotUnderstood { path, line, name },
+        }
     }
 }
 
@@ -163,77 +455,24 @@ fn completed(
     address.user = Some(user.unwrap_or_else(|| "root".to_owned()));
     let password = address.password.or(options.password);
     address.password = password.or(around.password.map(Password));
+    if address.encryption.is_none() {
+        // What asks for encryption in the address is not taken back by the file.
+        let is_asked = address.encryption_in_use() == Encryption::Required;
+        address.encryption = options.encryption.filter(|_| !is_asked);
+        let verifies = |by: &Verification| !is_asked || *by != Verification::Nothing;
+        address.verification = address.verification.or(options.verification.filter(verifies));
+    }
+    address.ca = address.ca.or(options.ca);
+    let (certificate, key) = (options.certificate, options.certificate_key);
+    if address.identity().is_none() {
+        (address.certificate, address.certificate_key) = (certificate, key);
+    }
+    if address.server_key == ServerKey::AsPurpose {
+        address.server_key = options.server_key;
+    }
     address
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILE: &str = "
-# of the user
-[mysqld]
-user = mysql
-[client]
-user=\"bench\"   # who
-password = 'hun#ter\\\\2'
-port=3307
-socket = /run/a\\sb.sock
-!include /etc/other.cnf
-[mysqldump]
-password=other
-";
-
-    fn filled(address: &str, options: &str, password: Option<&str>) -> ServerAddress {
-        let around = Surroundings {
-            password: password.map(str::to_owned),
-            user: Some("somebody".to_owned()),
-        };
-        completed(address.parse().unwrap(), ClientOptions::parse(options).unwrap(), around)
-    }
-
-    fn password(address: &ServerAddress) -> Option<&str> {
-        address.password.as_ref().map(|password| password.0.as_str())
-    }
-
-    #[test]
-    fn option_files_are_read_as_the_servers_own_programs_do() {
-        let options = ClientOptions::parse(FILE).unwrap();
-        assert_eq!(options.user.as_deref(), Some("bench"));
-        assert_eq!(options.password, Some(Password("hun#ter\\2".to_owned())));
-        assert_eq!(options.port, Some(3307));
-        assert_eq!(options.socket, Some("/run/a b.sock".into()));
-        assert_eq!(ClientOptions::parse("[client]\nport=http"), Err("http".to_owned()));
-    }
-
-    #[test]
-    fn what_is_said_first_counts() {
-        let all = filled("mysql://me:mine@db/x", FILE, Some("env"));
-        assert_eq!((all.user.as_deref(), password(&all)), (Some("me"), Some("mine")));
-        assert_eq!(all.socket, None);
-        let file = filled("mysql:///x", FILE, Some("env"));
-        assert_eq!((file.user.as_deref(), password(&file)), (Some("bench"), Some("hun#ter\\2")));
-        assert_eq!(file.socket, Some("/run/a b.sock".into()));
-        let environment = filled("mysql://db", "", Some("env"));
-        assert_eq!(environment.user.as_deref(), Some("somebody"));
-        assert_eq!(password(&environment), Some("env"));
-        let nothing =
-            completed("mysql://".parse().unwrap(), Default::default(), Default::default());
-        assert_eq!(nothing.to_string(), "mysql://root@127.0.0.1:3306");
-    }
-
-    #[test]
-    fn a_host_of_the_file_counts_before_its_socket() {
-        let far = "[client]\nhost=db1\nport=3310\nsocket=/run/s\n";
-        assert_eq!(filled("mysql:///x", far, None).to_string(), "mysql://somebody@db1:3310/x");
-        let near = "[client]\nhost=localhost\nsocket=/run/s\n";
-        assert_eq!(filled("mysql:///x", near, None).socket, Some("/run/s".into()));
-    }
-
-    #[test]
-    fn a_file_that_was_named_must_be_there() {
-        let credentials = Credentials { defaults_file: Some("/nowhere/my.cnf".into()) };
-        let error = credentials.complete(ServerAddress::default()).unwrap_err().to_string();
-        assert!(error.contains("/nowhere/my.cnf"), "{error}");
-    }
-}
+#[path = "credentials_tests.rs"]
+mod tests;

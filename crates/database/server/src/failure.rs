@@ -1,7 +1,9 @@
 //! What a failure of the client library means for whoever asked.
 //!
-//! Invariant: the only place where a server's error numbers have a meaning.
+//! Invariants: the only place where a server's error numbers have a meaning; and the one where a
+//! server's text becomes one that can be printed.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
 
@@ -33,8 +35,26 @@ pub(crate) fn told(target: &str, attempt: &str, error: &Error) -> TargetError {
         Error::DriverError(error) => of_driver(error),
         other => ("client".to_owned(), other.to_string(), Meaning(Trouble::Failed, None)),
     };
-    let text = format!("{attempt}: {said}");
+    let text = printable(&format!("{attempt}: {said}")).into_owned();
+    let fix = fix.map(|fix| printable(&fix).into_owned());
     TargetError { trouble, code, target: target.to_owned(), text, fix }
+}
+
+/// A text of a server as it can be printed: what steers a terminal is written as `\u{1b}`, lines
+/// and tabs stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match steers(letter) {
+            true => out.extend(letter.escape_unicode()),
+            false => out.push(letter),
+        }
+    }
+    Cow::Owned(out)
 }
 
 fn of_io(error: &io::Error) -> (String, String, Meaning) {
@@ -53,6 +73,9 @@ fn of_io(error: &io::Error) -> (String, String, Meaning) {
 
 const TRUST: &str =
     "name its authority by ssl_ca=FILE and ssl_verify=ca, or trust it unseen by ssl_verify=off";
+const SECURE_ONLY: &str = "the server takes encrypted connections only: use ?ssl=required";
+/// `require_secure_transport` of MariaDB, which has no number of its own, and of managed servers.
+const SECURE_WORDS: [&str; 2] = ["insecure transport", "SSL connection is required"];
 const GONE: &str = "see the server's error log; it may have ended or cut the connection";
 
 fn of_driver(error: &DriverError) -> (String, String, Meaning) {
@@ -111,8 +134,14 @@ fn meaning_of(code: u16, message: &str) -> Meaning {
         }
         1062 | 1022 | 1586 => (Trouble::Exists, None),
         1050 => (Trouble::NotReady, Some("remove the table first, or use another database")),
+        3159 => (Trouble::NotReady, Some(SECURE_ONLY)),
+        _ if SECURE_WORDS.iter().any(|words| message.contains(words)) => {
+            (Trouble::NotReady, Some(SECURE_ONLY))
+        }
         1045 | 1698 => {
-            let fix = "check user and password: in the address, the option file or MYSQL_PWD";
+            let fix = "check user and password: in the address, the option file or MYSQL_PWD \
+                       (login paths are not read); a user with REQUIRE X509 needs ssl_cert and \
+                       ssl_key";
             (Trouble::NotReady, Some(fix))
         }
         1044 | 1142 | 1143 | 1227 | 1370 => (Trouble::NotReady, Some("grant this user the right")),
@@ -204,6 +233,27 @@ mod tests {
             let error = server(code, message);
             assert_eq!((error.trouble, error.code), (trouble, code.to_string()), "{message}");
         }
+    }
+
+    #[test]
+    fn a_server_that_takes_encrypted_connections_only_names_what_does() {
+        let words = "Connections using insecure transport are prohibited while \
+                     --require_secure_transport=ON.";
+        for (code, message) in [(3159, words), (1045, words), (9002, "SSL connection is required.")]
+        {
+            let error = server(code, message);
+            assert_eq!(error.trouble, Trouble::NotReady, "{error}");
+            assert!(error.to_string().ends_with("use ?ssl=required"), "{error}");
+        }
+    }
+
+    #[test]
+    fn texts_of_servers_steer_no_terminal() {
+        let error =
+            server(1049, "Unknown database '\u{1b}[31m\u{9b}2J\u{7f}\u{7}\r'\n\tx").to_string();
+        assert!(!error.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{error:?}");
+        assert!(error.contains("'\\u{1b}[31m\\u{9b}2J\\u{7f}\\u{7}\\u{d}'\n\tx"), "{error}");
+        assert!(matches!(printable("Größe 1 \u{2192} 2"), Cow::Borrowed(_)));
     }
 
     #[test]

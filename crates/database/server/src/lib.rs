@@ -26,9 +26,13 @@ mod target;
 mod turns;
 mod used;
 
-pub use address::{AddressError, Encryption, HostPort, Password, ServerAddress, Verification};
+pub use address::{
+    AddressError, Encryption, HostPort, Password, Purpose, ServerAddress, ServerKey, Verification,
+};
 pub use claim::Claim;
+pub use connect::plain_text;
 pub use credentials::{Credentials, CredentialsError};
+pub use failure::printable;
 pub use flavour::{Flavour, ServerVersion};
 pub use held::HeldServer;
 pub use own_database::{DataPlace, OWN_DATABASE, OwnDatabase};

@@ -100,7 +100,7 @@ fn meaning(error: TargetError) -> ServerError {
         Trouble::NotReady
             if matches!(
                 error.code.as_str(),
-                "1045" | "1040" | "1130" | "1203" | "1226" | "tls"
+                "1045" | "1040" | "1130" | "1203" | "1226" | "3159" | "auth" | "tls"
             ) =>
         {
             ServerError::NoAnswer(error.to_string())

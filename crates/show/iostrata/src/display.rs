@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use iostrata_io::Progress;
+use iostrata_server::printable;
 
 use crate::exit_error::ExitError;
 
@@ -30,6 +31,7 @@ impl Display {
         if self.quiet {
             return;
         }
+        let text = printable(text);
         match self.bar.get() {
             // It draws the bar again.
             Some(bar) => bar.suspend(|| anstream::eprintln!("{text}")),

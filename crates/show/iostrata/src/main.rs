@@ -62,7 +62,8 @@ fn main() -> ExitCode {
         Ok(Err(ending)) => ending,
         Err(_) => ExitError::Bug("a broken invariant stopped the program".to_owned()),
     };
-    anstream::eprintln!("iostrata: {ending}");
+    // Servers and files have a part in it.
+    anstream::eprintln!("iostrata: {}", iostrata_server::printable(&ending.to_string()));
     ExitCode::from(ending.exit_code())
 }
 
@@ -78,6 +79,9 @@ fn run(cli: &Cli) -> Result<(), ExitError> {
     }
     if !matches!(cli.command, Command::Restore(_)) {
         restore_command::note_leftovers(cli.command.is_quiet());
+    }
+    if !cli.command.is_quiet() {
+        iostrata_server::plain_text::tell(|note| anstream::eprintln!("{note}"));
     }
     match &cli.command {
         Command::Io(args) => io_command::run(args, &interruption),

@@ -24,7 +24,7 @@ const NAMED: usize = 3;
 /// When something could not be put back: it is listed and stays in the journal.
 pub fn run(args: &RestoreArgs) -> Result<(), ExitError> {
     let state = StateDir::of_user();
-    let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+    let credentials = args.login.credentials();
     let (report, what) = match &args.target {
         None => (restore(&state, &reaching(MySqlServers { credentials, known: vec![] })), None),
         // An embedded engine's settings end with the process that has it open.

@@ -1,6 +1,8 @@
 //! Logging in: by every way of the address, and what is said when it does not work.
 
-use iostrata_server::{Encryption, HostPort, ServerAddress, ServerTarget, Verification};
+use iostrata_server::{
+    Encryption, HostPort, Purpose, ServerAddress, ServerKey, ServerTarget, Verification,
+};
 use iostrata_target::{Access, ColumnType, Fold, Op, Order, Target, Trouble};
 
 use super::fixture::{Place, on_each_server, schema, statement};
@@ -57,7 +59,9 @@ fn every_way_of_logging_in_that_the_server_has_works() {
             for encryption in [Encryption::Disabled, Encryption::Preferred] {
                 // What the server keeps of earlier logins is forgotten.
                 place.order("FLUSH PRIVILEGES").unwrap();
-                match open(ServerAddress { encryption, ..address.clone() }) {
+                let encryption = Some(encryption);
+                let server_key = ServerKey::Shown;
+                match open(ServerAddress { encryption, server_key, ..address.clone() }) {
                     Ok(_) => worked.push(plugin),
                     Err(error) if plugin == "ed25519" => eprintln!("{plugin}: {error}"),
                     Err(error) => panic!("{plugin}, {encryption:?}: {error}"),
@@ -88,8 +92,8 @@ fn encryption_is_used_as_asked() {
             return;
         }
         let with = |encryption, verification| ServerAddress {
-            encryption,
-            verification,
+            encryption: Some(encryption),
+            verification: Some(verification),
             ..place.address.clone()
         };
         assert!(!is_encrypted(with(Encryption::Disabled, Verification::Host)));

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use iostrata_spec::study::IoLimits;
 use iostrata_spec::{Overload, RateProcess};
 
-use super::{Common, Printing, value};
+use super::{Common, LoginArgs, Printing, value};
 
 /// Where the database is.
 #[derive(Args, Clone, Debug)]
@@ -25,9 +25,8 @@ pub struct TargetArgs {
     /// The storage engine of a server's tables [default: the server's]
     #[arg(long, value_name = "NAME")]
     pub storage_engine: Option<String>,
-    /// An option file of MySQL's clients, read in place of ~/.my.cnf
-    #[arg(long, value_name = "FILE")]
-    pub defaults_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub login: LoginArgs,
 }
 
 /// A private server for one run.
@@ -37,7 +36,7 @@ pub struct PrivateArgs {
     ///
     /// It gets data, a socket and nothing else of its own, is loaded, measured, stopped and
     /// removed. The system's own server is left alone.
-    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["target", "defaults_file"])]
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["target", "defaults_file", "defaults_group_suffix"])]
     pub server: Option<String>,
     /// Where its data goes: a directory that is made and removed, with a short path
     #[arg(long, value_name = "DIR", default_value = "iostrata-server", requires = "server")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Common, value};
+use super::{Common, LoginArgs, value};
 
 /// Arguments of `iostrata probe`.
 #[derive(Args, Debug)]
@@ -30,9 +30,8 @@ pub struct ProbeArgs {
     /// measured.
     #[arg(long, value_name = "T", conflicts_with = "dir")]
     pub target: Option<String>,
-    /// An option file of MySQL's clients, read in place of ~/.my.cnf
-    #[arg(long, value_name = "FILE", requires = "target")]
-    pub defaults_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub login: LoginArgs,
     /// Try the advice that needs no root inside the probe's own files, before and after
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]

@@ -1,10 +1,8 @@
 //! `iostrata restore`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
-use super::Printing;
+use super::{LoginArgs, Printing};
 
 /// Arguments of `iostrata restore`.
 #[derive(Args, Debug)]
@@ -15,9 +13,8 @@ pub struct RestoreArgs {
     /// then, with the password from ~/.my.cnf or MYSQL_PWD: journals hold none.
     #[arg(long, value_name = "T")]
     pub target: Option<String>,
-    /// An option file of MySQL's clients, read in place of ~/.my.cnf
-    #[arg(long, value_name = "FILE")]
-    pub defaults_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub login: LoginArgs,
     #[command(flatten)]
     pub printing: Printing,
 }

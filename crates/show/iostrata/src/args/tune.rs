@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{Printing, value};
+use super::{LoginArgs, Printing, value};
 
 /// How the server is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,9 +47,8 @@ pub struct TuneArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub allow_delay: bool,
-    /// An option file of MySQL's clients, read in place of ~/.my.cnf
-    #[arg(long, value_name = "FILE")]
-    pub defaults_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub login: LoginArgs,
     /// Directory for the run's results [default: iostrata-runs/<time>-tune]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use iostrata_metrics::listen_address;
 
-use super::{Printing, value};
+use super::{LoginArgs, Printing, value};
 
 /// Shortest and longest time between samples.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -71,9 +71,8 @@ pub struct WatchArgs {
     /// Length of each of the eight windows of --verify: 2s to 10m
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = window)]
     pub verify_window: Duration,
-    /// An option file of MySQL's clients, read in place of ~/.my.cnf
-    #[arg(long, value_name = "FILE")]
-    pub defaults_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub login: LoginArgs,
     #[command(flatten)]
     pub printing: Printing,
 }

@@ -42,7 +42,7 @@ impl Opened {
                 "--engine {setting}: a server's settings are its own; use it with engine:DIR"
             )));
         }
-        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let credentials = args.login.for_loads();
         let address = server_address(&args.target, &credentials, "--target: ")?;
         let storage_engine = args.storage_engine.clone();
         if makes && address.database.is_some() {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_run::Unavailable;
-use iostrata_server::{Credentials, DataPlace, OWN_DATABASE, OwnDatabase, ServerAddress};
+use iostrata_server::{DataPlace, OWN_DATABASE, OwnDatabase, ServerAddress};
 use iostrata_study::probe::Transactions;
 use rustix::fs::{Access, access};
 
@@ -41,14 +41,21 @@ impl ProbedPlace {
     /// # Errors
     /// What is no target; a server that does not answer or does not let the user in.
     pub fn of(args: &ProbeArgs) -> Result<Self, ExitError> {
-        let Some(target) = &args.target else { return Ok(Self::Directory(args.dir.clone())) };
+        let Some(target) = &args.target else {
+            return match args.login.given() {
+                Some(option) => Err(ExitError::Usage(format!(
+                    "{option}: it is for a server; add --target mysql://user@host:port"
+                ))),
+                None => Ok(Self::Directory(args.dir.clone())),
+            };
+        };
         if let Some(dir) = target.strip_prefix("engine:") {
             return Ok(Self::Engine(PathBuf::from(dir)));
         }
         if !target.contains("://") {
             return Ok(Self::Directory(PathBuf::from(target)));
         }
-        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let credentials = args.login.credentials();
         let address = server_address(target, &credentials, "--target: ")?;
         let data = DataPlace::of(&address).map_err(ending)?;
         Ok(Self::Server(Box::new(ServerPlace { address, data: writable(data) })))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iostrata_server::{Credentials, ServerAddress};
+use iostrata_server::ServerAddress;
 use iostrata_tune::{TuneConfig, TuneMode};
 
 use crate::args::{ModeWord, TuneArgs};
@@ -42,7 +42,7 @@ impl TunePlan {
                   servers (mysql://user@host:port)",
             ));
         }
-        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let credentials = args.login.credentials();
         let address = server_address(&args.target, &credentials, "")?;
         if address.hosts.len() > 1 {
             let hosts = address.hosts.len();

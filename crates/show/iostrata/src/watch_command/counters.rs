@@ -4,7 +4,7 @@
 //! on already stays on.
 
 use iostrata_change::{Change, ServerSetting, Session, StateDir, System};
-use iostrata_server::{COUNTER, Credentials, MySqlServers, ON, ServerAddress, ServerTarget};
+use iostrata_server::{COUNTER, MySqlServers, ON, ServerAddress, ServerTarget};
 
 use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};
@@ -21,7 +21,7 @@ impl EnabledCounters {
     /// # Errors
     /// A server that does not answer, or does not let this user do so.
     pub fn enable(args: &WatchArgs) -> Result<Self, ExitError> {
-        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let credentials = args.login.credentials();
         let mut known: Vec<ServerAddress> = Vec::new();
         for target in args.targets.iter().filter(|target| target.starts_with("mysql://")) {
             known.push(server_address(target, &credentials, "")?);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use iostrata_embedded::PublishedSampler;
 use iostrata_run::WatchTarget;
-use iostrata_server::{Credentials, ServerAddress, ServerTarget};
+use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
 use iostrata_watch::{TimedSample, Watch, Watched};
 
@@ -51,7 +51,7 @@ impl Source {
                 target.split(':').next().unwrap_or_default()
             )));
         }
-        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let credentials = args.login.credentials();
         let address = server_address(target, &credentials, "")?;
         if address.hosts.len() > 1 {
             return Err(ExitError::Usage(format!(

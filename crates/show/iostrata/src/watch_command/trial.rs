@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use iostrata_change::ServerSetting;
 use iostrata_diagnose::WatchTrial;
 use iostrata_run::{Unavailable, WatchDocument, WatchTarget};
-use iostrata_server::{Claim, Credentials, ServerAddress, ServerTarget};
+use iostrata_server::{Claim, ServerAddress, ServerTarget};
 use iostrata_target::Target;
 use iostrata_watch::WatchRecord;
 
@@ -57,7 +57,7 @@ impl Trial {
         let Some(server) = server else {
             return Err(usage("it sets settings of a server; name mysql://user@host:port"));
         };
-        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let credentials = args.login.credentials();
         let address = server_address(server, &credentials, "")?;
         let target = ServerTarget::open(address.clone(), None).map_err(ending)?;
         let facts = target.facts().map_err(ending)?;

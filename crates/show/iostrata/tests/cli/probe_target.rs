@@ -188,7 +188,7 @@ fn what_cannot_be_measured_is_told_with_its_fix() {
     let bench = Bench::new();
     for (target, code, words) in [
         ("mysql://root@127.0.0.1:1/", 3, "127.0.0.1:1"),
-        ("mysql://root@h1,h2:x/", 2, "port `x`"),
+        ("mysql://root@h1,h2:x/", 2, "port of host 2"),
         ("postgres://db/", 2, "mysql://"),
         ("engine:missing", 2, "name an existing directory"),
     ] {
