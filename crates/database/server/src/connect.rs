@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
-use std::panic;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{fs, panic};
 
 use iostrata_target::{TargetError, Trouble};
 use mysql::consts::CapabilityFlags;
@@ -41,6 +41,8 @@ const LAST_CLAIM: &str = "SET SESSION wait_timeout = 90";
 
 /// Below a device there is no file.
 const NO_KEY_FILE: &str = "/dev/null/server_public_key";
+/// The end of the head of a key in PEM.
+const PUBLIC_KEY: &str = " PUBLIC KEY-----";
 const NO_TLS: &str = "the server offers no TLS";
 
 /// How long a connection waits for an answer.
@@ -191,25 +193,28 @@ impl Connector {
     /// plain text would do where encryption is preferred.
     fn check_files(&self, encryption: Encryption) -> Result<(), TargetError> {
         let address = &self.address;
-        let pinned = match &address.server_key {
-            ServerKey::Pinned(path) => Some(path),
-            _ => None,
-        };
-        let of_tls = [
+        let files = [
             ("ssl_ca", address.ca.as_ref()),
             ("ssl_cert", address.identity().map(|(certificate, _)| certificate)),
             ("ssl_key", address.identity().map(|(_, key)| key)),
         ];
-        let of_tls = of_tls.into_iter().filter(|_| encryption != Encryption::Disabled);
-        for (name, path) in of_tls.chain([("server_public_key", pinned)]) {
-            let Some(path) = path else { continue };
-            std::fs::File::open(path).map_err(|error| {
+        let wrong = |text, fix| TargetError::not_ready(&self.name, "tls", text, fix);
+        let read = |name: &str, path: &Path| {
+            fs::read(path).map_err(|error| {
                 let text = format!("cannot read {name}={}: {error}", path.display());
-                let fix = "name a file that this user may read";
-                TargetError::not_ready(&self.name, "tls", text, fix)
-            })?;
+                wrong(text, "name a file that this user may read")
+            })
+        };
+        for (name, path) in files.into_iter().filter(|_| encryption != Encryption::Disabled) {
+            path.map_or(Ok(Vec::new()), |path| read(name, path))?;
         }
-        Ok(())
+        let ServerKey::Pinned(path) = &address.server_key else { return Ok(()) };
+        let key = read("server_public_key", path)?;
+        if String::from_utf8_lossy(&key).contains(PUBLIC_KEY) {
+            return Ok(());
+        }
+        let text = format!("server_public_key={} holds no public key in PEM", path.display());
+        Err(wrong(text, "name a copy of public_key.pem of the server's data directory"))
     }
 
     /// The server asked for the whole password where nothing protects it.

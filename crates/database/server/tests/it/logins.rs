@@ -1,11 +1,14 @@
 //! Logging in: by every way of the address, and what is said when it does not work.
 
+use std::path::{Path, PathBuf};
+
 use iostrata_server::{
     Encryption, HostPort, Purpose, ServerAddress, ServerKey, ServerTarget, Verification,
 };
 use iostrata_target::{Access, ColumnType, Fold, Op, Order, Target, Trouble};
 
-use super::fixture::{Place, on_each_server, schema, statement};
+use super::fixture::{Place, alone_on_each_server, on_each_server, schema, statement};
+use super::listener::{Answer, Listener};
 
 fn open(address: ServerAddress) -> Result<ServerTarget, String> {
     ServerTarget::open(address, None).map_err(|error| error.to_string())
@@ -24,7 +27,7 @@ fn is_encrypted(address: ServerAddress) -> bool {
 }
 
 /// The user with its password, as one of the server.
-fn user_of(place: &Place, plugin: &str) -> Option<ServerAddress> {
+fn user_of(place: &Place, plugin: &str, name: &str) -> Option<ServerAddress> {
     if plugin == "ed25519" {
         let _ = place.order("INSTALL SONAME 'auth_ed25519'");
     }
@@ -37,13 +40,14 @@ fn user_of(place: &Place, plugin: &str) -> Option<ServerAddress> {
         ways.push("IDENTIFIED BY 'se:cr@t'".to_owned());
     }
     for host in ["127.0.0.1", "localhost"] {
-        let user = format!("'iostrata_login'@'{host}'");
+        let user = format!("'{name}'@'{host}'");
         let _ = place.order(&format!("DROP USER {user}"));
         let made = |way: &String| place.order(&format!("CREATE USER {user} {way}")).is_ok();
         ways.iter().find(|way| made(way))?;
         place.order(&format!("GRANT ALL ON *.* TO {user}")).unwrap();
     }
-    let login = "mysql://iostrata_login:se%3Acr%40t@localhost".parse::<ServerAddress>().unwrap();
+    let login = format!("mysql://{name}:se%3Acr%40t@localhost");
+    let login = login.parse::<ServerAddress>().unwrap();
     Some(ServerAddress { user: login.user, password: login.password, ..place.address.clone() })
 }
 
@@ -52,7 +56,7 @@ fn every_way_of_logging_in_that_the_server_has_works() {
     on_each_server("logins", |place| {
         let mut worked = Vec::new();
         for plugin in ["caching_sha2_password", "mysql_native_password", "ed25519"] {
-            let Some(address) = user_of(place, plugin) else {
+            let Some(address) = user_of(place, plugin, "iostrata_login") else {
                 continue;
             };
             // Without encryption sha2 exchanges keys.
@@ -104,10 +108,7 @@ fn encryption_is_used_as_asked() {
                 let error = open(with(Encryption::Required, Verification::Host)).unwrap_err();
                 assert!(error.contains("ssl_verify=off"), "{error}");
                 // The authority that MySQL makes for itself, where this test may read it.
-                let facts = place.target.facts().unwrap();
-                let datadir = facts.settings.iter().find(|(name, _)| name == "datadir").unwrap();
-                let ca = std::path::Path::new(&datadir.1).join("ca.pem");
-                if ca.is_file() {
+                if let Some(ca) = data_file(place, "ca.pem") {
                     let by_authority = with(Encryption::Required, Verification::Authority);
                     assert!(open(by_authority.clone()).is_err(), "an authority nobody knows");
                     assert!(is_encrypted(ServerAddress { ca: Some(ca), ..by_authority }));
@@ -121,6 +122,171 @@ fn encryption_is_used_as_asked() {
             }
         }
     });
+}
+
+#[test]
+fn the_purpose_decides_on_encryption_where_nothing_is_said() {
+    on_each_server("purposes", |place| {
+        if place.address.hosts.is_empty() {
+            return;
+        }
+        let with = |encryption: Option<Encryption>, purpose| {
+            let verification = encryption.map(|_| Verification::Nothing);
+            ServerAddress { encryption, verification, purpose, ..place.address.clone() }
+        };
+        let has_tls = open(with(Some(Encryption::Required), Purpose::Administration)).is_ok();
+        assert_eq!(is_encrypted(with(None, Purpose::Administration)), has_tls);
+        assert!(!is_encrypted(with(None, Purpose::Load)));
+    });
+}
+
+/// A file of the server's data directory, where this test may read it.
+fn data_file(place: &Place, name: &str) -> Option<PathBuf> {
+    let facts = place.target.facts().unwrap();
+    let datadir = facts.settings.iter().find(|(name, _)| name.as_str() == "datadir").unwrap();
+    Some(Path::new(&datadir.1).join(name)).filter(|path| std::fs::File::open(path).is_ok())
+}
+
+#[test]
+fn who_needs_a_certificate_logs_in_by_one() {
+    on_each_server("certificates", |place| {
+        let files = ["ca.pem", "client-cert.pem", "client-key.pem"];
+        let [Some(ca), Some(certificate), Some(key)] = files.map(|name| data_file(place, name))
+        else {
+            eprintln!("skipped: {} has made no certificates", place.address);
+            return;
+        };
+        let user = "'iostrata_x509'@'127.0.0.1'";
+        let _ = place.order(&format!("DROP USER {user}"));
+        place.order(&format!("CREATE USER {user} IDENTIFIED BY 'x' REQUIRE X509")).unwrap();
+        place.order(&format!("GRANT ALL ON *.* TO {user}")).unwrap();
+        let login = "mysql://iostrata_x509:x@localhost?ssl=required&ssl_verify=ca";
+        let login = login.parse::<ServerAddress>().unwrap();
+        let hosts = place.address.hosts.clone();
+        let bare = ServerAddress { hosts, ca: Some(ca), ..login };
+        let error = ServerTarget::open(bare.clone(), None).unwrap_err();
+        assert!(error.code == "1045" && error.to_string().contains("ssl_cert"), "{error}");
+        let shown = |certificate: &Path, key: &Path| ServerAddress {
+            certificate: Some(certificate.to_owned()),
+            certificate_key: Some(key.to_owned()),
+            ..bare.clone()
+        };
+        assert!(is_encrypted(shown(&certificate, &key)));
+        let gone = Path::new("/nowhere/key.pem");
+        for encryption in [Encryption::Required, Encryption::Preferred] {
+            let encryption = Some(encryption);
+            let address = ServerAddress { encryption, ..shown(&certificate, gone) };
+            let error = ServerTarget::open(address, None).unwrap_err();
+            assert!(error.to_string().contains("cannot read ssl_key=/nowhere/key.pem"), "{error}");
+        }
+        place.order(&format!("DROP USER {user}")).unwrap();
+    });
+}
+
+#[test]
+fn a_key_of_the_server_is_pinned_shown_on_request_or_not_taken() {
+    on_each_server("keys", |place| {
+        let Some(address) = user_of(place, "caching_sha2_password", "iostrata_key") else {
+            eprintln!("skipped: {} has no caching_sha2_password", place.address);
+            return;
+        };
+        if place.address.hosts.is_empty() {
+            return;
+        }
+        let login = |server_key, purpose| {
+            // What the server keeps of earlier logins is forgotten.
+            place.order("FLUSH PRIVILEGES").unwrap();
+            let encryption = Some(Encryption::Disabled);
+            let address = ServerAddress { encryption, server_key, purpose, ..address.clone() };
+            ServerTarget::open(address, None).map(drop)
+        };
+        use Purpose::*;
+        for purpose in [Administration, Load] {
+            let error = login(ServerKey::Nothing, purpose).unwrap_err();
+            assert_eq!((error.code.as_str(), error.trouble), ("auth", Trouble::NotReady));
+            login(ServerKey::Shown, purpose).unwrap();
+        }
+        assert_eq!(login(ServerKey::AsPurpose, Administration).unwrap_err().code, "auth");
+        login(ServerKey::AsPurpose, Load).unwrap();
+        if let Some(own) = data_file(place, "public_key.pem") {
+            login(ServerKey::Pinned(own), Administration).unwrap();
+            eprintln!("{}: logged in by its pinned key", place.address);
+        }
+        if let Some(other) = data_file(place, "ca.pem") {
+            let error = login(ServerKey::Pinned(other), Administration).unwrap_err();
+            assert!(error.to_string().contains("no public key in PEM"), "{error}");
+        }
+        for host in ["127.0.0.1", "localhost"] {
+            place.order(&format!("DROP USER 'iostrata_key'@'{host}'")).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_server_that_takes_encrypted_connections_only_says_so_with_the_fix() {
+    alone_on_each_server("secure", |place| {
+        let order = |value| place.order(&format!("SET GLOBAL require_secure_transport = {value}"));
+        if place.address.hosts.is_empty() || order("ON").is_err() {
+            eprintln!("skipped: {} cannot insist on encryption", place.address);
+            return;
+        }
+        let with = |encryption| ServerAddress { encryption, ..place.address.clone() };
+        let (plain, preferred) = (open(with(Some(Encryption::Disabled))), open(with(None)));
+        order("OFF").unwrap();
+        assert!(plain.unwrap_err().ends_with("use ?ssl=required"));
+        preferred.unwrap();
+    });
+}
+
+/// An address of the listener.
+fn at(listener: &Listener, parameters: &str) -> ServerAddress {
+    let address = format!("mysql://b:S3cret-prod@127.0.0.1:{}/x{parameters}", listener.port);
+    address.parse().unwrap()
+}
+
+#[test]
+fn a_listener_gets_no_more_than_the_scramble() {
+    for parameters in ["", "?ssl=disabled", "?get_server_public_key=off"] {
+        let listener = Listener::start(Answer::WholePassword(b"no key".to_vec()));
+        let address = at(&listener, parameters);
+        let error = ServerTarget::open(address, None).unwrap_err();
+        assert_eq!((error.code.as_str(), error.trouble), ("auth", Trouble::NotReady), "{error}");
+        let fixes = ["ssl=required", "get_server_public_key=on", "server_public_key=FILE"];
+        let words = error.to_string();
+        assert!(fixes.iter().all(|fix| words.contains(fix)), "{words}");
+        assert!(!words.contains("S3cret"), "{words}");
+        let packets = listener.packets();
+        assert_eq!(packets.len(), 1, "it is not asked for its key: {packets:?}");
+        assert!(!String::from_utf8_lossy(&packets[0]).contains("S3cret"), "{packets:?}");
+    }
+    let missing = "?server_public_key=/nowhere/key.pem";
+    let listener = Listener::start(Answer::WholePassword(Vec::new()));
+    let error = open(at(&listener, missing)).unwrap_err();
+    assert!(error.contains("cannot read server_public_key=/nowhere/key.pem"), "{error}");
+}
+
+#[test]
+fn a_listener_is_asked_for_its_key_on_request_and_by_loads() {
+    for (parameters, purpose) in
+        [("?get_server_public_key=on", Purpose::Administration), ("", Purpose::Load)]
+    {
+        let listener = Listener::start(Answer::WholePassword(b"no key".to_vec()));
+        let address = ServerAddress { purpose, ..at(&listener, parameters) };
+        let error = open(address).unwrap_err();
+        assert!(error.contains("cannot use"), "{error}");
+        assert_eq!(listener.packets()[1..], [[2]], "{parameters}");
+    }
+}
+
+#[test]
+fn texts_of_a_listener_steer_no_terminal() {
+    let evil = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}2J\r";
+    for answer in [Answer::Error(evil.to_owned()), Answer::Plugin(evil.to_owned())] {
+        let listener = Listener::start(answer.clone());
+        let error = open(at(&listener, "")).unwrap_err();
+        assert!(error.contains("\\u{1b}[31mred"), "{error:?}");
+        assert!(!error.contains(char::is_control), "{answer:?}: {error:?}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod failures;
 mod fixture;
 mod fleet;
 mod held;
+mod listener;
 mod loading;
 mod logins;
 mod operations;

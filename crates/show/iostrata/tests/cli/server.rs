@@ -1,5 +1,6 @@
 //! `tpcc` on a private MariaDB that is not ready, is held up, or dies.
 
+use std::io::{Read, Write};
 use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -325,4 +326,89 @@ fn a_server_of_no_known_kind_is_driven_and_named_by_its_own_words() {
     assert_eq!(run["target"]["flavour"], "unknown (11.4.5-strange)", "{}", run["target"]);
     assert!(completed(&run) > 0.0 && errors(&run) == 0.0, "{}", run["errors"]);
     drop(private.end());
+}
+
+#[test]
+fn words_of_a_server_steer_no_terminal() {
+    let Some(private) = Private::start(&["--version=11.4.5-\u{1b}[31mred\u{7}"]) else { return };
+    let bench = Bench::new();
+    for command in ["watch --once", "watch --lines --time 2"] {
+        let output = bench.line(&format!("{command} {}", private.target("root", "")));
+        let words = stderr(&output) + &stdout(&output);
+        let steers = |letter: char| letter.is_control() && letter != '\n';
+        assert!(words.contains("\\u{1b}[31mred"), "{command}: {words:?}");
+        assert!(!words.contains(steers), "{command}: {words:?}");
+    }
+    drop(private.end());
+}
+
+#[test]
+fn each_target_logs_in_as_its_section_of_the_option_file_says() {
+    let Ok(program) = ServerProgram::find("mariadbd") else { return };
+    let users = ["one", "two"]
+        .map(|user| format!("CREATE USER IF NOT EXISTS {user}@localhost IDENTIFIED BY 'p_{user}'"));
+    let users = users.each_ref().map(String::as_str);
+    let private = Private::of(program, tempfile::tempdir().unwrap(), &[], &users);
+    let bench = Bench::new();
+    let socket = private.target("root", "").split_once("socket=").unwrap().1.to_owned();
+    let mut file = format!("[client]\nsocket={socket}\npassword=other\n");
+    for user in ["one", "two"] {
+        file += &format!("[client.{user}]\nuser={user}\npassword=p_{user}\n");
+    }
+    std::fs::write(bench.path("my.cnf"), file).unwrap();
+    let watch = "watch --defaults-file my.cnf --once";
+    let output = bench.line(&format!("{watch} mysql://?group=one mysql://?group=two"));
+    let words = stderr(&output);
+    assert!(output.status.success(), "{words}");
+    assert!(words.contains("mysql://one@") && words.contains("mysql://two@"), "{words}");
+    assert!(!words.contains("p_"), "{words}");
+    for (line, fix) in [
+        ("mysql://?group=three", "no section [client.three] in my.cnf"),
+        ("mysql://one@", "user and password"),
+    ] {
+        let output = bench.line(&format!("{watch} {line}"));
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(stderr(&output).contains(fix), "{line}: {}", stderr(&output));
+    }
+    drop(private.end());
+}
+
+#[test]
+fn an_option_file_that_wants_encryption_is_followed_or_refused() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // A server of MySQL's family without encryption, as far as its greeting goes.
+    let greet = move || {
+        while let Ok((mut client, _)) = listener.accept() {
+            let mut greeting = b"\x4a\0\0\0\x0a8.0.36\0\x07\0\0\012345678\0".to_vec();
+            greeting.extend(b"\x0f\xa2\xff\x02\0\x0f\0\x15\0\0\0\0\0\0\0\0\0\0");
+            greeting.extend(b"901234567890\0mysql_native_password\0");
+            let _ = client.write_all(&greeting);
+            let _ = client.read(&mut [0; 512]);
+        }
+    };
+    std::thread::spawn(greet);
+    let bench = Bench::new();
+    let strict = "[client]\nssl-mode=VERIFY_IDENTITY\nssl-ca=ca.pem\n";
+    for (file, words) in [
+        (strict, "cannot read ssl_ca=ca.pem"),
+        ("[client]\nssl-mode=VERIFY_IDENTITY\n", "the server offers no encryption"),
+        ("[client]\nssl-crl=crl.pem\n", "my.cnf:2: ssl-crl is not understood"),
+    ] {
+        std::fs::write(bench.path("my.cnf"), file).unwrap();
+        let logins = [
+            format!("watch --once mysql://b@127.0.0.1:{port}"),
+            format!("tune --time 1 mysql://b@127.0.0.1:{port}"),
+            format!("restore --target mysql://b@127.0.0.1:{port}"),
+            format!("probe --target mysql://b@127.0.0.1:{port}/x"),
+            format!("oltp read_only run --tables 1 --target mysql://b@127.0.0.1:{port}/x"),
+        ];
+        for login in logins {
+            let output = bench.line(&format!("{login} --defaults-file my.cnf"));
+            let said = stderr(&output) + &stdout(&output);
+            assert!(!output.status.success() || login.starts_with("restore"), "{login}: {said}");
+            let has_nothing_to_ask = login.starts_with("restore") && !file.contains("crl");
+            assert!(said.contains(words) || has_nothing_to_ask, "{login}: {said}");
+        }
+    }
 }
