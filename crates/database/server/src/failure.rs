@@ -74,7 +74,7 @@ fn of_io(error: &io::Error) -> (String, String, Meaning) {
 const TRUST: &str =
     "name its authority by ssl_ca=FILE and ssl_verify=ca, or trust it unseen by ssl_verify=off";
 const SECURE_ONLY: &str = "the server takes encrypted connections only: use ?ssl=required";
-/// `require_secure_transport` of MariaDB, which has no number of its own, and of managed servers.
+/// The same in the words of MySQL and of managed servers, whose numbers differ.
 const SECURE_WORDS: [&str; 2] = ["insecure transport", "SSL connection is required"];
 const GONE: &str = "see the server's error log; it may have ended or cut the connection";
 
@@ -139,9 +139,10 @@ fn meaning_of(code: u16, message: &str) -> Meaning {
             (Trouble::NotReady, Some(SECURE_ONLY))
         }
         1045 | 1698 => {
-            let fix = "check user and password: in the address, the option file or MYSQL_PWD \
-                       (login paths are not read); a user with REQUIRE X509 needs ssl_cert and \
-                       ssl_key";
+            // MariaDB says no more where it wants encryption or a certificate.
+            let fix = "check user and password: in the address, the option file or MYSQL_PWD; \
+                       the server may also want encryption (ssl=required) or a certificate \
+                       (ssl_cert, ssl_key) of this user";
             (Trouble::NotReady, Some(fix))
         }
         1044 | 1142 | 1143 | 1227 | 1370 => (Trouble::NotReady, Some("grant this user the right")),

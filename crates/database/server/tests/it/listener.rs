@@ -45,7 +45,7 @@ impl Listener {
 
 fn served(mut client: TcpStream, answer: &Answer) -> Vec<Vec<u8>> {
     // Version 8.0.36 without TLS, and the plugin that is the default there.
-    let mut greeting = b"\x0a8.0.36\0\x07\0\0\012345678\0\x0f\xa2\xff\x02\0\x0f\0\x15".to_vec();
+    let mut greeting = b"\x0a8.0.36\0\x07\0\0\x0012345678\0\x0f\xa2\xff\x02\0\x0f\0\x15".to_vec();
     greeting.extend([0; 10]);
     greeting.extend(b"901234567890\0caching_sha2_password\0");
     let mut packets = Vec::new();

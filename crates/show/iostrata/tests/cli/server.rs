@@ -380,7 +380,7 @@ fn an_option_file_that_wants_encryption_is_followed_or_refused() {
     // A server of MySQL's family without encryption, as far as its greeting goes.
     let greet = move || {
         while let Ok((mut client, _)) = listener.accept() {
-            let mut greeting = b"\x4a\0\0\0\x0a8.0.36\0\x07\0\0\012345678\0".to_vec();
+            let mut greeting = b"\x4a\0\0\0\x0a8.0.36\0\x07\0\0\x0012345678\0".to_vec();
             greeting.extend(b"\x0f\xa2\xff\x02\0\x0f\0\x15\0\0\0\0\0\0\0\0\0\0");
             greeting.extend(b"901234567890\0mysql_native_password\0");
             let _ = client.write_all(&greeting);
