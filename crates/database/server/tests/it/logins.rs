@@ -1,9 +1,10 @@
 //! Logging in: by every way of the address, and what is said when it does not work.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use iostrata_server::{
-    Encryption, HostPort, Purpose, ServerAddress, ServerKey, ServerTarget, Verification,
+    Encryption, HostPort, Purpose, ServerAddress, ServerKey, ServerTarget, Verification, plain_text,
 };
 use iostrata_target::{Access, ColumnType, Fold, Op, Order, Target, Trouble};
 
@@ -357,4 +358,35 @@ fn a_listener_that_says_nothing_is_given_up() {
     let address = format!("mysql://b@127.0.0.1:{port}/x?connect_timeout=200ms").parse().unwrap();
     let error = ServerTarget::open(address, None).unwrap_err();
     assert_eq!(error.trouble, Trouble::Gone, "{error}");
+}
+
+#[test]
+fn plain_text_to_another_host_is_noted_once() {
+    static NOTES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    plain_text::tell(|note| NOTES.lock().unwrap().push(note.to_owned()));
+    on_each_server("notes", |place| {
+        let with = |encryption| ServerAddress {
+            encryption,
+            verification: Some(Verification::Nothing),
+            ..place.address.clone()
+        };
+        if place.address.hosts.is_empty() || open(with(Some(Encryption::Required))).is_ok() {
+            eprintln!("skipped: {} is encrypted, or a socket", place.address);
+            return;
+        }
+        // The same host, by a name that is not known to be this one.
+        let hosts = vec![HostPort { host: "127.1".to_owned(), ..place.address.hosts[0].clone() }];
+        let far = |encryption| ServerAddress { hosts: hosts.clone(), ..with(encryption) };
+        open(far(Some(Encryption::Disabled))).unwrap();
+        let notes = || {
+            let notes = NOTES.lock().unwrap();
+            let here = hosts[0].to_string();
+            notes.iter().filter(|note| note.contains(&here)).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(notes(), [""; 0], "it was asked for");
+        for _ in 0..2 {
+            open(far(None)).unwrap();
+        }
+        assert!(matches!(&notes()[..], [note] if note.contains("in plain text")), "{:?}", notes());
+    });
 }
