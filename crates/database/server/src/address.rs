@@ -1,7 +1,7 @@
 //! Where servers are: `mysql://user:password@h1:3306,[::1]:3307/db?socket=PATH&ssl=required`.
 //!
-//! Invariant: what is printed of an address, also by `Debug` and in errors, holds no password. Nothing is looked
-//! up here: who the user is when the address does not say so is known by
+//! Invariant: what is printed of an address, also by `Debug` and in errors, holds no password.
+//! Nothing is looked up here: who the user is when the address does not say so is known by
 //! [`crate::Credentials`].
 
 use std::fmt;
