@@ -100,6 +100,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("study_servers::a_server_that_the_kernel_kills", Machine, &["study", "server"]),
     cli("study_transactions::a_point_without_room", Machine, &["study", "embedded"]),
     cli("tune::", Load, &["tune", "server", "change"]),
+    cli("tune_elsewhere::", Load, &["tune", "server", "change"]),
     cli("tune_kill::", Load, &["tune", "server", "change"]),
     cli("tune_levers::", Load, &["tune", "server", "change"]),
     cli("tune_refused::", Free, &["tune", "server", "change"]),

@@ -12,6 +12,7 @@ use mysql::Conn;
 use crate::connect::texts;
 use crate::facts::named;
 use crate::failure;
+use crate::role::{self, ServerRole};
 
 /// A claim that is held.
 #[derive(Debug)]
@@ -50,6 +51,14 @@ impl Claim {
         let sql = "SHOW GLOBAL VARIABLES LIKE 'innodb%'";
         let answer = texts(&mut self.conn, sql);
         answer.map(named).map_err(|error| failure::told(&self.target, sql, &error))
+    }
+
+    /// What the server is among others, asked in the same way.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn role(&mut self) -> Result<ServerRole, TargetError> {
+        role::role(&mut self.conn, &self.target)
     }
 
     fn says(&mut self, sql: &str) -> Result<bool, TargetError> {

@@ -43,6 +43,21 @@ impl HeldServer {
         answer
     }
 
+    /// Makes sure that the connection that is held, or is made for it, leads to this running
+    /// server, and to no proxy.
+    ///
+    /// # Errors
+    /// Which server it leads to; none answers.
+    pub fn check(&self, address: &str, one: &ServerToken) -> Result<(), ServerError> {
+        let was_held = self.is_held(address);
+        match self.on_held(address, |server| server.check(one)) {
+            Err(ServerError::NoAnswer(_)) if was_held => {
+                self.on_held(address, |server| server.check(one))
+            }
+            answer => answer,
+        }
+    }
+
     fn is_held(&self, address: &str) -> bool {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.as_ref().is_some_and(|(held, _)| held == address)

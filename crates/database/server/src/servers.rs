@@ -1,7 +1,5 @@
 //! Servers as studies and tuning ask and alter them: by address, one question at a time.
 
-use std::path::PathBuf;
-
 use iostrata_change::{ServerError, ServerToken, ServerValues, Servers, variable_literal};
 use iostrata_target::{TargetError, Trouble};
 use mysql::Conn;
@@ -10,6 +8,7 @@ use crate::address::ServerAddress;
 use crate::connect::{Connector, Patience, texts};
 use crate::credentials::Credentials;
 use crate::failure;
+use crate::identity;
 
 /// Servers of MySQL's family. Each call is a connection of its own, so that a server that was
 /// restarted meanwhile is found again.
@@ -133,17 +132,22 @@ impl Servers for MySqlServers {
 }
 
 impl AskedServer {
+    /// Makes sure that it is this running server, with no proxy between.
+    pub(crate) fn check(&mut self, one: &ServerToken) -> Result<(), ServerError> {
+        identity::check(&mut self.conn, &self.name, one).map_err(meaning)
+    }
+
     /// As [`Servers::look`].
     pub(crate) fn look(
         &mut self,
         names: &[&str],
     ) -> Result<(ServerToken, ServerValues), ServerError> {
         let Self { name, conn } = self;
+        let token = identity::token(conn, name).map_err(meaning)?;
         let mut ask = |sql: &str| {
             let answer = texts(conn, sql);
             answer.map_err(|error| meaning(failure::told(name, sql, &error)))
         };
-        let token = token(&mut ask, name)?;
         let is_counter = |name: &&str| name.starts_with(COUNTER);
         let (counted, named): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_counter);
         let mut values = ServerValues::new();
@@ -175,81 +179,9 @@ impl AskedServer {
     }
 }
 
-type TextRows = Vec<Vec<Option<String>>>;
-
-/// The clock is read before and after the uptime. Where more than so many seconds passed between,
-/// they tell nothing of each other and are asked for again, so many times.
-const CLOCK_APART_S: u64 = 1;
-const CLOCK_TRIES: usize = 5;
-
-/// By what the server is known, from where it says that it is and since when it runs.
-fn token(
-    ask: &mut impl FnMut(&str) -> Result<TextRows, ServerError>,
-    name: &str,
-) -> Result<ServerToken, ServerError> {
-    for _ in 0..CLOCK_TRIES {
-        let here = ask("SELECT @@datadir, @@hostname, @@port, UNIX_TIMESTAMP()")?;
-        let uptime = ask("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
-        let after = ask("SELECT UNIX_TIMESTAMP()")?;
-        let told = token_of(&here, &uptime).zip(number(&after, 0));
-        let (token, now_s, after_s) = told
-            .and_then(|(token, after_s)| Some((token, number(&here, 3)?, after_s)))
-            .ok_or_else(|| {
-                let text = format!("{name}: says neither its data directory nor its uptime");
-                ServerError::Refused(text)
-            })?;
-        // A pause in between would make another start of a server that has gone on running.
-        if after_s.saturating_sub(now_s) <= CLOCK_APART_S {
-            return Ok(token);
-        }
-    }
-    let text = format!("{name}: answers too slowly to tell since when it runs; try again");
-    Err(ServerError::NoAnswer(text))
-}
-
-fn token_of(here: &TextRows, uptime: &TextRows) -> Option<ServerToken> {
-    Some(ServerToken {
-        data_dir: PathBuf::from(cell(here, 0)?),
-        place: format!("{}:{}", cell(here, 1).unwrap_or_default(), cell(here, 2)?),
-        started_s: number(here, 3)?.saturating_sub(number(uptime, 1)?),
-    })
-}
-
-fn cell(rows: &TextRows, at: usize) -> Option<String> {
-    rows.first()?.get(at)?.clone()
-}
-
-fn number(rows: &TextRows, at: usize) -> Option<u64> {
-    cell(rows, at)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A server that started at 1,000 s and answers with a pause before each `Uptime`.
-    fn told(pauses_s: &[u64]) -> Result<ServerToken, ServerError> {
-        let (mut clock_s, mut pauses_s) = (5_000, pauses_s.iter());
-        let row = |cells: &[String]| Ok(vec![cells.iter().cloned().map(Some).collect()]);
-        let mut ask = |sql: &str| match sql {
-            "SELECT UNIX_TIMESTAMP()" => row(&[format!("{clock_s}")]),
-            sql if sql.contains("Uptime") => {
-                clock_s += pauses_s.next().unwrap_or(&9);
-                row(&["Uptime".to_owned(), format!("{}", clock_s - 1_000)])
-            }
-            _ => row(&["/data/".to_owned(), "h".to_owned(), "3306".into(), format!("{clock_s}")]),
-        };
-        token(&mut ask, "mysql://h")
-    }
-
-    #[test]
-    fn a_pause_between_two_answers_makes_no_other_start() {
-        assert_eq!(told(&[0]).unwrap().started_s, 1_000);
-        assert_eq!(told(&[30, 2, 0]).unwrap().started_s, 1_000);
-        assert!(told(&[1]).unwrap().started_s.abs_diff(1_000) <= 1);
-        let error = told(&[]).unwrap_err();
-        assert!(matches!(&error, ServerError::NoAnswer(text) if text.contains("slowly")));
-    }
 
     #[test]
     fn a_known_address_lends_its_secrets_to_the_same_place() {

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use iostrata_change::ServerToken;
 use iostrata_run::ResourceUse;
 use iostrata_target::{
     Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, Target, TargetError,
@@ -19,8 +20,10 @@ use crate::connect::{Connector, Patience, texts};
 use crate::facts;
 use crate::failure;
 use crate::flavour::{Dialect, ServerVersion};
+use crate::identity;
 use crate::link::Link;
 use crate::load::Loader;
+use crate::role::{self, ServerRole};
 use crate::sampler::{self, StatusSampler};
 use crate::session::ServerSession;
 use crate::sql;
@@ -38,6 +41,8 @@ pub struct ServerTarget {
     dialect: Dialect,
     storage_engine: Option<String>,
     loads: Mutex<HashMap<String, Loaded>>,
+    /// The one server to which every connection has to lead, where there must be one.
+    one: Option<Arc<ServerToken>>,
 }
 
 /// What this target has loaded of a table.
@@ -59,6 +64,14 @@ impl ServerTarget {
         address: ServerAddress,
         storage_engine: Option<String>,
     ) -> Result<Self, TargetError> {
+        Self::opened(address, storage_engine, false)
+    }
+
+    fn opened(
+        address: ServerAddress,
+        storage_engine: Option<String>,
+        is_one: bool,
+    ) -> Result<Self, TargetError> {
         let asks_least = address.asks_least;
         let connector = Connector::new(address);
         let is_word = |engine: &String| {
@@ -73,7 +86,37 @@ impl ServerTarget {
         let name: Arc<str> = connector.name.as_str().into();
         let version = version_of(&name, &mut conn)?;
         let dialect = version.dialect(asks_least);
-        Ok(Self { connector, name, version, dialect, storage_engine, loads: Mutex::default() })
+        let one = if is_one { Some(Arc::new(identity::direct(&mut conn, &name)?)) } else { None };
+        let loads = Mutex::default();
+        Ok(Self { connector, name, version, dialect, storage_engine, loads, one })
+    }
+
+    /// Connects to one server that is to be set: every connection has to lead to the same running
+    /// server, and none to a proxy.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; when a proxy answers.
+    pub fn open_one(address: ServerAddress) -> Result<Self, TargetError> {
+        Self::opened(address, None, true)
+    }
+
+    /// The one server to which every connection leads; none where that is not asked for.
+    pub fn one(&self) -> Option<&ServerToken> {
+        self.one.as_deref()
+    }
+
+    /// Makes sure that this target and another one lead to the same running server.
+    ///
+    /// # Errors
+    /// Which two answer.
+    pub fn is_at(&self, other: &ServerToken) -> Result<(), TargetError> {
+        self.one().map_or(Ok(()), |one| identity::same(&self.name, other, one))
+    }
+
+    fn connect(&self, connector: &Connector, patience: Patience) -> Result<Conn, TargetError> {
+        let mut conn = connector.connect(patience)?;
+        self.one().map_or(Ok(()), |one| identity::check(&mut conn, &self.name, one))?;
+        Ok(conn)
     }
 
     /// Makes the database that the address names, if it is not there.
@@ -97,7 +140,7 @@ impl ServerTarget {
     /// # Errors
     /// When the server does not answer.
     pub fn claim(&self, name: &'static str) -> Result<Option<Claim>, TargetError> {
-        let conn = self.connector.claiming().connect(Patience::Short)?;
+        let conn = self.connect(&self.connector.claiming(), Patience::Short)?;
         Claim::take(conn, Arc::clone(&self.name), name)
     }
 
@@ -108,6 +151,14 @@ impl ServerTarget {
     pub fn grants(&self) -> Result<Vec<String>, TargetError> {
         let rows = self.ask(&mut self.short_link()?, "SHOW GRANTS")?;
         Ok(rows.into_iter().flatten().flatten().collect())
+    }
+
+    /// What it is among other servers.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn role(&self) -> Result<ServerRole, TargetError> {
+        role::role(self.short_link()?.conn(), &self.name)
     }
 
     /// What answers.
@@ -127,12 +178,12 @@ impl ServerTarget {
     }
 
     fn link(&self) -> Result<Link, TargetError> {
-        Ok(Link::new(self.connector.connect(Patience::AsAsked)?, Arc::clone(&self.name)))
+        Ok(Link::new(self.connect(&self.connector, Patience::AsAsked)?, Arc::clone(&self.name)))
     }
 
     /// For what a server answers at once: one that hangs is given up.
     fn short_link(&self) -> Result<Link, TargetError> {
-        Ok(Link::new(self.connector.connect(Patience::Short)?, Arc::clone(&self.name)))
+        Ok(Link::new(self.connect(&self.connector, Patience::Short)?, Arc::clone(&self.name)))
     }
 
     fn ask(&self, link: &mut Link, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError> {
@@ -322,7 +373,8 @@ impl Target for ServerTarget {
             return Ok(None);
         }
         let (connector, name) = (self.connector.lasting(), Arc::clone(&self.name));
-        Ok(Some(Box::new(StatusSampler::open(connector, name, self.version.clone())?)))
+        let (version, one) = (self.version.clone(), self.one.clone());
+        Ok(Some(Box::new(StatusSampler::open(connector, name, version, one)?)))
     }
 
     fn data_bytes(&self) -> Result<Option<u64>, TargetError> {

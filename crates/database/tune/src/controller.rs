@@ -1,7 +1,8 @@
 //! One sample in, settings to change out.
 //!
 //! Invariant: a move names a setting that the server has, a value within the user's bounds, and one
-//! that differs from the present; nothing is moved that somebody else has set meanwhile.
+//! that differs from the present; nothing is moved that somebody else has set meanwhile. Where that
+//! is one of those that are safe together only, nothing is moved at all.
 
 use std::collections::BTreeSet;
 
@@ -39,6 +40,11 @@ pub struct Look<'a> {
     pub read_ms: Option<f64>,
 }
 
+/// Without one of these the others are no pace but a flood: with adaptive flushing off MariaDB
+/// writes `innodb_io_capacity` pages a second, whatever that is.
+const SAFE_TOGETHER: [Lever; 4] =
+    [Lever::IoCapacity, Lever::IoCapacityMax, Lever::AdaptiveFlushing, Lever::AdaptiveFlushingLwm];
+
 /// Leads one server from its start to its end.
 #[derive(Clone, Debug)]
 pub struct Controller {
@@ -49,6 +55,7 @@ pub struct Controller {
     steady: Steady,
     auto_raise: AutoRaise,
     left: BTreeSet<Lever>,
+    has_ended: bool,
     vitals: Vitals,
 }
 
@@ -68,6 +75,7 @@ impl Controller {
             steady: Steady::new(generation),
             auto_raise: AutoRaise::default(),
             left: BTreeSet::new(),
+            has_ended: false,
             vitals: Vitals::default(),
         }
     }
@@ -79,7 +87,7 @@ impl Controller {
     pub fn step(&mut self, look: &Look<'_>) -> Result<Vec<Move>, Missing> {
         self.vitals = self.monitor.take(look.now_us, look.sample)?;
         // Without a rate nothing can be said.
-        if self.vitals.dt_s == 0.0 {
+        if self.vitals.dt_s == 0.0 || self.has_ended {
             return Ok(Vec::new());
         }
         let view = StepView {
@@ -108,9 +116,39 @@ impl Controller {
         (one.to != now).then_some(one)
     }
 
-    /// Moves a setting no more: somebody else has set it.
+    /// Moves a setting no more: somebody else has set it. Moves nothing any more where the others
+    /// are not safe without it; everything has to go back then.
     pub fn leave(&mut self, lever: Lever) {
         self.left.insert(lever);
+        self.has_ended |= SAFE_TOGETHER.contains(&lever);
+    }
+
+    /// Whether a setting was left to somebody else.
+    pub fn has_left(&self, lever: Lever) -> bool {
+        self.left.contains(&lever)
+    }
+
+    /// Whether nothing is moved any more.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Whether the server would be tuned from this look on, and is not yet.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn would_begin(&self, look: &Look<'_>) -> Result<bool, Missing> {
+        if self.is_active() || self.has_ended {
+            return Ok(false);
+        }
+        let mut ahead = self.clone();
+        ahead.step(look)?;
+        Ok(ahead.is_active())
+    }
+
+    /// The server's own settings have become these while it was not tuned.
+    pub fn renew(&mut self, before: LeverValues) {
+        self.before = before;
     }
 
     /// What went on at the last step.
@@ -120,6 +158,6 @@ impl Controller {
 
     /// Whether the server is tuned now; otherwise it has its own settings.
     pub fn is_active(&self) -> bool {
-        self.mode == TuneMode::AutoRaise || self.steady.is_active
+        !self.has_ended && (self.mode == TuneMode::AutoRaise || self.steady.is_active)
     }
 }

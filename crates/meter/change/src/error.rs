@@ -79,14 +79,24 @@ pub enum ChangeError {
         /// What would help.
         fix: String,
     },
-    /// The server is another one than that on which a group of settings was applied.
-    #[error(
-        "{server} was restarted, or another one took its place: its settings are its own; \
-         undo the group and apply it again"
-    )]
+    /// The server was restarted since a group of settings was applied.
+    #[error("{server} was restarted: its settings are its own; undo the group and apply it again")]
     Restarted {
         /// Its address.
         server: String,
+    },
+    /// Another server than that on which a group of settings was applied.
+    #[error(
+        "another server answers at {server}: {found}; settings of {noted} are changed and stay in \
+         the journal. Name that one: iostrata restore --target mysql://user@host:port"
+    )]
+    OtherServer {
+        /// The address.
+        server: String,
+        /// Which answers.
+        found: String,
+        /// Which was changed.
+        noted: String,
     },
     /// A setting was changed by somebody else since it was set here.
     #[error(

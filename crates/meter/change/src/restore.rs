@@ -65,6 +65,9 @@ pub struct RestoreReport {
     /// another address are not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_error: Option<String>,
+    /// Other servers whose settings killed processes left changed, where one was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_servers: Vec<String>,
 }
 
 impl RestoreReport {
@@ -79,7 +82,7 @@ impl RestoreReport {
 pub fn restore(state: &StateDir, platform: &dyn Platform) -> RestoreReport {
     let journals = state.journals().into_iter();
     let one = |path| one(state, platform, path, None);
-    RestoreReport { journals: journals.filter_map(one).collect(), server_error: None }
+    RestoreReport { journals: journals.filter_map(one).collect(), ..RestoreReport::default() }
 }
 
 /// Undoes the changes of the journals whose owner is gone and that concern one server. It is
@@ -101,9 +104,24 @@ pub fn restore_server(state: &StateDir, platform: &dyn Platform, address: &str) 
         Err(error) => (None, Some(error.to_string())),
     };
     let target = OneServer { address, token };
-    journals.retain(|path| holds(path, &|entry| target.is_of(entry)));
+    let (meant, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        journals.into_iter().partition(|path| holds(path, &|entry| target.is_of(entry)));
+    let other_servers = others.iter().flat_map(|path| left_servers(platform, path)).collect();
     let one = |path| one(state, platform, path, Some(&target));
-    RestoreReport { journals: journals.into_iter().filter_map(one).collect(), server_error }
+    let journals = meant.into_iter().filter_map(one).collect();
+    RestoreReport { journals, server_error, other_servers }
+}
+
+/// The servers in the journal of a dead process.
+fn left_servers(platform: &dyn Platform, path: &Path) -> Vec<String> {
+    let entries = abandoned(platform, path).map(|content| content.entries).unwrap_or_default();
+    let server = |entry: &JournalEntry| match (&entry.change, &entry.prior) {
+        (Change::ServerSettings { server, .. }, Prior::ServerSettings { server: token, .. }) => {
+            Some(format!("{token}, changed by {server}"))
+        }
+        _ => None,
+    };
+    entries.iter().filter_map(server).collect()
 }
 
 /// Removes the measuring files that processes left when they were killed, where their journals
@@ -117,7 +135,7 @@ pub fn remove_left_files(state: &StateDir, platform: &dyn Platform) -> RestoreRe
     let mut journals: Vec<JournalReport> =
         journals.filter_map(|path| one(state, platform, path, None)).collect();
     journals.retain(|journal| journal.state != JournalState::InUse);
-    RestoreReport { journals, server_error: None }
+    RestoreReport { journals, ..RestoreReport::default() }
 }
 
 /// The server whose settings are put back, and how it is reached.
@@ -130,10 +148,12 @@ pub(crate) struct OneServer<'a> {
 impl OneServer<'_> {
     fn is_of(&self, entry: &JournalEntry) -> bool {
         let Change::ServerSettings { server, .. } = &entry.change else { return false };
-        match (&self.token, &entry.prior) {
+        let is_on_its_data = match (&self.token, &entry.prior) {
             (Some(token), Prior::ServerSettings { server, .. }) => token.is_on_data_of(server),
-            _ => place_of(server) == place_of(self.address),
-        }
+            _ => false,
+        };
+        // By the same address another server may answer by now, which settles nothing.
+        is_on_its_data || place_of(server) == place_of(self.address)
     }
 
     fn readdress(&self, entries: &mut [JournalEntry]) {

@@ -1,15 +1,17 @@
 //! Undoing many changes: in reverse order, past failures, each journaled.
 //!
 //! Invariant: what stands on something that could not be undone waits with it, and is named; after
-//! everything that could be done was done, the rest is still in the journal.
+//! everything that could be done was done, the rest is still in the journal. Settings of a server go
+//! back also where the journal can be written no more: undone once more they are found as before.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::Change;
 use crate::depends;
 use crate::effect::{How, Left, Undone};
-use crate::error::ChangeError;
+use crate::error::{ChangeError, JournalError};
 use crate::journal::{Journal, JournalEntry, Record};
 use crate::kind;
 use crate::kind::settings::Placed;
@@ -89,7 +91,8 @@ pub(crate) fn one(
     next: &[JournalEntry],
 ) -> Result<Undone, ChangeError> {
     if !entry.was_undoing {
-        journal.append(&Record::Undoing { id: entry.id })?;
+        let noted = journal.append(&Record::Undoing { id: entry.id });
+        noted.or_else(|error| may_go_unnoted(entry, error))?;
         // Only what an earlier, broken-off undoing left counts as such.
         let undone = kind::undo(platform, entry, next);
         entry.was_undoing = true;
@@ -104,8 +107,17 @@ fn settle(
     entry: &JournalEntry,
     undone: Undone,
 ) -> Result<Undone, ChangeError> {
-    journal.append(&Record::Undone { id: entry.id, how: undone.how })?;
+    let noted = journal.append(&Record::Undone { id: entry.id, how: undone.how });
+    noted.or_else(|error| may_go_unnoted(entry, error))?;
     Ok(undone)
+}
+
+/// Whether a change may be undone though the journal cannot tell it.
+fn may_go_unnoted(entry: &JournalEntry, error: JournalError) -> Result<(), JournalError> {
+    match entry.change {
+        Change::ServerSettings { .. } => Ok(()),
+        _ => Err(error),
+    }
 }
 
 /// Undoes all of them, the last first; what is left in `entries` could not be undone.

@@ -2,7 +2,9 @@
 //! place. A client library lies behind it, elsewhere.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -35,18 +37,31 @@ pub struct ServerToken {
     pub place: String,
     /// When it started, in seconds since 1970, as the server's own clock has it.
     pub started_s: u64,
+    /// Its `server_uuid` or `server_uid`; none where it has neither, and in journals of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
 }
 
 impl ServerToken {
     /// Whether both are one running server. Start times are computed from an uptime in whole
     /// seconds, so they may be one apart.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub fn is(&self, other: &Self) -> bool {
         self.is_on_data_of(other) && self.started_s.abs_diff(other.started_s) <= 1
     }
 
-    /// Whether both run on the same data, restarted or not.
-    pub(crate) fn is_on_data_of(&self, other: &Self) -> bool {
-        self.data_dir == other.data_dir && self.place == other.place
+    /// Whether both run on the same data, restarted or not. Cloned containers agree in everything
+    /// but the identifier.
+    pub fn is_on_data_of(&self, other: &Self) -> bool {
+        let is_cloned = self.uid.as_ref().zip(other.uid.as_ref()).is_some_and(|(a, b)| a != b);
+        self.data_dir == other.data_dir && self.place == other.place && !is_cloned
+    }
+}
+
+impl fmt::Display for ServerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (data in {}", self.place, self.data_dir.display())?;
+        self.uid.iter().try_for_each(|uid| write!(f, ", {uid}"))?;
+        f.write_str(")")
     }
 }
 
@@ -80,6 +95,20 @@ pub trait Servers {
     /// # Errors
     /// When there is no answer, or the server refuses.
     fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError>;
+}
+
+impl<S: Servers> Servers for Arc<S> {
+    fn look(
+        &self,
+        address: &str,
+        names: &[&str],
+    ) -> Result<(ServerToken, ServerValues), ServerError> {
+        S::look(self, address, names)
+    }
+
+    fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError> {
+        S::set_variable(self, address, name, value)
+    }
 }
 
 /// No client for any server.

@@ -16,6 +16,7 @@ mod io_command;
 mod io_history;
 mod io_notes;
 mod io_parts;
+mod kept_claim;
 mod probe_command;
 mod report_command;
 mod restore_command;

@@ -91,9 +91,13 @@ fn address(target: &str, credentials: &Credentials) -> Result<ServerAddress, Exi
 fn text(report: &RestoreReport, state: &StateDir, what: Option<&str>) -> String {
     if report.journals.is_empty() && report.server_error.is_none() {
         let of = what.map(|server| format!(" of {server}")).unwrap_or_default();
+        let others = report.other_servers.iter();
+        let others =
+            others.map(|other| format!("\nStill changed, settings of another server: {other}."));
         return format!(
-            "Nothing{of} is left to put back (looked in {}).\n",
-            state.path().display()
+            "Nothing{of} is left to put back (looked in {}).{}\n",
+            state.path().display(),
+            others.collect::<String>(),
         );
     }
     report.journals.iter().map(journal_text).collect()

@@ -4,9 +4,11 @@
 //! that it has not. It is asked on one connection, so that it can be set and put back also when it
 //! has no other left.
 
+use std::sync::Arc;
+
 use iostrata_change::{
-    Change, ChangeError, ChangeId, Effect, Left, ServerSetting, ServerValues, Session, StateDir,
-    System,
+    Change, ChangeError, ChangeId, Effect, Left, ServerError, ServerSetting, ServerToken,
+    ServerValues, Session, StateDir, System,
 };
 use iostrata_server::{HeldServer, ServerAddress};
 
@@ -15,6 +17,7 @@ use crate::exit_error::ExitError;
 /// Sets a group of settings and puts it back; dropped, it is put back, too.
 pub struct ServerGroup {
     session: Session<System>,
+    held: Arc<HeldServer>,
     /// Its address, without secrets.
     server: String,
     group: Option<ChangeId>,
@@ -28,7 +31,7 @@ pub enum GroupSet {
     Others,
     /// Nothing was set: it is not the same running server any more.
     Restarted,
-    /// It does not answer, which it says; some may be set.
+    /// It does not answer, or another one does, which it says; some may be set.
     NoAnswer(String),
 }
 
@@ -38,19 +41,29 @@ impl ServerGroup {
     /// # Errors
     /// When changes cannot be written down.
     pub fn new(address: &ServerAddress) -> Result<Self, ExitError> {
-        let platform = System::new().with_servers(HeldServer::of(address.clone()));
+        let held = Arc::new(HeldServer::of(address.clone()));
+        let platform = System::new().with_servers(Arc::clone(&held));
         let session = Session::begin(&StateDir::of_user(), platform);
         let session = session.map_err(|error| here(&error))?;
         // Its printed form holds no secret.
-        Ok(Self { session, server: address.to_string(), group: None })
+        Ok(Self { session, held, server: address.to_string(), group: None })
     }
 
-    /// Begins the group: what these settings, and those that they move, are now is written down.
-    /// Gives them.
+    /// Begins the group at the one server: what these settings, and those that they move, are now
+    /// is written down. Gives them.
     ///
     /// # Errors
-    /// When somebody else holds them, or they cannot be written down.
-    pub fn begin(&mut self, names: Vec<String>) -> Result<ServerValues, ExitError> {
+    /// When another server or a proxy answers, somebody else holds the settings, or they cannot be
+    /// written down.
+    pub fn begin(
+        &mut self,
+        names: Vec<String>,
+        one: &ServerToken,
+    ) -> Result<ServerValues, ExitError> {
+        self.held.check(&self.server, one).map_err(|error| match error {
+            ServerError::NoAnswer(why) => ExitError::NotHere(why),
+            ServerError::Refused(why) => ExitError::Usage(why),
+        })?;
         let (server, settings) = (self.server.clone(), Vec::new());
         let change = Change::ServerSettings { server, settings, adjustable: names };
         let applied = self.session.apply(change).map_err(|error| match error {
@@ -74,7 +87,9 @@ impl ServerGroup {
             Ok(effect) => took(effect).map(GroupSet::Took),
             Err(ChangeError::SetByOther { .. }) => Ok(GroupSet::Others),
             Err(ChangeError::Restarted { .. }) => Ok(GroupSet::Restarted),
-            Err(error @ ChangeError::NoAnswer { .. }) => Ok(GroupSet::NoAnswer(error.to_string())),
+            Err(error @ (ChangeError::NoAnswer { .. } | ChangeError::OtherServer { .. })) => {
+                Ok(GroupSet::NoAnswer(error.to_string()))
+            }
             Err(error) => Err(here(&error)),
         }
     }
@@ -97,11 +112,15 @@ impl ServerGroup {
         };
         let undone = undone.map_err(|error| {
             let (server, by_hand) = (&self.server, lines(&self.by_hand()));
-            let said = format!(
-                "{error}; the values before are in the journal: once the server answers, run \
-                 iostrata restore --target '{server}', or by hand, if it was not restarted since:\
-                 {by_hand}"
-            );
+            let journal = match error {
+                ChangeError::OtherServer { .. } => String::new(),
+                _ => format!(
+                    "; the values before are in the journal: once the server answers, run \
+                     iostrata restore --target '{server}'"
+                ),
+            };
+            let said =
+                format!("{error}{journal}; or by hand, if it was not restarted since:{by_hand}");
             match error {
                 ChangeError::NoAnswer { .. } => ExitError::NoAnswer(said),
                 _ => ExitError::NotHere(said),

@@ -1,6 +1,7 @@
 //! Whether a server may be set: by this user, and by nobody else at the same time.
 
-use iostrata_server::{Claim, Flavour, ServerTarget, ServerVersion};
+use iostrata_change::ServerToken;
+use iostrata_server::{Claim, Flavour, ServerRole, ServerTarget, ServerVersion};
 use iostrata_target::TargetFacts;
 
 use crate::database_command::ending;
@@ -44,24 +45,21 @@ pub fn refused(facts: &TargetFacts, why: &str) -> ExitError {
 }
 
 /// A replica's redo is another server's doing, and who made it read-only wants nothing set on it.
+/// Gives the group of which it is a member that is written to.
 ///
 /// # Errors
-/// Which setting says so.
-pub fn refuse_replica(facts: &TargetFacts) -> Result<(), ExitError> {
-    let is_on = |name: &str| {
-        let value = facts.settings.iter().find(|(known, _)| known == name);
-        value.is_some_and(|(_, value)| matches!(value.to_ascii_uppercase().as_str(), "ON" | "1"))
-    };
-    match ["read_only", "super_read_only", "innodb_read_only"].into_iter().find(|name| is_on(name))
-    {
-        None => Ok(()),
-        Some(name) => Err(refused(
-            facts,
-            &format!(
-                "{name} is ON: nothing is set on a server that is not written to; name its primary"
-            ),
-        )),
-    }
+/// What says so.
+pub fn refuse_replica(
+    target: &ServerTarget,
+    facts: &TargetFacts,
+) -> Result<Option<String>, ExitError> {
+    let ServerRole { replica, member } = target.role().map_err(ending)?;
+    replica.map_or(Ok(member), |why| Err(refused(facts, &no_primary(&why))))
+}
+
+/// Why nothing is set on a replica.
+pub fn no_primary(why: &str) -> String {
+    format!("{why}: nothing is set on a server that others write; name its primary")
 }
 
 /// Makes sure that the user may set the server's settings.
@@ -71,6 +69,15 @@ pub fn refuse_replica(facts: &TargetFacts) -> Result<(), ExitError> {
 pub fn refuse_without_rights(target: &ServerTarget, facts: &TargetFacts) -> Result<(), ExitError> {
     let grants = target.grants().map_err(ending)?;
     may_set(&grants, target.version()).map_err(|why| refused(facts, &why))
+}
+
+/// The one server to which all connections of a target lead.
+///
+/// # Errors
+/// A target that was not opened as one.
+pub fn one(target: &ServerTarget) -> Result<&ServerToken, ExitError> {
+    let bug = || ExitError::Bug("a server that is set was not opened as one".to_owned());
+    target.one().ok_or_else(bug)
 }
 
 /// Claims the server for as long as the claim lives.

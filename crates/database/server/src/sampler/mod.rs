@@ -24,6 +24,7 @@ mod transaction_count;
 
 use std::sync::Arc;
 
+use iostrata_change::ServerToken;
 use iostrata_target::{Sampler, TableFacts, TargetError, TargetSample};
 use mysql::{Conn, Error};
 
@@ -38,6 +39,8 @@ pub(crate) struct StatusSampler {
     connector: Connector,
     name: Arc<str>,
     version: ServerVersion,
+    /// The one running server that may answer, where there is one.
+    one: Option<Arc<ServerToken>>,
     /// Absent after a failure, until the next sample.
     round: Option<StatusRound>,
     counted: SampleCounts,
@@ -53,16 +56,20 @@ impl StatusSampler {
         connector: Connector,
         name: Arc<str>,
         version: ServerVersion,
+        one: Option<Arc<ServerToken>>,
     ) -> Result<Self, TargetError> {
-        let round = Some(StatusRound::begin(&connector, &name)?);
+        let round = Some(StatusRound::begin(&connector, &name, one.as_deref())?);
         let (counted, missing) = (SampleCounts::default(), Vec::new());
-        Ok(Self { connector, name, version, round, counted, missing })
+        Ok(Self { connector, name, version, one, round, counted, missing })
     }
 
     fn ask(&mut self) -> Result<TargetSample, TargetError> {
         let round = match &mut self.round {
             Some(round) => round,
-            None => self.round.insert(StatusRound::begin(&self.connector, &self.name)?),
+            None => {
+                let one = self.one.as_deref();
+                self.round.insert(StatusRound::begin(&self.connector, &self.name, one)?)
+            }
         };
         let told = round.ask(&self.name)?;
         self.missing = missing::missing(&told, &self.version, &round.refused);

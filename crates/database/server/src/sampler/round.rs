@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use iostrata_change::ServerToken;
 use iostrata_target::{OldestTransaction, TargetError, Trouble};
 use mysql::Conn;
 
@@ -14,6 +15,7 @@ use super::monitor_text::MonitorText;
 use super::told::{EVENT_SCHEDULER, METRICS, MetricSource, Numbers, STATUS, Told, VARIABLES};
 use crate::connect::{Connector, Patience, texts};
 use crate::failure;
+use crate::identity;
 
 /// Samples until the metrics are asked for although none that is needed was on.
 const METRICS_AGAIN: u32 = 30;
@@ -106,10 +108,16 @@ impl StatusRound {
     /// Connects, and finds out what this server has.
     ///
     /// # Errors
-    /// As any connection.
-    pub(crate) fn begin(connector: &Connector, name: &str) -> Result<Self, TargetError> {
+    /// As any connection; another server than the one that may answer.
+    pub(crate) fn begin(
+        connector: &Connector,
+        name: &str,
+        one: Option<&ServerToken>,
+    ) -> Result<Self, TargetError> {
+        let mut conn = connector.connect(Patience::Short)?;
+        one.map_or(Ok(()), |one| identity::check(&mut conn, name, one))?;
         let mut round = Self {
-            conn: connector.connect(Patience::Short)?,
+            conn,
             status_sql: format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", list(STATUS)),
             variables: Vec::new(),
             variables_sql: "SELECT UNIX_TIMESTAMP()".to_owned(),

@@ -1,8 +1,8 @@
 //! Settings of a database server, as a group.
 //!
 //! Invariant: only the very server that was changed is set back, known by its data directory, its
-//! place and its start; one that was restarted since has its own values again. Settings that bound
-//! each other are noted together, also where only one of them is set. A value is ours when it is
+//! place, its identifier and its start. On the same data with another start it was restarted and
+//! has its own values again; any other server settles nothing. Settings that bound each other are noted together, also where only one of them is set. A value is ours when it is
 //! what the server made of what we set last; only while nobody has noted that, any value of what
 //! is being set counts as ours.
 
@@ -38,10 +38,15 @@ impl At<'_> {
         names: &BTreeSet<&str>,
     ) -> Result<ServerValues, ChangeError> {
         let (found, values) = self.look(names)?;
+        let server = self.server.to_owned();
         if found.is(token) {
-            return Ok(values);
+            Ok(values)
+        } else if found.is_on_data_of(token) {
+            Err(ChangeError::Restarted { server })
+        } else {
+            let (found, noted) = (found.to_string(), token.to_string());
+            Err(ChangeError::OtherServer { server, found, noted })
         }
-        Err(ChangeError::Restarted { server: self.server.to_owned() })
     }
 
     fn set_all(&self, steps: &[ServerSetting]) -> Result<(), ChangeError> {
@@ -213,6 +218,9 @@ impl<'a> Placed<'a> {
         let now = match self.at.values_on(self.token, &self.names()) {
             // What was set until the server ends went with it.
             Err(ChangeError::Restarted { .. }) => return Ok(Undone::as_before()),
+            Err(ChangeError::OtherServer { .. }) if self.changed().is_empty() => {
+                return Ok(Undone::as_before());
+            }
             now => now?,
         };
         let theirs = self.theirs(&now);
@@ -295,9 +303,14 @@ impl<'a> Placed<'a> {
     /// The statements by which a person puts back what may have been changed. In this order they
     /// do so whatever the values are.
     pub(crate) fn by_hand(&self) -> Vec<String> {
+        self.statements(&self.changed())
+    }
+
+    /// What may have been changed and not be back, with what bounds it.
+    fn changed(&self) -> BTreeSet<&'a str> {
         let differs = |name: &str| self.held.get(name) != self.prior.get(name);
         let may_differ = |name: &&str| self.unknown.contains(*name) || differs(name);
-        self.statements(&bounds::with_partners(self.names().into_iter().filter(may_differ)))
+        bounds::with_partners(self.names().into_iter().filter(may_differ))
     }
 
     /// The same for the whole group, whatever is changed until then.

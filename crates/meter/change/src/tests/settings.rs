@@ -195,6 +195,75 @@ fn a_server_that_was_restarted_is_neither_adjusted_nor_put_back() {
     assert_eq!(values(&platform), [4_000, 5_000], "as its own configuration has it");
 }
 
+/// A failover: another server answers at the address of the first.
+fn fail_over(platform: &FakePlatform) {
+    *platform.server_uid.borrow_mut() = Some("second".to_owned());
+}
+
+#[test]
+fn another_server_is_no_restart_and_settles_nothing() {
+    let Tuned { _dir, state, mut session, group, .. } = tuned();
+    fail_over(session.platform());
+    let other = session.adjust(group.id, &wanted(&[(BOUNDED[0], 400)])).unwrap_err();
+    assert!(matches!(other, ChangeError::OtherServer { .. }), "{other}");
+    assert!(matches!(session.undo(group.id), Err(ChangeError::OtherServer { .. })));
+    let platform = killed(session, &state);
+    fail_over(&platform);
+    let report = restore_server(&state, &platform, SERVER);
+    let thing = &report.journals[0].things[0];
+    let UndoOutcome::Failed(why) = &thing.outcome else { panic!("{thing:?}") };
+    assert!(why.contains("another server answers") && thing.by_hand.len() == 3, "{thing:?}");
+    assert!(!report.is_settled() && values(&platform) == [4_000, 5_000]);
+    let elsewhere = restore_server(&state, &platform, "mysql://root@localhost/");
+    assert!(elsewhere.is_settled() && elsewhere.journals.is_empty(), "{elsewhere:#?}");
+    assert!(elsewhere.other_servers[0].contains("host:3306 (data in /data/mysql, first)"));
+    // The first one answers again, by another address.
+    *platform.server_uid.borrow_mut() = Some("first".to_owned());
+    let report = restore_server(&state, &platform, "mysql://root@localhost/");
+    assert!(report.is_settled() && state.journals().is_empty(), "{report:#?}");
+    assert_eq!(values(&platform), [200, 2_000]);
+}
+
+#[test]
+fn nothing_keeps_the_journal_of_a_group_that_is_as_before() {
+    let (_dir, state, _) = begin(GroupVersion::V1);
+    let mut session = session(&state);
+    let group = session.apply(settings(&[], &BOUNDED)).unwrap();
+    fail_over(session.platform());
+    assert_eq!(session.undo(group.id).unwrap().how, How::AsBefore);
+    assert!(state.journals().is_empty());
+}
+
+#[test]
+fn a_journal_without_the_identifier_of_its_server_is_undone() {
+    let Tuned { _dir, state, session, .. } = tuned();
+    let platform = killed(session, &state);
+    let journal = fs::read_to_string(&state.journals()[0]).unwrap();
+    let old = journal.replace(r#","uid":"first""#, "");
+    assert_ne!(old, journal);
+    fs::write(&state.journals()[0], old).unwrap();
+    assert!(restore(&state, &platform).is_settled());
+    assert_eq!(values(&platform), [200, 2_000]);
+}
+
+#[test]
+fn settings_go_back_where_the_journal_cannot_be_written_any_more() {
+    let Tuned { _dir, state, first, mut session, group, .. } = tuned();
+    session.stop_noting();
+    let refused = session.adjust(group.id, &wanted(&[(BOUNDED[0], 400)])).unwrap_err();
+    assert!(matches!(refused, ChangeError::Journal(_)), "{refused}");
+    let journal = fs::read(&state.journals()[0]).unwrap();
+    assert_eq!(session.undo(group.id).unwrap().how, How::PutBack);
+    assert_same(&session.platform().machine.borrow(), &first, "undone");
+    // Where not even the file could be removed, a later restore finds everything as before.
+    fs::write(state.path().join("changes-77-7-9.jsonl"), journal).unwrap();
+    let machine = session.platform().machine.borrow().clone();
+    let platform = FakePlatform::on(machine, &state, GroupVersion::V1).without_owner();
+    let report = restore(&state, &platform);
+    assert_eq!(how(&report), &UndoOutcome::Undone(How::AsBefore), "{report:#?}");
+    assert!(state.journals().is_empty());
+}
+
 #[test]
 fn after_a_kill_the_same_server_gets_its_values_back() {
     let (platform, report, state, _dir) = restored(|_| {});

@@ -73,7 +73,7 @@ fn go_on(
     let is_over = || interruption.is_set() || until.is_some_and(|until| Instant::now() >= until);
     let mut session = first;
     loop {
-        let before = session.first;
+        let before = session.one().cloned();
         let lost = match session.run(plan, settings, (narrator, record), &is_over)? {
             SessionEnd::Asked => return Ok(()),
             SessionEnd::Lost(why) => why,
@@ -83,9 +83,14 @@ fn go_on(
             Some(session) => session,
             None => return Ok(()),
         };
-        let back = match session.first.was_restarted_since(&before) {
-            true => "the server was started again and has its own settings",
-            false => "the same server answers again and was put back",
+        let back = match before.as_ref().zip(session.one()) {
+            Some((before, now)) if now.is(before) => {
+                "the same server answers again and was put back"
+            }
+            Some((before, now)) if now.is_on_data_of(before) => {
+                "the server was started again and has its own settings"
+            }
+            _ => "another server answers now; nothing is left set on the one before",
         };
         narrator.say(&format!("{back}: it is tuned from the beginning"));
     }

@@ -11,6 +11,8 @@ use crate::exit_error::ExitError;
 
 /// The shortest time between two looks: averages of the server are those of whole seconds.
 const INTERVAL_LEAST: Duration = Duration::from_millis(200);
+/// The longest: the claim is asked for as often, and its server ends one that is silent.
+const INTERVAL_MOST: Duration = Duration::from_secs(10);
 
 /// A server, and how it is tuned.
 #[derive(Clone, Debug)]
@@ -50,10 +52,9 @@ impl TunePlan {
                 "{hosts} hosts: one tune controls one server; name one host"
             )));
         }
-        if args.interval < INTERVAL_LEAST {
-            return Err(usage(
-                &"--interval: a server is asked five times a second at most; use 1s",
-            ));
+        if !(INTERVAL_LEAST..=INTERVAL_MOST).contains(&args.interval) {
+            let found = iostrata_units::seconds(args.interval.as_secs_f64());
+            return Err(usage(&format!("--interval {found}: use 200ms to 10s")));
         }
         let mode = match args.mode {
             ModeWord::Steady => TuneMode::Steady,

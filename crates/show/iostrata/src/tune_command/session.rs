@@ -4,6 +4,7 @@
 
 use std::time::Instant;
 
+use iostrata_change::ServerToken;
 use iostrata_run::TunedSetting;
 use iostrata_server::{Claim, ServerTarget};
 use iostrata_target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
@@ -15,7 +16,9 @@ use super::record::TuneRecord;
 use super::settings::{Set, TuneSettings};
 use crate::database_command::ending;
 use crate::exit_error::ExitError;
-use crate::server_rights::{claim, refuse_replica, refuse_without_rights, refused};
+use crate::server_rights::{
+    claim, no_primary, one, refuse_replica, refuse_without_rights, refused,
+};
 use crate::signals::pause;
 
 /// Seconds between two lines of status; settings are looked at then, too.
@@ -53,12 +56,14 @@ impl TuneSession {
         narrator: &Narrator<'_>,
         at_s: f64,
     ) -> Result<Self, ExitError> {
-        let target = ServerTarget::open(plan.address.clone(), None).map_err(ending)?;
+        let target = ServerTarget::open_one(plan.address.clone()).map_err(ending)?;
         let version = target.version();
         let generation = Generation::of(version.flavour.word(), version.numbers)
             .map_err(|error| ExitError::Usage(error.to_string()))?;
         let facts = target.facts().map_err(ending)?;
-        refuse_replica(&facts)?;
+        if let Some(member) = refuse_replica(&target, &facts)? {
+            narrator.say(&format!("{} is {member}", facts.name));
+        }
         refuse_without_rights(&target, &facts)?;
         let present = told(&facts);
         if present.get(Lever::IoCapacity).is_none() {
@@ -72,8 +77,13 @@ impl TuneSession {
         let look = Look { now_us: micros(at_s), sample: &sample, present: &present, read_ms: None };
         controller.step(&look).map_err(|error| untold(&facts, &error, sampler.as_ref()))?;
         let claim = if plan.is_dry { None } else { Some(claim(&target, &facts)?) };
-        settings.begin(&present, narrator)?;
+        settings.begin(&present, one(&target)?, narrator)?;
         Ok(Self { target, facts, claim, sampler, controller, present, first: sample })
+    }
+
+    /// Which server it is.
+    pub fn one(&self) -> Option<&ServerToken> {
+        self.target.one()
     }
 
     /// Tunes until it is over or the server is lost.
@@ -112,8 +122,8 @@ impl TuneSession {
                 status_s += STATUS_S;
                 let (vitals, controls) = (self.controller.vitals(), self.controller.is_active());
                 narrator.status(record.at_s(), vitals, record.tps_recent(), controls);
-                if let Err(error) = self.look_around(plan, narrator) {
-                    return lost(error);
+                if let Some(lost) = self.look_around(plan, settings, narrator)? {
+                    return Ok(lost);
                 }
             }
         }
@@ -127,10 +137,18 @@ impl TuneSession {
         sample: &TargetSample,
         (narrator, record): (&Narrator<'_>, &mut TuneRecord<'_>),
     ) -> Result<Option<SessionEnd>, ExitError> {
-        let now_us = micros(record.at_s());
-        let look = Look { now_us, sample, present: &self.present, read_ms: record.read_ms() };
+        let (now_us, read_ms) = (micros(record.at_s()), record.read_ms());
+        let look = Look { now_us, sample, present: &self.present, read_ms };
+        // What the server has now is what it goes back to.
+        let would_begin = self.controller.would_begin(&look);
+        if would_begin.map_err(|error| self.untold(&error))?
+            && let Some(lost) = self.look_around(plan, settings, narrator)?
+        {
+            return Ok(Some(lost));
+        }
+        let look = Look { now_us, sample, present: &self.present, read_ms };
         let moves = self.controller.step(&look);
-        let moves = moves.map_err(|error| untold(&self.facts, &error, self.sampler.as_ref()))?;
+        let moves = moves.map_err(|error| self.untold(&error))?;
         if moves.is_empty() {
             return Ok(None);
         }
@@ -138,16 +156,14 @@ impl TuneSession {
             Set::Took(took) => took,
             Set::Restarted => return Ok(Some(restarted())),
             Set::NoAnswer(why) => return Ok(Some(SessionEnd::Lost(why))),
-            Set::Others => {
-                let seen = self.look_around(plan, narrator);
-                return seen.map_or_else(|error| lost(error).map(Some), |()| Ok(None));
-            }
+            Set::Others => return self.look_around(plan, settings, narrator),
         };
         for one in moves {
             self.moved(one, &took, plan.is_dry, (narrator, record));
         }
         // A server changes the other capacity with the one.
-        took.iter().for_each(|(lever, now)| self.present.set(lever, now));
+        let ours = took.iter().filter(|(lever, _)| !self.controller.has_left(*lever));
+        ours.for_each(|(lever, now)| self.present.set(lever, now));
         Ok(None)
     }
 
@@ -170,34 +186,116 @@ impl TuneSession {
         }
     }
 
-    /// Settings that somebody else has set meanwhile are left to them.
-    fn look_around(&mut self, plan: &TunePlan, narrator: &Narrator<'_>) -> Result<(), TargetError> {
+    /// Looks at what others have done: at the settings, at the server's role, at the claim.
+    ///
+    /// # Errors
+    /// When it is not written to any more, or the settings cannot be put back.
+    fn look_around(
+        &mut self,
+        plan: &TunePlan,
+        settings: &mut TuneSettings,
+        narrator: &Narrator<'_>,
+    ) -> Result<Option<SessionEnd>, ExitError> {
         if plan.is_dry {
-            return Ok(());
+            return Ok(None);
         }
-        let found = match &mut self.claim {
-            // On its connection: a server that has no other left is looked at, too.
-            Some(claim) => levers(&claim.engine_variables()?),
-            None => told(&self.target.facts()?),
+        let seen = match self.ask_around(narrator) {
+            Ok(seen) => seen,
+            Err(error) => return lost(error).map(Some),
         };
-        for (lever, now) in found.iter() {
-            let Some(ours) = self.present.get(lever).filter(|ours| *ours != now) else { continue };
-            narrator.say(&format!(
-                "{} is {}, was set to {}: somebody else set it, so it is left alone from now on",
-                lever.name(),
-                lever.text(now),
-                lever.text(ours),
-            ));
-            self.controller.leave(lever);
-            self.present.set(lever, now);
+        if let Some(why) = seen.replica {
+            return Err(ExitError::NotHere(format!("{}: {}", self.facts.name, no_primary(&why))));
         }
-        let holds = self.claim.as_mut().map_or(Ok(true), Claim::holds)?;
-        if !holds {
+        let is_theirs =
+            |(lever, now): &(Lever, f64)| self.present.get(*lever).is_some_and(|ours| ours != *now);
+        let theirs: Vec<(Lever, f64)> = seen.settings.iter().filter(is_theirs).collect();
+        if theirs.is_empty() || self.controller.has_ended() {
+            return Ok(None);
+        }
+        let taken = match self.controller.is_active() {
+            true => self.leave(&theirs, settings, narrator),
+            false => self.renew(&theirs, settings, narrator),
+        };
+        seen.settings.iter().for_each(|(lever, now)| self.present.set(lever, now));
+        match taken {
+            Ok(()) => Ok(None),
+            Err(ExitError::NoAnswer(why)) => Ok(Some(SessionEnd::Lost(why))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks the server on the connection of the claim: one that has no other left answers, too.
+    fn ask_around(&mut self, narrator: &Narrator<'_>) -> Result<Seen, TargetError> {
+        let Some(claim) = &mut self.claim else {
+            let replica = self.target.role()?.replica;
+            return Ok(Seen { settings: told(&self.target.facts()?), replica });
+        };
+        let settings = levers(&claim.engine_variables()?);
+        let replica = claim.role()?.replica;
+        if !claim.holds()? {
             narrator.say("the server has dropped the claim that keeps other tuners away");
             self.claim = None;
         }
+        Ok(Seen { settings, replica })
+    }
+
+    /// Leaves to somebody else what they have set while the server is tuned, and gives everything
+    /// back where the rest is not safe without it.
+    fn leave(
+        &mut self,
+        theirs: &[(Lever, f64)],
+        settings: &mut TuneSettings,
+        narrator: &Narrator<'_>,
+    ) -> Result<(), ExitError> {
+        for (lever, now) in theirs {
+            self.controller.leave(*lever);
+            let left = match self.controller.has_ended() {
+                true => {
+                    "all other settings go back, and nothing is set until tune is started again"
+                }
+                false => "so it is left alone from now on",
+            };
+            narrator.say(&format!("{}; {left}", self.set_by_other(*lever, *now)));
+            if self.controller.has_ended() {
+                return settings.give_up().map(drop);
+            }
+        }
         Ok(())
     }
+
+    /// What somebody else has set while the server had its own settings is one of these now.
+    fn renew(
+        &mut self,
+        theirs: &[(Lever, f64)],
+        settings: &mut TuneSettings,
+        narrator: &Narrator<'_>,
+    ) -> Result<(), ExitError> {
+        let mut own = self.present.clone();
+        for (lever, now) in theirs {
+            narrator.say(&format!("{}; it goes back to that", self.set_by_other(*lever, *now)));
+            own.set(*lever, *now);
+        }
+        settings.give_up()?;
+        settings.begin(&own, one(&self.target)?, narrator)?;
+        self.controller.renew(own);
+        Ok(())
+    }
+
+    fn untold(&self, missing: &Missing) -> ExitError {
+        untold(&self.facts, missing, self.sampler.as_ref())
+    }
+
+    fn set_by_other(&self, lever: Lever, now: f64) -> String {
+        let was = self.present.get(lever).map_or_else(String::new, |was| lever.text(was));
+        format!("{} is {}, was {was}: somebody else set it", lever.name(), lever.text(now))
+    }
+}
+
+/// What a look at the server found.
+struct Seen {
+    settings: LeverValues,
+    /// Why others write it.
+    replica: Option<String>,
 }
 
 fn restarted() -> SessionEnd {

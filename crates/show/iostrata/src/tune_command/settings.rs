@@ -1,6 +1,6 @@
 //! Settings of one server while it is tuned: moved as the controller asks, journalled, put back.
 
-use iostrata_change::{ServerSetting, ServerValues};
+use iostrata_change::{Left, ServerSetting, ServerToken, ServerValues};
 use iostrata_tune::{LeverValues, Move};
 
 use super::narrator::Narrator;
@@ -24,7 +24,7 @@ pub enum Set {
     Others,
     /// Nothing was set: it is not the same running server any more.
     Restarted,
-    /// It does not answer, which it says; some may be set.
+    /// It does not answer, or another one does, which it says; some may be set.
     NoAnswer(String),
 }
 
@@ -38,21 +38,22 @@ impl TuneSettings {
         Ok(Self { group, server, is_dry: plan.is_dry })
     }
 
-    /// Begins the group: from here on what the settings are now is written down, and how a person
+    /// Begins the group at the one server: from here on what the settings are now is written down, and how a person
     /// puts it back is said.
     ///
     /// # Errors
-    /// When somebody else holds them, or they cannot be written down.
+    /// When another server answers, somebody else holds them, or they cannot be written down.
     pub fn begin(
         &mut self,
         present: &LeverValues,
+        one: &ServerToken,
         narrator: &Narrator<'_>,
     ) -> Result<(), ExitError> {
         if self.is_dry {
             return Ok(());
         }
         let names = present.iter().map(|(lever, _)| lever.name().to_owned()).collect();
-        self.group.begin(names)?;
+        self.group.begin(names, one)?;
         narrator.by_hand(&self.server, &self.group.by_hand());
         Ok(())
     }
@@ -77,9 +78,17 @@ impl TuneSettings {
     /// # Errors
     /// When something could not be put back: it stays in the journal.
     pub fn put_back(&mut self, narrator: &Narrator<'_>) -> Result<(), ExitError> {
-        let left = self.group.put_back()?;
+        let left = self.give_up()?;
         left.iter().for_each(|left| narrator.say(&left.to_string()));
         Ok(())
+    }
+
+    /// The same; gives what is somebody else's by now and was left.
+    ///
+    /// # Errors
+    /// As [`Self::put_back`].
+    pub fn give_up(&mut self) -> Result<Vec<Left>, ExitError> {
+        self.group.put_back()
     }
 }
 

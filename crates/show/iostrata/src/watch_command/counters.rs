@@ -3,16 +3,20 @@
 //! Invariant: each is journaled before it is switched on, and switched off at the end; one that was
 //! on already stays on.
 
-use iostrata_change::{Change, ServerSetting, Session, StateDir, System};
-use iostrata_server::{COUNTER, MySqlServers, ON, ServerAddress, ServerTarget};
+use iostrata_change::{ServerSetting, ServerToken};
+use iostrata_server::{COUNTER, ON, ServerTarget};
 
 use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
+use crate::server_group::{GroupSet, ServerGroup};
+use crate::server_rights::one;
 
 /// Counters that were switched on; dropped, they are off again.
 pub struct EnabledCounters {
-    session: Session<System>,
+    groups: Vec<ServerGroup>,
+    /// The servers.
+    pub servers: Vec<ServerToken>,
 }
 
 impl EnabledCounters {
@@ -22,31 +26,31 @@ impl EnabledCounters {
     /// A server that does not answer, or does not let this user do so.
     pub fn enable(args: &WatchArgs) -> Result<Self, ExitError> {
         let credentials = args.login.credentials();
-        let mut known: Vec<ServerAddress> = Vec::new();
+        let mut enabled = Self { groups: Vec::new(), servers: Vec::new() };
         for target in args.targets.iter().filter(|target| target.starts_with("mysql://")) {
-            known.push(server_address(target, &credentials, "")?);
-        }
-        let servers = MySqlServers { credentials, known: known.clone() };
-        let here = |error: &dyn std::fmt::Display| {
-            ExitError::NotHere(format!(
-                "--enable-counters: {error}; it needs PROCESS and SYSTEM_VARIABLES_ADMIN (MySQL \
-                 from 8.0) or SUPER"
-            ))
-        };
-        let begun = Session::begin(&StateDir::of_user(), System::new().with_servers(servers));
-        let mut session = begun.map_err(|error| here(&error))?;
-        for address in known {
-            let server = address.to_string();
-            let off = ServerTarget::open(address, None).map_err(ending)?.counters_off();
-            let off = off.map_err(|error| here(&error))?;
-            let on = |counter: String| ServerSetting::new(format!("{COUNTER}{counter}"), ON);
-            let settings: Vec<ServerSetting> = off.into_iter().map(on).collect();
-            if !settings.is_empty() {
-                let change = Change::ServerSettings { server, settings, adjustable: Vec::new() };
-                session.apply(change).map_err(|error| here(&error))?;
+            let address = server_address(target, &credentials, "")?;
+            let server = ServerTarget::open_one(address.clone()).map_err(ending)?;
+            let off = server.counters_off().map_err(ending)?;
+            let names: Vec<String> = off.iter().map(|name| format!("{COUNTER}{name}")).collect();
+            let on: Vec<ServerSetting> =
+                names.iter().map(|name| ServerSetting::new(name, ON)).collect();
+            let mut group = ServerGroup::new(&address)?;
+            if !on.is_empty() {
+                group.begin(names, one(&server)?)?;
+                let set = group.set(&on);
+                // What was begun is put back with it, also where it was refused.
+                enabled.groups.push(group);
+                match set.map_err(|error| refused(&error))? {
+                    GroupSet::Took(_) => {}
+                    GroupSet::NoAnswer(why) => return Err(refused(&why)),
+                    GroupSet::Others | GroupSet::Restarted => {
+                        return Err(refused(&"the server changed meanwhile"));
+                    }
+                }
             }
+            enabled.servers.push(one(&server)?.clone());
         }
-        Ok(Self { session })
+        Ok(enabled)
     }
 
     /// Switches them off again.
@@ -54,14 +58,14 @@ impl EnabledCounters {
     /// # Errors
     /// What stays on, with the reason.
     pub fn put_back(mut self) -> Result<(), ExitError> {
-        let report = self.session.undo_all();
-        if report.is_settled() {
-            return Ok(());
-        }
-        let things: Vec<String> = report.things.iter().map(ToString::to_string).collect();
-        Err(ExitError::NotHere(format!(
-            "counters could not be switched off again; run iostrata restore: {}",
-            things.join("; ")
-        )))
+        let backs: Vec<_> = self.groups.iter_mut().map(ServerGroup::put_back).collect();
+        backs.into_iter().try_for_each(|back| back.map(drop))
     }
+}
+
+fn refused(error: &dyn std::fmt::Display) -> ExitError {
+    ExitError::NotHere(format!(
+        "--enable-counters: {error}; it needs PROCESS and SYSTEM_VARIABLES_ADMIN (MySQL from 8.0) \
+         or SUPER"
+    ))
 }

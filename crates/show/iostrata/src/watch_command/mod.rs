@@ -15,6 +15,7 @@ mod trial;
 
 use std::io::IsTerminal;
 
+use iostrata_change::ServerToken;
 use iostrata_diagnose::diagnose_watch;
 use iostrata_run::{RunKind, RunResult, WatchDocument};
 use iostrata_study::Listener;
@@ -51,8 +52,10 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
         None => None,
     };
     let counters = if args.enable_counters { Some(EnabledCounters::enable(args)?) } else { None };
+    let mut set: Vec<ServerToken> = trial.iter().map(|trial| trial.one().clone()).collect();
+    set.extend(counters.iter().flat_map(|counters| counters.servers.clone()));
     let sources: Result<Vec<Source>, ExitError> =
-        args.targets.iter().map(|target| Source::open(target, args)).collect();
+        args.targets.iter().map(|target| Source::open(target, args, &set)).collect();
     let keeper = sink.as_mut().map(|sink| sink as &mut (dyn Listener + Send));
     let mut stream = Stream::begin(sources?, args, keeper, interruption)?;
     let export = match args.metrics_addr {

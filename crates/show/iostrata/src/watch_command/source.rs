@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use iostrata_change::ServerToken;
 use iostrata_embedded::PublishedSampler;
 use iostrata_run::WatchTarget;
 use iostrata_server::{ServerAddress, ServerTarget};
@@ -37,11 +38,12 @@ pub struct Source {
 }
 
 impl Source {
-    /// Connects to a target, or finds the page that it publishes.
+    /// Connects to a target, or finds the page that it publishes. Where servers are known that are
+    /// set meanwhile, it has to be one of them.
     ///
     /// # Errors
-    /// What is no target, does not answer, or tells nothing.
-    pub fn open(target: &str, args: &WatchArgs) -> Result<Self, ExitError> {
+    /// What is no target, does not answer, or tells nothing; another server.
+    pub fn open(target: &str, args: &WatchArgs, known: &[ServerToken]) -> Result<Self, ExitError> {
         if let Some(dir) = target.strip_prefix("engine:") {
             return Self::engine(Path::new(dir));
         }
@@ -60,7 +62,16 @@ impl Source {
             )));
         }
         let is_local = address.is_local();
-        let server = match ServerTarget::open(address.clone(), None) {
+        let opened = match known {
+            [] => ServerTarget::open(address.clone(), None),
+            [known @ .., last] => ServerTarget::open_one(address.clone()).and_then(|server| {
+                match known.iter().any(|one| server.is_at(one).is_ok()) {
+                    true => Ok(server),
+                    false => server.is_at(last).map(|()| server),
+                }
+            }),
+        };
+        let server = match opened {
             // Others are watched meanwhile.
             Err(error) if args.targets.len() > 1 && is_away(&error) => {
                 return Ok(Self::away(address, error));

@@ -7,10 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-use iostrata_change::ServerSetting;
+use iostrata_change::{ServerSetting, ServerToken};
 use iostrata_diagnose::WatchTrial;
 use iostrata_run::{Unavailable, WatchDocument, WatchTarget};
-use iostrata_server::{Claim, ServerAddress, ServerTarget};
+use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_target::Target;
 use iostrata_watch::WatchRecord;
 
@@ -19,8 +19,9 @@ use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};
 use crate::display::Display;
 use crate::exit_error::ExitError;
+use crate::kept_claim::KeptClaim;
 use crate::server_group::{GroupSet, ServerGroup};
-use crate::server_rights::{claim, refuse_replica, refuse_without_rights};
+use crate::server_rights::{claim, one, refuse_replica, refuse_without_rights};
 use crate::signals::{Interruption, pause};
 
 /// Windows before and after, one after the other in turns: A B B A A B B A.
@@ -33,7 +34,8 @@ pub struct Trial {
     address: ServerAddress,
     window: Duration,
     interval: Duration,
-    _claim: Claim,
+    one: ServerToken,
+    claim: KeptClaim,
 }
 
 /// The settings of before, or the advised ones.
@@ -59,12 +61,18 @@ impl Trial {
         };
         let credentials = args.login.credentials();
         let address = server_address(server, &credentials, "")?;
-        let target = ServerTarget::open(address.clone(), None).map_err(ending)?;
+        let target = ServerTarget::open_one(address.clone()).map_err(ending)?;
         let facts = target.facts().map_err(ending)?;
-        refuse_replica(&facts)?;
+        refuse_replica(&target, &facts)?;
         refuse_without_rights(&target, &facts)?;
-        let claim = claim(&target, &facts)?;
-        Ok(Self { address, window: args.verify_window, interval: args.interval, _claim: claim })
+        let claim = KeptClaim::keep(claim(&target, &facts)?);
+        let (one, window, interval) = (one(&target)?.clone(), args.verify_window, args.interval);
+        Ok(Self { address, window, interval, one, claim })
+    }
+
+    /// The server that is tried.
+    pub fn one(&self) -> &ServerToken {
+        &self.one
     }
 
     /// Tries what the recording advises, and adds what came of it.
@@ -90,7 +98,7 @@ impl Trial {
         display.note(&format!("Trying {words}: {windows} windows of {seconds}, in turns."));
         let names = trial.settings.iter().map(|(name, _)| name.clone()).collect();
         let mut group = ServerGroup::new(&self.address)?;
-        let before = group.begin(names)?;
+        let before = group.begin(names, &self.one)?;
         let setting = |(name, value): (&String, &String)| ServerSetting::new(name, value);
         let sides = [
             before.iter().map(setting).collect::<Vec<ServerSetting>>(),
@@ -98,7 +106,7 @@ impl Trial {
         ];
         let mut course = TrialCourse {
             trial: self,
-            source: Source::open(&args.targets[0], args)?,
+            source: Source::open(&args.targets[0], args, &[self.one.clone()])?,
             began: Instant::now(),
             windows: Default::default(),
         };
@@ -139,6 +147,9 @@ impl TrialCourse<'_> {
             let is_turned = at / 2 % 2 == 1;
             let side =
                 if (at % 2 == 1) == is_turned { TrialSide::Before } else { TrialSide::After };
+            if let Some(why) = self.trial.claim.look() {
+                return Ok(Some(why));
+            }
             match group.set(&sides[side as usize])? {
                 GroupSet::Took(_) => {}
                 GroupSet::Others => {
@@ -158,6 +169,9 @@ impl TrialCourse<'_> {
             if is_over() {
                 return Ok(None);
             }
+            if let Some(why) = self.trial.claim.look() {
+                return Ok(Some(why));
+            }
             self.windows[side as usize].push(window);
         }
         Ok(None)
@@ -169,7 +183,7 @@ impl TrialCourse<'_> {
         let mut record = WatchRecord::default();
         // The first sample begins the window: its rates are those of the time before.
         record.add(&self.source.take(self.began));
-        while !is_over() {
+        while !is_over() && self.trial.claim.lost().is_none() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;

@@ -10,7 +10,7 @@ use iostrata_target::Target;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::harness::{Bench, is_soak, stderr, usual_or_soak, wait_for_end, wait_until};
+use crate::harness::{Bench, is_soak, stderr, stdout, usual_or_soak, wait_for_end, wait_until};
 use crate::server::Private;
 
 /// A redo that goes round within seconds.
@@ -128,6 +128,31 @@ fn another_server_has_its_own_settings_and_is_tuned_anew() {
 }
 
 #[test]
+fn what_somebody_sets_while_nothing_is_tuned_is_what_comes_back() {
+    let bench = Bench::new();
+    let Some(private) = Private::start(&OPTIONS) else { return };
+    let target = private.target("root", "");
+    let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
+    let tune = start_told(&bench, &format!("tune {target} --json --out RUN"), "said");
+    wait_until("it has begun", 50, || said().contains("Every setting goes back"));
+    private.hold_in("", &["SET GLOBAL innodb_io_capacity = 345"], || {});
+    let before = settings(&private);
+    let load = load(&bench, &private, "");
+    let is_led = || {
+        let now = settings(&private);
+        let differs = |name: &str| now[name] != before[name];
+        differs("innodb_io_capacity") && differs("innodb_adaptive_flushing")
+    };
+    wait_until("it is tuned, the capacity too", 100, is_led);
+    end(tune, Signal::KILL);
+    assert_eq!(said().matches("it goes back to that").count(), 1, "{}", said());
+    let restored = bench.line(&format!("restore --target {target}"));
+    assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
+    assert_eq!(settings(&private), before);
+    end(load, Signal::TERM);
+}
+
+#[test]
 fn an_idle_server_is_left_alone() {
     let bench = Bench::new();
     let Some(private) = Private::start(&[]) else { return };
@@ -150,6 +175,7 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
         (format!("tune {server} --config none.toml"), "none.toml"),
         (format!("tune {server} --set-point 99"), "use 10 to 95"),
         (format!("tune {server} --interval 10ms"), "--interval"),
+        (format!("tune {server} --interval 100s"), "use 200ms to 10s"),
     ] {
         let output = bench.line(&line);
         let said = stderr(&output);

@@ -42,3 +42,34 @@ fn who_lacks_a_right_is_told_the_grant() {
         private.end();
     }
 }
+
+#[test]
+fn a_replica_that_may_be_written_to_is_refused() {
+    for program in programs() {
+        let bench = Bench::new();
+        let found = ServerProgram::find(&program).unwrap();
+        let is_mariadb = found.version.is_mariadb;
+        let options = ["--innodb-buffer-pool-size=64M", "--server-id=7"];
+        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
+        // Its primary does not answer, which it goes on trying.
+        let follow = match is_mariadb {
+            true => ["CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1", "START SLAVE"],
+            false => {
+                let to = "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = 1";
+                [to, "START REPLICA"]
+            }
+        };
+        private.hold_in("", &follow, || {});
+        let target = private.target("root", "");
+        for line in [
+            format!("tune {target} --time 2 --out RUN"),
+            format!("watch {target} --verify --record TRIED --time 1"),
+        ] {
+            let output = bench.line(&line);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{program}, {line}: {said}");
+            assert!(said.contains("it replicates from"), "{program}, {line}: {said}");
+        }
+        private.end();
+    }
+}

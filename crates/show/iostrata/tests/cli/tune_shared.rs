@@ -238,6 +238,48 @@ fn a_user_who_has_lost_the_right_is_not_asked_for_again() {
 }
 
 #[test]
+fn settings_that_are_safe_together_go_back_when_one_is_taken_over() {
+    tuned(|on| {
+        let Tuned { private, bench, before } = on;
+        let line = format!("tune {} --json --out taken", private.target("root", ""));
+        let tune = start_told(bench, &line, "said");
+        on.wait_until_tuned();
+        private.hold_in("oltp", &["SET GLOBAL innodb_io_capacity = 1777"], || {});
+        let mut theirs = before.clone();
+        theirs.insert("innodb_io_capacity".to_owned(), "1777".to_owned());
+        wait_until("everything else is back", 100, || settings(private) == theirs);
+        // It stays so, though the load goes on.
+        let lines = on.said().matches("checkpoint age").count();
+        wait_until("two more looks", 100, || {
+            on.said().matches("checkpoint age").count() > lines + 1
+        });
+        assert_eq!(settings(private), theirs, "{}", on.said());
+        on.ended(tune);
+        let said = on.said();
+        assert_eq!(settings(private), theirs, "{said}");
+        assert_eq!(said.matches("somebody else").count(), 1, "{said}");
+        let own = format!("SET GLOBAL innodb_io_capacity = {}", before["innodb_io_capacity"]);
+        private.hold_in("oltp", &[&own], || {});
+    });
+}
+
+#[test]
+fn a_server_that_becomes_read_only_is_put_back() {
+    tuned(|on| {
+        let Tuned { private, bench, before } = on;
+        let line = format!("tune {} --json --out read_only", private.target("root", ""));
+        let mut tune = start_told(bench, &line, "said");
+        on.wait_until_tuned();
+        private.hold_in("oltp", &["SET GLOBAL read_only = 1"], || {});
+        wait_until("tune ends", 100, || tune.has_ended());
+        private.hold_in("oltp", &["SET GLOBAL read_only = 0"], || {});
+        assert_eq!(settings(private), *before, "{}", on.said());
+        assert_eq!(tune.wait().status.code(), Some(3), "{}", on.said());
+        assert_eq!(on.said().matches("read_only is ON").count(), 1, "{}", on.said());
+    });
+}
+
+#[test]
 fn a_server_without_a_connection_left_is_tuned_on_and_put_back() {
     tuned(|on| {
         let Tuned { private, bench, .. } = on;

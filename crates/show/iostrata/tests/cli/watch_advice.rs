@@ -115,6 +115,42 @@ fn a_trial_that_is_asked_to_end_puts_back() {
     assert_eq!(settings(&asleep.private), asleep.before);
 }
 
+/// Ends the connection that holds the claim.
+const CUT_CLAIM: &str = "EXECUTE IMMEDIATE CONCAT('KILL ', IS_USED_LOCK('iostrata_tune'))";
+
+#[test]
+fn a_trial_whose_claim_is_lost_sets_nothing_and_puts_back() {
+    let bench = Bench::new();
+    let Some(asleep) = Asleep::start(&bench) else { return };
+    let why = |run: &str| bench.line(&format!("report {run} --json"));
+    let mut tried = start(&bench, &asleep.line);
+    wait_until("it records", 20, || bench.path("RUN/events.jsonl").exists());
+    asleep.private.hold_in("oltp", &[CUT_CLAIM], || {});
+    while !tried.has_ended() {
+        assert_eq!(settings(&asleep.private), asleep.before, "another tuner may be at work");
+        sleep(Duration::from_millis(50));
+    }
+    let ended = tried.wait();
+    assert!(ended.status.success(), "{}", stderr(&ended));
+    let text = document(&why("RUN"), "watch")["unavailable"].to_string();
+    assert!(text.contains("innodb_max_dirty_pages_pct_lwm"), "{text}");
+    // In the middle of it.
+    let tried = start(&bench, &asleep.line.replace("RUN", "MIDDLE"));
+    wait_until("something is set", 100, || settings(&asleep.private) != asleep.before);
+    asleep.private.hold_in("oltp", &[CUT_CLAIM], || {});
+    let ended = tried.wait();
+    assert!(ended.status.success(), "{}", stderr(&ended));
+    assert_eq!(settings(&asleep.private), asleep.before);
+    let tried = document(&why("MIDDLE"), "watch");
+    assert!(
+        tried["unavailable"].to_string().contains("KILL")
+            || tried["unavailable"].to_string().contains("claim")
+            || tried["unavailable"].to_string().contains("IS_USED_LOCK"),
+        "{}",
+        tried["unavailable"]
+    );
+}
+
 #[test]
 fn what_a_killed_trial_has_set_is_put_back_by_restore() {
     let bench = Bench::new();

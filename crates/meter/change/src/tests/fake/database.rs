@@ -10,7 +10,8 @@ impl Servers for FakePlatform {
         }
         let machine = self.machine.borrow();
         let (data_dir, started_s) = ("/data/mysql".into(), machine.started_s);
-        let token = ServerToken { data_dir, place: "host:3306".to_owned(), started_s };
+        let (place, uid) = ("host:3306".to_owned(), self.server_uid.borrow().clone());
+        let token = ServerToken { data_dir, place, started_s, uid };
         let value = |name: &&str| Some(((*name).to_owned(), machine.variables.get(*name)?));
         let values = names.iter().filter_map(value);
         Ok((token, values.map(|(name, value)| (name, value.to_string())).collect()))

@@ -53,6 +53,7 @@ pub(crate) struct FakePlatform {
     pub(crate) held: RefCell<Option<OwnedFd>>,
     /// Whether the database server answers.
     pub(crate) server_answers: Cell<bool>,
+    pub(crate) server_uid: RefCell<Option<String>>,
     /// Which variable of the database server cannot be set.
     pub(crate) refused_variable: RefCell<Option<String>>,
     /// This write is refused once.
@@ -85,6 +86,7 @@ impl FakePlatform {
             first_ending: Cell::new(None),
             held: RefCell::new(None),
             server_answers: Cell::new(true),
+            server_uid: RefCell::new(Some("first".to_owned())),
             refused_variable: RefCell::new(None),
             refuses: RefCell::new(None),
             state: state.clone(),
