@@ -1,8 +1,8 @@
 //! Undoing many changes: in reverse order, past failures, each journaled.
 //!
 //! Invariant: what stands on something that could not be undone waits with it, and is named; after
-//! everything that could be done was done, the rest is still in the journal. Settings of a server go
-//! back also where the journal can be written no more: undone once more they are found as before.
+//! everything that could be done was done, the rest is still in the journal. Settings of a server
+//! go back also where it can be written no more: undone once more they are found as before.
 
 use std::fmt;
 

@@ -19,12 +19,12 @@ type Asks = Box<dyn FnMut() -> Result<Option<String>, TargetError> + Send>;
 
 /// A claim that is asked until it is dropped.
 pub struct KeptClaim {
-    asked: Arc<Mutex<Asked>>,
+    asked: Arc<Mutex<ClaimState>>,
     /// Ends the thread with the claim.
     _end: Sender<()>,
 }
 
-struct Asked {
+struct ClaimState {
     asks: Asks,
     lost: Option<String>,
 }
@@ -40,7 +40,7 @@ impl KeptClaim {
     }
 
     fn asked(asks: Asks, every: Duration) -> Self {
-        let asked = Arc::new(Mutex::new(Asked { asks, lost: None }));
+        let asked = Arc::new(Mutex::new(ClaimState { asks, lost: None }));
         let (end, ended) = channel();
         let kept = Arc::clone(&asked);
         thread::spawn(move || {
@@ -62,7 +62,7 @@ impl KeptClaim {
     }
 }
 
-fn look(asked: &Mutex<Asked>) -> Option<String> {
+fn look(asked: &Mutex<ClaimState>) -> Option<String> {
     let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
     if asked.lost.is_none() {
         asked.lost = (asked.asks)().unwrap_or_else(|error| Some(error.to_string()));

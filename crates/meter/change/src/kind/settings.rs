@@ -2,9 +2,10 @@
 //!
 //! Invariant: only the very server that was changed is set back, known by its data directory, its
 //! place, its identifier and its start. On the same data with another start it was restarted and
-//! has its own values again; any other server settles nothing. Settings that bound each other are noted together, also where only one of them is set. A value is ours when it is
-//! what the server made of what we set last; only while nobody has noted that, any value of what
-//! is being set counts as ours.
+//! has its own values again; any other server settles nothing. Settings that bound each other are
+//! noted together, also where only one of them is set. A value is ours when it is what the server
+//! made of what we set last; only while nobody has noted that, any value of what is being set
+//! counts as ours.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -46,8 +46,9 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let mut record = TuneRecord::begin(&first.facts, plan.address.is_local(), &mut sink);
     let ended = go_on(first, &plan, &mut settings, (&narrator, &mut record), interruption);
     let put_back = settings.put_back(&narrator);
+    let changes = record.changes();
     let document = record.document();
-    narrator.summary(&document, plan.is_dry);
+    narrator.summary(&document, changes, plan.is_dry);
     let is_kept = sink.keep_with_report(&document);
     if args.printing.json {
         print_json(&RunResult::Watch(Box::new(document)))?;

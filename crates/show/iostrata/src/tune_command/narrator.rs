@@ -64,12 +64,12 @@ impl<'a> Narrator<'a> {
     }
 
     /// What came of it.
-    pub fn summary(&self, document: &WatchDocument, is_dry: bool) {
+    pub fn summary(&self, document: &WatchDocument, changes: u64, is_dry: bool) {
         let per_txn = document.pages_written_per_txn.map_or_else(String::new, |pages| {
             format!(", {pages:.2} pages written per transaction")
         });
         let tps = document.tps.map_or_else(String::new, |tps| format!(", {tps:.0} tps"));
-        let tuned = match (is_dry, document.settings.len() as u64) {
+        let tuned = match (is_dry, changes) {
             (true, _) => "watched, nothing was set (--dry-run)".to_owned(),
             (false, 0) => "watched, nothing had to be set".to_owned(),
             (false, changes) => format!("tuned, settings changed {}", times(changes)),

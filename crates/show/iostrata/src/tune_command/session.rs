@@ -225,10 +225,10 @@ impl TuneSession {
     }
 
     /// Asks the server on the connection of the claim: one that has no other left answers, too.
-    fn ask_around(&mut self, narrator: &Narrator<'_>) -> Result<Seen, TargetError> {
+    fn ask_around(&mut self, narrator: &Narrator<'_>) -> Result<ServerLook, TargetError> {
         let Some(claim) = &mut self.claim else {
             let replica = self.target.role()?.replica;
-            return Ok(Seen { settings: told(&self.target.facts()?), replica });
+            return Ok(ServerLook { settings: told(&self.target.facts()?), replica });
         };
         let settings = levers(&claim.engine_variables()?);
         let replica = claim.role()?.replica;
@@ -236,7 +236,7 @@ impl TuneSession {
             narrator.say("the server has dropped the claim that keeps other tuners away");
             self.claim = None;
         }
-        Ok(Seen { settings, replica })
+        Ok(ServerLook { settings, replica })
     }
 
     /// Leaves to somebody else what they have set while the server is tuned, and gives everything
@@ -292,7 +292,7 @@ impl TuneSession {
 }
 
 /// What a look at the server found.
-struct Seen {
+struct ServerLook {
     settings: LeverValues,
     /// Why others write it.
     replica: Option<String>,

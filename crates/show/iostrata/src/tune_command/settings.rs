@@ -38,8 +38,8 @@ impl TuneSettings {
         Ok(Self { group, server, is_dry: plan.is_dry })
     }
 
-    /// Begins the group at the one server: from here on what the settings are now is written down, and how a person
-    /// puts it back is said.
+    /// Begins the group at the one server: from here on what the settings are now is written down,
+    /// and how a person puts it back is said.
     ///
     /// # Errors
     /// When another server answers, somebody else holds them, or they cannot be written down.
