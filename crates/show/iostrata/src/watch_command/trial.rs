@@ -106,7 +106,7 @@ impl Trial {
         ];
         let mut course = TrialCourse {
             trial: self,
-            source: Source::open(&args.targets[0], args, &[self.one.clone()])?,
+            source: Source::open(&args.targets[0], args, std::slice::from_ref(&self.one))?,
             began: Instant::now(),
             windows: Default::default(),
         };
