@@ -155,17 +155,29 @@ impl Connector {
         // A socket is not encrypted: nothing on the way could read it.
         let encryption = host.map_or(Encryption::Disabled, |_| self.address.encryption_in_use());
         self.check_files(encryption)?;
-        let first = self.attempt(host, patience, encryption != Encryption::Disabled);
-        let (result, plain_because) = match first {
+        // A second connection for each one would lead to another server behind a balancer.
+        let known = host
+            .filter(|host| encryption == Encryption::Preferred && plain_text::is_without_tls(host));
+        let encrypts = encryption != Encryption::Disabled && known.is_none();
+        let (result, plain_because) = match self.attempt(host, patience, encrypts) {
             // Preferred: where encryption does not come about, plain text is taken.
-            Err(error) if encryption == Encryption::Preferred && may_be_of_tls(&error) => {
+            Err(error)
+                if encrypts && encryption == Encryption::Preferred && may_be_of_tls(&error) =>
+            {
                 let because = match error {
-                    Error::DriverError(DriverError::TlsNotSupported) => NO_TLS.to_owned(),
+                    Error::DriverError(DriverError::TlsNotSupported) => {
+                        host.inspect(|host| plain_text::keep_without_tls(host));
+                        NO_TLS.to_owned()
+                    }
                     error => error.to_string(),
                 };
                 (self.attempt(host, patience, false), Some(because))
             }
-            other => (other, None),
+            Err(error) => {
+                known.inspect(|host| plain_text::forget_without_tls(host));
+                (Err(error), None)
+            }
+            Ok(conn) => (Ok(conn), known.map(|_| NO_TLS.to_owned())),
         };
         let at = host.map_or_else(|| "the socket".to_owned(), HostPort::to_string);
         match result {
@@ -316,7 +328,7 @@ fn may_be_of_tls(error: &Error) -> bool {
 /// Connections that are in plain text although encryption is preferred.
 pub mod plain_text {
     use std::collections::BTreeSet;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use crate::address::HostPort;
 
@@ -325,6 +337,25 @@ pub mod plain_text {
 
     static NOTE: Mutex<Option<Note>> = Mutex::new(None);
     static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+    /// Hosts whose servers have said that they offer no TLS.
+    static WITHOUT_TLS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+    fn without_tls() -> MutexGuard<'static, BTreeSet<String>> {
+        WITHOUT_TLS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_without_tls(host: &HostPort) -> bool {
+        without_tls().contains(&host.to_string())
+    }
+
+    pub(super) fn keep_without_tls(host: &HostPort) {
+        without_tls().insert(host.to_string());
+    }
+
+    pub(super) fn forget_without_tls(host: &HostPort) {
+        without_tls().remove(&host.to_string());
+    }
 
     /// From now on the user is told of each host once.
     pub fn tell(note: Note) {

@@ -133,7 +133,7 @@ mod tests {
         assert_ne!(other, load.changes(2, 1).collect::<Vec<_>>());
         let lengths: Vec<usize> = at_once.rows().map(|(_, value)| value.len()).collect();
         assert!(
-            lengths.iter().any(|bytes| *bytes < 20) && lengths.iter().any(|bytes| *bytes > 1900)
+            lengths.iter().any(|bytes| *bytes < 20) && lengths.iter().any(|bytes| *bytes > 1500)
         );
     }
 }
