@@ -244,22 +244,33 @@ fn settings_that_are_safe_together_go_back_when_one_is_taken_over() {
         let line = format!("tune {} --json --out taken", private.target("root", ""));
         let tune = start_told(bench, &line, "said");
         on.wait_until_tuned();
-        private.hold_in("oltp", &["SET GLOBAL innodb_io_capacity = 1777"], || {});
-        let mut theirs = before.clone();
-        theirs.insert("innodb_io_capacity".to_owned(), "1777".to_owned());
-        wait_until("everything else is back", 100, || settings(private) == theirs);
+        // The server raises a limit that is below it to twice the capacity.
+        let (capacity, raised, limit) = ("1777", "3554", "innodb_io_capacity_max");
+        let set = format!("SET GLOBAL innodb_io_capacity = {capacity}");
+        private.hold_in("oltp", &[&set], || {});
+        let is_theirs = || {
+            let mut theirs = before.clone();
+            theirs.insert("innodb_io_capacity".to_owned(), capacity.to_owned());
+            let found = settings(private);
+            if found[limit] == raised {
+                theirs.insert(limit.to_owned(), raised.to_owned());
+            }
+            found == theirs
+        };
+        wait_until("everything else is back", 100, is_theirs);
         // It stays so, though the load goes on.
         let lines = on.said().matches("checkpoint age").count();
         wait_until("two more looks", 100, || {
             on.said().matches("checkpoint age").count() > lines + 1
         });
-        assert_eq!(settings(private), theirs, "{}", on.said());
+        assert!(is_theirs(), "{}", on.said());
         on.ended(tune);
         let said = on.said();
-        assert_eq!(settings(private), theirs, "{said}");
-        assert_eq!(said.matches("somebody else").count(), 1, "{said}");
-        let own = format!("SET GLOBAL innodb_io_capacity = {}", before["innodb_io_capacity"]);
-        private.hold_in("oltp", &[&own], || {});
+        assert!(is_theirs(), "{said}");
+        assert!((1..=2).contains(&said.matches("somebody else").count()), "{said}");
+        let own = ["innodb_io_capacity", limit]
+            .map(|name| format!("SET GLOBAL {name} = {}", before[name]));
+        private.hold_in("oltp", &[&own[0], &own[1]], || {});
     });
 }
 
