@@ -156,9 +156,10 @@ impl Connector {
         let encryption = host.map_or(Encryption::Disabled, |_| self.address.encryption_in_use());
         self.check_files(encryption)?;
         // A second connection for each one would lead to another server behind a balancer.
-        let known = host
-            .filter(|host| encryption == Encryption::Preferred && plain_text::is_without_tls(host));
-        let encrypts = encryption != Encryption::Disabled && known.is_none();
+        let at = host.map_or_else(|| "the socket".to_owned(), HostPort::to_string);
+        let is_known =
+            encryption == Encryption::Preferred && plain_text::without_tls().contains(&at);
+        let encrypts = encryption != Encryption::Disabled && !is_known;
         let (result, plain_because) = match self.attempt(host, patience, encrypts) {
             // Preferred: where encryption does not come about, plain text is taken.
             Err(error)
@@ -166,7 +167,7 @@ impl Connector {
             {
                 let because = match error {
                     Error::DriverError(DriverError::TlsNotSupported) => {
-                        host.inspect(|host| plain_text::keep_without_tls(host));
+                        plain_text::without_tls().insert(at.clone());
                         NO_TLS.to_owned()
                     }
                     error => error.to_string(),
@@ -174,12 +175,11 @@ impl Connector {
                 (self.attempt(host, patience, false), Some(because))
             }
             Err(error) => {
-                known.inspect(|host| plain_text::forget_without_tls(host));
+                plain_text::without_tls().remove(&at);
                 (Err(error), None)
             }
-            Ok(conn) => (Ok(conn), known.map(|_| NO_TLS.to_owned())),
+            Ok(conn) => (Ok(conn), is_known.then(|| NO_TLS.to_owned())),
         };
-        let at = host.map_or_else(|| "the socket".to_owned(), HostPort::to_string);
         match result {
             Ok(conn) => {
                 let far = host.filter(|host| !host.is_loopback());
@@ -337,27 +337,15 @@ pub mod plain_text {
 
     static NOTE: Mutex<Option<Note>> = Mutex::new(None);
     static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-
-    /// Hosts whose servers have said that they offer no TLS.
+    /// Hosts whose servers offer no TLS.
     static WITHOUT_TLS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-    fn without_tls() -> MutexGuard<'static, BTreeSet<String>> {
+    /// The hosts, by their texts, that are not asked for TLS any more.
+    pub(super) fn without_tls() -> MutexGuard<'static, BTreeSet<String>> {
         WITHOUT_TLS.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_without_tls(host: &HostPort) -> bool {
-        without_tls().contains(&host.to_string())
-    }
-
-    pub(super) fn keep_without_tls(host: &HostPort) {
-        without_tls().insert(host.to_string());
-    }
-
-    pub(super) fn forget_without_tls(host: &HostPort) {
-        without_tls().remove(&host.to_string());
-    }
-
-    /// From now on the user is told of each host once.
+    /// Sets where notes go. Each host is noted once.
     pub fn tell(note: Note) {
         *NOTE.lock().unwrap_or_else(PoisonError::into_inner) = Some(note);
     }

@@ -199,8 +199,8 @@ impl ClientOptions {
         }
     }
 
-    /// With what the clients take for granted: an authority is named to be asked, and `ssl` by
-    /// itself encrypts, whoever the server is.
+    /// Adds the clients' own defaults: naming an authority asks for verification by it, and `ssl`
+    /// alone encrypts without verifying the server.
     fn concluded(mut self) -> Self {
         let verifies = self.verification == Some(Verification::Host);
         if self.encryption.is_none() && (self.ca.is_some() || verifies) {

@@ -46,8 +46,8 @@ fn role_by(ask: &mut Asks<'_>) -> Result<ServerRole, TargetError> {
     let mut role = ServerRole { replica: read_only(&variables), member: None };
     let is_mariadb = status.contains_key("Slaves_running");
     if variables.get("wsrep_on").is_some_and(|value| is_on(value)) {
-        let told = |name: &str| status.get(name).map_or("unknown", String::as_str);
-        let (state, size) = (told("wsrep_local_state_comment"), told("wsrep_cluster_size"));
+        let value = |name: &str| status.get(name).map_or("unknown", String::as_str);
+        let (state, size) = (value("wsrep_local_state_comment"), value("wsrep_cluster_size"));
         let node = format!("a Galera node of {size}, {state}");
         match state {
             "Synced" => role.member = Some(node),
@@ -80,9 +80,10 @@ fn runs(status: &Variables) -> bool {
         .any(|name| status.get(*name).is_some_and(|value| is_on(value)))
 }
 
-/// What MySQL tells by statements only.
+/// Group membership and replication, for which MySQL has statements and no variables.
 fn group_and_replication(ask: &mut Asks<'_>, role: &mut ServerRole) -> Result<(), TargetError> {
-    let group = told(ask(GROUP))?.and_then(|rows| rows.into_iter().next()).unwrap_or_default();
+    let group =
+        if_answered(ask(GROUP))?.and_then(|rows| rows.into_iter().next()).unwrap_or_default();
     let mut group = group.into_iter().flatten();
     if let Some((state, word)) = group.next().zip(group.next()) {
         let member = format!("a member of a replication group, {word} and {state}");
@@ -96,7 +97,7 @@ fn group_and_replication(ask: &mut Asks<'_>, role: &mut ServerRole) -> Result<()
         return Ok(());
     }
     for sql in REPLICATION {
-        let Some(rows) = told(ask(sql))? else { continue };
+        let Some(rows) = if_answered(ask(sql))? else { continue };
         let runs = |row: &Vec<Option<String>>| {
             let state = |at: usize| row.get(at).cloned().flatten();
             RUNNING.iter().any(|at| state(*at).is_some_and(|state| state != "No"))
@@ -108,15 +109,15 @@ fn group_and_replication(ask: &mut Asks<'_>, role: &mut ServerRole) -> Result<()
         return Ok(());
     }
     // The threads of a group run as the same user.
-    let count = told(ask(THREADS))?.and_then(|rows| rows.first()?.first()?.clone());
+    let count = if_answered(ask(THREADS))?.and_then(|rows| rows.first()?.first()?.clone());
     if role.member.is_none() && count.is_some_and(|count| count != "0") {
         role.replica = Some("threads of replication run on it".to_owned());
     }
     Ok(())
 }
 
-/// Nothing where the server does not know the question, or does not let this user ask it.
-fn told(answer: Result<TextRows, TargetError>) -> Result<Option<TextRows>, TargetError> {
+/// None where the server does not support the statement, or refuses it to this user.
+fn if_answered(answer: Result<TextRows, TargetError>) -> Result<Option<TextRows>, TargetError> {
     match answer {
         Err(error) if error.trouble == Trouble::Gone => Err(error),
         answer => Ok(answer.ok()),

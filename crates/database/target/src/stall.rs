@@ -2,9 +2,9 @@
 //!
 //! Purpose: one judgement for whoever watches a target or measures it. Invariants: pure; a cause is
 //! named only where samples within or around the stall speak for it; otherwise it is unknown, and
-//! the evidence says what was there to look at. What holds writers up in most samples within is the
-//! cause, although a stall of another cause may have begun or ended it. What also happens while nothing stalls (waits that
-//! are counted, I/O in flight) has to stand out from the samples outside.
+//! the evidence says what was there to look at. What holds writers up in most samples of the stall
+//! is the cause, even where it began or ended for another. What also happens while nothing stalls
+//! (waits that are counted, I/O in flight) has to stand out from the samples outside.
 //! It does not find stalls.
 
 use iostrata_run::StallCause;

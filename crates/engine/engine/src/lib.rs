@@ -37,7 +37,6 @@ mod concurrency_tests;
 mod counts;
 mod create;
 mod cursor;
-pub mod disk;
 mod disks;
 mod engine;
 mod error;
@@ -135,3 +134,17 @@ pub use ticket::Ticket;
 pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};
 pub use transaction_error::TransactionError;
 pub use tree::descend::Direction;
+
+/// The disk that an engine stands on: the trait, the types of its calls, and two that obey it.
+///
+/// An engine needs no more of a system than a [`Disk`]: named files that are read, written and
+/// synced. [`RealDisk`] is a directory, [`MemDisk`] is memory, for tests and for data that may go
+/// with the process. Another one is written by implementing [`Disk`] and [`Batch`]; what they
+/// promise, each call says. `examples/own_disk.rs` is one.
+pub mod disk {
+    pub use iostrata_io::SyncKind;
+    pub use iostrata_io::disk::{
+        Aligned, Batch, BatchGranted, BatchKind, Disk, DiskError, Durability, Facts, FileId,
+        FileMode, FileName, Finished, InTurn, MemDisk, RealDisk, RealOptions, WriteThrough, memory,
+    };
+}

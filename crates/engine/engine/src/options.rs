@@ -62,7 +62,7 @@ impl Engine {
 /// Hears of recovery.
 type Tell<'p> = dyn FnMut(&Progress) + 'p;
 
-/// What an engine is opened with: settings, indexes, and who hears of recovery.
+/// Options for opening an engine: settings, indexes, and a callback for the progress of recovery.
 ///
 /// A setting is what [`set`](Self::set) names here; otherwise what it was made with or changed to
 /// while it was open, which is kept with the data; otherwise its default.

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use crate::error::EngineError;
-use crate::key_range::{KeyRange, bounds, of_prefix};
+use crate::key_range::{KeyRange, bounds};
 use crate::pages::Pages;
 use crate::range::{OwnedRow, Range};
-use crate::read::replace;
-use crate::scan::{Cursor, TreeView};
+use crate::scan::{Cursor, TreeView, plain_reads};
 use crate::table::Table;
 use crate::table_index::{Index, IndexCursor};
 use crate::tree::Tree;
@@ -49,6 +48,8 @@ struct OpenView {
     snapshot: Snapshot,
 }
 
+plain_reads!(ReadView);
+
 impl ReadView {
     /// Opens one under this number.
     pub(crate) fn open(pages: &Arc<Pages>, number: u64) -> Result<Self, EngineError> {
@@ -63,32 +64,10 @@ impl ReadView {
         self.0.number
     }
 
-    /// The value of a key, copied.
-    ///
-    /// # Errors
-    /// What reading a page or an older version said; a dropped table, or one of another engine.
-    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        self.get_with(table, key, <[u8]>::to_vec)
-    }
-
-    /// As [`get`](Self::get), into memory that is used again: its old content is replaced if there
-    /// is such a row. Whether there is.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn get_into(
-        &self,
-        table: &Table,
-        key: &[u8],
-        value: &mut Vec<u8>,
-    ) -> Result<bool, EngineError> {
-        Ok(self.get_with(table, key, |found| replace(value, found))?.is_some())
-    }
-
     /// What `look` makes of the value of a key, without a copy of it, as by [`Table::get_with`].
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// What reading a page or an older version said; a dropped table, or one of another engine.
     pub fn get_with<R>(
         &self,
         table: &Table,
@@ -98,18 +77,10 @@ impl ReadView {
         Ok(self.rows(table)?.get_with(key, look)?.0)
     }
 
-    /// Whether there is a row with this key.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn contains_key(&self, table: &Table, key: &[u8]) -> Result<bool, EngineError> {
-        Ok(self.get_with(table, key, |_value| ())?.is_some())
-    }
-
     /// The rows of a range, from either end.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get_with`](Self::get_with).
     pub fn range<'t>(
         &'t self,
         table: &'t Table,
@@ -118,42 +89,10 @@ impl ReadView {
         Ok(Range::new(self.rows(table)?, bounds(&range)))
     }
 
-    /// The rows whose keys begin with `prefix`.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn prefix<'t>(&'t self, table: &'t Table, prefix: &[u8]) -> Result<Range<'t>, EngineError> {
-        self.range(table, of_prefix(prefix))
-    }
-
-    /// All rows of a table.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn iter<'t>(&'t self, table: &'t Table) -> Result<Range<'t>, EngineError> {
-        self.range(table, ..)
-    }
-
-    /// The row with the least key.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn first(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
-        self.iter(table)?.next().transpose()
-    }
-
-    /// The row with the greatest key.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn last(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
-        self.iter(table)?.next_back().transpose()
-    }
-
     /// The rows of a range one by one, in one direction, without an allocation for each.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get_with`](Self::get_with).
     pub fn cursor<'t>(
         &'t self,
         table: &'t Table,
@@ -166,7 +105,8 @@ impl ReadView {
     /// The entries of an index whose secondary keys lie in a range.
     ///
     /// # Errors
-    /// As [`get`](Self::get); [`TransactionError::DefinitionChanged`] for an index that is younger
+    /// As [`get_with`](Self::get_with); [`TransactionError::DefinitionChanged`] for an index that
+    /// is younger
     /// than the view.
     ///
     /// [`TransactionError::DefinitionChanged`]: crate::TransactionError::DefinitionChanged
@@ -177,14 +117,6 @@ impl ReadView {
         direction: Direction,
     ) -> Result<IndexCursor<'t>, EngineError> {
         index.0.entries(self.view(&index.0.tree), self.number(), &range, direction)
-    }
-
-    /// The keys of the rows with this secondary key, in their order.
-    ///
-    /// # Errors
-    /// As [`index_cursor`](Self::index_cursor).
-    pub fn index_get(&self, index: &Index, secondary: &[u8]) -> Result<Vec<Vec<u8>>, EngineError> {
-        self.index_cursor(index, secondary..=secondary, Direction::Forward)?.keys()
     }
 
     fn rows<'t>(&'t self, table: &'t Table) -> Result<TreeView<'t>, EngineError> {

@@ -84,6 +84,93 @@ impl<'t> TreeView<'t> {
     }
 }
 
+/// The plain reads of a reader that follow from its `get_with`, `range` and `index_cursor`.
+macro_rules! plain_reads {
+    ($reader:ty) => {
+        impl $reader {
+            /// The value of a key, copied.
+            ///
+            /// # Errors
+            /// As [`get_with`](Self::get_with).
+            pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+                self.get_with(table, key, <[u8]>::to_vec)
+            }
+
+            /// As [`get`](Self::get), into memory that is used again: its old content is replaced
+            /// if there is such a row. Whether there is.
+            ///
+            /// # Errors
+            /// As [`get_with`](Self::get_with).
+            pub fn get_into(
+                &self,
+                table: &Table,
+                key: &[u8],
+                value: &mut Vec<u8>,
+            ) -> Result<bool, EngineError> {
+                let copy = |found: &[u8]| crate::read::replace(value, found);
+                Ok(self.get_with(table, key, copy)?.is_some())
+            }
+
+            /// Whether there is a row with this key.
+            ///
+            /// # Errors
+            /// As [`get_with`](Self::get_with).
+            pub fn contains_key(&self, table: &Table, key: &[u8]) -> Result<bool, EngineError> {
+                Ok(self.get_with(table, key, |_value| ())?.is_some())
+            }
+
+            /// The rows whose keys begin with `prefix`, from either end.
+            ///
+            /// # Errors
+            /// As [`range`](Self::range).
+            pub fn prefix<'t>(
+                &'t self,
+                table: &'t Table,
+                prefix: &[u8],
+            ) -> Result<Range<'t>, EngineError> {
+                self.range(table, crate::key_range::of_prefix(prefix))
+            }
+
+            /// All rows of a table, from either end.
+            ///
+            /// # Errors
+            /// As [`range`](Self::range).
+            pub fn iter<'t>(&'t self, table: &'t Table) -> Result<Range<'t>, EngineError> {
+                self.range(table, ..)
+            }
+
+            /// The row with the least key.
+            ///
+            /// # Errors
+            /// As [`range`](Self::range).
+            pub fn first(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
+                self.iter(table)?.next().transpose()
+            }
+
+            /// The row with the greatest key.
+            ///
+            /// # Errors
+            /// As [`range`](Self::range).
+            pub fn last(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
+                self.iter(table)?.next_back().transpose()
+            }
+
+            /// The keys of the rows with this secondary key, in their order.
+            ///
+            /// # Errors
+            /// As [`index_cursor`](Self::index_cursor).
+            pub fn index_get(
+                &self,
+                index: &Index,
+                secondary: &[u8],
+            ) -> Result<Vec<Vec<u8>>, EngineError> {
+                self.index_cursor(index, secondary..=secondary, Direction::Forward)?.keys()
+            }
+        }
+    };
+}
+pub(crate) use plain_reads;
+
 /// A cursor over a range of a table. It owns what it shows: ask for the
 /// [`next_row`](Cursor::next_row) until there is none. For an iterator see
 /// [`Table::range`](crate::Table::range).

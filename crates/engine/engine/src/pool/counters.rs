@@ -7,31 +7,29 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crossbeam_utils::CachePadded;
+
 const CELLS: usize = 64;
 
-#[repr(align(64))]
-#[derive(Default)]
-struct Padded(AtomicU64);
-
 /// Pages asked for.
-pub struct Requests(Box<[Padded]>);
+pub struct Requests(Box<[CachePadded<AtomicU64>]>);
 
 impl Requests {
     pub fn new() -> Self {
-        Self((0..CELLS).map(|_| Padded::default()).collect())
+        Self((0..CELLS).map(|_| CachePadded::default()).collect())
     }
 
     /// A page was asked for.
     #[inline]
     pub fn count(&self) {
-        let cell = &self.0[own_cell() % CELLS].0;
+        let cell = &self.0[own_cell() % CELLS];
         // No other thread writes this cell, or its count is allowed to be lost.
         cell.store(cell.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// How many so far.
     pub fn sum(&self) -> u64 {
-        self.0.iter().map(|cell| cell.0.load(Ordering::Relaxed)).sum()
+        self.0.iter().map(|cell| cell.load(Ordering::Relaxed)).sum()
     }
 }
 

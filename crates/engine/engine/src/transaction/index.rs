@@ -48,14 +48,6 @@ impl Transaction {
         index.0.entries(view, self.number(), range, direction)
     }
 
-    /// The keys of the rows with this secondary key, in their order.
-    ///
-    /// # Errors
-    /// As [`Transaction::cursor`].
-    pub fn index_get(&self, index: &Index, secondary: &[u8]) -> Result<Vec<Vec<u8>>, EngineError> {
-        self.index_cursor(index, secondary..=secondary, Direction::Forward)?.keys()
-    }
-
     /// The newest rows with this secondary key among those that the transaction sees, locked.
     ///
     /// # Errors

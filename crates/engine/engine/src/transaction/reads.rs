@@ -6,14 +6,15 @@ use iostrata_innodb::{Counter, Lsn};
 
 use crate::counts::Sample;
 use crate::error::EngineError;
-use crate::key_range::{KeyBounds, KeyRange, bounds, of_prefix};
+use crate::key_range::{KeyBounds, KeyRange, bounds};
 use crate::lock::LockId;
 use crate::range::{OwnedRow, Range};
 use crate::read::{LeafHint, read_row, replace};
 use crate::reentry::{check_may_look, looking};
 use crate::row_locks::lock;
-use crate::scan::{Cursor, OwnRows, TreeView};
+use crate::scan::{Cursor, OwnRows, TreeView, plain_reads};
 use crate::table::Table;
+use crate::table_index::Index;
 use crate::transaction::{Isolation, Transaction};
 use crate::transaction_error::TransactionError;
 use crate::tree::Tree;
@@ -29,33 +30,14 @@ pub(super) struct Newest {
     pub is_newer: bool,
 }
 
+plain_reads!(Transaction);
+
 impl Transaction {
-    /// The value of a key, copied: what the transaction wrote itself, or what its level shows.
+    /// What `look` makes of the value of a key, without a copy of it, as by [`Table::get_with`]:
+    /// what the transaction wrote itself, or what its level shows.
     ///
     /// # Errors
     /// What reading a page said; a dropped table, or one of another engine; a finished transaction.
-    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        self.get_with(table, key, <[u8]>::to_vec)
-    }
-
-    /// As [`get`](Self::get), into memory that is used again: its old content is replaced if there
-    /// is such a row. Whether there is.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn get_into(
-        &self,
-        table: &Table,
-        key: &[u8],
-        value: &mut Vec<u8>,
-    ) -> Result<bool, EngineError> {
-        Ok(self.get_with(table, key, |found| replace(value, found))?.is_some())
-    }
-
-    /// What `look` makes of the value of a key, without a copy of it, as by [`Table::get_with`].
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
     pub fn get_with<R>(
         &self,
         table: &Table,
@@ -79,18 +61,11 @@ impl Transaction {
         Ok(found)
     }
 
-    /// Whether there is a row with this key.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn contains_key(&self, table: &Table, key: &[u8]) -> Result<bool, EngineError> {
-        Ok(self.get_with(table, key, |_value| ())?.is_some())
-    }
-
     /// The newest value of a key, which nobody else can change until the transaction ends.
     ///
     /// # Errors
-    /// As [`get`](Self::get); a deadlock, a lock that was not released in time, a conflict.
+    /// As [`get_with`](Self::get_with); a deadlock, a lock that was not released in time, a
+    /// conflict.
     pub fn get_for_update(
         &mut self,
         table: &Table,
@@ -142,7 +117,7 @@ impl Transaction {
     /// a cursor is there the transaction cannot write.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get_with`](Self::get_with).
     pub fn cursor<'t>(
         &'t self,
         table: &'t Table,
@@ -157,7 +132,7 @@ impl Transaction {
     /// shows. No lock is taken: for who locks them next, and looks at each again then.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get_with`](Self::get_with).
     pub fn newest_cursor<'t>(
         &'t self,
         table: &'t Table,
@@ -171,7 +146,7 @@ impl Transaction {
     /// As [`cursor`](Self::cursor), as an iterator over copied rows, from either end.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get_with`](Self::get_with).
     pub fn range<'t>(
         &'t self,
         table: &'t Table,
@@ -179,38 +154,6 @@ impl Transaction {
     ) -> Result<Range<'t>, EngineError> {
         self.check_readable(table)?;
         Ok(Range::new(self.view(table.tree(), false), bounds(&range)))
-    }
-
-    /// As [`range`](Self::range), the rows whose keys begin with `prefix`.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn prefix<'t>(&'t self, table: &'t Table, prefix: &[u8]) -> Result<Range<'t>, EngineError> {
-        self.range(table, of_prefix(prefix))
-    }
-
-    /// As [`range`](Self::range), all rows of a table.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn iter<'t>(&'t self, table: &'t Table) -> Result<Range<'t>, EngineError> {
-        self.range(table, ..)
-    }
-
-    /// The row with the least key that the transaction sees.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn first(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
-        self.iter(table)?.next().transpose()
-    }
-
-    /// The row with the greatest key that the transaction sees.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn last(&self, table: &Table) -> Result<Option<OwnedRow>, EngineError> {
-        self.iter(table)?.next_back().transpose()
     }
 
     /// A tree as plain reads see it, or as it is committed now. At read committed, and for what is

@@ -4,13 +4,13 @@
 //! when its segment was dropped; purge drops what is at or below every snapshot, so who reads a
 //! version under a snapshot keeps the slot that it reads from.
 
+use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::version::record::{self, HEADER_BYTES, Record};
-use crate::version::registry::Padded;
 use crate::version::segment::Body;
 use crate::version::segment::{FreeSlots, SpillFile, damaged};
 use crate::version::shard::Keeper;
@@ -21,8 +21,8 @@ const FIRST_READ_BYTES: usize = 512;
 
 /// The log.
 pub(crate) struct VersionLog {
-    shards: [Padded<Mutex<Shard>>; SHARDS],
-    memory: Padded<AtomicU64>,
+    shards: [CachePadded<Mutex<Shard>>; SHARDS],
+    memory: CachePadded<AtomicU64>,
     memory_max: u64,
     slots: FreeSlots,
     spill: Option<Box<dyn SpillFile>>,
@@ -34,8 +34,8 @@ impl VersionLog {
         memory_max: u64,
         spill: Option<Box<dyn SpillFile>>,
     ) -> Self {
-        let shard = |index| Padded(Mutex::new(Shard::new(index, segment_bytes)));
-        let (memory, slots) = (Padded::default(), FreeSlots::default());
+        let shard = |index| CachePadded::new(Mutex::new(Shard::new(index, segment_bytes)));
+        let (memory, slots) = (CachePadded::default(), FreeSlots::default());
         Self { shards: std::array::from_fn(shard), memory, memory_max, slots, spill }
     }
 

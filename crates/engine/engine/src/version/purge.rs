@@ -7,13 +7,13 @@
 //! be applying; it holds the latches of its leaves since before it took the number, so who comes
 //! to purge its keys waits for it there.
 
+use crossbeam_utils::CachePadded;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use crate::version::log::VersionLog;
 use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
-use crate::version::registry::Padded;
 use crate::version::segment::damaged;
 use crate::version::segment::{Body, VersionSegment};
 use crate::version::shard::SHARDS;
@@ -101,7 +101,7 @@ enum Walk {
 /// The read positions, and what was put back.
 #[derive(Debug, Default)]
 pub(crate) struct Purge {
-    positions: [Padded<Mutex<Position>>; SHARDS],
+    positions: [CachePadded<Mutex<Position>>; SHARDS],
     /// The shard that the next call begins with.
     turn: AtomicUsize,
     put_back: Mutex<PurgeBatch>,

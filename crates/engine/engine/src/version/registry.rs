@@ -6,10 +6,10 @@
 //! What it does not do: it knows nothing of versions. The argument why no snapshot is missed is in
 //! the module's documentation.
 
+use crossbeam_utils::CachePadded;
 #[cfg(feature = "model")]
 pub(crate) use shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::cell::Cell;
-use std::ops::Deref;
 #[cfg(not(feature = "model"))]
 pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -98,9 +98,9 @@ type Chunk = Box<[Arc<Slot>]>;
 /// The clock and the slots.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    clock: Padded<AtomicU64>,
+    clock: CachePadded<AtomicU64>,
     /// Slots that were ever used.
-    used: Padded<AtomicUsize>,
+    used: CachePadded<AtomicUsize>,
     chunks: [OnceLock<Chunk>; CHUNKS],
     made: Instant,
 }
@@ -122,8 +122,8 @@ fn first_of(chunk: usize) -> usize {
 impl Registry {
     pub(crate) fn new(clock: u64) -> Self {
         Self {
-            clock: Padded(AtomicU64::new(clock)),
-            used: Padded(AtomicUsize::new(0)),
+            clock: CachePadded::new(AtomicU64::new(clock)),
+            used: CachePadded::new(AtomicUsize::new(0)),
             chunks: [const { OnceLock::new() }; CHUNKS],
             made: Instant::now(),
         }
@@ -247,19 +247,5 @@ impl Registry {
             }
         }
         (count, oldest)
-    }
-}
-
-/// A value alone on its cache line.
-#[repr(align(64))]
-#[derive(Debug, Default)]
-pub(crate) struct Padded<T>(pub(crate) T);
-
-impl<T> Deref for Padded<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.0
     }
 }

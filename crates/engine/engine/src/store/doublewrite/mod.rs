@@ -4,7 +4,7 @@
 //! in place, so a copy is not overwritten while it may be needed. Nobody waits for one file while
 //! holding another, except in their order.
 //! Batches are numbered over all files, ever upwards; one is settled once it is durable in place,
-//! and never when it failed. Each header tells below which number all batches were
+//! and never when it failed. Each header holds the number below which all batches were
 //! durable in place: repair does not believe older copies, which may be of older contents.
 
 mod batch;
