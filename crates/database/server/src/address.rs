@@ -38,8 +38,8 @@ const PARAMETERS: &str = "socket, ssl, ssl_verify, ssl_ca, ssl_cert, ssl_key, \
 
 /// Why a text is no address of a server.
 ///
-/// Hosts are named by their place and not quoted: one may be part of a password that was not
-/// escaped. The scheme stands before every password, and parameters behind the last `@`.
+/// Parts are named by their place and not quoted: any part may be one of a password that was not
+/// escaped. The scheme is before every password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
     /// Another scheme, or none.
@@ -96,10 +96,10 @@ pub enum AddressError {
         part: &'static str,
     },
     /// An unknown parameter.
-    #[error("unknown parameter `{found}` behind the ? of the address; known are {PARAMETERS}")]
+    #[error("parameter {nth} behind the ? of the address is unknown; known are {PARAMETERS}")]
     Parameter {
-        /// Its name.
-        found: String,
+        /// Which, from 1.
+        nth: usize,
     },
     /// A login path of MySQL's own programs.
     #[error(
@@ -108,12 +108,10 @@ pub enum AddressError {
     )]
     LoginPath,
     /// A parameter's value.
-    #[error("{name}={found} in the address: use {fix}")]
+    #[error("{name} in the address takes {fix}")]
     Value {
         /// The parameter.
         name: &'static str,
-        /// What was found.
-        found: String,
         /// What it takes.
         fix: &'static str,
     },
@@ -319,8 +317,9 @@ impl FromStr for ServerAddress {
         address.password =
             password.map(|text| decoded(text, "the password")).transpose()?.map(Password);
         address.database = some(decoded(database, "the database")?);
-        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
-            address.take(parameter)?;
+        let parameters = parameters.split('&').filter(|parameter| !parameter.is_empty());
+        for (at, parameter) in parameters.enumerate() {
+            address.take(parameter, at + 1)?;
         }
         if address.socket.is_some() && address.hosts.len() > 1 {
             return Err(AddressError::SocketAndHosts { hosts: address.hosts.len() });
@@ -368,7 +367,7 @@ impl ServerAddress {
         }
     }
 
-    fn take(&mut self, parameter: &str) -> Result<(), AddressError> {
+    fn take(&mut self, parameter: &str, nth: usize) -> Result<(), AddressError> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let found = decoded(value, "a parameter")?;
         match name.replace('-', "_").as_str() {
@@ -401,7 +400,7 @@ impl ServerAddress {
             }
             "connect_timeout" => self.connect_timeout = timeout("connect_timeout", &found)?,
             "read_timeout" => self.read_timeout = Some(timeout("read_timeout", &found)?),
-            _ => return Err(AddressError::Parameter { found: name.to_owned() }),
+            _ => return Err(AddressError::Parameter { nth }),
         }
         Ok(())
     }
@@ -496,17 +495,12 @@ fn one_of<T, const N: usize>(
     found: &str,
 ) -> Result<T, AddressError> {
     let named = words.into_iter().find(|(word, _)| *word == found);
-    named.map(|(_, value)| value).ok_or_else(|| AddressError::Value {
-        name,
-        found: found.to_owned(),
-        fix,
-    })
+    named.map(|(_, value)| value).ok_or(AddressError::Value { name, fix })
 }
 
 fn timeout(name: &'static str, found: &str) -> Result<Duration, AddressError> {
     let time = parse_duration(found).ok().filter(|time| !time.is_zero());
-    let fix = "a duration such as 10s";
-    time.ok_or_else(|| AddressError::Value { name, found: found.to_owned(), fix })
+    time.ok_or(AddressError::Value { name, fix: "a duration such as 10s" })
 }
 
 #[cfg(test)]
