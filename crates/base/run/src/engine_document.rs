@@ -110,7 +110,7 @@ pub struct CrashTestDocument {
     pub power_cuts: u64,
     /// Power cuts after a kill and a restart on the same disk; those kills are not in `kills`.
     pub restarts: u64,
-    /// Commits that were acknowledged.
+    /// Commits that were acknowledged, each by itself or by a later one of its thread.
     pub acknowledged: u64,
     /// Acknowledged commits that were not there afterwards.
     pub lost: u64,

@@ -93,7 +93,6 @@ impl<'r> Rounds<'r> {
         heard.go_on(writer.kill());
         document.kills += 1;
         document.power_cuts += u64::from(place.is_power());
-        document.acknowledged += heard.count;
         // Under a power cut it may see the disk fail.
         if let Some(why) = heard.ended.take().filter(|_| !place.is_power()) {
             fail(document, format!("the writer ended by itself: {why}"));
@@ -111,7 +110,6 @@ impl<'r> Rounds<'r> {
         let after_ms = self.random.below(CUT_MS_MAX);
         let mut heard =
             Writer::start(&place.directory(), self.seed, Some(after_ms))?.end(END_PATIENCE);
-        document.acknowledged += heard.count;
         if let Some(why) = heard.ended.take() {
             fail(document, format!("the writer did not end by a close under load: {why}"));
         }
@@ -132,6 +130,10 @@ impl<'r> Rounds<'r> {
         heard: Heard,
         document: &mut CrashTestDocument,
     ) -> Result<(), ExitError> {
+        let new = |thread: u8| {
+            heard.last[usize::from(thread)].saturating_sub(self.expected.commits(thread))
+        };
+        document.acknowledged += (0..THREADS).map(new).sum::<u64>();
         for &close_s in &heard.closes_s {
             document.closes += 1;
             document.close_s_max = document.close_s_max.max(close_s);

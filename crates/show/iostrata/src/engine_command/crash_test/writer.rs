@@ -15,11 +15,10 @@ use crate::exit_error::ExitError;
 /// How often it is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Commits that were acknowledged, the last of each thread, and how many were said.
+/// What a writer acknowledged: the last commit of each thread stands for all before it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heard {
     pub last: [u64; THREADS as usize],
-    pub count: u64,
     /// Why the last one ended before it was killed.
     pub ended: Option<String>,
     /// Seconds of its closes under load, one after the other.
@@ -29,7 +28,6 @@ pub struct Heard {
 impl Heard {
     /// Adds what a writer said that came after.
     pub fn go_on(&mut self, later: Heard) {
-        self.count += later.count;
         self.ended = later.ended;
         self.closes_s.extend(later.closes_s);
         for (last, later) in self.last.iter_mut().zip(later.last) {
@@ -120,7 +118,6 @@ fn listen(out: impl BufRead) -> Heard {
         let (Ok(thread), Ok(commit)) = (thread.parse::<usize>(), commit.parse()) else { continue };
         if let Some(last) = heard.last.get_mut(thread) {
             *last = commit;
-            heard.count += 1;
         }
     }
     heard
