@@ -1,12 +1,14 @@
 //! Answers Prometheus over HTTP.
 //!
-//! Invariant: bounded. At most [`CONNECTIONS_MAX`] connections are served at once, others are
-//! closed; each has [`PATIENCE`] in all, one request of a bounded length and one answer.
+//! Invariant: bounded. At most [`CONNECTIONS_MAX`] connections are open at once, and the oldest
+//! makes room for one more; each has [`PATIENCE`] in all, one request of a bounded length and one
+//! answer.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -74,24 +76,22 @@ impl Drop for MetricsServer {
 }
 
 fn listen(listener: &TcpListener, text: &BoardText, is_over: &AtomicBool) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let open = Arc::new(OpenConnections::default());
     for stream in listener.incoming() {
         if is_over.load(Ordering::SeqCst) {
             return;
         }
-        let Ok(stream) = stream else {
+        let taken = stream
+            .and_then(|stream| Ok((OpenConnection::take(&open, stream.try_clone()?), stream)));
+        let Ok((place, stream)) = taken else {
             // Out of file descriptors, for example: it passes, but not at once.
             std::thread::sleep(Duration::from_millis(100));
             continue;
         };
-        let place = OpenConnection::take(&open);
-        if place.is_beyond(CONNECTIONS_MAX) {
-            continue;
-        }
         let text = Arc::clone(text);
         let serving = Builder::new().name("metrics".to_owned()).spawn(move || {
             let _place = place;
-            // Whoever asks and goes away needs no answer.
+            // A client that goes away needs no answer.
             let _served = serve(stream, &text);
         });
         // Without a thread the connection is closed, which says enough.
@@ -99,26 +99,46 @@ fn listen(listener: &TcpListener, text: &BoardText, is_over: &AtomicBool) {
     }
 }
 
-/// A connection that counts while it lasts.
+/// The open connections with their numbers, the oldest first.
+#[derive(Default)]
+struct OpenConnections {
+    last: AtomicUsize,
+    streams: Mutex<VecDeque<(usize, TcpStream)>>,
+}
+
+impl OpenConnections {
+    fn streams(&self) -> MutexGuard<'_, VecDeque<(usize, TcpStream)>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection among the open ones, while it lasts.
 struct OpenConnection {
-    open: Arc<AtomicUsize>,
+    open: Arc<OpenConnections>,
     number: usize,
 }
 
 impl OpenConnection {
-    fn take(open: &Arc<AtomicUsize>) -> Self {
-        let number = open.fetch_add(1, Ordering::SeqCst) + 1;
+    /// A place for a new connection. Where all are taken the oldest makes room: an answer takes
+    /// milliseconds, and clients that send half a request must not keep Prometheus out.
+    fn take(open: &Arc<OpenConnections>, stream: TcpStream) -> Self {
+        let number = open.last.fetch_add(1, Ordering::SeqCst);
+        let mut streams = open.streams();
+        if streams.len() >= CONNECTIONS_MAX
+            && let Some((_, oldest)) = streams.pop_front()
+        {
+            // It may have gone by itself.
+            let _closed = oldest.shutdown(Shutdown::Both);
+        }
+        streams.push_back((number, stream));
+        drop(streams);
         Self { open: Arc::clone(open), number }
-    }
-
-    fn is_beyond(&self, most: usize) -> bool {
-        self.number > most
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::SeqCst);
+        self.open.streams().retain(|(number, _)| *number != self.number);
     }
 }
 
