@@ -26,6 +26,7 @@ mod queue_change;
 mod reader;
 mod scrub;
 mod series;
+mod server_summary_document;
 mod simulate_document;
 mod simulate_flush_document;
 mod study_diff_document;
@@ -63,6 +64,10 @@ pub use prepare_document::{CheckDocument, ConditionDocument, PrepareDocument};
 pub use queue_change::{DeviceChange, DeviceMetric, QueueChange};
 pub use reader::{FoundRun, RunReader, RunResult};
 pub use scrub::scrubbed;
+pub use server_summary_document::{
+    ConnectionSummary, PoolSummary, RedoSummary, ServerSummaryDocument, SettingOrigin,
+    SettingSource,
+};
 pub use simulate_document::{
     KernelThen, QueueComparison, QueueDevice, QueueDocument, QueuePoint, QueueQuestion,
     QueueReader, QueueReplicate, QueueRun, QueueThenRow,

@@ -23,6 +23,7 @@ mod role;
 mod sampler;
 mod servers;
 mod session;
+mod setting_origin;
 mod sql;
 mod target;
 mod turns;

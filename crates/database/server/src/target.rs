@@ -3,11 +3,11 @@
 //! Purpose: tables are made, loaded and removed, and sessions opened. Invariant: a part of a table
 //! is loaded once; what was there of it before is removed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use iostrata_change::ServerToken;
-use iostrata_run::ResourceUse;
+use iostrata_run::{ResourceUse, SettingOrigin};
 use iostrata_target::{
     Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, Target, TargetError,
     TargetFacts, Trouble,
@@ -26,6 +26,7 @@ use crate::load::Loader;
 use crate::role::{self, ServerRole};
 use crate::sampler::{self, StatusSampler};
 use crate::session::ServerSession;
+use crate::setting_origin;
 use crate::sql;
 use crate::used;
 
@@ -159,6 +160,24 @@ impl ServerTarget {
     /// When the server does not answer.
     pub fn role(&self) -> Result<ServerRole, TargetError> {
         role::role(self.short_link()?.conn(), &self.name)
+    }
+
+    /// Its settings that are not defaults, with where they come from; nothing where it does not
+    /// tell.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn setting_origins(&self) -> Result<Option<Vec<SettingOrigin>>, TargetError> {
+        Ok(setting_origin::setting_origins(self.short_link()?.conn(), &self.version))
+    }
+
+    /// Every counter and gauge that it shows, by name, from its start on.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn status(&self) -> Result<BTreeMap<String, String>, TargetError> {
+        let rows = self.ask(&mut self.short_link()?, "SHOW GLOBAL STATUS")?;
+        Ok(facts::named(rows))
     }
 
     /// What answers.

@@ -5,8 +5,8 @@ use std::path::Path;
 use iostrata_run::{
     CheckDocument, CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument,
     DiskStopDocument, EngineCheckDocument, EngineStatsDocument, Event, FioDocument, FlushDocument,
-    IoDocument, Manifest, PrepareDocument, ProbeDocument, QueueDocument, StudyDiffDocument,
-    StudyDocument, TransactionDocument, WatchDocument, WatchSample,
+    IoDocument, Manifest, PrepareDocument, ProbeDocument, QueueDocument, ServerSummaryDocument,
+    StudyDiffDocument, StudyDocument, TransactionDocument, WatchDocument, WatchSample,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
@@ -98,4 +98,9 @@ fn disk() {
     check::<DiskListDocument>("disk-list");
     check::<DiskFaultDocument>("disk-fault");
     check::<DiskStopDocument>("disk-stop");
+}
+
+#[test]
+fn server_summary() {
+    check::<ServerSummaryDocument>("server-summary");
 }

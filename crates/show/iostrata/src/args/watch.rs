@@ -34,6 +34,13 @@ pub struct WatchArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub once: bool,
+    /// Print what a server is on one page: durability, redo in minutes, pool, changed settings
+    ///
+    /// Rates are counted for --time, 10 s by default.
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true,
+          conflicts_with_all = ["once", "json_lines", "record", "verify", "enable_counters", "metrics_addr"])]
+    pub summary: bool,
     /// Print each sample as one line of JSON
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true,

@@ -10,6 +10,7 @@ mod lines;
 mod screen;
 pub mod source;
 mod stream;
+mod summary;
 pub mod target_host;
 mod trial;
 
@@ -44,6 +45,9 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
             "{option}: {} targets were named; name one, or use --json-lines",
             args.targets.len()
         )));
+    }
+    if args.summary {
+        return summary::run(args, interruption);
     }
     let trial = if args.verify { Some(Trial::begin(args)?) } else { None };
     let display = Display::new(args.printing.quiet);

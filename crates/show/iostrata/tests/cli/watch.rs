@@ -5,10 +5,11 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use iostrata_engine::{Engine, Settings};
+use iostrata_server::private::ServerProgram;
 use serde_json::Value;
 
 use crate::harness::{Bench, document, number, stderr, stdout};
-use crate::server::Private;
+use crate::server::{Private, programs};
 
 /// The contract's fields, whatever the target tells.
 const FIELDS: [&str; 20] = [
@@ -243,4 +244,63 @@ fn checked_by_promtool(body: &str) {
     child.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
     let checked = child.wait_with_output().unwrap();
     assert!(checked.status.success(), "{}{body}", stderr(&checked));
+}
+
+#[test]
+fn a_server_is_summed_up_on_one_page() {
+    for program in programs() {
+        let program = ServerProgram::find(&program).unwrap();
+        let server = Private::of(
+            program,
+            tempfile::tempdir().unwrap(),
+            &[],
+            &["SET GLOBAL innodb_flush_log_at_trx_commit = 2", "CREATE DATABASE load_db"],
+        );
+        let bench = Bench::new();
+        let target = server.target("root", "load_db");
+        let loads = format!("oltp update_index prepare --target {target} --tables 1 --table-size 1000");
+        assert!(bench.line(&loads).status.success());
+        let line = format!("watch {target} --summary --time 1s --interval 200ms");
+        let all = document(&bench.line(&format!("{line} --json")), "server-summary");
+        assert_eq!(all["durability"]["flush_log_at_commit"], 2);
+        assert_eq!(all["commit_survives"], "a crash of the server, not one of its host");
+        assert!(number(&all, "/redo/mean_bytes_per_s_since_start") > 0.0, "{all}");
+        assert!(number(&all, "/redo/minutes_at_mean_since_start") > 0.0, "{all}");
+        assert!(number(&all, "/samples") >= 2.0 && number(&all, "/window_s") >= 0.2, "{all}");
+        assert!(number(&all, "/connections/limit") > 0.0 && all["replica"].is_null(), "{all}");
+        let changed: Vec<&str> = all["settings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|one| one["source"] == "changed")
+            .filter_map(|one| one["name"].as_str())
+            .collect();
+        let page = stdout(&bench.line(&line));
+        assert!(
+            page.contains("a commit survives a crash of the server, not one of its host"),
+            "{page}"
+        );
+        match all["settings"].is_null() {
+            true => assert!(page.contains("does not tell where they come from"), "{page}"),
+            false => {
+                assert_eq!(changed, ["innodb_flush_log_at_trx_commit"], "{page}");
+                assert!(page.contains("Changed       innodb_flush_log_at_trx_commit=2"), "{page}");
+            }
+        }
+        assert!(page.lines().all(|line| line.chars().count() <= 110), "{page}");
+    }
+}
+
+#[test]
+fn a_summary_is_of_one_server() {
+    let bench = Bench::new();
+    for (line, said) in [
+        ("watch engine:db --summary", "iostrata engine stats DIR"),
+        ("watch mysql://a@h:1 mysql://a@h:2 --summary", "2 targets were named"),
+        ("watch mysql://a@h:1 --summary --once", "cannot be used with"),
+    ] {
+        let output = bench.line(line);
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(stderr(&output).contains(said), "{line}: {}", stderr(&output));
+    }
 }
