@@ -166,9 +166,8 @@ pub fn run_all(
         if concern.is_some_and(|concern| !concern.holds(target)) {
             continue;
         }
-        let is_split =
-            target.kind == TargetKind::Integration && lanes::is_listed(target.short_name());
-        let mut tests = if is_split { execute::list(target)? } else { Vec::new() };
+        let is_divided = schedule::is_divided(target);
+        let mut tests = if is_divided { execute::list(target)? } else { Vec::new() };
         tests.retain(|test| concern.is_none_or(|concern| concern.chooses(target, test)));
         jobs.extend(schedule::jobs_of(target, number, &tests, &known));
     }

@@ -26,15 +26,19 @@ pub enum Lane {
 pub enum Process {
     /// Each test has one of its own.
     Each,
-    /// All tests of the row run in one, in so many threads: what they share is dear. It is there
-    /// as long as a test uses it, so those that take turns have a second thread that waits.
+    /// The tests of the row are shared out to a few, each with so many threads: what the tests of
+    /// a process share is dear. It is there as long as a test uses it, so those that take turns
+    /// have a second thread that waits.
     Shared {
-        /// Threads of the tests.
+        /// How many processes.
+        processes: usize,
+        /// Threads of each.
         threads: usize,
     },
 }
 
 /// Tests of an integration binary.
+#[derive(PartialEq, Eq)]
 pub struct LaneRow {
     /// The package without `iostrata-`; `cli` is the binary of the program.
     pub binary: &'static str,
@@ -105,7 +109,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("tune_levers::", Load, &["tune", "server", "change"]),
     cli("tune_refused::", Free, &["tune", "server", "change"]),
     LaneRow {
-        process: Process::Shared { threads: 2 },
+        process: Process::Shared { processes: 2, threads: 2 },
         ..cli("tune_shared::", Load, &["tune", "server", "change"])
     },
     cli("tune_words::", Load, &["tune", "server", "change"]),
@@ -149,6 +153,17 @@ pub const ROWS: &[LaneRow] = &[
     row("workload", "kills::", Load).without(&["embedded"]),
     row("workload", "servers::", Load).without(&["embedded"]),
 ];
+
+/// Unit tests that run in a process of their own, by the crate and what their names begin with: in
+/// one with the others of their crate they would be among the longest jobs.
+pub const UNITS: &[(&str, &str)] =
+    &[("sim", "flush::"), ("sim", "insert::"), ("stats", "coverage::")];
+
+/// The processes of a crate's unit tests, by what the names of their tests begin with; empty where
+/// there is one.
+pub fn unit_processes(binary: &str) -> impl Iterator<Item = &'static str> {
+    UNITS.iter().filter(move |(name, _)| *name == binary).map(|(_, tests)| *tests)
+}
 
 /// The row of a test; `None` where the binary has none.
 pub fn row_of(binary: &str, test: &str) -> Option<&'static LaneRow> {

@@ -33,13 +33,34 @@ pub struct TestJob {
     pub seconds: f64,
 }
 
-/// The jobs of a target, given its tests where it is in the table of lanes.
+/// Whether the tests of a target run in several processes, for which their names are needed.
+pub fn is_divided(target: &Target) -> bool {
+    match target.kind {
+        TargetKind::Unit => lanes::unit_processes(target.short_name()).next().is_some(),
+        TargetKind::Integration => lanes::is_listed(target.short_name()),
+        TargetKind::Examples | TargetKind::Schedules => false,
+    }
+}
+
+/// The jobs of a target, given its tests where it [`is_divided`].
 pub fn jobs_of(target: &Target, number: usize, tests: &[String], times: &Times) -> Vec<TestJob> {
     let job = |tests: Vec<String>, threads, lane, name: String| {
         let seconds = times.of(&name);
         TestJob { target: number, tests, threads, lane, name, seconds }
     };
     let binary = target.short_name();
+    if target.kind == TargetKind::Unit && is_divided(target) {
+        let mut rest = tests.to_vec();
+        let own = lanes::unit_processes(binary).map(|beginning| {
+            let is_own = |test: &mut String| test.starts_with(beginning);
+            (rest.extract_if(.., is_own).collect(), format!("{binary} {beginning}* (unit)"))
+        });
+        let mut processes: Vec<(Vec<String>, String)> = own.collect();
+        processes.push((rest, format!("{binary} (unit)")));
+        processes.retain(|(tests, _)| !tests.is_empty());
+        let job = |(tests, name)| job(tests, WHOLE_THREADS, Lane::Free, name);
+        return processes.into_iter().map(job).collect();
+    }
     if let Some(kind) = match target.kind {
         TargetKind::Unit => Some("unit"),
         TargetKind::Examples => Some("examples"),
@@ -54,17 +75,27 @@ pub fn jobs_of(target: &Target, number: usize, tests: &[String], times: &Times) 
     let mut jobs: Vec<TestJob> = Vec::new();
     for test in tests {
         let row = lanes::row_of(binary, test);
-        let lane = row.map_or(Lane::Load, |row| row.lane);
-        let (name, threads) = match row.map(|row| (row.tests, row.process)) {
-            Some((tests, Process::Shared { threads })) => (format!("{binary} {tests}*"), threads),
-            _ => (format!("{binary} {test}"), 1),
-        };
-        match jobs.iter_mut().find(|job| job.name == name) {
-            Some(job) => job.tests.push(test.clone()),
-            None => jobs.push(job(vec![test.clone()], threads, lane, name)),
+        if !row.is_some_and(|row| matches!(row.process, Process::Shared { .. })) {
+            let lane = row.map_or(Lane::Load, |row| row.lane);
+            jobs.push(job(vec![test.clone()], 1, lane, format!("{binary} {test}")));
+        }
+    }
+    for row in lanes::ROWS.iter().filter(|row| row.binary == binary) {
+        let Process::Shared { processes, threads } = row.process else { continue };
+        let is_of_row = |test: &str| lanes::row_of(binary, test).is_some_and(|one| one == row);
+        let tests: Vec<String> = tests.iter().filter(|test| is_of_row(test)).cloned().collect();
+        for (part, tests) in shares(&tests, processes).into_iter().enumerate() {
+            let name = format!("{binary} {}* {}", row.tests, part + 1);
+            jobs.push(job(tests, threads, row.lane, name));
         }
     }
     jobs
+}
+
+/// Shares out tests in turn: those of a module stand together and are alike.
+fn shares(tests: &[String], parts: usize) -> Vec<Vec<String>> {
+    let share = |part| tests.iter().skip(part).step_by(parts).cloned().collect::<Vec<_>>();
+    (0..parts).map(share).filter(|share| !share.is_empty()).collect()
 }
 
 /// Jobs that wait, and how many run.
@@ -203,6 +234,61 @@ mod tests {
         let ran = run(jobs, 2);
         let end = ran.iter().map(|(_, _, end)| *end).fold(0.0, f64::max);
         assert_eq!(end, 20.0);
+    }
+
+    fn target(kind: TargetKind, package: &str, name: &str) -> Target {
+        let (package, name) = (package.into(), name.into());
+        let (version, executable, dir, programs) = Default::default();
+        Target { package, version, name, kind, executable, dir, programs }
+    }
+
+    fn names(of: &str, count: usize) -> Vec<String> {
+        (0..count).map(|n| format!("{of}{n}")).collect()
+    }
+
+    #[test]
+    fn long_unit_tests_run_in_a_process_of_their_own() {
+        let times = Times::default();
+        let tests = [names("drive::a", 3), names("flush::a", 2), names("insert::a", 1)].concat();
+        let unit = |name: &str| target(TargetKind::Unit, &format!("iostrata-{name}"), name);
+        assert!(is_divided(&unit("sim")) && !is_divided(&unit("units")));
+        let jobs = jobs_of(&unit("sim"), 0, &tests, &times);
+        let of = |job: &TestJob| (job.name.clone(), job.tests.clone());
+        let found: Vec<(String, Vec<String>)> = jobs.iter().map(of).collect();
+        let expected = [
+            ("sim flush::* (unit)".to_owned(), tests[3..5].to_vec()),
+            ("sim insert::* (unit)".to_owned(), tests[5..].to_vec()),
+            ("sim (unit)".to_owned(), tests[..3].to_vec()),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(jobs_of(&unit("sim"), 0, &tests[..3], &times).len(), 1);
+        let whole = jobs_of(&unit("units"), 0, &[], &times);
+        assert_eq!((whole.len(), &*whole[0].name), (1, "units (unit)"));
+    }
+
+    #[test]
+    fn tests_that_share_something_dear_are_shared_out() {
+        let cli = target(TargetKind::Integration, "iostrata", "cli");
+        let tests = [names("tune_shared::a", 5), names("tune::a", 1)].concat();
+        let mut jobs = jobs_of(&cli, 0, &tests, &Times::default());
+        assert_eq!(jobs.remove(0).tests, tests[5..]);
+        let found: Vec<(&str, usize)> =
+            jobs.iter().map(|job| (&*job.name, job.tests.len())).collect();
+        assert_eq!(found, [("cli tune_shared::* 1", 3), ("cli tune_shared::* 2", 2)]);
+        assert!(jobs.iter().all(|job| job.threads == 2 && job.lane == Lane::Load));
+        let mut run: Vec<String> = jobs.iter().flat_map(|job| job.tests.clone()).collect();
+        run.sort();
+        assert_eq!(run, tests[..5]);
+    }
+
+    #[test]
+    fn a_binary_that_is_divided_ends_with_the_others() {
+        let others = (0..10).map(|_| job(Lane::Free, 8.0));
+        let end =
+            |jobs: Vec<TestJob>| run(jobs, 4).iter().map(|(_, _, end)| *end).fold(0.0, f64::max);
+        let whole = others.clone().chain([job(Lane::Free, 48.0)]).collect();
+        let parts = others.chain((0..3).map(|_| job(Lane::Free, 16.0))).collect();
+        assert_eq!((end(whole), end(parts)), (48.0, 32.0));
     }
 
     #[test]

@@ -81,6 +81,17 @@ impl Times {
 mod tests {
     use super::*;
 
+    /// The longest that unit tests in one process should take, in seconds.
+    const UNIT_S_MAX: f64 = 40.0;
+
+    #[test]
+    fn unit_tests_that_take_long_are_divided() {
+        let committed = Times::committed();
+        let long = |(name, seconds): &(&str, f64)| name.contains("(unit") && *seconds > UNIT_S_MAX;
+        let long: Vec<(&str, f64)> = committed.longest().into_iter().filter(long).collect();
+        assert!(long.is_empty(), "give some of them a row in lanes::UNITS: {long:?}");
+    }
+
     #[test]
     fn times_are_read_back_as_written() {
         let dir = std::env::temp_dir().join(format!("iostrata-times-{}", std::process::id()));

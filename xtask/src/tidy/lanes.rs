@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use super::Breach;
 use super::tables::CRATES;
-use crate::test::lanes::{LaneRow, ROWS};
+use crate::test::lanes::{LaneRow, ROWS, UNITS};
 
 /// Where the table is.
 const TABLE: &str = "xtask/src/test/lanes.rs";
@@ -44,6 +44,7 @@ pub fn judge(root: &Path) -> Result<Vec<Breach>> {
             breaches.extend(judge_without(row, &file, &text, &manifest));
         }
     }
+    breaches.extend(UNITS.iter().filter_map(|(name, tests)| judge_unit(root, name, tests)));
     let is_crate = |name: &&str| CRATES.iter().any(|one| one.name == *name);
     let about = ROWS.iter().flat_map(|row| row.about.iter().copied());
     breaches.extend(about.filter(|name| !is_crate(name)).map(|name| {
@@ -66,6 +67,19 @@ fn judge_binary(binary: &str, main: &Path, modules: &[&str], rows: &[&LaneRow]) 
         Breach::new(Path::new(TABLE), 0, text)
     });
     missing.chain(stale).collect()
+}
+
+/// Unit tests with a process of their own are those of a module of their crate.
+fn judge_unit(root: &Path, name: &str, tests: &str) -> Option<Breach> {
+    let rules = CRATES.iter().find(|one| one.name == name);
+    let module = tests.split("::").next().unwrap_or_default();
+    let is_there = rules.is_some_and(|rules| {
+        let source = Path::new("crates").join(rules.tier.directory()).join(name).join("src");
+        let file = root.join(source).join(module);
+        file.is_dir() || file.with_extension("rs").is_file()
+    });
+    let text = || format!("{name} has no module for the unit tests {tests:?}; remove their row");
+    (!is_there).then(|| Breach::new(Path::new(TABLE), 0, text()))
 }
 
 /// What a row leaves out has to be a dependency, and nothing that the tests name.
@@ -137,6 +151,16 @@ mod tests {
         assert!(used[0].text.contains("row without embedded"), "{used:?}");
         let none = judge("use iostrata_server::ServerTarget;", "iostrata-embedded-x = 1\n");
         assert!(none[0].text.contains("watch does not depend on embedded"), "{none:?}");
+    }
+
+    #[test]
+    fn unit_tests_of_a_module_that_is_gone_are_a_breach() {
+        let root = workspace::root();
+        assert_eq!(judge_unit(&root, "sim", "insert::"), None);
+        for (name, tests) in [("sim", "inserts::"), ("sims", "insert::")] {
+            let breach = judge_unit(&root, name, tests).unwrap();
+            assert!(breach.text.contains("no module for the unit tests"), "{}", breach.text);
+        }
     }
 
     #[test]
