@@ -13,6 +13,7 @@ pub mod execute;
 pub mod lanes;
 pub mod outcome;
 mod packages;
+pub mod reaper;
 mod schedule;
 pub mod targets;
 pub mod times;

@@ -2,20 +2,20 @@
 //!
 //! Purpose: keep the output of each process apart, so that it can be counted and shown.
 //! Invariant: while a [`Runner`] lives it holds the lock of this machine, so that real-time tests
-//! share it with no other suite or benchmark. A process that exceeds its time is killed with all
+//! share it with no other suite or benchmark. A process that exceeds its time is ended with all
 //! that it started, and its output is shown.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::outcome::TestOutcome;
+use super::reaper;
 use super::schedule::TestJob;
 use super::targets::{Target, TargetKind};
 use super::{Length, SOAK};
@@ -109,11 +109,12 @@ impl Runner {
     ) -> Result<TestOutcome> {
         let path = |stream: &str| self.logs.join(format!("{log}.{stream}"));
         let file = |stream| File::create(path(stream)).context("cannot write the log of a test");
-        command.stdin(Stdio::null()).stdout(file("stdout")?).stderr(file("stderr")?);
         if self.length == Length::Soak {
             command.env(SOAK, "1");
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let mut command = reaper::around(&command);
+        command.stdout(file("stdout")?).stderr(file("stderr")?);
         let start = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let status = wait(child, time_max)?;
@@ -163,7 +164,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
     made.or_else(|error| File::open(path).map_err(|_| error))
 }
 
-/// The status, or `None` when the time was over and the child was killed.
+/// The status, or `None` when the time was over and everything was ended.
 fn wait(mut child: Child, time_max: Duration) -> Result<Option<ExitStatus>> {
     let start = Instant::now();
     while start.elapsed() < time_max {
@@ -172,34 +173,10 @@ fn wait(mut child: Child, time_max: Duration) -> Result<Option<ExitStatus>> {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    let started = descendants(child.id());
-    child.kill()?;
+    // When this closes, the process ends everything below it, and then itself.
+    drop(child.stdin.take());
     child.wait()?;
-    for pid in started {
-        // One that has ended meanwhile needs no signal.
-        let _ = Pid::from_raw(pid as i32).map(|pid| kill_process(pid, Signal::KILL));
-    }
     Ok(None)
-}
-
-/// The processes that a process has started, and those that they have.
-fn descendants(of: u32) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: Vec<(u32, u32)> = numbers.filter_map(|pid| Some((pid, parent(pid)?))).collect();
-    let mut found = vec![of];
-    let mut at = 0;
-    while let Some(&parent) = found.get(at) {
-        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| pid));
-        at += 1;
-    }
-    found.split_off(1)
-}
-
-/// The fourth field of `/proc/PID/stat`; the second is in brackets and may hold blanks.
-fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -210,6 +187,7 @@ fn read(path: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Stdio;
 
     #[test]
     fn long_forms_are_asked_for_by_the_soak_alone() {
@@ -230,25 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_exceeds_its_time_is_killed_with_what_it_started() {
+    fn a_child_that_exceeds_its_time_is_ended_with_what_it_started() {
         let mut shell = Command::new("sh");
-        shell.args(["-c", "sleep 600 & sleep 600"]).stdout(Stdio::null());
-        let child = shell.spawn().unwrap();
+        shell.args(["-c", "sleep 603 & sleep 603"]);
+        let child = reaper::around(&shell).stdout(Stdio::null()).spawn().unwrap();
         let mut started = Vec::new();
-        while started.len() < 2 {
-            started = descendants(child.id());
+        while started.len() < 3 {
+            started = reaper::descendants(child.id());
         }
         assert!(wait(child, Duration::from_millis(20)).unwrap().is_none());
-        let is_alive = |pid: &u32| {
-            let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            command.contains("sleep")
-        };
-        let begin = Instant::now();
-        while started.iter().any(is_alive) && begin.elapsed() < Duration::from_secs(20) {
-            thread::sleep(Duration::from_millis(5));
-        }
-        assert!(!started.iter().any(is_alive));
-        let child = Command::new("true").spawn().unwrap();
+        assert!(started.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
+        let child = reaper::around(&Command::new("true")).stdout(Stdio::null()).spawn().unwrap();
         assert!(wait(child, Duration::from_secs(60)).unwrap().unwrap().success());
     }
 }
