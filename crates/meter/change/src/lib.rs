@@ -60,7 +60,7 @@ pub use server::{Ending, RunAs, ServerCommand, Tie};
 pub use session::{Applied, Session};
 pub use settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 pub use state::StateDir;
-pub use system::{BoundCommand, System, touched_unwritten_bytes};
+pub use system::{BoundCommand, System, end_with_starter, spawn_for_life, touched_unwritten_bytes};
 pub use tokens::{ChangeId, DeviceRef, FileToken};
 pub use undoing::{Thing, UndoOutcome, UndoReport};
 pub use variables::{NoServers, ServerError, ServerSetting, ServerToken, ServerValues, Servers};

@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use iostrata_change::{ChangeError, Session, StateDir, System, leftovers, restore};
+use iostrata_change::{
+    ChangeError, Session, StateDir, System, end_with_starter, leftovers, restore,
+};
 use iostrata_server::private::{
     DataSource, PrivateError, PrivatePlan, PrivateServer, ServerProgram,
 };
+use rustix::process::Signal;
 
 use crate::fleet::{Place, ask, programs};
 
@@ -268,13 +271,10 @@ fn a_killed_run_leaves_neither_server_nor_data() {
     let is_long = std::env::var_os("IOSTRATA_SOAK").is_some();
     for (lines, later_ms) in KILLS.into_iter().take(if is_long { 8 } else { 4 }) {
         let kill = format!("{later_ms} ms after line {lines}");
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "private::start_until_killed", "--nocapture"])
-            .env(PLACE, place.path(""))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "private::start_until_killed", "--nocapture"]);
+        child.env(PLACE, place.path("")).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = end_with_starter(&mut child, Signal::KILL).spawn().unwrap();
         place.await_lines(lines);
         std::thread::sleep(Duration::from_millis(later_ms));
         child.kill().unwrap();

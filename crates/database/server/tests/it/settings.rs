@@ -8,11 +8,12 @@ use std::{env, fs, thread};
 
 use iostrata_change::{
     Change, ChangeError, ChangeId, How, ServerSetting, Servers, Session, StateDir, System,
-    leftovers, restore, restore_server,
+    end_with_starter, leftovers, restore, restore_server,
 };
 use iostrata_server::private::{PrivatePlan, PrivateServer};
 use iostrata_server::{MySqlServers, ServerAddress, ServerTarget};
 use iostrata_target::Target;
+use rustix::process::Signal;
 
 use super::fixture::alone_on_each_server;
 use super::fleet;
@@ -144,14 +145,11 @@ fn adjust_until_killed() {
 }
 
 fn child(state: &StateDir, address: &ServerAddress) -> Child {
-    let child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "settings::adjust_until_killed", "--nocapture"])
-        .env(STATE, state.path())
-        .env(SERVER, address.to_string())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.args(["--exact", "settings::adjust_until_killed", "--nocapture"]);
+    child.env(STATE, state.path()).env(SERVER, address.to_string());
+    child.stdout(Stdio::null()).stderr(Stdio::null());
+    let child = end_with_starter(&mut child, Signal::KILL).spawn().unwrap();
     // Until it adjusts.
     let is_adjusting = |_| {
         thread::sleep(Duration::from_millis(5));

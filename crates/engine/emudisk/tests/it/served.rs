@@ -7,9 +7,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use iostrata_change::end_with_starter;
 use iostrata_emudisk::{
     Client, DiskStats, Fault, ServeArguments, ServeOptions, Store, disk_file, serve,
 };
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 pub const MIB: u64 = 1 << 20;
@@ -106,12 +108,10 @@ impl Served {
         };
         let mut words = arguments.to_vector().unwrap();
         words.push(at.to_str().unwrap().to_owned());
-        let server = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "served::child", "--nocapture"])
-            .env(WORDS, words.join("\n"))
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut server = Command::new(std::env::current_exe().unwrap());
+        server.args(["--exact", "served::child", "--nocapture"]).env(WORDS, words.join("\n"));
+        server.stdout(Stdio::null());
+        let server = end_with_starter(&mut server, Signal::KILL).spawn().unwrap();
         let file = disk_file(&at);
         wait_for("the disk is served", || file.exists());
         let file = file.to_str().unwrap();

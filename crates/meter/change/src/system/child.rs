@@ -13,6 +13,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
 use crate::platform::RunError;
 use crate::server::RunAs;
 
@@ -50,9 +52,7 @@ impl BoundCommand {
         if let Some(RunAs { uid, gid }) = self.run_as {
             command.uid(uid).gid(gid);
         }
-        let parent = std::process::id();
-        // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
-        unsafe { command.pre_exec(move || die_with(parent)) };
+        end_with_starter(&mut command, Signal::KILL);
         let output = match command.output() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(RunError::Missing),
             output => output.map_err(RunError::Start)?,
@@ -72,12 +72,24 @@ pub(super) fn run(program: &str, arguments: &[String]) -> Result<(), RunError> {
     BoundCommand { program, arguments, ..BoundCommand::default() }.run().map(drop)
 }
 
+/// Lets the kernel send a program this signal when the thread ends that starts it, and so when this
+/// process is killed. One that was started just after is not begun. Its user may not be changed
+/// afterwards, which takes this back.
+pub fn end_with_starter(command: &mut Command, signal: Signal) -> &mut Command {
+    let parent = std::process::id();
+    // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(move || tie_to(parent, signal)) }
+}
+
 /// What is to be started, and where its process is waited for.
 type Order = (Command, mpsc::Sender<io::Result<Child>>);
 
-/// Starts a program that [`die_with`] binds to this process, from a thread that lives as long as
-/// the process: the kernel sends the signal as soon as the *thread* ends that started the program.
-pub(super) fn spawn_for_life(command: Command) -> io::Result<Child> {
+/// Starts a program that [`end_with_starter`] ties to its starter, from a thread that lives as long
+/// as the process.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn spawn_for_life(command: Command) -> io::Result<Child> {
     static STARTER: Mutex<Option<mpsc::Sender<Order>>> = Mutex::new(None);
     let gone = || io::Error::other("the thread that starts servers is gone");
     let (reply, started) = mpsc::channel();
@@ -111,20 +123,17 @@ pub(super) fn short(said: &str) -> String {
     words.chars().take(SAID_CHARS).collect()
 }
 
-pub(super) fn die_with(parent: u32) -> io::Result<()> {
-    // SAFETY: prctl with these arguments touches no memory.
-    let set = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    if set != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: getppid touches no memory.
-    let is_orphan = unsafe { libc::getppid() } != parent as i32;
+/// Ties a process between fork and exec to the thread that forked it.
+pub(super) fn tie_to(parent: u32, signal: Signal) -> io::Result<()> {
+    set_parent_process_death_signal(Some(signal))?;
+    let is_orphan = Pid::as_raw(getppid()) != parent as i32;
     if is_orphan { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
 
     fn sh(script: &str) -> Result<(), RunError> {
         run("sh", &["-c".to_owned(), script.to_owned()])
@@ -141,12 +150,21 @@ mod tests {
         assert!(sh("exit 7").unwrap_err().to_string().contains('7'));
     }
 
-    #[test]
-    fn it_is_bound_to_this_process() {
-        // Field 12 of a process's status has no death signal; asking a child about itself needs a
-        // tool, so only the refusal of an orphan is seen here.
-        assert!(die_with(u32::MAX).is_err());
+    /// A program that would go on for long, tied to its starter.
+    fn sleeping() -> Command {
+        let mut command = Command::new("sleep");
+        command.arg("600");
+        end_with_starter(&mut command, Signal::TERM);
+        command
     }
+
+    #[test]
+    fn it_ends_with_the_thread_that_started_it() {
+        let mut child = thread::spawn(|| sleeping().spawn().unwrap()).join().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+        assert!(tie_to(u32::MAX, Signal::TERM).is_err(), "an orphan is not begun");
+    }
+
     #[test]
     fn a_program_reads_its_file() {
         let file = std::env::temp_dir().join(format!("bound-{}", std::process::id()));
@@ -163,14 +181,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_thread_ends_nothing() {
-        let start = || {
-            let mut command = Command::new("sleep");
-            command.arg("600");
-            let parent = std::process::id();
-            // SAFETY: between fork and exec the closure makes system calls and allocates nothing.
-            unsafe { command.pre_exec(move || die_with(parent)) };
-            spawn_for_life(command).unwrap()
-        };
+        let start = || spawn_for_life(sleeping()).unwrap();
         let mut child = thread::spawn(start).join().unwrap();
         thread::sleep(std::time::Duration::from_millis(100));
         assert!(child.try_wait().unwrap().is_none(), "it lives on");

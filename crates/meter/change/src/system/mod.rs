@@ -31,7 +31,7 @@ use crate::settings::Prewrite;
 use crate::tokens::FileToken;
 use crate::variables::{NoServers, Servers};
 
-pub use child::BoundCommand;
+pub use child::{BoundCommand, end_with_starter, spawn_for_life};
 pub use touched::touched_unwritten_bytes;
 
 /// How long [`Platform::pause`] waits.

@@ -134,7 +134,7 @@ fn bound(command: &mut Command, groups: &[PathBuf], run_as: Option<RunAs>) -> io
         }
         alone(None)?;
         // Last, because a change of the user takes it back.
-        child::die_with(parent)
+        child::tie_to(parent, Signal::KILL)
     };
     // SAFETY: between fork and exec the closure makes system calls and allocates nothing.
     unsafe { command.pre_exec(prepare) };

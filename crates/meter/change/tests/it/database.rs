@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use iostrata_change::{
     Change, ChangeError, Effect, How, Owner, Platform, ServerCommand, Session, StateDir, System,
-    leftovers, restore,
+    end_with_starter, leftovers, restore,
 };
+use rustix::process::Signal;
 
 use crate::machine::{MIB, Place};
 
@@ -180,14 +181,11 @@ fn a_killed_starter_leaves_no_server() {
         let mut in_place = 0;
         for (lines, later_ms) in KILLS {
             let kill = format!("{later_ms} ms after line {lines}");
-            let mut child = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "database::start_until_killed", "--nocapture"])
-                .env(PLACE, place.path(""))
-                .env(PROGRAM, &program)
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "database::start_until_killed", "--nocapture"]);
+            child.env(PLACE, place.path("")).env(PROGRAM, &program);
+            child.stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = end_with_starter(&mut child, Signal::KILL).spawn().unwrap();
             place.await_lines(lines);
             std::thread::sleep(Duration::from_millis(later_ms));
             child.kill().unwrap();

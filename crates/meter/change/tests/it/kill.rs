@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use iostrata_change::{
     Change, ChangeError, DeviceRef, FilesystemKind, Prewrite, QueueAttribute, Session, StateDir,
-    System, VmSetting, leftovers, restore,
+    System, VmSetting, end_with_starter, leftovers, restore,
 };
 use iostrata_spec::study::IoLimits;
+use rustix::process::Signal;
 
 use crate::machine::{MIB, Place, has};
 
@@ -125,13 +126,10 @@ fn make(session: &mut Session, change: Change) -> Option<iostrata_change::Change
 }
 
 fn start(place: &Place) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kill::churn", "--nocapture"])
-        .env(PLACE, place.path(""))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "kill::churn", "--nocapture"]).env(PLACE, place.path(""));
+    child.stdout(Stdio::null()).stderr(Stdio::piped());
+    end_with_starter(&mut child, Signal::KILL).spawn().unwrap()
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Grouped {
         let name = format!("iostrata-held-{}", std::process::id());
         let dir = Path::new(tree.split(' ').nth(1)?).join(name);
         fs::create_dir(&dir).ok()?;
-        let write = "exec 3<ibdata1; echo $$ > server.pid; while :; do dd if=/dev/zero of=x \
+        let write = "exec 3<ibdata1; echo $$ > server.pid; while kill -0 $PPID; do dd if=/dev/zero of=x \
                      bs=4k count=50 oflag=dsync 2>/dev/null; done";
         let child = Command::new("sh")
             .args(["-c", write])

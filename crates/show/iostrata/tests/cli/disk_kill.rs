@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::disk::{Disks, can_emulate, signal};
-use crate::harness::{is_soak, stderr, stdout, wait_for_end, wait_until};
+use crate::harness::{beside, is_soak, stderr, stdout, wait_for_end, wait_until};
 
 /// What a start writes to its journal before it hands the disk over: its own line, and two for each
 /// of two changes.
@@ -24,8 +24,7 @@ fn restore(disks: &Disks, when: &str) {
 }
 
 fn begin(program: &str, words: &[&str]) -> Child {
-    let mut command = Command::new(program);
-    command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    beside(program).args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 #[test]

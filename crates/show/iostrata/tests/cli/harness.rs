@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
+use iostrata_change::end_with_starter;
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 /// A directory on the disk that holds the build, which is no tmpfs.
@@ -25,7 +27,7 @@ impl Bench {
 
     /// The program with these arguments, in the directory, its state kept there too.
     pub fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_iostrata"));
+        let mut command = beside(env!("CARGO_BIN_EXE_iostrata"));
         command.args(arguments).current_dir(self.dir.path()).env("NO_COLOR", "1");
         command.env("IOSTRATA_STATE", self.path("state"));
         command
@@ -60,6 +62,8 @@ impl Bench {
     pub fn as_nobody(&self, line: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        // Set by it, since the change of the user takes it back.
+        command.args(["--pdeathsig", "TERM"]);
         command.arg(self.path("iostrata")).args(line.split_whitespace()).env("NO_COLOR", "1");
         command.current_dir(self.path("home")).env("HOME", self.path("home"));
         command.env_remove("IOSTRATA_STATE").env_remove("XDG_STATE_HOME");
@@ -89,6 +93,14 @@ impl Bench {
         names.sort();
         names
     }
+}
+
+/// A program that is asked to end when the thread of the test ends that starts it, so that a test
+/// that fails or is killed leaves nothing running.
+pub fn beside(program: &str) -> Command {
+    let mut command = Command::new(program);
+    end_with_starter(&mut command, Signal::TERM);
+    command
 }
 
 /// Whether the long forms are asked for.

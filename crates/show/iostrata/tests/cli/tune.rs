@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
+use iostrata_change::spawn_for_life;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::Target;
 use rustix::process::{Pid, Signal, kill_process};
@@ -40,9 +41,12 @@ impl Drop for Running {
     }
 }
 
+/// Starts the program, which ends with this process at the latest: the load of a server that tests
+/// share outlives the thread of the first.
 pub fn start(bench: &Bench, line: &str) -> Running {
     let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
-    Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Running(Some(spawn_for_life(command).unwrap()))
 }
 
 /// The same, with what it says in a file of this name, to be read while it runs.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Bench, stderr, stdout, wait_until};
+use crate::harness::{Bench, beside, stderr, stdout, wait_until};
 use crate::proxy::Proxy;
 use crate::server::Private;
 use crate::tune::{OPTIONS, end, load, settings, start, start_told, wait_until_tuned};
@@ -171,7 +171,7 @@ fn haproxy_that_balances_is_refused() {
         place(&b)
     );
     std::fs::write(bench.path("haproxy.cfg"), config).unwrap();
-    let mut command = Command::new("haproxy");
+    let mut command = beside("haproxy");
     command.arg("-db").arg("-f").arg(bench.path("haproxy.cfg"));
     let _haproxy = HaProxy(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     wait_until("haproxy listens", 20, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());

@@ -1,7 +1,9 @@
 //! Settings and programs beside a probe, taken away again when they are dropped.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
+
+use crate::harness::beside;
 
 /// A setting of the machine that is put back when this is dropped.
 pub struct Setting(pub String, pub String);
@@ -28,7 +30,7 @@ pub struct Beside(Child);
 
 impl Beside {
     pub fn start(program: &str, words: &[&str]) -> Self {
-        let mut command = Command::new(program);
+        let mut command = beside(program);
         command.args(words).stdout(Stdio::null()).stderr(Stdio::null());
         Self(command.spawn().unwrap())
     }
