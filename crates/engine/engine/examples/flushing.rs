@@ -4,12 +4,13 @@
 //! `seconds`, `threads`, `more_threads` (which begin with the last third of the seconds), `rows`
 //! (of 200 bytes), `batch` (updates of a commit), `rate` (commits per second of all threads; 0 for
 //! as fast as it goes) and any setting of the engine. The first third of the seconds is not
-//! counted, the others are each told. `then` is a command that a shell runs at the beginning of the
-//! last third, such as one that halves what the volume may take. Stalled are seconds below half of
-//! their mean. Figures of one run without intervals: for a first look.
+//! counted, the others are each told. With the last third begins what `then` asks for: `then=COMMAND`
+//! has a shell run it, such as one that halves what the volume may take, `then.NAME=VALUE` sets a
+//! live setting. Stalled are seconds below half of their mean. Figures of one run without intervals:
+//! for a first look.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,33 +29,50 @@ struct Load {
     more_threads: u64,
     rate: f64,
     start: Instant,
+    /// How long one is.
+    second: Duration,
     is_over: AtomicBool,
     commits: AtomicU64,
 }
 
+#[allow(dead_code)] // in the test
 fn main() -> Result<(), EngineError> {
     let mut arguments = std::env::args().skip(1);
-    let Some(directory) = arguments.next().map(PathBuf::from) else {
+    let Some(directory) = arguments.next() else {
         eprintln!("say where: flushing DIR [NAME=VALUE ...]");
         std::process::exit(2);
     };
+    print_times(flushing(Path::new(&directory), arguments, Duration::from_secs(1))?);
+    Ok(())
+}
+
+/// What happens at the beginning of the last third.
+#[derive(Default)]
+struct Then {
+    command: Option<String>,
+    settings: Vec<(String, String)>,
+}
+
+/// Gives the times of the commits that count, in microseconds.
+pub fn flushing(
+    directory: &Path,
+    arguments: impl Iterator<Item = String>,
+    second: Duration,
+) -> Result<Vec<u32>, EngineError> {
     let mut numbers: BTreeMap<&str, f64> =
         [("seconds", 12.0), ("threads", 4.0), ("rows", 1e6), ("batch", 1.0), ("rate", 0.0)].into();
     numbers.insert("more_threads", 0.0);
-    let mut settings = Settings::default();
-    let mut then = None;
+    let (mut settings, mut then) = (Settings::default(), Then::default());
     for argument in arguments {
         let (name, value) = argument.split_once('=').unwrap_or((&argument, ""));
-        if name == "then" {
-            then = Some(value.to_owned());
-            continue;
-        }
-        match (numbers.get_mut(name), value.parse()) {
-            (Some(number), Ok(value)) => *number = value,
+        match (numbers.get_mut(name), value.parse(), name.strip_prefix("then.")) {
+            (Some(number), Ok(value), _) => *number = value,
+            (_, _, Some(name)) => then.settings.push((name.to_owned(), value.to_owned())),
+            _ if name == "then" => then.command = Some(value.to_owned()),
             _ => settings.set(name, value)?,
         }
     }
-    let engine = Engine::open(&directory, settings)?;
+    let engine = Engine::open(directory, settings)?;
     let table = engine.open_table("rows")?;
     let rows = numbers["rows"] as u64;
     if table.get(&(rows - 1).to_be_bytes())?.is_none() {
@@ -74,56 +92,68 @@ fn main() -> Result<(), EngineError> {
         more_threads: numbers["more_threads"] as u64,
         rate: numbers["rate"],
         start: Instant::now(),
+        second,
         is_over: AtomicBool::new(false),
         commits: AtomicU64::new(0),
     };
-    let times = run(&load, numbers["seconds"] as u64, then.as_deref())?;
-    print_times(times);
-    let Load { engine, table, .. } = load;
-    drop(table);
-    engine.close()
+    let times = run(&load, numbers["seconds"] as u32, &then)?;
+    load.engine.clone().close()?;
+    Ok(times)
 }
 
 /// Runs the load and prints its seconds; gives the times of the commits that count.
-fn run(load: &Load, seconds: u64, then: Option<&str>) -> Result<Vec<u32>, EngineError> {
+fn run(load: &Load, seconds: u32, then: &Then) -> Result<Vec<u32>, EngineError> {
     let third = seconds / 3;
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..load.threads + load.more_threads)
-            .map(|thread| scope.spawn(move || load.work(thread, Duration::from_secs(third))))
+            .map(|thread| scope.spawn(move || load.work(thread, load.second * third)))
             .collect();
-        let (mut before, mut done, mut counted) = (load.engine.counters(), 0, Vec::new());
-        let mut first = before.clone();
-        for second in 1..=seconds {
-            let until = load.start + Duration::from_secs(second);
-            std::thread::sleep(until.saturating_duration_since(Instant::now()));
-            let (now, commits) = (load.engine.counters(), load.commits.load(Ordering::Relaxed));
-            print_second(second, commits - done, &now, &before);
-            counted.push(commits - done);
-            if second == third || second == 2 * third || second == seconds {
-                if second > third {
-                    print_all(&counted, &now, &first);
-                }
-                (first, counted) = (now.clone(), Vec::new());
-            }
-            if second == 2 * third {
-                begin(then);
-            }
-            (before, done) = (now, commits);
-        }
+        let watched = watch(load, seconds, then);
         load.is_over.store(true, Ordering::Relaxed);
         let mut times = Vec::new();
         for worker in workers {
-            times.append(&mut worker.join().unwrap_or(Ok(Vec::new()))?);
+            match worker.join() {
+                Ok(of_worker) => times.append(&mut of_worker?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
         }
-        Ok(times)
+        watched.map(|()| times)
     })
 }
 
-/// Begins a command and goes on.
-fn begin(command: Option<&str>) {
-    let Some(command) = command else { return };
-    if let Err(error) = std::process::Command::new("sh").args(["-c", command]).spawn() {
-        eprintln!("cannot run '{command}': {error}");
+fn watch(load: &Load, seconds: u32, then: &Then) -> Result<(), EngineError> {
+    let third = seconds / 3;
+    let (mut before, mut done, mut counted) = (load.engine.counters(), 0, Vec::new());
+    let mut first = before.clone();
+    for second in 1..=seconds {
+        let until = load.start + load.second * second;
+        std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        let (now, commits) = (load.engine.counters(), load.commits.load(Ordering::Relaxed));
+        print_second(second, commits - done, &now, &before);
+        counted.push(commits - done);
+        if second == third || second == 2 * third || second == seconds {
+            if second > third {
+                print_all(&counted, &now, &first);
+            }
+            (first, counted) = (now.clone(), Vec::new());
+        }
+        if second == 2 * third {
+            then.begin(&load.engine)?;
+        }
+        (before, done) = (now, commits);
+    }
+    Ok(())
+}
+
+impl Then {
+    /// Sets, begins the command and goes on.
+    fn begin(&self, engine: &Engine) -> Result<(), EngineError> {
+        self.settings.iter().try_for_each(|(name, value)| engine.set(name, value))?;
+        let Some(command) = &self.command else { return Ok(()) };
+        if let Err(error) = std::process::Command::new("sh").args(["-c", command]).spawn() {
+            eprintln!("cannot run '{command}': {error}");
+        }
+        Ok(())
     }
 }
 
@@ -160,7 +190,7 @@ impl Load {
     }
 }
 
-fn print_second(second: u64, commits: u64, now: &Counters, before: &Counters) {
+fn print_second(second: u32, commits: u64, now: &Counters, before: &Counters) {
     let delta = |counter| now[counter] - before[counter];
     let age = now[Counter::CheckpointAge] as f64;
     eprintln!(

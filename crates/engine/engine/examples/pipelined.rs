@@ -6,53 +6,55 @@
 //! Figures of one run without intervals: for a first look, not for comparisons.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use iostrata_engine::{Counter, Engine, EngineError, Table, Ticket};
 
-const LASTS: Duration = Duration::from_secs(2);
-const ROWS: u64 = 200_000;
 const PUTS: u64 = 18;
 
 /// What each session does.
-struct Load {
-    engine: Engine,
-    table: Table,
-    outstanding: usize,
+pub struct Load {
+    pub rows: u64,
+    pub outstanding: usize,
     /// Processor time beside the batch, as a program around the engine would take it.
-    work: Duration,
+    pub work: Duration,
+    pub lasts: Duration,
 }
 
+#[allow(dead_code)] // in the test
 fn main() -> Result<(), EngineError> {
-    let mut arguments = std::env::args_os().skip(1);
-    let Some(directory) = arguments.next().map(PathBuf::from) else {
+    let mut arguments = std::env::args().skip(1);
+    let Some(directory) = arguments.next() else {
         eprintln!("say where: pipelined DIR [OUTSTANDING [SESSIONS [WORK_US]]]");
         std::process::exit(2);
     };
-    let mut number =
-        |or: u64| arguments.next().and_then(|text| text.to_str()?.parse().ok()).unwrap_or(or);
+    let mut number = |or: u64| arguments.next().and_then(|text| text.parse().ok()).unwrap_or(or);
     let (outstanding, sessions) = (number(8) as usize, number(2));
     let work = Duration::from_micros(number(40));
-    let engine = Engine::open(&directory, Engine::server_settings())?;
-    let table = engine.open_table("rows")?;
-    if table.get(&0_u64.to_be_bytes())?.is_none() {
-        table.bulk_load((0..ROWS).map(|row| (row.to_be_bytes(), [row as u8; 24])))?;
-    }
-    engine.checkpoint()?;
-    let load = Load { engine: engine.clone(), table, outstanding, work };
-    measure(&load, sessions)?;
-    drop(load);
+    let load = Load { rows: 200_000, outstanding, work, lasts: Duration::from_secs(2) };
+    let engine = Engine::open(Path::new(&directory), Engine::server_settings())?;
+    measure(&engine, &load, sessions)?;
     engine.close()
 }
 
-fn measure(load: &Load, sessions: u64) -> Result<(), EngineError> {
-    let syncs = || load.engine.counters()[Counter::OsLogFsyncs];
+/// Gives how long each commit took until its session saw it settled.
+pub fn measure(engine: &Engine, load: &Load, sessions: u64) -> Result<Vec<Duration>, EngineError> {
+    let table = engine.open_table("rows")?;
+    if table.get(&0_u64.to_be_bytes())?.is_none() {
+        table.bulk_load((0..load.rows).map(|row| (row.to_be_bytes(), [row as u8; 24])))?;
+    }
+    engine.checkpoint()?;
+    let syncs = || engine.counters()[Counter::OsLogFsyncs];
     let (syncs_before, start, cpu) = (syncs(), Instant::now(), cpu_us());
     let mut times = std::thread::scope(|scope| {
+        let run = |session| load.run(engine, &table, session);
         let workers: Vec<_> =
-            (0..sessions).map(|session| scope.spawn(move || load.run(session))).collect();
-        let ends = workers.into_iter().map(|worker| worker.join().unwrap_or(Ok(Vec::new())));
+            (0..sessions).map(|session| scope.spawn(move || run(session))).collect();
+        let ends = workers.into_iter().map(|worker| match worker.join() {
+            Ok(times) => times,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
         ends.collect::<Result<Vec<_>, _>>()
     })?
     .concat();
@@ -69,39 +71,44 @@ fn measure(load: &Load, sessions: u64) -> Result<(), EngineError> {
         total.as_secs_f64() * 1e6 / count,
         times.get(times.len() * 99 / 100).map_or(0.0, |time| time.as_secs_f64() * 1e6),
     );
-    Ok(())
+    Ok(times)
 }
 
 impl Load {
-    /// One session; gives how long each commit took until the session saw it settled.
-    fn run(&self, session: u64) -> Result<Vec<Duration>, EngineError> {
+    fn run(
+        &self,
+        engine: &Engine,
+        table: &Table,
+        session: u64,
+    ) -> Result<Vec<Duration>, EngineError> {
         let (start, mut random, mut times) = (Instant::now(), session + 7, Vec::new());
         let mut waiting: VecDeque<(Instant, Ticket)> = VecDeque::new();
-        while start.elapsed() < LASTS {
+        while start.elapsed() < self.lasts {
             let working = cpu_of_thread();
             while cpu_of_thread() - working < self.work {
                 std::hint::spin_loop();
             }
-            let mut batch = self.engine.batch();
+            let mut batch = engine.batch();
             for _ in 0..PUTS {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let key = ((random >> 33) % ROWS).to_be_bytes();
-                batch.put(&self.table, &key, &random.to_le_bytes())?;
+                let key = ((random >> 33) % self.rows).to_be_bytes();
+                batch.put(table, &key, &random.to_le_bytes())?;
             }
             waiting.push_back((Instant::now(), batch.commit_async()?));
-            self.look(&mut waiting, &mut times)?;
+            Self::look(&mut waiting, &mut times, self.outstanding)?;
         }
+        Self::look(&mut waiting, &mut times, 1)?;
         Ok(times)
     }
 
-    /// Takes away what is settled; waits only for room.
+    /// Takes away what is settled; waits only where so many are outstanding.
     fn look(
-        &self,
         waiting: &mut VecDeque<(Instant, Ticket)>,
         times: &mut Vec<Duration>,
+        outstanding: usize,
     ) -> Result<(), EngineError> {
         while let Some((since, ticket)) = waiting.front() {
-            if waiting.len() >= self.outstanding {
+            if waiting.len() >= outstanding {
                 ticket.wait()?;
             } else if !ticket.try_wait()? {
                 return Ok(());

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use iostrata_engine::{Direction, Engine, Isolation, Settings, Table};
 
+/// How long one window is.
 const WINDOW: Duration = Duration::from_millis(100);
 /// A window is repeated, but not more often, when others had more of the machine.
 const OTHERS_TICKS: i64 = 1;
@@ -25,8 +26,9 @@ const VALUE_BYTES: usize = 100;
 /// Rows of a wide batch.
 const WIDE: u64 = 10;
 
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
+#[allow(dead_code)] // in the test
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let Some(directory) = arguments.next().map(PathBuf::from) else {
@@ -55,16 +57,13 @@ fn main() -> Outcome<()> {
         }
     }
     if let Some(other) = other {
-        return compare(&directory, &kept, [&other, &std::env::current_exe()?], (rounds, &only));
+        let this = std::env::current_exe()?;
+        let programs = [other.as_path(), this.as_path()];
+        return compare(&directory, &kept, programs, (rounds, &only)).map(drop);
     }
-    let bench = Bench::open(&directory, rows, settings)?;
+    let bench = Bench::open(&directory, rows, settings, WINDOW)?;
     if takes_turns {
-        for line in stdin().lock().lines() {
-            let rate = bench.undisturbed_window(line?.parse()?)?;
-            let mut answers = stdout().lock();
-            writeln!(answers, "{rate}")?;
-            answers.flush()?;
-        }
+        bench.take_turns(stdin().lock(), stdout().lock())?;
     } else {
         for (work, name) in WORKS.iter().enumerate() {
             eprintln!("{name:<30} {:>12.0} per second", bench.window(work)?);
@@ -103,13 +102,14 @@ impl Build {
     }
 }
 
-/// Lets windows of two builds take turns, each beginning as often as the other.
-fn compare(
+/// Lets windows of two builds take turns, each beginning as often as the other. Gives the median of
+/// the ratios for each work that was chosen.
+pub fn compare(
     directory: &Path,
     words: &[String],
     programs: [&Path; 2],
     (rounds, only): (usize, &str),
-) -> Outcome<()> {
+) -> Outcome<Vec<f64>> {
     let places = ["other", "this"].map(|name| directory.join(name));
     std::fs::create_dir_all(directory)?;
     let mut other = Build::start(programs[0], &places[0], words)?;
@@ -131,12 +131,14 @@ fn compare(
     this.end()?;
     places.iter().try_for_each(std::fs::remove_dir_all)?;
     eprintln!("{:<30} {:>10} {:>10}  ratio (quartiles)", "per second", "other", "this");
+    let mut ratios = Vec::new();
     for (name, found) in WORKS.iter().zip(&rates).filter(|(_, found)| !found.is_empty()) {
         let [low, ratio, high] = [1, 2, 3].map(|at| quartile(found, at, |(a, b)| b / a));
         let [other, this] = [quartile(found, 2, |one| one.0), quartile(found, 2, |one| one.1)];
         eprintln!("{name:<30} {other:>10.0} {this:>10.0}  {ratio:.3} ({low:.3} to {high:.3})");
+        ratios.push(ratio);
     }
-    Ok(())
+    Ok(ratios)
 }
 
 fn quartile(of: &[(f64, f64)], at: usize, value: impl Fn((f64, f64)) -> f64) -> f64 {
@@ -145,7 +147,7 @@ fn quartile(of: &[(f64, f64)], at: usize, value: impl Fn((f64, f64)) -> f64) -> 
     all[(all.len() - 1) * at / 4]
 }
 
-const WORKS: [&str; 12] = [
+pub const WORKS: [&str; 13] = [
     "random point reads",
     "point reads of one row",
     "rows of a scan",
@@ -158,22 +160,34 @@ const WORKS: [&str; 12] = [
     "durable commits, 4 threads",
     "durable commits, 8 threads",
     "durable commits, 16 threads",
+    "point reads, 2 threads",
 ];
 
 /// A table of sorted rows.
-struct Bench {
-    engine: Engine,
+pub struct Bench {
+    pub engine: Engine,
     table: Table,
     rows: u64,
     seeds: AtomicU64,
+    lasts: Duration,
 }
 
 impl Bench {
-    fn open(directory: &Path, rows: u64, settings: Settings) -> Outcome<Self> {
+    /// Makes it, for windows that last so long.
+    pub fn open(directory: &Path, rows: u64, settings: Settings, lasts: Duration) -> Outcome<Self> {
         let engine = Engine::open(directory, settings)?;
         let table = engine.create_table("rates")?;
         table.bulk_load((0..rows).map(|row: u64| (row.to_be_bytes(), [row as u8; VALUE_BYTES])))?;
-        Ok(Self { engine, table, rows, seeds: AtomicU64::new(1) })
+        Ok(Self { engine, table, rows, seeds: AtomicU64::new(1), lasts })
+    }
+
+    /// The rate of a window for each line that asks for one.
+    pub fn take_turns(&self, asked: impl BufRead, mut answers: impl Write) -> Outcome<()> {
+        for line in asked.lines() {
+            writeln!(answers, "{}", self.undisturbed_window(line?.parse()?)?)?;
+            answers.flush()?;
+        }
+        Ok(())
     }
 
     /// As [`Bench::window`], again and again while others have a part of the machine.
@@ -190,7 +204,7 @@ impl Bench {
     }
 
     /// One window of one of the works; gives its rate per second.
-    fn window(&self, work: usize) -> Outcome<f64> {
+    pub fn window(&self, work: usize) -> Outcome<f64> {
         match work {
             0 => self.reads(self.rows),
             1 => self.reads(1),
@@ -199,6 +213,7 @@ impl Bench {
             4 => self.batches(WIDE, false),
             5 => self.batches(WIDE, true),
             6 => self.transactions(),
+            12 => side_by_side(2, || self.reads(self.rows)),
             _ => self.commits(1 << (work - 7)),
         }
     }
@@ -210,7 +225,7 @@ impl Bench {
 
     fn reads(&self, among: u64) -> Outcome<f64> {
         let (mut random, mut value) = (self.seed(), Vec::new());
-        rate(500, || {
+        self.rate(500, || {
             let key = (next(&mut random) % among).to_be_bytes();
             black_box(self.table.get_into(&key, &mut value)?);
             Ok(())
@@ -219,7 +234,7 @@ impl Bench {
 
     fn scan(&self) -> Outcome<f64> {
         let mut cursor = self.table.cursor(.., Direction::Forward);
-        rate(5000, || {
+        self.rate(5000, || {
             if cursor.next_row()?.is_none() {
                 cursor = self.table.cursor(.., Direction::Forward);
             }
@@ -230,7 +245,7 @@ impl Bench {
     /// Batches of some rows, neighbours or anywhere; they are settled together.
     fn batches(&self, rows_of_one: u64, are_neighbours: bool) -> Outcome<f64> {
         let (mut random, mut last) = (self.seed(), None);
-        let rate = rate(50, || {
+        let rate = self.rate(50, || {
             let first = next(&mut random) % (self.rows - rows_of_one);
             let mut batch = self.engine.batch();
             for row in 0..rows_of_one {
@@ -247,7 +262,7 @@ impl Bench {
 
     fn transactions(&self) -> Outcome<f64> {
         let (mut random, mut last) = (self.seed(), None);
-        let rate = rate(50, || {
+        let rate = self.rate(50, || {
             let key = (next(&mut random) % self.rows).to_be_bytes();
             let mut transaction = self.engine.begin(Isolation::RepeatableRead)?;
             transaction.modify(&self.table, &key, |value| value[0] = value[0].wrapping_add(1))?;
@@ -262,7 +277,7 @@ impl Bench {
     fn commits(&self, threads: u64) -> Outcome<f64> {
         let worker = || {
             let mut random = self.seed();
-            rate(1, || {
+            self.rate(1, || {
                 let drawn = next(&mut random);
                 let mut batch = self.engine.batch();
                 let key = (drawn % self.rows).to_be_bytes();
@@ -270,13 +285,26 @@ impl Bench {
                 Ok(batch.commit()?)
             })
         };
-        std::thread::scope(|scope| {
-            let worker = &worker;
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-            let rates = workers.into_iter().map(|one| one.join().map_err(|_| "a panic")?);
-            rates.sum()
-        })
+        side_by_side(threads, worker)
     }
+
+    /// How often something is done per second, so many times between two looks at the clock.
+    fn rate(&self, at_once: u64, mut once: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
+        let (start, mut done) = (Instant::now(), 0);
+        while start.elapsed() < self.lasts {
+            (0..at_once).try_for_each(|_| once())?;
+            done += at_once;
+        }
+        Ok(done as f64 / start.elapsed().as_secs_f64())
+    }
+}
+
+/// The rates of several threads together.
+fn side_by_side(threads: u64, worker: impl Fn() -> Outcome<f64> + Sync) -> Outcome<f64> {
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(&worker)).collect();
+        workers.into_iter().map(|one| one.join().map_err(|_| "a panic")?).sum()
+    })
 }
 
 /// Hundredths of a second for which processors worked for other processes than this one.
@@ -292,16 +320,6 @@ fn others_ticks() -> Outcome<i64> {
     // stime are the tenth and eleventh numbers behind the state.
     let busy: i64 = all[..3].iter().chain(&all[5..8]).sum();
     Ok(busy - own[10] - own[11])
-}
-
-/// How often something is done per second, so many times between two looks at the clock.
-fn rate(at_once: u64, mut once: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
-    let (start, mut done) = (Instant::now(), 0);
-    while start.elapsed() < WINDOW {
-        (0..at_once).try_for_each(|_| once())?;
-        done += at_once;
-    }
-    Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
 /// The next number of xorshift.

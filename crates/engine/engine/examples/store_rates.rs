@@ -15,27 +15,41 @@ use iostrata_io::disk::{Aligned, Disk, MemDisk, RealDisk, RealOptions};
 
 const PAGES: u64 = 4096;
 const BATCH: u64 = 128;
-const ROUNDS: u64 = 64;
 
+#[allow(dead_code)] // in the test
 fn main() {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "/var/tmp".to_owned());
-    let directory = Path::new(&directory).join("store_rates");
+    store_rates(&Path::new(&directory).join("store_rates"), 64);
+}
+
+/// Gives under each method and doublewrite how many pages were written, to their places and to
+/// doublewrite files, and how often data files were synced.
+pub fn store_rates(directory: &Path, rounds: u64) -> Vec<(FlushMethod, Doublewrite, [u64; 3])> {
+    let mut all = Vec::new();
     for doublewrite in [Doublewrite::On, Doublewrite::DetectOnly, Doublewrite::Off] {
-        measure("memory", Arc::new(MemDisk::new()), FlushMethod::Direct, doublewrite);
+        let (disk, method) = (Arc::new(MemDisk::new()), FlushMethod::Direct);
+        all.push((method, doublewrite, measure("memory", disk, (method, doublewrite), rounds)));
     }
     for method in FlushMethod::ALL.iter().copied() {
         for doublewrite in [Doublewrite::On, Doublewrite::Off] {
-            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::create_dir_all(directory).unwrap();
             let direct = method.plan(false).data.direct;
             let options = RealOptions { direct, ..RealOptions::default() };
-            let disk = RealDisk::with(&directory, options).unwrap();
-            measure("real", Arc::new(disk), method, doublewrite);
-            std::fs::remove_dir_all(&directory).unwrap();
+            let disk = RealDisk::with(directory, options).unwrap();
+            let written = measure("real", Arc::new(disk), (method, doublewrite), rounds);
+            all.push((method, doublewrite, written));
+            std::fs::remove_dir_all(directory).unwrap();
         }
     }
+    all
 }
 
-fn measure(on: &str, disk: Arc<dyn Disk>, flush_method: FlushMethod, doublewrite: Doublewrite) {
+fn measure(
+    on: &str,
+    disk: Arc<dyn Disk>,
+    (flush_method, doublewrite): (FlushMethod, Doublewrite),
+    rounds: u64,
+) -> [u64; 3] {
     let settings =
         StoreSettings { flush_method, doublewrite, ..StoreSettings::new(PageSize::DEFAULT) };
     Store::create(Arc::clone(&disk), &settings).unwrap();
@@ -46,7 +60,7 @@ fn measure(on: &str, disk: Arc<dyn Disk>, flush_method: FlushMethod, doublewrite
     store.write(&mut pages).unwrap();
     let before = store.counters();
     let start = Instant::now();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         for (at, copy) in (0..).zip(&mut pages) {
             copy.page = PageNo(((round * BATCH + at) * 1021) % PAGES);
             copy.bytes[8..16].copy_from_slice(&copy.page.0.to_le_bytes());
@@ -55,14 +69,16 @@ fn measure(on: &str, disk: Arc<dyn Disk>, flush_method: FlushMethod, doublewrite
     }
     let seconds = start.elapsed().as_secs_f64();
     let after = store.counters();
-    let written = after[Counter::PagesWritten] - before[Counter::PagesWritten];
-    let syncs = after[Counter::DataFsyncs] - before[Counter::DataFsyncs];
+    let counters = [Counter::PagesWritten, Counter::DblwrPagesWritten, Counter::DataFsyncs];
+    let counted = counters.map(|counter| after[counter] - before[counter]);
+    let [written, _, syncs] = counted;
     println!(
         "{on:6} {flush_method:17} {doublewrite:10} {:8.0} pages/s {:6.2} us/page {syncs:4} syncs",
         written as f64 / seconds,
         seconds * 1e6 / written as f64,
         doublewrite = format!("{doublewrite:?}"),
     );
+    counted
 }
 
 fn page(number: u64) -> PageCopy {
