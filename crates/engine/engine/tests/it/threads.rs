@@ -1,8 +1,14 @@
 //! Many threads on a real directory: what they wrote is there, while they write and afterwards.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
-use iostrata_engine::{Direction, Engine, EngineError, OpenError, Table};
+use iostrata_engine::{
+    Background, Counter, Direction, Engine, EngineError, OpenError, RequestError, Table,
+};
+use iostrata_io::disk::MemDisk;
 
 use crate::common::chance::Chance;
 use crate::common::engine::{How, contents};
@@ -10,6 +16,8 @@ use crate::common::is_soak;
 
 const WRITERS: u64 = 4;
 const KEYS: u64 = 300;
+/// Rows of a commit that leaves more than purge takes meanwhile.
+const RUN: u64 = 200;
 
 fn key(thread: u64, number: u64) -> [u8; 16] {
     let mut key = [0; 16];
@@ -141,4 +149,50 @@ fn a_second_engine_is_refused() {
     assert!(matches!(second, Err(EngineError::Open(OpenError::Locked(_)))), "{:?}", second.err());
     first.close().unwrap();
     Engine::open(directory.path(), settings).expect("free again").close().unwrap();
+}
+
+/// Deletes rows that a view keeps for purge and puts them again, until the engine is closed.
+fn outrun_purge(engine: &Engine, table: &Table, thread: u64) -> Result<(), EngineError> {
+    for round in 0.. {
+        let _view = engine.read_view()?;
+        let mut batch = engine.batch();
+        for number in 0..RUN {
+            let key = key(thread, number);
+            match round % 2 {
+                0 => batch.put(table, &key, b"v")?,
+                _ => batch.delete(table, &key)?,
+            }
+        }
+        let _unsettled = batch.commit_async()?;
+    }
+    Ok(())
+}
+
+/// Purge takes one row at a time here, so that what is left to it grows as long as others write.
+#[test]
+fn closing_ends_while_writers_outrun_purge() {
+    let (ends, has_ended) = channel();
+    // Not joined: a close that hangs must not keep the test from saying so.
+    std::thread::spawn(move || {
+        let mut how = How::with(&[("purge_batch_size", "1"), ("redo_log_capacity", "1M")]);
+        how.background = Background::Threads;
+        let engine = how.open(Arc::new(MemDisk::new())).unwrap();
+        let table = engine.create_table("rows").unwrap();
+        std::thread::scope(|scope| {
+            let writer = |of| outrun_purge(&engine, &table, of);
+            let writers: Vec<_> = (0..WRITERS).map(|of| scope.spawn(move || writer(of))).collect();
+            while engine.counters()[Counter::HistoryListLength] < 100 {
+                assert!(writers.iter().all(|writer| !writer.is_finished()));
+                std::thread::yield_now();
+            }
+            engine.clone().close().unwrap();
+            for writer in writers {
+                let ended = writer.join().unwrap();
+                let is_closed = matches!(ended, Err(EngineError::Request(RequestError::Closed)));
+                assert!(is_closed, "{ended:?}");
+            }
+        });
+        ends.send(()).unwrap();
+    });
+    has_ended.recv_timeout(Duration::from_secs(60)).expect("the close ends");
 }
