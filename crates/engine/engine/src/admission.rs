@@ -104,9 +104,6 @@ impl Admission {
     }
 
     /// Whether the engine was closed.
-    ///
-    /// # Errors
-    /// [`RequestError::Closed`].
     pub fn check_open(&self) -> Result<(), EngineError> {
         if self.is_closed.load(Ordering::SeqCst) {
             Err(EngineError::Request(RequestError::Closed))
@@ -116,9 +113,6 @@ impl Admission {
     }
 
     /// Admits no commit from now on; returns once those under way are done.
-    ///
-    /// # Errors
-    /// [`RequestError::Closed`] when it was closed before.
     pub fn close(&self) -> Result<(), EngineError> {
         if self.is_closed.swap(true, Ordering::SeqCst) {
             return Err(RequestError::Closed.into());
@@ -151,9 +145,6 @@ impl Admission {
     }
 
     /// Waits until a frame of so many bytes of records may be appended. No latch is held.
-    ///
-    /// # Errors
-    /// A poisoned engine, or what flushing said.
     pub fn admit(&self, record_bytes: usize) -> Result<Room<'_>, EngineError> {
         let storage = &*self.flusher.storage;
         let Storage { redo, poison, .. } = storage;
@@ -191,9 +182,6 @@ impl Admission {
     }
 
     /// As [`Admission::admit`] for work that can be left out: none where it would have to wait.
-    ///
-    /// # Errors
-    /// As [`Admission::admit`].
     pub fn try_admit(
         &self,
         record_bytes: usize,

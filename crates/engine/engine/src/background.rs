@@ -68,9 +68,6 @@ impl Threads {
 
     /// Starts the cleaner, the thread that makes commits durable for which nobody waits, and the
     /// status page of an engine in a directory.
-    ///
-    /// # Errors
-    /// When the system gives no thread, or the status file cannot be made.
     pub fn start(
         &mut self,
         parts: &Parts,

@@ -114,9 +114,6 @@ pub(crate) fn growth(
 }
 
 /// Changes a row, if there is something to change. It is in this slot now, or would go there.
-///
-/// # Errors
-/// A broken invariant, and the engine is poisoned.
 pub(crate) fn change_row(
     mtr: &mut Mtr<'_>,
     leaf: Held,

@@ -82,9 +82,6 @@ impl Cleaner {
     /// Asks the policy and does what it says. Gives when the next step is due, in microseconds of
     /// the caller's clock; now if it is in the past. `is_timed` where that clock is the real one:
     /// otherwise nothing that was measured is told, so that the same steps decide the same.
-    ///
-    /// # Errors
-    /// A poisoned engine, or the failure that poisons it.
     pub fn step(&self, now_us: u64, is_timed: bool) -> Result<u64, EngineError> {
         self.flusher.storage.poison.check()?;
         let Decided { action, number, goes_on } = self.decide(now_us, is_timed);

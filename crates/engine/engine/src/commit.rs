@@ -101,10 +101,6 @@ enum Attempt {
 }
 
 /// Applies all changes, or none. Gives the end of their frame.
-///
-/// # Errors
-/// Nothing is applied then: [`RequestError::NotAsExpected`], [`RequestError::BatchTooLarge`], a
-/// lock that was not released in time, no space, a poisoned engine.
 pub(crate) fn commit(
     pages: &Pages,
     writes: &mut WriteSet,

@@ -43,9 +43,6 @@ pub(crate) fn files(disks: &Disks, settings: &Settings) -> Result<(), EngineErro
 
 /// Refuses disks without the room that the files take. Two that have the same room are taken for
 /// one.
-///
-/// # Errors
-/// [`OpenError::NoRoom`], a setting out of range.
 pub(crate) fn check_room(disks: &Disks, settings: &Settings) -> Result<(), EngineError> {
     let kept = settings_file::content(settings).len() as u64;
     let data = Store::bytes_to_make(&StoreSettings::of(settings)) + kept;
@@ -61,9 +58,6 @@ pub(crate) fn check_room(disks: &Disks, settings: &Settings) -> Result<(), Engin
 }
 
 /// Removes everything that a making which failed has left. An engine that is there stays.
-///
-/// # Errors
-/// What the disks say: the next opening goes on with what is left then.
 pub(crate) fn undo(disks: &Disks) -> Result<(), EngineError> {
     if settings_file::exists(&*disks.data)? {
         return Ok(());
@@ -73,9 +67,6 @@ pub(crate) fn undo(disks: &Disks) -> Result<(), EngineError> {
 }
 
 /// Removes what a making that was cut off has left, but for its marks.
-///
-/// # Errors
-/// [`OpenError::NotOurs`], what the disks say.
 pub(crate) fn clear(disks: &Disks) -> Result<(), EngineError> {
     for disk in [&disks.data, &disks.redo] {
         let leftovers = leftovers(&**disk, "the directory")?;
@@ -91,9 +82,6 @@ pub(crate) fn clear(disks: &Disks) -> Result<(), EngineError> {
 
 /// The files that a making which was cut off has left in a directory without an engine. Each
 /// directory must carry the mark itself: the redo of another engine is none of ours.
-///
-/// # Errors
-/// [`OpenError::NotOurs`] for any other file.
 pub(crate) fn leftovers(disk: &dyn Disk, directory: &str) -> Result<Vec<FileName>, EngineError> {
     let mut files = disk.list()?;
     let is_marked = files.contains(&name(MARK));

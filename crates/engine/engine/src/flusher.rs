@@ -45,17 +45,11 @@ impl Flusher {
     }
 
     /// Writes up to `pages` of the oldest dirty pages, and takes a checkpoint.
-    ///
-    /// # Errors
-    /// A poisoned engine, or the failure that poisons it.
     pub fn flush(&self, pages: usize, until: Lsn, cause: Cause) -> Result<Finished, EngineError> {
         self.flush_pages(pages, until, cause, true)
     }
 
     /// As [`Flusher::flush`]; without `checkpoints` none is taken.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn flush_pages(
         &self,
         pages: usize,
@@ -80,9 +74,6 @@ impl Flusher {
     /// Writes up to `pages` of the oldest dirty pages, `in_flight` of them at a time, with their
     /// neighbours among them where these are wanted; then takes a checkpoint if it is worth one and
     /// `checkpoints` are taken. Gives the number of pages.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn flush_batch(
         &self,
         pages: usize,
@@ -107,9 +98,6 @@ impl Flusher {
 
     /// Frees up to `frames` frames: clean ones at the cold end first, then dirty ones once written,
     /// `in_flight` of them at a time.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn free_batch(&self, frames: usize, in_flight: usize) -> Result<Finished, EngineError> {
         let Storage { pool, poison, counts, .. } = &*self.storage;
         let _alarm = poison.alarm("a thread that wrote pages");
@@ -178,9 +166,6 @@ impl Flusher {
     }
 
     /// Takes a checkpoint where one can be taken; `clean` when nobody writes any more.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn checkpoint(&self, clean: bool) -> Result<(), EngineError> {
         let Storage { redo, pool, poison, counts, .. } = &*self.storage;
         poison.check()?;
@@ -202,9 +187,6 @@ impl Flusher {
 
     /// Writes every page that is dirty now and takes a checkpoint; `clean` when nobody writes any
     /// more.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn sharp_checkpoint(&self, clean: bool) -> Result<(), EngineError> {
         let Storage { redo, pool, poison, signal, .. } = &*self.storage;
         // Read once: under load the end moves on for ever.
@@ -227,9 +209,6 @@ impl Flusher {
 
     /// Writes pages that are dirty now, for so long at most, and takes the checkpoint that is
     /// possible then.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn checkpoint_within(&self, longest: Duration) -> Result<(), EngineError> {
         let Storage { redo, pool, .. } = &*self.storage;
         let (began, end) = (Instant::now(), redo.lsn());
@@ -245,9 +224,6 @@ impl Flusher {
 
     /// Works towards a checkpoint at `upto`: the cleaner is woken and waited for a moment; without
     /// a cleaner thread the caller writes pages itself.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn assist_checkpoint(&self, upto: Lsn) -> Result<(), EngineError> {
         if self.storage.signal.has_threads() {
             self.storage.signal.wait_round();
@@ -257,9 +233,6 @@ impl Flusher {
     }
 
     /// Writes some of what is dirty since before `until`, by the caller's own hand.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn assist(&self, until: Lsn) -> Result<(), EngineError> {
         if self.flush(ASSIST_PAGES, until, Cause::Sync)?.flushed == 0 {
             // Everything there is to write is latched by others for a moment.
@@ -270,9 +243,6 @@ impl Flusher {
 
     /// A user writes everything that is dirty since before `until`, beside the cleaner. One does it
     /// at a time: who does not wait leaves it to another who is at it.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn flush_as_user(&self, until: Lsn, wait: bool) -> Result<(), EngineError> {
         let _turn = match self.user_flush.try_lock() {
             Ok(turn) => turn,
@@ -294,9 +264,6 @@ impl Flusher {
     }
 
     /// Works towards a checkpoint at `lsn` as users of the policy do.
-    ///
-    /// # Errors
-    /// As [`Flusher::flush`].
     pub fn work_for_checkpoint(&self, lsn: Lsn, work: UserWork) -> Result<(), EngineError> {
         if work == UserWork::Nothing {
             return self.assist_checkpoint(lsn);

@@ -224,9 +224,6 @@ impl Lanes {
     }
 
     /// Works until both lanes are done.
-    ///
-    /// # Errors
-    /// A poisoned engine, or the failure that poisons it.
     pub fn finish(&self) -> Result<(), EngineError> {
         loop {
             while self.work()? {}
@@ -241,9 +238,6 @@ impl Lanes {
     }
 
     /// Does one batch, if there is one to do; whether there was.
-    ///
-    /// # Errors
-    /// A poisoned engine, or the failure that poisons it.
     pub fn work(&self) -> Result<bool, EngineError> {
         let Some(batch) = self.begin() else { return Ok(false) };
         let Batch { what, pages, in_flight, .. } = batch;

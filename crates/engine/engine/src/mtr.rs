@@ -183,9 +183,6 @@ impl<'c> Mtr<'c> {
     }
 
     /// Changes a page by a record.
-    ///
-    /// # Errors
-    /// [`EngineError::Broken`], and the engine is poisoned: what was built does not fit the page.
     pub fn change(&mut self, held: Held, record: &Record<'_>) -> Result<(), EngineError> {
         let latched = &mut self.pages[held.0];
         let no = latched.page.page_no();

@@ -39,26 +39,17 @@ impl Pages {
     }
 
     /// Pins a page, reading it if it is absent.
-    ///
-    /// # Errors
-    /// What reading said; no frame became free.
     #[inline]
     pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
         self.storage.pin(page)
     }
 
     /// Waits until a change of a tree's structure may be appended.
-    ///
-    /// # Errors
-    /// As [`Admission::admit`].
     pub fn admit_structure(&self) -> Result<Room<'_>, EngineError> {
         self.admission.admit(self.storage.structure_bytes())
     }
 
     /// A page that is free, for a caller that was promised room in the redo.
-    ///
-    /// # Errors
-    /// No space on the disk, or what reading a map page said.
     pub fn new_page(&self) -> Result<NewPage<'_>, EngineError> {
         let reserved = self.space.reserve(&self.storage)?;
         let pin = self.storage.create(reserved.page)?;
@@ -67,9 +58,6 @@ impl Pages {
     }
 
     /// The bit of a page, for who is about to free it.
-    ///
-    /// # Errors
-    /// What reading the map page said.
     pub fn map_bit(&self, page: PageNo) -> Result<MapBit<'_>, EngineError> {
         let (map, bit) = self.space.place(page);
         Ok(MapBit { pin: self.pin(map)?, bit })

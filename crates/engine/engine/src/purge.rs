@@ -89,9 +89,6 @@ impl Purger {
     }
 
     /// Purges what is due, in one batch. False when there was nothing to do.
-    ///
-    /// # Errors
-    /// What reading or writing said; it is tried again by a later step.
     pub fn step(&self) -> Result<bool, EngineError> {
         Ok(self.purge_due()?.is_some() || self.walk_step()?)
     }
@@ -122,9 +119,6 @@ impl Purger {
 
     /// Purges what is due, as far as it was there at the beginning: others may go on writing. The
     /// walk is left where it stands.
-    ///
-    /// # Errors
-    /// As [`Purger::step`].
     pub fn drain(&self) -> Result<(), EngineError> {
         let mut left = self.pages.storage.versions.stats().history;
         while left > 0 {

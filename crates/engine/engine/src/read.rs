@@ -42,9 +42,6 @@ pub(crate) fn replace(value: &mut Vec<u8>, by: &[u8]) {
 }
 
 /// Copies what a snapshot sees of a row.
-///
-/// # Errors
-/// What reading a page or an older version said; a dropped table.
 #[inline]
 pub(crate) fn read_row<R>(
     pages: &Pages,

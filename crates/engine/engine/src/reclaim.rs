@@ -17,9 +17,6 @@ use crate::tree::Tree;
 const FREE_BYTES: usize = 64;
 
 /// Frees all pages of a tree but its root.
-///
-/// # Errors
-/// What reading or writing said; what is left can be freed later.
 pub(crate) fn free_below_root(pages: &Pages, tree: &Tree) -> Result<(), EngineError> {
     while free_last(pages, tree)? {}
     Ok(())

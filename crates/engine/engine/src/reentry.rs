@@ -36,9 +36,6 @@ pub(crate) fn looking<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
 }
 
 /// Fails on a thread that looks at a row of this engine.
-///
-/// # Errors
-/// [`RequestError::WithinGet`].
 #[inline]
 pub(crate) fn check_not_looking(storage: &Storage) -> Result<(), EngineError> {
     match LOOKING.get() == std::ptr::from_ref(storage).addr() {
@@ -48,9 +45,6 @@ pub(crate) fn check_not_looking(storage: &Storage) -> Result<(), EngineError> {
 }
 
 /// Fails on a thread that looks at a row of any engine.
-///
-/// # Errors
-/// [`RequestError::WithinGet`].
 #[inline]
 pub(crate) fn check_may_look() -> Result<(), EngineError> {
     if is_looking() { Err(RequestError::WithinGet.into()) } else { Ok(()) }
@@ -79,9 +73,6 @@ pub(crate) fn within<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
 }
 
 /// Fails on a thread that runs an index function of this engine, or looks at a row of it.
-///
-/// # Errors
-/// [`RequestError::WithinIndexFunction`], [`RequestError::WithinGet`].
 pub(crate) fn check_outside(storage: &Storage) -> Result<(), EngineError> {
     if WITHIN.get() == std::ptr::from_ref(storage).addr() {
         return Err(RequestError::WithinIndexFunction.into());

@@ -49,9 +49,6 @@ impl<'c> RowLocks<'c> {
 
     /// Locks a row, for one who holds nothing that was decided by what is locked: in a deadlock it
     /// lets go of everything and begins anew.
-    ///
-    /// # Errors
-    /// [`TransactionError::LockTimeout`].
     pub fn lock_or_begin_anew(&mut self, tree: &Tree, key: &[u8]) -> Result<(), EngineError> {
         let owner = self.owner.get_or_insert_with(|| LockOwner::new(next_number()));
         let patience = self.storage.hot.lock_wait_timeout();
@@ -108,9 +105,6 @@ pub(crate) fn lock_all(
 }
 
 /// Locks a row; gives the lock if the owner did not hold it before.
-///
-/// # Errors
-/// [`TransactionError::Deadlock`], [`TransactionError::LockTimeout`].
 pub(crate) fn lock(
     storage: &Storage,
     owner: &LockOwner,

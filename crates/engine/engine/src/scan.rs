@@ -54,10 +54,6 @@ impl<'t> TreeView<'t> {
     }
 
     /// What `look` makes of the committed row with this key, which it may see in its page.
-    ///
-    /// # Errors
-    /// What reading a page or an older version said;
-    /// [`RequestError::WithinGet`](crate::RequestError::WithinGet).
     #[inline]
     pub fn get_with<R>(
         &self,

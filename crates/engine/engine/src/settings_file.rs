@@ -33,9 +33,6 @@ pub(crate) fn exists(disk: &dyn Disk) -> Result<bool, EngineError> {
 }
 
 /// Reads the settings.
-///
-/// # Errors
-/// A line that is no setting, or what the disk says.
 pub(crate) fn read(disk: &dyn Disk) -> Result<Settings, EngineError> {
     let file = disk.open(&name(SETTINGS), FileMode::Existing)?;
     let result = read_open(disk, file);
@@ -62,9 +59,6 @@ pub(crate) fn content(settings: &Settings) -> Vec<u8> {
 }
 
 /// Replaces the settings.
-///
-/// # Errors
-/// What the disk says; the old file is then still there.
 pub(crate) fn write(disk: &dyn Disk, settings: &Settings) -> Result<(), EngineError> {
     let text = content(settings);
     let new = name(SETTINGS_NEW);

@@ -83,9 +83,6 @@ impl Space {
     }
 
     /// Finds a free page and keeps it for the caller, who holds no latch. Files grow as needed.
-    ///
-    /// # Errors
-    /// No space on the disk, or what reading a map page said.
     pub fn reserve(&self, storage: &Storage) -> Result<Reserved<'_>, EngineError> {
         loop {
             let Some(map) = self.map_with_free_pages() else {
@@ -175,9 +172,6 @@ pub(crate) struct MapBit<'c> {
 
 impl<'c> MapBit<'c> {
     /// Sets or clears it, as the last page that the mini-transaction latches.
-    ///
-    /// # Errors
-    /// A broken invariant.
     pub fn change(self, mtr: &mut Mtr<'c>, set: bool) -> Result<(), EngineError> {
         let map = mtr.latch(self.pin);
         mtr.change(map, &Record::SetBits { from: self.bit, count: 1, set })

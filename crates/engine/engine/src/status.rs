@@ -106,9 +106,6 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     /// Makes the file.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn new(directory: &Path) -> Result<Self, EngineError> {
         let path = directory.join(STATUS_FILE);
         let opened = File::options().write(true).create(true).truncate(false).open(path);

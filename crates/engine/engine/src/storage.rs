@@ -105,18 +105,12 @@ impl Storage {
     }
 
     /// Pins a page, reading it if it is absent.
-    ///
-    /// # Errors
-    /// What reading said; no frame became free.
     #[inline]
     pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
         self.pool.pin(page).map_err(|error| self.not_pinned(error))
     }
 
     /// Pins a page that is to begin anew, without reading it.
-    ///
-    /// # Errors
-    /// No frame became free.
     pub fn create(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
         self.pool.create(page).map_err(|error| self.not_pinned(error))
     }
@@ -151,9 +145,6 @@ impl Storage {
     }
 
     /// Returns once the redo before `upto` is durable.
-    ///
-    /// # Errors
-    /// What the log said, which poisons.
     pub fn make_durable(&self, upto: Lsn) -> Result<(), EngineError> {
         self.redo.make_durable(upto).map_err(|error| self.poison.keep(error))
     }

@@ -98,10 +98,6 @@ pub(crate) struct SuperPage {
 
 impl SuperPage {
     /// Reads the fields.
-    ///
-    /// # Errors
-    /// [`EngineError::Corrupt`] when it is no super page, [`OpenError::Format`] for another
-    /// version.
     pub fn read(page: &PageView<'_>) -> Result<Self, EngineError> {
         let body = page.body();
         let magic = number64(body, SuperField::Magic);
@@ -145,9 +141,6 @@ fn read_walk(body: &[u8]) -> Result<Option<WalkPlace>, EngineError> {
 }
 
 /// Changes what page 0 says of the walk.
-///
-/// # Errors
-/// As [`Mtr::change`].
 pub(crate) fn set_walk(
     mtr: &mut Mtr<'_>,
     front: Held,

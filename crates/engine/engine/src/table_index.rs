@@ -144,10 +144,6 @@ impl TableIndex {
     }
 
     /// The entries whose secondary keys lie in a range, as a reader of this number sees the tree.
-    ///
-    /// # Errors
-    /// [`TableError::IndexNotFound`] for a reader of another engine;
-    /// [`TransactionError::DefinitionChanged`].
     pub fn entries<'t>(
         &self,
         view: TreeView<'t>,
@@ -178,9 +174,6 @@ impl TableIndex {
     }
 
     /// The entry of a row; none when the row is not in the index.
-    ///
-    /// # Errors
-    /// [`TableError::IndexUnknown`].
     pub fn entry(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         let Some(extract) = &self.extract else {
             let index = self.tree.name.clone();
@@ -196,9 +189,6 @@ impl TableIndex {
     }
 
     /// As [`TableIndex::entry`], of a row that is to come in.
-    ///
-    /// # Errors
-    /// As [`TableIndex::entry`]; [`TableError::IndexKeyTooLong`].
     pub fn new_entry(
         &self,
         key_bytes_max: usize,

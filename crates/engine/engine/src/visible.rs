@@ -39,9 +39,6 @@ pub(crate) fn visible<'p>(cell: &Cell<'p>, snapshot: u64) -> Visible<'p> {
 
 /// Copies the value of the newest version that a snapshot sees, from a pointer on. False when the
 /// row was not there. No latch is held: it may need the disk.
-///
-/// # Errors
-/// What reading the version log's file said; a version that is gone is a broken invariant.
 #[cold]
 pub(crate) fn older_version(
     storage: &Storage,

@@ -168,9 +168,6 @@ impl WriteSet {
     }
 
     /// Keeps offsets within 32 bits: what is refused here could never be applied.
-    ///
-    /// # Errors
-    /// [`RequestError::BatchTooLarge`].
     pub fn check_kept(&self, pages: &Pages) -> Result<(), EngineError> {
         let (bytes, limit) = (self.bytes.len(), pages.storage.frame_bytes_max());
         if bytes > KEPT_BYTES_MAX {
@@ -180,9 +177,6 @@ impl WriteSet {
     }
 
     /// The number of a table's tree in this set.
-    ///
-    /// # Errors
-    /// [`TableError::NotFound`] for a table of another engine; too many tables.
     pub fn tree_of(&mut self, table: &Table, pages: &Arc<Pages>) -> Result<u16, EngineError> {
         table.check_of(pages)?;
         let number = self.number_of(table.tree())?;
@@ -196,9 +190,6 @@ impl WriteSet {
     }
 
     /// Whether the entries of all indexes are in the set, as far as the number of them tells.
-    ///
-    /// # Errors
-    /// [`TableError::IndexMade`].
     pub fn check_indexes(&self) -> Result<(), EngineError> {
         let known = self.trees.iter().zip(&self.indexes);
         known
@@ -207,9 +198,6 @@ impl WriteSet {
     }
 
     /// The number of a tree in this set.
-    ///
-    /// # Errors
-    /// Too many trees.
     pub fn number_of(&mut self, tree: &Arc<Tree>) -> Result<u16, EngineError> {
         let known = self.trees.iter().rposition(|known| Arc::ptr_eq(known, tree));
         let number = known.unwrap_or(self.trees.len());

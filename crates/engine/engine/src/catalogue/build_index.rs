@@ -17,9 +17,6 @@ use crate::visible::NEWEST;
 
 /// Fills an empty index with the entries of a table that nobody writes to. All entries are held in
 /// memory, since they have to be sorted.
-///
-/// # Errors
-/// What reading or writing said; a secondary key that is too long.
 pub(super) fn build(
     pages: &Arc<Pages>,
     table: &Arc<Tree>,

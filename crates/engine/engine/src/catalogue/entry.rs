@@ -59,9 +59,6 @@ impl Entry {
     }
 
     /// The entry in `bytes`.
-    ///
-    /// # Errors
-    /// What is wrong with them; the tag of a field that must be known and is not.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadEntry> {
         let (id, rest) = bytes.split_first_chunk::<4>().ok_or(BadEntry::Damaged)?;
         let (root, mut rest) = rest.split_first_chunk::<8>().ok_or(BadEntry::Damaged)?;

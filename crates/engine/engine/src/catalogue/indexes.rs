@@ -47,9 +47,6 @@ impl Drop for WritesClosed<'_> {
 impl Catalogue {
     /// Joins the indexes that were found with their tables, and makes those that are new, from the
     /// rows that are there. Nobody reads or writes yet.
-    ///
-    /// # Errors
-    /// What reading or writing said; a name that cannot be kept; [`TableError::IndexVersion`].
     pub fn join_indexes(&self, definitions: Vec<IndexDefinition>) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time()?;
         self.check(&definitions)?;
@@ -95,9 +92,6 @@ impl Catalogue {
 
     /// Makes an index that was named at opening and is not there, from the rows that are there.
     /// Who writes to the table by a handle of before is refused from here on.
-    ///
-    /// # Errors
-    /// [`TableError::NotFound`], [`TableError::IndexUnknown`], what reading or writing said.
     pub fn make_late_index(&self, table: &str, name: &str) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time()?;
         let Some(KnownTable { tree, indexes }) = self.lock().tables.get(table).cloned() else {

@@ -94,9 +94,6 @@ impl Catalogue {
 
     /// Reads all rows, once the pages can be read. `next` is the number of the next table, 0 when
     /// it was not kept.
-    ///
-    /// # Errors
-    /// What reading said; a row that is none.
     pub fn read(&self, next: u32) -> Result<(), EngineError> {
         let mut known = self.lock();
         known.next = known.next.max(next);
@@ -158,9 +155,6 @@ impl Catalogue {
     }
 
     /// Makes an empty table; durable when it returns.
-    ///
-    /// # Errors
-    /// [`TableError::Exists`], [`TableError::Name`], no space.
     pub fn create(&self, name: &str) -> Result<Table, EngineError> {
         check_name(&self.pages, name)?;
         let _alone = self.one_at_a_time()?;
@@ -264,10 +258,6 @@ impl Catalogue {
     }
 
     /// Takes a table's name away, durably, and then frees its pages.
-    ///
-    /// # Errors
-    /// [`TableError::NotFound`], or what writing said. Pages that are not freed are at the next
-    /// opening.
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time()?;
         let Some(table) = self.lock().tables.get(name).cloned() else {
@@ -306,9 +296,6 @@ impl Catalogue {
     }
 
     /// Frees all pages of the tables that were dropped.
-    ///
-    /// # Errors
-    /// What reading or writing said; the rest is freed at the next opening.
     pub fn reclaim(&self) -> Result<(), EngineError> {
         let dropped = self.lock().dropped.clone();
         for (name, tree) in dropped {
@@ -344,11 +331,8 @@ impl Catalogue {
     }
 
     /// Keeps makers and droppers of tables out.
-    ///
-    /// # Errors
-    /// [`RequestError::WithinIndexFunction`](crate::RequestError::WithinIndexFunction): this thread
-    /// may be the one that does so already.
     pub fn one_at_a_time(&self) -> Result<MutexGuard<'_, ()>, EngineError> {
+        // Within an index function this thread may be the one that does so already.
         check_outside(&self.pages.storage)?;
         Ok(self.ddl.lock().unwrap_or_else(PoisonError::into_inner))
     }

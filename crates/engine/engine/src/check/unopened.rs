@@ -28,9 +28,6 @@ struct Pass<'s> {
 
 /// Verifies every page that is in use, or may be. `page` has kept the engine from being opened, for
 /// `problem`.
-///
-/// # Errors
-/// What the disk says.
 pub(crate) fn check_pages(
     store: &Store,
     (page, problem): (u64, String),

@@ -20,9 +20,6 @@ use crate::page::splice::{Survey, survey};
 impl Record<'_> {
     /// Changes page `no` as the record says. The LSN and the checksum stay for the caller to
     /// write, but a record that starts the page sets them to 0.
-    ///
-    /// # Errors
-    /// Why the record does not fit the page, which is unchanged then.
     #[inline]
     pub fn apply(&self, page: &mut PageEdit<'_>, no: PageNo) -> Result<(), ApplyFault> {
         if self.starts_page() {

@@ -60,7 +60,6 @@ pub struct Version {
 impl Version {
     /// As the bytes that a versioned value ends with.
     #[inline]
-    #[must_use]
     pub fn to_bytes(self) -> [u8; VERSION_BYTES] {
         let mut bytes = [0; VERSION_BYTES];
         bytes[VERSION_AT_NUMBER..VERSION_AT_OLDER].copy_from_slice(&self.number.to_le_bytes());
@@ -72,14 +71,12 @@ impl Version {
 impl<'a> Cell<'a> {
     /// Whether the value ends with a version.
     #[inline]
-    #[must_use]
     pub fn is_versioned(&self) -> bool {
         self.flags & FLAG_VERSIONED != 0
     }
 
     /// Whether the row was deleted.
     #[inline]
-    #[must_use]
     pub fn is_tombstone(&self) -> bool {
         self.flags & FLAG_TOMBSTONE != 0
     }
@@ -91,7 +88,6 @@ impl<'a> Cell<'a> {
 
     /// The version, of a row that has one.
     #[inline]
-    #[must_use]
     pub fn version(&self) -> Option<Version> {
         if !self.is_versioned() {
             return None;
@@ -103,7 +99,6 @@ impl<'a> Cell<'a> {
 
     /// The value without its version.
     #[inline]
-    #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         let version = if self.is_versioned() { VERSION_BYTES } else { 0 };
         self.value.get(..self.value.len().wrapping_sub(version)).unwrap_or_default()
@@ -138,14 +133,12 @@ impl<'a> Cells<'a> {
     /// The cells in `bytes`, written by [`Cell::push_to`] or [`cells_of`]. Damage shows while
     /// iterating.
     #[inline]
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
     /// The encoded form.
     #[inline]
-    #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -169,7 +162,6 @@ pub struct CellsIter<'a> {
 impl CellsIter<'_> {
     /// Bytes of the cells that are still to come.
     #[inline]
-    #[must_use]
     pub fn left_bytes(&self) -> usize {
         self.reader.left()
     }

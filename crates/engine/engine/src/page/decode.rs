@@ -15,9 +15,6 @@ use crate::page::varint::Reader;
 
 impl<'a> Record<'a> {
     /// The record at the beginning of `bytes`, its page, and how many bytes it took.
-    ///
-    /// # Errors
-    /// What is wrong with the bytes.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<(PageNo, Self, usize), RecordFault> {
         let mut reader = Reader::new(bytes);
@@ -30,7 +27,6 @@ impl<'a> Record<'a> {
 
     /// All records in a frame's body, back to back. The iterator ends after a fault.
     #[inline]
-    #[must_use]
     pub fn all(body: &'a [u8]) -> Records<'a> {
         Records { rest: body }
     }

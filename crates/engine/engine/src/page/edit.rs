@@ -31,7 +31,6 @@ impl<'a> PageEdit<'a> {
     /// # Panics
     /// When no [`PageSize`] has this length: the caller mistook the buffer.
     #[inline]
-    #[must_use]
     pub fn new(bytes: &'a mut [u8]) -> Self {
         assert!(is_page_bytes(bytes.len()), "a buffer of {} bytes is no page", bytes.len());
         Self { bytes }
@@ -39,7 +38,6 @@ impl<'a> PageEdit<'a> {
 
     /// The same page, to read.
     #[inline]
-    #[must_use]
     pub fn view(&self) -> PageView<'_> {
         PageView::measured(self.bytes)
     }
@@ -128,33 +126,23 @@ macro_rules! readers {
             $(
                 #[doc = concat!("See [`PageView::", stringify!($name), "`].")]
                 #[inline]
-                #[must_use]
                 pub fn $name(&self, $($argument: $kind),*) -> $result {
                     self.view().$name($($argument),*)
                 }
             )*
 
             /// See [`PageView::find`].
-            ///
-            /// # Errors
-            /// Where an Insert of the key belongs.
             #[inline]
             pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
                 self.view().find(key)
             }
 
             /// See [`PageView::verify`].
-            ///
-            /// # Errors
-            /// What is wrong with the page.
             pub fn verify(&self, expected: PageNo) -> Result<(), PageFault> {
                 self.view().verify(expected)
             }
 
             /// See [`PageView::verify_structure`].
-            ///
-            /// # Errors
-            /// What is wrong with the page.
             pub fn verify_structure(&self) -> Result<(), PageFault> {
                 self.view().verify_structure()
             }

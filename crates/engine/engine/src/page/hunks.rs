@@ -31,14 +31,12 @@ pub struct Hunks<'a> {
 impl<'a> Hunks<'a> {
     /// The hunks in `bytes`, written by [`Hunks::between`]. Damage shows when they are applied.
     #[inline]
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
     /// The encoded form; empty when the new value is the beginning of the old one, or the same.
     #[inline]
-    #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -46,7 +44,6 @@ impl<'a> Hunks<'a> {
     /// What turns `old` into the two parts of `new` one behind the other. `out` is emptied first
     /// and holds the hunks: at most 6 bytes more than the new value.
     #[inline]
-    #[must_use]
     pub fn between(old: &[u8], new: [&[u8]; 2], out: &'a mut Vec<u8>) -> Self {
         out.clear();
         let mut joined = Joined { new, out, last_end: 0, open: 0..0 };

@@ -19,7 +19,6 @@ pub enum PageKind {
 impl PageKind {
     /// The kind with this number, if there is one.
     #[inline]
-    #[must_use]
     pub const fn from_byte(byte: u8) -> Option<Self> {
         match byte {
             0 => Some(Self::Free),
@@ -33,7 +32,6 @@ impl PageKind {
 
     /// Whether the page holds slots and cells.
     #[inline]
-    #[must_use]
     pub const fn is_slotted(self) -> bool {
         matches!(self, Self::Inner | Self::Leaf)
     }
@@ -41,7 +39,6 @@ impl PageKind {
     /// Whether a page of this kind can stand on this level: leaves on 0, inner pages above, the
     /// others on 0.
     #[inline]
-    #[must_use]
     pub const fn allows_level(self, level: u8) -> bool {
         matches!(self, Self::Inner) == (level > 0)
     }

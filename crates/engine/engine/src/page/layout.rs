@@ -83,7 +83,6 @@ pub const PAGE_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes of a cell in the page, its slot not counted.
 #[inline]
-#[must_use]
 pub const fn cell_bytes(key_len: usize, value_len: usize) -> usize {
     CELL_HEADER_BYTES.saturating_add(key_len).saturating_add(value_len)
 }
@@ -91,7 +90,6 @@ pub const fn cell_bytes(key_len: usize, value_len: usize) -> usize {
 /// Bytes a row takes of [`PageView::free_bytes`](crate::page::PageView::free_bytes): its cell and
 /// its slot.
 #[inline]
-#[must_use]
 pub const fn row_bytes(key_len: usize, value_len: usize) -> usize {
     cell_bytes(key_len, value_len).saturating_add(SLOT_BYTES)
 }

@@ -119,7 +119,6 @@ impl Record<'_> {
     /// Whether the record needs nothing of what the page held before: it may be applied to a page
     /// that was never written or is torn.
     #[inline]
-    #[must_use]
     pub const fn starts_page(&self) -> bool {
         matches!(self, Self::Init { .. } | Self::Image { .. })
     }

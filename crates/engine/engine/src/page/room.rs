@@ -8,7 +8,6 @@ use crate::page::view::PageView;
 impl PageView<'_> {
     /// Bytes between the slots and the lowest cell, to be had without compacting.
     #[inline]
-    #[must_use]
     pub fn gap_bytes(&self) -> usize {
         self.heap_top().min(self.bytes().len()).saturating_sub(self.slots_end())
     }
@@ -16,7 +15,6 @@ impl PageView<'_> {
     /// Bytes for further rows, dead cells included: an Insert that needs them compacts the page.
     /// Each row takes [`row_bytes`] of them.
     #[inline]
-    #[must_use]
     pub fn free_bytes(&self) -> usize {
         if !self.kind().is_slotted() {
             return 0;
@@ -26,7 +24,6 @@ impl PageView<'_> {
 
     /// Bytes that all rows of the page take: the sum of their [`row_bytes`].
     #[inline]
-    #[must_use]
     pub fn used_bytes(&self) -> usize {
         if !self.kind().is_slotted() {
             return 0;
@@ -36,7 +33,6 @@ impl PageView<'_> {
 
     /// Bytes of the row in this slot, its slot included.
     #[inline]
-    #[must_use]
     pub fn row_bytes(&self, slot: usize) -> usize {
         let (key, value) = self.row(slot);
         row_bytes(key.len(), value.len())
@@ -45,7 +41,6 @@ impl PageView<'_> {
     /// Whether one more row with a key and a value of so many bytes has room and is within the
     /// limits.
     #[inline]
-    #[must_use]
     pub fn fits(&self, key_len: usize, value_len: usize) -> bool {
         row_bytes(key_len, value_len) <= self.free_bytes()
             && self.size().check_row(key_len, value_len).is_ok()
@@ -53,7 +48,6 @@ impl PageView<'_> {
 
     /// Whether the value of this slot can become one of `value_len` bytes.
     #[inline]
-    #[must_use]
     pub fn fits_replace(&self, slot: usize, value_len: usize) -> bool {
         let key_len = self.key(slot).len();
         row_bytes(key_len, value_len) <= self.free_bytes() + self.row_bytes(slot)

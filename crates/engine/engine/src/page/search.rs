@@ -14,9 +14,6 @@ use crate::page::view::PageView;
 
 impl PageView<'_> {
     /// The slot with this key, or the slot where it would go.
-    ///
-    /// # Errors
-    /// Where an Insert of the key belongs.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
         self.find_near(self.near(key), key)
@@ -25,7 +22,6 @@ impl PageView<'_> {
     /// The first half of [`find`](Self::find), which reads no cell: the first slot whose head is
     /// not less than the key's, or the count.
     #[inline]
-    #[must_use]
     pub fn near(&self, key: &[u8]) -> usize {
         let slots = self.slots();
         let first = self.first_with_key();
@@ -39,9 +35,6 @@ impl PageView<'_> {
     }
 
     /// The second half of [`find`](Self::find), `near` being the answer of the first.
-    ///
-    /// # Errors
-    /// Where an Insert of the key belongs.
     #[inline]
     pub fn find_near(&self, low: usize, key: &[u8]) -> Result<usize, usize> {
         let slots = self.slots();
@@ -72,7 +65,6 @@ impl PageView<'_> {
 
     /// The beginning of the cell that [`find_near`](Self::find_near) reads, at most so many bytes.
     #[inline]
-    #[must_use]
     pub fn near_cell(&self, near: usize, bytes: usize) -> &[u8] {
         let slots = self.slots();
         let entry = slots.get(near).or(slots.last()).map(SlotEntry::from_bytes);
@@ -97,7 +89,6 @@ impl PageView<'_> {
     /// In an inner page: the slot whose child holds this key, and that child. Slot 0 counts as
     /// less than every key. `(0, NO_PAGE)` when the page is empty.
     #[inline]
-    #[must_use]
     pub fn child_for(&self, key: &[u8]) -> (usize, PageNo) {
         let slot = match self.find(key) {
             Ok(slot) => slot,
@@ -145,7 +136,6 @@ fn beside_prefix(key: &[u8], of: &[u8], skip: usize) -> Ordering {
 /// The shortest beginning of `above` that is greater than `below`: what an inner page needs to
 /// tell two neighbouring pages apart. All of `above` when it is not greater.
 #[inline]
-#[must_use]
 pub fn shortest_separator<'k>(below: &[u8], above: &'k [u8]) -> &'k [u8] {
     let same = below.iter().zip(above).take_while(|(one, other)| one == other).count();
     above.get(..=same).unwrap_or(above)

@@ -73,9 +73,6 @@ impl PageSize {
         [Self(4 << 10), Self(8 << 10), Self(16 << 10), Self(32 << 10), Self(64 << 10)];
 
     /// The size with this many bytes.
-    ///
-    /// # Errors
-    /// When it is not a power of two from 4096 to 65536.
     pub const fn new(bytes: u32) -> Result<Self, PageSizeError> {
         if is_page_bytes(bytes as usize) {
             Ok(Self(bytes))
@@ -85,21 +82,18 @@ impl PageSize {
     }
 
     /// The size of a buffer that holds one page, if it can.
-    #[must_use]
     pub const fn of(bytes: usize) -> Option<Self> {
         if is_page_bytes(bytes) { Some(Self(bytes as u32)) } else { None }
     }
 
     /// Bytes of a page.
     #[inline]
-    #[must_use]
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }
 
     /// Bytes behind the header.
     #[inline]
-    #[must_use]
     pub const fn body_bytes(self) -> usize {
         self.bytes() - HEADER_BYTES
     }
@@ -107,29 +101,23 @@ impl PageSize {
     /// Longest key in bytes: an eighth of the page, so that an inner page has at least six
     /// children.
     #[inline]
-    #[must_use]
     pub const fn key_bytes_max(self) -> usize {
         self.bytes() / 8
     }
 
     /// Longest cell in bytes: half of what an empty page has room for.
     #[inline]
-    #[must_use]
     pub const fn cell_bytes_max(self) -> usize {
         self.body_bytes() / 2 - SLOT_BYTES
     }
 
     /// Most bytes of key and value together, a version included.
     #[inline]
-    #[must_use]
     pub const fn row_bytes_max(self) -> usize {
         self.cell_bytes_max() - CELL_HEADER_BYTES
     }
 
     /// Whether a new row can come in: one that has room for a version as well.
-    ///
-    /// # Errors
-    /// As [`PageSize::check_row`], in bytes without the header.
     pub const fn check_new_row(self, key_len: usize, value_len: usize) -> Result<(), RowTooLarge> {
         match self.check_row(key_len, value_len.saturating_add(VERSION_BYTES)) {
             Err(RowTooLarge::Row { .. }) => Err(RowTooLarge::Row {
@@ -141,9 +129,6 @@ impl PageSize {
     }
 
     /// Whether a row with a key and a value of so many bytes can be held at all.
-    ///
-    /// # Errors
-    /// The limit that is exceeded, with both numbers.
     #[inline]
     pub const fn check_row(self, key_len: usize, value_len: usize) -> Result<(), RowTooLarge> {
         if key_len > self.key_bytes_max() {
@@ -158,7 +143,6 @@ impl PageSize {
 
     /// Pages that one Space page keeps account of: one bit for each.
     #[inline]
-    #[must_use]
     pub const fn space_bits(self) -> u32 {
         (self.body_bytes() * 8) as u32
     }

@@ -11,14 +11,12 @@ use crate::page::view::PageView;
 impl PageView<'_> {
     /// Whether a bit is set; bits beyond [`space_bits`](crate::page::PageSize::space_bits) are not.
     #[inline]
-    #[must_use]
     pub fn bit(&self, bit: u32) -> bool {
         let byte = self.body().get(bit as usize / 8).copied().unwrap_or(0);
         byte >> (bit % 8) & 1 == 1
     }
 
     /// Bits that are set.
-    #[must_use]
     pub fn bits_set(&self) -> u32 {
         let (words, rest) = self.body().as_chunks();
         debug_assert!(rest.is_empty(), "a body is whole words");
@@ -26,7 +24,6 @@ impl PageView<'_> {
     }
 
     /// Bits that are set in a range.
-    #[must_use]
     pub fn bits_set_in(&self, bits: Range<u32>) -> u32 {
         let end = bits.end.min(self.size().space_bits());
         let first = bits.start / 64;
@@ -41,7 +38,6 @@ impl PageView<'_> {
     }
 
     /// The first bit at or behind `from` that is not set.
-    #[must_use]
     pub fn first_clear(&self, from: u32) -> Option<u32> {
         let words = self.body().as_chunks().0;
         let first = from / 64;

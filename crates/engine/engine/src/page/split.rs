@@ -30,7 +30,6 @@ impl PageView<'_> {
     /// The first slot that moves to the right page when this one is cut in two halves by bytes, or
     /// near its end when it was filled in ascending order: at least 1 and less than the count.
     /// The count when there are less than two rows.
-    #[must_use]
     pub fn split_point(&self) -> usize {
         let count = self.count();
         if count < 2 {
@@ -54,7 +53,6 @@ impl PageView<'_> {
     ///
     /// The page has at least two rows and the new one is within the limits, or the answer is
     /// `None`.
-    #[must_use]
     pub fn split_for(&self, slot: usize, key_len: usize, value_len: usize) -> Option<Split> {
         let count = self.count();
         if count < 2 || slot > count || self.size().check_row(key_len, value_len).is_err() {

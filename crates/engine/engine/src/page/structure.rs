@@ -14,9 +14,6 @@ use crate::page::view::PageView;
 impl PageView<'_> {
     /// Everything there is to check in a page but its checksum: bounds, limits, order, heads,
     /// overlaps, sums. Pages without slots have only their bounds.
-    ///
-    /// # Errors
-    /// What is wrong with the page.
     pub fn verify_structure(&self) -> Result<(), PageFault> {
         let page = self.page_no();
         self.verify_shape(page)?;

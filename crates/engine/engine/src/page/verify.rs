@@ -22,9 +22,6 @@ pub(crate) fn computed_crc(page: &[u8]) -> u32 {
 
 impl PageView<'_> {
     /// Checksum, page number, kind and bounds: after this, every slot has its cell.
-    ///
-    /// # Errors
-    /// What is wrong with the page.
     pub fn verify(&self, expected: PageNo) -> Result<(), PageFault> {
         let (stored, computed) = (self.crc(), computed_crc(self.bytes()));
         if stored != computed {
@@ -39,9 +36,6 @@ impl PageView<'_> {
     }
 
     /// As [`verify`](Self::verify), without the checksum: for a store that is told not to check.
-    ///
-    /// # Errors
-    /// What is wrong with the page.
     pub fn verify_shape(&self, expected: PageNo) -> Result<(), PageFault> {
         let page = self.page_no();
         if page != expected {

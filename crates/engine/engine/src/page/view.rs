@@ -32,7 +32,6 @@ impl<'a> PageView<'a> {
     /// # Panics
     /// When no [`PageSize`] has this length: the caller mistook the buffer.
     #[inline]
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         assert!(is_page_bytes(bytes.len()), "a buffer of {} bytes is no page", bytes.len());
         Self { bytes }
@@ -46,28 +45,24 @@ impl<'a> PageView<'a> {
 
     /// All bytes of the page.
     #[inline]
-    #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
     /// The page's size.
     #[inline]
-    #[must_use]
     pub fn size(&self) -> PageSize {
         PageSize::of(self.bytes.len()).unwrap_or(PageSize::MIN)
     }
 
     /// What is behind the header: the fields of the Super page, the bits of a Space page.
     #[inline]
-    #[must_use]
     pub fn body(&self) -> &'a [u8] {
         self.bytes.get(HEADER_BYTES..).unwrap_or_default()
     }
 
     /// The checksum in the header.
     #[inline]
-    #[must_use]
     pub fn crc(&self) -> u32 {
         u32_at(self.bytes, AT_CRC)
     }
@@ -75,7 +70,6 @@ impl<'a> PageView<'a> {
     /// What the page is for. An unknown number, which [`verify`](Self::verify) does not let
     /// through, reads as Free.
     #[inline]
-    #[must_use]
     pub fn kind(&self) -> PageKind {
         PageKind::from_byte(self.kind_byte()).unwrap_or(PageKind::Free)
     }
@@ -87,56 +81,48 @@ impl<'a> PageView<'a> {
 
     /// Height above the leaves.
     #[inline]
-    #[must_use]
     pub fn level(&self) -> u8 {
         self.bytes.get(AT_LEVEL).copied().unwrap_or(0)
     }
 
     /// Number of slots.
     #[inline]
-    #[must_use]
     pub fn count(&self) -> usize {
         usize::from(u16_at(self.bytes, AT_COUNT))
     }
 
     /// Whether there is no slot.
     #[inline]
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
     /// The page's own number.
     #[inline]
-    #[must_use]
     pub fn page_no(&self) -> PageNo {
         PageNo(u64_at(self.bytes, AT_PAGE_NO))
     }
 
     /// End of the newest redo frame that changed the page.
     #[inline]
-    #[must_use]
     pub fn lsn(&self) -> Lsn {
         Lsn(u64_at(self.bytes, AT_LSN))
     }
 
     /// The table the page belongs to.
     #[inline]
-    #[must_use]
     pub fn table(&self) -> TableId {
         TableId(u32_at(self.bytes, AT_TABLE))
     }
 
     /// The neighbour to the left, [`NO_PAGE`](iostrata_innodb::NO_PAGE) for none.
     #[inline]
-    #[must_use]
     pub fn left(&self) -> PageNo {
         PageNo(u64_at(self.bytes, AT_LEFT))
     }
 
     /// The neighbour to the right, [`NO_PAGE`](iostrata_innodb::NO_PAGE) for none.
     #[inline]
-    #[must_use]
     pub fn right(&self) -> PageNo {
         PageNo(u64_at(self.bytes, AT_RIGHT))
     }
@@ -186,7 +172,6 @@ impl<'a> PageView<'a> {
 
     /// Key and value of a slot below [`count`](Self::count).
     #[inline]
-    #[must_use]
     pub fn row(&self, slot: usize) -> (&'a [u8], &'a [u8]) {
         let cell = self.cell(slot);
         (cell.key, cell.value)
@@ -194,7 +179,6 @@ impl<'a> PageView<'a> {
 
     /// Key of a slot.
     #[inline]
-    #[must_use]
     pub fn key(&self, slot: usize) -> &'a [u8] {
         debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
         self.place(slot).and_then(|place| place.key_in(self.bytes)).unwrap_or_default()
@@ -202,14 +186,12 @@ impl<'a> PageView<'a> {
 
     /// Value of a slot.
     #[inline]
-    #[must_use]
     pub fn value(&self, slot: usize) -> &'a [u8] {
         self.row(slot).1
     }
 
     /// Flags, key and value of a slot.
     #[inline]
-    #[must_use]
     pub fn cell(&self, slot: usize) -> Cell<'a> {
         debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
         let cell = self.place(slot).and_then(|place| cell_parts(self.bytes, place));
@@ -218,7 +200,6 @@ impl<'a> PageView<'a> {
 
     /// Flags of a slot's cell.
     #[inline]
-    #[must_use]
     pub fn flags(&self, slot: usize) -> u8 {
         debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
         let place = self.place(slot);
@@ -228,7 +209,6 @@ impl<'a> PageView<'a> {
 
     /// The child a slot of an inner page points to.
     #[inline]
-    #[must_use]
     pub fn child(&self, slot: usize) -> PageNo {
         let value = self.value(slot).first_chunk::<CHILD_BYTES>();
         PageNo(value.map_or(0, |value| u64::from_le_bytes(*value)))

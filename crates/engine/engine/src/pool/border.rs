@@ -51,9 +51,6 @@ pub struct Wanted {
 /// Where absent pages come from.
 pub trait PageSource: Send + Sync {
     /// Reads one page, verified. `into` is a page long and keeps its length.
-    ///
-    /// # Errors
-    /// Whatever the source names; the page stays absent and everyone waiting for it is told.
     fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), Failure>;
 
     /// Reads several pages, each with a result of its own. One by one unless the source can batch.

@@ -17,7 +17,6 @@ impl Pool {
     /// The copy of a page, if it has one that holds what the page does. None as well when the use
     /// of the page has to be noted: then it is pinned, as without copies.
     #[inline]
-    #[must_use]
     pub fn read_copy(&self, page: PageNo) -> Option<ReadCopy<'_>> {
         if self.read_copies.is_empty() {
             return None;

@@ -90,9 +90,6 @@ impl Frame {
 }
 
 /// Bytes of so many frames with everything beside them, and whether memory can have them.
-///
-/// # Errors
-/// [`PoolError::Memory`].
 pub fn check_memory(page_size: PageSize, count: u64) -> Result<(), PoolError> {
     let each = (page_size.bytes() + SHIFT_BYTES + size_of::<Frame>()) as u64;
     let bytes = count.saturating_mul(each);

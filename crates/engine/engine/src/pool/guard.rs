@@ -35,7 +35,6 @@ impl<'p> Pin<'p> {
 
     /// Which page it is.
     #[inline]
-    #[must_use]
     pub fn page_no(&self) -> PageNo {
         self.page
     }
@@ -43,7 +42,6 @@ impl<'p> Pin<'p> {
     /// Another number whenever the page's place in its tree changed or it came anew into the pool.
     /// Numbers do not repeat within 2^32 such changes of the whole pool.
     #[inline]
-    #[must_use]
     pub fn page_version(&self) -> u32 {
         self.frame.page_version.load(Ordering::Acquire)
     }
@@ -51,29 +49,23 @@ impl<'p> Pin<'p> {
     /// Another number after every exclusive hold. Comparable as long as the page stays pinned: who
     /// finds the number it saw under the latch finds the bytes it saw.
     #[inline]
-    #[must_use]
     pub fn latch_version(&self) -> u64 {
         self.frame.version()
     }
 
     /// Waits for the latch, shared with other readers.
     #[inline]
-    #[must_use]
     pub fn shared(self) -> Shared<'p> {
         Shared { latch: SharedLatch::new(self.frame), pin: self }
     }
 
     /// Waits for the latch, alone.
     #[inline]
-    #[must_use]
     pub fn exclusive(self) -> Exclusive<'p> {
         Exclusive { latch: ExclusiveLatch::new(self.frame), pin: self }
     }
 
     /// The latch, shared, if that needs no waiting.
-    ///
-    /// # Errors
-    /// The pin, when somebody holds the latch exclusively.
     #[inline]
     pub fn try_shared(self) -> Result<Shared<'p>, Self> {
         match SharedLatch::try_new(self.frame) {
@@ -83,9 +75,6 @@ impl<'p> Pin<'p> {
     }
 
     /// The latch, alone, if that needs no waiting.
-    ///
-    /// # Errors
-    /// The pin, when somebody holds the latch.
     #[inline]
     pub fn try_exclusive(self) -> Result<Exclusive<'p>, Self> {
         match ExclusiveLatch::try_new(self.frame) {
@@ -133,28 +122,24 @@ pub struct Shared<'p> {
 impl<'p> Shared<'p> {
     /// Which page it is.
     #[inline]
-    #[must_use]
     pub fn page_no(&self) -> PageNo {
         self.pin.page
     }
 
     /// See [`Pin::page_version`].
     #[inline]
-    #[must_use]
     pub fn page_version(&self) -> u32 {
         self.pin.page_version()
     }
 
     /// See [`Pin::latch_version`]; it stays as long as this lives.
     #[inline]
-    #[must_use]
     pub fn latch_version(&self) -> u64 {
         self.pin.latch_version()
     }
 
     /// Gives the latch back and keeps the pin.
     #[inline]
-    #[must_use]
     pub fn unlatch(self) -> Pin<'p> {
         let Self { latch, pin } = self;
         drop(latch);
@@ -191,14 +176,12 @@ pub struct Exclusive<'p> {
 impl<'p> Exclusive<'p> {
     /// Which page it is.
     #[inline]
-    #[must_use]
     pub fn page_no(&self) -> PageNo {
         self.pin.page
     }
 
     /// See [`Pin::page_version`].
     #[inline]
-    #[must_use]
     pub fn page_version(&self) -> u32 {
         self.pin.page_version()
     }
@@ -218,7 +201,6 @@ impl<'p> Exclusive<'p> {
 
     /// Gives the latch back and keeps the pin.
     #[inline]
-    #[must_use]
     pub fn unlatch(self) -> Pin<'p> {
         let Self { latch, pin } = self;
         drop(latch);

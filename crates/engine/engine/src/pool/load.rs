@@ -41,9 +41,6 @@ impl Pool {
     /// latch. A new page is zeros; a page that is resident keeps its bytes, its dirtiness and its
     /// LSN until then, so that whoever writes it meanwhile writes what was there. The caller holds
     /// no latch.
-    ///
-    /// # Errors
-    /// No frame became free; no such page can exist.
     pub fn create(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
         self.requests.count();
         let entry = self.table.entry(page)?;

@@ -13,9 +13,6 @@ use crate::pool::word::Word;
 impl Pool {
     /// Pins a page. When it is absent, this thread reads it; others that want it wait for that.
     /// The caller holds no latch.
-    ///
-    /// # Errors
-    /// What the source said; no frame became free; no such page can exist.
     #[inline]
     pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
         self.requests.count();
@@ -29,7 +26,6 @@ impl Pool {
     /// Pins a page that is resident. May be called under latches. A page that is just being looked
     /// at by the replacement may seem absent.
     #[inline]
-    #[must_use]
     pub fn try_pin(&self, page: PageNo) -> Option<Pin<'_>> {
         let pin = self.pin_resident(self.table.existing(page)?, page)?;
         self.requests.count();

@@ -49,7 +49,6 @@ impl Pool {
     ///
     /// # Panics
     /// When it is to have no frame, or more than memory can have.
-    #[must_use]
     pub fn new(
         settings: PoolSettings,
         source: Arc<dyn PageSource>,
@@ -76,9 +75,6 @@ impl Pool {
     }
 
     /// Whether memory can have a pool of so many frames.
-    ///
-    /// # Errors
-    /// [`PoolError::Memory`].
     pub fn check_memory(page_size: PageSize, frames: u64) -> Result<(), PoolError> {
         check_memory(page_size, frames)
     }
@@ -90,14 +86,12 @@ impl Pool {
     }
 
     /// The least `at` of all pages that are dirty or being written.
-    #[must_use]
     pub fn oldest(&self) -> Option<Lsn> {
         self.dirty.oldest()
     }
 
     /// As [`Pool::oldest`], without the lock that changing threads take: that, or less by a part of
     /// a bucket. Good for deciding what to write, not for a checkpoint.
-    #[must_use]
     pub fn oldest_seen(&self) -> Option<Lsn> {
         self.dirty.oldest_seen()
     }
@@ -105,44 +99,37 @@ impl Pool {
     /// Dirty pages by age: where a bucket of the redo begins, and how many pages are dirty or being
     /// written since then. Oldest first; buckets without pages are left out. No lock is taken: a
     /// page that changes meanwhile may count twice or not at all.
-    #[must_use]
     pub fn age_histogram(&self) -> Vec<(Lsn, u32)> {
         self.dirty.histogram()
     }
 
     /// Pages dirty or being written.
-    #[must_use]
     pub fn dirty_pages(&self) -> usize {
         self.dirty.held()
     }
 
     /// Pages being written.
-    #[must_use]
     pub fn flying_pages(&self) -> usize {
         self.dirty.flying()
     }
 
     /// All frames.
-    #[must_use]
     pub fn frames(&self) -> usize {
         self.frames.len()
     }
 
     /// Whether the frames lie in memory for which the system was asked for huge pages, and did not
     /// refuse. Only pools of 16 MiB and more ask.
-    #[must_use]
     pub fn has_huge_pages(&self) -> bool {
         self.frames.has_huge_pages()
     }
 
     /// Frames with no page.
-    #[must_use]
     pub fn free_frames(&self) -> usize {
         self.queues.free()
     }
 
     /// Frames with a page, those on their way in or out included.
-    #[must_use]
     pub fn resident(&self) -> usize {
         self.frames.len() - self.queues.free()
     }
@@ -153,7 +140,6 @@ impl Pool {
     }
 
     /// What happened so far.
-    #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counts.read();
         counters[Counter::BufferPoolReadRequests] = self.requests.sum();
@@ -161,13 +147,11 @@ impl Pool {
     }
 
     /// Reads that failed so far.
-    #[must_use]
     pub fn reads_failed(&self) -> u64 {
         self.reads_failed.load(Ordering::Relaxed)
     }
 
     /// Times that a thread found a page which another was loading or evicting.
-    #[must_use]
     pub fn read_waits(&self) -> u64 {
         self.read_waits.load(Ordering::Relaxed)
     }

@@ -119,7 +119,6 @@ pub struct ReadCopy<'p> {
 impl ReadCopy<'_> {
     /// Which page it is.
     #[inline]
-    #[must_use]
     pub fn page_no(&self) -> PageNo {
         self.copied.page
     }
@@ -127,7 +126,6 @@ impl ReadCopy<'_> {
     /// Whether the page holds this now. Whoever latched another page before asking knows that both
     /// were so at one moment: this page was not being changed then, and nobody changes the other.
     #[inline]
-    #[must_use]
     pub fn is_current(&self) -> bool {
         self.frame.version_at_rest() == Some(self.copied.latch_version)
             && self.frame.page_version.load(Ordering::Acquire) == self.copied.page_version

@@ -39,9 +39,6 @@ impl Waiting {
     }
 
     /// Waits while the entry is busy.
-    ///
-    /// # Errors
-    /// What the one who was busy ran into.
     pub fn wait(&self, page: PageNo, entry: &AtomicU64) -> Outcome {
         let mut pause = Pause::default();
         while pause.wait() {

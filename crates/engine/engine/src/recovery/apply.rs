@@ -61,9 +61,6 @@ impl Tally {
 }
 
 /// Applies everything from the scan's checkpoint up to `upto`.
-///
-/// # Errors
-/// What reading said; [`EngineError::Corrupt`] for a page that the redo does not fit.
 pub(crate) fn apply(
     storage: &Storage,
     mut scan: Scan,

@@ -22,9 +22,6 @@ use crate::pages::Pages;
 use crate::super_page::SuperPage;
 
 /// Reads what is known by name, and frees what dropped tables left. Gives what page 0 says.
-///
-/// # Errors
-/// Damage, data of another form, or what freeing said.
 pub(crate) fn tables(
     pages: &Pages,
     catalogue: &Catalogue,

@@ -36,9 +36,6 @@ impl Redo {
     }
 
     /// Whether another capacity leaves less room than there is now.
-    ///
-    /// # Errors
-    /// [`RedoError::Setting`].
     pub fn would_shrink(&self, capacity_bytes: u64) -> Result<bool, RedoError> {
         let old = lock(&self.segments).plan;
         let plan = Plan::keeping(capacity_bytes, old.geometry)?;

@@ -18,9 +18,6 @@ impl Redo {
     /// LSN than the last changes nothing, nor does one that is not clean at the same LSN: it may
     /// come late, when the log was closed already. `lsn` must be a border of frames; `clean` says
     /// that no records follow it.
-    ///
-    /// # Errors
-    /// [`RedoError::Failed`] with the first cause.
     pub fn take_checkpoint(&self, lsn: Lsn, clean: bool) -> Result<(), RedoError> {
         assert!(lsn <= self.lsn(), "a checkpoint at {lsn} lies beyond the log");
         self.make_durable(lsn)?;

@@ -23,9 +23,6 @@ impl Redo {
 
     /// Returns when everything before `upto` survives a crash. One of many callers at once works
     /// for all.
-    ///
-    /// # Errors
-    /// [`RedoError::Failed`] with the first cause.
     pub fn make_durable(&self, Lsn(upto): Lsn) -> Result<(), RedoError> {
         loop {
             if self.durable.load(Ordering::Acquire) >= upto {

@@ -25,9 +25,6 @@ const FIRST_INCARNATION: u64 = 1;
 
 impl Redo {
     /// Makes a log that begins at `start`; a half-made one is completed.
-    ///
-    /// # Errors
-    /// [`RedoError::Exists`], [`RedoError::NoSpace`], [`RedoError::Setting`], the disk's.
     pub fn create(disk: Arc<dyn Disk>, s: &RedoSettings, start: Lsn) -> Result<(), RedoError> {
         let disk = &disk;
         check_block(s.write_ahead_bytes)?;
@@ -65,18 +62,12 @@ impl Redo {
     }
 
     /// Bytes of the files that [`Redo::create`] makes.
-    ///
-    /// # Errors
-    /// [`RedoError::Setting`].
     pub fn bytes_to_make(s: &RedoSettings) -> Result<u64, RedoError> {
         let plan = Plan::fresh(s.capacity_bytes)?;
         Ok(plan.segments * plan.geometry.file_bytes() + 2 * CONTROL_SLOT_BYTES as u64)
     }
 
     /// Whether there is a log: a control file that was made completely.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn exists(disk: &Arc<dyn Disk>) -> Result<bool, RedoError> {
         Ok(read_control(disk)?.is_some())
     }

@@ -17,9 +17,6 @@ const SEGMENTS: usize = 3;
 
 /// Takes bytes as a control file and three segments, opens and scans the log, goes on with it and
 /// appends. The first byte says which files get the seals that they would need to be believed.
-///
-/// # Errors
-/// Whatever the bytes bring about.
 #[doc(hidden)]
 pub fn fuzz_scan(bytes: &[u8]) -> Result<usize, RedoError> {
     let (seals, rest) = bytes.split_first().map_or((0, bytes), |(seals, rest)| (*seals, rest));

@@ -102,10 +102,6 @@ fn block_bytes(s: &RedoSettings, control: &OpenFile, found: &[Segment]) -> Resul
 
 impl Redo {
     /// Opens the log for reading; `start` makes it ready for appends.
-    ///
-    /// # Errors
-    /// [`RedoError::NotFound`], [`RedoError::Damaged`], [`RedoError::Version`],
-    /// [`RedoError::Setting`], the disk's.
     pub fn open(disk: Arc<dyn Disk>, s: RedoSettings) -> Result<(Self, Scan), RedoError> {
         let (disk, s) = (&disk, &s);
         check_block(s.write_ahead_bytes)?;
@@ -156,9 +152,6 @@ impl Redo {
 
     /// Ends recovery: seals off whatever lies behind the end of the log, durably, and gives the
     /// LSN from which appends go on. What the scan has not read yet is read and passed over.
-    ///
-    /// # Errors
-    /// As [`Scan::next`], and the disk's.
     pub fn start(&self, mut scan: Scan) -> Result<Lsn, RedoError> {
         self.check()?;
         while scan.next()?.is_some() {}

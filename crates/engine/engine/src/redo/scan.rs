@@ -98,9 +98,6 @@ impl Scan {
     }
 
     /// The next frame; none at the end of the log.
-    ///
-    /// # Errors
-    /// The disk's, [`RedoError::Damaged`], [`RedoError::Truncated`], [`RedoError::UnknownFrame`].
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, RedoError> {
         if self.found.is_none() {

@@ -43,9 +43,6 @@ impl Redo {
     }
 
     /// Serves requests until it is stopped. For one thread; a log is served once.
-    ///
-    /// # Errors
-    /// [`RedoError::Failed`] with the first cause, after which nothing can be served.
     pub fn serve_requests(&self) -> Result<(), RedoError> {
         self.requests.begin();
         let mut nap = Duration::ZERO;

@@ -63,17 +63,11 @@ impl Redo {
 
     /// Writes the buffer out when it is too full for a frame of so many bytes to be appended at
     /// once. Call it before the first latch.
-    ///
-    /// # Errors
-    /// [`RedoError::Failed`] with the first cause.
     pub fn wait_room(&self, bytes: usize) -> Result<(), RedoError> {
         if self.wants_room(bytes) { self.make_written(self.lsn()) } else { self.check() }
     }
 
     /// Returns when everything before `upto` was given to the disk; waits for who writes already.
-    ///
-    /// # Errors
-    /// [`RedoError::Failed`] with the first cause.
     pub fn make_written(&self, Lsn(upto): Lsn) -> Result<(), RedoError> {
         // What was written before a failed sync may be lost, so it counts for nothing.
         self.check()?;

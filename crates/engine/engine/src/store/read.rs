@@ -19,10 +19,6 @@ const DEPTH: usize = 128;
 impl Store {
     /// Reads a page.
     ///
-    /// # Errors
-    /// [`ReadError::Zero`] for a page that was never written, [`ReadError::Torn`] for bytes that
-    /// are not that page, [`ReadError::BeyondEnd`], or what the disk says.
-    ///
     /// # Panics
     /// When `into` is not as long as a page.
     pub fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), ReadError> {

@@ -45,18 +45,11 @@ impl fmt::Debug for Store {
 
 impl Store {
     /// The data files that do not reach as far as when the store had so many pages.
-    ///
-    /// # Errors
-    /// What the disk says.
     pub fn cut_files(&self, pages: u64) -> Result<Vec<CutFile>, StoreError> {
         self.data.cut(pages)
     }
 
     /// Opens a store. It can be read at once, and written after [`repair`](Self::repair).
-    ///
-    /// # Errors
-    /// Settings out of range or other than those the store was created with, a missing file, or
-    /// what the disk says.
     pub fn open(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<Self, StoreError> {
         Self::on(&disk, settings, FileMode::Existing)
     }
@@ -176,10 +169,6 @@ impl Store {
 impl Store {
     /// Makes a store durably, with one step of growth; one that is complete stays as it is. It can
     /// be called again after a failure or a crash in the middle.
-    ///
-    /// # Errors
-    /// Settings out of range, a store of another form, no room, data files with pages in them but
-    /// no doublewrite files, or what the disk says.
     pub fn create(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<(), StoreError> {
         let store = Self::on(&disk, settings, FileMode::Create)?;
         let files = store.doublewrite.all();

@@ -13,9 +13,6 @@ use crate::store::store::Store;
 impl Store {
     /// [`Store::write_paced`] with all pages in flight at once.
     ///
-    /// # Errors
-    /// As there.
-    ///
     /// # Panics
     /// As there.
     pub fn write(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {

@@ -12,10 +12,6 @@ use crate::transaction::{Transaction, TransactionOptions};
 
 /// Runs `body` in a transaction and ends that by `commit`; after a deadlock or a conflict again,
 /// with the rows locked from the beginning where the tries before ended.
-///
-/// # Errors
-/// What `body` says, or what beginning and committing said; the deadlock or conflict of the last of
-/// many tries.
 pub(crate) fn run<R, E: From<EngineError>>(
     pages: &Arc<Pages>,
     options: TransactionOptions,

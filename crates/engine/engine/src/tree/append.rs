@@ -58,9 +58,6 @@ fn empty(bytes: &mut [u8], tree: &Tree) {
 impl Tree {
     /// Whether the root is a leaf without rows or tombstones: only then nothing says which keys
     /// belong where.
-    ///
-    /// # Errors
-    /// What loading the root said.
     pub fn is_bare(&self, pages: &Pages) -> Result<bool, EngineError> {
         self.unless_dropped(|| {
             let root = pages.pin(self.root)?.shared();
@@ -71,9 +68,6 @@ impl Tree {
 
     /// Puts the filled leaf behind the last one and empties it. False, and nothing is done, when
     /// somebody has put other rows there.
-    ///
-    /// # Errors
-    /// No space on the disk, or what loading a page said.
     pub fn append_leaf(&self, pages: &Pages, filling: &mut Filling) -> Result<bool, EngineError> {
         let filled = PageView::new(&filling.bytes);
         let outcome = loop {

@@ -92,10 +92,6 @@ impl Seek<'_> {
 
 impl Tree {
     /// The leaf, latched for reading.
-    ///
-    /// # Errors
-    /// What loading a page said; [`EngineError::Corrupt`];
-    /// [`TableError::Dropped`](crate::TableError::Dropped).
     pub fn leaf<'c>(&self, pages: &'c Pages, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
         self.unless_dropped(|| self.descend(pages, seek))
     }
@@ -132,9 +128,6 @@ impl Tree {
 
     /// The leaf of a key, found but not latched, and what bounds it. The caller was promised room
     /// in the redo, which a drop waits for: the tree stays as it is found.
-    ///
-    /// # Errors
-    /// As [`Tree::leaf`].
     pub fn locate<'c>(
         &self,
         pages: &'c Pages,
@@ -154,9 +147,6 @@ impl Tree {
 
     /// As [`Tree::locate`], for a leaf that is in memory; of one that is not, the page number is
     /// added to `absent`.
-    ///
-    /// # Errors
-    /// As [`Tree::leaf`].
     pub fn locate_resident<'c>(
         &self,
         pages: &'c Pages,
@@ -203,9 +193,6 @@ impl Tree {
     }
 
     /// The leaves that follow the one of `key` in a direction, as far as its parent knows them.
-    ///
-    /// # Errors
-    /// As [`Tree::leaf`].
     pub fn upcoming(
         &self,
         pages: &Pages,

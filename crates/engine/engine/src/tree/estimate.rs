@@ -12,10 +12,6 @@ impl Tree {
     /// About how many rows there are. Each descent takes one child of every page on its way; what
     /// it finds in the leaf stands for as many leaves as there were ways to go. The ways of all
     /// descents are spread evenly over the tree. A way that others cut off meanwhile is left out.
-    ///
-    /// # Errors
-    /// What loading a page said; [`TableError::Dropped`](crate::TableError::Dropped); the error of
-    /// the last way when none led to a leaf.
     pub fn rows_estimate(&self, pages: &Pages) -> Result<u64, EngineError> {
         let (mut rows, mut ways, mut cut_off) = (0.0, 0, None);
         for way in 0..LEAVES {

@@ -32,9 +32,6 @@ struct Siblings<'c> {
 impl Tree {
     /// Joins the leaf of `key` with its neighbours as long as it is nearly empty, and so on up the
     /// tree.
-    ///
-    /// # Errors
-    /// What loading a page said.
     pub fn merge_leaf(&self, pages: &Pages, key: &[u8]) -> Result<(), EngineError> {
         let used_bytes = PageView::new(&self.leaf(pages, Seek::Key(key))?).used_bytes();
         if used_bytes >= pages.storage.sparse_page_bytes() {

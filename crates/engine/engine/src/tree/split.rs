@@ -51,9 +51,6 @@ struct Cut {
 impl Tree {
     /// Splits the leaf of a row, unless it was moved since `page_version` was seen, or has room by
     /// now.
-    ///
-    /// # Errors
-    /// No space on the disk, or what loading a page said.
     pub fn split_leaf(
         &self,
         pages: &Pages,

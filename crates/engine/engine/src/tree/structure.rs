@@ -50,18 +50,12 @@ pub(super) struct Promise<'c> {
 impl<'c> Promise<'c> {
     /// Waits for the share of the frames and then for the room in the redo, as everywhere. Many
     /// trees may be changed at once: with what batches hold they must not take all frames.
-    ///
-    /// # Errors
-    /// A poisoned engine, or what flushing said.
     pub fn wait(pages: &'c Pages) -> Result<Self, EngineError> {
         let pins = pages.admission.pins(PINS);
         Ok(Self { _pins: pins, _room: pages.admit_structure()? })
     }
 
     /// As [`Promise::wait`] for a change that can be left out: none where it would have to wait.
-    ///
-    /// # Errors
-    /// A poisoned or closed engine, or what writing out the log buffer said.
     pub fn at_once(pages: &'c Pages, haste: Haste) -> Result<Option<Self>, EngineError> {
         let Some(pins) = pages.admission.try_pins(PINS) else { return Ok(None) };
         let bytes = pages.storage.structure_bytes();
@@ -98,10 +92,6 @@ impl Tree {
     /// Runs a change while nobody else changes inner pages, and again when it needed a page that
     /// was absent, or a new one. The caller holds no latch. It was promised room in the redo, which
     /// a drop waits for: so a change that finds the table there has the tree until it is over.
-    ///
-    /// # Errors
-    /// [`TableError::Dropped`](crate::TableError::Dropped); no space on the disk; what loading a
-    /// page or the change said.
     pub(super) fn restructure<T>(
         &self,
         pages: &Pages,

@@ -68,9 +68,6 @@ impl<'c> Way<'c> {
     }
 
     /// Where it begins, each time.
-    ///
-    /// # Errors
-    /// What loading the page said.
     #[inline]
     pub fn root(&self, root: PageNo) -> Result<TreeNode<'c>, EngineError> {
         match self.copy(root) {
@@ -80,9 +77,6 @@ impl<'c> Way<'c> {
     }
 
     /// From an inner node of this level to a child. None when the search begins again at the root.
-    ///
-    /// # Errors
-    /// What loading the child said.
     #[inline]
     pub fn child(
         &mut self,

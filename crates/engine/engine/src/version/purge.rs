@@ -48,7 +48,6 @@ pub struct PurgeBatch {
 
 impl PurgeBatch {
     /// Whether there was nothing that could be passed.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty() && self.commits == 0
     }

@@ -65,7 +65,6 @@ pub struct Snapshot {
 impl Snapshot {
     /// Its number: visible is what has this number or a lower one.
     #[inline]
-    #[must_use]
     pub fn at(&self) -> u64 {
         self.at
     }

@@ -108,9 +108,6 @@ pub trait SpillFile: Send + Sync {
     fn write(&self, slot: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Fills `into` from the bytes of a slot that begin at `at`. All of them were written before.
-    ///
-    /// # Errors
-    /// What the file says.
     fn read(&self, slot: u64, at: usize, into: &mut [u8]) -> io::Result<()>;
 }
 

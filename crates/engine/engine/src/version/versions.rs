@@ -51,7 +51,6 @@ pub struct Versions {
 impl Versions {
     /// A log without versions, and a clock that stands at `clock`: at or above every number in the
     /// data. Without a spill file everything stays in memory.
-    #[must_use]
     pub fn new(clock: u64, settings: VersionSettings, spill: Option<Box<dyn SpillFile>>) -> Self {
         let segment_bytes = settings.segment_bytes.min(SEGMENT_BYTES_MAX);
         let log = VersionLog::new(segment_bytes, settings.memory_bytes_max, spill);
@@ -60,7 +59,6 @@ impl Versions {
 
     /// The number given last.
     #[inline]
-    #[must_use]
     pub fn now(&self) -> u64 {
         self.registry.now()
     }
@@ -80,13 +78,11 @@ impl Versions {
     /// After the tick that gave `number`: whether a snapshot below it may be registered, now or
     /// later. If not, what that commit replaces need not be kept.
     #[inline]
-    #[must_use]
     pub fn is_needed(&self, number: u64) -> bool {
         self.registry.is_any_below(number)
     }
 
     /// Every snapshot that is or will be registered is at or above this number.
-    #[must_use]
     pub fn oldest(&self) -> u64 {
         self.registry.oldest()
     }
@@ -94,7 +90,6 @@ impl Versions {
     /// Keeps what one commit replaces. It locks one shard of the log until it is dropped, touches
     /// memory only, and is made to be called under page latches.
     #[inline]
-    #[must_use]
     pub fn keep(&self) -> Keeper<'_> {
         self.log.keep()
     }
@@ -121,9 +116,6 @@ impl Versions {
     }
 
     /// As [`take_purge`](Self::take_purge), but what snapshots need goes, too.
-    ///
-    /// # Errors
-    /// As [`take_purge`](Self::take_purge).
     #[cfg(feature = "testing")]
     pub fn take_purge_of_all(&self, most: usize) -> io::Result<PurgeBatch> {
         self.purge.take(&self.log, self.now(), most)
@@ -156,7 +148,6 @@ impl Versions {
     }
 
     /// How it stands. Looks at every segment of the log, one shard after the other.
-    #[must_use]
     pub fn stats(&self) -> VersionStats {
         let (snapshots, mut oldest) = self.registry.open_now();
         let purged = self.purge.purged();
