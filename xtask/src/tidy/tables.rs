@@ -179,17 +179,17 @@ pub const MODULES: &[ModuleRules] = &[
     ModuleRules {
         dir: "crates/engine/engine/src/pool",
         is_pure: false,
-        may_use: &["io", "innodb", "counts", "page"],
+        may_use: &["io", "innodb", "counts", "error", "page"],
     },
     ModuleRules {
         dir: "crates/engine/engine/src/redo",
         is_pure: false,
-        may_use: &["io", "innodb", "counts"],
+        may_use: &["io", "innodb", "counts", "error"],
     },
     ModuleRules {
         dir: "crates/engine/engine/src/store",
         is_pure: false,
-        may_use: &["io", "innodb", "counts", "page"],
+        may_use: &["io", "innodb", "counts", "error", "page"],
     },
     ModuleRules { dir: "crates/engine/engine/src/version", is_pure: false, may_use: &[] },
 ];

@@ -53,12 +53,12 @@ fn measure(
     let settings =
         StoreSettings { flush_method, doublewrite, ..StoreSettings::new(PageSize::DEFAULT) };
     Store::create(Arc::clone(&disk), &settings).unwrap();
-    let store = Store::open(disk, &settings).unwrap();
+    let store = Store::open(disk, &settings, &Default::default()).unwrap();
     store.repair().unwrap();
     store.ensure(PAGES).unwrap();
     let mut pages: Vec<_> = (0..BATCH).map(page).collect();
     store.write(&mut pages).unwrap();
-    let before = store.counters();
+    let before = store.counts.read();
     let start = Instant::now();
     for round in 0..rounds {
         for (at, copy) in (0..).zip(&mut pages) {
@@ -68,7 +68,7 @@ fn measure(
         store.write(&mut pages).unwrap();
     }
     let seconds = start.elapsed().as_secs_f64();
-    let after = store.counters();
+    let after = store.counts.read();
     let counters = [Counter::PagesWritten, Counter::DblwrPagesWritten, Counter::DataFsyncs];
     let counted = counters.map(|counter| after[counter] - before[counter]);
     let [written, _, syncs] = counted;

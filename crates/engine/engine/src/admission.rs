@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::{Admit, AdmitRule};
+use iostrata_innodb::{Counter, Lsn};
 
 use crate::error::{EngineError, RequestError};
 use crate::flusher::Flusher;
@@ -242,7 +242,7 @@ impl Admission {
     #[cold]
     fn wait_checkpoint(&self) -> Result<(), EngineError> {
         let Storage { redo, poison, counts, .. } = &*self.flusher.storage;
-        counts.admission_waited();
+        counts.add(Counter::AdmitWaits, 1);
         let end = redo.lsn();
         while let Admit::WaitCheckpoint { lsn, work } =
             self.rule.read().decide(end, redo.checkpoint_lsn(), end)
@@ -257,7 +257,7 @@ impl Admission {
     #[cold]
     fn wait_oldest(&self, lsn: Lsn) -> Result<(), EngineError> {
         let Storage { pool, poison, counts, .. } = &*self.flusher.storage;
-        counts.admission_waited();
+        counts.add(Counter::AdmitWaits, 1);
         let asked = self.rule.read().flush_wait_age;
         while pool.oldest().is_some_and(|oldest| oldest < lsn)
             && self.rule.read().flush_wait_age == asked
@@ -270,8 +270,8 @@ impl Admission {
 
     /// Sees to it that the log buffer takes what was promised.
     fn with_buffer<'c>(&self, room: Room<'c>) -> Result<Room<'c>, EngineError> {
-        let Storage { redo, poison, .. } = &*self.flusher.storage;
-        redo.wait_room(room.bytes as usize).map_err(|error| poison.keep(error))?;
+        let redo = &self.flusher.storage.redo;
+        redo.wait_room(room.bytes as usize)?;
         Ok(room)
     }
 }
@@ -331,7 +331,7 @@ impl Wait {
 
     fn note_crowding(&mut self, storage: &Storage) {
         if !self.was_crowded_out {
-            storage.counts.admission_waited();
+            storage.counts.add(Counter::AdmitWaits, 1);
             self.was_crowded_out = true;
         }
     }

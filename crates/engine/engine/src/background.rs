@@ -169,7 +169,7 @@ fn clean(storage: &Storage, cleaner: &Cleaner) {
         let cpu_before = thread_cpu_ns();
         let began_us = now_us();
         let stepped = cleaner.step(began_us, true);
-        counts.cpu(Counter::CpuNsCleaner, thread_cpu_ns().saturating_sub(cpu_before));
+        counts.add(Counter::CpuNsCleaner, thread_cpu_ns().saturating_sub(cpu_before));
         // Whoever waits is not woken for nothing: batches report by themselves.
         if stepped.as_ref().map_or(true, |next_us| *next_us <= began_us) {
             signal.round_done();
@@ -197,7 +197,7 @@ fn write_pages(storage: &Storage, lanes: &Lanes) {
     while lanes.wait_work() {
         let cpu_before = thread_cpu_ns();
         let worked = lanes.work();
-        storage.counts.cpu(Counter::CpuNsCleaner, thread_cpu_ns().saturating_sub(cpu_before));
+        storage.counts.add(Counter::CpuNsCleaner, thread_cpu_ns().saturating_sub(cpu_before));
         if worked.is_err() && !storage.signal.wait_stop(POISONED_SLEEP) {
             return;
         }
@@ -209,7 +209,7 @@ fn purge(storage: &Storage, purger: &Purger) {
     loop {
         let cpu_before = thread_cpu_ns();
         let stepped = purger.step();
-        storage.counts.cpu(Counter::CpuNsPurge, thread_cpu_ns().saturating_sub(cpu_before));
+        storage.counts.add(Counter::CpuNsPurge, thread_cpu_ns().saturating_sub(cpu_before));
         let sleep = match stepped {
             Ok(true) => Duration::ZERO,
             Ok(false) => PURGE_SLEEP,
@@ -231,9 +231,7 @@ fn spill(storage: &Storage, purger: &Purger) {
 
 fn serve_log(storage: &Storage) {
     let _alarm = storage.poison.alarm("the log's flusher");
-    if let Err(error) = storage.redo.serve_requests() {
-        let _kept = storage.poison.keep(error);
-    }
+    let _kept_as_poison = storage.redo.serve_requests();
 }
 
 fn publish(storage: &Storage, publisher: &Publisher) {

@@ -192,7 +192,7 @@ impl Batch {
         let storage = Arc::clone(&self.pages.storage);
         let run = || commit(&self.pages, &mut self.writes, Committer::Batch);
         let end = storage.counts.sampled(Counter::CpuNsRows, run)?;
-        storage.counts.committed();
+        storage.counts.add(Counter::Commits, 1);
         Ok(Ticket::new(storage, end, level))
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use iostrata_innodb::Counter;
+
 use crate::batch::Batch;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::table::{Table, check_row};
@@ -55,9 +57,9 @@ impl Table {
             self.append_leaf(&mut filling)?;
         }
         if is_bare {
-            pages.storage.counts.rows_loaded(loaded);
+            pages.storage.counts.add(Counter::RowsInserted, loaded);
         }
-        pages.storage.make_durable(pages.storage.redo.lsn())?;
+        pages.storage.redo.make_durable(pages.storage.redo.lsn())?;
         Ok(loaded)
     }
 

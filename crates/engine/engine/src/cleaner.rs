@@ -129,7 +129,7 @@ impl Cleaner {
         match action {
             Action::Flush { furious, .. } => {
                 if furious && !state.is_furious {
-                    storage.counts.furious();
+                    storage.counts.add(Counter::BufferFlushSync, 1);
                 }
                 state.is_furious = furious;
             }
@@ -150,7 +150,7 @@ impl Cleaner {
                     return Ok(self.lanes.take_finished(true));
                 }
             }
-            Action::SyncRedo => storage.make_durable(storage.redo.lsn())?,
+            Action::SyncRedo => storage.redo.make_durable(storage.redo.lsn())?,
             Action::Checkpoint => self.flusher.checkpoint(false)?,
             Action::Purge => {
                 let has_purged = (self.purge)()?;
@@ -169,7 +169,6 @@ impl Cleaner {
 /// The engine as it is now; the caller adds its clock and the histogram.
 fn sample(storage: &Storage) -> FlushSample<'static> {
     let Storage { redo, pool, counts, hot, .. } = storage;
-    let (of_redo, store) = (redo.counters(), storage.store.counters());
     let settings = hot.all();
     // The redo's end first: a page that becomes dirty later changes nothing before it.
     let lsn = redo.lsn();
@@ -186,12 +185,12 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         list_flushed: counts.flushed_for_age(),
         redo_file_bytes: settings.redo_log_capacity,
         commits: counts.get(Counter::Commits),
-        page_ios: store[Counter::PagesRead] + store[Counter::PagesWritten],
-        redo_writes: of_redo[Counter::LogFlushes],
-        redo_write_us: of_redo[Counter::LogFlushTimeNs] / 1000,
-        stalled_redo_writes: of_redo[Counter::LogFlushesStalled],
-        pending_reads: store[Counter::DataPendingReads],
-        pending_writes: store[Counter::DataPendingWrites],
+        page_ios: counts.get(Counter::PagesRead) + counts.get(Counter::PagesWritten),
+        redo_writes: counts.get(Counter::LogFlushes),
+        redo_write_us: counts.get(Counter::LogFlushTimeNs) / 1000,
+        stalled_redo_writes: counts.get(Counter::LogFlushesStalled),
+        pending_reads: counts.get(Counter::DataPendingReads),
+        pending_writes: counts.get(Counter::DataPendingWrites),
         settings: FlushSettings::of(&settings),
         ..FlushSample::default()
     }

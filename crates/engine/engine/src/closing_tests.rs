@@ -5,19 +5,15 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use iostrata_innodb::{PageNo, PolicyName};
-use iostrata_io::disk::{Disk, DiskError, MemDisk};
+use iostrata_io::disk::{Disk, MemDisk};
 
 use crate::catalogue::Catalogue;
-use crate::pool::PoolError;
 use crate::recovery::{self, Clock};
-use crate::redo::RedoError;
 use crate::redo::layout::CONTROL_NAME;
 use crate::settings_file;
-use crate::store::{ReadError, StoreError};
 use crate::tests::{open, put_all, small};
 use crate::{
-    Background, Disks, Engine, EngineError, Failure, OpenError, Phase, Progress, RequestError,
-    Settings,
+    Background, Disks, Engine, EngineError, OpenError, Phase, Progress, RequestError, Settings,
 };
 
 #[test]
@@ -109,28 +105,6 @@ fn a_closed_engine_reads_nothing_from_the_disk() {
     assert!(refused > 0, "more rows than frames");
     let check = engine.check();
     assert!(matches!(check, Err(EngineError::Request(RequestError::Closed))), "{check:?}");
-}
-
-#[test]
-fn errors_of_lower_layers_come_into_their_groups() {
-    let page = PageNo(7);
-    let read = |cause| EngineError::from(PoolError::Read { page, cause });
-    let zero = read(Failure::new(ReadError::Zero { page }));
-    assert!(matches!(zero, EngineError::Corrupt { page: 7, .. }), "{zero:?}");
-    let disk = DiskError::System { doing: "read", name: "data-000".to_owned(), errno: 5 };
-    let EngineError::Io(failure) = read(Failure::new(ReadError::Disk(disk))) else {
-        panic!("a disk that fails is no damage")
-    };
-    assert!(matches!(failure.cause().downcast_ref(), Some(PoolError::Read { .. })));
-    let exhausted = PoolError::PoolExhausted { page, frames: 4, pinned: 4, dirty: 0 };
-    let exhausted = EngineError::from(exhausted);
-    assert!(matches!(exhausted, EngineError::Request(RequestError::PoolExhausted { .. })));
-    let version = RedoError::Version { file: "redo".to_owned(), found: 9, known: 1 };
-    let version = EngineError::from(version);
-    assert!(matches!(version, EngineError::Open(OpenError::Format { known: 1, .. })));
-    let range = StoreError::Setting { name: "data_files", value: 0, max: 64 };
-    let range = EngineError::from(range);
-    assert!(matches!(range, EngineError::Request(RequestError::SettingRange { .. })));
 }
 
 #[test]

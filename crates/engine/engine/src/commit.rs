@@ -407,7 +407,7 @@ fn apply(
         let moved = |slot: usize| slot + mtr.page(leaf).count() - count;
         let slot = slots[op].map(moved).map_err(moved);
         match change_row(mtr, leaf, (writes, op), slot, stamp)? {
-            Changed::Row(kind) => pages.storage.counts.row_changed(kind),
+            Changed::Row(kind) => pages.storage.counts.add(kind, 1),
             Changed::Nothing => {}
             Changed::LacksRoom => return Ok(false),
         }

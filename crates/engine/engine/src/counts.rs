@@ -1,14 +1,17 @@
-//! Counting: one array of the catalogue's counters for the engine and for each module below it.
+//! Counting: one array of the catalogue's counters for an engine, the modules below it included.
 //!
-//! Invariant: counters only rise, gauges excepted; each is right by itself, and one of a module is
-//! counted by that module alone. Threads count in shards of their own, so
-//! that counting a row moves no line of the processor's cache between them; who reads adds up.
+//! Invariant: counters only rise, gauges excepted; each is right by itself. Threads count in shards
+//! of their own, so that counting a row moves no line of the processor's cache between them; who
+//! reads adds up.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use iostrata_innodb::{Counter, Counters, flush::Cause};
+
+use crate::error::Poison;
 
 /// One call in so many is timed, on average.
 const SAMPLED_OF: u32 = 63;
@@ -23,15 +26,22 @@ thread_local! {
     static SHARD: Cell<usize> = const { Cell::new(SHARDS) };
 }
 
-/// One counter for each of the catalogue; those of others stay 0 here. Processors fetch lines
-/// by pairs, so shards lie two lines apart.
+/// One counter for each of the catalogue. Processors fetch lines by pairs, so shards lie two lines
+/// apart.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Shard([AtomicU64; Counter::COUNT]);
 
-/// The counters of an engine, or of a module below it.
+/// What the modules of one engine share.
+#[derive(Clone, Debug, Default)]
+pub struct Common {
+    pub counts: Arc<Counts>,
+    pub poison: Arc<Poison>,
+}
+
+/// The counters of an engine.
 #[derive(Debug)]
-pub(crate) struct Counts([Shard; SHARDS]);
+pub struct Counts([Shard; SHARDS]);
 
 impl Default for Counts {
     fn default() -> Self {
@@ -52,60 +62,10 @@ impl Counts {
         Pending { counts: self, gauge, count }
     }
 
-    /// A row came, changed or went.
-    pub fn row_changed(&self, kind: Counter) {
-        self.add(kind, 1);
-    }
-
-    /// A transaction that had written something was rolled back.
-    pub fn rolled_back(&self) {
-        self.add(Counter::TrxRollbacks, 1);
-    }
-
-    /// Records were applied to pages.
-    pub fn pages_changed(&self, records: u64) {
-        self.add(Counter::BufferPoolWriteRequests, records);
-    }
-
-    /// Rows came in by a sorted load.
-    pub fn rows_loaded(&self, rows: u64) {
-        self.add(Counter::RowsInserted, rows);
-    }
-
-    /// Rows were given to a caller.
-    pub fn rows_read(&self, rows: u64) {
-        self.add(Counter::RowsRead, rows);
-    }
-
-    /// A batch was applied.
-    pub fn committed(&self) {
-        self.add(Counter::Commits, 1);
-    }
-
-    /// A commit was acknowledged as durable.
-    pub fn acknowledged(&self) {
-        self.add(Counter::CommitsDurable, 1);
-    }
-
-    /// A page was split.
-    pub fn page_split(&self) {
-        self.add(Counter::IndexPageSplits, 1);
-    }
-
-    /// Two pages were joined.
-    pub fn page_merged(&self) {
-        self.add(Counter::IndexPageMergeSuccessful, 1);
-    }
-
     /// A writer was slowed down.
     pub fn admission_delayed(&self, time: Duration) {
         self.add(Counter::AdmitDelays, 1);
         self.add(Counter::AdmitDelayNs, time.as_nanos() as u64);
-    }
-
-    /// A writer waited for a checkpoint.
-    pub fn admission_waited(&self) {
-        self.add(Counter::AdmitWaits, 1);
     }
 
     /// Dirty pages were written.
@@ -120,25 +80,10 @@ impl Counts {
         self.add(Counter::BufferLruBatchFlushTotalPages, pages);
     }
 
-    /// A furious flush began.
-    pub fn furious(&self) {
-        self.add(Counter::BufferFlushSync, 1);
-    }
-
     /// The policy was asked what to do.
     pub fn decided(&self, time: Duration) {
         self.add(Counter::PolicyDecisions, 1);
         self.add(Counter::PolicyDecisionNs, time.as_nanos() as u64);
-    }
-
-    /// A checkpoint was taken.
-    pub fn checkpoint_taken(&self) {
-        self.add(Counter::LogCheckpoints, 1);
-    }
-
-    /// Processor time of one part.
-    pub fn cpu(&self, part: Counter, time_ns: u64) {
-        self.add(part, time_ns);
     }
 
     /// Runs `work` and adds its processor time to `part`, as measured on one call in 63 of this
@@ -185,7 +130,7 @@ impl Counts {
 }
 
 /// What is in flight, counted in a gauge until this is dropped.
-pub(crate) struct Pending<'c> {
+pub struct Pending<'c> {
     counts: &'c Counts,
     gauge: Counter,
     count: u64,
@@ -219,7 +164,7 @@ fn of_cause(cause: Cause) -> Counter {
 }
 
 /// Processor time at the beginning of a call, if it is one of those that are timed.
-pub(crate) struct Sample(Option<u64>);
+pub struct Sample(Option<u64>);
 
 impl Sample {
     /// Begins a call.
@@ -254,7 +199,7 @@ mod tests {
         let counts = Counts::default();
         std::thread::scope(|scope| {
             for _ in 0..2 * SHARDS + 1 {
-                scope.spawn(|| (0..1000).for_each(|_| counts.rows_read(3)));
+                scope.spawn(|| (0..1000).for_each(|_| counts.add(Counter::RowsRead, 3)));
             }
         });
         let expected = 3000 * (2 * SHARDS as u64 + 1);

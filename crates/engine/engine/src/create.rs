@@ -103,7 +103,7 @@ pub(crate) fn leftovers(disk: &dyn Disk, directory: &str) -> Result<Vec<FileName
 /// The pages that every engine has, durably in the redo.
 pub(crate) fn first_pages(pages: &Pages, settings: &Settings) -> Result<(), EngineError> {
     let (storage, space) = (&*pages.storage, &pages.space);
-    storage.ensure_pages(CATALOGUE_ROOT.0 + 1)?;
+    storage.store.ensure(CATALOGUE_ROOT.0 + 1)?;
     let _room = pages.admit_structure()?;
     let pins = [PageNo(0), space.map_page(0), CATALOGUE_ROOT].map(|page| storage.create(page));
     let [front, map, root] = pins;
@@ -128,7 +128,7 @@ pub(crate) fn first_pages(pages: &Pages, settings: &Settings) -> Result<(), Engi
     mtr.change(map, &Record::SetBits { from: CATALOGUE_ROOT.0 as u32, count: 1, set: true })?;
     mtr.change(root, &Tree::empty_root(CATALOGUE_TABLE))?;
     let end = mtr.commit();
-    storage.make_durable(end)
+    storage.redo.make_durable(end)
 }
 
 /// Takes the marks away, once the settings file is there: that of the data last, so that an opening

@@ -7,7 +7,7 @@
 
 use std::ops::Bound;
 
-use iostrata_innodb::{Lsn, NO_PAGE, PageNo};
+use iostrata_innodb::{Counter, Lsn, NO_PAGE, PageNo};
 
 use crate::counts::Counts;
 use crate::error::EngineError;
@@ -291,7 +291,7 @@ impl<'t> TreeCursor<'t> {
         let page_version = leaf.page_version();
         self.leaf = Some((leaf.unlatch(), page_version));
         self.passed += 1;
-        self.pages.storage.counts.rows_read(wanted as u64);
+        self.pages.storage.counts.add(Counter::RowsRead, wanted as u64);
     }
 
     /// Which slots of a leaf belong to what is left of the range.

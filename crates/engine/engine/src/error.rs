@@ -1,20 +1,19 @@
-//! What can go wrong for the user of an engine.
+//! What can go wrong in an engine, from the files up, and the first failure after which nothing
+//! may be written.
 //!
-//! Invariant: errors can be cloned, so that one failure reaches everybody who waited for it; what a
-//! layer below said comes into the group that tells what to do about it.
+//! Invariant: an error is in the group that tells what to do about it; it can be cloned, so that
+//! one failure reaches everybody who waited for it. The first failure is kept for good where it
+//! happens: whoever writes asks first, and again before acknowledging.
 
-use std::sync::Arc;
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use iostrata_innodb::{PageNo, SettingError};
 use iostrata_io::disk::DiskError;
 
-pub use crate::open_error::OpenError;
 use crate::page::RowTooLarge;
-use crate::pool::{Failure, PoolError};
-use crate::redo::RedoError;
-use crate::redo::layout::FORMAT_VERSION;
-use crate::store::{ReadError, StoreError};
-use crate::transaction_error::TransactionError;
 
 /// Why a call on the engine failed, by what can be done about it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -256,12 +255,225 @@ pub enum TableError {
     },
 }
 
-/// A thread or file of the system.
+/// Why a directory cannot be opened.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process has the directory, or this one has it open already.
+    #[error("{0}")]
+    Locked(Failure),
+    /// A directory that holds something else.
+    #[error(
+        "{directory} holds {found:?}, which is not iostrata's, and no engine: choose an empty \
+         directory"
+    )]
+    NotOurs {
+        /// The directory.
+        directory: String,
+        /// A file in it.
+        found: String,
+    },
+    /// A file that the data need is missing or damaged.
+    #[error("{0}")]
+    Damaged(Failure),
+    /// A disk without the room that a new engine takes; nothing is left of it.
+    #[error(
+        "no space for a new engine: it needs {needed_bytes} bytes and {free_bytes} are free; free \
+         some, or choose a smaller redo_log_capacity and autoextend_increment"
+    )]
+    NoRoom {
+        /// Bytes of its files.
+        needed_bytes: u64,
+        /// Bytes that the disk can take.
+        free_bytes: u64,
+    },
+    /// Redo of another engine beside the data.
+    #[error(
+        "the redo log is that of another engine: it is of {redo:#018x}, the data are of \
+         {data:#018x}; put the redo-* files of this engine back"
+    )]
+    OtherRedo {
+        /// The engine that the data are of.
+        data: u64,
+        /// The engine that the redo is of.
+        redo: u64,
+    },
+    /// Data of another version.
+    #[error("the data are of format {found}, this program knows {known}")]
+    Format {
+        /// What the data say.
+        found: String,
+        /// What is known.
+        known: u32,
+    },
+}
+
+/// What stops a transaction, or one call of it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransactionError {
+    /// It waits for a lock of somebody who waits for it. It was rolled back.
+    #[error(
+        "deadlock: transaction {transaction} wants the row with the key {} in table {table:?}, \
+         which transaction {holder} has locked, and that one waits for it; transaction \
+         {transaction} was rolled back: begin it again",
+        key.escape_ascii()
+    )]
+    Deadlock {
+        /// Which.
+        transaction: u64,
+        /// The transaction that holds the lock.
+        holder: u64,
+        /// The table of the row.
+        table: String,
+        /// The row's key.
+        key: Vec<u8>,
+    },
+    /// A row lock was not released in time. The transaction is as it was before the call.
+    #[error(
+        "transaction {transaction} waited {} ms for the row with the key {} in table {table:?}, \
+         which transaction {holder} has locked; try again, or raise lock_wait_timeout",
+        waited.as_millis(),
+        key.escape_ascii()
+    )]
+    LockTimeout {
+        /// Which.
+        transaction: u64,
+        /// The transaction that holds the lock.
+        holder: u64,
+        /// How long it waited.
+        waited: Duration,
+        /// The table of the row.
+        table: String,
+        /// The row's key.
+        key: Vec<u8>,
+    },
+    /// At level snapshot: another transaction has changed the row since this one began. It was
+    /// rolled back.
+    #[error(
+        "conflict: the row with the key {} in table {table:?} was changed after transaction \
+         {transaction} took its snapshot; it was rolled back: begin it again",
+        key.escape_ascii()
+    )]
+    Conflict {
+        /// Which.
+        transaction: u64,
+        /// The table of the row.
+        table: String,
+        /// The row's key.
+        key: Vec<u8>,
+    },
+    /// An insert of a key that is there. The transaction is as it was before the call.
+    #[error("table {table:?} has a row with the key {} already", key.escape_ascii())]
+    Exists {
+        /// Which.
+        transaction: u64,
+        /// The table.
+        table: String,
+        /// The key.
+        key: Vec<u8>,
+    },
+    /// A write or a locking read of a transaction that only reads.
+    #[error("transaction {transaction} is read-only: begin one that may write")]
+    ReadOnly {
+        /// Which.
+        transaction: u64,
+    },
+    /// A plain read through an index that was made after the transaction took its snapshot: the
+    /// index has no entries for what the snapshot shows. The transaction is as it was before the
+    /// call.
+    #[error(
+        "index {index:?} was made after the snapshot of transaction {transaction} was taken, and \
+         cannot show what the snapshot shows; begin a new transaction or open a new read view"
+    )]
+    DefinitionChanged {
+        /// Which.
+        transaction: u64,
+        /// Table and index.
+        index: String,
+    },
+    /// A call on a transaction that was rolled back after a deadlock or conflict.
+    #[error("transaction {transaction} is over: it was rolled back; begin it again")]
+    Finished {
+        /// Which.
+        transaction: u64,
+    },
+    /// A savepoint of another transaction, or one behind a savepoint that was gone back to.
+    #[error("transaction {transaction} has no such savepoint")]
+    NoSavepoint {
+        /// Which.
+        transaction: u64,
+    },
+    /// More than one frame of redo, or more leaves than a quarter of the pool. From a write: the
+    /// transaction is as it was before the call. From a commit: it was rolled back; nothing of it
+    /// was applied.
+    #[error(
+        "transaction {transaction} is too large: one may have at most {limit} {unit}; commit more \
+         often or raise {setting}"
+    )]
+    TooLarge {
+        /// Which.
+        transaction: u64,
+        /// What is possible.
+        limit: usize,
+        /// Bytes of redo, or pages.
+        unit: &'static str,
+        /// What limits it.
+        setting: &'static str,
+    },
+}
+
+/// What failed, in the words of what failed.
+#[derive(Clone)]
+pub struct Failure(Arc<dyn Error + Send + Sync>);
+
+impl Failure {
+    /// Wraps an error.
+    pub fn new(cause: impl Error + Send + Sync + 'static) -> Self {
+        Self(Arc::new(cause))
+    }
+
+    fn text(text: String) -> Self {
+        Self::new(Text(text))
+    }
+
+    /// The error itself. What a disk said is found by
+    /// [`EngineError::disk_error`], whatever the disk was asked for.
+    pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
+        &*self.0
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Text(String);
+
+/// A call of the system that failed, and what it was for.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing}: {problem}")]
-struct SystemError {
+struct CallError {
     doing: &'static str,
     problem: String,
+    /// Where a disk was called.
+    disk: Option<DiskError>,
 }
 
 impl EngineError {
@@ -274,7 +486,7 @@ impl EngineError {
         }
     }
 
-    /// What the disk said, where that is what failed, whichever layer passed it on.
+    /// What the disk said, where that is what failed.
     ///
     /// ```
     /// use iostrata_engine::disk::{DiskError, MemDisk, memory::Fault};
@@ -307,104 +519,38 @@ impl EngineError {
         Self::Corrupt { page: page.0, problem: problem.into() }
     }
 
+    /// A file without which nothing can be opened.
+    pub(crate) fn damaged(problem: String) -> Self {
+        Self::Open(OpenError::Damaged(Failure::text(problem)))
+    }
+
+    /// A disk without room; nothing was changed.
+    pub(crate) fn full(problem: String) -> Self {
+        Self::NoSpace { cause: Failure::text(problem) }
+    }
+
+    /// A setting that does not go with the files or the machine.
+    pub(crate) fn range(name: &'static str, value: u64, range: impl Into<String>) -> Self {
+        Self::Request(RequestError::SettingRange { name, value, range: range.into() })
+    }
+
     /// The system refused a thread or a file.
     pub(crate) fn system(doing: &'static str, problem: impl ToString) -> Self {
-        Self::Io(Failure::new(SystemError { doing, problem: problem.to_string() }))
+        Self::Io(Failure::new(CallError { doing, problem: problem.to_string(), disk: None }))
+    }
+
+    /// A disk failed at what it was asked to do.
+    pub(crate) fn disk(doing: &'static str) -> impl Fn(DiskError) -> Self {
+        move |error| {
+            let problem = error.to_string();
+            Self::Io(Failure::new(CallError { doing, problem, disk: Some(error) }))
+        }
     }
 }
 
-/// What the disk said, whichever layer passed it on.
 fn of_disk(failure: &Failure) -> Option<&DiskError> {
-    fn of_store(error: &StoreError) -> Option<&DiskError> {
-        match error {
-            StoreError::Disk(error) => Some(error),
-            StoreError::Poisoned { cause } => of_store(cause),
-            _ => None,
-        }
-    }
-    let cause = failure.cause();
-    match cause.downcast_ref() {
-        Some(RedoError::Failed { cause, .. } | RedoError::Disk { cause, .. }) => Some(cause),
-        _ => cause.downcast_ref().or_else(|| of_store(cause.downcast_ref()?)),
-    }
-}
-
-impl From<StoreError> for EngineError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::NoSpace { .. } => Self::NoSpace { cause: Failure::new(error) },
-            StoreError::NotAStore { .. } => OpenError::Damaged(Failure::new(error)).into(),
-            StoreError::Setting { name, value, max } => {
-                let range = format!("1 to {max}");
-                RequestError::SettingRange { name, value: value.into(), range }.into()
-            }
-            StoreError::Mismatch { name, found, wanted, .. } => {
-                let (found, kept) = (wanted.to_string(), found.to_string());
-                SettingError::Fixed { name, found, kept }.into()
-            }
-            StoreError::BeyondEnd { .. } | StoreError::NotRepaired => {
-                Self::Broken { what: error.to_string() }
-            }
-            StoreError::Disk(_) | StoreError::Poisoned { .. } => Self::Io(Failure::new(error)),
-        }
-    }
-}
-
-impl From<RedoError> for EngineError {
-    fn from(error: RedoError) -> Self {
-        match error {
-            RedoError::NoSpace { .. } => Self::NoSpace { cause: Failure::new(error) },
-            RedoError::Setting { name, value, range } => {
-                let range = range.to_owned();
-                RequestError::SettingRange { name, value, range }.into()
-            }
-            RedoError::Version { found, known, .. } => {
-                OpenError::Format { found: found.to_string(), known }.into()
-            }
-            RedoError::UnknownFrame { .. } => {
-                let found = format!("a later one ({error})");
-                OpenError::Format { found, known: FORMAT_VERSION }.into()
-            }
-            RedoError::Exists
-            | RedoError::NotFound { .. }
-            | RedoError::Truncated { .. }
-            | RedoError::Damaged { .. }
-            | RedoError::NoSegment { .. }
-            | RedoError::Full { .. } => OpenError::Damaged(Failure::new(error)).into(),
-            RedoError::Failed { .. } | RedoError::Disk { .. } => Self::Io(Failure::new(error)),
-        }
-    }
-}
-
-impl From<PoolError> for EngineError {
-    fn from(error: PoolError) -> Self {
-        match &error {
-            PoolError::Read { page, cause } => {
-                let cause = cause.cause();
-                if let Some(refused) = cause.downcast_ref::<RequestError>() {
-                    return refused.clone().into();
-                }
-                match cause.downcast_ref::<ReadError>() {
-                    Some(
-                        ReadError::Zero { .. }
-                        | ReadError::Torn { .. }
-                        | ReadError::BeyondEnd { .. },
-                    ) => Self::corrupt(*page, cause.to_string()),
-                    Some(ReadError::Disk(_)) | None => Self::Io(Failure::new(error)),
-                }
-            }
-            PoolError::Memory { bytes, .. } => {
-                let range = "less than the memory of this machine".to_owned();
-                let (name, value) = ("buffer_pool_size", *bytes);
-                RequestError::SettingRange { name, value, range }.into()
-            }
-            PoolError::NoSuchPage { page, .. } => Self::corrupt(*page, error.to_string()),
-            PoolError::PoolExhausted { frames, pinned, dirty, .. } => {
-                let (frames, pinned, dirty) = (*frames, *pinned, *dirty);
-                RequestError::PoolExhausted { frames, pinned, dirty }.into()
-            }
-        }
-    }
+    let call = || failure.cause().downcast_ref::<CallError>()?.disk.as_ref();
+    failure.cause().downcast_ref().or_else(call)
 }
 
 impl From<DiskError> for EngineError {
@@ -416,5 +562,63 @@ impl From<DiskError> for EngineError {
 impl From<SettingError> for EngineError {
     fn from(error: SettingError) -> Self {
         Self::Request(RequestError::Setting(error))
+    }
+}
+
+/// The first failure, if there was one.
+#[derive(Debug, Default)]
+pub struct Poison {
+    first: OnceLock<Arc<EngineError>>,
+}
+
+impl Poison {
+    /// Whether there was one.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.first.get().is_some()
+    }
+
+    /// Fails if there was one.
+    #[inline]
+    pub fn check(&self) -> Result<(), EngineError> {
+        match self.first.get() {
+            None => Ok(()),
+            Some(cause) => Err(EngineError::Poisoned { cause: Arc::clone(cause) }),
+        }
+    }
+
+    /// Keeps a failure, if it is the first, and gives it back.
+    pub fn keep(&self, error: impl Into<EngineError>) -> EngineError {
+        let error = error.into();
+        if !matches!(error, EngineError::Poisoned { .. }) {
+            let _kept_before = self.first.set(Arc::new(error.clone()));
+        }
+        error
+    }
+
+    /// Watches over work that must not end in the middle: a panic in it poisons.
+    pub fn alarm(&self, what: &'static str) -> Alarm<'_> {
+        Alarm { poison: self, what }
+    }
+
+    /// An invariant does not hold.
+    #[cold]
+    pub fn broken(&self, what: String) -> EngineError {
+        self.keep(EngineError::Broken { what })
+    }
+}
+
+/// Tells everybody when the thread that has it ends by a panic: others would wait for ever for what
+/// it had begun.
+pub struct Alarm<'p> {
+    poison: &'p Poison,
+    what: &'static str,
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _kept = self.poison.broken(format!("{} ended by a panic", self.what));
+        }
     }
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
-use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::{BATCH_PAGES, Cause, Finished, UserWork, frames_of_user};
+use iostrata_innodb::{Counter, Lsn};
 
 use crate::error::EngineError;
 use crate::neighbours;
@@ -137,7 +137,7 @@ impl Flusher {
         let storage = &*self.storage;
         storage.poison.check()?;
         let newest = taken.iter().map(|page| page.lsn).max().unwrap_or_default();
-        storage.make_durable(newest)?;
+        storage.redo.make_durable(newest)?;
         assert!(storage.redo.durable() >= newest, "redo goes before pages");
         // By page, so that copies and flights meet again whatever order the store leaves.
         taken.sort_unstable_by_key(|taken| taken.page);
@@ -151,7 +151,7 @@ impl Flusher {
         for (copy, (lsn, flight)) in copies.into_iter().zip(flights.drain(..)) {
             taken.push(Flushing { page: copy.page, lsn, bytes: copy.bytes, flight });
         }
-        written.map_err(|error| storage.poison.keep(error))
+        written
     }
 
     /// Takes a checkpoint if it is worth its write and sync.
@@ -179,9 +179,9 @@ impl Flusher {
         if at <= redo.checkpoint_lsn() && !clean {
             return Ok(());
         }
-        self.storage.make_durable(at)?;
-        redo.take_checkpoint(at, clean && at == end).map_err(|error| poison.keep(error))?;
-        counts.checkpoint_taken();
+        self.storage.redo.make_durable(at)?;
+        redo.take_checkpoint(at, clean && at == end)?;
+        counts.add(Counter::LogCheckpoints, 1);
         Ok(())
     }
 
@@ -253,12 +253,12 @@ impl Flusher {
             }
         };
         if wait {
-            self.storage.counts.admission_waited();
+            self.storage.counts.add(Counter::AdmitWaits, 1);
         }
         let finished = self.flush_pages(usize::MAX, until, Cause::Sync, false)?;
         // Whoever does not wait for others stands still all the same while it writes.
         if wait || finished.flushed > 0 {
-            self.storage.counts.furious();
+            self.storage.counts.add(Counter::BufferFlushSync, 1);
         }
         Ok(())
     }

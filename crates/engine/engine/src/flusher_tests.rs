@@ -28,7 +28,7 @@ fn change(flusher: &Flusher, page: PageNo) {
 
 /// Brings pages into the pool that are not dirty.
 fn make(flusher: &Flusher, pages: u64) {
-    flusher.storage.ensure_pages(pages).unwrap();
+    flusher.storage.store.ensure(pages).unwrap();
     for page in (0..pages).map(PageNo) {
         drop(flusher.storage.pool.create(page).unwrap());
         change(flusher, page);

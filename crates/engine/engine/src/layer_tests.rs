@@ -15,6 +15,7 @@ use iostrata_io::disk::{Disk, MemDisk};
 
 use crate::admission::Admission;
 use crate::cleaner::Cleaner;
+use crate::counts::Common;
 use crate::flusher::{Flusher, FrameSupply};
 use crate::pages::Pages;
 use crate::redo::{Redo, RedoSettings};
@@ -30,15 +31,16 @@ pub(crate) fn on_memory() -> Arc<Flusher> {
 pub(crate) fn on_disk(disk: &MemDisk, settings: &Settings) -> Arc<Flusher> {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let (of_store, of_redo) = (StoreSettings::of(settings), RedoSettings::of(settings));
+    let common = Common::default();
     Store::create(Arc::clone(&disk), &of_store).unwrap();
     Redo::create(Arc::clone(&disk), &of_redo, Lsn(8192)).unwrap();
-    let store = Store::open(Arc::clone(&disk), &of_store).unwrap();
+    let store = Store::open(Arc::clone(&disk), &of_store, &common).unwrap();
     store.repair().unwrap();
-    let (redo, scan) = Redo::open(disk, of_redo).unwrap();
+    let (redo, scan) = Redo::open(disk, of_redo, common.clone()).unwrap();
     redo.start(scan).unwrap();
     let supply = Arc::new(FrameSupply::default());
     let storage =
-        Storage::new(settings.clone(), (store, redo), None, Arc::clone(&supply) as Arc<_>);
+        Storage::new(settings.clone(), (store, redo), common, None, Arc::clone(&supply) as Arc<_>);
     let flusher = Arc::new(Flusher::new(Arc::new(storage)));
     supply.is_met_by(&flusher);
     flusher.allow_checkpoints();
@@ -104,7 +106,7 @@ fn pages_are_given_out_once_while_others_wait_for_a_map() {
     let pages = Pages::new(&on_memory());
     let map = pages.space.map_page(0);
     let storage = &*pages.storage;
-    storage.ensure_pages(map.0 + 1).unwrap();
+    storage.store.ensure(map.0 + 1).unwrap();
     let mut mtr = crate::mtr::Mtr::begin(storage);
     let held = mtr.latch(storage.pool.create(map).unwrap());
     pages.space.format_map(&mut mtr, held).unwrap();

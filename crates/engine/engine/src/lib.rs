@@ -58,12 +58,10 @@ mod layer_tests;
 mod mtr;
 mod neighbours;
 mod open;
-mod open_error;
 mod options;
 mod pace_queue;
 mod pages;
 mod parts;
-mod poison;
 mod published_rule;
 mod purge;
 mod purge_lag;
@@ -97,7 +95,6 @@ mod ticket;
 mod ticket_tests;
 mod transact;
 mod transaction;
-mod transaction_error;
 mod tree;
 #[cfg(test)]
 mod tree_tests;
@@ -113,14 +110,13 @@ pub use cursor::Row;
 pub use disk::Disk;
 pub use disks::Disks;
 pub use engine::Engine;
-pub use error::{EngineError, OpenError, RequestError, TableError};
+pub use error::{EngineError, Failure, OpenError, RequestError, TableError, TransactionError};
 pub use iostrata_innodb::{
     Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage,
 };
 pub use key_range::KeyRange;
 pub use options::OpenOptions;
 pub use page::RowTooLarge;
-pub use pool::Failure;
 pub use range::{OwnedRow, Range};
 pub use read_view::ReadView;
 pub use recovery::{Phase, Progress, RecoveryReport};
@@ -132,7 +128,6 @@ pub use table::Table;
 pub use table_index::{Extract, Index, IndexCursor, IndexDefinition, IndexRow};
 pub use ticket::Ticket;
 pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};
-pub use transaction_error::TransactionError;
 pub use tree::descend::Direction;
 
 /// The disk that an engine stands on: the trait, the types of its calls, and two that obey it.

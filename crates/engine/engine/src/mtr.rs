@@ -9,11 +9,11 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use crate::page::{Cells, PageEdit, PageKind, PageView, Record};
-use crate::pool::{Exclusive, Pin};
-use iostrata_innodb::{Lsn, PageNo};
+use iostrata_innodb::{Counter, Lsn, PageNo};
 
 use crate::error::EngineError;
+use crate::page::{Cells, PageEdit, PageKind, PageView, Record};
+use crate::pool::{Exclusive, Pin};
 use crate::storage::Storage;
 
 thread_local! {
@@ -210,7 +210,7 @@ impl<'c> Mtr<'c> {
         for latched in self.pages.iter_mut().filter(|latched| latched.is_changed) {
             latched.page.mark_dirty(at);
         }
-        self.storage.counts.pages_changed(self.records);
+        self.storage.counts.add(Counter::BufferPoolWriteRequests, self.records);
         let appended = redo.append(&self.body);
         self.is_logged = true;
         for latched in self.pages.iter_mut().filter(|latched| latched.is_changed) {

@@ -11,18 +11,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::page::PageView;
-use crate::pool::{Failure, Pool};
+use crate::page::{PageSize, PageView};
+use crate::pool::check_memory;
 use crate::redo::layout::CONTROL_NAME;
-use crate::redo::{Redo, RedoError, RedoSettings};
+use crate::redo::{Redo, RedoSettings, not_found};
 use crate::store::{Store, StoreSettings};
 use iostrata_innodb::{PageNo, Settings};
 use iostrata_io::disk::{Aligned, Disk, DiskError, RealDisk, WriteThrough};
 
 use crate::background::{Background, HeldDirectory, Threads};
 use crate::check::{self, CheckReport};
+use crate::counts::Common;
 use crate::disks::{Disks, real_disk};
-use crate::error::{EngineError, OpenError};
+use crate::error::{EngineError, Failure, OpenError};
 use crate::parts::Parts;
 use crate::recovery::{self, Progress, RecoveryReport};
 use crate::reentry::{check_outside, is_looking};
@@ -110,7 +111,7 @@ fn in_directory(
 /// Whether the settings go together, and memory can have the pool: asked before anything is made.
 fn check_settings(settings: &Settings) -> Result<(), EngineError> {
     settings.check()?;
-    Ok(Pool::check_memory(StoreSettings::of(settings).page_size, settings.frames())?)
+    check_memory(PageSize::of_settings(settings), settings.frames())
 }
 
 /// Finds what speaks against opening before anything is made: what is refused is left as it was.
@@ -127,7 +128,7 @@ fn look(directory: &Path, settings: &Settings) -> Result<(), EngineError> {
         let control = settings_file::name(CONTROL_NAME);
         return match redo.as_ref().unwrap_or(data).list()?.contains(&control) {
             true => Ok(()),
-            false => Err(RedoError::NotFound { file: CONTROL_NAME }.into()),
+            false => Err(not_found()),
         };
     }
     for (disk, path) in of_data.into_iter().chain(of_redo) {
@@ -208,7 +209,7 @@ pub(crate) fn check_pages(
     let plan = settings.flush_plan();
     let data = real_disk(directory, settings, plan.data, WriteThrough::PerWrite)?;
     let _lock = data.lock(&settings_file::lock_name()).map_err(locked)?;
-    let store = Store::open(Arc::new(data), &StoreSettings::of(settings))?;
+    let store = Store::open(Arc::new(data), &StoreSettings::of(settings), &Common::default())?;
     check::check_pages(&store, damaged)
 }
 
@@ -267,9 +268,10 @@ fn files_opened(
         create::finish(&disks)?;
     }
     let mut clock = recovery::Clock::start(progress);
-    let store = Store::open(Arc::clone(&disks.data), &StoreSettings::of(&settings))?;
+    let common = Common::default();
+    let store = Store::open(Arc::clone(&disks.data), &StoreSettings::of(&settings), &common)?;
     let redo_settings = RedoSettings::of(&settings);
-    let (redo, scan) = Redo::open(Arc::clone(&disks.redo), redo_settings.clone())?;
+    let (redo, scan) = Redo::open(Arc::clone(&disks.redo), redo_settings.clone(), common.clone())?;
     identify(&store, &redo, identity)?;
     let repair = store.repair()?;
     clock.repaired(&repair);
@@ -277,13 +279,14 @@ fn files_opened(
     let end = redo.start(scan)?;
     clock.sealed(from, end, was_clean);
     let spill = Box::new(DiskSpill::new(Arc::clone(&disks.data), VERSION_SEGMENT_BYTES)?);
-    let parts = Parts::assemble(settings.clone(), (store, redo), spill);
+    let parts = Parts::assemble(settings.clone(), (store, redo), common, spill);
     if is_new {
         create::first_pages(&parts.pages, &settings)?;
         settings_file::write(&*disks.data, &settings)?;
         create::finish(&disks)?;
     } else {
-        let (_reader, scan) = Redo::open(Arc::clone(&disks.redo), redo_settings)?;
+        let (_reader, scan) =
+            Redo::open(Arc::clone(&disks.redo), redo_settings, Common::default())?;
         recovery::apply(&parts.storage, scan, end, &mut clock)?;
     }
     parts.flusher.allow_checkpoints();

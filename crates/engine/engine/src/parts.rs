@@ -7,6 +7,7 @@ use iostrata_io::disk::Disk;
 
 use crate::catalogue::Catalogue;
 use crate::cleaner::Cleaner;
+use crate::counts::Common;
 use crate::error::EngineError;
 use crate::flusher::{Flusher, FrameSupply};
 use crate::mtr::Mtr;
@@ -35,10 +36,16 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// An engine whose redo is still to be applied and whose tables are still to be read.
-    pub fn assemble(settings: Settings, files: (Store, Redo), spill: Box<dyn SpillFile>) -> Self {
+    pub fn assemble(
+        settings: Settings,
+        files: (Store, Redo),
+        common: Common,
+        spill: Box<dyn SpillFile>,
+    ) -> Self {
         let policy = iostrata_innodb::flush::policy(settings.policy);
         let supply = Arc::new(FrameSupply::default());
-        let storage = Storage::new(settings, files, Some(spill), Arc::clone(&supply) as Arc<_>);
+        let storage =
+            Storage::new(settings, files, common, Some(spill), Arc::clone(&supply) as Arc<_>);
         let storage = Arc::new(storage);
         let flusher = Arc::new(Flusher::new(Arc::clone(&storage)));
         supply.is_met_by(&flusher);
@@ -78,10 +85,7 @@ impl Parts {
             if shrinks { admission.paused(set) } else { set() }?;
         }
         if new.doublewrite != old.doublewrite {
-            store.set_doublewrite(new.doublewrite).map_err(|error| {
-                let error = EngineError::from(error);
-                if store.poisoned().is_some() { poison.keep(error) } else { error }
-            })?;
+            store.set_doublewrite(new.doublewrite)?;
         }
         if new.policy != old.policy {
             self.cleaner.set_policy(iostrata_innodb::flush::policy(new.policy));
@@ -120,8 +124,7 @@ impl Parts {
     /// Lets the doublewrite copies go, now that every page is durable in its place: the next
     /// opening then reads none, and what is damaged until then is not covered up by an old copy.
     pub fn forget_copies(&self) -> Result<(), EngineError> {
-        let Storage { store, poison, .. } = &*self.storage;
-        let forgotten = store.set_doublewrite(store.doublewrite());
-        forgotten.map_err(|error| poison.keep(error))
+        let store = &self.storage.store;
+        store.set_doublewrite(store.doublewrite())
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: what is copied out of a leaf is copied while it is latched; an older version is
 //! fetched with no latch held.
 
-use iostrata_innodb::{Lsn, PageNo};
+use iostrata_innodb::{Counter, Lsn, PageNo};
 
 use crate::error::EngineError;
 use crate::page::PageView;
@@ -52,7 +52,7 @@ pub(crate) fn read_row<R>(
 ) -> Result<(Option<R>, Learnt), EngineError> {
     let leaf = tree.leaf(pages, Seek::Key(key))?;
     let page = PageView::new(&leaf);
-    pages.storage.counts.rows_read(1);
+    pages.storage.counts.add(Counter::RowsRead, 1);
     let hint = LeafHint { page: leaf.page_no(), page_version: leaf.page_version() };
     let mut learnt = Learnt { lsn: page.lsn(), leaf: hint, number: 0 };
     // The value is copied as well as the key compared: both are asked for at once.

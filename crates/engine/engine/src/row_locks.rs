@@ -5,10 +5,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::error::EngineError;
+use crate::error::{EngineError, TransactionError};
 use crate::lock::{Granted, LockFailure, LockId, LockOwner};
 use crate::storage::Storage;
-use crate::transaction_error::TransactionError;
 use crate::tree::Tree;
 use crate::write_set::WriteSet;
 

@@ -8,9 +8,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
 
-use crate::error::RequestError;
-use crate::pool::{Failure, PageSource, Wanted};
-use crate::store::{PageCopy, Store};
+use crate::error::{EngineError, RequestError};
+use crate::pool::{PageSource, Wanted};
+use crate::store::{PageCopy, ReadError, Store};
 
 /// Pages come from the data files.
 #[derive(Debug)]
@@ -31,16 +31,16 @@ impl StoreSource {
     }
 
     /// Keeps it open for a reader.
-    fn stay_open(&self) -> Result<RwLockReadGuard<'_, bool>, Failure> {
+    fn stay_open(&self) -> Result<RwLockReadGuard<'_, bool>, EngineError> {
         let is_closed = self.is_closed.read().unwrap_or_else(PoisonError::into_inner);
-        if *is_closed { Err(Failure::new(RequestError::Closed)) } else { Ok(is_closed) }
+        if *is_closed { Err(RequestError::Closed.into()) } else { Ok(is_closed) }
     }
 }
 
 impl PageSource for StoreSource {
-    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), Failure> {
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), EngineError> {
         let _open = self.stay_open()?;
-        self.store.read(page, into).map_err(Failure::new)
+        self.store.read(page, into).map_err(|error| unread(page, error))
     }
 
     fn read_many(&self, wanted: &mut [Wanted]) {
@@ -64,7 +64,15 @@ impl PageSource for StoreSource {
                 panic!("page {} was not asked for", copy.page)
             };
             wanted[*place].bytes = copy.bytes;
-            wanted[*place].result = result.map_err(Failure::new);
+            wanted[*place].result = result.map_err(|error| unread(copy.page, error));
         });
+    }
+}
+
+/// Why a page is not there.
+fn unread(page: PageNo, error: ReadError) -> EngineError {
+    match error {
+        ReadError::Disk(error) => EngineError::disk("read a page")(error),
+        damage => EngineError::corrupt(page, damage.to_string()),
     }
 }

@@ -93,7 +93,7 @@ impl Space {
             let latched = storage.pin(self.map_page(map))?.shared();
             let Some(reserved) = self.take(map, &PageView::new(&latched)) else { continue };
             drop(latched);
-            storage.ensure_pages(reserved.page.0 + 1)?;
+            storage.store.ensure(reserved.page.0 + 1)?;
             return Ok(reserved);
         }
     }
@@ -132,7 +132,7 @@ impl Space {
         }
         let map = self.maps();
         let no = self.map_page(map);
-        storage.ensure_pages(no.0 + 1)?;
+        storage.store.ensure(no.0 + 1)?;
         let (front, new) = (storage.pin(PageNo(0))?, storage.create(no)?);
         let mut mtr = Mtr::begin(storage);
         let front = mtr.latch(front);

@@ -22,9 +22,6 @@ const READ_TRIES: usize = 100;
 /// All counters of an engine.
 pub(crate) fn counters(storage: &Storage) -> Counters {
     let mut all = storage.counts.read();
-    all += &storage.pool.counters();
-    all += &storage.store.counters();
-    all += &storage.redo.counters();
     fill_pool(storage, &mut all);
     fill_redo(storage, &mut all);
     fill_transactions(storage, &mut all);
@@ -36,6 +33,7 @@ pub(crate) fn counters(storage: &Storage) -> Counters {
 fn fill_pool(storage: &Storage, all: &mut Counters) {
     let dirty = storage.pool.dirty_pages() as u64;
     for (counter, value) in [
+        (Counter::BufferPoolReadRequests, storage.pool.requests()),
         (Counter::BufferPoolPagesTotal, storage.pool.frames() as u64),
         (Counter::BufferPoolPagesFree, storage.pool.free_frames() as u64),
         (Counter::BufferPoolPagesData, storage.pool.resident() as u64),
@@ -51,6 +49,7 @@ fn fill_redo(storage: &Storage, all: &mut Counters) {
     let (lsn, checkpoint) = (storage.redo.lsn(), storage.redo.checkpoint_lsn());
     let wait_age = storage.signal.wait_age().unwrap_or(limits.max_age);
     for (counter, value) in [
+        (Counter::LogWriteRequests, storage.redo.appended()),
         (Counter::LsnCurrent, lsn.0),
         (Counter::LsnFlushed, storage.redo.durable().0),
         (Counter::LsnLastCheckpoint, checkpoint.0),

@@ -6,16 +6,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use iostrata_innodb::{Lsn, PageNo, Settings};
+use iostrata_innodb::{PageNo, Settings};
 use iostrata_io::disk::DirectoryLock;
 
-use crate::counts::Counts;
-use crate::error::EngineError;
+use crate::counts::{Common, Counts};
+use crate::error::{EngineError, Poison, RequestError};
 use crate::hot_settings::HotSettings;
 use crate::lock::LockTable;
 use crate::page::PageSize;
-use crate::poison::Poison;
-use crate::pool::{Pin, Pool, PoolError, PoolSettings, Supply};
+use crate::pool::{Pin, Pool, PoolSettings, Supply};
 use crate::purge_lag::PurgeLag;
 use crate::redo::Redo;
 use crate::safeguards::Safeguards;
@@ -45,8 +44,8 @@ pub(crate) struct Storage {
     /// Locks of rows.
     pub locks: LockTable,
     pub purge_lag: PurgeLag,
-    pub poison: Poison,
-    pub counts: Counts,
+    pub poison: Arc<Poison>,
+    pub counts: Arc<Counts>,
     pub signal: CleanerSignal,
     pub hot: HotSettings,
     pub opened: Instant,
@@ -68,6 +67,7 @@ impl Storage {
     pub fn new(
         settings: Settings,
         (store, redo): (Store, Redo),
+        common: Common,
         spill: Option<Box<dyn SpillFile>>,
         supply: Arc<dyn Supply>,
     ) -> Self {
@@ -89,13 +89,18 @@ impl Storage {
             data_files: u64::from(settings.data_files),
             redo,
             store,
-            pool: Pool::new(pool, Arc::clone(&source) as Arc<_>, supply),
+            pool: Pool::new(
+                pool,
+                Arc::clone(&common.counts),
+                Arc::clone(&source) as Arc<_>,
+                supply,
+            ),
             source,
             versions: Versions::new(clock, of_versions, spill),
             locks: LockTable::new(),
             purge_lag: PurgeLag::default(),
-            poison: Poison::default(),
-            counts: Counts::default(),
+            poison: common.poison,
+            counts: common.counts,
             signal: CleanerSignal::default(),
             hot: HotSettings::new(settings),
             opened: Instant::now(),
@@ -116,11 +121,11 @@ impl Storage {
     }
 
     #[cold]
-    fn not_pinned(&self, error: PoolError) -> EngineError {
+    fn not_pinned(&self, error: EngineError) -> EngineError {
         match (error, self.poison.check()) {
             // A stopped engine frees no frames: that is the cause.
-            (PoolError::PoolExhausted { .. }, Err(poisoned)) => poisoned,
-            (error, _) => error.into(),
+            (EngineError::Request(RequestError::PoolExhausted { .. }), Err(poisoned)) => poisoned,
+            (error, _) => error,
         }
     }
 
@@ -128,25 +133,6 @@ impl Storage {
     /// a time at which nobody waits.
     pub fn cleaner_clock_us(&self) -> u64 {
         if self.signal.has_threads() { self.opened.elapsed().as_micros() as u64 } else { u64::MAX }
-    }
-
-    /// Makes room for so many pages in the data files.
-    ///
-    /// # Errors
-    /// [`EngineError::NoSpace`], after which everything goes on; any other failure poisons.
-    pub fn ensure_pages(&self, pages: u64) -> Result<(), EngineError> {
-        if pages <= self.store.pages() {
-            return Ok(());
-        }
-        self.store.ensure(pages).map_err(|error| match EngineError::from(error) {
-            full @ EngineError::NoSpace { .. } => full,
-            error => self.poison.keep(error),
-        })
-    }
-
-    /// Returns once the redo before `upto` is durable.
-    pub fn make_durable(&self, upto: Lsn) -> Result<(), EngineError> {
-        self.redo.make_durable(upto).map_err(|error| self.poison.keep(error))
     }
 
     /// Redo that one change of a tree's structure needs at most: the cells of one page, one

@@ -8,12 +8,11 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::error::{EngineError, TableError};
+use crate::error::{EngineError, TableError, TransactionError};
 use crate::key_range::KeyRange;
 use crate::pages::Pages;
 use crate::reentry::within;
 use crate::scan::{Cursor, TreeView};
-use crate::transaction_error::TransactionError;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use iostrata_innodb::{Counter, FlushLogAt, Lsn};
 
 use crate::error::EngineError;
-use crate::redo::RedoError;
 use crate::storage::Storage;
 
 /// A commit that is ordered, not yet durable. Clones are the same commit.
@@ -52,7 +51,11 @@ impl Ticket {
             FlushLogAt::Written => storage.redo.make_written(*end),
             FlushLogAt::Timeout => Ok(()),
         });
-        self.0.settled(settled)
+        settled?;
+        // Something else may have failed.
+        storage.poison.check()?;
+        self.0.count();
+        Ok(())
     }
 
     /// Whether [`Ticket::wait`] would return at once. It does not block; when the answer is no,
@@ -63,15 +66,11 @@ impl Ticket {
     pub fn try_wait(&self) -> Result<bool, EngineError> {
         let is_settled = self.is_settled();
         // What was written before a sync that failed may be lost.
-        let may_be_lost = !is_settled || self.0.level == FlushLogAt::Written;
-        if may_be_lost && let Some(cause) = self.0.storage.redo.poisoned() {
-            return self.0.settled(Err(cause)).map(|()| false);
-        }
+        self.0.storage.poison.check()?;
         if is_settled {
-            self.0.settled(Ok(())).map(|()| true)
-        } else {
-            self.0.storage.poison.check().map(|()| false)
+            self.0.count();
         }
+        Ok(is_settled)
     }
 
     /// Whether it survives a crash already, or is as far as its level asks for. It neither counts
@@ -107,13 +106,10 @@ impl Ticket {
 }
 
 impl Promise {
-    /// Passes an end of the waiting on, if nothing else has failed, and counts it.
-    fn settled(&self, result: Result<(), RedoError>) -> Result<(), EngineError> {
-        result.map_err(|error| self.storage.poison.keep(error))?;
-        self.storage.poison.check()?;
+    /// Counts that the commit was acknowledged.
+    fn count(&self) {
         if !self.is_counted.swap(true, Relaxed) {
-            self.storage.counts.acknowledged();
+            self.storage.counts.add(Counter::CommitsDurable, 1);
         }
-        Ok(())
     }
 }

@@ -4,10 +4,9 @@
 //! commits up to its number wrote. Who took a lower number still holds its leaves latched, so a
 //! reader that finds a row finds everything up to its snapshot in the leaf or behind it.
 
-use crate::error::EngineError;
+use crate::error::{EngineError, Failure};
 use crate::page::Cell;
 use crate::page::layout::VERSION_BYTES;
-use crate::pool::Failure;
 use crate::storage::Storage;
 
 /// Sees the newest version of every row.

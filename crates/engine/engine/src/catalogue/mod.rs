@@ -213,7 +213,7 @@ impl Catalogue {
             known.found.insert(name.to_owned(), (field, Arc::clone(&tree)));
         }
         drop(known);
-        self.pages.storage.make_durable(end)?;
+        self.pages.storage.redo.make_durable(end)?;
         Ok(tree)
     }
 

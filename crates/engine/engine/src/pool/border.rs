@@ -3,8 +3,8 @@
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
 
+use crate::error::EngineError;
 use crate::page::PageSize;
-use crate::pool::error::Failure;
 
 /// How a pool is laid out. All but `old_pct` are fixed while it lives.
 #[derive(Clone, Copy, Debug)]
@@ -45,13 +45,13 @@ pub struct Wanted {
     /// Where it goes; a page long.
     pub bytes: Aligned,
     /// Whether it is there.
-    pub result: Result<(), Failure>,
+    pub result: Result<(), EngineError>,
 }
 
 /// Where absent pages come from.
 pub trait PageSource: Send + Sync {
     /// Reads one page, verified. `into` is a page long and keeps its length.
-    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), Failure>;
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), EngineError>;
 
     /// Reads several pages, each with a result of its own. One by one unless the source can batch.
     fn read_many(&self, wanted: &mut [Wanted]) {
@@ -75,7 +75,7 @@ pub(crate) struct Nothing;
 
 #[cfg(test)]
 impl PageSource for Nothing {
-    fn read(&self, _: PageNo, _: &mut Aligned) -> Result<(), Failure> {
+    fn read(&self, _: PageNo, _: &mut Aligned) -> Result<(), EngineError> {
         Ok(())
     }
 }

@@ -63,7 +63,7 @@ mod tests {
     fn pool(frames: usize) -> Pool {
         let settings = PoolSettings::new(PageSize::new(4096).unwrap(), frames);
         let settings = PoolSettings { copies_always: true, ..settings };
-        Pool::new(settings, Arc::new(Nothing), Arc::new(Nothing))
+        Pool::new(settings, Arc::default(), Arc::new(Nothing), Arc::new(Nothing))
     }
 
     /// After so many uses that another one would not be noted.
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn nothing_is_copied_before_readers_meet() {
         let settings = PoolSettings::new(PageSize::new(4096).unwrap(), 4);
-        let pool = Pool::new(settings, Arc::new(Nothing), Arc::new(Nothing));
+        let pool = Pool::new(settings, Arc::default(), Arc::new(Nothing), Arc::new(Nothing));
         offer(&pool, PageNo(3));
         assert!(pool.read_copy(PageNo(3)).is_none());
         pool.pin(PageNo(3)).unwrap().frame().note_meeting();

@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_page_changed_before_its_entry_was_busy_stays() {
         let settings = PoolSettings::new(PageSize::new(4096).unwrap(), 4);
-        let pool = Pool::new(settings, Arc::new(Nothing), Arc::new(Nothing));
+        let pool = Pool::new(settings, Arc::default(), Arc::new(Nothing), Arc::new(Nothing));
         let page = PageNo(3);
         let index = pool.pin(page).unwrap().frame().index;
         let entry = pool.table.entry(page).unwrap();
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn writers_pin_a_page_only_in_the_frame_they_mean() {
         let settings = PoolSettings::new(PageSize::new(4096).unwrap(), 4);
-        let pool = Pool::new(settings, Arc::new(Nothing), Arc::new(Nothing));
+        let pool = Pool::new(settings, Arc::default(), Arc::new(Nothing), Arc::new(Nothing));
         let index = pool.pin(PageNo(3)).unwrap().frame().index;
         assert!(pool.pin_quietly(PageNo(3), index).is_some());
         assert!(pool.pin_quietly(PageNo(3), index + 1).is_none());

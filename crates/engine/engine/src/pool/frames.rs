@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::mm::{Advice, madvise};
 
+use crate::error::EngineError;
 use crate::page::PageSize;
-use crate::pool::error::PoolError;
 use crate::pool::latch::Latch;
 
 /// No LSN.
@@ -90,7 +90,7 @@ impl Frame {
 }
 
 /// Bytes of so many frames with everything beside them, and whether memory can have them.
-pub fn check_memory(page_size: PageSize, count: u64) -> Result<(), PoolError> {
+pub fn check_memory(page_size: PageSize, count: u64) -> Result<(), EngineError> {
     let each = (page_size.bytes() + SHIFT_BYTES + size_of::<Frame>()) as u64;
     let bytes = count.saturating_mul(each);
     let has = rustix::system::sysinfo();
@@ -100,7 +100,7 @@ pub fn check_memory(page_size: PageSize, count: u64) -> Result<(), PoolError> {
     if count < u64::from(u32::MAX / 2) && bytes <= has && is_given() {
         return Ok(());
     }
-    Err(PoolError::Memory { frames: count, bytes })
+    Err(EngineError::range("buffer_pool_size", bytes, "less than the memory of this machine"))
 }
 
 /// All frames and their memory.
@@ -109,7 +109,6 @@ pub struct Frames {
     /// Address of the first page's bytes, and how far apart pages lie.
     first: usize,
     stride: usize,
-    has_huge_pages: bool,
     /// Owned, never looked at again: the frames point into it.
     _memory: Vec<u8>,
 }
@@ -127,7 +126,9 @@ impl Frames {
         let Some(bytes) = bytes else { panic!("{count} frames are more than memory can have") };
         // Zeros from the system: memory is taken only as frames are first used.
         let mut memory = vec![0_u8; bytes];
-        let has_huge_pages = bytes >= HUGE_FROM_BYTES && ask_huge_pages(&mut memory);
+        if bytes >= HUGE_FROM_BYTES {
+            ask_huge_pages(&mut memory);
+        }
         let to_line = memory.as_ptr().align_offset(LINE_BYTES);
         assert!(to_line < LINE_BYTES, "bytes can be aligned");
         let start = memory.as_mut_ptr();
@@ -151,12 +152,7 @@ impl Frames {
             }
         };
         let frames = (0..count).map(frame).collect();
-        Self { frames, first, stride, has_huge_pages, _memory: memory }
-    }
-
-    /// Whether the system was asked for huge pages and did not refuse.
-    pub fn has_huge_pages(&self) -> bool {
-        self.has_huge_pages
+        Self { frames, first, stride, _memory: memory }
     }
 
     /// How many.
@@ -198,16 +194,16 @@ fn prefetch(address: usize) {
 }
 
 /// Asks for huge pages where whole ones fit: random reads of a large pool then miss less in the
-/// processor's table of pages. What lies before and behind them stays as it is. False when the
-/// system refuses; nothing else changes then.
-fn ask_huge_pages(memory: &mut [u8]) -> bool {
+/// processor's table of pages. What lies before and behind them stays as it is, and so does all of
+/// it where the system refuses.
+fn ask_huge_pages(memory: &mut [u8]) {
     let before = memory.as_ptr().align_offset(HUGE_PAGE_BYTES).min(memory.len());
     let inside = &mut memory[before..];
     let bytes = inside.len() / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     let start = inside.as_mut_ptr().cast();
     // SAFETY: the range lies in memory that is borrowed alone here, and the advice changes how it
     // is mapped, never what it holds.
-    bytes > 0 && unsafe { madvise(start, bytes, Advice::LinuxHugepage) }.is_ok()
+    let _refused = bytes > 0 && unsafe { madvise(start, bytes, Advice::LinuxHugepage) }.is_err();
 }
 
 /// A shared hold of a frame's latch.
@@ -325,10 +321,9 @@ mod tests {
     fn only_a_large_pool_asks_for_huge_pages() {
         let page = PageSize::new(4096).unwrap();
         let small = Frames::new(page, 2000);
-        assert!(!small.has_huge_pages());
         assert_eq!(advised_bytes(&small), 0);
         let large = Frames::new(page, 8000);
-        if !large.has_huge_pages() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
             eprintln!("skipped: this system has no transparent huge pages");
             return;
         }

@@ -9,8 +9,8 @@ use std::thread::yield_now;
 
 use iostrata_innodb::{Counter, PageNo};
 
+use crate::error::{EngineError, RequestError};
 use crate::pool::border::Wanted;
-use crate::pool::error::{Failure, PoolError, WrongLength};
 use crate::pool::frames::ExclusiveLatch;
 use crate::pool::guard::Pin;
 use crate::pool::pool::Pool;
@@ -41,7 +41,7 @@ impl Pool {
     /// latch. A new page is zeros; a page that is resident keeps its bytes, its dirtiness and its
     /// LSN until then, so that whoever writes it meanwhile writes what was there. The caller holds
     /// no latch.
-    pub fn create(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
+    pub fn create(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
         self.requests.count();
         let entry = self.table.entry(page)?;
         loop {
@@ -63,7 +63,7 @@ impl Pool {
         &'p self,
         entry: &'p AtomicU64,
         page: PageNo,
-    ) -> Result<Pin<'p>, PoolError> {
+    ) -> Result<Pin<'p>, EngineError> {
         loop {
             if let Some(claim) = self.claim(entry, page) {
                 return claim.read();
@@ -89,7 +89,7 @@ impl Pool {
     }
 
     /// A frame for this page. Asks the supply as long as that leads anywhere.
-    fn free_frame(&self, page: PageNo) -> Result<u32, PoolError> {
+    fn free_frame(&self) -> Result<u32, EngineError> {
         let mut tries = 0;
         loop {
             if let Some(frame) = self.free_frame_at_once() {
@@ -97,7 +97,7 @@ impl Pool {
             }
             let patience = if self.dirty.flying() > 0 { PATIENCE } else { 1 };
             if tries >= self.settings.tries_max.saturating_mul(patience) {
-                return Err(self.exhausted(page));
+                return Err(self.exhausted());
             }
             self.counts.add(Counter::BufferPoolWaitFree, 1);
             let before = self.queues.freed();
@@ -118,7 +118,7 @@ impl Pool {
         })
     }
 
-    fn exhausted(&self, page: PageNo) -> PoolError {
+    fn exhausted(&self) -> EngineError {
         let is_pinned = |index: &u32| {
             let of = PageNo(self.frames.get(*index).page.load(Ordering::Relaxed));
             let word = self.table.existing(of).map(|entry| Word(entry.load(Ordering::Relaxed)));
@@ -126,7 +126,7 @@ impl Pool {
         };
         let pinned = (0..self.frames.len() as u32).filter(is_pinned).count();
         let (frames, dirty) = (self.frames.len(), self.dirty.held());
-        PoolError::PoolExhausted { page, frames, pinned, dirty }
+        RequestError::PoolExhausted { frames, pinned, dirty }.into()
     }
 
     /// Reads pages ahead that are absent, as far as frames are free or can be made free at once.
@@ -208,7 +208,7 @@ struct NoFrame;
 
 impl<'p> Claim<'p> {
     /// Reads the page. Its frame is asked for first, so that no read is in vain.
-    fn read(mut self) -> Result<Pin<'p>, PoolError> {
+    fn read(mut self) -> Result<Pin<'p>, EngineError> {
         let frame = self.take_frame()?;
         let mut buffer = self.pool.buffers.take();
         let result = self.pool.source.read(self.page, &mut buffer);
@@ -221,7 +221,7 @@ impl<'p> Claim<'p> {
         Ok(self.install(frame))
     }
 
-    fn create(mut self) -> Result<Pin<'p>, PoolError> {
+    fn create(mut self) -> Result<Pin<'p>, EngineError> {
         let frame = self.take_frame()?;
         ExclusiveLatch::new(self.pool.frames.get(frame)).bytes_mut().fill(0);
         self.pool.counts.add(Counter::PagesCreated, 1);
@@ -240,8 +240,8 @@ impl<'p> Claim<'p> {
         }
     }
 
-    fn take_frame(&mut self) -> Result<u32, PoolError> {
-        match self.pool.free_frame(self.page) {
+    fn take_frame(&mut self) -> Result<u32, EngineError> {
+        match self.pool.free_frame() {
             Ok(frame) => {
                 self.frame = Some(frame);
                 Ok(frame)
@@ -258,25 +258,12 @@ impl<'p> Claim<'p> {
         &mut self,
         frame: u32,
         from: &[u8],
-        result: Result<(), Failure>,
-    ) -> Result<(), PoolError> {
-        let mut latch = ExclusiveLatch::new(self.pool.frames.get(frame));
-        let to = latch.bytes_mut();
-        let (expected, found) = (to.len(), from.len());
-        let is_whole = expected == found;
-        let wrong = || Failure::new(WrongLength { expected, found });
-        match result.and_then(|()| is_whole.then_some(()).ok_or_else(wrong)) {
-            Ok(()) => {
-                to.copy_from_slice(from);
-                Ok(())
-            }
-            Err(cause) => {
-                self.pool.reads_failed.fetch_add(1, Ordering::Relaxed);
-                let error = PoolError::Read { page: self.page, cause };
-                self.failure = Err(error.clone());
-                Err(error)
-            }
-        }
+        result: Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        self.failure = result.clone();
+        result?;
+        ExclusiveLatch::new(self.pool.frames.get(frame)).bytes_mut().copy_from_slice(from);
+        Ok(())
     }
 
     /// The page is there, pinned once.

@@ -14,7 +14,6 @@ mod buffers;
 mod copying;
 mod counters;
 mod dirty;
-mod error;
 mod evict;
 mod flushing;
 mod frames;
@@ -33,9 +32,8 @@ mod waiting;
 mod word;
 
 pub use border::{PageSource, PoolSettings, Supply, Wanted};
-pub use error::{Failure, PoolError, WrongLength};
 pub use flushing::{Flight, Flushing};
-pub(crate) use frames::bring_near;
+pub(crate) use frames::{bring_near, check_memory};
 pub use guard::{Exclusive, Pin, Shared};
 pub use pool::Pool;
 pub use read_copies::ReadCopy;

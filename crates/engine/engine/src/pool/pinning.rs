@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use iostrata_innodb::PageNo;
 
-use crate::pool::error::PoolError;
+use crate::error::EngineError;
 use crate::pool::frames::Frame;
 use crate::pool::guard::Pin;
 use crate::pool::pool::Pool;
@@ -14,7 +14,7 @@ impl Pool {
     /// Pins a page. When it is absent, this thread reads it; others that want it wait for that.
     /// The caller holds no latch.
     #[inline]
-    pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
+    pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
         self.requests.count();
         let entry = self.table.entry(page)?;
         match self.pin_resident(entry, page) {

@@ -7,16 +7,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::page::PageSize;
-use iostrata_innodb::{Counter, Counters, Lsn};
+use iostrata_innodb::Lsn;
 
 use crate::counts::Counts;
 use crate::pool::border::{PageSource, PoolSettings, Supply};
 use crate::pool::buffers::Buffers;
 use crate::pool::counters::Requests;
 use crate::pool::dirty::Dirty;
-use crate::pool::error::PoolError;
-use crate::pool::frames::{Frame, Frames, check_memory};
+use crate::pool::frames::{Frame, Frames};
 use crate::pool::queues::Queues;
 use crate::pool::read_copies::ReadCopies;
 use crate::pool::table::PageTable;
@@ -34,9 +32,8 @@ pub struct Pool {
     pub(crate) waiting: Waiting,
     pub(crate) buffers: Buffers,
     pub(crate) read_copies: ReadCopies,
-    pub(crate) counts: Counts,
+    pub counts: Arc<Counts>,
     pub(crate) requests: Requests,
-    pub(crate) reads_failed: AtomicU64,
     pub(crate) read_waits: AtomicU64,
     pub(crate) source: Arc<dyn PageSource>,
     pub(crate) supply: Arc<dyn Supply>,
@@ -51,6 +48,7 @@ impl Pool {
     /// When it is to have no frame, or more than memory can have.
     pub fn new(
         settings: PoolSettings,
+        counts: Arc<Counts>,
         source: Arc<dyn PageSource>,
         supply: Arc<dyn Supply>,
     ) -> Self {
@@ -63,20 +61,14 @@ impl Pool {
             waiting: Waiting::new(),
             buffers: Buffers::new(page_size, (frames / 4).clamp(2, BUFFERS_MAX)),
             read_copies: ReadCopies::new(frames),
-            counts: Counts::default(),
+            counts,
             requests: Requests::new(),
-            reads_failed: AtomicU64::new(0),
             read_waits: AtomicU64::new(0),
             source,
             supply,
             settings,
             page_versions: AtomicU32::new(0),
         }
-    }
-
-    /// Whether memory can have a pool of so many frames.
-    pub fn check_memory(page_size: PageSize, frames: u64) -> Result<(), PoolError> {
-        check_memory(page_size, frames)
     }
 
     /// Gives the frame's page a page version that no other has.
@@ -118,12 +110,6 @@ impl Pool {
         self.frames.len()
     }
 
-    /// Whether the frames lie in memory for which the system was asked for huge pages, and did not
-    /// refuse. Only pools of 16 MiB and more ask.
-    pub fn has_huge_pages(&self) -> bool {
-        self.frames.has_huge_pages()
-    }
-
     /// Frames with no page.
     pub fn free_frames(&self) -> usize {
         self.queues.free()
@@ -139,16 +125,9 @@ impl Pool {
         self.queues.set_old_pct(old_pct);
     }
 
-    /// What happened so far.
-    pub fn counters(&self) -> Counters {
-        let mut counters = self.counts.read();
-        counters[Counter::BufferPoolReadRequests] = self.requests.sum();
-        counters
-    }
-
-    /// Reads that failed so far.
-    pub fn reads_failed(&self) -> u64 {
-        self.reads_failed.load(Ordering::Relaxed)
+    /// Pages asked for so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.sum()
     }
 
     /// Times that a thread found a page which another was loading or evicting.

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use iostrata_innodb::PageNo;
 
-use crate::pool::error::PoolError;
+use crate::error::EngineError;
 
 const CHUNK_BITS: u32 = 13;
 const CHUNK_PAGES: u64 = 1 << CHUNK_BITS;
@@ -33,7 +33,7 @@ impl PageTable {
 
     /// The entry of a page; made when it is the first of its chunk.
     #[inline]
-    pub fn entry(&self, page: PageNo) -> Result<&AtomicU64, PoolError> {
+    pub fn entry(&self, page: PageNo) -> Result<&AtomicU64, EngineError> {
         match self.existing(page) {
             Some(entry) => Ok(entry),
             None => self.grown(page),
@@ -51,9 +51,11 @@ impl PageTable {
     }
 
     #[cold]
-    fn grown(&self, page: PageNo) -> Result<&AtomicU64, PoolError> {
+    fn grown(&self, page: PageNo) -> Result<&AtomicU64, EngineError> {
         if page.0 >= PAGES_MAX {
-            return Err(PoolError::NoSuchPage { page, last: PageNo(PAGES_MAX - 1) });
+            let last = PAGES_MAX - 1;
+            let problem = format!("no file can hold it, the last possible one is {last}");
+            return Err(EngineError::corrupt(page, problem));
         }
         let (directory, chunk, slot) = place(page);
         let chunks = self.directories[directory]
@@ -99,7 +101,7 @@ mod tests {
         assert_eq!(table.existing(PageNo(5)).unwrap().load(Ordering::Relaxed), 9);
         for page in [PAGES_MAX, u64::MAX] {
             assert!(table.existing(PageNo(page)).is_none());
-            assert!(matches!(table.entry(PageNo(page)), Err(PoolError::NoSuchPage { .. })));
+            assert!(matches!(table.entry(PageNo(page)), Err(EngineError::Corrupt { .. })));
         }
         table.entry(PageNo(PAGES_MAX - 1)).unwrap();
     }

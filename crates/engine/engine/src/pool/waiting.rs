@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use iostrata_innodb::PageNo;
 
-use crate::pool::error::PoolError;
+use crate::error::EngineError;
 use crate::pool::latch::Pause;
 use crate::pool::parking::locked;
 use crate::pool::word::{WAITED, Word};
@@ -16,7 +16,7 @@ use crate::pool::word::{WAITED, Word};
 const ROOMS: usize = 64;
 
 /// How a busy state ended: the page may be looked at again, or cannot be had.
-pub type Outcome = Result<(), PoolError>;
+pub type Outcome = Result<(), EngineError>;
 
 /// One busy state that somebody waits for.
 #[derive(Default)]

@@ -13,11 +13,10 @@ use iostrata_innodb::{Lsn, PageNo};
 
 use crate::error::EngineError;
 use crate::page::{PageEdit, PageView, Record};
-use crate::pool::{Pin, PoolError};
+use crate::pool::Pin;
 use crate::recovery::progress::{Clock, Phase};
 use crate::redo::Scan;
 use crate::storage::Storage;
-use crate::store::ReadError;
 
 /// Records kept before they are applied, in bytes with what keeps account of them.
 const ROUND_BYTES: usize = 192 << 20;
@@ -165,23 +164,17 @@ fn apply_page(
 
 /// The page, read or, when its records begin it anew and it is not readable, empty.
 fn pin(storage: &Storage, page: PageNo, is_begun_anew: bool) -> Result<Pin<'_>, EngineError> {
-    let error = match storage.pool.pin(page) {
-        Ok(pin) => return Ok(pin),
-        Err(error) => error,
-    };
-    let PoolError::Read { cause, .. } = &error else { return Err(error.into()) };
-    match cause.cause().downcast_ref::<ReadError>() {
-        Some(ReadError::Zero { .. } | ReadError::Torn { .. } | ReadError::BeyondEnd { .. })
-            if is_begun_anew =>
-        {
-            storage.ensure_pages(page.0 + 1)?;
-            storage.create(page)
+    match storage.pool.pin(page) {
+        Err(EngineError::Corrupt { .. }) if is_begun_anew => {
+            let pin = storage.create(page)?;
+            storage.store.ensure(page.0 + 1)?;
+            Ok(pin)
         }
-        Some(ReadError::Zero { .. } | ReadError::Torn { .. } | ReadError::BeyondEnd { .. }) => {
-            let problem = format!("{cause}, and the redo does not begin it anew");
+        Err(EngineError::Corrupt { problem, .. }) => {
+            let problem = format!("{problem}, and the redo does not begin it anew");
             Err(EngineError::corrupt(page, problem))
         }
-        _ => Err(error.into()),
+        read => read,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use iostrata_innodb::flush::AgeLimits;
 
-use crate::redo::RedoError;
+use crate::error::EngineError;
 use crate::redo::geometry::Plan;
 use crate::redo::header::Header;
 use crate::redo::make::{make_segments, remove};
@@ -19,11 +19,12 @@ impl Redo {
     /// lowers the limits at once and removes segments as checkpoints free them.
     ///
     /// # Errors
-    /// [`RedoError::NoSpace`], [`RedoError::Setting`] and [`RedoError::Disk`] change nothing.
-    pub fn set_capacity(&self, capacity_bytes: u64) -> Result<(), RedoError> {
+    /// No space, a setting out of range, and what the disk says while segments are made change
+    /// nothing.
+    pub fn set_capacity(&self, capacity_bytes: u64) -> Result<(), EngineError> {
         // One change at a time; appends, commits and checkpoints go on.
         let _changing = lock(&self.changing);
-        self.check()?;
+        self.poison.check()?;
         let old = lock(&self.segments).plan;
         let plan = Plan::keeping(capacity_bytes, old.geometry)?;
         if plan == old {
@@ -36,14 +37,14 @@ impl Redo {
     }
 
     /// Whether another capacity leaves less room than there is now.
-    pub fn would_shrink(&self, capacity_bytes: u64) -> Result<bool, RedoError> {
+    pub fn would_shrink(&self, capacity_bytes: u64) -> Result<bool, EngineError> {
         let old = lock(&self.segments).plan;
         let plan = Plan::keeping(capacity_bytes, old.geometry)?;
         Ok(plan.room_bytes() < old.room_bytes())
     }
 
     /// Makes what a plan needs and is not there, then follows the plan.
-    pub(crate) fn adopt(&self, plan: Plan) -> Result<(), RedoError> {
+    pub(crate) fn adopt(&self, plan: Plan) -> Result<(), EngineError> {
         let sync = lock(&self.writer).sync;
         let unused = Header { first: 0, sequence: 0, geometry: plan.geometry };
         let mut made = Vec::new();

@@ -7,18 +7,19 @@ use std::sync::atomic::Ordering;
 
 use iostrata_innodb::{Counter, Lsn};
 
+use crate::error::EngineError;
+use crate::redo::RedoSync;
 use crate::redo::control::Control;
 use crate::redo::control::Ledger;
 use crate::redo::make::remove;
 use crate::redo::redo::{Redo, lock};
-use crate::redo::{RedoError, RedoSync};
 
 impl Redo {
     /// Records that nothing before `lsn` is needed any more; durable when it returns. An older
     /// LSN than the last changes nothing, nor does one that is not clean at the same LSN: it may
     /// come late, when the log was closed already. `lsn` must be a border of frames; `clean` says
     /// that no records follow it.
-    pub fn take_checkpoint(&self, lsn: Lsn, clean: bool) -> Result<(), RedoError> {
+    pub fn take_checkpoint(&self, lsn: Lsn, clean: bool) -> Result<(), EngineError> {
         assert!(lsn <= self.lsn(), "a checkpoint at {lsn} lies beyond the log");
         self.make_durable(lsn)?;
         let lsn = lsn.0;
@@ -27,7 +28,7 @@ impl Redo {
         let is_closed = newest.clean && !newest.opened;
         let says_nothing_new = lsn == newest.checkpoint && (!clean || is_closed);
         if lsn < newest.checkpoint || says_nothing_new {
-            return self.check();
+            return self.poison.check();
         }
         self.write_ledger(&mut ledger, lsn, (clean, !clean))
     }
@@ -48,7 +49,7 @@ impl Redo {
         ledger: &mut Ledger,
         lsn: u64,
         (clean, opened): (bool, bool),
-    ) -> Result<(), RedoError> {
+    ) -> Result<(), EngineError> {
         let next = Control {
             checkpoint: lsn,
             incarnation: ledger.incarnation_at(lsn),
@@ -64,14 +65,14 @@ impl Redo {
 
     /// Writes down once more what the newest slot says, which was found and may not be durable, and
     /// that the log is opened: what is made from now on is not durable because it was closed clean.
-    pub(crate) fn confirm_ledger(&self) -> Result<(), RedoError> {
+    pub(crate) fn confirm_ledger(&self) -> Result<(), EngineError> {
         let mut ledger = lock(&self.ledger);
         let next = Control { opened: true, ..ledger.newest };
         self.write_slot(&mut ledger, next)
     }
 
-    fn write_slot(&self, ledger: &mut Ledger, next: Control) -> Result<(), RedoError> {
-        self.check()?;
+    fn write_slot(&self, ledger: &mut Ledger, next: Control) -> Result<(), EngineError> {
+        self.poison.check()?;
         let (sync, block_bytes) = {
             let writer = lock(&self.writer);
             (writer.sync, writer.block_bytes as u32)
@@ -79,7 +80,7 @@ impl Redo {
         // Without syncs nothing is known to be durable.
         let durable = if sync == RedoSync::None { next.checkpoint } else { self.durable().0 };
         let written = ledger.write(Control { durable, block_bytes, ..next }, sync);
-        written.map_err(|cause| self.fail("write the control file", cause))?;
+        written.map_err(|cause| self.fail("write the control file of the redo log", cause))?;
         if !matches!(sync, RedoSync::WriteThrough | RedoSync::None) {
             self.counts.add(Counter::OsLogFsyncs, 1);
         }

@@ -10,9 +10,10 @@ use iostrata_innodb::{Counter, Lsn, flush::STALLED_REDO_WRITE};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::DiskError;
 
+use crate::error::EngineError;
+use crate::redo::RedoSync;
 use crate::redo::group_commit::Outcome;
 use crate::redo::redo::{Redo, lock};
-use crate::redo::{RedoError, RedoSync};
 
 impl Redo {
     /// From now on whoever syncs for others waits so long for them at least, where syncs are dear
@@ -23,13 +24,13 @@ impl Redo {
 
     /// Returns when everything before `upto` survives a crash. One of many callers at once works
     /// for all.
-    pub fn make_durable(&self, Lsn(upto): Lsn) -> Result<(), RedoError> {
+    pub fn make_durable(&self, Lsn(upto): Lsn) -> Result<(), EngineError> {
         loop {
             if self.durable.load(Ordering::Acquire) >= upto {
                 return Ok(());
             }
-            self.check()?;
-            let settled = || self.durable.load(Ordering::Acquire) >= upto || self.is_failed();
+            self.poison.check()?;
+            let settled = || self.durable.load(Ordering::Acquire) >= upto || self.poison.is_set();
             if self.group.enter(upto, settled) == Outcome::Lead {
                 self.group.gather();
                 self.lead_and_leave(1)?;
@@ -38,7 +39,7 @@ impl Redo {
     }
 
     /// Leads for all; `entered` as `GroupCommit::leave` says.
-    pub(crate) fn lead_and_leave(&self, entered: u64) -> Result<(), RedoError> {
+    pub(crate) fn lead_and_leave(&self, entered: u64) -> Result<(), EngineError> {
         let start = Instant::now();
         let led = self.lead();
         let took = start.elapsed();
@@ -52,7 +53,7 @@ impl Redo {
     }
 
     /// Writes and syncs everything appended so far.
-    fn lead(&self) -> Result<(), RedoError> {
+    fn lead(&self) -> Result<(), EngineError> {
         let (end, files, sync) = {
             let mut writer = lock(&self.writer);
             self.write_all(&mut writer)?;
@@ -67,10 +68,10 @@ impl Redo {
                 // Also for what was written before the log was told to write through.
                 RedoSync::Fdatasync | RedoSync::WriteThrough => SyncKind::Fdatasync,
             };
-            file.sync(kind).map_err(|cause: DiskError| self.fail("sync", cause))?;
+            file.sync(kind).map_err(|cause: DiskError| self.fail("sync the redo log", cause))?;
             self.counts.add(Counter::OsLogFsyncs, 1);
         }
-        self.check()?;
+        self.poison.check()?;
         self.durable.store(end, Ordering::Release);
         Ok(())
     }

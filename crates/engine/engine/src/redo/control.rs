@@ -6,6 +6,8 @@
 use crc32c::crc32c;
 use iostrata_io::disk::{Aligned, DiskError};
 
+use crate::error::EngineError;
+use crate::redo::RedoSync;
 use crate::redo::file::OpenFile;
 use crate::redo::geometry::Geometry;
 use crate::redo::header::{LSN_MAX, check_version};
@@ -14,7 +16,6 @@ use crate::redo::layout::{
 };
 use crate::redo::layout::{get_u32, get_u64, put_u32, put_u64};
 use crate::redo::make::sync_unless_none;
-use crate::redo::{RedoError, RedoSync};
 
 /// What a slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Control {
     }
 
     /// None when the slot is not valid.
-    fn decode_slot(from: &[u8]) -> Result<Option<Self>, RedoError> {
+    fn decode_slot(from: &[u8]) -> Result<Option<Self>, EngineError> {
         let magic = &from[control::MAGIC..control::MAGIC + 8];
         if magic != CONTROL_MAGIC || get_u32(from, control::CRC) != crc32c(&from[..control::CRC]) {
             return Ok(None);
@@ -95,7 +96,7 @@ impl Control {
     }
 
     /// The newer valid slot of the file's first two; none when there is none.
-    pub(crate) fn decode(file: &[u8]) -> Result<Option<Self>, RedoError> {
+    pub(crate) fn decode(file: &[u8]) -> Result<Option<Self>, EngineError> {
         let (first, second) = file.split_at(CONTROL_SLOT_BYTES);
         let (first, second) = (Self::decode_slot(first)?, Self::decode_slot(second)?);
         Ok(first.into_iter().chain(second).max_by_key(|slot| slot.sequence))

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use iostrata_innodb::Lsn;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode, FileName};
 
+use crate::error::EngineError;
 use crate::redo::control::Control;
 use crate::redo::file::OpenFile;
 use crate::redo::geometry::Plan;
@@ -15,26 +16,27 @@ use crate::redo::header::{Header, LSN_MAX};
 use crate::redo::layout::{
     BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES,
 };
-use crate::redo::make::{make_segments, sync_unless_none};
+use crate::redo::make::{make_segments, not_made, sync_unless_none};
 use crate::redo::redo::Redo;
 use crate::redo::segments::number_of;
-use crate::redo::{RedoError, RedoSettings, RedoSync};
+use crate::redo::{RedoSettings, RedoSync};
 
 /// The number that seals the first frame of a new log.
 const FIRST_INCARNATION: u64 = 1;
 
 impl Redo {
     /// Makes a log that begins at `start`; a half-made one is completed.
-    pub fn create(disk: Arc<dyn Disk>, s: &RedoSettings, start: Lsn) -> Result<(), RedoError> {
+    pub fn create(disk: Arc<dyn Disk>, s: &RedoSettings, start: Lsn) -> Result<(), EngineError> {
         let disk = &disk;
         check_block(s.write_ahead_bytes)?;
         if !(1..LSN_MAX).contains(&start.0) {
             let (name, range) = ("first LSN of the redo log", "1 to 2^62");
-            return Err(RedoError::Setting { name, value: start.0, range });
+            return Err(EngineError::range(name, start.0, range));
         }
         let plan = Plan::fresh(s.capacity_bytes)?;
         if read_control(disk)?.is_some() {
-            return Err(RedoError::Exists);
+            let what = "there is a redo log here already; open it, or remove its files";
+            return Err(EngineError::damaged(what.to_owned()));
         }
         remove_leftovers(disk)?;
         let first = start.0 / GRANULE_BYTES * GRANULE_BYTES;
@@ -55,39 +57,34 @@ impl Redo {
             opened: false,
             identity: 0,
         };
-        make_control(disk, &control, s.sync).map_err(|cause| match cause.is_full() {
-            true => RedoError::NoSpace { bytes: 2 * CONTROL_SLOT_BYTES as u64, cause },
-            false => RedoError::Disk { doing: "make the control file of", cause },
-        })
+        make_control(disk, &control, s.sync)
+            .map_err(|cause| not_made(2 * CONTROL_SLOT_BYTES as u64, cause))
     }
 
     /// Bytes of the files that [`Redo::create`] makes.
-    pub fn bytes_to_make(s: &RedoSettings) -> Result<u64, RedoError> {
+    pub fn bytes_to_make(s: &RedoSettings) -> Result<u64, EngineError> {
         let plan = Plan::fresh(s.capacity_bytes)?;
         Ok(plan.segments * plan.geometry.file_bytes() + 2 * CONTROL_SLOT_BYTES as u64)
     }
-
-    /// Whether there is a log: a control file that was made completely.
-    pub fn exists(disk: &Arc<dyn Disk>) -> Result<bool, RedoError> {
-        Ok(read_control(disk)?.is_some())
-    }
 }
 
-pub(crate) fn check_block(bytes: u32) -> Result<(), RedoError> {
+pub(crate) fn check_block(bytes: u32) -> Result<(), EngineError> {
     if bytes.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&bytes) {
         return Ok(());
     }
     let (name, range) = ("log_write_ahead_size", "a power of two from 512 to 16384");
-    Err(RedoError::Setting { name, value: u64::from(bytes), range })
+    Err(EngineError::range(name, bytes.into(), range))
 }
 
-pub(crate) fn control_name() -> Result<FileName, RedoError> {
-    FileName::new(CONTROL_NAME).map_err(RedoError::disk("name the control file of"))
+pub(crate) fn control_name() -> Result<FileName, EngineError> {
+    FileName::new(CONTROL_NAME).map_err(EngineError::disk("name the control file of the redo log"))
 }
 
 /// The newest valid slot and its open file; none without one.
-pub(crate) fn read_control(disk: &Arc<dyn Disk>) -> Result<Option<(OpenFile, Control)>, RedoError> {
-    let failed = RedoError::disk("read the control file of");
+pub(crate) fn read_control(
+    disk: &Arc<dyn Disk>,
+) -> Result<Option<(OpenFile, Control)>, EngineError> {
+    let failed = EngineError::disk("read the control file of the redo log");
     let file = match OpenFile::open(disk, control_name()?, FileMode::Existing) {
         Ok(file) => file,
         Err(DiskError::NotFound { .. }) => return Ok(None),
@@ -101,8 +98,8 @@ pub(crate) fn read_control(disk: &Arc<dyn Disk>) -> Result<Option<(OpenFile, Con
     Ok(Control::decode(&slots)?.map(|control| (file, control)))
 }
 
-fn remove_leftovers(disk: &Arc<dyn Disk>) -> Result<(), RedoError> {
-    let failed = RedoError::disk("clear a half-made");
+fn remove_leftovers(disk: &Arc<dyn Disk>) -> Result<(), EngineError> {
+    let failed = EngineError::disk("clear a half-made the redo log");
     for name in disk.list().map_err(&failed)? {
         if number_of(&name).is_some() || name.as_str() == CONTROL_NAME {
             disk.remove(&name).map_err(&failed)?;

@@ -10,31 +10,32 @@ use std::sync::atomic::Ordering;
 use iostrata_innodb::Counter;
 use iostrata_io::disk::DiskError;
 
+use crate::error::EngineError;
+use crate::redo::RedoSync;
 use crate::redo::file::Writer;
 use crate::redo::layout::HEADER_BLOCK_BYTES;
 use crate::redo::make::{CHUNK_BYTES, sync_unless_none, write_header};
 use crate::redo::redo::{Redo, lock};
 use crate::redo::segments::Segment;
-use crate::redo::{RedoError, RedoSync};
 
 impl Redo {
     /// Makes the names, the log up to its end, the spare segments and the newest control slot
     /// durable, in this order.
-    pub(crate) fn settle_found(&self, end: u64) -> Result<(), RedoError> {
+    pub(crate) fn settle_found(&self, end: u64) -> Result<(), EngineError> {
         let newest = lock(&self.ledger).newest;
         let from = newest.checkpoint.max(newest.durable);
         {
             let mut writer = lock(&self.writer);
             if writer.sync != RedoSync::None {
                 let synced = self.disk.sync_dir();
-                synced.map_err(|cause| self.fail("sync the directory", cause))?;
+                synced.map_err(|cause| self.fail("sync the directory of the redo log", cause))?;
             }
             let mut rewritten = self.rewrite(&mut writer, from, end);
             // A log that was closed clean and not opened since has durable segments alone.
             if !newest.clean || newest.opened {
                 rewritten = rewritten.and_then(|()| self.rewrite_spares(&writer));
             }
-            rewritten.map_err(|cause| self.fail("make durable again", cause))?;
+            rewritten.map_err(|cause| self.fail("make the redo log durable again", cause))?;
         }
         self.written.store(end, Ordering::Release);
         self.lsn.store(end, Ordering::Release);

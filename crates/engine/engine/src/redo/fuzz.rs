@@ -7,9 +7,11 @@ use std::sync::Arc;
 use crc32c::crc32c;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk};
 
+use crate::counts::Common;
+use crate::error::EngineError;
 use crate::redo::layout::put_u32;
 use crate::redo::layout::{CONTROL_NAME, CONTROL_SLOT_BYTES, SEGMENT_PREFIX, control, header};
-use crate::redo::{Redo, RedoError, RedoSettings, RedoSync};
+use crate::redo::{Redo, RedoSettings, RedoSync};
 
 /// A segment file of the smallest size.
 const SEGMENT_BYTES: usize = 20_480;
@@ -18,7 +20,7 @@ const SEGMENTS: usize = 3;
 /// Takes bytes as a control file and three segments, opens and scans the log, goes on with it and
 /// appends. The first byte says which files get the seals that they would need to be believed.
 #[doc(hidden)]
-pub fn fuzz_scan(bytes: &[u8]) -> Result<usize, RedoError> {
+pub fn fuzz_scan(bytes: &[u8]) -> Result<usize, EngineError> {
     let (seals, rest) = bytes.split_first().map_or((0, bytes), |(seals, rest)| (*seals, rest));
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let mut rest = rest;
@@ -51,8 +53,8 @@ fn reseal(file: &mut [u8], crc_at: usize) {
     put_u32(file, crc_at, crc);
 }
 
-fn put(disk: &Arc<dyn Disk>, name: &str, content: &Aligned) -> Result<(), RedoError> {
-    let failed = RedoError::disk("prepare");
+fn put(disk: &Arc<dyn Disk>, name: &str, content: &Aligned) -> Result<(), EngineError> {
+    let failed = EngineError::disk("prepare the redo log");
     let name = FileName::new(name).map_err(&failed)?;
     let file = disk.open(&name, FileMode::Create).map_err(&failed)?;
     let written = disk.write(file, 0, content, Durability::Volatile);
@@ -60,14 +62,14 @@ fn put(disk: &Arc<dyn Disk>, name: &str, content: &Aligned) -> Result<(), RedoEr
     written.map_err(failed)
 }
 
-fn go_on(disk: Arc<dyn Disk>) -> Result<usize, RedoError> {
+fn go_on(disk: Arc<dyn Disk>) -> Result<usize, EngineError> {
     let settings = RedoSettings {
         capacity_bytes: 65_536,
         log_buffer_bytes: 65_536,
         write_ahead_bytes: 512,
         sync: RedoSync::Fdatasync,
     };
-    let (redo, mut scan) = Redo::open(disk, settings)?;
+    let (redo, mut scan) = Redo::open(disk, settings, Common::default())?;
     let mut bytes = 0;
     while let Some(frame) = scan.next()? {
         bytes += frame.body.len();

@@ -3,7 +3,7 @@
 //! Invariant: payloads are multiples of the granule, so that a block of writes never lies across
 //! two segments; the segments together never take more than the capacity.
 
-use crate::redo::RedoError;
+use crate::error::EngineError;
 use crate::redo::layout::{
     CAPACITY_BYTES_MIN, GRANULE_BYTES, HEADER_BLOCK_BYTES, SEGMENTS_MAX, SEGMENTS_WANTED,
     WIDE_SEGMENT_BYTES, frame,
@@ -47,12 +47,12 @@ impl Geometry {
     }
 }
 
-fn check_capacity(bytes: u64) -> Result<(), RedoError> {
+fn check_capacity(bytes: u64) -> Result<(), EngineError> {
     if (CAPACITY_BYTES_MIN..=CAPACITY_BYTES_MAX).contains(&bytes) {
         return Ok(());
     }
     let (name, range) = ("redo capacity in bytes", "65536 to 17592186044416");
-    Err(RedoError::Setting { name, value: bytes, range })
+    Err(EngineError::range(name, bytes, range))
 }
 
 /// The segments that a capacity means.
@@ -64,7 +64,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// For a new log.
-    pub(crate) fn fresh(capacity_bytes: u64) -> Result<Self, RedoError> {
+    pub(crate) fn fresh(capacity_bytes: u64) -> Result<Self, EngineError> {
         check_capacity(capacity_bytes)?;
         let geometry = Geometry::for_file(capacity_bytes / SEGMENTS_WANTED);
         Ok(Self { geometry, segments: capacity_bytes / geometry.file_bytes() })
@@ -72,7 +72,7 @@ impl Plan {
 
     /// For a log that has segments of one size: they are kept while their number stays sensible;
     /// otherwise their size is halved or doubled. So a larger capacity never means less room.
-    pub(crate) fn keeping(capacity_bytes: u64, old: Geometry) -> Result<Self, RedoError> {
+    pub(crate) fn keeping(capacity_bytes: u64, old: Geometry) -> Result<Self, EngineError> {
         check_capacity(capacity_bytes)?;
         let of = |geometry: Geometry| {
             let segments = (capacity_bytes / geometry.file_bytes()).min(SEGMENTS_MAX);

@@ -4,7 +4,7 @@
 
 use crc32c::crc32c;
 
-use crate::redo::RedoError;
+use crate::error::{EngineError, OpenError};
 use crate::redo::geometry::Geometry;
 use crate::redo::layout::{FORMAT_VERSION, GRANULE_BYTES, SEGMENT_MAGIC, header};
 use crate::redo::layout::{get_u32, get_u64, put_u32, put_u64};
@@ -41,7 +41,7 @@ impl Header {
     }
 
     /// None when there is no valid header.
-    pub(crate) fn decode(from: &[u8], file: &str) -> Result<Option<Self>, RedoError> {
+    pub(crate) fn decode(from: &[u8], file: &str) -> Result<Option<Self>, EngineError> {
         let magic = &from[header::MAGIC..header::MAGIC + 8];
         if magic != SEGMENT_MAGIC || get_u32(from, header::CRC) != crc32c(&from[..header::CRC]) {
             return Ok(None);
@@ -60,11 +60,12 @@ impl Header {
     }
 }
 
-pub(crate) fn check_version(found: u32, file: &str) -> Result<(), RedoError> {
+pub(crate) fn check_version(found: u32, file: &str) -> Result<(), EngineError> {
     if found == FORMAT_VERSION {
         return Ok(());
     }
-    Err(RedoError::Version { file: file.to_owned(), found, known: FORMAT_VERSION })
+    let found = format!("{found} ({file})");
+    Err(OpenError::Format { found, known: FORMAT_VERSION }.into())
 }
 
 #[cfg(test)]
@@ -96,6 +97,6 @@ mod tests {
         let crc = crc32c(&bytes[..header::CRC]);
         put_u32(&mut bytes, header::CRC, crc);
         let refused = Header::decode(&bytes, "redo-000001").unwrap_err();
-        assert!(refused.to_string().contains("redo-000001 has format version 7"), "{refused}");
+        assert!(refused.to_string().contains("format 7 (redo-000001)"), "{refused}");
     }
 }

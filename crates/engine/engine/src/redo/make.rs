@@ -8,12 +8,13 @@ use std::sync::Arc;
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode, FileName};
 
+use crate::error::EngineError;
+use crate::redo::RedoSync;
 use crate::redo::file::OpenFile;
 use crate::redo::geometry::Geometry;
 use crate::redo::header::Header;
 use crate::redo::layout::{HEADER_BLOCK_BYTES, SEGMENT_PREFIX};
 use crate::redo::segments::Segment;
-use crate::redo::{RedoError, RedoSync};
 
 /// One read or write of a segment, in bytes.
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
@@ -25,7 +26,7 @@ pub(crate) fn make_segments(
     number: u64,
     headers: &[Header],
     sync: RedoSync,
-) -> Result<Vec<Segment>, RedoError> {
+) -> Result<Vec<Segment>, EngineError> {
     let mut made = Vec::with_capacity(headers.len());
     let result = make_into(&mut made, disk, geometry, (number, headers), sync);
     let Err(cause) = result else { return Ok(made) };
@@ -33,10 +34,17 @@ pub(crate) fn make_segments(
         // The first cause counts; what is left is removed at the next opening.
         let _ = disk.remove(&segment.file.name);
     }
-    Err(match cause.is_full() {
-        true => RedoError::NoSpace { bytes: headers.len() as u64 * geometry.file_bytes(), cause },
-        false => RedoError::Disk { doing: "make segments of", cause },
-    })
+    Err(not_made(headers.len() as u64 * geometry.file_bytes(), cause))
+}
+
+/// Why files of the log, of so many bytes, were not made. Nothing is left of them.
+pub(crate) fn not_made(bytes: u64, cause: DiskError) -> EngineError {
+    if !cause.is_full() {
+        return EngineError::disk("make files of the redo log")(cause);
+    }
+    EngineError::full(format!(
+        "no space for {bytes} bytes of redo ({cause}); free space or ask for less"
+    ))
 }
 
 fn segment_name(number: u64) -> Result<FileName, DiskError> {

@@ -13,7 +13,6 @@ mod checkpoint;
 mod commit;
 mod control;
 mod create;
-mod error;
 mod file;
 mod fill;
 mod found;
@@ -35,9 +34,9 @@ mod serve;
 mod settings;
 mod write;
 
-pub use error::RedoError;
 #[cfg(feature = "fuzzing")]
 pub use fuzz::fuzz_scan;
 pub use redo::{Appended, Redo};
 pub use scan::{Frame, Scan};
+pub(crate) use segments::not_found;
 pub use settings::{RedoSettings, RedoSync};

@@ -5,30 +5,29 @@
 //! appended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use iostrata_innodb::Lsn;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode};
 
-use crate::counts::Counts;
-use crate::redo::control::Control;
-use crate::redo::control::Ledger;
+use crate::counts::Common;
+use crate::error::EngineError;
+use crate::redo::control::{Control, Ledger};
 use crate::redo::create::{check_block, read_control};
-use crate::redo::file::OpenFile;
-use crate::redo::file::Writer;
+use crate::redo::file::{OpenFile, Writer};
 use crate::redo::fill::Fill;
 use crate::redo::frame::body_crc;
 use crate::redo::geometry::Plan;
 use crate::redo::group_commit::GroupCommit;
 use crate::redo::header::Header;
 use crate::redo::layout::{
-    BLOCK_BYTES_MAX, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, frame,
+    BLOCK_BYTES_MAX, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, frame,
 };
 use crate::redo::make::CHUNK_BYTES;
 use crate::redo::redo::{Redo, lock};
 use crate::redo::requests::Requests;
-use crate::redo::segments::{Segment, Segments, number_of};
-use crate::redo::{RedoError, RedoSettings, Scan};
+use crate::redo::segments::{Segment, Segments, damaged_segment, no_segment, not_found, number_of};
+use crate::redo::{RedoSettings, Scan};
 
 /// Smallest buffer, in bytes.
 const BUFFER_BYTES_MIN: u64 = 65_536;
@@ -42,8 +41,8 @@ fn ledger(file: OpenFile, control: Control) -> Ledger {
 
 /// Every segment that is whole, and the first that is damaged: a segment whose making a crash cut
 /// off has nothing but zeros, since its header is written when those are durable.
-fn find_segments(disk: &Arc<dyn Disk>) -> Result<(Vec<Segment>, Option<String>), RedoError> {
-    let failed = RedoError::disk("read a segment of");
+fn find_segments(disk: &Arc<dyn Disk>) -> Result<(Vec<Segment>, Option<String>), EngineError> {
+    let failed = EngineError::disk("read a segment of the redo log");
     let mut block = Aligned::zeroed(HEADER_BLOCK_BYTES);
     let (mut found, mut damaged) = (Vec::new(), None);
     for name in disk.list().map_err(&failed)? {
@@ -85,36 +84,42 @@ fn is_zeros(file: &OpenFile, bytes: u64) -> Result<bool, DiskError> {
     Ok(true)
 }
 
-fn next_number(disk: &Arc<dyn Disk>) -> Result<u64, RedoError> {
-    let names = disk.list().map_err(RedoError::disk("list the files of"))?;
+fn next_number(disk: &Arc<dyn Disk>) -> Result<u64, EngineError> {
+    let names = disk.list().map_err(EngineError::disk("list the files of the redo log"))?;
     Ok(names.iter().filter_map(number_of).max().map_or(0, |number| number + 1))
 }
 
-fn block_bytes(s: &RedoSettings, control: &OpenFile, found: &[Segment]) -> Result<u64, RedoError> {
+fn block_bytes(
+    s: &RedoSettings,
+    control: &OpenFile,
+    found: &[Segment],
+) -> Result<u64, EngineError> {
     let files = found.iter().map(|segment| segment.file.block_bytes());
     let needed = files.fold(control.block_bytes(), u32::max);
     if needed > BLOCK_BYTES_MAX {
         let (name, range) = ("block of the redo device in bytes", "a device of at most 16384");
-        return Err(RedoError::Setting { name, value: u64::from(needed), range });
+        return Err(EngineError::range(name, needed.into(), range));
     }
     Ok(u64::from(s.write_ahead_bytes.max(needed)))
 }
 
 impl Redo {
     /// Opens the log for reading; `start` makes it ready for appends.
-    pub fn open(disk: Arc<dyn Disk>, s: RedoSettings) -> Result<(Self, Scan), RedoError> {
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        s: RedoSettings,
+        common: Common,
+    ) -> Result<(Self, Scan), EngineError> {
         let (disk, s) = (&disk, &s);
         check_block(s.write_ahead_bytes)?;
-        let not_found = RedoError::NotFound { file: CONTROL_NAME };
-        let (file, control) = read_control(disk)?.ok_or(not_found)?;
+        let (file, control) = read_control(disk)?.ok_or_else(not_found)?;
         let plan = Plan::keeping(s.capacity_bytes, control.geometry)?;
         let (found, damaged) = find_segments(disk)?;
         let block_bytes = block_bytes(s, &file, &found)?;
         let mut segments = Segments::new(plan, control.checkpoint, found);
         if segments.chain.is_empty() {
             let lsn = control.checkpoint;
-            let missing = RedoError::NoSegment { lsn };
-            return Err(damaged.map_or(missing, |file| RedoError::Damaged { file, lsn }));
+            return Err(damaged.map_or_else(|| no_segment(lsn), |file| damaged_segment(&file, lsn)));
         }
         segments.next_number = segments.next_number.max(next_number(disk)?);
         let scan = Scan::new(control, segments.chain.clone(), damaged)?;
@@ -144,16 +149,16 @@ impl Redo {
             checkpoint: at(),
             room_bytes: AtomicU64::new(plan.room_bytes()),
             buffer_bytes,
-            failed: OnceLock::new(),
-            counts: Counts::default(),
+            counts: common.counts,
+            poison: common.poison,
         };
         Ok((redo, scan))
     }
 
     /// Ends recovery: seals off whatever lies behind the end of the log, durably, and gives the
     /// LSN from which appends go on. What the scan has not read yet is read and passed over.
-    pub fn start(&self, mut scan: Scan) -> Result<Lsn, RedoError> {
-        self.check()?;
+    pub fn start(&self, mut scan: Scan) -> Result<Lsn, EngineError> {
+        self.poison.check()?;
         while scan.next()?.is_some() {}
         let end = scan.log_end();
         let plan = {
@@ -173,21 +178,24 @@ impl Redo {
     }
 
     /// What lies before `end` in its block.
-    fn read_tail(&self, end: u64) -> Result<Vec<u8>, RedoError> {
+    fn read_tail(&self, end: u64) -> Result<Vec<u8>, EngineError> {
         let block_bytes = lock(&self.writer).block_bytes;
         let start = end / block_bytes * block_bytes;
         if start == end {
             return Ok(Vec::new());
         }
         let place = lock(&self.segments).place(start);
-        let place = place.ok_or(RedoError::NoSegment { lsn: start })?;
+        let place = place.ok_or_else(|| no_segment(start))?;
         let mut block = Aligned::zeroed(block_bytes as usize);
-        place.file.read(place.at, &mut block).map_err(RedoError::disk("read the end of"))?;
+        place
+            .file
+            .read(place.at, &mut block)
+            .map_err(EngineError::disk("read the end of the redo log"))?;
         Ok(block[..(end - start) as usize].to_vec())
     }
 
-    fn remove_half_made(&self) -> Result<(), RedoError> {
-        let failed = RedoError::disk("clear half-made segments of");
+    fn remove_half_made(&self) -> Result<(), EngineError> {
+        let failed = EngineError::disk("clear half-made segments of the redo log");
         let known: Vec<_> = {
             let segments = lock(&self.segments);
             let all = segments.chain.iter().chain(&segments.spare).chain(&segments.surplus);
@@ -207,10 +215,12 @@ impl Redo {
         tail: &[u8],
         end: u64,
         mut incarnations: Vec<(u64, u64)>,
-    ) -> Result<Vec<(u64, u64)>, RedoError> {
+    ) -> Result<Vec<(u64, u64)>, EngineError> {
         let room_end = self.room_end.load(Ordering::Acquire);
         if room_end < end + frame::INCARNATION_BYTES as u64 {
-            return Err(RedoError::Full { lsn: end });
+            // Only damage can bring that about.
+            let what = format!("the redo log is full at {end}; raise its capacity");
+            return Err(EngineError::damaged(what));
         }
         let old = incarnations.last().map_or(0, |(_, number)| *number);
         let new = old.wrapping_add(1);

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use iostrata_innodb::{Counter, Counters, Lsn, flush::AgeLimits};
+use iostrata_innodb::{Lsn, flush::AgeLimits};
 use iostrata_io::disk::{Disk, DiskError};
 
 use crate::counts::Counts;
-use crate::redo::RedoError;
+use crate::error::{EngineError, Poison};
 use crate::redo::control::Ledger;
 use crate::redo::file::Writer;
 use crate::redo::fill::Fill;
@@ -54,8 +54,8 @@ pub struct Redo {
     /// What the limits of the age are made of.
     pub(crate) room_bytes: AtomicU64,
     pub(crate) buffer_bytes: usize,
-    pub(crate) failed: OnceLock<RedoError>,
-    pub(crate) counts: Counts,
+    pub counts: Arc<Counts>,
+    pub poison: Arc<Poison>,
 }
 
 impl fmt::Debug for Redo {
@@ -96,16 +96,9 @@ impl Redo {
         Lsn(self.checkpoint.load(Ordering::Acquire))
     }
 
-    /// Counts since the log was opened.
-    pub fn counters(&self) -> Counters {
-        let mut counters = self.counts.read();
-        counters[Counter::LogWriteRequests] = lock(&self.fill).requests;
-        counters
-    }
-
-    /// The first cause after a failed write or sync.
-    pub fn poisoned(&self) -> Option<RedoError> {
-        self.failed.get().cloned()
+    /// Frames of records that were appended.
+    pub fn appended(&self) -> u64 {
+        lock(&self.fill).requests
     }
 
     /// The steps of the age at the present capacity.
@@ -119,16 +112,8 @@ impl Redo {
         buffer.min(frame::BYTES_MAX).min(usize::try_from(reserve).unwrap_or(usize::MAX))
     }
 
-    pub(crate) fn is_failed(&self) -> bool {
-        self.failed.get().is_some()
-    }
-
-    pub(crate) fn check(&self) -> Result<(), RedoError> {
-        self.failed.get().map_or(Ok(()), |cause| Err(cause.clone()))
-    }
-
-    /// Keeps the first cause, and gives it.
-    pub(crate) fn fail(&self, doing: &'static str, cause: DiskError) -> RedoError {
-        self.failed.get_or_init(|| RedoError::Failed { doing, cause }).clone()
+    /// Keeps a failure of the disk: nothing succeeds after it.
+    pub(crate) fn fail(&self, doing: &'static str, cause: DiskError) -> EngineError {
+        self.poison.keep(EngineError::disk(doing)(cause))
     }
 }

@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use iostrata_innodb::Lsn;
 use iostrata_io::disk::Aligned;
 
-use crate::redo::RedoError;
+use crate::error::{EngineError, OpenError};
 use crate::redo::control::Control;
 use crate::redo::frame;
-use crate::redo::layout::frame as at;
-use crate::redo::segments::{Segment, SegmentRange};
+use crate::redo::layout::{FORMAT_VERSION, frame as at};
+use crate::redo::segments::{Segment, SegmentRange, damaged_segment};
 
 /// One read, in bytes.
 const READ_BYTES: u64 = 1 << 20;
@@ -66,7 +66,7 @@ impl Scan {
         control: Control,
         chain: VecDeque<Segment>,
         damaged: Option<String>,
-    ) -> Result<Self, RedoError> {
+    ) -> Result<Self, EngineError> {
         let largest = chain.iter().map(|s| s.header.geometry.payload_bytes).max().unwrap_or(1);
         let mut scan = Self {
             control,
@@ -99,7 +99,7 @@ impl Scan {
 
     /// The next frame; none at the end of the log.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Frame<'_>>, RedoError> {
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>, EngineError> {
         if self.found.is_none() {
             self.look_ahead()?;
         }
@@ -130,7 +130,7 @@ impl Scan {
     }
 
     /// Finds the next frame of records and goes behind it.
-    fn look_ahead(&mut self) -> Result<(), RedoError> {
+    fn look_ahead(&mut self) -> Result<(), EngineError> {
         while !self.ended && self.found.is_none() {
             let Some(bytes) = self.valid_frame()? else {
                 self.ended = true;
@@ -144,23 +144,35 @@ impl Scan {
             match (kind, number) {
                 (at::RECORDS, _) => self.found = Some(Found { start, bytes }),
                 (at::INCARNATION, Some(number)) => self.incarnations.push((self.position, number)),
-                (kind, _) => return Err(RedoError::UnknownFrame { lsn: start, kind }),
+                (kind, _) => {
+                    let found = format!(
+                        "a later one (the frame at {start} has the unknown kind {kind}; use a \
+                         newer program)"
+                    );
+                    return Err(OpenError::Format { found, known: FORMAT_VERSION }.into());
+                }
             }
         }
         Ok(())
     }
 
-    fn check_end(&self) -> Result<(), RedoError> {
+    fn check_end(&self) -> Result<(), EngineError> {
         if let (true, Some(file)) = (self.ran_out, &self.damaged) {
             let lsn = self.chain.back().map_or(self.position, |segment| segment.header.end());
-            return Err(RedoError::Damaged { file: file.clone(), lsn });
+            return Err(damaged_segment(file, lsn));
         }
         let (end, durable) = (self.position, self.control.durable);
-        if end < durable { Err(RedoError::Truncated { end, durable }) } else { Ok(()) }
+        if end >= durable {
+            return Ok(());
+        }
+        Err(EngineError::damaged(format!(
+            "the redo log ends at {end} but was durable up to {durable}: a segment is damaged or \
+             missing; restore the files or a backup"
+        )))
     }
 
     /// Length of the valid frame at the position, which is then in the window whole.
-    fn valid_frame(&mut self) -> Result<Option<usize>, RedoError> {
+    fn valid_frame(&mut self) -> Result<Option<usize>, EngineError> {
         if !self.fill(at::HEAD_BYTES)? {
             return Ok(None);
         }
@@ -176,7 +188,7 @@ impl Scan {
     }
 
     /// Has at least so many bytes from the position on in the window; false at the chain's end.
-    fn fill(&mut self, bytes: usize) -> Result<bool, RedoError> {
+    fn fill(&mut self, bytes: usize) -> Result<bool, EngineError> {
         let wanted = self.position + bytes as u64;
         while self.window_at + (self.window.len() as u64) < wanted {
             if !self.read_more()? {
@@ -186,7 +198,7 @@ impl Scan {
         Ok(true)
     }
 
-    fn read_more(&mut self) -> Result<bool, RedoError> {
+    fn read_more(&mut self) -> Result<bool, EngineError> {
         let passed = (self.position - self.window_at) as usize;
         if passed * 2 >= self.window.len() {
             self.window.drain(..passed.min(self.window.len()));
@@ -200,7 +212,7 @@ impl Scan {
         };
         self.chunk.set_len(place.left.min(self.chunk.allocated() as u64) as usize);
         let read = place.file.read(place.at, &mut self.chunk);
-        read.map_err(RedoError::disk("read"))?;
+        read.map_err(EngineError::disk("read the redo log"))?;
         self.window.extend_from_slice(&self.chunk[(lsn - aligned) as usize..]);
         Ok(true)
     }

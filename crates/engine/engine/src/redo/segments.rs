@@ -9,10 +9,35 @@ use std::sync::Arc;
 
 use iostrata_io::disk::FileName;
 
+use crate::error::EngineError;
 use crate::redo::file::OpenFile;
 use crate::redo::geometry::{Geometry, Plan};
 use crate::redo::header::Header;
-use crate::redo::layout::SEGMENT_PREFIX;
+use crate::redo::layout::{CONTROL_NAME, SEGMENT_PREFIX};
+
+/// The error of a log whose control file is missing or damaged.
+pub(crate) fn not_found() -> EngineError {
+    EngineError::damaged(format!(
+        "the redo log cannot be found: {CONTROL_NAME} is missing, or both of its copies are \
+         damaged; put all files of a backup back, redo and data of the same moment, or load the \
+         data anew into an empty directory"
+    ))
+}
+
+pub(crate) fn no_segment(lsn: u64) -> EngineError {
+    EngineError::damaged(format!(
+        "no redo segment holds LSN {lsn}, where recovery begins; restore the files"
+    ))
+}
+
+/// The error of a segment that may hold what follows in the log.
+pub(crate) fn damaged_segment(file: &str, lsn: u64) -> EngineError {
+    EngineError::damaged(format!(
+        "{file} is a damaged segment of the redo log: its header is not valid or the file is cut, \
+         and no other file holds LSN {lsn}, where the log goes on; restore {file} from a backup \
+         (without it, what was committed from LSN {lsn} on is lost)"
+    ))
+}
 
 /// The number in a segment's name.
 pub(crate) fn number_of(name: &FileName) -> Option<u64> {

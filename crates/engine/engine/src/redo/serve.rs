@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use iostrata_innodb::Lsn;
 
-use crate::redo::RedoError;
+use crate::error::EngineError;
 use crate::redo::redo::Redo;
 use crate::redo::requests::Sleep;
 
@@ -43,11 +43,11 @@ impl Redo {
     }
 
     /// Serves requests until it is stopped. For one thread; a log is served once.
-    pub fn serve_requests(&self) -> Result<(), RedoError> {
+    pub fn serve_requests(&self) -> Result<(), EngineError> {
         self.requests.begin();
         let mut nap = Duration::ZERO;
         while !self.requests.is_stopped() {
-            self.check()?;
+            self.poison.check()?;
             let wanted = self.requests.wanted();
             self.rest(nap);
             if !self.owes() {
@@ -76,7 +76,7 @@ impl Redo {
     fn owes_before(&self, durable: u64, written: u64) -> bool {
         self.durable.load(Ordering::Acquire) < durable
             || self.written.load(Ordering::Acquire) < written
-            || self.is_failed()
+            || self.poison.is_set()
     }
 
     fn rest(&self, nap: Duration) {
@@ -88,7 +88,7 @@ impl Redo {
     }
 
     /// Lets a group gather and serves it, unless those who committed did so meanwhile: false then.
-    fn serve_group(&self) -> Result<bool, RedoError> {
+    fn serve_group(&self) -> Result<bool, EngineError> {
         let (durable, written) = self.requests.wanted();
         loop {
             let gather = self.group.lead_time().clamp(GATHER_MIN, GATHER_MAX);
@@ -105,7 +105,7 @@ impl Redo {
     }
 
     /// Serves what was requested until now. False when another thread leads: it may serve it, too.
-    fn serve_now(&self) -> Result<bool, RedoError> {
+    fn serve_now(&self) -> Result<bool, EngineError> {
         let (durable, written) = self.requests.wanted();
         if self.durable.load(Ordering::Acquire) >= durable {
             self.requests.take_group();

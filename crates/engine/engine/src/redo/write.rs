@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use iostrata_innodb::{Counter, Lsn};
 use iostrata_io::disk::DiskError;
 
-use crate::redo::RedoError;
+use crate::error::EngineError;
 use crate::redo::file::Writer;
 use crate::redo::fill::Taken;
 use crate::redo::frame::body_crc;
@@ -42,7 +42,7 @@ impl Redo {
                 return Appended { start: Lsn(start), end: Lsn(end) };
             }
             let upto = fill.end;
-            if self.is_failed() {
+            if self.poison.is_set() {
                 fill.discard();
                 continue;
             }
@@ -63,14 +63,14 @@ impl Redo {
 
     /// Writes the buffer out when it is too full for a frame of so many bytes to be appended at
     /// once. Call it before the first latch.
-    pub fn wait_room(&self, bytes: usize) -> Result<(), RedoError> {
-        if self.wants_room(bytes) { self.make_written(self.lsn()) } else { self.check() }
+    pub fn wait_room(&self, bytes: usize) -> Result<(), EngineError> {
+        if self.wants_room(bytes) { self.make_written(self.lsn()) } else { self.poison.check() }
     }
 
     /// Returns when everything before `upto` was given to the disk; waits for who writes already.
-    pub fn make_written(&self, Lsn(upto): Lsn) -> Result<(), RedoError> {
+    pub fn make_written(&self, Lsn(upto): Lsn) -> Result<(), EngineError> {
         // What was written before a failed sync may be lost, so it counts for nothing.
-        self.check()?;
+        self.poison.check()?;
         if self.written.load(Ordering::Acquire) >= upto {
             return Ok(());
         }
@@ -82,8 +82,8 @@ impl Redo {
     }
 
     /// Writes out everything appended so far.
-    pub(crate) fn write_all(&self, writer: &mut Writer) -> Result<(), RedoError> {
-        self.check()?;
+    pub(crate) fn write_all(&self, writer: &mut Writer) -> Result<(), EngineError> {
+        self.poison.check()?;
         let taken = {
             let mut fill = lock(&self.fill);
             if fill.end == self.written.load(Ordering::Relaxed) {
@@ -93,7 +93,7 @@ impl Redo {
             self.buffered_from.store(fill.base, Ordering::Relaxed);
             taken
         };
-        self.write_taken(writer, taken).map_err(|cause| self.fail("write", cause))?;
+        self.write_taken(writer, taken).map_err(|cause| self.fail("write the redo log", cause))?;
         self.written.store(taken.end, Ordering::Release);
         Ok(())
     }

@@ -12,10 +12,11 @@ use iostrata_innodb::{Counter, FilePlan, PageNo};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Batch, Disk, FileId, FileMode};
 
-use crate::counts::Counts;
+use crate::counts::{Common, Counts};
+use crate::error::EngineError;
+use crate::error::Poison;
 use crate::page::PageSize;
-use crate::store::error::StoreError;
-use crate::store::gate::{Poison, SyncGate};
+use crate::store::gate::SyncGate;
 use crate::store::layout::{data_name, place};
 use crate::store::settings::{StoreSettings, durability, sync_kind};
 
@@ -50,7 +51,7 @@ pub(crate) struct DataFiles {
     use_fdatasync: bool,
     pub(crate) batches: Batches,
     pub(crate) counts: Arc<Counts>,
-    pub(crate) poison: Poison,
+    pub(crate) poison: Arc<Poison>,
     pub(crate) slots: WriteSlots,
 }
 
@@ -60,8 +61,8 @@ impl DataFiles {
         disk: &Arc<dyn Disk>,
         settings: &StoreSettings,
         mode: FileMode,
-        counts: Arc<Counts>,
-    ) -> Result<Self, StoreError> {
+        common: &Common,
+    ) -> Result<Self, EngineError> {
         let page_bytes = settings.page_size.bytes() as u64;
         let mut data = Self {
             disk: Arc::clone(disk),
@@ -70,8 +71,8 @@ impl DataFiles {
             plan: settings.flush_method.plan(settings.trust_device_cache).data,
             use_fdatasync: settings.use_fdatasync,
             batches: Batches::new(Arc::clone(disk)),
-            counts,
-            poison: Poison::default(),
+            counts: Arc::clone(&common.counts),
+            poison: Arc::clone(&common.poison),
             slots: WriteSlots::default(),
         };
         for file in 0..settings.data_files {
@@ -98,7 +99,7 @@ impl DataFiles {
     }
 
     /// What is shorter than `pages` pages of all files want it.
-    pub(crate) fn cut(&self, pages: u64) -> Result<Vec<CutFile>, StoreError> {
+    pub(crate) fn cut(&self, pages: u64) -> Result<Vec<CutFile>, EngineError> {
         let (files, page_bytes) = (self.files.len() as u64, self.page_size.bytes() as u64);
         let mut cut = Vec::new();
         for (file, at) in self.files.iter().zip(0..) {
@@ -123,7 +124,7 @@ impl DataFiles {
         self.files[self.place(page).0].atomic
     }
 
-    pub(crate) fn sync(&self, file: usize) -> Result<(), StoreError> {
+    pub(crate) fn sync(&self, file: usize) -> Result<(), EngineError> {
         let file = &self.files[file];
         file.gate.sync(&self.poison, || {
             self.counts.add(Counter::DataFsyncs, 1);
@@ -140,7 +141,7 @@ impl DataFiles {
         &self,
         pages: &mut Vec<PageCopy>,
         in_flight: usize,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64, EngineError> {
         let is_paced = in_flight < usize::MAX;
         let mut batch = self.batches.take();
         let mut touched = 0_u64;
@@ -177,12 +178,12 @@ impl DataFiles {
         self.counts.add(Counter::DataWritten, count * page_bytes);
         match result {
             Ok(()) => Ok(touched),
-            Err(error) => Err(self.poison.set(error.into())),
+            Err(error) => Err(self.poison.keep(error)),
         }
     }
 
     /// Syncs the files of these bits.
-    pub(crate) fn sync_touched(&self, touched: u64) -> Result<(), StoreError> {
+    pub(crate) fn sync_touched(&self, touched: u64) -> Result<(), EngineError> {
         (0..self.files.len())
             .filter(|file| touched >> file & 1 == 1)
             .try_for_each(|file| self.sync(file))

@@ -1,15 +1,15 @@
-//! Syncs of one file, one at a time, and the failure that leaves unknown what the files hold.
+//! Syncs of one file, one at a time.
 //!
 //! Invariant: a caller returns success only if a sync that began after the call succeeded and none
 //! before it failed. The system reports a lost write to one caller of a sync only; therefore syncs
 //! of a file never overlap, and the one that fails poisons the store before the next may begin.
-//! Callers that wait together share one sync. The failure is set once; a write that begins or ends
-//! after it fails. Reads go on: nothing built on them becomes durable.
+//! Callers that wait together share one sync. Reads go on after a failure: nothing built on them
+//! becomes durable.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use crate::store::error::StoreError;
+use crate::error::{EngineError, Poison};
 
 #[derive(Debug, Default)]
 pub(crate) struct SyncGate {
@@ -30,8 +30,8 @@ impl SyncGate {
     pub(crate) fn sync(
         &self,
         poison: &Poison,
-        sync: impl FnOnce() -> Result<(), StoreError>,
-    ) -> Result<Synced, StoreError> {
+        sync: impl FnOnce() -> Result<(), EngineError>,
+    ) -> Result<Synced, EngineError> {
         let call = self.asked.fetch_add(1, SeqCst) + 1;
         let mut covered = self.covered.lock().unwrap_or_else(PoisonError::into_inner);
         poison.check()?;
@@ -39,32 +39,9 @@ impl SyncGate {
             return Ok(Synced::Elsewhere);
         }
         let covers = self.asked.load(SeqCst);
-        sync().map_err(|error| poison.set(error))?;
+        sync().map_err(|error| poison.keep(error))?;
         *covered = covers;
         Ok(Synced::Here)
-    }
-}
-
-/// The first failure.
-#[derive(Debug, Default)]
-pub(crate) struct Poison(OnceLock<Arc<StoreError>>);
-
-impl Poison {
-    /// Keeps the first cause; returns the error itself, so that its finder reports it.
-    pub(crate) fn set(&self, error: StoreError) -> StoreError {
-        self.0.get_or_init(|| Arc::new(error.clone()));
-        error
-    }
-
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
-        match self.0.get() {
-            None => Ok(()),
-            Some(cause) => Err(StoreError::Poisoned { cause: Arc::clone(cause) }),
-        }
-    }
-
-    pub(crate) fn cause(&self) -> Option<StoreError> {
-        self.0.get().map(|cause| StoreError::clone(cause))
     }
 }
 
@@ -73,11 +50,8 @@ mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-    use iostrata_innodb::PageNo;
-
     use super::{SyncGate, Synced};
-    use crate::store::error::StoreError;
-    use crate::store::gate::Poison;
+    use crate::error::{EngineError, Poison};
 
     #[test]
     fn callers_that_wait_share_a_sync_and_none_overlap() {
@@ -109,9 +83,10 @@ mod tests {
     #[test]
     fn after_a_failure_nobody_succeeds() {
         let (gate, poison) = (SyncGate::default(), Poison::default());
-        let lost = StoreError::BeyondEnd { page: PageNo(1), pages: 0 };
-        assert_eq!(gate.sync(&poison, || Err(lost.clone())), Err(lost.clone()));
+        let lost = || Err(EngineError::full("lost".to_owned()));
+        assert!(matches!(gate.sync(&poison, lost), Err(EngineError::NoSpace { .. })));
         let later = gate.sync(&poison, || Ok(()));
-        assert!(matches!(later, Err(StoreError::Poisoned { cause }) if *cause == lost));
+        let Err(EngineError::Poisoned { cause }) = later else { panic!("{later:?}") };
+        assert!(matches!(*cause, EngineError::NoSpace { .. }), "{cause}");
     }
 }

@@ -4,13 +4,14 @@
 //! into them changes no length and finds its room. When there is no room, the file is cut back and
 //! all that was there stays usable.
 
-use std::sync::atomic::{Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use iostrata_innodb::Counter;
 use iostrata_io::disk::DiskError;
 
+use crate::error::EngineError;
 use crate::store::data::DataFile;
-use crate::store::error::StoreError;
+use crate::store::layout::no_room;
 use crate::store::settings::durability;
 use crate::store::store::Store;
 
@@ -21,9 +22,9 @@ impl Store {
     /// Makes at least so many pages usable. Files grow by whole steps of `extend_pages`.
     ///
     /// # Errors
-    /// [`StoreError::NoSpace`] when the disk is full: nothing has changed and the store is usable.
+    /// [`EngineError::NoSpace`] when the disk is full: nothing has changed and the store is usable.
     /// Any other failure poisons it.
-    pub fn ensure(&self, pages: u64) -> Result<(), StoreError> {
+    pub fn ensure(&self, pages: u64) -> Result<(), EngineError> {
         if pages <= self.pages() {
             return self.data.poison.check();
         }
@@ -33,7 +34,7 @@ impl Store {
     }
 
     /// As `ensure`, for who holds the growth lock.
-    pub(crate) fn grow(&self, pages: u64) -> Result<(), StoreError> {
+    pub(crate) fn grow(&self, pages: u64) -> Result<(), EngineError> {
         let step = u64::from(self.extend_pages);
         let wanted = pages.div_ceil(u64::from(self.data_files)).next_multiple_of(step);
         for (at, file) in self.data.files.iter().enumerate() {
@@ -53,7 +54,7 @@ impl Store {
         file: &DataFile,
         had: u64,
         wanted: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), EngineError> {
         let page_bytes = self.page_size().bytes();
         let at_once = ((WRITE_BYTES_MAX / page_bytes) as u64).min(wanted - had);
         let mut zeros = self.data.zeros(at_once);
@@ -79,13 +80,13 @@ impl Store {
         file_pages: u64,
         wanted_pages: u64,
         error: DiskError,
-    ) -> StoreError {
+    ) -> EngineError {
         if !error.is_full() {
-            return self.data.poison.set(error.into());
+            return self.data.poison.keep(error);
         }
         // Gives back what little was taken. If that fails too, the next opening counts more whole
         // pages of zeros, which does no harm, and the next growth writes them again.
         let _ = self.data.disk.set_len(file.id, file_pages * self.page_size().bytes() as u64);
-        StoreError::NoSpace { file: file.name.clone(), file_pages, wanted_pages }
+        no_room(&file.name, file_pages, wanted_pages)
     }
 }

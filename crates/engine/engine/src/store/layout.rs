@@ -25,6 +25,8 @@
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::{DiskError, FileName};
 
+use crate::error::EngineError;
+
 /// Most data files.
 pub const DATA_FILES_MAX: u32 = 64;
 /// Most pages by which a file grows at a time.
@@ -121,4 +123,17 @@ pub(crate) fn data_name(file: u32) -> Result<FileName, DiskError> {
 /// The name of a doublewrite file.
 pub(crate) fn doublewrite_name(file: usize) -> Result<FileName, DiskError> {
     FileName::new(format!("doublewrite-{file}"))
+}
+
+/// The error of a file that cannot grow.
+pub(crate) fn no_room(file: &str, file_pages: u64, wanted_pages: u64) -> EngineError {
+    EngineError::full(format!(
+        "no room on the disk: {file} cannot grow from {file_pages} to {wanted_pages} pages; free \
+         some space"
+    ))
+}
+
+/// The error of a file that no store of this version made.
+pub(crate) fn not_a_store(file: &str, found: &str) -> EngineError {
+    EngineError::damaged(format!("{file} is no file of a store of this version: it holds {found}"))
 }

@@ -8,7 +8,6 @@
 
 mod data;
 mod doublewrite;
-mod error;
 mod gate;
 mod grow;
 pub mod layout;
@@ -21,7 +20,7 @@ mod write;
 
 pub use data::CutFile;
 pub use data::PageCopy;
-pub use error::{ReadError, StoreError};
+pub use read::ReadError;
 pub use repair::Repair;
 pub use settings::StoreSettings;
 pub use store::Store;

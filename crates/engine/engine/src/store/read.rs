@@ -3,15 +3,42 @@
 //! Invariant: bytes handed out as good are those of the page that was asked for: its number is
 //! checked always, its checksum unless that is turned off.
 
-use std::sync::atomic::Ordering::Acquire;
-
 use iostrata_innodb::{Counter, PageNo};
 use iostrata_io::disk::{Aligned, Batch, DiskError, Finished};
 
 use crate::page::{PageFault, PageView};
 use crate::store::data::PageCopy;
-use crate::store::error::ReadError;
 use crate::store::store::Store;
+
+/// Why a page could not be read.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ReadError {
+    /// A page that the store does not have.
+    #[error("page {page} lies beyond the end: the store has {pages} pages")]
+    BeyondEnd {
+        /// The page.
+        page: PageNo,
+        /// Pages of the store.
+        pages: u64,
+    },
+    /// All bytes are zero: the page was never written.
+    #[error("page {page} was never written")]
+    Zero {
+        /// The page.
+        page: PageNo,
+    },
+    /// The bytes are not those of a page of that number.
+    #[error("{fault}")]
+    Torn {
+        /// The page.
+        page: PageNo,
+        /// What is wrong with it.
+        fault: PageFault,
+    },
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
 
 /// Most reads in flight of one call.
 const DEPTH: usize = 128;
@@ -106,7 +133,7 @@ impl Store {
             }
             read => read?,
         }
-        check(page, bytes, self.checksum.load(Acquire))?;
+        check(page, bytes, self.checksum)?;
         self.data.counts.add(Counter::PagesRead, 1);
         Ok(())
     }

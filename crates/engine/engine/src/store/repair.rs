@@ -18,10 +18,11 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::{Aligned, DiskError};
 
+use crate::error::EngineError;
 use crate::page::PageView;
 use crate::store::data::PageCopy;
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, FoundBatch};
-use crate::store::error::{ReadError, StoreError};
+use crate::store::read::ReadError;
 use crate::store::read::check;
 use crate::store::store::Store;
 
@@ -42,9 +43,10 @@ impl Store {
     /// nothing.
     ///
     /// # Errors
-    /// What the disk says; a failed write or sync poisons the store. [`StoreError::NoSpace`] when a
-    /// page lies beyond the end of its file and that cannot grow, or the doublewrite files cannot.
-    pub fn repair(&self) -> Result<Repair, StoreError> {
+    /// What the disk says; a failed write or sync poisons the store. [`EngineError::NoSpace`] when
+    /// a page lies beyond the end of its file and that cannot grow, or the doublewrite files
+    /// cannot.
+    pub fn repair(&self) -> Result<Repair, EngineError> {
         self.data.poison.check()?;
         let _growing = self.lock_growth();
         let mut files = self.doublewrite.all();
@@ -63,7 +65,7 @@ impl Store {
             let mut all = all.filter_map(|(file, found)| Some((file, found.as_ref()?)));
             let rewritten =
                 all.try_for_each(|(file, found)| file.rewrite(found, self.data.sync_kind()));
-            rewritten.map_err(|error| self.data.poison.set(error))?;
+            rewritten.map_err(|error| self.data.poison.keep(error))?;
         }
         self.put_back(&mut copies)?;
         for file in &files {
@@ -80,7 +82,7 @@ impl Store {
         files: &[MutexGuard<'_, DoublewriteFile>],
         found: &[Option<FoundBatch>],
         repair: &mut Repair,
-    ) -> Result<Vec<PageCopy>, StoreError> {
+    ) -> Result<Vec<PageCopy>, EngineError> {
         let settled = found.iter().flatten().map(|found| found.settled).max().unwrap_or(0);
         let all = files.iter().zip(found);
         let all = all.filter_map(|(file, found)| found.as_ref().map(|found| (file, found)));
@@ -107,7 +109,7 @@ impl Store {
         Ok(copies)
     }
 
-    fn look(&self, page: PageNo, bytes: &mut Aligned) -> Result<PageState, StoreError> {
+    fn look(&self, page: PageNo, bytes: &mut Aligned) -> Result<PageState, EngineError> {
         let (file, at) = self.data.place(page);
         match self.data.disk.read(self.data.files[file].id, at, bytes) {
             Err(DiskError::PastEnd { .. }) => return Ok(PageState::Torn),
@@ -121,7 +123,7 @@ impl Store {
     }
 
     /// Writes pages into their places and syncs every data file, whatever the flush method.
-    fn put_back(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+    fn put_back(&self, pages: &mut Vec<PageCopy>) -> Result<(), EngineError> {
         if let Some(end) = pages.iter().map(|copy| copy.page.0 + 1).max()
             && end > self.pages()
         {

@@ -9,8 +9,7 @@ use iostrata_io::SyncKind;
 use iostrata_io::disk::Durability;
 
 use crate::page::PageSize;
-use crate::store::error::StoreError;
-use crate::store::layout::{DATA_FILES_MAX, DOUBLEWRITE_PAGES_MAX, EXTEND_PAGES_MAX};
+use crate::store::layout::EXTEND_PAGES_MAX;
 
 /// What a store is opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,20 +55,6 @@ impl StoreSettings {
     /// A store of these pages, with the defaults of the engine.
     pub fn new(page_size: PageSize) -> Self {
         Self { page_size, ..Self::of(&Settings::default()) }
-    }
-
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
-        let ranges = [
-            ("data_files", self.data_files, DATA_FILES_MAX),
-            ("extend_pages", self.extend_pages, EXTEND_PAGES_MAX),
-            ("doublewrite_pages", self.doublewrite_pages, DOUBLEWRITE_PAGES_MAX),
-        ];
-        for (name, value, max) in ranges {
-            if !(1..=max).contains(&value) {
-                return Err(StoreError::Setting { name, value, max });
-            }
-        }
-        Ok(())
     }
 }
 

@@ -8,18 +8,18 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use iostrata_innodb::{Counters, Doublewrite, FlushPlan};
+use iostrata_innodb::Doublewrite;
 use iostrata_io::disk::{Disk, FileMode};
 
-use crate::counts::Counts;
+use crate::counts::{Common, Counts};
+use crate::error::{EngineError, Poison};
 use crate::page::PageSize;
 use crate::store::data::{CutFile, DataFile, DataFiles};
 use crate::store::doublewrite::{DoublewriteFile, DoublewriteFiles};
-use crate::store::error::StoreError;
-use crate::store::layout::{BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes};
+use crate::store::layout::{BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes, not_a_store};
 use crate::store::settings::{StoreSettings, sync_kind};
 
 /// Pages on a disk. Shared by reference among threads.
@@ -28,10 +28,11 @@ pub struct Store {
     pub(crate) doublewrite: DoublewriteFiles,
     pub(crate) data_files: u32,
     pub(crate) extend_pages: u32,
-    plan: FlushPlan,
+    pub counts: Arc<Counts>,
+    pub poison: Arc<Poison>,
     /// Shared by writes under way: all of one write is guarded in one way.
     mode: RwLock<Doublewrite>,
-    pub(crate) checksum: AtomicBool,
+    pub(crate) checksum: bool,
     pub(crate) repaired: AtomicBool,
     /// Held while files grow.
     pub(crate) growth: Mutex<()>,
@@ -45,23 +46,26 @@ impl fmt::Debug for Store {
 
 impl Store {
     /// The data files that do not reach as far as when the store had so many pages.
-    pub fn cut_files(&self, pages: u64) -> Result<Vec<CutFile>, StoreError> {
+    pub fn cut_files(&self, pages: u64) -> Result<Vec<CutFile>, EngineError> {
         self.data.cut(pages)
     }
 
     /// Opens a store. It can be read at once, and written after [`repair`](Self::repair).
-    pub fn open(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<Self, StoreError> {
-        Self::on(&disk, settings, FileMode::Existing)
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        settings: &StoreSettings,
+        common: &Common,
+    ) -> Result<Self, EngineError> {
+        Self::on(&disk, settings, FileMode::Existing, common)
     }
 
     pub(crate) fn on(
         disk: &Arc<dyn Disk>,
         settings: &StoreSettings,
         mode: FileMode,
-    ) -> Result<Self, StoreError> {
-        settings.check()?;
-        let counts = Arc::new(Counts::default());
-        let file = |at| DoublewriteFile::open(disk, settings, at, mode, &counts);
+        common: &Common,
+    ) -> Result<Self, EngineError> {
+        let file = |at| DoublewriteFile::open(disk, settings, at, mode, &common.counts);
         let files = (0..DOUBLEWRITE_FILES).map(file).collect::<Result<Vec<_>, _>>()?;
         // Before a data file too many is made.
         for file in &files {
@@ -70,15 +74,17 @@ impl Store {
                 return Err(file.not_a_store("nothing"));
             }
         }
-        let data = DataFiles::open(disk, settings, mode, Arc::clone(&counts))?;
+        let data = DataFiles::open(disk, settings, mode, common)?;
+        let Common { counts, poison } = common.clone();
         Ok(Self {
             doublewrite: DoublewriteFiles::new(files),
             data,
             data_files: settings.data_files,
             extend_pages: settings.extend_pages,
-            plan: settings.flush_method.plan(settings.trust_device_cache),
+            counts,
+            poison,
             mode: RwLock::new(settings.doublewrite),
-            checksum: AtomicBool::new(settings.checksum),
+            checksum: settings.checksum,
             repaired: AtomicBool::new(false),
             growth: Mutex::new(()),
         })
@@ -94,11 +100,6 @@ impl Store {
     #[inline]
     pub fn pages(&self) -> u64 {
         self.data.pages()
-    }
-
-    /// What the flush method asks for.
-    pub fn plan(&self) -> FlushPlan {
-        self.plan
     }
 
     /// How torn pages are guarded against now.
@@ -117,7 +118,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store is not repaired or poisoned, or the disk fails; nothing has changed then.
-    pub fn set_doublewrite(&self, to: Doublewrite) -> Result<(), StoreError> {
+    pub fn set_doublewrite(&self, to: Doublewrite) -> Result<(), EngineError> {
         self.check_writable()?;
         let mut mode = self.mode.write().unwrap_or_else(PoisonError::into_inner);
         // A write that was waited for may have failed: its copies are needed then.
@@ -127,24 +128,12 @@ impl Store {
         Ok(())
     }
 
-    /// Whether reads check the checksum from now on.
-    pub fn set_checksum(&self, on: bool) {
-        self.checksum.store(on, Release);
-    }
-
-    /// What the store has done.
-    pub fn counters(&self) -> Counters {
-        self.data.counts.read()
-    }
-
-    /// The first failure after which nothing is written any more.
-    pub fn poisoned(&self) -> Option<StoreError> {
-        self.data.poison.cause()
-    }
-
-    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
-        self.data.poison.check()?;
-        if self.repaired.load(Acquire) { Ok(()) } else { Err(StoreError::NotRepaired) }
+    pub(crate) fn check_writable(&self) -> Result<(), EngineError> {
+        self.poison.check()?;
+        if self.repaired.load(Acquire) {
+            return Ok(());
+        }
+        Err(self.poison.broken("the store is to be written before it was repaired".to_owned()))
     }
 
     pub(crate) fn lock_growth(&self) -> MutexGuard<'_, ()> {
@@ -155,11 +144,11 @@ impl Store {
     pub(crate) fn forget_copies(
         &self,
         files: &mut [MutexGuard<'_, DoublewriteFile>],
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), EngineError> {
         for file in files {
             let numbers = self.doublewrite.order.begin();
             let cleared = file.clear(numbers, self.data.sync_kind());
-            cleared.map_err(|error| self.data.poison.set(error))?;
+            cleared.map_err(|error| self.data.poison.keep(error))?;
             self.doublewrite.order.settle(numbers.0);
         }
         Ok(())
@@ -169,8 +158,8 @@ impl Store {
 impl Store {
     /// Makes a store durably, with one step of growth; one that is complete stays as it is. It can
     /// be called again after a failure or a crash in the middle.
-    pub fn create(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<(), StoreError> {
-        let store = Self::on(&disk, settings, FileMode::Create)?;
+    pub fn create(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<(), EngineError> {
+        let store = Self::on(&disk, settings, FileMode::Create, &Common::default())?;
         let files = store.doublewrite.all();
         let kind = sync_kind(settings.use_fdatasync);
         let is_complete = files[DOUBLEWRITE_FILES - 1].check(settings.data_files)?;
@@ -200,13 +189,13 @@ impl Store {
     }
 
     /// Refuses to write over pages.
-    fn check_blank(&self, file: &DataFile) -> Result<(), StoreError> {
+    fn check_blank(&self, file: &DataFile) -> Result<(), EngineError> {
         let mut page = self.data.zeros(1);
         for at in 0..file.pages.load(Acquire) {
             self.data.disk.read(file.id, at * page.len() as u64, &mut page)?;
             if page.iter().any(|byte| *byte != 0) {
                 let found = "pages, but the doublewrite files are not those of a store";
-                return Err(StoreError::NotAStore { file: file.name.clone(), found });
+                return Err(not_a_store(&file.name, found));
             }
         }
         Ok(())

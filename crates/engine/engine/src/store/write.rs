@@ -4,10 +4,10 @@
 
 use iostrata_innodb::{Counter, Doublewrite, SyncRule};
 
+use crate::error::EngineError;
 use crate::page::PageEdit;
 use crate::store::data::PageCopy;
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, Numbers};
-use crate::store::error::StoreError;
 use crate::store::store::Store;
 
 impl Store {
@@ -15,7 +15,7 @@ impl Store {
     ///
     /// # Panics
     /// As there.
-    pub fn write(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+    pub fn write(&self, pages: &mut Vec<PageCopy>) -> Result<(), EngineError> {
         self.write_paced(pages, usize::MAX)
     }
 
@@ -26,7 +26,7 @@ impl Store {
     /// their way to their places at a time.
     ///
     /// # Errors
-    /// [`StoreError::BeyondEnd`] before anything is written; a failure of the disk, which poisons
+    /// A page beyond the end, before anything is written; a failure of the disk, which poisons
     /// the store; its poison.
     ///
     /// # Panics
@@ -35,11 +35,14 @@ impl Store {
         &self,
         pages: &mut Vec<PageCopy>,
         in_flight: usize,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), EngineError> {
         self.check_writable()?;
         let end = self.pages();
         if let Some(beyond) = pages.iter().find(|copy| copy.page.0 >= end) {
-            return Err(StoreError::BeyondEnd { page: beyond.page, pages: end });
+            let page = beyond.page;
+            let what =
+                format!("page {page} lies beyond the end of the store, which has {end} pages");
+            return Err(self.poison.broken(what));
         }
         self.seal(pages);
         pages.sort_unstable_by_key(|copy| self.data.place(copy.page));
@@ -72,7 +75,7 @@ impl Store {
         pages: &mut Vec<PageCopy>,
         mode: Doublewrite,
         in_flight: usize,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), EngineError> {
         let most = self.doublewrite.batch_pages();
         let kind = match mode {
             Doublewrite::On => BatchKind::Copies,
@@ -99,7 +102,7 @@ impl Store {
         pages: &mut Vec<PageCopy>,
         kind: BatchKind,
         in_flight: usize,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), EngineError> {
         let mut file = self.doublewrite.any();
         // Whoever had the file before may have failed: its copies are needed then.
         self.data.poison.check()?;
@@ -121,14 +124,14 @@ impl Store {
         numbers: Numbers,
         kind: BatchKind,
         pages: &[PageCopy],
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), EngineError> {
         let guarded = pages.iter().filter(|copy| !self.data.is_atomic(copy.page));
         let count = guarded.clone().count() as u64;
         if count == 0 {
             return Ok(());
         }
         let written = file.write(numbers, kind, guarded, self.data.sync_kind());
-        written.map_err(|error| self.data.poison.set(error))?;
+        written.map_err(|error| self.data.poison.keep(error))?;
         self.data.counts.add(Counter::DblwrWrites, 1);
         self.data.counts.add(Counter::DataWrites, 1);
         if kind == BatchKind::Copies {
@@ -141,7 +144,7 @@ impl Store {
         &self,
         pages: &mut Vec<PageCopy>,
         in_flight: usize,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), EngineError> {
         let touched = self.data.write_in_place(pages, in_flight)?;
         if self.data.plan.sync == SyncRule::EachBatch {
             self.data.sync_touched(touched)?;

@@ -28,12 +28,11 @@ use own_writes::OwnWrites;
 pub(crate) use retry::run;
 
 use crate::commit::{Committer, commit};
-use crate::error::{EngineError, RequestError};
+use crate::error::{EngineError, RequestError, TransactionError};
 use crate::pages::Pages;
 use crate::row_locks::{lock_all, next_number};
 use crate::safeguards::Safeguard;
 use crate::ticket::Ticket;
-use crate::transaction_error::TransactionError;
 use crate::write_set::WriteMark;
 
 /// Where a transaction is.
@@ -218,7 +217,7 @@ impl Transaction {
             locks.clear();
         }
         self.release_locks();
-        storage.counts.committed();
+        storage.counts.add(Counter::Commits, 1);
         let level = self.options.flush_log_at;
         let level = level.unwrap_or_else(|| storage.hot.flush_log_at_commit());
         Ok(Ticket::new(storage, end, level))
@@ -270,7 +269,7 @@ impl Transaction {
         self.contested = Some(contested);
         self.snapshot.take();
         if self.has_written() {
-            self.pages.storage.counts.rolled_back();
+            self.pages.storage.counts.add(Counter::TrxRollbacks, 1);
         }
         self.own.writes.clear();
         self.release_locks();
@@ -285,7 +284,7 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if self.state == State::Active && self.has_written() && !self.own.locks.is_empty() {
-            self.pages.storage.counts.rolled_back();
+            self.pages.storage.counts.add(Counter::TrxRollbacks, 1);
         }
         self.release_locks();
         let mut own = std::mem::take(&mut self.own);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use iostrata_innodb::{Counter, Lsn};
 
 use crate::counts::Sample;
-use crate::error::EngineError;
+use crate::error::{EngineError, TransactionError};
 use crate::key_range::{KeyBounds, KeyRange, bounds};
 use crate::lock::LockId;
 use crate::range::{OwnedRow, Range};
@@ -16,7 +16,6 @@ use crate::scan::{Cursor, OwnRows, TreeView, plain_reads};
 use crate::table::Table;
 use crate::table_index::Index;
 use crate::transaction::{Isolation, Transaction};
-use crate::transaction_error::TransactionError;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::visible::NEWEST;

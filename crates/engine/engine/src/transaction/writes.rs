@@ -1,13 +1,12 @@
 //! Writes of a transaction: kept in its write set, the row locked.
 
-use crate::error::{EngineError, RequestError};
+use crate::error::{EngineError, RequestError, TransactionError};
 use crate::lock::LockId;
 use crate::read::LeafHint;
 use crate::safeguards::Safeguard;
 use crate::table::{Table, check_row};
 use crate::transaction::reads::Newest;
 use crate::transaction::{Isolation, Transaction, too_large};
-use crate::transaction_error::TransactionError;
 
 impl Transaction {
     /// Puts a row, whether or not the key is there.

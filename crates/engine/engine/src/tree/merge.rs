@@ -5,7 +5,7 @@
 //! the child's content over. Merging is never needed for anything to be right, so it waits for
 //! nothing but latches and pages: where it would have to be slowed down it is left out.
 
-use iostrata_innodb::{NO_PAGE, PageNo};
+use iostrata_innodb::{Counter, NO_PAGE, PageNo};
 
 use crate::admission::Haste;
 use crate::error::EngineError;
@@ -149,7 +149,7 @@ impl Tree {
         mtr.moved(right);
         mtr.commit();
         pages.space.freed(freed);
-        pages.storage.counts.page_merged();
+        pages.storage.counts.add(Counter::IndexPageMergeSuccessful, 1);
         Ok(true)
     }
 

@@ -6,7 +6,7 @@
 //! first, and keeps its page number. Rows come and go while room in the redo is waited for: so a
 //! leaf is split only if the row, now that it is latched, still lacks room there.
 
-use iostrata_innodb::NO_PAGE;
+use iostrata_innodb::{Counter, NO_PAGE};
 
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
@@ -171,7 +171,7 @@ impl Tree {
         mtr.moved(page);
         mtr.moved(created);
         mtr.commit();
-        pages.storage.counts.page_split();
+        pages.storage.counts.add(Counter::IndexPageSplits, 1);
         Ok(())
     }
 }

@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use iostrata_engine::redo::RedoError;
 use iostrata_engine::{Background, EngineError};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
@@ -68,9 +67,7 @@ fn write(
 fn is_of_the_log(error: &EngineError) -> bool {
     match error {
         EngineError::Poisoned { cause } => is_of_the_log(cause),
-        EngineError::Io(failure) => {
-            matches!(failure.cause().downcast_ref(), Some(RedoError::Failed { .. }))
-        }
+        EngineError::Io(failure) => failure.to_string().contains("the redo log"),
         _ => false,
     }
 }

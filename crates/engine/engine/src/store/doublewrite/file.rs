@@ -5,23 +5,22 @@
 
 use std::sync::Arc;
 
-use iostrata_innodb::{Counter, FilePlan, PageNo, SyncRule};
+use iostrata_innodb::{Counter, FilePlan, PageNo, SettingError, SyncRule};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileId, FileMode};
 
 use crate::counts::Counts;
+use crate::error::EngineError;
 use crate::page::PageView;
 use crate::store::data::PageCopy;
 use crate::store::doublewrite::batch::{
     self, BatchEntry, BatchKind, FoundBatch, Numbers, get_u32, put_u32,
 };
-use crate::store::error::StoreError;
 use crate::store::layout::{
     BATCH_AT, BLOCK_BYTES, IDENTITY_MAGIC, VERSION, doublewrite_file_bytes, doublewrite_name,
-    header_bytes, identity,
+    header_bytes, identity, no_room, not_a_store,
 };
-use crate::store::settings::StoreSettings;
-use crate::store::settings::durability;
+use crate::store::settings::{StoreSettings, durability};
 
 pub(crate) struct DoublewriteFile {
     disk: Arc<dyn Disk>,
@@ -42,7 +41,7 @@ impl DoublewriteFile {
         at: usize,
         mode: FileMode,
         counts: &Arc<Counts>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, EngineError> {
         let name = doublewrite_name(at)?;
         Ok(Self {
             id: disk.open(&name, mode)?,
@@ -66,33 +65,32 @@ impl DoublewriteFile {
     }
 
     /// Writes the identity, which is always the same, durably.
-    pub(crate) fn identify(&self, data_files: u32, kind: SyncKind) -> Result<(), StoreError> {
+    pub(crate) fn identify(&self, data_files: u32, kind: SyncKind) -> Result<(), EngineError> {
         let block = self.identity(data_files);
         self.disk.write(self.id, 0, &block, durability(self.plan))?;
         self.sync(kind)
     }
 
     /// Makes the file as long as its settings want it, durably.
-    pub(crate) fn lengthen(&self, kind: SyncKind) -> Result<(), StoreError> {
+    pub(crate) fn lengthen(&self, kind: SyncKind) -> Result<(), EngineError> {
         let had = self.disk.len(self.id)? / BATCH_AT * BATCH_AT;
         if had < self.file_bytes() { self.fill(had.max(BATCH_AT), kind) } else { Ok(()) }
     }
 
     /// Writes zeros from `at` to the end, durably.
-    pub(crate) fn fill(&self, at: u64, kind: SyncKind) -> Result<(), StoreError> {
+    pub(crate) fn fill(&self, at: u64, kind: SyncKind) -> Result<(), EngineError> {
         let zeros = Aligned::zeroed((self.file_bytes() - at) as usize);
         let written = self.disk.write(self.id, at, &zeros, durability(self.plan));
         written.map_err(|error| self.no_space(at, error))?;
         self.sync(kind)
     }
 
-    fn no_space(&self, had: u64, error: DiskError) -> StoreError {
+    fn no_space(&self, had: u64, error: DiskError) -> EngineError {
         if !error.is_full() {
             return error.into();
         }
         let pages = |bytes| bytes / self.page_bytes as u64;
-        let wanted_pages = pages(self.file_bytes());
-        StoreError::NoSpace { file: self.name.clone(), file_pages: pages(had), wanted_pages }
+        no_room(&self.name, pages(had), pages(self.file_bytes()))
     }
 
     fn identity(&self, data_files: u32) -> Aligned {
@@ -107,7 +105,7 @@ impl DoublewriteFile {
     }
 
     /// Whether the identity is there; an error when it is another one.
-    pub(crate) fn check(&self, data_files: u32) -> Result<bool, StoreError> {
+    pub(crate) fn check(&self, data_files: u32) -> Result<bool, EngineError> {
         let mut block = Aligned::zeroed(BLOCK_BYTES);
         match self.disk.read(self.id, 0, &mut block) {
             Err(DiskError::PastEnd { .. }) => return Ok(false),
@@ -126,8 +124,9 @@ impl DoublewriteFile {
             (_, _, VERSION) => {}
             _ => return not("another version"),
         }
-        let mismatch = |name, found, wanted| {
-            Err(StoreError::Mismatch { file: self.name.clone(), name, found, wanted })
+        let mismatch = |name, kept: u32, found: u32| {
+            let (found, kept) = (found.to_string(), kept.to_string());
+            Err(SettingError::Fixed { name, found, kept }.into())
         };
         let (page_bytes, files) = (number(identity::PAGE_BYTES), number(identity::DATA_FILES));
         match (page_bytes as usize == self.page_bytes, files == data_files) {
@@ -137,8 +136,8 @@ impl DoublewriteFile {
         }
     }
 
-    pub(crate) fn not_a_store(&self, found: &'static str) -> StoreError {
-        StoreError::NotAStore { file: self.name.clone(), found }
+    pub(crate) fn not_a_store(&self, found: &str) -> EngineError {
+        not_a_store(&self.name, found)
     }
 
     /// Writes and, unless the device is trusted, makes durable what guards these pages.
@@ -148,7 +147,7 @@ impl DoublewriteFile {
         kind: BatchKind,
         pages: impl Iterator<Item = &'p PageCopy> + Clone,
         sync: SyncKind,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), EngineError> {
         let make = || Aligned::zeroed(header_bytes(self.pages));
         let header = self.header.get_or_insert_with(make);
         batch::write(header, numbers, kind, pages.clone().map(entry_of));
@@ -164,7 +163,7 @@ impl DoublewriteFile {
     }
 
     /// Writes a batch that was found where it lies already, durably.
-    pub(crate) fn rewrite(&self, found: &FoundBatch, sync: SyncKind) -> Result<(), StoreError> {
+    pub(crate) fn rewrite(&self, found: &FoundBatch, sync: SyncKind) -> Result<(), EngineError> {
         if found.kind != BatchKind::Copies {
             return Ok(());
         }
@@ -176,20 +175,20 @@ impl DoublewriteFile {
     }
 
     /// Makes it durable that no copy may be restored any more, whatever the flush method.
-    pub(crate) fn clear(&mut self, numbers: Numbers, sync: SyncKind) -> Result<(), StoreError> {
+    pub(crate) fn clear(&mut self, numbers: Numbers, sync: SyncKind) -> Result<(), EngineError> {
         let mut header = Aligned::zeroed(header_bytes(self.pages));
         batch::write(&mut header, numbers, BatchKind::Empty, std::iter::empty());
         self.disk.write(self.id, BATCH_AT, &header, durability(self.plan))?;
         self.sync(sync)
     }
 
-    pub(crate) fn sync(&self, kind: SyncKind) -> Result<(), StoreError> {
+    pub(crate) fn sync(&self, kind: SyncKind) -> Result<(), EngineError> {
         self.counts.add(Counter::DataFsyncs, 1);
         Ok(self.disk.sync(self.id, kind)?)
     }
 
     /// The batch in the file, if one is there in whole.
-    pub(crate) fn find(&self) -> Result<Option<FoundBatch>, StoreError> {
+    pub(crate) fn find(&self) -> Result<Option<FoundBatch>, EngineError> {
         let Some(first) = self.read_at(BATCH_AT, BLOCK_BYTES)? else { return Ok(None) };
         let Some(bytes) = batch::length(&first) else { return Ok(None) };
         Ok(self.read_at(BATCH_AT, bytes)?.and_then(|header| batch::read(&header)))
@@ -200,7 +199,7 @@ impl DoublewriteFile {
         &self,
         found: &FoundBatch,
         slot: usize,
-    ) -> Result<Option<Aligned>, StoreError> {
+    ) -> Result<Option<Aligned>, EngineError> {
         let at = BATCH_AT + (found.header_bytes + slot * self.page_bytes) as u64;
         let Some(copy) = self.read_at(at, self.page_bytes)? else { return Ok(None) };
         let wanted = found.entries[slot];
@@ -209,7 +208,7 @@ impl DoublewriteFile {
         Ok(good.then_some(copy))
     }
 
-    fn read_at(&self, at: u64, bytes: usize) -> Result<Option<Aligned>, StoreError> {
+    fn read_at(&self, at: u64, bytes: usize) -> Result<Option<Aligned>, EngineError> {
         let mut block = Aligned::zeroed(bytes);
         match self.disk.read(self.id, at, &mut block) {
             Err(DiskError::PastEnd { .. }) => Ok(None),

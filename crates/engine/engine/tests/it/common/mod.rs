@@ -1,6 +1,8 @@
 //! What every proof shares: chance, plans of work, the model that judges, altered disks, and what a
 //! store under test can do.
 
+use iostrata_engine::{EngineError, OpenError};
+
 pub mod accounts;
 pub mod altered;
 pub mod answers;
@@ -27,4 +29,19 @@ pub mod sweep;
 /// Whether the long forms were asked for.
 pub fn is_soak() -> bool {
     std::env::var_os("IOSTRATA_SOAK").is_some()
+}
+
+/// What failed, also where an engine has stopped for it since.
+pub fn first_failure(error: &EngineError) -> String {
+    match error {
+        EngineError::Poisoned { cause } => first_failure(cause),
+        error => error.to_string(),
+    }
+}
+
+/// Whether a file is named as damaged with these words.
+pub fn is_damage(error: &EngineError, words: &[&str]) -> bool {
+    let said = error.to_string();
+    matches!(error, EngineError::Open(OpenError::Damaged(_)))
+        && words.iter().all(|word| said.contains(word))
 }

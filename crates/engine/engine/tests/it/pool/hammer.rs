@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use iostrata_engine::pool::{Pool, PoolError};
+use iostrata_engine::EngineError;
+use iostrata_engine::pool::Pool;
 use iostrata_innodb::{Lsn, PageNo};
 
 use crate::pool::support::*;
@@ -53,7 +54,7 @@ impl Field {
         self.numbers.len() as u64
     }
 
-    fn write(&self, page: u64) -> Result<(), PoolError> {
+    fn write(&self, page: u64) -> Result<(), EngineError> {
         let pin = self.pool.pin(PageNo(page))?;
         let mut bytes = pin.exclusive();
         let before = stamp(&bytes);
@@ -65,7 +66,7 @@ impl Field {
         Ok(())
     }
 
-    fn read(&self, page: u64) -> Result<(), PoolError> {
+    fn read(&self, page: u64) -> Result<(), EngineError> {
         let bytes = self.pool.pin(PageNo(page))?.shared();
         let number = stamp(&bytes);
         assert_eq!(number, self.numbers[page as usize].load(Ordering::Relaxed), "page {page}");
@@ -73,7 +74,7 @@ impl Field {
     }
 
     /// Two latches at once, in page order, the second only if it is there.
-    fn read_two(&self, page: u64) -> Result<(), PoolError> {
+    fn read_two(&self, page: u64) -> Result<(), EngineError> {
         let first = self.pool.pin(PageNo(page))?.shared();
         if let Some(pin) = self.pool.try_pin(PageNo(page + 1)) {
             let second = pin.shared();
@@ -112,7 +113,7 @@ impl Field {
     }
 
     /// As the engine makes a page: without looking at what it holds.
-    fn make(&self, page: u64) -> Result<(), PoolError> {
+    fn make(&self, page: u64) -> Result<(), EngineError> {
         let mut bytes = self.pool.create(PageNo(page))?.exclusive();
         bytes.mark_dirty(self.redo.lsn());
         let (start, end) = self.redo.append(page);

@@ -207,7 +207,9 @@ proptest! {
         let source = Arc::new(MemorySource::default());
         let mut settings = settings(FRAMES);
         settings.tries_max = 2;
-        let pool = Arc::new(Pool::new(settings, Arc::clone(&source) as _, Arc::new(NoSupply)));
+        let as_source = Arc::clone(&source) as _;
+        let pool = Pool::new(settings, Arc::default(), as_source, Arc::new(NoSupply));
+        let pool = Arc::new(pool);
         let held_in = Arc::clone(&pool);
         let known = BTreeMap::new();
         let mut run = Run { pool, source, known, taken: Vec::new(), lsn: 64 };

@@ -33,7 +33,7 @@ fn hot_hits_pct(ahead: bool) -> u64 {
             missed += source.reads.load(Ordering::Relaxed) - before;
         }
     }
-    let counters = pool.counters();
+    let counters = pool.counts.read();
     assert_eq!(ahead, counters[Counter::BufferPoolReadAhead] > 19_000, "{counters:?}");
     assert!(counters[Counter::BufferPoolReadAheadEvicted] < 100, "{counters:?}");
     100 - 100 * missed / asked
@@ -54,7 +54,7 @@ fn read_ahead_in_vain_is_counted() {
         pool.prefetch(&next);
         drop(pool.pin(PageNo(from)).unwrap());
     }
-    let counters = pool.counters();
+    let counters = pool.counts.read();
     assert_eq!(counters[Counter::BufferPoolReadAhead], 1000);
     assert_eq!(counters[Counter::BufferPoolReads], 0);
     assert!((800..=900).contains(&counters[Counter::BufferPoolReadAheadEvicted]), "{counters:?}");
@@ -72,7 +72,7 @@ fn what_comes_back_soon_is_kept() {
             drop(pool.pin(PageNo(page)).unwrap());
         }
     }
-    assert!(pool.counters()[Counter::BufferPoolPagesMadeYoung] > 0);
+    assert!(pool.counts.read()[Counter::BufferPoolPagesMadeYoung] > 0);
     let before = source.reads.load(Ordering::Relaxed);
     for page in 0..50 {
         drop(pool.pin(PageNo(page)).unwrap());

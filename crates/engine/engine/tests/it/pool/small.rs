@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iostrata_engine::pool::{Pool, PoolError};
+use iostrata_engine::pool::Pool;
+use iostrata_engine::{EngineError, RequestError};
 use iostrata_innodb::{Counter, Lsn, PageNo};
 
 use crate::pool::support::*;
@@ -18,7 +19,7 @@ fn eight_dirty_frames_serve_any_number_of_pages() {
         }
     }
     assert!(cleaner.calls.load(Ordering::Relaxed) > 100);
-    assert!(pool.counters()[Counter::BufferPoolWaitFree] > 100);
+    assert!(pool.counts.read()[Counter::BufferPoolWaitFree] > 100);
     for page in (0..500).map(PageNo) {
         assert_eq!(stamp(&pool.pin(page).unwrap().shared()), 3000 + page.0);
     }
@@ -48,13 +49,17 @@ fn pinned_frames_exhaust_the_pool_until_one_is_given_back() {
     pins.push(pins[0].clone());
     for _ in 0..2 {
         match pool.pin(PageNo(9)) {
-            Err(PoolError::PoolExhausted { page: PageNo(9), frames: 8, pinned: 8, dirty: 0 }) => {}
+            Err(EngineError::Request(RequestError::PoolExhausted {
+                frames: 8,
+                pinned: 8,
+                dirty: 0,
+            })) => {}
             other => panic!("{other:?}"),
         }
         assert!(pool.try_pin(PageNo(9)).is_none());
     }
     pool.prefetch(&[PageNo(10), PageNo(11)]);
-    assert_eq!(pool.counters()[Counter::BufferPoolReadAhead], 0);
+    assert_eq!(pool.counts.read()[Counter::BufferPoolReadAhead], 0);
     drop(pins.remove(3));
     assert_eq!(pool.pin(PageNo(9)).unwrap().page_no(), PageNo(9));
     assert!(pool.try_pin(PageNo(3)).is_none() && pool.try_pin(PageNo(0)).is_some());
@@ -85,13 +90,13 @@ fn frames_are_found_behind_any_number_of_pinned_ones() {
 #[test]
 fn dirty_frames_that_nobody_writes_exhaust_the_pool() {
     let source = Arc::new(MemorySource::default());
-    let pool = Pool::new(settings(8), source, Arc::new(NoSupply));
+    let pool = Pool::new(settings(8), Arc::default(), source, Arc::new(NoSupply));
     let redo = AtomicU64::new(8);
     for page in 0..8 {
         change(&pool, PageNo(page), &redo, 1);
     }
     let found = pool.create(PageNo(100)).unwrap_err();
-    let wanted = "no free frame for page 100: 0 of 8 frames are pinned, 8 are dirty";
+    let wanted = "no frame of the pool became free: 0 of 8 are in use, 8 are dirty";
     assert!(found.to_string().starts_with(wanted), "{found}");
     for page in 0..8 {
         assert_eq!(stamp(&pool.pin(PageNo(page)).unwrap().shared()), 1);
@@ -114,7 +119,7 @@ fn created_pages_are_zeros_and_resident_ones_keep_their_bytes() {
         assert!(pool.create(PageNo(page)).unwrap().shared().iter().all(|byte| *byte == 0));
     }
     assert_eq!(source.reads.load(Ordering::Relaxed), reads);
-    assert_eq!(pool.counters()[Counter::PagesCreated], 11);
+    assert_eq!(pool.counts.read()[Counter::PagesCreated], 11);
 }
 
 #[test]

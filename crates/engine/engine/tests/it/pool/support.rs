@@ -4,16 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use iostrata_engine::EngineError;
 use iostrata_engine::page::PageSize;
-use iostrata_engine::pool::{Failure, Flushing, PageSource, Pool, PoolSettings, Supply};
+use iostrata_engine::pool::{Flushing, PageSource, Pool, PoolSettings, Supply};
 use iostrata_innodb::{Lsn, PageNo};
 use iostrata_io::disk::Aligned;
 
 pub const PAGE_BYTES: usize = 4096;
 
-#[derive(Debug, thiserror::Error, PartialEq)]
-#[error("bad sector under page {0}")]
-pub struct BadSector(pub u64);
+/// The failure of a page that cannot be read.
+pub fn bad_sector(page: PageNo) -> EngineError {
+    EngineError::Corrupt { page: page.0, problem: "a bad sector".to_owned() }
+}
 
 /// Remembers what was written; a page never written is zeros.
 #[derive(Default)]
@@ -38,10 +40,10 @@ impl MemorySource {
 }
 
 impl PageSource for MemorySource {
-    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), Failure> {
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), EngineError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if self.bad.lock().unwrap().contains(&page.0) {
-            return Err(Failure::new(BadSector(page.0)));
+            return Err(bad_sector(page));
         }
         match self.pages.lock().unwrap().get(&page.0) {
             Some(bytes) => into.copy_from_slice(bytes),
@@ -133,7 +135,7 @@ pub fn pool(frames: usize) -> (Arc<Pool>, Arc<MemorySource>, Arc<InlineCleaner>)
         calls: AtomicU64::new(0),
     });
     let (as_source, as_supply) = (Arc::clone(&source), Arc::clone(&cleaner));
-    let pool = Arc::new(Pool::new(settings(frames), as_source, as_supply));
+    let pool = Arc::new(Pool::new(settings(frames), Arc::default(), as_source, as_supply));
     assert!(cleaner.pool.set(Arc::downgrade(&pool)).is_ok());
     (pool, source, cleaner)
 }

@@ -3,12 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::redo::common::{commit, fill, fresh, long, reopen, smallest};
-use crate::redo::hooked::Hooked;
-use iostrata_engine::redo::{Redo, RedoError, RedoSettings};
+use iostrata_engine::EngineError;
+use iostrata_engine::redo::{Redo, RedoSettings};
 use iostrata_innodb::Lsn;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, FileName, MemDisk};
+
+use crate::redo::common::{commit, fill, fresh, long, reopen, smallest};
+use crate::redo::hooked::Hooked;
 
 fn segment_bytes(disk: &MemDisk) -> u64 {
     let names = disk.list().unwrap();
@@ -87,7 +89,7 @@ fn without_space_nothing_changes() {
     let redo = fresh(&disk, &smallest());
     let (before, files) = (redo.limits(), disk.list().unwrap());
     let refused = redo.set_capacity(1 << 20).unwrap_err();
-    assert!(matches!(refused, RedoError::NoSpace { .. }), "{refused}");
+    assert!(matches!(refused, EngineError::NoSpace { .. }), "{refused}");
     assert_eq!((redo.limits(), disk.list().unwrap()), (before, files));
     redo.set_capacity(200_000).unwrap();
     commit(&redo, b"works").unwrap();
@@ -99,9 +101,9 @@ fn without_space_nothing_changes() {
     });
     let before = redo.limits();
     let refused = redo.set_capacity(260_000).unwrap_err();
-    assert!(matches!(refused, RedoError::Disk { .. }), "{refused}");
+    assert!(matches!(refused, EngineError::Io(_)), "{refused}");
     memory.before_each(|_| Fault::None);
-    assert_eq!((redo.limits(), redo.poisoned()), (before, None));
+    assert_eq!((redo.limits(), redo.poison.is_set()), (before, false));
     commit(&redo, b"works").unwrap();
 }
 
@@ -173,8 +175,8 @@ fn segments_that_were_made_go_when_the_last_of_them_find_no_room() {
     is_armed.store(true, Ordering::Relaxed);
     let refused = redo.set_capacity(250_000).unwrap_err();
     assert!(names.load(Ordering::Relaxed), "there was no second round");
-    assert!(matches!(refused, RedoError::NoSpace { .. }), "{refused}");
+    assert!(matches!(refused, EngineError::NoSpace { .. }), "{refused}");
     memory.before_each(|_| Fault::None);
     assert!(segment_bytes(&memory) <= 65_536, "{:?}", memory.list().unwrap());
-    assert_eq!(redo.poisoned(), None);
+    assert!(!redo.poison.is_set());
 }

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use iostrata_engine::redo::{Redo, RedoError, RedoSettings, RedoSync, Scan};
+use iostrata_engine::EngineError;
+use iostrata_engine::redo::{Redo, RedoSettings, RedoSync, Scan};
 use iostrata_innodb::Lsn;
 use iostrata_io::disk::Disk;
+
+use crate::common::is_damage;
 
 /// The first LSN of the test logs: no border of anything, and 60 short frames before an LSN (26112)
 /// at which a short frame and a block of 512 bytes end together.
@@ -34,7 +37,7 @@ pub fn long(life: u32, index: u32) -> Vec<u8> {
     body
 }
 
-pub fn create(disk: &Arc<dyn Disk>, settings: &RedoSettings) -> Result<(), RedoError> {
+pub fn create(disk: &Arc<dyn Disk>, settings: &RedoSettings) -> Result<(), EngineError> {
     Redo::create(Arc::clone(disk), settings, START)
 }
 
@@ -42,8 +45,8 @@ pub fn create(disk: &Arc<dyn Disk>, settings: &RedoSettings) -> Result<(), RedoE
 pub fn reopen(
     disk: &Arc<dyn Disk>,
     settings: &RedoSettings,
-) -> Result<(Redo, Vec<Vec<u8>>), RedoError> {
-    let (redo, mut scan) = Redo::open(Arc::clone(disk), settings.clone())?;
+) -> Result<(Redo, Vec<Vec<u8>>), EngineError> {
+    let (redo, mut scan) = Redo::open(Arc::clone(disk), settings.clone(), Default::default())?;
     let bodies = drain(&mut scan)?;
     redo.start(scan)?;
     Ok((redo, bodies))
@@ -57,7 +60,7 @@ pub fn fresh(disk: &Arc<dyn Disk>, settings: &RedoSettings) -> Redo {
     redo
 }
 
-pub fn drain(scan: &mut Scan) -> Result<Vec<Vec<u8>>, RedoError> {
+pub fn drain(scan: &mut Scan) -> Result<Vec<Vec<u8>>, EngineError> {
     let mut bodies = Vec::new();
     let mut at = scan.checkpoint();
     while let Some(frame) = scan.next()? {
@@ -81,7 +84,7 @@ pub fn fill(redo: &Redo, life: u32, age: u64) -> Vec<Vec<u8>> {
 }
 
 /// Appends a body and makes it durable, with a checkpoint before when the log is half full.
-pub fn commit(redo: &Redo, body: &[u8]) -> Result<Lsn, RedoError> {
+pub fn commit(redo: &Redo, body: &[u8]) -> Result<Lsn, EngineError> {
     let age = redo.lsn().0 - redo.checkpoint_lsn().0;
     if age > redo.limits().async_age {
         redo.take_checkpoint(Lsn(redo.durable().0), false)?;
@@ -89,4 +92,10 @@ pub fn commit(redo: &Redo, body: &[u8]) -> Result<Lsn, RedoError> {
     let end = redo.append(body).end;
     redo.make_durable(end)?;
     Ok(end)
+}
+
+/// Whether there is a log that was made completely.
+pub fn exists(disk: &Arc<dyn Disk>) -> bool {
+    let opened = Redo::open(Arc::clone(disk), smallest(), Default::default());
+    opened.map_or_else(|error| !is_damage(&error, &["cannot be found"]), |_| true)
 }

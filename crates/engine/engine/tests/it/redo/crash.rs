@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use iostrata_engine::redo::{Redo, RedoError, RedoSettings, RedoSync};
+use iostrata_engine::EngineError;
+use iostrata_engine::redo::{Redo, RedoSettings, RedoSync};
 use iostrata_innodb::Lsn;
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
 
-use crate::redo::common::{START, create, fresh, long, reopen, short, smallest};
+use crate::redo::common::{START, create, exists, fresh, long, reopen, short, smallest};
 
 const TEARS: [Tear; 3] = [Tear::Whole, Tear::Sectors(512), Tear::Sectors(4096)];
 
@@ -53,7 +54,8 @@ fn recover(
     story: &Story,
     acked: u64,
 ) -> (Redo, Story) {
-    let (redo, mut scan) = Redo::open(Arc::clone(image), settings.clone()).unwrap();
+    let (redo, mut scan) =
+        Redo::open(Arc::clone(image), settings.clone(), Default::default()).unwrap();
     let checkpoint = scan.checkpoint().0;
     let mut expected = story.iter().filter(|(_, end)| *end > checkpoint);
     let mut found: Story = Vec::new();
@@ -130,9 +132,9 @@ fn a_log_is_made_whole_or_not_at_all() {
         for (seed, tear) in (0..6).flat_map(|seed| TEARS.map(|tear| (seed, tear))) {
             let image: Arc<dyn Disk> = Arc::new(disk.image(at, seed, tear));
             if !disk.acknowledged(at).is_empty() {
-                assert!(Redo::exists(&image).unwrap());
+                assert!(exists(&image));
             }
-            if !Redo::exists(&image).unwrap() {
+            if !exists(&image) {
                 create(&image, &smallest()).unwrap();
             }
             let (redo, found) = reopen(&image, &smallest()).unwrap();
@@ -188,7 +190,7 @@ fn a_change_of_capacity_survives_a_crash_at_every_step() {
             let (redo, _) = recover(&image, &wanted, &story, acked(&disk, at));
             redo.append(b"works");
             redo.take_checkpoint(redo.lsn(), true).unwrap();
-            let again: Result<_, RedoError> = reopen(&image, &settings);
+            let again: Result<_, EngineError> = reopen(&image, &settings);
             assert!(again.unwrap().1.is_empty());
         }
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use iostrata_engine::redo::RedoError;
+use iostrata_engine::EngineError;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk};
 
+use crate::common::is_damage;
 use crate::redo::common::{fill, fresh, reopen, smallest};
 
 fn name(text: &str) -> FileName {
@@ -25,7 +26,7 @@ fn in_two_segments() -> (MemDisk, Vec<Vec<u8>>) {
     (memory, bodies)
 }
 
-fn found(memory: &MemDisk) -> Result<Vec<Vec<u8>>, RedoError> {
+fn found(memory: &MemDisk) -> Result<Vec<Vec<u8>>, EngineError> {
     reopen(&(Arc::new(memory.clone()) as Arc<dyn Disk>), &smallest()).map(|(_redo, bodies)| bodies)
 }
 
@@ -39,9 +40,7 @@ fn a_damaged_segment_that_the_log_needs_is_named() {
         let before = memory.content(&name(file)).unwrap();
         for _again in 0..2 {
             let error = found(&memory).unwrap_err();
-            assert_eq!(error, RedoError::Damaged { file: file.to_owned(), lsn });
-            let said = error.to_string();
-            assert!(said.contains(file) && said.contains(&lsn.to_string()), "{said}");
+            assert!(is_damage(&error, &[file, "damaged segment", &lsn.to_string()]), "{error}");
         }
         assert_eq!(memory.content(&name(file)), Some(before), "nothing is removed");
     }
@@ -53,7 +52,7 @@ fn a_segment_that_was_cut_is_named() {
     let file = memory.open(&name("redo-000002"), FileMode::Existing).unwrap();
     memory.set_len(file, 20_000).unwrap();
     let error = found(&memory).unwrap_err();
-    assert_eq!(error, RedoError::Damaged { file: "redo-000002".to_owned(), lsn: 32_768 });
+    assert!(is_damage(&error, &["redo-000002 is a damaged", "LSN 32768"]), "{error}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn measure(name: &str, disk: &Arc<dyn Disk>, sync: RedoSync, threads: u32, work_
         stop.store(true, Ordering::Relaxed);
     });
     let cpu = cpu_us() - cpu;
-    let (seconds, counts) = (start.elapsed().as_secs_f64(), redo.counters());
+    let (seconds, counts) = (start.elapsed().as_secs_f64(), redo.counts.read());
     let commits = commits.into_inner() as f64;
     let syncs = counts[Counter::OsLogFsyncs].max(counts[Counter::LogWrites]) as f64;
     eprintln!(
@@ -172,11 +172,11 @@ fn opening() {
         redo.make_durable(redo.lsn()).unwrap();
         drop(redo);
         let start = Instant::now();
-        let (redo, mut scan) = Redo::open(Arc::clone(&disk), settings).unwrap();
+        let (redo, mut scan) = Redo::open(Arc::clone(&disk), settings, Default::default()).unwrap();
         while scan.next().unwrap().is_some() {}
         let read = start.elapsed();
         redo.start(scan).unwrap();
-        let (written, all) = (redo.counters()[Counter::OsLogWritten] >> 20, start.elapsed());
+        let (written, all) = (redo.counts.read()[Counter::OsLogWritten] >> 20, start.elapsed());
         eprintln!(
             "direct {direct}: 1 GiB read in {read:.2?}, {written} MiB written, {all:.2?} in all"
         );

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use iostrata_engine::redo::{Redo, RedoError, RedoSettings};
+use iostrata_engine::EngineError;
+use iostrata_engine::redo::{Redo, RedoSettings};
 use iostrata_innodb::{Counter, Lsn};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
 
+use crate::common::first_failure;
 use crate::redo::common::{drain, fresh, reopen, short, smallest};
 use crate::redo::hooked::Hooked;
 use crate::redo::threads::check;
@@ -38,7 +40,7 @@ impl Drop for Stopping<'_> {
 }
 
 /// Works while a thread serves the log; gives how that ended, after a stop.
-fn served(redo: &Redo, work: impl FnOnce()) -> Result<(), RedoError> {
+fn served(redo: &Redo, work: impl FnOnce()) -> Result<(), EngineError> {
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| redo.serve_requests());
         let stopping = Stopping(redo);
@@ -85,7 +87,7 @@ fn what_is_requested_comes_although_nobody_waits() {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let redo = fresh(&disk, &roomy());
     served(&redo, || sessions(&redo, 6, 1000, |_, _| {})).unwrap();
-    let syncs = redo.counters()[Counter::OsLogFsyncs];
+    let syncs = redo.counts.read()[Counter::OsLogFsyncs];
     assert!(syncs < 6000, "{syncs} syncs");
     drop(redo);
     assert_eq!(reopen(&disk, &roomy()).unwrap().1.len(), 6000);
@@ -96,7 +98,7 @@ fn requests_gather_for_as_long_as_those_who_wait() {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let redo = fresh(&disk, &roomy());
     redo.gather_commits_for(Duration::from_millis(500));
-    let before = redo.counters()[Counter::OsLogFsyncs];
+    let before = redo.counts.read()[Counter::OsLogFsyncs];
     served(&redo, || {
         for index in 0..6 {
             redo.request_durable(redo.append(&short(0, index)).end);
@@ -105,7 +107,7 @@ fn requests_gather_for_as_long_as_those_who_wait() {
         until(|| redo.durable() == redo.lsn());
     })
     .unwrap();
-    let syncs = redo.counters()[Counter::OsLogFsyncs] - before;
+    let syncs = redo.counts.read()[Counter::OsLogFsyncs] - before;
     assert!(syncs <= 3, "{syncs} syncs for six requests that came together");
 }
 
@@ -150,7 +152,7 @@ fn a_crash_keeps_what_was_requested_and_seen_durable() {
         }
         for (seed, tear) in [(0, Tear::Whole), (2 + at as u64, Tear::Sectors(512))] {
             let image: Arc<dyn Disk> = Arc::new(disk.image(at, seed, tear));
-            let (_, mut scan) = Redo::open(image, smallest()).unwrap();
+            let (_, mut scan) = Redo::open(image, smallest(), Default::default()).unwrap();
             check(&drain(&mut scan).unwrap(), &acked);
         }
     }
@@ -198,14 +200,15 @@ fn a_failure_ends_the_serving_and_settles_nothing() {
         let before = redo.durable();
         let ended = served(&redo, || {
             redo.request_durable(redo.append(b"lost").end);
-            until(|| redo.poisoned().is_some());
+            until(|| redo.poison.is_set());
         });
-        assert_eq!(ended.err(), redo.poisoned());
+        let kept = first_failure(&redo.poison.check().unwrap_err());
+        assert_eq!(first_failure(&ended.unwrap_err()), kept);
         memory.before_each(|_| Fault::None);
         redo.request_durable(redo.append(b"refused").end);
         redo.hasten_requests();
         assert_eq!(redo.durable(), before);
-        assert_eq!(redo.serve_requests().err(), redo.poisoned());
+        assert_eq!(first_failure(&redo.serve_requests().unwrap_err()), kept);
         assert_eq!(redo.durable(), before);
     }
 }
@@ -243,7 +246,7 @@ fn a_stop_serves_what_was_requested_before_it() {
 fn a_request_for_a_write_syncs_nothing() {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let redo = fresh(&disk, &smallest());
-    let syncs = redo.counters()[Counter::OsLogFsyncs];
+    let syncs = redo.counts.read()[Counter::OsLogFsyncs];
     served(&redo, || {
         for index in 0..50 {
             let end = redo.append(&short(0, index)).end;
@@ -252,7 +255,7 @@ fn a_request_for_a_write_syncs_nothing() {
         }
     })
     .unwrap();
-    assert_eq!(redo.counters()[Counter::OsLogFsyncs], syncs);
+    assert_eq!(redo.counts.read()[Counter::OsLogFsyncs], syncs);
     assert!(redo.durable() < redo.lsn());
 }
 

@@ -9,6 +9,7 @@ use iostrata_innodb::{Counter, Lsn};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
 
+use crate::common::first_failure;
 use crate::redo::common::{drain, fresh, reopen, short, smallest};
 use crate::redo::hooked::Hooked;
 
@@ -55,7 +56,7 @@ fn every_thread_gets_what_it_waits_for() {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let redo = fresh(&disk, &roomy());
     run(&redo, 16, 1000, |_, _| {});
-    let syncs = redo.counters()[Counter::OsLogFsyncs];
+    let syncs = redo.counts.read()[Counter::OsLogFsyncs];
     assert!(syncs < 16_000, "{syncs} syncs");
     drop(redo);
     let (_, found) = reopen(&disk, &roomy()).unwrap();
@@ -77,7 +78,7 @@ fn a_crash_under_many_threads_keeps_what_was_acknowledged() {
             disk.acknowledged(at).iter().map(|ack| ((ack >> 32) as u32, *ack as u32)).collect();
         for (seed, tear) in [(0, Tear::Whole), (2 + at as u64, Tear::Sectors(512))] {
             let image: Arc<dyn Disk> = Arc::new(disk.image(at, seed, tear));
-            let (_, mut scan) = Redo::open(image, smallest()).unwrap();
+            let (_, mut scan) = Redo::open(image, smallest(), Default::default()).unwrap();
             check(&drain(&mut scan).unwrap(), &acked);
         }
     }
@@ -103,7 +104,7 @@ fn checkpoints_and_commits_go_together() {
     });
     redo.take_checkpoint(redo.lsn(), true).unwrap();
     drop(redo);
-    let (_, scan) = Redo::open(disk, smallest()).unwrap();
+    let (_, scan) = Redo::open(disk, smallest(), Default::default()).unwrap();
     assert!(scan.clean());
 }
 
@@ -131,7 +132,8 @@ fn a_failure_reaches_everyone() {
                 })
                 .collect();
             for thread in waiting {
-                assert_eq!(thread.join().unwrap(), redo.poisoned());
+                let [told, kept] = [thread.join().unwrap(), redo.poison.check().err()];
+                assert_eq!(told.as_ref().map(first_failure), kept.as_ref().map(first_failure));
             }
         });
     }

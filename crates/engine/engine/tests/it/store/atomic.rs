@@ -14,7 +14,7 @@ fn only_pages_that_can_tear_are_copied() {
         create(memory.clone(), &settings);
         let (store, _) = open(Altered::atomic(memory.clone(), atomic_bytes), &settings);
         store.write(&mut Round::new(1, &[0, 1, 2, 3]).copies(settings.page_size)).unwrap();
-        let counters = store.counters();
+        let counters = store.counts.read();
         assert_eq!(
             (counters[Counter::DblwrWrites], counters[Counter::DblwrPagesWritten]),
             (1, copied)
@@ -32,9 +32,9 @@ fn a_batch_of_atomic_pages_alone_writes_no_copies() {
     let memory = MemDisk::new();
     create(memory.clone(), &settings);
     let (store, _) = open(Altered::atomic(memory.clone(), 4096), &settings);
-    let opened = store.counters();
+    let opened = store.counts.read();
     store.write(&mut Round::new(1, &[0, 2]).copies(settings.page_size)).unwrap();
-    let counters = store.counters();
+    let counters = store.counts.read();
     assert_eq!((counters[Counter::DblwrWrites], counters[Counter::PagesWritten]), (0, 2));
     let syncs = counters[Counter::DataFsyncs] - opened[Counter::DataFsyncs];
     assert_eq!(syncs, 1, "of the one data file, none of a doublewrite file");

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use iostrata_engine::page::{PageFault, PageSize};
 use iostrata_engine::store::layout::{doublewrite_file_bytes, header_bytes};
-use iostrata_engine::store::{PageCopy, ReadError, Store, StoreError, StoreSettings};
-use iostrata_innodb::{Counter, PageNo};
-use iostrata_innodb::{Doublewrite, FlushMethod};
+use iostrata_engine::store::{PageCopy, ReadError, Store, StoreSettings};
+use iostrata_engine::{EngineError, RequestError, SettingError};
+use iostrata_innodb::{Counter, Doublewrite, FlushMethod, PageNo};
 use iostrata_io::disk::{Aligned, Disk, FileMode, FileName, MemDisk, Tear, TraceDisk};
 
+use crate::common::is_damage;
 use crate::store::common::{Round, create, judge, open, page, sealed, small, version};
 
 fn content(disk: &MemDisk, name: &str) -> Vec<u8> {
@@ -27,7 +28,7 @@ fn pages_lie_striped_and_copies_contiguous() {
     let (disk, settings) = (MemDisk::new(), small(FlushMethod::Direct));
     create(disk.clone(), &settings);
     let (store, _) = open(disk.clone(), &settings);
-    let opened = store.counters();
+    let opened = store.counts.read();
     let mut copies = Round::new(5, &[6, 1, 2]).copies(settings.page_size);
     store.write(&mut copies).unwrap();
     let mut back: Vec<_> = copies.iter().map(|copy| copy.page.0).collect();
@@ -45,7 +46,7 @@ fn pages_lie_striped_and_copies_contiguous() {
     for (slot, number) in [2, 6, 1].into_iter().enumerate() {
         assert_eq!(&copies[first + slot * 4096..][..4096], &sealed(number, 5, size)[..]);
     }
-    let counters = store.counters();
+    let counters = store.counts.read();
     assert_eq!((counters[Counter::DblwrWrites], counters[Counter::DblwrPagesWritten]), (1, 3));
     assert_eq!(counters[Counter::PagesWritten], 3);
     let syncs = counters[Counter::DataFsyncs] - opened[Counter::DataFsyncs];
@@ -68,7 +69,10 @@ fn reads_say_what_they_found() {
     assert!(matches!(read(2), Err(ReadError::Torn { fault: PageFault::Checksum { .. }, .. })));
     assert_eq!(read(5), Err(ReadError::Zero { page: PageNo(5) }));
     assert_eq!(read(8), Err(ReadError::BeyondEnd { page: PageNo(8), pages: 8 }));
-    store.set_checksum(false);
+    let unchecked = StoreSettings { checksum: false, ..settings.clone() };
+    let store = Store::open(Arc::new(disk), &unchecked, &Default::default()).unwrap();
+    let mut bytes = Aligned::zeroed(4096);
+    let mut read = |number| store.read(PageNo(number), &mut bytes);
     assert_eq!(read(2), Ok(()));
     assert!(matches!(read(1), Err(ReadError::Torn { fault: PageFault::OtherPage { .. }, .. })));
     assert_eq!(read(5), Err(ReadError::Zero { page: PageNo(5) }));
@@ -103,29 +107,28 @@ fn many_reads_come_back_each_once() {
 #[test]
 fn a_store_of_another_form_is_not_opened() {
     let (disk, settings) = (MemDisk::new(), small(FlushMethod::Fsync));
-    let open = |settings: &StoreSettings| Store::open(Arc::new(disk.clone()), settings).map(drop);
-    assert!(matches!(open(&settings), Err(StoreError::Disk(_))));
+    let open = |settings: &StoreSettings| {
+        Store::open(Arc::new(disk.clone()), settings, &Default::default()).map(drop)
+    };
+    assert!(matches!(open(&settings), Err(EngineError::Io(_))));
     create(disk.clone(), &settings);
-    assert_eq!(open(&settings), Ok(()));
+    open(&settings).unwrap();
     let larger = StoreSettings { page_size: PageSize::DEFAULT, ..settings.clone() };
     let fewer = StoreSettings { data_files: 1, ..settings.clone() };
     let more = StoreSettings { data_files: 3, ..settings.clone() };
     for (other, setting) in [(&larger, "page_size"), (&fewer, "data_files"), (&more, "data_files")]
     {
-        let refused = open(other);
-        assert!(matches!(refused, Err(StoreError::Mismatch { name, .. }) if name == setting));
-        assert_eq!(Store::create(Arc::new(disk.clone()), other), refused);
+        for refused in [open(other), Store::create(Arc::new(disk.clone()), other)] {
+            let Err(EngineError::Request(RequestError::Setting(fixed))) = refused else {
+                panic!("{refused:?}")
+            };
+            assert!(matches!(fixed, SettingError::Fixed { name, .. } if name == setting));
+        }
     }
     assert_eq!(disk.list().unwrap().len(), 6);
-    for bad in [
-        StoreSettings { data_files: 0, ..settings.clone() },
-        StoreSettings { doublewrite_pages: 513, ..settings.clone() },
-        StoreSettings { extend_pages: 0, ..settings.clone() },
-    ] {
-        assert!(matches!(open(&bad), Err(StoreError::Setting { .. })));
-    }
     overwrite(&disk, "doublewrite-1", 12, &[1]);
-    assert!(matches!(open(&settings), Err(StoreError::NotAStore { .. })));
+    let refused = open(&settings).unwrap_err();
+    assert!(is_damage(&refused, &["doublewrite-1 is no file of a store"]), "{refused}");
 }
 
 #[test]
@@ -138,8 +141,8 @@ fn creation_leaves_what_is_there() {
     assert_eq!(version(&store, 7), Ok(Some(3)));
     // Nor are pages written over whose doublewrite files were lost.
     disk.remove(&FileName::new("doublewrite-3").unwrap()).unwrap();
-    let refused = Store::create(Arc::new(disk), &settings);
-    assert!(matches!(refused, Err(StoreError::NotAStore { file, .. }) if file == "data-00"));
+    let refused = Store::create(Arc::new(disk), &settings).unwrap_err();
+    assert!(is_damage(&refused, &["data-00 is no file of a store"]), "{refused}");
     assert_eq!(version(&store, 7), Ok(Some(3)));
 }
 
@@ -147,15 +150,17 @@ fn creation_leaves_what_is_there() {
 fn nothing_is_written_before_repair_or_beyond_the_end() {
     let (disk, settings) = (MemDisk::new(), small(FlushMethod::Fsync));
     create(disk.clone(), &settings);
-    let store = Store::open(Arc::new(disk.clone()), &settings).unwrap();
+    let open_only = || Store::open(Arc::new(disk.clone()), &settings, &Default::default()).unwrap();
+    let is_broken = |done| matches!(done, Err(EngineError::Broken { .. }));
     let mut copies = Round::new(1, &[0, 8]).copies(settings.page_size);
-    assert_eq!(store.write(&mut copies), Err(StoreError::NotRepaired));
-    assert_eq!(store.ensure(9), Err(StoreError::NotRepaired));
-    assert_eq!(store.set_doublewrite(Doublewrite::Off), Err(StoreError::NotRepaired));
-    store.repair().unwrap();
-    let beyond = StoreError::BeyondEnd { page: PageNo(8), pages: 8 };
-    assert_eq!(store.write(&mut copies), Err(beyond));
-    assert_eq!((version(&store, 0), store.poisoned()), (Ok(None), None));
+    assert!(is_broken(open_only().write(&mut copies)));
+    assert!(is_broken(open_only().ensure(9)));
+    assert!(is_broken(open_only().set_doublewrite(Doublewrite::Off)));
+    let (store, _) = open(disk.clone(), &settings);
+    assert!(is_broken(store.write(&mut copies)));
+    assert_eq!((version(&store, 0), store.poison.is_set()), (Ok(None), true));
+    drop(store);
+    let (store, _) = open(disk, &settings);
     store.ensure(9).unwrap();
     store.write(&mut copies).unwrap();
     assert_eq!(version(&store, 8), Ok(Some(1)));

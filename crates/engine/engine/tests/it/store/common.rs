@@ -39,7 +39,7 @@ pub fn create(disk: impl Disk + 'static, settings: &StoreSettings) {
 }
 
 pub fn open(disk: impl Disk + 'static, settings: &StoreSettings) -> (Store, Repair) {
-    let store = Store::open(Arc::new(disk), settings).unwrap();
+    let store = Store::open(Arc::new(disk), settings, &Default::default()).unwrap();
     let repair = store.repair().unwrap();
     (store, repair)
 }

@@ -83,7 +83,7 @@ fn writers_growth_reads_and_changes_of_mode_go_on_together() {
             store.ensure(pages.min(500)).unwrap();
         }
     });
-    assert_eq!(store.poisoned(), None);
+    assert!(!store.poison.is_set());
     drop(store);
     let (store, repair) = open(disk, &settings);
     assert!(repair.torn_unrestorable.is_empty());
@@ -115,9 +115,9 @@ fn a_guard_is_on_only_when_no_unguarded_write_is_left() {
         assert!(!was_early, "it is on while page 1 is being written without a copy");
     });
     assert_eq!(store.doublewrite(), Doublewrite::On);
-    assert_eq!(store.counters()[Counter::DblwrPagesWritten], 0);
+    assert_eq!(store.counts.read()[Counter::DblwrPagesWritten], 0);
     store.write(&mut Round::new(2, &[1]).copies(store.page_size())).unwrap();
-    assert_eq!(store.counters()[Counter::DblwrPagesWritten], 1);
+    assert_eq!(store.counts.read()[Counter::DblwrPagesWritten], 1);
 }
 
 /// A sync fails for one writer: what any writer was told is durable must be there afterwards.
@@ -143,7 +143,7 @@ fn after_a_failure_nobody_is_told_success_wrongly() {
                 threads.spawn(move || try_rounds(store, disk, writer, failed));
             }
         });
-        assert!(failed.load(SeqCst) && store.poisoned().is_some());
+        assert!(failed.load(SeqCst) && store.poison.is_set());
         let rounds: Vec<_> = (0..WRITERS).flat_map(rounds_of).collect();
         let at = disk.points() - 1;
         let allowed = allowed(&rounds, &disk.acknowledged(at));

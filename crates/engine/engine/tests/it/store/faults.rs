@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use iostrata_engine::store::{ReadError, Store, StoreError, StoreSettings};
-use iostrata_innodb::FlushMethod;
-use iostrata_innodb::PageNo;
+use iostrata_engine::EngineError;
+use iostrata_engine::store::{ReadError, Store, StoreSettings};
+use iostrata_innodb::{FlushMethod, PageNo};
 use iostrata_io::disk::memory::{Call, CallKind, Fault};
 use iostrata_io::disk::{Aligned, DiskError, MemDisk, Tear, TraceDisk};
 
+use crate::common::first_failure;
 use crate::store::common::{Round, allowed, create, judge, open, small, version};
 
 const FAULTS: [Fault; 4] =
@@ -37,17 +38,19 @@ fn rounds() -> [Round; 4] {
 
 /// What must hold whatever failed; true when nothing did.
 fn run(disk: &TraceDisk, settings: &StoreSettings) -> bool {
-    let Ok(store) = Store::open(Arc::new(disk.clone()), settings) else { return false };
+    let Ok(store) = Store::open(Arc::new(disk.clone()), settings, &Default::default()) else {
+        return false;
+    };
     if store.repair().is_err() {
         return false;
     }
     for round in rounds() {
         if let Err(error) = store.ensure(round.pages.iter().max().unwrap() + 1) {
-            if !matches!(error, StoreError::NoSpace { .. }) {
-                poisoned_with(&store, error);
+            if !matches!(error, EngineError::NoSpace { .. }) {
+                poisoned_with(&store, &error);
                 return false;
             }
-            assert_eq!(store.poisoned(), None);
+            assert!(!store.poison.is_set());
             // The fault is over: the same store goes on.
             store.ensure(13).unwrap();
         }
@@ -60,7 +63,7 @@ fn run(disk: &TraceDisk, settings: &StoreSettings) -> bool {
         given.sort();
         assert_eq!(back, given, "buffers got lost");
         if let Err(error) = written {
-            poisoned_with(&store, error);
+            poisoned_with(&store, &error);
             return false;
         }
         disk.ack(round.version * 2 + 1);
@@ -68,13 +71,14 @@ fn run(disk: &TraceDisk, settings: &StoreSettings) -> bool {
     true
 }
 
-fn poisoned_with(store: &Store, error: StoreError) {
-    assert_eq!(store.poisoned().as_ref(), Some(&error));
-    let refused = Err(StoreError::Poisoned { cause: Arc::new(error) });
-    assert_eq!(store.write(&mut Round::new(9, &[0]).copies(store.page_size())), refused);
-    assert_eq!(store.ensure(1), refused);
-    assert_eq!(store.ensure(1000), refused);
-    assert!(store.repair().is_err());
+fn poisoned_with(store: &Store, error: &EngineError) {
+    let write = store.write(&mut Round::new(9, &[0]).copies(store.page_size()));
+    let calls = [store.poison.check(), write, store.ensure(1), store.ensure(1000)];
+    for refused in calls.into_iter().chain([store.repair().map(drop)]) {
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, EngineError::Poisoned { .. }), "{refused}");
+        assert_eq!(first_failure(&refused), first_failure(error));
+    }
 }
 
 #[test]
@@ -115,9 +119,6 @@ fn creation_may_fail_anywhere_and_be_tried_again() {
             fail_at(&memory, number, fault);
             let made = Store::create(Arc::new(disk.clone()), &settings);
             heal(&memory);
-            if let Err(StoreError::NoSpace { wanted_pages, file_pages, .. }) = &made {
-                assert!(wanted_pages > file_pages);
-            }
             create(disk.clone(), &settings);
             // All of it is durable, also what the first try wrote.
             let (store, repair) = open(disk.image(disk.points() - 1, 0, Tear::Whole), &settings);
@@ -143,10 +144,10 @@ fn repair_may_fail_anywhere_and_be_tried_again() {
         .find(|at| open(disk.image(*at, 3, Tear::Sectors(512)), &settings).1.restored.len() > 1);
     for number in 1.. {
         let image = disk.image(in_place.unwrap(), 3, Tear::Sectors(512));
-        let store = Store::open(Arc::new(image.clone()), &settings).unwrap();
+        let store = Store::open(Arc::new(image.clone()), &settings, &Default::default()).unwrap();
         fail_at(&image, number, Fault::Errno(5));
         let failed = store.repair().is_err();
-        assert_eq!(store.ensure(1).is_err(), failed && store.poisoned().is_some());
+        assert_eq!(store.ensure(1).is_err(), failed && store.poison.is_set());
         assert_eq!(store.write(&mut Vec::new()).is_err(), failed);
         heal(&image);
         let whole = (0..4).map(|page| (page, vec![Some(1)])).collect();
@@ -174,7 +175,7 @@ fn a_failed_read_is_told_and_harms_nothing() {
     store.read_many(&mut wanted, |copy, result| seen.push((copy.page.0, result.is_err())));
     assert_eq!(seen, [(0, true), (1, true), (2, true)]);
     heal(&disk);
-    assert_eq!(store.poisoned(), None);
+    assert!(!store.poison.is_set());
     store.write(&mut Round::new(1, &[1]).copies(settings.page_size)).unwrap();
 }
 
@@ -189,9 +190,10 @@ fn a_poisoned_store_still_reads() {
         _ => Fault::None,
     });
     let failed = store.write(&mut Round::new(2, &[1]).copies(settings.page_size));
-    assert!(matches!(failed, Err(StoreError::Disk(DiskError::System { errno: 5, .. }))));
+    let failed = failed.unwrap_err();
+    assert!(matches!(failed.disk_error(), Some(DiskError::System { errno: 5, .. })), "{failed}");
     heal(&disk);
     assert_eq!(version(&store, 0), Ok(Some(1)));
     let later = store.write(&mut Round::new(2, &[1]).copies(settings.page_size));
-    assert!(matches!(later, Err(StoreError::Poisoned { .. })));
+    assert!(matches!(later, Err(EngineError::Poisoned { .. })));
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use iostrata_engine::store::{StoreError, StoreSettings};
+use iostrata_engine::EngineError;
+use iostrata_engine::store::StoreSettings;
 use iostrata_innodb::FlushMethod;
 use iostrata_io::disk::{BatchKind, RealDisk, RealOptions};
 
@@ -97,9 +98,9 @@ fn a_real_disk_runs_full_and_the_store_goes_on() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(refused, StoreError::NoSpace { .. }), "{refused}");
+    assert!(matches!(refused, EngineError::NoSpace { .. }), "{refused}");
     // The file that had room keeps its page: it counts as long as there is no gap before it.
-    assert!((pages..=pages + 1).contains(&store.pages()) && store.poisoned().is_none());
+    assert!((pages..=pages + 1).contains(&store.pages()) && !store.poison.is_set());
     store.write(&mut Round::new(1, &[0, pages - 1]).copies(settings.page_size)).unwrap();
     drop(store);
     let (store, _) = open(at(), &settings);
