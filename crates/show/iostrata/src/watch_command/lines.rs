@@ -130,7 +130,7 @@ pub fn once(stream: &Stream<'_>, samples: &[Arrived], display: &Display) -> Resu
 }
 
 /// Which columns there are.
-struct LineLayout {
+pub(super) struct LineLayout {
     names: Vec<String>,
     /// Columns of which some target tells something, after those of the targets themselves.
     more: Vec<&'static LineColumn>,
@@ -157,11 +157,15 @@ impl LineLayout {
             display.note(&format!("{}: {} {}", target.name, target.flavour, target.version));
             target.missing.iter().for_each(|text| display.note(&format!("  no {text}")));
         }
-        let is_told = |what: &str| !stream.targets.iter().all(|target| lacks(target, what));
+        Self::of(&stream.targets)
+    }
+
+    /// The layout for these targets.
+    pub(super) fn of(targets: &[WatchTarget]) -> Self {
+        let is_told = |what: &str| !targets.iter().all(|target| lacks(target, what));
         let told = MORE.iter().filter(|(what, _)| is_told(what)).map(|(_, columns)| *columns);
         let more = [FILE_COLUMNS].into_iter().chain(told).flatten().collect();
-        let names =
-            stream.targets.iter().map(|target| short_name(&target.name, NAME_WIDTH)).collect();
+        let names = targets.iter().map(|target| short_name(&target.name, NAME_WIDTH)).collect();
         Self { names, more }
     }
 
@@ -169,14 +173,14 @@ impl LineLayout {
         COLUMNS.iter().chain(self.more.iter().copied())
     }
 
-    fn header(&self) -> String {
+    pub(super) fn header(&self) -> String {
         let name =
             if self.names.len() > 1 { format!("{:NAME_WIDTH$} ", "target") } else { String::new() };
         let names = self.columns().map(|column| format!(" {:>1$}", column.name, column.width));
         format!("{name}{:>6}{}\n", "t", names.collect::<String>())
     }
 
-    fn line(&self, arrived: &Arrived) -> String {
+    pub(super) fn line(&self, arrived: &Arrived) -> String {
         let sample = &arrived.watched.sample;
         let name = match self.names.get(arrived.target) {
             Some(name) if self.names.len() > 1 => format!("{name:NAME_WIDTH$} "),

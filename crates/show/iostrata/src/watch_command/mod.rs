@@ -6,6 +6,8 @@
 
 mod counters;
 mod export;
+#[cfg(test)]
+mod golden_tests;
 mod lines;
 mod screen;
 pub mod source;
