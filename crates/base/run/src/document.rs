@@ -323,6 +323,16 @@ pub struct ProbeDocument {
     /// Those of them whose intervals allow a loss beyond its threshold and do not show one.
     #[serde(default)]
     pub undecided: Vec<Loss>,
+    /// Losses beyond their interval that are smaller than what is worth a change.
+    #[serde(default)]
+    pub small_losses: Vec<Loss>,
+    /// The most that a pair costs which shows no loss worth a change, in percent: the highest end of
+    /// their 95 % intervals; null where there is none.
+    #[serde(default)]
+    pub loss_at_most_pct: Option<f64>,
+    /// The same of pairs whose requests take hardly longer, in microseconds a request.
+    #[serde(default)]
+    pub loss_at_most_us: Option<f64>,
     /// What was found.
     pub findings: Vec<Finding>,
     /// What to change.
@@ -348,4 +358,19 @@ pub struct ProbeDocument {
     pub verdicts: Verdicts,
     /// Path of the report, when one was written.
     pub report: Option<String>,
+}
+
+impl ProbeDocument {
+    /// What the layers cost at most where no loss is worth a change: `No layer costs more than
+    /// 24 % or 310 us a request`. Older runs do not know it.
+    pub fn cost_at_most(&self) -> String {
+        let percent = self.loss_at_most_pct.map(|most| format!("{:.0} %", most.max(1.0).ceil()));
+        let time = self.loss_at_most_us.map(|most| {
+            format!("{} a request", iostrata_units::microseconds(most.max(1.0).ceil()))
+        });
+        match percent.into_iter().chain(time).collect::<Vec<_>>().join(" or ") {
+            unknown if unknown.is_empty() => "No loss was found".to_owned(),
+            most => format!("No layer costs more than {most}"),
+        }
+    }
 }

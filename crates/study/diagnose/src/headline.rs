@@ -51,7 +51,7 @@ fn can(document: &ProbeDocument) -> String {
     });
     let parts: Vec<String> = [reads, commits].into_iter().flatten().collect();
     if parts.is_empty() {
-        return "Neither random reads nor commits are known of this storage.".to_owned();
+        return "Random reads and commits were not measured.".to_owned();
     }
     format!("This storage does {}.", parts.join(" and "))
 }
@@ -97,12 +97,12 @@ fn lost(document: &ProbeDocument) -> String {
     let worst = losses.clone().max_by(|a, b| size_of(a).total_cmp(&size_of(b)));
     match (worst, losses.count()) {
         (Some(worst), 1) => format!("It loses in one place: {}", worst.text),
-        (Some(worst), many) => format!("It loses in {many} places, most here: {}", worst.text),
+        (Some(worst), many) => format!("{many} losses; the largest: {}", worst.text),
         (None, _) => match document.losses.first() {
             Some(loss) => format!(
-                "Probably (it could not be confirmed) {} is lost in the {}: {}.",
-                percent(loss.loss_pct),
+                "Not confirmed: the {} costs {}: {}.",
                 loss.layer.title(),
+                percent(loss.loss_pct),
                 loss.text
             ),
             None => nothing_lost(document),
@@ -110,35 +110,55 @@ fn lost(document: &ProbeDocument) -> String {
     }
 }
 
-/// That no loss was found, with what that rests on.
+/// What the layers cost at most where no loss was found, with what that rests on.
 fn nothing_lost(document: &ProbeDocument) -> String {
     let open = document.undecided.len() as u64;
     let decided = document.compared.saturating_sub(open);
-    let figures = if open == 1 { "its figures" } else { "their figures" };
     if document.interrupted {
         return "No loss was seen before the run was stopped.".to_owned();
     }
+    let stayed = |open| format!("{open} stayed open: their intervals hold a loss and none");
     match (decided, open) {
         (0, 0) => "Nothing could be compared, so nothing is known of losses.".to_owned(),
+        (0, 1) => "Nothing is known of losses: the interval of 1 comparison of equal work holds a \
+                   loss and none."
+            .to_owned(),
         (0, open) => format!(
-            "Nothing is known of losses: {} of equal work could not be decided, because {figures} \
-             vary too much.",
+            "Nothing is known of losses: the intervals of {} of equal work hold a loss and none.",
             comparisons(open)
         ),
-        (_, 0) if document.incomplete.is_some() => format!(
-            "No loss was found in {} of equal work; the others are missing.",
-            comparisons(decided)
+        (_, 0) if document.incomplete.is_some() => {
+            format!(
+                "{}; the others are missing.{}",
+                costs_at_most(document, decided),
+                small(document)
+            )
+        }
+        (_, 0) => format!("{}.{}", costs_at_most(document, decided), small(document)),
+        (_, 1) => format!(
+            "{}; 1 stayed open: its interval holds a loss and none.{}",
+            costs_at_most(document, decided),
+            small(document)
         ),
-        (_, 0) => format!(
-            "No layer takes away anything that could be measured, in {} of equal work.",
-            comparisons(decided)
-        ),
-        (_, open) => format!(
-            "No loss was found in {} of equal work; {open} could not be decided, because \
-             {figures} vary too much.",
-            comparisons(decided)
-        ),
+        (_, open) => {
+            format!("{}; {}.{}", costs_at_most(document, decided), stayed(open), small(document))
+        }
     }
+}
+
+/// The highest end of the intervals of what was decided, rounded up.
+fn costs_at_most(document: &ProbeDocument, decided: u64) -> String {
+    let most = document.cost_at_most();
+    format!("{most} ({} of equal work)", comparisons(decided))
+}
+
+/// The largest of the losses that are certain and small.
+fn small(document: &ProbeDocument) -> String {
+    let worst = document.small_losses.iter().max_by(|a, b| a.loss_pct.total_cmp(&b.loss_pct));
+    worst.map_or_else(String::new, |loss| {
+        let [low, high] = loss.loss_pct_ci95.unwrap_or([loss.loss_pct; 2]);
+        format!(" Measurable, but small: {} (95 % {low:.0} to {high:.0} %).", loss.text)
+    })
 }
 
 fn comparisons(n: u64) -> String {
@@ -187,12 +207,15 @@ fn nothing_to_change(document: &ProbeDocument) -> String {
         return "No setting of the server gives that back.".to_owned();
     }
     if not_measured(document).is_some() {
-        return "Nothing of what was measured needs to change.".to_owned();
+        return "No change is needed, as far as was measured.".to_owned();
     }
     let written = document.rungs.iter().any(|rung| rung.unit == "writes/s");
     match (written, document.undecided.is_empty()) {
         (true, true) => "Nothing needs to change.".to_owned(),
-        (true, false) => "Nothing that was decided needs a change.".to_owned(),
+        (true, false) => {
+            let open = document.undecided.len() as u64;
+            format!("No change is needed as far as was decided; {} stayed open.", comparisons(open))
+        }
         (false, _) => "Nothing needs to change as far as reads go.".to_owned(),
     }
 }

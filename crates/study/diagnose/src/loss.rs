@@ -55,36 +55,62 @@ fn telling(log: &Observed<'_>) -> impl Iterator<Item = &'static Pair> {
 pub(crate) struct Comparisons {
     /// Pairs of points that were compared, each counted once.
     pub made: u64,
-    /// Those that may hold a loss and do not show one.
+    /// Those that may hold a loss that matters, and do not show one.
     pub undecided: Vec<Loss>,
+    /// Losses beyond their interval that are too small to matter, but for work whose price is
+    /// inherent.
+    pub small: Vec<Loss>,
+    /// The most that a pair costs which shows no loss that matters, by the highest end of their
+    /// intervals: in percent, and in microseconds a request for those that are told by it.
+    pub at_most_pct: Option<f64>,
+    pub at_most_us: Option<f64>,
 }
 
 /// Every pair, whether it lost or not. Some are compared in both directions.
 pub(crate) fn comparisons_of(log: &Observed<'_>) -> Comparisons {
     let (mut made, mut open) = (BTreeSet::new(), BTreeSet::new());
-    let mut undecided = Vec::new();
+    let mut all = Comparisons::default();
     for pair in telling(log) {
         let Some(found) = compare(log, pair, Which::All) else { continue };
         let points = [pair.from.min(pair.to), pair.from.max(pair.to)];
         made.insert(points);
-        let is_open = pair_loss(log, pair).is_none() && !is_cleared(log, pair, &found);
-        if is_open && open.insert(points) {
-            undecided.push(loss_of(pair, &found));
+        if pair_loss(log, pair).is_some() {
+            continue;
         }
+        let is_small = is_small(pair, &found);
+        if !is_small && !is_cleared(pair, &found) {
+            if open.insert(points) {
+                all.undecided.push(loss_of(pair, &found));
+            }
+            continue;
+        }
+        if is_small && !pair.is_inherent() {
+            all.small.push(loss_of(pair, &found));
+        }
+        let (most, high) = match found.loss.loss_pct_ci95 {
+            Some([_, high]) if high < pair.loss_pct_min => (&mut all.at_most_pct, high),
+            _ if found.extra_us_max < pair.extra_us_min => {
+                (&mut all.at_most_us, found.extra_us_max)
+            }
+            ci95 => (&mut all.at_most_pct, ci95.map_or(100.0, |[_, high]| high)),
+        };
+        *most = Some(most.unwrap_or(0.0).max(high));
     }
-    Comparisons { made: made.len() as u64, undecided }
+    all.made = made.len() as u64;
+    all
 }
 
-/// Whether a pair is known not to lose as much as counts: by its interval, because a request takes
-/// hardly longer at the most, or because the points that were to confirm it did not.
-fn is_cleared(log: &Observed<'_>, pair: &Pair, found: &Compared) -> bool {
-    let confirming = Which::Confirming(pair.finding.name());
-    let again = compare(log, pair, confirming);
-    let refuted = again.is_some_and(|again| {
-        again.loss.n >= PAIRS_MIN as u64 && !again.reaches(pair, Bar::Finding)
-    });
-    let small = found.loss.is_less_than(pair.loss_pct_min);
-    small || refuted || found.extra_us_max < pair.extra_us_min
+/// Whether a pair is known not to lose as much as counts: by its interval, or because a request
+/// takes hardly longer at the most. Points that were to confirm a loss and do not show it clear
+/// nothing by that.
+fn is_cleared(pair: &Pair, found: &Compared) -> bool {
+    found.loss.is_less_than(pair.loss_pct_min) || found.extra_us_max < pair.extra_us_min
+}
+
+/// Whether a pair loses beyond its interval, and less than counts.
+fn is_small(pair: &Pair, found: &Compared) -> bool {
+    let is_below = found.loss.loss_pct < pair.loss_pct_min || found.extra_us < pair.extra_us_min;
+    found.loss.n >= PAIRS_MIN as u64 && found.loss.is_significant() && is_below
 }
 
 /// Whether an effect on these points is beyond doubt: confirmed where it was to be confirmed.

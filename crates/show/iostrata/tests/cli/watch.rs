@@ -258,7 +258,8 @@ fn a_server_is_summed_up_on_one_page() {
         );
         let bench = Bench::new();
         let target = server.target("root", "load_db");
-        let loads = format!("oltp update_index prepare --target {target} --tables 1 --table-size 1000");
+        let loads =
+            format!("oltp update_index prepare --target {target} --tables 1 --table-size 1000");
         assert!(bench.line(&loads).status.success());
         let line = format!("watch {target} --summary --time 1s --interval 200ms");
         let all = document(&bench.line(&format!("{line} --json")), "server-summary");

@@ -14,7 +14,7 @@ fn nothing_is_lost_and_nothing_needs_to_change() {
     assert_eq!(settings, ["innodb_io_capacity", "innodb_io_capacity_max"]);
     assert!(document.headline.len() >= 2 && document.headline.len() <= 5);
     let text = document.headline.join(" ");
-    assert!(text.contains("No layer takes away") && !text.contains("caution"), "{text}");
+    assert!(text.contains("No layer costs more than 1") && !text.contains("caution"), "{text}");
 }
 
 #[test]

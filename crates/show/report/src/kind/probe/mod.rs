@@ -43,7 +43,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let is_whole = probe.incomplete.is_none()
         && !probe.unavailable.iter().any(|unavailable| unavailable.was_planned());
     let cleared = "Every suspicion that was raised was cleared by the points that test it.";
-    let cleared = is_whole.then_some(cleared);
+    let cleared = (is_whole && probe.undecided.is_empty()).then_some(cleared);
     report.add("findings", "Findings", findings(&probe.findings, probe.interrupted, cleared));
     report.add("advice", changes_title(probe), changes(&probe.advice));
     report.add("redo", "Redo log size", redo(probe));
@@ -220,9 +220,14 @@ fn losses(probe: &ProbeDocument) -> Blocks {
         body.table(On::ALL, loss_table(probe, &sorted));
     }
     if !probe.undecided.is_empty() {
-        body.title(On::ALL, "Not decided: the figures vary too much");
-        body.say("Their intervals allow a loss that would matter and do not show one.");
+        body.title(On::ALL, "Not decided");
+        body.say("Their intervals hold a loss that would matter, and none.");
         body.table(On::ALL, loss_table(probe, &probe.undecided.iter().collect::<Vec<_>>()));
+    }
+    if !probe.small_losses.is_empty() {
+        body.title(On::ALL, "Measurable, but small");
+        body.say("They lose beyond their interval, and less than is worth a change.");
+        body.table(On::ALL, loss_table(probe, &probe.small_losses.iter().collect::<Vec<_>>()));
     }
     body
 }
@@ -265,21 +270,20 @@ fn loss_table(probe: &ProbeDocument, all: &[&Loss]) -> Table {
         .into()
 }
 
-/// That no loss was found, and in how many comparisons.
+/// What the layers cost at most where no loss was found, and in how many comparisons.
 fn no_loss(probe: &ProbeDocument) -> String {
     if probe.interrupted {
         return "No loss seen before the run was stopped.".to_owned();
     }
     let open = probe.undecided.len();
     let comparisons = |n: usize| format!("{} of equal work", words::counted(n, "comparison"));
+    let most = probe.cost_at_most();
     match ((probe.compared as usize).saturating_sub(open), open) {
-        (0, 0) => "No loss found: nothing could be compared.".to_owned(),
-        (0, open) => {
-            format!("Nothing is known of losses: {} could not be decided.", comparisons(open))
-        }
-        (decided, 0) => format!("No loss found in {}.", comparisons(decided)),
+        (0, 0) => "Nothing could be compared.".to_owned(),
+        (0, open) => format!("Nothing is known of losses: {} stayed open.", comparisons(open)),
+        (decided, 0) => format!("{most} ({}).", comparisons(decided)),
         (decided, open) => {
-            format!("No loss found in {}; {open} could not be decided.", comparisons(decided))
+            format!("{most} ({}); {open} stayed open.", comparisons(decided))
         }
     }
 }
