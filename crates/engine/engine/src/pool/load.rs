@@ -18,7 +18,8 @@ use crate::pool::queues::FrameQueue;
 use crate::pool::waiting::Outcome;
 use crate::pool::word::Word;
 
-/// As long as pages are being written, it is worth to ask so much more often for free frames.
+/// While pages are being written, so many requests for free frames count as one: it is worth to ask
+/// more often.
 const PATIENCE: u32 = 50;
 /// Pages read ahead at once.
 const AHEAD_MAX: usize = 64;
@@ -90,21 +91,25 @@ impl Pool {
 
     /// A frame for this page. Asks the supply as long as that leads anywhere.
     fn free_frame(&self) -> Result<u32, EngineError> {
-        let mut tries = 0;
+        let tries_max = self.settings.tries_max.saturating_mul(PATIENCE);
+        let (mut tries, mut freed) = (0_u32, self.queues.freed());
         loop {
             if let Some(frame) = self.free_frame_at_once() {
                 return Ok(frame);
             }
-            let patience = if self.dirty.flying() > 0 { PATIENCE } else { 1 };
-            if tries >= self.settings.tries_max.saturating_mul(patience) {
+            if tries >= tries_max {
                 return Err(self.exhausted());
             }
             self.counts.add(Counter::BufferPoolWaitFree, 1);
-            let before = self.queues.freed();
+            let weight = if self.dirty.flying() > 0 { 1 } else { PATIENCE };
             self.supply.free_wanted();
-            if self.queues.freed() == before {
-                tries += 1;
+            // Another thread that took what became free will not always be the first.
+            let before = std::mem::replace(&mut freed, self.queues.freed());
+            if freed == before {
+                tries = tries.saturating_add(weight);
                 yield_now();
+            } else {
+                tries = 0;
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Pools that are nearly too small, and pools that are.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use iostrata_engine::pool::Pool;
+use iostrata_engine::pool::{Flushing, Pool, Supply};
 use iostrata_engine::{EngineError, RequestError};
 use iostrata_innodb::{Counter, Lsn, PageNo};
 
@@ -63,6 +63,69 @@ fn pinned_frames_exhaust_the_pool_until_one_is_given_back() {
     drop(pins.remove(3));
     assert_eq!(pool.pin(PageNo(9)).unwrap().page_no(), PageNo(9));
     assert!(pool.try_pin(PageNo(3)).is_none() && pool.try_pin(PageNo(0)).is_some());
+}
+
+/// Frees nothing for a while, as a device does that stands still; ends that as it likes.
+struct SlowSupply {
+    pool: OnceLock<Weak<Pool>>,
+    calls: AtomicU64,
+    taken: Mutex<Vec<Flushing>>,
+    /// What happens at a call of this number.
+    act: fn(&Pool, u64, &mut Vec<Flushing>),
+}
+
+impl Supply for SlowSupply {
+    fn free_wanted(&self) {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let pool = self.pool.get().unwrap().upgrade().unwrap();
+        (self.act)(&pool, call, &mut self.taken.lock().unwrap());
+    }
+}
+
+/// Asks for a page beside a dirty one in a pool of one frame.
+fn asked(act: fn(&Pool, u64, &mut Vec<Flushing>)) -> Result<(), EngineError> {
+    let (calls, taken) = Default::default();
+    let supply = Arc::new(SlowSupply { pool: OnceLock::new(), calls, taken, act });
+    let source = Arc::new(MemorySource::default());
+    let pool = Arc::new(Pool::new(settings(1), source, Arc::clone(&supply) as _));
+    assert!(supply.pool.set(Arc::downgrade(&pool)).is_ok());
+    change(&pool, PageNo(1), &AtomicU64::new(8), 1);
+    pool.pin(PageNo(2)).map(drop)
+}
+
+#[test]
+fn a_write_that_takes_long_and_fails_leaves_as_many_tries_as_before() {
+    let act = |pool: &Pool, call, taken: &mut Vec<Flushing>| match call {
+        0 => pool.collect_cold(1, taken),
+        // Longer than is waited for where nothing is being written.
+        400 => pool.not_flushed(std::mem::take(taken)),
+        500 => pool.collect_cold(1, taken),
+        501 => pool.flushed(std::mem::take(taken)),
+        _ => {}
+    };
+    asked(act).unwrap();
+    let never = |_: &Pool, _, _: &mut Vec<Flushing>| {};
+    let exhausted = asked(never);
+    assert!(matches!(
+        exhausted,
+        Err(EngineError::Request(RequestError::PoolExhausted { dirty: 1, pinned: 0, .. }))
+    ));
+}
+
+#[test]
+fn tries_are_counted_in_a_row() {
+    // Others get what becomes free, every hundred tries.
+    let act = |pool: &Pool, call: u64, taken: &mut Vec<Flushing>| {
+        if call > 0 && call % 100 == 0 {
+            pool.collect_cold(1, taken);
+            pool.flushed(std::mem::take(taken));
+            if call < 700 {
+                assert_eq!(pool.evict(1), 1);
+                change(pool, PageNo(call), &AtomicU64::new(8 * call), 1);
+            }
+        }
+    };
+    asked(act).unwrap();
 }
 
 #[test]

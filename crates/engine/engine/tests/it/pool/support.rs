@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
 use iostrata_engine::EngineError;
 use iostrata_engine::page::PageSize;
@@ -107,9 +108,14 @@ impl InlineCleaner {
 }
 
 impl Supply for InlineCleaner {
+    /// As the engine's own, it waits a moment where nothing became free: those who have the frames
+    /// may wait for a processor.
     fn free_wanted(&self) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.step(4);
+        if self.pool().is_some_and(|pool| pool.free_frames() == 0) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
