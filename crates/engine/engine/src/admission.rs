@@ -43,14 +43,12 @@ impl Drop for Pins<'_> {
     }
 }
 
-/// The rule and the promises.
 #[derive(Debug)]
 pub(crate) struct Admission {
     flusher: Arc<Flusher>,
     rule: PublishedRule,
     promised: AtomicU64,
     is_closed: AtomicBool,
-    /// Nobody is admitted for a moment.
     is_paused: AtomicBool,
     /// Held by whoever paused, so that nobody ends another's pause.
     pausing: Mutex<()>,
@@ -103,7 +101,6 @@ impl Admission {
         work()
     }
 
-    /// Whether the engine was closed.
     pub fn check_open(&self) -> Result<(), EngineError> {
         if self.is_closed.load(Ordering::SeqCst) {
             Err(EngineError::Request(RequestError::Closed))
@@ -276,7 +273,6 @@ impl Admission {
     }
 }
 
-/// Ends a pause.
 struct Pause<'a>(&'a AtomicBool);
 
 impl Drop for Pause<'_> {

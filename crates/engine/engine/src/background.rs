@@ -83,7 +83,7 @@ impl Threads {
         let (of_cleaner, stepped) = (Arc::clone(storage), Arc::clone(cleaner));
         self.spawn("cleaner", move || clean(&of_cleaner, &stepped))?;
         self.cleaner = Some(Arc::clone(cleaner));
-        let settings = storage.hot.all();
+        let settings = storage.settings.load();
         parts.cleaner.lanes.set_writers(settings.page_cleaners);
         for _ in 0..settings.page_cleaners {
             let (storage, cleaner) = (Arc::clone(storage), Arc::clone(cleaner));

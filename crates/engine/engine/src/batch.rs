@@ -184,7 +184,7 @@ impl Batch {
     /// here it is known in how many pages the rows lie; [`RequestError::BatchTooLarge`] where the
     /// entries of indexes are what is too much: rows alone are refused by [`Batch::put`].
     pub fn commit_async(mut self) -> Result<Ticket, EngineError> {
-        let by_setting = || self.pages.storage.hot.flush_log_at_commit();
+        let by_setting = || self.pages.storage.settings.load().flush_log_at_trx_commit;
         let level = self.flush_log_at.unwrap_or_else(by_setting);
         if !self.indexed.is_empty() {
             return self.commit_as_transaction(level);

@@ -32,7 +32,8 @@ impl Table {
         // or where a snapshot is open that must not see them.
         let has_readers = pages.storage.versions.is_needed(NEWEST);
         let is_bare = self.indexes().is_empty() && !has_readers && tree.is_bare(pages)?;
-        let mut filling = Filling::new(pages, tree, pages.storage.hot.fill_factor_pct());
+        let fill_pct = pages.storage.settings.load().fill_factor as usize;
+        let mut filling = Filling::new(pages, tree, fill_pct);
         let mut last: Vec<u8> = Vec::new();
         let mut loaded = 0;
         for (key, value) in rows {

@@ -20,7 +20,6 @@ use crate::write_set::{Change, WriteSet};
 /// of the redo, so each has to lie at or before the end of its own frame.
 const FRAME_BYTES_MIN: u64 = 8;
 
-/// What came of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
     /// A row came, changed or went: what counts that.
@@ -47,7 +46,6 @@ pub(crate) struct Stamp<'c> {
 }
 
 impl<'c> Stamp<'c> {
-    /// No number yet.
     pub fn new(storage: &'c Storage) -> Self {
         let counts_versions = storage.versions.is_needed(NEWEST);
         let bytes = Vec::new();
@@ -183,7 +181,6 @@ pub(crate) fn change_row(
     Ok(Changed::Row(kind))
 }
 
-/// Whether a cell is the tombstone that a commit left.
 fn is_tombstone_of(cell: &Cell<'_>, number: u64) -> bool {
     cell.is_tombstone() && cell.version().is_some_and(|version| version.number == number)
 }

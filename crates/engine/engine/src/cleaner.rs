@@ -32,10 +32,8 @@ impl State {
     }
 }
 
-/// What the policy wants.
 struct Decided {
     action: Action,
-    /// Of the policy.
     number: u64,
     /// Whether it does not wait until that is done.
     goes_on: bool,
@@ -44,7 +42,6 @@ struct Decided {
 /// Purges a little, for policies that ask for it; whether there was something to do.
 pub(crate) type Purge = Box<dyn Fn() -> Result<bool, EngineError> + Send + Sync>;
 
-/// The cleaner of one engine.
 pub(crate) struct Cleaner {
     flusher: Arc<Flusher>,
     pub lanes: Lanes,
@@ -60,7 +57,6 @@ impl std::fmt::Debug for Cleaner {
 }
 
 impl Cleaner {
-    /// A cleaner with this policy.
     pub fn new(
         flusher: Arc<Flusher>,
         (admission, purge): (Arc<Admission>, Purge),
@@ -168,8 +164,8 @@ impl Cleaner {
 
 /// The engine as it is now; the caller adds its clock and the histogram.
 fn sample(storage: &Storage) -> FlushSample<'static> {
-    let Storage { redo, pool, counts, hot, .. } = storage;
-    let settings = hot.all();
+    let Storage { redo, pool, counts, settings, .. } = storage;
+    let settings = settings.load();
     // The redo's end first: a page that becomes dirty later changes nothing before it.
     let lsn = redo.lsn();
     FlushSample {

@@ -10,10 +10,10 @@ use iostrata_io::disk::{Disk, MemDisk};
 use crate::catalogue::Catalogue;
 use crate::recovery::{self, Clock};
 use crate::redo::layout::CONTROL_NAME;
-use crate::settings_file;
 use crate::tests::{open, put_all, small};
 use crate::{
     Background, Disks, Engine, EngineError, OpenError, Phase, Progress, RequestError, Settings,
+    settings_file,
 };
 
 #[test]

@@ -25,7 +25,6 @@ use crate::write_set::WriteSet;
 
 /// One write set holds at most one in so many frames: half of what all may hold together.
 const LEAVES_SHARE: usize = 4;
-/// Room for leaves that is made at first.
 const LEAVES_AT_FIRST: usize = 64;
 /// So often a leaf is asked for while others are held, before those are let go.
 const LATCH_TRIES: u32 = 200;
@@ -39,7 +38,6 @@ pub(crate) fn leaves_max(pages: &Pages) -> usize {
     (pages.storage.pool.frames() / LEAVES_SHARE).max(1)
 }
 
-/// Whose changes they are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Committer<'t> {
     /// A batch: rows that transactions have locked are waited for.
@@ -76,7 +74,6 @@ impl Places {
     }
 }
 
-/// Changes that fall into one leaf.
 #[derive(Debug)]
 struct Group {
     ops: Range<usize>,
@@ -84,7 +81,6 @@ struct Group {
     is_sparse: bool,
 }
 
-/// What came of an attempt.
 enum Attempt {
     /// Applied; the end of the frame.
     Done(Lsn),

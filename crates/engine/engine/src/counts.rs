@@ -39,7 +39,6 @@ pub struct Common {
     pub poison: Arc<Poison>,
 }
 
-/// The counters of an engine.
 #[derive(Debug)]
 pub struct Counts([Shard; SHARDS]);
 
@@ -50,7 +49,6 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// So many more.
     #[inline]
     pub fn add(&self, counter: Counter, more: u64) {
         self.0[own_shard()].0[counter as usize].fetch_add(more, Relaxed);
@@ -62,13 +60,11 @@ impl Counts {
         Pending { counts: self, gauge, count }
     }
 
-    /// A writer was slowed down.
     pub fn admission_delayed(&self, time: Duration) {
         self.add(Counter::AdmitDelays, 1);
         self.add(Counter::AdmitDelayNs, time.as_nanos() as u64);
     }
 
-    /// Dirty pages were written.
     pub fn flushed(&self, cause: Cause, pages: u64) {
         self.add(Counter::BufferPoolPagesFlushed, pages);
         self.add(of_cause(cause), pages);
@@ -80,7 +76,6 @@ impl Counts {
         self.add(Counter::BufferLruBatchFlushTotalPages, pages);
     }
 
-    /// The policy was asked what to do.
     pub fn decided(&self, time: Duration) {
         self.add(Counter::PolicyDecisions, 1);
         self.add(Counter::PolicyDecisionNs, time.as_nanos() as u64);
@@ -105,7 +100,6 @@ impl Counts {
         }
     }
 
-    /// One value.
     pub fn get(&self, counter: Counter) -> u64 {
         self.sum(counter as usize)
     }
@@ -123,7 +117,6 @@ impl Counts {
             .sum()
     }
 
-    /// All values.
     pub fn read(&self) -> Counters {
         Counters::new(std::array::from_fn(|at| self.sum(at)))
     }
@@ -142,7 +135,6 @@ impl Drop for Pending<'_> {
     }
 }
 
-/// Threads take shards in turn.
 #[inline]
 fn own_shard() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -167,7 +159,6 @@ fn of_cause(cause: Cause) -> Counter {
 pub struct Sample(Option<u64>);
 
 impl Sample {
-    /// Begins a call.
     #[inline]
     pub fn begin() -> Self {
         let (left, mut random) = TURN.get();
@@ -184,7 +175,6 @@ impl Sample {
     }
 }
 
-/// Processor time of the calling thread, in nanoseconds.
 pub(crate) fn thread_cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

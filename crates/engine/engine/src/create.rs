@@ -23,7 +23,6 @@ use crate::tree::Tree;
 pub(crate) const FIRST_LSN: Lsn = Lsn(8192);
 
 const MARK: &str = "engine.creating";
-/// Beginnings of the names of our files.
 const OURS: [&str; 4] = ["data-", "doublewrite-", "redo-", "engine."];
 /// What may be there before: it holds no data.
 const HARMLESS: [&str; 2] = ["engine.lock", "engine.status"];

@@ -46,7 +46,6 @@ enum Copied {
     Cells { at: usize },
 }
 
-/// A place in the copy.
 #[derive(Clone, Copy)]
 enum CopyPosition {
     Slot(usize),
@@ -159,7 +158,6 @@ impl<'t> TreeCursor<'t> {
         }
     }
 
-    /// Where work is counted.
     pub fn counts(&self) -> &'t Counts {
         &self.pages.storage.counts
     }
@@ -169,7 +167,6 @@ impl<'t> TreeCursor<'t> {
         self.newest
     }
 
-    /// A cell of the copy.
     #[inline]
     fn cell(&self, place: CopyPosition) -> Cell<'_> {
         match place {
@@ -178,7 +175,6 @@ impl<'t> TreeCursor<'t> {
         }
     }
 
-    /// The next row of the copy.
     #[inline]
     fn advance(&mut self) -> Option<CopyPosition> {
         match (&mut self.copied, self.direction) {
@@ -317,7 +313,7 @@ impl<'t> TreeCursor<'t> {
 
     /// Asks for the leaves to come, once enough were passed in order.
     fn read_ahead(&mut self) {
-        let threshold = self.pages.storage.hot.read_ahead_threshold();
+        let threshold = self.pages.storage.settings.load().read_ahead_threshold;
         if threshold == 0 || self.passed < threshold {
             return;
         }

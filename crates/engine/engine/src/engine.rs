@@ -19,12 +19,15 @@ use crate::read_view::ReadView;
 use crate::recovery::RecoveryReport;
 use crate::reentry::{check_not_looking, check_outside};
 use crate::row_locks::next_number;
+use crate::status;
+use crate::table::Table;
+use crate::ticket::Ticket;
+use crate::transaction::{Transaction, TransactionOptions, run};
+
 #[cfg(feature = "testing")]
 use crate::safeguards::Safeguard;
-use crate::status;
 #[cfg(feature = "testing")]
 use crate::storage::Storage;
-use crate::table::Table;
 
 /// An open engine. Clones are the same engine. [`close`](Self::close) it, or drop its last handle:
 /// that cannot tell what failed, writes dirty pages for a second at most, and leaves it to the next
@@ -158,7 +161,7 @@ impl Engine {
 
     /// The settings as they are.
     pub fn settings(&self) -> Settings {
-        self.parts().storage.hot.all().clone()
+        Settings::clone(&self.parts().storage.settings.load())
     }
 
     /// All counters, under InnoDB's names.
@@ -241,5 +244,48 @@ impl Engine {
     /// their recovery.
     pub fn abandon(self) {
         self.0.is_abandoned.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    /// Begins a transaction. It ends by [`Transaction::commit`]; one that is dropped is rolled
+    /// back.
+    ///
+    /// # Errors
+    /// A closed or poisoned engine.
+    pub fn begin(
+        &self,
+        options: impl Into<TransactionOptions>,
+    ) -> Result<Transaction, EngineError> {
+        Transaction::begin(&self.parts().pages, options.into(), &[])
+    }
+
+    /// Runs `body` in a transaction and commits it; after a deadlock or a conflict runs it again,
+    /// with the rows locked from the beginning where the tries before ended. An error of `body`
+    /// rolls back. What was written survives a crash when this returns, as after
+    /// [`Transaction::commit`].
+    ///
+    /// # Errors
+    /// What `body` says, or what beginning and committing said.
+    pub fn transact<R, E: From<EngineError>>(
+        &self,
+        options: impl Into<TransactionOptions>,
+        body: impl FnMut(&mut Transaction) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let (result, ticket) = self.transact_async(options, body)?;
+        ticket.wait()?;
+        Ok(result)
+    }
+
+    /// As [`transact`](Self::transact), and leaves it to the ticket to wait until that is durable.
+    ///
+    /// # Errors
+    /// What `body` says, or what beginning and committing said.
+    pub fn transact_async<R, E: From<EngineError>>(
+        &self,
+        options: impl Into<TransactionOptions>,
+        body: impl FnMut(&mut Transaction) -> Result<R, E>,
+    ) -> Result<(R, Ticket), E> {
+        run(&self.parts().pages, options.into(), body, Transaction::commit_async)
     }
 }

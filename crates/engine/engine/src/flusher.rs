@@ -23,7 +23,6 @@ const ASSIST_PAGES: usize = 64;
 /// Pause after help that brought no frame: the pool asks a few hundred times before it gives up.
 const FRAMES_PAUSE: Duration = Duration::from_millis(1);
 
-/// Writes the pages of one engine.
 #[derive(Debug)]
 pub(crate) struct Flusher {
     pub storage: Arc<Storage>,
@@ -154,7 +153,6 @@ impl Flusher {
         written
     }
 
-    /// Takes a checkpoint if it is worth its write and sync.
     fn checkpoint_if_worth(&self) -> Result<(), EngineError> {
         let redo = &self.storage.redo;
         let (last, end) = (redo.checkpoint_lsn(), redo.lsn());

@@ -23,7 +23,6 @@ impl HeldLeaves {
         self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step).is_ok()
     }
 
-    /// Waits until so many can be taken, and takes them.
     pub fn take(&self, leaves: usize, most: usize) {
         if !self.try_take(leaves, most) {
             self.wait(leaves, most);
@@ -41,7 +40,6 @@ impl HeldLeaves {
         self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Gives back what was taken.
     pub fn give_back(&self, leaves: usize) {
         self.held.fetch_sub(leaves, Ordering::SeqCst);
         if self.waiters.load(Ordering::SeqCst) > 0 {

@@ -23,7 +23,6 @@ use crate::flusher::Flusher;
 /// How long those who wait for a lane sleep at most.
 const WAIT: Duration = Duration::from_millis(10);
 
-/// Which pages of the list are meant.
 #[derive(Clone, Copy, Debug)]
 struct Oldest {
     until: Lsn,
@@ -94,7 +93,6 @@ struct State {
     list: Lane,
     cold: Lane,
     oldest: Option<Oldest>,
-    /// Number of the policy that orders.
     policy: u64,
     finished: Finished,
     /// Pages written at the cold end, as `finished` has those of the list.
@@ -110,7 +108,6 @@ impl State {
     }
 }
 
-/// A batch that somebody has begun.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     what: BatchOf,
@@ -122,21 +119,18 @@ struct Batch {
     policy: u64,
 }
 
-/// Which lane a batch is of.
 #[derive(Clone, Copy, Debug)]
 enum BatchOf {
     List(Oldest),
     Cold,
 }
 
-/// The lanes of one engine.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     flusher: Arc<Flusher>,
     state: Mutex<State>,
     to_writers: Condvar,
     to_cleaner: Condvar,
-    /// Threads that write.
     writers: AtomicU32,
     /// Whether the cleaner is to be woken when a lane has nothing left to begin with.
     wakes_cleaner: AtomicBool,
@@ -145,7 +139,6 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Lanes without orders.
     pub fn new(flusher: Arc<Flusher>) -> Self {
         Self {
             flusher,
@@ -158,12 +151,10 @@ impl Lanes {
         }
     }
 
-    /// Says how many threads write.
     pub fn set_writers(&self, threads: u32) {
         self.writers.store(threads, Ordering::Release);
     }
 
-    /// Whether threads write.
     pub fn has_writers(&self) -> bool {
         self.writers.load(Ordering::Acquire) > 0
     }
@@ -200,7 +191,6 @@ impl Lanes {
         self.to_writers.notify_all();
     }
 
-    /// What is ordered and not done yet.
     pub fn in_use(&self) -> LanesUse {
         let state = self.lock();
         let sum = |lane: &Lane| (lane.left + lane.begun).min(u32::MAX as usize) as u32;
@@ -272,7 +262,6 @@ impl Lanes {
         Some(Batch { what, pages, in_flight, policy: *policy })
     }
 
-    /// Batches under way at most.
     fn batches(&self) -> u32 {
         let threads = self.writers.load(Ordering::Acquire);
         batches_at_once(self.in_flight.load(Ordering::Relaxed), threads)

@@ -46,7 +46,6 @@ mod flusher_tests;
 #[cfg(test)]
 mod format_tests;
 mod held_leaves;
-mod hot_settings;
 #[cfg(test)]
 mod index_function_tests;
 #[cfg(test)]
@@ -70,7 +69,6 @@ mod purge_tests;
 mod range;
 mod read;
 mod read_view;
-mod reclaim;
 mod recovery;
 mod reentry;
 mod row_locks;
@@ -80,8 +78,6 @@ mod safeguards;
 mod scan;
 mod settings_file;
 mod signal;
-mod source;
-mod space;
 mod spill;
 mod status;
 mod storage;
@@ -93,7 +89,6 @@ mod tests;
 mod ticket;
 #[cfg(test)]
 mod ticket_tests;
-mod transact;
 mod transaction;
 mod tree;
 #[cfg(test)]

@@ -40,9 +40,7 @@ struct Undo {
     bytes: Vec<u8>,
 }
 
-/// What takes one change back.
 enum UndoStep {
-    /// The row that came goes.
     Inserted {
         slot: usize,
     },
@@ -150,7 +148,6 @@ pub(crate) struct Mtr<'c> {
 }
 
 impl<'c> Mtr<'c> {
-    /// Nothing held yet.
     pub fn begin(storage: &'c Storage) -> Self {
         let (Spare { body, undo }, pages) = (SPARE.take(), Vec::with_capacity(4));
         Self { storage, pages, body, undo, records: 0, is_logged: false }
@@ -161,18 +158,15 @@ impl<'c> Mtr<'c> {
         self.hold(pin.exclusive())
     }
 
-    /// Takes a page that is latched already.
     pub fn hold(&mut self, page: Exclusive<'c>) -> Held {
         self.pages.push(Latched { page, is_changed: false, is_kept: false });
         Held(self.pages.len() - 1)
     }
 
-    /// What a held page shows.
     pub fn page(&self, held: Held) -> PageView<'_> {
         PageView::new(&self.pages[held.0].page)
     }
 
-    /// The version of a held page.
     pub fn page_version(&self, held: Held) -> u32 {
         self.pages[held.0].page.page_version()
     }
@@ -182,7 +176,6 @@ impl<'c> Mtr<'c> {
         self.pages[held.0].page.bump_page_version();
     }
 
-    /// Changes a page by a record.
     pub fn change(&mut self, held: Held, record: &Record<'_>) -> Result<(), EngineError> {
         let latched = &mut self.pages[held.0];
         let no = latched.page.page_no();

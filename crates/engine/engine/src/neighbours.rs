@@ -9,13 +9,12 @@ use iostrata_innodb::{Lsn, PageNo};
 use crate::pool::Flushing;
 use crate::storage::Storage;
 
-/// Pages of one extent of a file.
 const EXTENT_PAGES: u64 = 64;
 
 /// Takes up to `most` pages into the empty `taken`: the oldest with changes before `until`, each
 /// with its neighbours as `flush_neighbors` says.
 pub(crate) fn take_oldest(storage: &Storage, most: usize, until: Lsn, taken: &mut Vec<Flushing>) {
-    let mode = storage.hot.flush_neighbors();
+    let mode = storage.settings.load().flush_neighbors;
     if mode == 0 {
         return storage.pool.collect_oldest(most, until, taken);
     }

@@ -36,7 +36,6 @@ use crate::{create, settings_file};
 /// How long an engine that is dropped writes pages, so that the next opening has less to apply.
 const DROP_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// An engine that was opened.
 pub(crate) struct Opened {
     pub parts: Parts,
     /// Where its settings are kept.
@@ -67,7 +66,6 @@ impl Drop for Opened {
     }
 }
 
-/// Opens the engine of a directory.
 pub(crate) fn directory(
     directory: &Path,
     (settings, indexes): (Settings, Vec<IndexDefinition>),
@@ -213,7 +211,6 @@ pub(crate) fn check_pages(
     check::check_pages(&store, damaged)
 }
 
-/// Opens the engine of disks.
 pub(crate) fn disks(
     disks: Disks,
     plan: (Settings, Vec<IndexDefinition>),

@@ -12,7 +12,6 @@ use std::time::Duration;
 /// How long one behind the first sleeps at most before it looks again.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The queue of one engine.
 #[derive(Debug, Default)]
 pub(crate) struct PaceQueue {
     waiting: Mutex<VecDeque<Thread>>,
@@ -27,7 +26,6 @@ pub(crate) struct FirstPlace<'q> {
 }
 
 impl PaceQueue {
-    /// Whether anybody waits.
     #[inline]
     pub fn has_waiting(&self) -> bool {
         self.has_waiting.load(Ordering::Relaxed)

@@ -1,20 +1,26 @@
-//! Pages to read, to change, to take and to give back: what trees stand on.
+//! Pages to read, to change, to take and to give back: what trees stand on. Which are in use is
+//! said by one bit for each, in map pages among the pages themselves.
 //!
 //! Invariant: whatever waits for the disk, for frames or for room in the redo is asked here, before
-//! the first latch is taken.
+//! the first latch is taken. A page is given out once: it is reserved in memory before anything is
+//! latched, its bit is set by the mini-transaction that first uses it, and the reservation ends
+//! after that. Map page `k` covers the pages from `k` times its bits on and lies at the second of
+//! them. Freeing is clearing the bit only; what a free page holds means nothing.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use iostrata_innodb::PageNo;
+use iostrata_innodb::{NO_PAGE, PageNo, TableId};
 
 use crate::admission::{Admission, Room};
 use crate::error::EngineError;
 use crate::flusher::Flusher;
+use crate::mtr::{Held, Mtr};
+use crate::page::{PageKind, PageSize, PageView, Record};
 use crate::pool::Pin;
-use crate::space::{MapBit, Reserved, Space};
 use crate::storage::Storage;
+use crate::super_page::SuperField;
 
-/// The pages of an open engine.
 #[derive(Debug)]
 pub(crate) struct Pages {
     pub storage: Arc<Storage>,
@@ -38,7 +44,6 @@ impl Pages {
         Self { storage, admission: Arc::new(Admission::new(Arc::clone(flusher))), space }
     }
 
-    /// Pins a page, reading it if it is absent.
     #[inline]
     pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
         self.storage.pin(page)
@@ -61,5 +66,160 @@ impl Pages {
     pub fn map_bit(&self, page: PageNo) -> Result<MapBit<'_>, EngineError> {
         let (map, bit) = self.space.place(page);
         Ok(MapBit { pin: self.pin(map)?, bit })
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// No page below is free, as far as is known.
+    hint: u64,
+    maps: u64,
+    reserved: BTreeSet<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Space {
+    bits: u64,
+    /// Taken last of all, also under latches; nothing is waited for while it is held.
+    state: Mutex<State>,
+    /// Held while a map page is added: by those only who need that very page.
+    adding: Mutex<()>,
+}
+
+/// A free page that nobody else will take. Its bit is still to be set.
+pub(crate) struct Reserved<'s> {
+    space: &'s Space,
+    pub page: PageNo,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let mut state = self.space.lock();
+        state.reserved.remove(&self.page.0);
+        // It may not have been used after all.
+        state.hint = state.hint.min(self.page.0);
+    }
+}
+
+impl Space {
+    pub fn new(page_size: PageSize, maps: u64) -> Self {
+        let state = Mutex::new(State { maps, ..State::default() });
+        Self { bits: u64::from(page_size.space_bits()), state, adding: Mutex::default() }
+    }
+
+    pub fn maps(&self) -> u64 {
+        self.lock().maps
+    }
+
+    /// Says how many exist, once the super page could be read.
+    pub fn set_maps(&self, maps: u64) {
+        self.lock().maps = maps;
+    }
+
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    pub fn map_page(&self, map: u64) -> PageNo {
+        PageNo(map * self.bits + 1)
+    }
+
+    pub fn place(&self, page: PageNo) -> (PageNo, u32) {
+        (self.map_page(page.0 / self.bits), (page.0 % self.bits) as u32)
+    }
+
+    /// Finds a free page and keeps it for the caller, who holds no latch. Files grow as needed.
+    pub fn reserve(&self, storage: &Storage) -> Result<Reserved<'_>, EngineError> {
+        loop {
+            let Some(map) = self.map_with_free_pages() else {
+                self.add_map(storage)?;
+                continue;
+            };
+            // Latched before the lock is taken: a page that is read keeps nobody else waiting.
+            let latched = storage.pin(self.map_page(map))?.shared();
+            let Some(reserved) = self.take(map, &PageView::new(&latched)) else { continue };
+            drop(latched);
+            storage.store.ensure(reserved.page.0 + 1)?;
+            return Ok(reserved);
+        }
+    }
+
+    /// The first map that may have free pages, if there is one.
+    fn map_with_free_pages(&self) -> Option<u64> {
+        let state = self.lock();
+        let map = state.hint / self.bits;
+        (map < state.maps).then_some(map)
+    }
+
+    /// Takes a free page of a map. None when it has none, or when the search has moved elsewhere.
+    fn take(&self, map: u64, view: &PageView<'_>) -> Option<Reserved<'_>> {
+        let mut state = self.lock();
+        let first = map * self.bits;
+        if state.hint / self.bits != map {
+            return None;
+        }
+        let mut from = (state.hint - first) as u32;
+        while let Some(bit) = view.first_clear(from) {
+            let free = first + u64::from(bit);
+            if state.reserved.insert(free) {
+                state.hint = free + 1;
+                return Some(Reserved { space: self, page: PageNo(free) });
+            }
+            from = bit + 1;
+        }
+        state.hint = first + self.bits;
+        None
+    }
+
+    fn add_map(&self, storage: &Storage) -> Result<(), EngineError> {
+        let _alone = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.map_with_free_pages().is_some() {
+            return Ok(());
+        }
+        let map = self.maps();
+        let no = self.map_page(map);
+        storage.store.ensure(no.0 + 1)?;
+        let (front, new) = (storage.pin(PageNo(0))?, storage.create(no)?);
+        let mut mtr = Mtr::begin(storage);
+        let front = mtr.latch(front);
+        let new = mtr.latch(new);
+        self.format_map(&mut mtr, new)?;
+        mtr.change(front, &SuperField::Maps.set(&(map + 1).to_le_bytes()))?;
+        mtr.commit();
+        self.set_maps(map + 1);
+        Ok(())
+    }
+
+    /// Makes a page a map page on which it is itself in use.
+    pub fn format_map(&self, mtr: &mut Mtr<'_>, map: Held) -> Result<(), EngineError> {
+        let (left, right) = (NO_PAGE, NO_PAGE);
+        let kind = PageKind::Space;
+        mtr.change(map, &Record::Init { kind, level: 0, table: TableId(0), left, right })?;
+        mtr.change(map, &Record::SetBits { from: 1, count: 1, set: true })
+    }
+
+    /// Says that these pages may be given out again: call it after the frame that freed them.
+    pub fn freed(&self, page: PageNo) {
+        let mut state = self.lock();
+        state.hint = state.hint.min(page.0);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A map page that is pinned before latching, so that one bit can be changed.
+#[derive(Clone)]
+pub(crate) struct MapBit<'c> {
+    pub pin: Pin<'c>,
+    pub bit: u32,
+}
+
+impl<'c> MapBit<'c> {
+    /// Sets or clears it, as the last page that the mini-transaction latches.
+    pub fn change(self, mtr: &mut Mtr<'c>, set: bool) -> Result<(), EngineError> {
+        let map = mtr.latch(self.pin);
+        mtr.change(map, &Record::SetBits { from: self.bit, count: 1, set })
     }
 }

@@ -73,10 +73,10 @@ impl Parts {
         let _alone = self.keep_settings();
         let admission = &self.pages.admission;
         admission.check_open()?;
-        let Storage { redo, store, pool, hot, poison, .. } = &*self.storage;
+        let Storage { redo, store, pool, settings, poison, .. } = &*self.storage;
         poison.check()?;
-        let old = hot.all().clone();
-        let mut new = old.clone();
+        let old = settings.load_full();
+        let mut new = Settings::clone(&old);
         new.set_live(name, value)?;
         if new.redo_log_capacity != old.redo_log_capacity {
             let set = || redo.set_capacity(new.redo_log_capacity);
@@ -91,7 +91,7 @@ impl Parts {
             self.cleaner.set_policy(iostrata_innodb::flush::policy(new.policy));
         }
         pool.set_old_pct(new.old_blocks_pct);
-        hot.replace(new.clone());
+        settings.store(Arc::new(new.clone()));
         // What was waited for may have failed: then nothing more is written.
         poison.check()?;
         settings_file::write(disk, &new)

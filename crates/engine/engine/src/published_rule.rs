@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use iostrata_innodb::flush::{ADMIT_WORDS, AdmitRule};
 
-/// The rule of the policy, read and replaced as one.
 #[derive(Debug)]
 pub(crate) struct PublishedRule {
     /// Odd while the words are being replaced.
@@ -15,7 +14,6 @@ pub(crate) struct PublishedRule {
 }
 
 impl PublishedRule {
-    /// With a first rule.
     pub fn new(rule: AdmitRule) -> Self {
         Self { version: AtomicU64::new(0), words: rule.to_words().map(AtomicU64::new) }
     }
@@ -42,7 +40,6 @@ impl PublishedRule {
         is_whole.then(|| AdmitRule::from_words(words))
     }
 
-    /// The rule.
     #[inline]
     pub fn read(&self) -> AdmitRule {
         loop {

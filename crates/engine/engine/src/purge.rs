@@ -25,7 +25,6 @@ use crate::write_set::WriteSet;
 /// Rows looked at in one step of the walk over the leaves.
 const WALK_ROWS: usize = 2_000;
 
-/// Where the walk over the leaves is.
 #[derive(Debug, Default)]
 struct Walk {
     /// Tables to be walked, the next one last.
@@ -36,7 +35,6 @@ struct Walk {
     until: u64,
 }
 
-/// Purge of one engine.
 #[derive(Debug)]
 pub(crate) struct Purger {
     pages: Arc<Pages>,
@@ -45,7 +43,6 @@ pub(crate) struct Purger {
 }
 
 impl Purger {
-    /// Nothing to do yet.
     pub fn new(pages: Arc<Pages>, catalogue: Arc<Catalogue>) -> Self {
         Self { pages, catalogue, walk: Mutex::default() }
     }
@@ -72,7 +69,6 @@ impl Purger {
         *self.lock_walk() = Walk { tables, last, until };
     }
 
-    /// Where the walk stands; none when it is over.
     pub fn walk_place(&self) -> Option<WalkPlace> {
         let walk = self.lock_walk();
         walk.tables.last().map(|tree| WalkPlace { table: tree.id, last: walk.last.clone() })
@@ -97,7 +93,7 @@ impl Purger {
         let storage = &self.pages.storage;
         storage.poison.check()?;
         self.spill();
-        let most = storage.hot.purge_batch_size();
+        let most = storage.settings.load().purge_batch_size as usize;
         let taken = storage.safeguards.take_purge(&storage.versions, most);
         let batch = taken.map_err(|error| EngineError::Io(Failure::new(error)))?;
         let commits = (!batch.is_empty()).then_some(batch.commits);
@@ -131,7 +127,7 @@ impl Purger {
     fn set_delay(&self, is_blocked: bool) {
         let storage = &self.pages.storage;
         let delay_us = {
-            let settings = storage.hot.all();
+            let settings = storage.settings.load();
             let threads = u64::from(settings.purge_threads.max(1));
             let max_lag = u64::from(settings.max_purge_lag);
             let lag = Lag {

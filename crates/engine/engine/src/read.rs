@@ -34,7 +34,6 @@ pub(crate) struct Learnt {
     pub number: u64,
 }
 
-/// Puts bytes in the place of others, in the same memory.
 #[inline]
 pub(crate) fn replace(value: &mut Vec<u8>, by: &[u8]) {
     value.clear();

@@ -35,7 +35,6 @@ pub(crate) fn looking<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
     function()
 }
 
-/// Fails on a thread that looks at a row of this engine.
 #[inline]
 pub(crate) fn check_not_looking(storage: &Storage) -> Result<(), EngineError> {
     match LOOKING.get() == std::ptr::from_ref(storage).addr() {
@@ -44,13 +43,11 @@ pub(crate) fn check_not_looking(storage: &Storage) -> Result<(), EngineError> {
     }
 }
 
-/// Fails on a thread that looks at a row of any engine.
 #[inline]
 pub(crate) fn check_may_look() -> Result<(), EngineError> {
     if is_looking() { Err(RequestError::WithinGet.into()) } else { Ok(()) }
 }
 
-/// Whether this thread looks at a row of any engine.
 pub(crate) fn is_looking() -> bool {
     LOOKING.get() != 0
 }
@@ -66,7 +63,6 @@ impl Drop for Within {
     }
 }
 
-/// Runs an index function of an engine.
 pub(crate) fn within<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
     let _within = Within { around: WITHIN.replace(std::ptr::from_ref(storage).addr()) };
     function()

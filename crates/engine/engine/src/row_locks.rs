@@ -17,12 +17,10 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 /// So often locks are taken anew after a deadlock.
 pub(crate) const TRIES: u32 = 100;
 
-/// A number that no other transaction has.
 pub(crate) fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Row locks that are held.
 #[derive(Debug)]
 pub(crate) struct RowLocks<'c> {
     storage: &'c Storage,
@@ -32,7 +30,6 @@ pub(crate) struct RowLocks<'c> {
 }
 
 impl<'c> RowLocks<'c> {
-    /// None yet.
     pub fn new(storage: &'c Storage) -> Self {
         Self { storage, owner: None, held: Vec::new() }
     }
@@ -50,7 +47,7 @@ impl<'c> RowLocks<'c> {
     /// lets go of everything and begins anew.
     pub fn lock_or_begin_anew(&mut self, tree: &Tree, key: &[u8]) -> Result<(), EngineError> {
         let owner = self.owner.get_or_insert_with(|| LockOwner::new(next_number()));
-        let patience = self.storage.hot.lock_wait_timeout();
+        let patience = self.storage.lock_wait_timeout();
         match lock(self.storage, owner, (tree, key), patience) {
             Ok(Some(id)) => self.held.push(id),
             Ok(None) => {}

@@ -12,7 +12,6 @@ use crate::error::EngineError;
 const SETTINGS: &str = "engine.settings";
 const SETTINGS_NEW: &str = "engine.settings.new";
 const LOCK: &str = "engine.lock";
-/// Bytes that the file's length is a multiple of.
 const BLOCK_BYTES: usize = 4096;
 
 pub(crate) fn name(text: &str) -> FileName {
@@ -22,7 +21,6 @@ pub(crate) fn name(text: &str) -> FileName {
     }
 }
 
-/// The file that a process locks.
 pub(crate) fn lock_name() -> FileName {
     name(LOCK)
 }
@@ -32,7 +30,6 @@ pub(crate) fn exists(disk: &dyn Disk) -> Result<bool, EngineError> {
     Ok(disk.list()?.contains(&name(SETTINGS)))
 }
 
-/// Reads the settings.
 pub(crate) fn read(disk: &dyn Disk) -> Result<Settings, EngineError> {
     let file = disk.open(&name(SETTINGS), FileMode::Existing)?;
     let result = read_open(disk, file);
@@ -51,14 +48,12 @@ fn read_open(disk: &dyn Disk, file: iostrata_io::disk::FileId) -> Result<Setting
     settings.map_err(|error| EngineError::system("read engine.settings", error))
 }
 
-/// What the file of these settings holds.
 pub(crate) fn content(settings: &Settings) -> Vec<u8> {
     let mut text = settings.to_text(&Settings::left_out()).into_bytes();
     text.resize(text.len().next_multiple_of(BLOCK_BYTES).max(BLOCK_BYTES), b'\n');
     text
 }
 
-/// Replaces the settings.
 pub(crate) fn write(disk: &dyn Disk, settings: &Settings) -> Result<(), EngineError> {
     let text = content(settings);
     let new = name(SETTINGS_NEW);

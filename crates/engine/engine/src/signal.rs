@@ -21,7 +21,6 @@ struct State {
     is_firm: bool,
 }
 
-/// The signal of one engine's cleaner.
 #[derive(Debug, Default)]
 pub(crate) struct CleanerSignal {
     /// Whether threads run the cleaner. Otherwise whoever needs it runs it.
@@ -40,7 +39,6 @@ pub(crate) struct CleanerSignal {
 }
 
 impl CleanerSignal {
-    /// Says whether there is a cleaner thread.
     pub fn set_threads(&self, threads: bool) {
         self.has_threads.store(threads, Ordering::Release);
     }
@@ -50,17 +48,14 @@ impl CleanerSignal {
         self.has_threads.load(Ordering::Acquire)
     }
 
-    /// Says whether threads free frames by themselves.
     pub fn set_users_free_frames(&self, they_do: bool) {
         self.users_free_frames.store(they_do, Ordering::Relaxed);
     }
 
-    /// Whether threads free frames by themselves.
     pub fn users_free_frames(&self) -> bool {
         self.users_free_frames.load(Ordering::Relaxed)
     }
 
-    /// Says at which checkpoint age writers wait.
     pub fn set_wait_age(&self, age: u64) {
         self.wait_age.store(age, Ordering::Relaxed);
     }
@@ -70,7 +65,6 @@ impl CleanerSignal {
         Some(self.wait_age.load(Ordering::Relaxed)).filter(|age| *age > 0)
     }
 
-    /// Says what the policy goes by.
     pub fn set_outlook(&self, outlook: Outlook) {
         let Outlook { pages_per_s, raised_pages_per_s, bound } = outlook;
         let told = [pages_per_s, raised_pages_per_s, bound as u64];
@@ -96,7 +90,6 @@ impl CleanerSignal {
         self.to_cleaner.notify_one();
     }
 
-    /// Wakes the cleaner.
     pub fn wake(&self) {
         let mut state = self.lock();
         if !state.woken {
@@ -130,7 +123,6 @@ impl CleanerSignal {
         }
     }
 
-    /// The cleaner's side: a round is over.
     pub fn round_done(&self) {
         self.lock().rounds += 1;
         self.from_cleaner.notify_all();
@@ -152,7 +144,6 @@ impl CleanerSignal {
         !state.stopping
     }
 
-    /// Whether the engine stops.
     pub fn is_stopping(&self) -> bool {
         self.lock().stopping
     }

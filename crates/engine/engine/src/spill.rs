@@ -21,7 +21,6 @@ pub(crate) struct DiskSpill {
 }
 
 impl DiskSpill {
-    /// Removes what the last process left.
     pub fn new(disk: Arc<dyn Disk>, slot_bytes: usize) -> Result<Self, EngineError> {
         match disk.remove(&name(SPILL_NAME)) {
             Ok(()) | Err(DiskError::NotFound { .. }) => {}

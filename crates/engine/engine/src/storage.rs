@@ -1,26 +1,27 @@
 //! What every part of an open engine stands on: the redo, the data files, the pool.
 //!
 //! Invariant: it knows no page's content and nobody above it; whatever writes to files holds it,
-//! and with it the locks of the directories.
+//! and with it the locks of the directories. Nothing is read once the directories were let go:
+//! others may own the files by then.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use iostrata_innodb::{PageNo, Settings};
-use iostrata_io::disk::DirectoryLock;
+use iostrata_io::disk::{Aligned, DirectoryLock};
 
 use crate::counts::{Common, Counts};
 use crate::error::{EngineError, Poison, RequestError};
-use crate::hot_settings::HotSettings;
 use crate::lock::LockTable;
 use crate::page::PageSize;
-use crate::pool::{Pin, Pool, PoolSettings, Supply};
+use crate::pool::{PageSource, Pin, Pool, PoolSettings, Supply, Wanted};
 use crate::purge_lag::PurgeLag;
 use crate::redo::Redo;
 use crate::safeguards::Safeguards;
 use crate::signal::CleanerSignal;
-use crate::source::StoreSource;
-use crate::store::Store;
+use crate::store::{PageCopy, ReadError, Store};
 use crate::version::{SpillFile, VersionSettings, Versions};
 
 /// Bytes of a frame beyond its records: header and kind.
@@ -31,7 +32,6 @@ const STRUCTURE_OVERHEAD_BYTES: usize = 512;
 /// Old versions are kept, dropped and written to their file in parts of this size.
 pub(crate) const VERSION_SEGMENT_BYTES: usize = 256 << 10;
 
-/// The files of an open engine, and what is in memory of them.
 pub(crate) struct Storage {
     pub page_size: PageSize,
     pub data_files: u64,
@@ -41,13 +41,12 @@ pub(crate) struct Storage {
     pub pool: Pool,
     /// Old versions of rows, and who may see them.
     pub versions: Versions,
-    /// Locks of rows.
     pub locks: LockTable,
     pub purge_lag: PurgeLag,
     pub poison: Arc<Poison>,
     pub counts: Arc<Counts>,
     pub signal: CleanerSignal,
-    pub hot: HotSettings,
+    pub settings: ArcSwap<Settings>,
     pub opened: Instant,
     /// Those that no proof has taken away.
     pub safeguards: Safeguards,
@@ -63,7 +62,6 @@ impl std::fmt::Debug for Storage {
 }
 
 impl Storage {
-    /// Files that are open, and an empty pool over them.
     pub fn new(
         settings: Settings,
         (store, redo): (Store, Redo),
@@ -102,14 +100,13 @@ impl Storage {
             poison: common.poison,
             counts: common.counts,
             signal: CleanerSignal::default(),
-            hot: HotSettings::new(settings),
+            settings: ArcSwap::from_pointee(settings),
             opened: Instant::now(),
             safeguards: Safeguards::default(),
             directories: Mutex::default(),
         }
     }
 
-    /// Pins a page, reading it if it is absent.
     #[inline]
     pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
         self.pool.pin(page).map_err(|error| self.not_pinned(error))
@@ -141,7 +138,6 @@ impl Storage {
         self.page_size.bytes() + 2 * self.page_size.key_bytes_max() + STRUCTURE_OVERHEAD_BYTES
     }
 
-    /// Most bytes of records that one frame may have.
     pub fn frame_bytes_max(&self) -> usize {
         let reserve = self.redo.limits().reserve_bytes() as usize;
         reserve.min(self.redo.body_bytes_max()) - FRAME_OVERHEAD_BYTES
@@ -149,10 +145,13 @@ impl Storage {
 
     /// A page that uses fewer bytes is joined with a neighbour.
     pub fn sparse_page_bytes(&self) -> usize {
-        self.page_size.bytes() * self.hot.merge_threshold_pct() / 100
+        self.page_size.bytes() * self.settings.load().merge_threshold as usize / 100
     }
 
-    /// Holds directories.
+    pub fn lock_wait_timeout(&self) -> Duration {
+        Duration::from_secs(self.settings.load().lock_wait_timeout.into())
+    }
+
     pub fn hold(&self, directories: Vec<DirectoryLock>) {
         *self.directories.lock().unwrap_or_else(PoisonError::into_inner) = directories;
     }
@@ -161,5 +160,67 @@ impl Storage {
     pub fn let_go(&self) {
         self.source.close();
         self.hold(Vec::new());
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct StoreSource {
+    store: Arc<Store>,
+    /// Shared by those who read; taken alone to end that.
+    is_closed: RwLock<bool>,
+}
+
+impl StoreSource {
+    pub fn new(store: Arc<Store>) -> Self {
+        Self { store, is_closed: RwLock::new(false) }
+    }
+
+    /// When it returns nobody reads any more.
+    pub fn close(&self) {
+        *self.is_closed.write().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    fn stay_open(&self) -> Result<RwLockReadGuard<'_, bool>, EngineError> {
+        let is_closed = self.is_closed.read().unwrap_or_else(PoisonError::into_inner);
+        if *is_closed { Err(RequestError::Closed.into()) } else { Ok(is_closed) }
+    }
+}
+
+impl PageSource for StoreSource {
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), EngineError> {
+        let _open = self.stay_open()?;
+        self.store.read(page, into).map_err(|error| unread(page, error))
+    }
+
+    fn read_many(&self, wanted: &mut [Wanted]) {
+        let _open = match self.stay_open() {
+            Ok(open) => open,
+            Err(closed) => {
+                wanted.iter_mut().for_each(|one| one.result = Err(closed.clone()));
+                return;
+            }
+        };
+        let mut places = HashMap::with_capacity(wanted.len());
+        let mut copies = Vec::with_capacity(wanted.len());
+        for (place, one) in wanted.iter_mut().enumerate() {
+            places.insert(one.page, place);
+            // The smallest buffer there is stands in until its own comes back.
+            let bytes = std::mem::replace(&mut one.bytes, Aligned::zeroed(1));
+            copies.push(PageCopy { page: one.page, bytes });
+        }
+        self.store.read_many(&mut copies, |copy, result| {
+            let Some(place) = places.get(&copy.page) else {
+                panic!("page {} was not asked for", copy.page)
+            };
+            wanted[*place].bytes = copy.bytes;
+            wanted[*place].result = result.map_err(|error| unread(copy.page, error));
+        });
+    }
+}
+
+fn unread(page: PageNo, error: ReadError) -> EngineError {
+    match error {
+        ReadError::Disk(error) => EngineError::disk("read a page")(error),
+        damage => EngineError::corrupt(page, damage.to_string()),
     }
 }

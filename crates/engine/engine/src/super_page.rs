@@ -38,7 +38,6 @@ pub(crate) enum SuperField {
     WalkTable,
     /// u32: bytes of the key behind which it goes on.
     WalkKeyBytes,
-    /// That key.
     WalkKey,
     /// u64: pages that the data files had when the engine was last closed; 0 in data of a program
     /// that did not keep it.
@@ -52,14 +51,12 @@ pub(crate) enum SuperField {
 /// from the largest number down, each in the order of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WalkPlace {
-    /// The table that it is in.
     pub table: TableId,
     /// The last key that it looked at there.
     pub last: Option<Vec<u8>>,
 }
 
 impl SuperField {
-    /// Offset in the body of the page, in bytes.
     pub const fn offset(self) -> usize {
         match self {
             Self::Magic => 0,
@@ -77,13 +74,11 @@ impl SuperField {
         }
     }
 
-    /// The record that sets it.
     pub fn set(self, bytes: &[u8]) -> Record<'_> {
         Record::SetSuper { at: self.offset(), bytes }
     }
 }
 
-/// What page 0 says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SuperPage {
     pub page_bytes: u32,
@@ -97,7 +92,6 @@ pub(crate) struct SuperPage {
 }
 
 impl SuperPage {
-    /// Reads the fields.
     pub fn read(page: &PageView<'_>) -> Result<Self, EngineError> {
         let body = page.body();
         let magic = number64(body, SuperField::Magic);
@@ -140,7 +134,6 @@ fn read_walk(body: &[u8]) -> Result<Option<WalkPlace>, EngineError> {
     Ok(Some(WalkPlace { table, last }))
 }
 
-/// Changes what page 0 says of the walk.
 pub(crate) fn set_walk(
     mtr: &mut Mtr<'_>,
     front: Held,

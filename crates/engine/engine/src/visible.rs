@@ -15,9 +15,7 @@ pub(crate) const NEWEST: u64 = u64::MAX;
 /// What a snapshot sees of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visible<'p> {
-    /// A row with this value.
     Row(&'p [u8]),
-    /// No row.
     Nothing,
     /// An older version, which lies here.
     Older(u64),

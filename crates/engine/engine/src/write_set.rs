@@ -28,7 +28,6 @@ pub(crate) fn change_bytes(key_bytes: usize, value_bytes: usize) -> usize {
     key_bytes + value_bytes + CHANGE_OVERHEAD_BYTES
 }
 
-/// What is to happen to a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Nothing: it must have this value, or with none not be there, before the others.
@@ -65,7 +64,6 @@ thread_local! {
     static SPARE: Cell<Spare> = const { Cell::new(Spare::NONE) };
 }
 
-/// The memory of a set.
 #[derive(Default)]
 struct Spare {
     trees: Vec<Arc<Tree>>,
@@ -121,12 +119,10 @@ impl Drop for WriteSet {
 }
 
 impl WriteSet {
-    /// Changes and conditions.
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
@@ -138,14 +134,12 @@ impl WriteSet {
         self.add(tree, key, change)
     }
 
-    /// Adds a condition on a row.
     pub fn require(&mut self, tree: u16, key: &[u8], value: Option<&[u8]>) {
         let key = self.keep(key);
         let value = value.map(|value| self.keep(value));
         self.add(tree, key, Change::Expect(value));
     }
 
-    /// Adds the end of a tombstone.
     pub fn purge(&mut self, tree: u16, key: &[u8], number: u64) {
         let key = self.keep(key);
         self.add(tree, key, Change::Purge { number });
@@ -197,7 +191,6 @@ impl WriteSet {
             .try_for_each(|(tree, known)| tree.check_indexes(known))
     }
 
-    /// The number of a tree in this set.
     pub fn number_of(&mut self, tree: &Arc<Tree>) -> Result<u16, EngineError> {
         let known = self.trees.iter().rposition(|known| Arc::ptr_eq(known, tree));
         let number = known.unwrap_or(self.trees.len());
@@ -210,7 +203,6 @@ impl WriteSet {
         })
     }
 
-    /// The tree with this number.
     pub fn numbered(&self, tree: u16) -> &Arc<Tree> {
         &self.trees[usize::from(tree)]
     }
@@ -235,7 +227,6 @@ impl WriteSet {
         &self.bytes[range.start as usize..range.end as usize]
     }
 
-    /// The value that a change puts.
     pub fn value(&self, op: usize) -> Option<&[u8]> {
         match &self.ops[op].change {
             Change::Put(range) => Some(self.bytes(range)),
@@ -243,12 +234,10 @@ impl WriteSet {
         }
     }
 
-    /// The lock of a change's row.
     pub fn lock_id(&self, op: usize) -> LockId {
         LockId::of(self.tree(op).id.0, self.key(op))
     }
 
-    /// Whether two changes belong to one table.
     pub fn same_tree(&self, a: usize, b: usize) -> bool {
         self.ops[a].tree == self.ops[b].tree
     }
@@ -301,19 +290,16 @@ impl WriteSet {
         ops.reverse();
     }
 
-    /// Where it is now.
     pub fn mark(&self) -> WriteMark {
         WriteMark { ops: self.ops.len(), bytes: self.bytes.len() }
     }
 
-    /// Forgets what was added since.
     pub fn truncate(&mut self, mark: WriteMark) {
         assert!(mark.ops <= self.ops.len() && mark.bytes <= self.bytes.len(), "a mark of this set");
         self.ops.truncate(mark.ops);
         self.bytes.truncate(mark.bytes);
     }
 
-    /// Bytes of memory for keys and values.
     pub fn kept_bytes(&self) -> usize {
         self.bytes.capacity()
     }

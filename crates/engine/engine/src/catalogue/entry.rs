@@ -21,7 +21,6 @@ const INDEX_VERSION_BYTES: usize = 4;
 pub(crate) struct Entry {
     pub id: TableId,
     pub root: PageNo,
-    /// What makes it an index, if it is one.
     pub index: Option<IndexField>,
     /// Fields of later programs, which are kept as they are: tag u8, length u16, bytes.
     pub fields: Vec<u8>,
@@ -58,7 +57,6 @@ impl Entry {
         bytes
     }
 
-    /// The entry in `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadEntry> {
         let (id, rest) = bytes.split_first_chunk::<4>().ok_or(BadEntry::Damaged)?;
         let (root, mut rest) = rest.split_first_chunk::<8>().ok_or(BadEntry::Damaged)?;

@@ -1,18 +1,23 @@
-//! Joining tables and their indexes when an engine is opened.
+//! Indexes: joined with their tables when an engine is opened, and built from the rows that are
+//! there.
 //!
-//! Invariant: a table that can be reached has all its indexes, each built. What a crash left
-//! unbuilt, or without its table, is dropped.
+//! Invariant: a table that can be reached has all its indexes, each built. While one is being built
+//! its row in the catalogue says so; what a crash left unbuilt, or without its table, is dropped.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::batch::Batch;
-use crate::catalogue::build_index::build;
 use crate::catalogue::entry::{Entry, IndexField};
 use crate::catalogue::{Catalogue, KnownTable, check_name};
+use crate::cursor::TreeCursor;
 use crate::error::{EngineError, TableError};
 use crate::pages::Pages;
+use crate::table::Table;
 use crate::table_index::{IndexDefinition, TableIndex};
 use crate::tree::Tree;
+use crate::tree::descend::Direction;
+use crate::visible::NEWEST;
 
 impl IndexDefinition {
     /// Under this name it is in the catalogue.
@@ -177,4 +182,24 @@ impl Catalogue {
         let entry = IndexField { table_bytes, is_built: false, version: 0 };
         self.make(&format!("{table}.{name}"), Some(entry)).map(drop)
     }
+}
+
+/// Fills an empty index with the entries of a table that nobody writes to. All entries are held in
+/// memory, since they have to be sorted.
+pub(super) fn build(
+    pages: &Arc<Pages>,
+    table: &Arc<Tree>,
+    index: &TableIndex,
+) -> Result<(), EngineError> {
+    let limit = pages.storage.page_size.key_bytes_max();
+    let mut entries = Vec::new();
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let mut rows = TreeCursor::new(pages, table, all, (Direction::Forward, NEWEST));
+    while let Some((key, value)) = rows.next_row()? {
+        entries.extend(index.new_entry(limit, key, value)?);
+    }
+    entries.sort_unstable();
+    let filled = Table::new(Arc::clone(pages), Arc::clone(&index.tree), Arc::default());
+    filled.bulk_load(entries.iter().map(|entry| (entry, [])))?;
+    Ok(())
 }

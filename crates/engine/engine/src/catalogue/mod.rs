@@ -4,10 +4,9 @@
 //! the other; a dropped table keeps a row under a hidden name until its last page is free. A
 //! table's number is never given to another: the next one comes into the super page with the row.
 //! One table is made or dropped at a time.
-
-mod build_index;
-mod entry;
-mod indexes;
+//! Children are freed before what points to them, each with its pointer in one frame; so a crash
+//! leaves a smaller tree to go on with, and no page is lost or freed twice. Nobody else changes the
+//! tree then (`Tree::begin_drop`); readers that are still in it find out by its mark.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,16 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use iostrata_innodb::{Lsn, NO_PAGE, PageNo, TableId};
 
-use crate::page::{Record, row_bytes};
-
-pub(crate) use entry::{BadEntry, Entry, IndexField};
-
 use crate::batch::Batch;
 use crate::cursor::TreeCursor;
 use crate::error::{EngineError, OpenError, TableError};
 use crate::mtr::Mtr;
+use crate::page::{PageView, Record, row_bytes};
 use crate::pages::{NewPage, Pages};
-use crate::reclaim::free_below_root;
+use crate::pool::Pin;
 use crate::reentry::check_outside;
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, SuperField};
 use crate::table::Table;
@@ -34,13 +30,16 @@ use crate::tree::descend::{Direction, UpperFence};
 use crate::tree::split::RowToFit;
 use crate::visible::NEWEST;
 
+mod entry;
+mod indexes;
+
+pub(crate) use entry::{BadEntry, Entry, IndexField};
+
 /// Its name in reports.
 const ITSELF: &str = "catalogue";
-/// Longest name, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// First byte of the hidden names of dropped tables.
 const DROPPED: u8 = 0;
-/// A table that is there.
 #[derive(Clone, Debug)]
 struct KnownTable {
     tree: Arc<Tree>,
@@ -63,7 +62,6 @@ impl KnownTable {
     }
 }
 
-/// Every tree there is.
 pub(crate) struct Trees {
     /// The catalogue first, then the tables by name.
     pub live: Vec<Arc<Tree>>,
@@ -71,7 +69,6 @@ pub(crate) struct Trees {
     pub dropped: Vec<Arc<Tree>>,
 }
 
-/// The tables of an open engine.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     pages: Arc<Pages>,
@@ -129,7 +126,6 @@ impl Catalogue {
         Ok(())
     }
 
-    /// A table by name.
     pub fn get(&self, name: &str) -> Option<Table> {
         let KnownTable { tree, indexes } = self.lock().tables.get(name).cloned()?;
         Some(Table::new(Arc::clone(&self.pages), tree, indexes))
@@ -140,12 +136,10 @@ impl Catalogue {
         Table::new(Arc::clone(&self.pages), Arc::clone(&self.tree), Arc::default())
     }
 
-    /// Every name, sorted.
     pub fn names(&self) -> Vec<String> {
         self.lock().tables.keys().cloned().collect()
     }
 
-    /// Every tree: the catalogue, the tables, and those on their way out.
     pub fn trees(&self) -> Trees {
         let known = self.lock();
         let tables = known.tables.values().flat_map(KnownTable::trees);
@@ -154,7 +148,6 @@ impl Catalogue {
         Trees { live, dropped: known.dropped.iter().map(|(_, tree)| Arc::clone(tree)).collect() }
     }
 
-    /// Makes an empty table; durable when it returns.
     pub fn create(&self, name: &str) -> Result<Table, EngineError> {
         check_name(&self.pages, name)?;
         let _alone = self.one_at_a_time()?;
@@ -309,13 +302,11 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The tree of the table with this number, if it is there.
     pub fn tree(&self, id: TableId) -> Option<Arc<Tree>> {
         let known = self.lock();
         known.tables.values().flat_map(KnownTable::trees).find(|tree| tree.id == id).cloned()
     }
 
-    /// Every index, with its table.
     pub fn indexes(&self) -> Vec<(Arc<Tree>, Arc<TableIndex>)> {
         let known = self.lock();
         let of = |table: &KnownTable| {
@@ -325,7 +316,6 @@ impl Catalogue {
         known.tables.values().flat_map(of).collect()
     }
 
-    /// Whether dropped tables still have pages.
     pub fn has_dropped(&self) -> bool {
         !self.lock().dropped.is_empty()
     }
@@ -349,5 +339,53 @@ fn check_name(pages: &Pages, name: &str) -> Result<(), EngineError> {
         Ok(())
     } else {
         Err(EngineError::Table(TableError::Name { name: name.to_owned(), limit }))
+    }
+}
+
+const FREE_BYTES: usize = 64;
+
+/// Frees all pages of a tree but its root.
+pub(crate) fn free_below_root(pages: &Pages, tree: &Tree) -> Result<(), EngineError> {
+    while free_last(pages, tree)? {}
+    Ok(())
+}
+
+/// Frees the last page of the lowest inner page. False when only the root is left.
+fn free_last(pages: &Pages, tree: &Tree) -> Result<bool, EngineError> {
+    let Some((parent, slot, child)) = lowest(pages, pages.pin(tree.root)?)? else {
+        return Ok(false);
+    };
+    let _room = pages.admission.admit(FREE_BYTES)?;
+    let bit = pages.map_bit(child)?;
+    let mut mtr = Mtr::begin(&pages.storage);
+    let above = mtr.latch(parent);
+    mtr.change(above, &Record::Truncate { from: slot })?;
+    bit.change(&mut mtr, false)?;
+    mtr.commit();
+    pages.space.freed(child);
+    Ok(true)
+}
+
+/// The inner page whose last child has no children itself.
+fn lowest<'c>(
+    pages: &'c Pages,
+    top: Pin<'c>,
+) -> Result<Option<(Pin<'c>, usize, PageNo)>, EngineError> {
+    let mut found = None;
+    let mut pin = top;
+    loop {
+        let page = pin.clone().shared();
+        let view = PageView::new(&page);
+        let Some(slot) = view.count().checked_sub(1).filter(|_| view.level() > 0) else {
+            return Ok(found);
+        };
+        let child = view.child(slot);
+        let is_lowest = view.level() == 1;
+        drop(page);
+        found = Some((pin, slot, child));
+        if is_lowest {
+            return Ok(found);
+        }
+        pin = pages.pin(child)?;
     }
 }

@@ -26,7 +26,6 @@ use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::super_page::SuperPage;
 
-/// Verifies everything.
 pub(crate) fn check(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport, EngineError> {
     // Between two frames of it a table may have pages that nothing leads to.
     let _alone = catalogue.one_at_a_time()?;

@@ -20,7 +20,6 @@ use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::visible::NEWEST;
 
-/// What the parent says about a page.
 #[derive(Clone, Debug, Default)]
 struct Expected {
     /// None for the root, which says its level itself.
@@ -29,7 +28,6 @@ struct Expected {
     high: Option<Vec<u8>>,
 }
 
-/// The walk through one tree.
 pub(super) struct Walk<'w> {
     pages: &'w Pages,
     tree: &'w Tree,
@@ -52,7 +50,6 @@ impl<'w> Walk<'w> {
         Self { pages, tree, report, reached, table, last_leaf: None }
     }
 
-    /// Verifies all of it.
     pub fn whole(mut self) -> Result<TableReport, EngineError> {
         self.enter(self.tree.root, Expected::default())?;
         if let Some((leaf, right)) = self.last_leaf

@@ -15,7 +15,6 @@ use crate::check::{TableReport, compare_lengths};
 use crate::error::EngineError;
 use crate::super_page::{CATALOGUE_TABLE, SuperPage};
 
-/// What is known so far.
 struct Pass<'s> {
     store: &'s Store,
     report: CheckReport,

@@ -17,13 +17,11 @@ impl LockOwner {
         Self { number }
     }
 
-    /// Its number.
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
-/// How a lock was got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granted {
     /// Taken by this request; to be released.
@@ -38,14 +36,10 @@ pub enum LockFailure {
     /// The holder waits, directly or through others, for a lock of the requester. To be rolled
     /// back: waiting would never end.
     #[error("deadlock: the lock is held by transaction {holder}, which waits for this one")]
-    Deadlock {
-        /// The transaction that holds the wanted lock.
-        holder: u64,
-    },
+    Deadlock { holder: u64 },
     /// The lock was not free within the requester's patience.
     #[error("the lock is still held by transaction {holder} after waiting {waited:?}")]
     Timeout {
-        /// The transaction that holds the wanted lock.
         holder: u64,
         /// How long the requester waited; zero when it had no patience.
         waited: Duration,

@@ -18,7 +18,6 @@ const FINISH: u64 = 0xff51_afd7_ed55_8ccd;
 pub struct LockId(u64);
 
 impl LockId {
-    /// The lock of the row with this key.
     #[inline]
     pub fn of(table: u32, key: &[u8]) -> Self {
         let (words, rest) = key.as_chunks::<8>();
@@ -53,7 +52,6 @@ fn folded(word: u64) -> u64 {
 /// A map by locks, which are hashes already.
 pub type LockMap<V> = HashMap<LockId, V, BuildHasherDefault<IdHasher>>;
 
-/// Hashes a [`LockId`] to itself.
 #[derive(Default)]
 pub struct IdHasher(u64);
 

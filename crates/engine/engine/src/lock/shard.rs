@@ -11,7 +11,6 @@ use crate::lock::border::Granted;
 use crate::lock::id::{LockId, LockMap};
 use crate::lock::sync::{AtomicUsize, Mutex, Thread, current, locked};
 
-/// An owner in a queue.
 struct Waiter {
     number: u64,
     thread: Thread,
@@ -41,7 +40,6 @@ impl HeldLock {
     }
 }
 
-/// What became of a lock that was released.
 pub(crate) enum Released {
     /// It is free, or another holds it still: there is nothing to do.
     Quietly,

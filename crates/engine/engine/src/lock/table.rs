@@ -28,7 +28,6 @@ impl Default for LockTable {
 }
 
 impl LockTable {
-    /// A table in which nothing is locked.
     pub fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         Self { shards, waits: Mutex::default() }
@@ -145,7 +144,6 @@ impl LockTable {
         shard.holder(id).is_some_and(|holder| own != Some(holder))
     }
 
-    /// The number of the owner that holds the lock.
     pub fn holder(&self, id: LockId) -> Option<u64> {
         self.shard(id).holder(id)
     }

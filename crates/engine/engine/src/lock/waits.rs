@@ -18,13 +18,11 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// An owner begins to wait.
     pub(crate) fn begin(&mut self, number: u64, id: LockId) {
         let before = self.edges.insert(number, id);
         debug_assert!(before.is_none(), "owner {number} waits for two locks");
     }
 
-    /// An owner has stopped waiting.
     pub(crate) fn end(&mut self, number: u64, waited: Duration, is_granted: bool) {
         self.edges.remove(&number);
         let ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
@@ -60,7 +58,6 @@ impl Waits {
         false
     }
 
-    /// A request was refused.
     pub(crate) fn refused(&mut self) {
         self.stats.deadlocks += 1;
     }

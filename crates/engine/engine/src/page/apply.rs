@@ -10,12 +10,11 @@ use iostrata_innodb::PageNo;
 use crate::page::cells::{Cell, Cells};
 use crate::page::edit::PageEdit;
 use crate::page::fault::ApplyFault;
-use crate::page::fields::put;
-use crate::page::kind::PageKind;
-use crate::page::layout::HEADER_BYTES;
+use crate::page::heap::{Survey, survey};
+use crate::page::layout::{HEADER_BYTES, PageKind};
+use crate::page::numbers::put;
 use crate::page::record::Record;
 use crate::page::space::write_bits;
-use crate::page::splice::{Survey, survey};
 
 impl Record<'_> {
     /// Changes page `no` as the record says. The LSN and the checksum stay for the caller to

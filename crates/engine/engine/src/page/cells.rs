@@ -5,18 +5,15 @@
 //! cell ends the sequence with an error.
 
 use crate::page::fault::CellFault;
-use crate::page::fields::u64_at;
+
 use crate::page::layout::{
     FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_AT_NUMBER, VERSION_AT_OLDER, VERSION_BYTES,
 };
-use crate::page::varint::{self, Reader};
+use crate::page::numbers::{Reader, push, u64_at};
 
-/// One cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell<'a> {
-    /// Its flags.
     pub flags: u8,
-    /// Its key.
     pub key: &'a [u8],
     /// Its value, with its version behind it if it has one.
     pub value: &'a [u8],
@@ -69,13 +66,11 @@ impl Version {
 }
 
 impl<'a> Cell<'a> {
-    /// Whether the value ends with a version.
     #[inline]
     pub fn is_versioned(&self) -> bool {
         self.flags & FLAG_VERSIONED != 0
     }
 
-    /// Whether the row was deleted.
     #[inline]
     pub fn is_tombstone(&self) -> bool {
         self.flags & FLAG_TOMBSTONE != 0
@@ -86,7 +81,6 @@ impl<'a> Cell<'a> {
         CellShape { flags: self.flags, key_len: self.key.len(), value_len: self.value.len() }
     }
 
-    /// The version, of a row that has one.
     #[inline]
     pub fn version(&self) -> Option<Version> {
         if !self.is_versioned() {
@@ -108,8 +102,8 @@ impl<'a> Cell<'a> {
     #[inline]
     pub fn push_to(&self, out: &mut Vec<u8>) {
         out.push(self.flags);
-        varint::push(out, self.key.len() as u64);
-        varint::push(out, self.value.len() as u64);
+        push(out, self.key.len() as u64);
+        push(out, self.value.len() as u64);
         out.extend_from_slice(self.key);
         out.extend_from_slice(self.value);
     }
@@ -137,7 +131,6 @@ impl<'a> Cells<'a> {
         Self { bytes }
     }
 
-    /// The encoded form.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -153,7 +146,6 @@ impl<'a> IntoIterator for Cells<'a> {
     }
 }
 
-/// Decodes [`Cells`].
 #[derive(Clone, Debug)]
 pub struct CellsIter<'a> {
     reader: Reader<'a>,

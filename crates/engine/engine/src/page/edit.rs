@@ -10,15 +10,13 @@ use iostrata_innodb::{Lsn, PageNo, TableId};
 
 use crate::page::cells::Cell;
 use crate::page::fault::PageFault;
-use crate::page::fields::{narrow, put};
-use crate::page::kind::PageKind;
 use crate::page::layout::{
     AT_APPENDS, AT_COUNT, AT_CRC, AT_GARBAGE, AT_HEAP_TOP, AT_KIND, AT_LEFT, AT_LEVEL, AT_LSN,
-    AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE,
+    AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, PageKind,
 };
+use crate::page::numbers::{narrow, put};
 use crate::page::size::{PageSize, is_page_bytes};
-use crate::page::verify::computed_crc;
-use crate::page::view::PageView;
+use crate::page::view::{PageView, computed_crc};
 
 /// The bytes of one page, to change.
 pub struct PageEdit<'a> {
@@ -36,7 +34,6 @@ impl<'a> PageEdit<'a> {
         Self { bytes }
     }
 
-    /// The same page, to read.
     #[inline]
     pub fn view(&self) -> PageView<'_> {
         PageView::measured(self.bytes)
@@ -131,18 +128,15 @@ macro_rules! readers {
                 }
             )*
 
-            /// See [`PageView::find`].
             #[inline]
             pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
                 self.view().find(key)
             }
 
-            /// See [`PageView::verify`].
             pub fn verify(&self, expected: PageNo) -> Result<(), PageFault> {
                 self.view().verify(expected)
             }
 
-            /// See [`PageView::verify_structure`].
             pub fn verify_structure(&self) -> Result<(), PageFault> {
                 self.view().verify_structure()
             }

@@ -8,11 +8,10 @@ use iostrata_innodb::{Lsn, NO_PAGE, PageNo, TableId};
 use crate::page::cells::Cells;
 use crate::page::edit::PageEdit;
 use crate::page::hunks::Hunks;
-use crate::page::kind::PageKind;
+use crate::page::layout::PageKind;
 use crate::page::record::Record;
 use crate::page::size::PageSize;
-use crate::page::view::PageView;
-use crate::page::view::cells_of;
+use crate::page::view::{PageView, cells_of};
 
 /// Takes the bytes for a page, of the size that their number allows, reads all of it and applies
 /// every kind of record to copies of it.

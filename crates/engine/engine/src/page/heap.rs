@@ -1,26 +1,27 @@
-//! Rows within a page: cells, slots and the room between them.
+//! Rows within a page: cells, slots, their heads and the room between them.
 //!
-//! Purpose: what Insert, Delete, Replace, Revise and Truncate do. Invariant: everything is checked
-//! before the first byte changes, and what changes depends on the page and the arguments alone;
-//! compacting, too. Cells of a compacted page lie in the order of their slots.
+//! Purpose: what Insert, Delete, Replace, Revise, Truncate, Splice and Image do. Keys of one page
+//! often begin alike (a warehouse, a district), so that their first bytes tell nothing; heads
+//! therefore begin behind what all keys share. Invariant: everything is checked before the first
+//! byte changes, and what changes depends on the page and the arguments alone; compacting, too.
+//! Cells of a compacted page lie in the order of their slots. The shared prefix is a beginning of
+//! every key but an empty one, and every head is taken behind it. It is as long as possible after a
+//! page was packed, and only gets shorter between.
 
 use iostrata_innodb::PageNo;
 
-use crate::page::cells::{Cell, CellShape};
+use crate::page::cells::{Cell, CellShape, Cells};
 use crate::page::edit::PageEdit;
 use crate::page::fault::ApplyFault;
-use crate::page::fields::{narrow, put};
 use crate::page::hunks::Hunks;
-use crate::page::kind::PageKind;
 use crate::page::layout::{
-    CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, HEADER_BYTES, SLOT_BYTES,
-    cell_bytes, row_bytes,
+    CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, HEADER_BYTES, PageKind,
+    SLOT_AT_HEAD, SLOT_BYTES, cell_bytes, row_bytes,
 };
-use crate::page::row::{SlotEntry, cell_parts, head_of};
+use crate::page::numbers::{narrow, put};
 use crate::page::size::PageSize;
-use crate::page::view::PageView;
+use crate::page::view::{PageView, SlotEntry, cell_parts, head_of};
 
-/// Whether a page of this kind can have this row in this slot.
 #[inline]
 pub(crate) fn check_entry(
     (page, size, kind): (PageNo, PageSize, PageKind),
@@ -46,7 +47,6 @@ impl<'a> PageView<'a> {
         self.slots_end() <= top && top <= len && self.garbage() <= len - top
     }
 
-    /// The place and the cell of a slot.
     #[inline]
     fn found(&self, page: PageNo, slot: usize) -> Result<(SlotEntry, Cell<'a>), ApplyFault> {
         let count = self.count();
@@ -239,7 +239,6 @@ impl PageEdit<'_> {
         Ok(())
     }
 
-    /// No rows, no cells.
     fn clear(&mut self) {
         self.set_count(0);
         self.set_heap_top(self.bytes().len());
@@ -303,7 +302,6 @@ impl PageEdit<'_> {
         Ok(())
     }
 
-    /// Moves the slots from `slot` on up by `more`, and counts them.
     #[inline]
     pub(crate) fn open_slots(&mut self, slot: usize, more: usize) {
         let (count, end) = (self.count(), self.view().slots_end());
@@ -347,5 +345,139 @@ impl PageEdit<'_> {
     #[inline]
     fn add_garbage(&mut self, bytes: usize) {
         self.set_garbage(self.view().garbage() + bytes);
+    }
+}
+
+impl<'a> PageView<'a> {
+    /// The last key that is not empty; keys ascend, so that only slot 0 can have an empty one.
+    #[inline]
+    fn last_key(&self) -> Option<&'a [u8]> {
+        let last = self.count().checked_sub(1)?;
+        Some(self.key(last)).filter(|key| !key.is_empty())
+    }
+
+    /// Bytes that all keys but an empty one share.
+    fn shared_len(&self) -> usize {
+        let Some(last) = self.last_key() else { return 0 };
+        let first = if self.key(0).is_empty() { self.key(1) } else { self.key(0) };
+        same_len(first, last)
+    }
+}
+
+impl PageEdit<'_> {
+    /// Shortens the shared prefix to what a new key has of it, before the key's slot is made.
+    #[inline]
+    pub(crate) fn admit_key(&mut self, key: &[u8]) {
+        if key.is_empty() {
+            return;
+        }
+        let view = self.view();
+        let Some(last) = view.last_key() else {
+            self.set_prefix_len(key.len());
+            return;
+        };
+        let old = view.prefix_len();
+        let new = same_len(last.get(..old).unwrap_or(last), key);
+        if new < old {
+            self.set_prefix_len(new);
+            self.write_heads();
+        }
+    }
+
+    /// Takes the longest prefix and every head anew.
+    pub(crate) fn refresh_heads(&mut self) {
+        self.set_prefix_len(self.view().shared_len());
+        self.write_heads();
+    }
+
+    fn write_heads(&mut self) {
+        let skip = self.view().prefix_len();
+        for slot in 0..self.count() {
+            let head = head_of(self.key(slot), skip);
+            let at = HEADER_BYTES + slot * SLOT_BYTES + SLOT_AT_HEAD;
+            put(self.bytes_mut(), at, &head.to_le_bytes());
+        }
+    }
+}
+
+/// Bytes at the beginning that two keys share.
+#[inline]
+fn same_len(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Survey {
+    pub count: usize,
+    /// Bytes they take with their slots.
+    pub bytes: usize,
+}
+
+/// Looks at all cells before they go into slots from `at` on, between two keys.
+pub(crate) fn survey(
+    cells: Cells<'_>,
+    page: (PageNo, PageSize, PageKind),
+    at: usize,
+    (below, above): (Option<&[u8]>, Option<&[u8]>),
+) -> Result<Survey, ApplyFault> {
+    let mut before = below;
+    let mut found = Survey::default();
+    for cell in cells {
+        let cell = cell.map_err(|fault| ApplyFault::Cells { page: page.0, fault })?;
+        let slot = at + found.count;
+        check_entry(page, slot, cell.shape())?;
+        if before.is_some_and(|before| before >= cell.key) {
+            return Err(ApplyFault::Order { page: page.0, slot });
+        }
+        before = Some(cell.key);
+        found.count += 1;
+        found.bytes += row_bytes(cell.key.len(), cell.value.len());
+    }
+    match (before, above) {
+        (Some(before), Some(above)) if found.count > 0 && before >= above => {
+            Err(ApplyFault::Order { page: page.0, slot: at + found.count })
+        }
+        _ => Ok(found),
+    }
+}
+
+impl PageEdit<'_> {
+    pub(crate) fn splice(
+        &mut self,
+        page: PageNo,
+        at: usize,
+        cells: Cells<'_>,
+    ) -> Result<(), ApplyFault> {
+        let view = self.view();
+        let count = view.count();
+        if at > count {
+            return Err(ApplyFault::NoSlot { page, slot: at, count });
+        }
+        let below = at.checked_sub(1).map(|slot| view.key(slot));
+        let above = (at < count).then(|| view.key(at));
+        let survey = survey(cells, (page, view.size(), view.kind()), at, (below, above))?;
+        if survey.count == 0 {
+            return Ok(());
+        }
+        self.make_room(page, survey.bytes)?;
+        self.lay(at, cells, survey);
+        Ok(())
+    }
+
+    /// Writes cells that were looked at and have room in the gap, the first one lowest, so that
+    /// reading them in order goes upwards.
+    pub(crate) fn lay(&mut self, first: usize, cells: Cells<'_>, survey: Survey) {
+        let slots = survey.count * crate::page::layout::SLOT_BYTES;
+        let top = self.view().heap_top() + slots - survey.bytes;
+        self.open_slots(first, survey.count);
+        let mut at = top;
+        for (slot, cell) in (first..).zip(cells.into_iter().flatten()) {
+            self.write_cell(at, &cell);
+            self.write_slot(slot, SlotEntry { cell: at, key_len: cell.key.len(), head: 0 });
+            at += cell_bytes(cell.key.len(), cell.value.len());
+        }
+        self.set_heap_top(top);
+        self.set_appends(0);
+        self.refresh_heads();
     }
 }

@@ -10,14 +10,12 @@ use std::ops::Range;
 use iostrata_innodb::PageNo;
 
 use crate::page::fault::{ApplyFault, CellFault};
-use crate::page::fields::put;
-use crate::page::varint::{Reader, push};
+use crate::page::numbers::{Reader, push, put};
 
 /// Least bytes that a hunk takes besides its new bytes. Hunks no further apart than this are
 /// joined: writing the bytes between them again costs no more.
 const HUNK_BYTES: usize = 2;
 
-/// Bytes compared at once.
 const WORD_BYTES: usize = 8;
 const LOW_BITS: u64 = u64::from_le_bytes([0x7f; WORD_BYTES]);
 const TOP_BITS: u64 = !LOW_BITS;
@@ -170,7 +168,6 @@ impl Joined<'_, '_> {
     }
 }
 
-/// Up to seven bytes as a word.
 #[inline]
 fn padded(rest: &[u8]) -> u64 {
     rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))

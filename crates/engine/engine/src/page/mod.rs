@@ -8,42 +8,32 @@
 
 mod apply;
 mod cells;
-mod decode;
 mod edit;
-mod encode;
 mod fault;
-mod fields;
 #[cfg(feature = "fuzzing")]
 mod fuzz;
-mod heads;
 mod heap;
 mod hunks;
-mod image;
-mod kind;
 pub mod layout;
+mod numbers;
 mod record;
-mod room;
-mod row;
 mod search;
 mod size;
 mod space;
-mod splice;
 mod split;
-mod structure;
-mod varint;
 mod verify;
 mod view;
 
 pub use cells::{Cell, Cells, CellsIter, Version};
-pub use decode::Records;
 pub use edit::PageEdit;
 pub use fault::{ApplyFault, CellFault, PageFault, RecordFault};
 #[cfg(feature = "fuzzing")]
 pub use fuzz::{fuzz_page, fuzz_records};
 pub use hunks::Hunks;
-pub use kind::PageKind;
+pub use layout::PageKind;
 pub use layout::{cell_bytes, row_bytes};
 pub use record::Record;
+pub use record::Records;
 pub use search::shortest_separator;
 pub use size::{PageSize, PageSizeError, RowTooLarge};
 pub use split::Split;

@@ -1,14 +1,23 @@
-//! Redo records: every change a page can have.
+//! Redo records: every change a page can have, and its bytes.
 //!
-//! Purpose: what is written to the log and applied to pages. Invariant: a record speaks about one
-//! page and says everything that [`Record::apply`] needs besides that page. It knows neither LSNs
-//! nor frames.
+//! Purpose: what is written to the log and applied to pages. The form of every record: its number
+//! (u8), the page number (varint), its own fields in the order they are declared, numbers as
+//! varints, flags and kinds as bytes, byte strings behind their length. Invariant: a record speaks
+//! about one page and says everything that [`Record::apply`] needs besides that page. Decoding is
+//! total: any bytes give a record, which encodes to the bytes it came from, or a typed fault. The
+//! cells within an Image or a Splice and the hunks within a Revise are looked at when they are
+//! applied. It knows neither LSNs nor frames.
+
+use std::ops::Range;
 
 use iostrata_innodb::{PageNo, TableId};
 
-use crate::page::cells::Cells;
+use crate::page::cells::{Cell, Cells};
+use crate::page::fault::{CellFault, RecordFault};
 use crate::page::hunks::Hunks;
-use crate::page::kind::PageKind;
+use crate::page::layout::PageKind;
+use crate::page::numbers::{Reader, push};
+use crate::page::view::PageView;
 
 /// One change of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,29 +25,19 @@ pub enum Record<'a> {
     /// The page begins anew, empty; nothing of before is left. Its LSN becomes 0 until the caller
     /// stamps it.
     Init {
-        /// Its kind.
         kind: PageKind,
-        /// Its height above the leaves: 0 but for inner pages.
         level: u8,
-        /// Its table.
         table: TableId,
-        /// Its left neighbour.
         left: PageNo,
-        /// Its right neighbour.
         right: PageNo,
     },
     /// The page begins anew with this content. Made by [`Record::image_of`] and
     /// [`Record::image_of_part`].
     Image {
-        /// Its kind.
         kind: PageKind,
-        /// Its height above the leaves: 0 but for inner pages.
         level: u8,
-        /// Its table.
         table: TableId,
-        /// Its left neighbour.
         left: PageNo,
-        /// Its right neighbour.
         right: PageNo,
         /// Slotted pages: their cells, as in [`Cells`]. Others: what is behind the header, without
         /// the zeros at its end.
@@ -59,19 +58,15 @@ pub enum Record<'a> {
     /// A row less. The slots behind it move down by one. In an inner page the new slot 0, if
     /// slot 0 went, loses its key: it stands for everything smaller, too.
     Delete {
-        /// Its slot.
         slot: usize,
     },
     /// Another value, of any length; key and flags stay.
     Replace {
-        /// The row's slot.
         slot: usize,
-        /// The new value.
         value: &'a [u8],
     },
     /// Other flags and another value, of any length, said as what differs; the key stays.
     Revise {
-        /// The row's slot.
         slot: usize,
         /// Flags of the cell afterwards, as in Insert.
         flags: u8,
@@ -82,35 +77,26 @@ pub enum Record<'a> {
     },
     /// The rows from a slot on go. Nothing happens when it is the count.
     Truncate {
-        /// The first slot that goes.
         from: usize,
     },
     /// Many rows more, side by side. The slots from here on move up.
     Splice {
-        /// The slot of the first.
         at: usize,
-        /// The rows, ascending.
         cells: Cells<'a>,
     },
-    /// Another left neighbour.
     SetLeft(PageNo),
-    /// Another right neighbour.
     SetRight(PageNo),
     /// Bits of a Space page. All of them had the other value before: anything else is a page
     /// given out or back twice.
     SetBits {
-        /// The first bit.
         from: u32,
-        /// How many.
         count: u32,
-        /// What they become.
         set: bool,
     },
     /// Bytes of the Super page's body.
     SetSuper {
         /// Where in [`body`](crate::page::PageView::body) they begin.
         at: usize,
-        /// The new bytes.
         bytes: &'a [u8],
     },
 }
@@ -164,4 +150,219 @@ impl Tag {
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte).checked_sub(1)?).copied()
     }
+}
+
+impl Record<'_> {
+    /// The image of a page. `buffer` is emptied first and holds its content.
+    pub fn image_of<'b>(page: &PageView<'_>, buffer: &'b mut Vec<u8>) -> Record<'b> {
+        Self::image_of_part(page, 0..page.count(), page.left(), page.right(), buffer)
+    }
+
+    /// The image of a page like this one with only some of its slots and with other neighbours:
+    /// the right page of a split, or the page that a root's content moves to. In an inner page the
+    /// first of the slots loses its key, as slot 0 has none. Pages without slots go whole.
+    ///
+    /// `buffer` is emptied first and holds the content.
+    pub fn image_of_part<'b>(
+        page: &PageView<'_>,
+        slots: Range<usize>,
+        left: PageNo,
+        right: PageNo,
+        buffer: &'b mut Vec<u8>,
+    ) -> Record<'b> {
+        buffer.clear();
+        let kind = page.kind();
+        if kind.is_slotted() {
+            let first = slots.start;
+            for slot in first..slots.end.min(page.count()) {
+                let cell = page.cell(slot);
+                let is_keyless = slot == first && kind == PageKind::Inner;
+                Cell { key: if is_keyless { &[] } else { cell.key }, ..cell }.push_to(buffer);
+            }
+        } else if kind != PageKind::Free {
+            let body = page.body();
+            let zeros = body.iter().rev().take_while(|byte| **byte == 0).count();
+            buffer.extend_from_slice(&body[..body.len() - zeros]);
+        }
+        Record::Image { kind, level: page.level(), table: page.table(), left, right, body: buffer }
+    }
+}
+
+impl Record<'_> {
+    #[inline]
+    pub fn encode(&self, page: PageNo, out: &mut Vec<u8>) {
+        out.push(self.tag() as u8);
+        push(out, page.0);
+        match *self {
+            Self::Init { kind, level, table, left, right } => {
+                push_start(out, kind, level, table, [left, right]);
+            }
+            Self::Image { kind, level, table, left, right, body } => {
+                push_start(out, kind, level, table, [left, right]);
+                push_bytes(out, body);
+            }
+            Self::Insert { slot, flags, key, value } => {
+                push(out, slot as u64);
+                Cell { flags, key, value }.push_to(out);
+            }
+            Self::Delete { slot } => push(out, slot as u64),
+            Self::Replace { slot, value } => {
+                push(out, slot as u64);
+                push_bytes(out, value);
+            }
+            Self::Revise { slot, flags, len, hunks } => {
+                push(out, slot as u64);
+                out.push(flags);
+                push(out, len as u64);
+                push_bytes(out, hunks.bytes());
+            }
+            Self::Truncate { from } => push(out, from as u64),
+            Self::Splice { at, cells } => {
+                push(out, at as u64);
+                push_bytes(out, cells.bytes());
+            }
+            Self::SetLeft(to) | Self::SetRight(to) => push(out, to.0),
+            Self::SetBits { from, count, .. } => {
+                push(out, u64::from(from));
+                push(out, u64::from(count));
+            }
+            Self::SetSuper { at, bytes } => {
+                push(out, at as u64);
+                push_bytes(out, bytes);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn tag(&self) -> Tag {
+        match self {
+            Self::Init { .. } => Tag::Init,
+            Self::Image { .. } => Tag::Image,
+            Self::Insert { .. } => Tag::Insert,
+            Self::Delete { .. } => Tag::Delete,
+            Self::Replace { .. } => Tag::Replace,
+            Self::Revise { .. } => Tag::Revise,
+            Self::Truncate { .. } => Tag::Truncate,
+            Self::Splice { .. } => Tag::Splice,
+            Self::SetLeft(_) => Tag::SetLeft,
+            Self::SetRight(_) => Tag::SetRight,
+            Self::SetBits { set: true, .. } => Tag::SetBits,
+            Self::SetBits { set: false, .. } => Tag::ClearBits,
+            Self::SetSuper { .. } => Tag::SetSuper,
+        }
+    }
+}
+
+fn push_start(out: &mut Vec<u8>, kind: PageKind, level: u8, table: TableId, links: [PageNo; 2]) {
+    out.push(kind as u8);
+    out.push(level);
+    push(out, u64::from(table.0));
+    push(out, links[0].0);
+    push(out, links[1].0);
+}
+
+#[inline]
+fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    push(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+impl<'a> Record<'a> {
+    /// The record at the beginning of `bytes`, its page, and how many bytes it took.
+    #[inline]
+    pub fn decode(bytes: &'a [u8]) -> Result<(PageNo, Self, usize), RecordFault> {
+        let mut reader = Reader::new(bytes);
+        let number = reader.byte().map_err(|fault| RecordFault::Field { tag: 0, fault })?;
+        let tag = Tag::from_byte(number).ok_or(RecordFault::UnknownTag { tag: number })?;
+        let decoded = fields(tag, &mut reader);
+        let (page, record) = decoded.map_err(|fault| RecordFault::Field { tag: number, fault })?;
+        Ok((page, record, bytes.len() - reader.left()))
+    }
+
+    /// All records in a frame's body, back to back. The iterator ends after a fault.
+    #[inline]
+    pub fn all(body: &'a [u8]) -> Records<'a> {
+        Records { rest: body }
+    }
+}
+
+/// Decodes a frame's body: see [`Record::all`].
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<(PageNo, Record<'a>), RecordFault>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        match Record::decode(self.rest) {
+            Ok((page, record, taken)) => {
+                self.rest = self.rest.get(taken..).unwrap_or_default();
+                Some(Ok((page, record)))
+            }
+            Err(fault) => {
+                self.rest = &[];
+                Some(Err(fault))
+            }
+        }
+    }
+}
+
+#[inline]
+fn fields<'a>(tag: Tag, from: &mut Reader<'a>) -> Result<(PageNo, Record<'a>), CellFault> {
+    let page = PageNo(from.varint()?);
+    let record = match tag {
+        Tag::Init | Tag::Image => start(tag, from)?,
+        Tag::Insert => {
+            let slot = from.small()?;
+            let Cell { flags, key, value } = Cell::read(from)?;
+            Record::Insert { slot, flags, key, value }
+        }
+        Tag::Delete => Record::Delete { slot: from.small()? },
+        Tag::Replace => Record::Replace { slot: from.small()?, value: string(from)? },
+        Tag::Revise => {
+            let (slot, flags, len) = (from.small()?, from.byte()?, from.small()?);
+            Record::Revise { slot, flags, len, hunks: Hunks::new(string(from)?) }
+        }
+        Tag::Truncate => Record::Truncate { from: from.small()? },
+        Tag::Splice => Record::Splice { at: from.small()?, cells: Cells::new(string(from)?) },
+        Tag::SetLeft => Record::SetLeft(PageNo(from.varint()?)),
+        Tag::SetRight => Record::SetRight(PageNo(from.varint()?)),
+        Tag::SetBits | Tag::ClearBits => {
+            let (first, count) = (number_u32(from)?, number_u32(from)?);
+            Record::SetBits { from: first, count, set: tag == Tag::SetBits }
+        }
+        Tag::SetSuper => Record::SetSuper { at: from.small()?, bytes: string(from)? },
+    };
+    Ok((page, record))
+}
+
+fn start<'a>(tag: Tag, from: &mut Reader<'a>) -> Result<Record<'a>, CellFault> {
+    let kind = PageKind::from_byte(from.byte()?).ok_or(CellFault::Kind)?;
+    let level = from.byte()?;
+    let table = TableId(number_u32(from)?);
+    let left = PageNo(from.varint()?);
+    let right = PageNo(from.varint()?);
+    if tag == Tag::Init {
+        return Ok(Record::Init { kind, level, table, left, right });
+    }
+    Ok(Record::Image { kind, level, table, left, right, body: string(from)? })
+}
+
+/// Bytes behind their length, which is at most that of the largest page: cells are shorter in a
+/// record than with their slots in a page.
+#[inline]
+fn string<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], CellFault> {
+    let len = from.small()?;
+    from.bytes(len)
+}
+
+#[inline]
+fn number_u32(from: &mut Reader<'_>) -> Result<u32, CellFault> {
+    u32::try_from(from.varint()?).map_err(|_| CellFault::Number)
 }

@@ -9,8 +9,7 @@ use std::cmp::Ordering;
 use iostrata_innodb::PageNo;
 
 use crate::page::layout::SLOT_BYTES;
-use crate::page::row::{SlotEntry, head_of, slot_head, slot_key_len};
-use crate::page::view::PageView;
+use crate::page::view::{PageView, SlotEntry, head_of, slot_head, slot_key_len};
 
 impl PageView<'_> {
     /// The slot with this key, or the slot where it would go.

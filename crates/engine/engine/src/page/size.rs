@@ -18,14 +18,12 @@ use crate::page::layout::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageSize(u32);
 
-/// A number of bytes that no page can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "page size {bytes} is not a power of two from {PAGE_BYTES_MIN} to {PAGE_BYTES_MAX}; \
      use 4096, 8192, 16384, 32768 or 65536"
 )]
 pub struct PageSizeError {
-    /// What was asked for.
     pub bytes: u64,
 }
 
@@ -54,7 +52,6 @@ pub enum RowTooLarge {
 }
 
 impl PageSize {
-    /// That of checked settings.
     pub fn of_settings(settings: &Settings) -> Self {
         match Self::new(settings.page_size) {
             Ok(size) => size,
@@ -62,17 +59,13 @@ impl PageSize {
         }
     }
 
-    /// 4 KiB.
     pub const MIN: Self = Self(PAGE_BYTES_MIN as u32);
-    /// 64 KiB.
     pub const MAX: Self = Self(PAGE_BYTES_MAX as u32);
     /// 16 KiB, what a database has when nothing else is asked for.
     pub const DEFAULT: Self = Self(16 << 10);
-    /// Every size there is, ascending.
     pub const ALL: [Self; 5] =
         [Self(4 << 10), Self(8 << 10), Self(16 << 10), Self(32 << 10), Self(64 << 10)];
 
-    /// The size with this many bytes.
     pub const fn new(bytes: u32) -> Result<Self, PageSizeError> {
         if is_page_bytes(bytes as usize) {
             Ok(Self(bytes))
@@ -86,13 +79,11 @@ impl PageSize {
         if is_page_bytes(bytes) { Some(Self(bytes as u32)) } else { None }
     }
 
-    /// Bytes of a page.
     #[inline]
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }
 
-    /// Bytes behind the header.
     #[inline]
     pub const fn body_bytes(self) -> usize {
         self.bytes() - HEADER_BYTES
@@ -148,7 +139,6 @@ impl PageSize {
     }
 }
 
-/// Whether a page can have so many bytes.
 #[inline]
 pub(crate) const fn is_page_bytes(bytes: usize) -> bool {
     bytes.is_power_of_two() && bytes >= PAGE_BYTES_MIN && bytes <= PAGE_BYTES_MAX

@@ -3,8 +3,7 @@
 //! Invariant: both parts keep at least one row, and the row the cut is made for fits its part.
 //! Pages that fill in ascending order are cut at their end, so that they stay full.
 
-use crate::page::kind::PageKind;
-use crate::page::layout::row_bytes;
+use crate::page::layout::{PageKind, row_bytes};
 use crate::page::view::PageView;
 
 /// So many inserts behind the last slot, in a row, are taken for ascending order.

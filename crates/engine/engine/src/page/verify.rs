@@ -1,24 +1,17 @@
-//! Whether a page may be used at all.
+//! Whether a page may be used at all, and whether it is exactly what its records made of it.
 //!
-//! Purpose: what is checked whenever a page comes from a file. Invariant: behind it, every reader
-//! of [`PageView`] finds what the slots promise. Whether the rows make sense is for
-//! [`PageView::verify_structure`].
+//! Purpose: what is checked whenever a page comes from a file, and the deep check of one page, for
+//! `check` and for tests. Invariant: behind the first, every reader of [`PageView`] finds what the
+//! slots promise; whatever sequence of records was applied, the page passes the second. It does not
+//! know the other pages of the tree.
 
 use iostrata_innodb::PageNo;
 
-use crate::page::fault::PageFault;
-use crate::page::fields::u32_at;
-use crate::page::kind::PageKind;
-use crate::page::layout::{AT_CRC, AT_KIND, AT_RESERVED, CHILD_BYTES};
-use crate::page::row::{SlotEntry, cell_parts};
-use crate::page::view::PageView;
-
-/// The checksum of a page: crc32c of everything behind the field that holds it.
-#[inline]
-pub(crate) fn computed_crc(page: &[u8]) -> u32 {
-    const { assert!(AT_CRC + 4 == AT_KIND) };
-    crc32c::crc32c(page.get(AT_KIND..).unwrap_or_default())
-}
+use crate::page::fault::{ApplyFault, PageFault};
+use crate::page::heap::check_entry;
+use crate::page::layout::{AT_RESERVED, CHILD_BYTES, PageKind, cell_bytes};
+use crate::page::numbers::u32_at;
+use crate::page::view::{PageView, SlotEntry, cell_parts, computed_crc, head_of};
 
 impl PageView<'_> {
     /// Checksum, page number, kind and bounds: after this, every slot has its cell.
@@ -79,6 +72,68 @@ impl PageView<'_> {
             if kind == PageKind::Inner && cell.value.len() != CHILD_BYTES {
                 return Err(PageFault::Entry { page, slot });
             }
+        }
+        Ok(())
+    }
+}
+
+impl PageView<'_> {
+    /// Everything there is to check in a page but its checksum: bounds, limits, order, heads,
+    /// overlaps, sums. Pages without slots have only their bounds.
+    pub fn verify_structure(&self) -> Result<(), PageFault> {
+        let page = self.page_no();
+        self.verify_shape(page)?;
+        if !self.kind().is_slotted() {
+            return Ok(());
+        }
+        for slot in 0..self.count() {
+            self.verify_row(page, slot)?;
+        }
+        self.verify_heap(page)
+    }
+
+    fn verify_row(&self, page: PageNo, slot: usize) -> Result<(), PageFault> {
+        let cell = self.cell(slot);
+        check_entry((page, self.size(), self.kind()), slot, cell.shape()).map_err(|fault| {
+            match fault {
+                ApplyFault::Row { limit, .. } => PageFault::Row { page, slot, limit },
+                _ => PageFault::Entry { page, slot },
+            }
+        })?;
+        if slot > 0 && self.key(slot - 1) >= cell.key {
+            return Err(PageFault::Order { page, slot });
+        }
+        let skip = self.prefix_len();
+        let last = self.key(self.count() - 1);
+        let has_prefix =
+            cell.key.is_empty() || cell.key.get(..skip).is_some_and(|key| last.starts_with(key));
+        let head = self.place(slot).map(|place| place.head);
+        if !has_prefix || head != Some(head_of(cell.key, skip)) {
+            return Err(PageFault::Head { page, slot });
+        }
+        Ok(())
+    }
+
+    /// Cells do not overlap, and what they leave is counted as dead.
+    fn verify_heap(&self, page: PageNo) -> Result<(), PageFault> {
+        let spans = self.slots().iter().enumerate().map(|(slot, bytes)| {
+            let place = SlotEntry::from_bytes(bytes);
+            (place.cell, cell_bytes(place.key_len, self.value(slot).len()))
+        });
+        let mut spans: Vec<(usize, usize)> = spans.collect();
+        spans.sort_unstable();
+        let mut end = self.heap_top();
+        let mut dead = 0;
+        for (at, len) in spans {
+            if at < end {
+                return Err(PageFault::Overlap { page, at });
+            }
+            dead += at - end;
+            end = at + len;
+        }
+        dead += self.bytes().len() - end;
+        if dead != self.garbage() {
+            return Err(PageFault::Garbage { page, counted: self.garbage(), left: dead });
         }
         Ok(())
     }

@@ -1,23 +1,22 @@
 //! Reading a page.
 //!
-//! Purpose: the fields of the header and the rows of a slotted page. Invariant: total; what a
-//! damaged page does not have reads as empty. A page that passed [`PageView::verify`] has
-//! everything its slots promise. Which page it is and whether it may be read now is the caller's
-//! business.
+//! Purpose: the fields of the header, the rows of a slotted page, and how many bytes they take.
+//! Invariant: total; what a damaged page does not have reads as empty, and a place outside of it
+//! has no cell. A page that passed [`PageView::verify`] has everything its slots promise. Which
+//! page it is and whether it may be read now is the caller's business.
 
 use std::ops::Range;
 
 use iostrata_innodb::{Lsn, PageNo, TableId};
 
 use crate::page::cells::{Cell, Cells};
-use crate::page::fields::{u16_at, u32_at, u64_at};
-use crate::page::kind::PageKind;
 use crate::page::layout::{
     AT_APPENDS, AT_COUNT, AT_CRC, AT_FLAGS, AT_GARBAGE, AT_HEAP_TOP, AT_KIND, AT_LEFT, AT_LEVEL,
-    AT_LSN, AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, CELL_AT_FLAGS, CHILD_BYTES, HEADER_BYTES,
-    SLOT_BYTES,
+    AT_LSN, AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, CELL_AT_FLAGS, CELL_AT_VALUE_LEN,
+    CELL_HEADER_BYTES, CHILD_BYTES, HEAD_BYTES, HEADER_BYTES, PageKind, SLOT_AT_CELL, SLOT_AT_HEAD,
+    SLOT_AT_KEY_LEN, SLOT_BYTES, row_bytes,
 };
-use crate::page::row::{SlotEntry, cell_parts};
+use crate::page::numbers::{narrow, u16_at, u32_at, u64_at};
 use crate::page::size::{PageSize, is_page_bytes};
 
 /// The bytes of one page, to read. Copying it copies a reference.
@@ -43,13 +42,11 @@ impl<'a> PageView<'a> {
         Self { bytes }
     }
 
-    /// All bytes of the page.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The page's size.
     #[inline]
     pub fn size(&self) -> PageSize {
         PageSize::of(self.bytes.len()).unwrap_or(PageSize::MIN)
@@ -61,7 +58,6 @@ impl<'a> PageView<'a> {
         self.bytes.get(HEADER_BYTES..).unwrap_or_default()
     }
 
-    /// The checksum in the header.
     #[inline]
     pub fn crc(&self) -> u32 {
         u32_at(self.bytes, AT_CRC)
@@ -79,25 +75,21 @@ impl<'a> PageView<'a> {
         self.bytes.get(AT_KIND).copied().unwrap_or(0)
     }
 
-    /// Height above the leaves.
     #[inline]
     pub fn level(&self) -> u8 {
         self.bytes.get(AT_LEVEL).copied().unwrap_or(0)
     }
 
-    /// Number of slots.
     #[inline]
     pub fn count(&self) -> usize {
         usize::from(u16_at(self.bytes, AT_COUNT))
     }
 
-    /// Whether there is no slot.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
-    /// The page's own number.
     #[inline]
     pub fn page_no(&self) -> PageNo {
         PageNo(u64_at(self.bytes, AT_PAGE_NO))
@@ -109,19 +101,16 @@ impl<'a> PageView<'a> {
         Lsn(u64_at(self.bytes, AT_LSN))
     }
 
-    /// The table the page belongs to.
     #[inline]
     pub fn table(&self) -> TableId {
         TableId(u32_at(self.bytes, AT_TABLE))
     }
 
-    /// The neighbour to the left, [`NO_PAGE`](iostrata_innodb::NO_PAGE) for none.
     #[inline]
     pub fn left(&self) -> PageNo {
         PageNo(u64_at(self.bytes, AT_LEFT))
     }
 
-    /// The neighbour to the right, [`NO_PAGE`](iostrata_innodb::NO_PAGE) for none.
     #[inline]
     pub fn right(&self) -> PageNo {
         PageNo(u64_at(self.bytes, AT_RIGHT))
@@ -152,7 +141,6 @@ impl<'a> PageView<'a> {
         usize::from(u16_at(self.bytes, AT_APPENDS))
     }
 
-    /// Where the slots end and the gap begins.
     #[inline]
     pub(crate) fn slots_end(&self) -> usize {
         HEADER_BYTES + self.count() * SLOT_BYTES
@@ -170,27 +158,23 @@ impl<'a> PageView<'a> {
         self.bytes.get(at..).and_then(<[u8]>::first_chunk).map(SlotEntry::from_bytes)
     }
 
-    /// Key and value of a slot below [`count`](Self::count).
     #[inline]
     pub fn row(&self, slot: usize) -> (&'a [u8], &'a [u8]) {
         let cell = self.cell(slot);
         (cell.key, cell.value)
     }
 
-    /// Key of a slot.
     #[inline]
     pub fn key(&self, slot: usize) -> &'a [u8] {
         debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
         self.place(slot).and_then(|place| place.key_in(self.bytes)).unwrap_or_default()
     }
 
-    /// Value of a slot.
     #[inline]
     pub fn value(&self, slot: usize) -> &'a [u8] {
         self.row(slot).1
     }
 
-    /// Flags, key and value of a slot.
     #[inline]
     pub fn cell(&self, slot: usize) -> Cell<'a> {
         debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
@@ -198,7 +182,6 @@ impl<'a> PageView<'a> {
         cell.unwrap_or(Cell { flags: 0, key: &[], value: &[] })
     }
 
-    /// Flags of a slot's cell.
     #[inline]
     pub fn flags(&self, slot: usize) -> u8 {
         debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
@@ -207,7 +190,6 @@ impl<'a> PageView<'a> {
         flags.copied().unwrap_or(0)
     }
 
-    /// The child a slot of an inner page points to.
     #[inline]
     pub fn child(&self, slot: usize) -> PageNo {
         let value = self.value(slot).first_chunk::<CHILD_BYTES>();
@@ -238,4 +220,127 @@ impl std::fmt::Debug for PageView<'_> {
             .field("lsn", &self.lsn())
             .finish_non_exhaustive()
     }
+}
+
+impl PageView<'_> {
+    /// Bytes between the slots and the lowest cell, to be had without compacting.
+    #[inline]
+    pub fn gap_bytes(&self) -> usize {
+        self.heap_top().min(self.bytes().len()).saturating_sub(self.slots_end())
+    }
+
+    /// Bytes for further rows, dead cells included: an Insert that needs them compacts the page.
+    /// Each row takes [`row_bytes`] of them.
+    #[inline]
+    pub fn free_bytes(&self) -> usize {
+        if !self.kind().is_slotted() {
+            return 0;
+        }
+        (self.gap_bytes() + self.garbage()).min(self.size().body_bytes())
+    }
+
+    /// Bytes that all rows of the page take: the sum of their [`row_bytes`].
+    #[inline]
+    pub fn used_bytes(&self) -> usize {
+        if !self.kind().is_slotted() {
+            return 0;
+        }
+        self.size().body_bytes() - self.free_bytes()
+    }
+
+    /// Bytes of the row in this slot, its slot included.
+    #[inline]
+    pub fn row_bytes(&self, slot: usize) -> usize {
+        let (key, value) = self.row(slot);
+        row_bytes(key.len(), value.len())
+    }
+
+    /// Whether one more row with a key and a value of so many bytes has room and is within the
+    /// limits.
+    #[inline]
+    pub fn fits(&self, key_len: usize, value_len: usize) -> bool {
+        row_bytes(key_len, value_len) <= self.free_bytes()
+            && self.size().check_row(key_len, value_len).is_ok()
+    }
+
+    /// Whether the value of this slot can become one of `value_len` bytes.
+    #[inline]
+    pub fn fits_replace(&self, slot: usize, value_len: usize) -> bool {
+        let key_len = self.key(slot).len();
+        row_bytes(key_len, value_len) <= self.free_bytes() + self.row_bytes(slot)
+            && self.size().check_row(key_len, value_len).is_ok()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotEntry {
+    pub cell: usize,
+    pub key_len: usize,
+    /// The key's head behind the shared prefix.
+    pub head: u32,
+}
+
+impl SlotEntry {
+    #[inline]
+    pub fn from_bytes(slot: &[u8; SLOT_BYTES]) -> Self {
+        Self {
+            cell: usize::from(u16_at(slot, SLOT_AT_CELL)),
+            key_len: usize::from(u16_at(slot, SLOT_AT_KEY_LEN)),
+            head: slot_head(slot),
+        }
+    }
+
+    #[inline]
+    pub fn to_bytes(self) -> [u8; SLOT_BYTES] {
+        let mut slot = [0; SLOT_BYTES];
+        slot[SLOT_AT_CELL..SLOT_AT_CELL + 2].copy_from_slice(&narrow(self.cell).to_le_bytes());
+        slot[SLOT_AT_KEY_LEN..SLOT_AT_KEY_LEN + 2]
+            .copy_from_slice(&narrow(self.key_len).to_le_bytes());
+        slot[SLOT_AT_HEAD..].copy_from_slice(&self.head.to_le_bytes());
+        slot
+    }
+
+    #[inline]
+    pub fn key_in(self, page: &[u8]) -> Option<&[u8]> {
+        let start = self.cell + CELL_HEADER_BYTES;
+        page.get(start..start + self.key_len)
+    }
+}
+
+#[inline]
+pub(crate) fn slot_head(slot: &[u8; SLOT_BYTES]) -> u32 {
+    u32_at(slot, SLOT_AT_HEAD)
+}
+
+#[inline]
+pub(crate) fn slot_key_len(slot: &[u8; SLOT_BYTES]) -> usize {
+    usize::from(u16_at(slot, SLOT_AT_KEY_LEN))
+}
+
+/// The head of a key whose shared prefix is `skip` bytes.
+#[inline]
+pub(crate) fn head_of(key: &[u8], skip: usize) -> u32 {
+    let rest = key.get(skip..).unwrap_or_default();
+    if let Some(four) = rest.first_chunk::<HEAD_BYTES>() {
+        return u32::from_be_bytes(*four);
+    }
+    let mut four = [0; HEAD_BYTES];
+    four[..rest.len()].copy_from_slice(rest);
+    u32::from_be_bytes(four)
+}
+
+/// The cell at a place, if all of it lies in the page.
+#[inline]
+pub(crate) fn cell_parts(page: &[u8], place: SlotEntry) -> Option<Cell<'_>> {
+    let (header, rest) = page.get(place.cell..)?.split_first_chunk::<CELL_HEADER_BYTES>()?;
+    let value_len = usize::from(u16_at(header, CELL_AT_VALUE_LEN));
+    let (key, rest) = rest.split_at_checked(place.key_len)?;
+    Some(Cell { flags: header[0], key, value: rest.get(..value_len)? })
+}
+
+/// The checksum of a page: crc32c of everything behind the field that holds it.
+#[inline]
+pub(crate) fn computed_crc(page: &[u8]) -> u32 {
+    const { assert!(AT_CRC + 4 == AT_KIND) };
+    crc32c::crc32c(page.get(AT_KIND..).unwrap_or_default())
 }

@@ -19,7 +19,6 @@ const SLOTS: u64 = 4096;
 /// The least and the greatest bucket that has a page, by the LSN at which it begins.
 pub type BucketEnds = Option<(u64, u64)>;
 
-/// The counts.
 pub struct AgeCounts {
     /// Odd while the slots are laid out anew.
     layouts: AtomicU64,
@@ -32,7 +31,6 @@ pub struct AgeCounts {
 }
 
 impl AgeCounts {
-    /// No page, in slots of so many bytes.
     pub fn new(slot_bytes: u64) -> Self {
         let [layouts, first, end] = [const { AtomicU64::new(0) }; 3];
         let (slot_bytes, oldest) = (AtomicU64::new(slot_bytes), AtomicU64::new(NEVER));

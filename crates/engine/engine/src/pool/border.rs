@@ -9,7 +9,6 @@ use crate::page::PageSize;
 /// How a pool is laid out. All but `old_pct` are fixed while it lives.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
-    /// Bytes of a page.
     pub page_size: PageSize,
     /// Pages that fit; at least 1.
     pub frames: usize,
@@ -25,7 +24,6 @@ pub struct PoolSettings {
 }
 
 impl PoolSettings {
-    /// So many frames, everything else as usual.
     pub fn new(page_size: PageSize, frames: usize) -> Self {
         Self {
             page_size,
@@ -40,15 +38,11 @@ impl PoolSettings {
 
 /// One page of a batch that is read ahead.
 pub struct Wanted {
-    /// Which page.
     pub page: PageNo,
-    /// Where it goes; a page long.
     pub bytes: Aligned,
-    /// Whether it is there.
     pub result: Result<(), EngineError>,
 }
 
-/// Where absent pages come from.
 pub trait PageSource: Send + Sync {
     /// Reads one page, verified. `into` is a page long and keeps its length.
     fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), EngineError>;
@@ -61,7 +55,6 @@ pub trait PageSource: Send + Sync {
     }
 }
 
-/// Who frees frames.
 pub trait Supply: Send + Sync {
     /// There is no free frame. Called without latches, perhaps by many threads at once: either
     /// wakes the cleaner and waits a moment, or runs a step of it inline, which may call anything

@@ -24,7 +24,6 @@ pub const FLYING: u32 = 2;
 /// In `Frame::held`: picked by a collector, not taken yet.
 const PICKED: u32 = 4;
 
-/// The dirty set.
 pub struct Dirty {
     set: Mutex<Set>,
     ages: AgeCounts,
@@ -166,12 +165,10 @@ impl Dirty {
         self.ages.read()
     }
 
-    /// Frames dirty or being written.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Frames being written.
     pub fn flying(&self) -> usize {
         self.flying.load(Ordering::Relaxed)
     }
@@ -220,7 +217,6 @@ impl State {
             | bit(self.is_picked, PICKED)
     }
 
-    /// Where it counts.
     fn lsns(self) -> [Option<u64>; 2] {
         [self.dirty, self.flying]
     }

@@ -17,7 +17,6 @@ const DRAWN_MAX: usize = 32;
 /// A page with the most uses goes at its fifth turn.
 const TURNS_MAX: usize = 5;
 
-/// What becomes of a frame at the cold end.
 enum Verdict {
     Gone,
     /// Or on its way in or out.

@@ -21,13 +21,11 @@ const PICKS: usize = 64;
 #[must_use = "a page taken for writing must be reported by `flushed` or `not_flushed`"]
 #[derive(Debug)]
 pub struct Flushing {
-    /// Which page.
     pub page: PageNo,
     /// The page's newest change: must be durable in the redo before the page is written.
     pub lsn: Lsn,
     /// The page as it was; its checksum is not sealed. Reported back, the buffer is used again.
     pub bytes: Aligned,
-    /// Kept for the report.
     pub flight: Flight,
 }
 

@@ -16,14 +16,12 @@ use crate::error::EngineError;
 use crate::page::PageSize;
 use crate::pool::latch::Latch;
 
-/// No LSN.
 pub const NEVER: u64 = u64::MAX;
 
 /// Frames lie this much further apart than pages are long: the headers of all pages would otherwise
 /// fall into one set of the processor's cache. No device reads or writes in place, so frames need
 /// not lie at whole pages.
 const SHIFT_BYTES: usize = LINE_BYTES;
-/// A line of the processor's cache.
 const LINE_BYTES: usize = 64;
 /// Lines that a search of a page reads at first: the header and the first slots.
 const SEARCHED_LINES: usize = 18;
@@ -31,7 +29,6 @@ const SEARCHED_LINES: usize = 18;
 /// Memory of so many bytes is asked for in huge pages: less than that is a test's or a small
 /// program's, and would be held in steps that are too large for it.
 const HUGE_FROM_BYTES: usize = 16 << 20;
-/// A huge page of the processor.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// One frame. Everything a hit touches lies in one cache line.
@@ -49,7 +46,6 @@ pub struct Frame {
     pub page_version: AtomicU32,
     /// When, in pages that came into the pool, its use began.
     pub since: AtomicU32,
-    /// Its number.
     pub index: u32,
 }
 
@@ -72,7 +68,6 @@ impl Frame {
         self.latch.version_at_rest()
     }
 
-    /// Whether readers have met at the latch.
     #[inline]
     pub fn have_readers_met(&self) -> bool {
         self.latch.have_readers_met()
@@ -83,7 +78,6 @@ impl Frame {
         self.latch.note_meeting();
     }
 
-    /// From now on they have not.
     pub fn forget_meeting(&self) {
         self.latch.forget_meeting();
     }
@@ -103,7 +97,6 @@ pub fn check_memory(page_size: PageSize, count: u64) -> Result<(), EngineError> 
     Err(EngineError::range("buffer_pool_size", bytes, "less than the memory of this machine"))
 }
 
-/// All frames and their memory.
 pub struct Frames {
     frames: Box<[Frame]>,
     /// Address of the first page's bytes, and how far apart pages lie.
@@ -155,7 +148,6 @@ impl Frames {
         Self { frames, first, stride, _memory: memory }
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
@@ -206,18 +198,15 @@ fn ask_huge_pages(memory: &mut [u8]) {
     let _refused = bytes > 0 && unsafe { madvise(start, bytes, Advice::LinuxHugepage) }.is_err();
 }
 
-/// A shared hold of a frame's latch.
 pub struct SharedLatch<'p>(&'p Frame);
 
 impl<'p> SharedLatch<'p> {
-    /// Waits for it.
     #[inline]
     pub fn new(frame: &'p Frame) -> Self {
         frame.latch.shared();
         Self(frame)
     }
 
-    /// None when that would need waiting.
     #[inline]
     pub fn try_new(frame: &'p Frame) -> Option<Self> {
         frame.latch.try_shared().then(|| Self(frame))
@@ -238,18 +227,15 @@ impl Drop for SharedLatch<'_> {
     }
 }
 
-/// The exclusive hold of a frame's latch.
 pub struct ExclusiveLatch<'p>(&'p Frame);
 
 impl<'p> ExclusiveLatch<'p> {
-    /// Waits for it.
     #[inline]
     pub fn new(frame: &'p Frame) -> Self {
         frame.latch.exclusive();
         Self(frame)
     }
 
-    /// None when that would need waiting.
     #[inline]
     pub fn try_new(frame: &'p Frame) -> Option<Self> {
         frame.latch.try_exclusive().then(|| Self(frame))

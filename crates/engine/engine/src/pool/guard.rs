@@ -1,7 +1,9 @@
-//! What a caller holds: a pin, and on top of it a latch.
+//! What a caller holds: a pin, on top of it a latch, or a copy to read.
 //!
 //! Invariant: a guard owns its pin, so the page stays in its frame as long as the guard lives; the
-//! latch goes before the pin. Guards may be moved and kept in collections.
+//! latch goes before the pin. Guards may be moved and kept in collections. A copy is handed out
+//! only where a use of its page need not be noted, so that pages which are read by their copies
+//! alone still count as used.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,8 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use iostrata_innodb::{Lsn, PageNo};
 
+use crate::error::EngineError;
 use crate::pool::frames::{ExclusiveLatch, Frame, SharedLatch};
 use crate::pool::pool::Pool;
+use crate::pool::read_copies::ReadCopy;
 use crate::pool::word::{PIN, Word};
 
 /// A page that stays in the pool as long as this lives; its bytes are not accessible yet.
@@ -33,7 +37,6 @@ impl<'p> Pin<'p> {
         Self { pool, entry, frame, page }
     }
 
-    /// Which page it is.
     #[inline]
     pub fn page_no(&self) -> PageNo {
         self.page
@@ -53,19 +56,16 @@ impl<'p> Pin<'p> {
         self.frame.version()
     }
 
-    /// Waits for the latch, shared with other readers.
     #[inline]
     pub fn shared(self) -> Shared<'p> {
         Shared { latch: SharedLatch::new(self.frame), pin: self }
     }
 
-    /// Waits for the latch, alone.
     #[inline]
     pub fn exclusive(self) -> Exclusive<'p> {
         Exclusive { latch: ExclusiveLatch::new(self.frame), pin: self }
     }
 
-    /// The latch, shared, if that needs no waiting.
     #[inline]
     pub fn try_shared(self) -> Result<Shared<'p>, Self> {
         match SharedLatch::try_new(self.frame) {
@@ -74,7 +74,6 @@ impl<'p> Pin<'p> {
         }
     }
 
-    /// The latch, alone, if that needs no waiting.
     #[inline]
     pub fn try_exclusive(self) -> Result<Exclusive<'p>, Self> {
         match ExclusiveLatch::try_new(self.frame) {
@@ -112,7 +111,6 @@ impl fmt::Debug for Pin<'_> {
     }
 }
 
-/// A page to read.
 pub struct Shared<'p> {
     // Before the pin, so that it goes first.
     latch: SharedLatch<'p>,
@@ -120,25 +118,21 @@ pub struct Shared<'p> {
 }
 
 impl<'p> Shared<'p> {
-    /// Which page it is.
     #[inline]
     pub fn page_no(&self) -> PageNo {
         self.pin.page
     }
 
-    /// See [`Pin::page_version`].
     #[inline]
     pub fn page_version(&self) -> u32 {
         self.pin.page_version()
     }
 
-    /// See [`Pin::latch_version`]; it stays as long as this lives.
     #[inline]
     pub fn latch_version(&self) -> u64 {
         self.pin.latch_version()
     }
 
-    /// Gives the latch back and keeps the pin.
     #[inline]
     pub fn unlatch(self) -> Pin<'p> {
         let Self { latch, pin } = self;
@@ -166,7 +160,6 @@ impl fmt::Debug for Shared<'_> {
     }
 }
 
-/// A page to change.
 pub struct Exclusive<'p> {
     // Before the pin, so that it goes first.
     latch: ExclusiveLatch<'p>,
@@ -174,13 +167,11 @@ pub struct Exclusive<'p> {
 }
 
 impl<'p> Exclusive<'p> {
-    /// Which page it is.
     #[inline]
     pub fn page_no(&self) -> PageNo {
         self.pin.page
     }
 
-    /// See [`Pin::page_version`].
     #[inline]
     pub fn page_version(&self) -> u32 {
         self.pin.page_version()
@@ -199,7 +190,6 @@ impl<'p> Exclusive<'p> {
         self.pin.pool.bump_page_version(self.pin.frame);
     }
 
-    /// Gives the latch back and keeps the pin.
     #[inline]
     pub fn unlatch(self) -> Pin<'p> {
         let Self { latch, pin } = self;
@@ -227,5 +217,197 @@ impl DerefMut for Exclusive<'_> {
 impl fmt::Debug for Exclusive<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Exclusive({:?})", self.pin)
+    }
+}
+
+impl Pool {
+    /// Pins a page. When it is absent, this thread reads it; others that want it wait for that.
+    /// The caller holds no latch.
+    #[inline]
+    pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
+        self.requests.count();
+        let entry = self.table.entry(page)?;
+        match self.pin_resident(entry, page) {
+            Some(pin) => Ok(pin),
+            None => self.pin_absent(entry, page),
+        }
+    }
+
+    /// Pins a page that is resident. May be called under latches. A page that is just being looked
+    /// at by the replacement may seem absent.
+    #[inline]
+    pub fn try_pin(&self, page: PageNo) -> Option<Pin<'_>> {
+        let pin = self.pin_resident(self.table.existing(page)?, page)?;
+        self.requests.count();
+        Some(pin)
+    }
+
+    /// Brings a page that is about to be pinned and searched nearer to the processor, if it is
+    /// resident.
+    #[inline]
+    pub fn bring_near(&self, page: PageNo) {
+        if let Some(entry) = self.table.existing(page) {
+            let word = Word(entry.load(Ordering::Relaxed));
+            if word.is_resident() {
+                self.frames.prefetch(word.frame());
+            }
+        }
+    }
+
+    /// A pin that counts as a use.
+    #[inline]
+    pub(crate) fn pin_resident<'p>(
+        &'p self,
+        entry: &'p AtomicU64,
+        page: PageNo,
+    ) -> Option<Pin<'p>> {
+        let mut word = Word(entry.load(Ordering::Relaxed));
+        while word.is_resident() {
+            let frame = self.frames.get(word.frame());
+            let next = if word.is_used_most() { word } else { self.noted(word, frame) }.pinned();
+            // Acquired, so that the content is seen that was there before the page was resident.
+            let swap =
+                entry.compare_exchange_weak(word.0, next.0, Ordering::Acquire, Ordering::Relaxed);
+            match swap {
+                Ok(_) => return Some(Pin::counted(self, entry, frame, page)),
+                Err(now) => word = Word(now),
+            }
+        }
+        None
+    }
+
+    /// The word after a use. The first use of a page read ahead is its arrival.
+    #[inline]
+    fn noted(&self, word: Word, frame: &Frame) -> Word {
+        if word.is_unread() {
+            frame.since.store(self.queues.arrivals(), Ordering::Relaxed);
+            return word.with_unread(false);
+        }
+        let counts = self.queues.counts_use(frame.since.load(Ordering::Relaxed));
+        if counts { word.used() } else { word }
+    }
+
+    /// A pin that is no use: of whoever writes pages.
+    pub(crate) fn pin_quietly(&self, page: PageNo, in_frame: u32) -> Option<Pin<'_>> {
+        let entry = self.table.existing(page)?;
+        let step = |word| {
+            let word = Word(word);
+            (word.is_resident() && word.frame() == in_frame).then(|| word.pinned().0)
+        };
+        entry.fetch_update(Ordering::Acquire, Ordering::Relaxed, step).ok()?;
+        Some(Pin::counted(self, entry, self.frames.get(in_frame), page))
+    }
+}
+
+impl Pool {
+    /// The copy of a page, if it has one that holds what the page does. None as well when the use
+    /// of the page has to be noted: then it is pinned, as without copies.
+    #[inline]
+    pub fn read_copy(&self, page: PageNo) -> Option<ReadCopy<'_>> {
+        if self.read_copies.is_empty() {
+            return None;
+        }
+        let word = Word(self.table.existing(page)?.load(Ordering::Acquire));
+        if !word.is_resident() || word.is_unread() {
+            return None;
+        }
+        let frame = self.frames.get(word.frame());
+        let since = frame.since.load(Ordering::Relaxed);
+        if !word.is_used_most() && self.queues.counts_use(since) {
+            return None;
+        }
+        let copy = self.read_copies.current(frame, page)?;
+        self.requests.count();
+        Some(copy)
+    }
+
+    /// Copies a page that is latched, if readers met at it since it was copied last.
+    #[inline]
+    pub fn offer_read_copy(&self, page: &Shared<'_>) {
+        if self.settings.copies_always || page.frame().have_readers_met() {
+            self.take_read_copy(page);
+        }
+    }
+
+    #[cold]
+    fn take_read_copy(&self, page: &Shared<'_>) {
+        page.frame().forget_meeting();
+        self.read_copies.take(page.frame(), page.page_no(), page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use iostrata_innodb::Lsn;
+
+    use super::*;
+    use crate::page::PageSize;
+    use crate::pool::border::{Nothing, PoolSettings};
+
+    fn pool(frames: usize) -> Pool {
+        let settings = PoolSettings::new(PageSize::new(4096).unwrap(), frames);
+        let settings = PoolSettings { copies_always: true, ..settings };
+        Pool::new(settings, Arc::default(), Arc::new(Nothing), Arc::new(Nothing))
+    }
+
+    /// After so many uses that another one would not be noted.
+    fn offer(pool: &Pool, page: PageNo) {
+        (0..8).for_each(|_| drop(pool.pin(page).unwrap()));
+        pool.offer_read_copy(&pool.pin(page).unwrap().shared());
+    }
+
+    #[test]
+    fn a_copy_is_good_until_the_page_is_held_exclusively() {
+        let pool = pool(4);
+        let page = PageNo(3);
+        assert!(pool.read_copy(page).is_none());
+        offer(&pool, page);
+        let copy = pool.read_copy(page).unwrap();
+        assert!(copy.is_current() && copy.iter().all(|byte| *byte == 0));
+        let mut held = pool.pin(page).unwrap().exclusive();
+        assert!(!copy.is_current() && pool.read_copy(page).is_none(), "somebody may be writing");
+        held.mark_dirty(Lsn(1));
+        held[100] = 7;
+        drop(held);
+        assert!(!copy.is_current() && pool.read_copy(page).is_none(), "it is another page now");
+        assert_eq!(copy[100], 0);
+        offer(&pool, page);
+        assert_eq!(pool.read_copy(page).unwrap()[100], 7);
+    }
+
+    #[test]
+    fn a_page_that_leaves_takes_its_copy_along() {
+        let pool = pool(1);
+        offer(&pool, PageNo(1));
+        let copy = pool.read_copy(PageNo(1)).unwrap();
+        for page in 2..9 {
+            drop(pool.pin(PageNo(page)).unwrap());
+        }
+        assert!(!copy.is_current() && pool.read_copy(PageNo(1)).is_none());
+        assert!(pool.read_copies.is_empty());
+        assert_eq!(copy.len(), 4096, "who still reads it may");
+    }
+
+    #[test]
+    fn copies_are_bounded() {
+        let pool = pool(64);
+        for page in 1..60 {
+            offer(&pool, PageNo(page));
+        }
+        assert_eq!(pool.read_copies.len(), 8);
+    }
+
+    #[test]
+    fn nothing_is_copied_before_readers_meet() {
+        let settings = PoolSettings::new(PageSize::new(4096).unwrap(), 4);
+        let pool = Pool::new(settings, Arc::default(), Arc::new(Nothing), Arc::new(Nothing));
+        offer(&pool, PageNo(3));
+        assert!(pool.read_copy(PageNo(3)).is_none());
+        pool.pin(PageNo(3)).unwrap().frame().note_meeting();
+        offer(&pool, PageNo(3));
+        assert!(pool.read_copy(PageNo(3)).is_some());
+        assert!(!pool.pin(PageNo(3)).unwrap().frame().have_readers_met());
     }
 }

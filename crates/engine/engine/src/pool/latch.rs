@@ -14,9 +14,7 @@ use crate::pool::parking::Parking;
 const SHARED: u64 = 1;
 const SHARED_MASK: u64 = 0xffff;
 const EXCLUSIVE: u64 = 1 << 16;
-/// A writer waits.
 const WANTED: u64 = 1 << 17;
-/// Somebody sleeps.
 const PARKED: u64 = 1 << 18;
 /// A reader found the word changed by another one while it took the latch.
 const MET: u64 = 1 << 19;
@@ -27,12 +25,10 @@ const YIELDS: u32 = 6;
 
 static PARKING: Parking = Parking::new();
 
-/// A latch.
 #[derive(Default)]
 pub struct Latch(AtomicU64);
 
 impl Latch {
-    /// Takes it shared if that needs no waiting.
     #[inline]
     pub fn try_shared(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
@@ -45,7 +41,6 @@ impl Latch {
         false
     }
 
-    /// Takes it exclusively if that needs no waiting.
     #[inline]
     pub fn try_exclusive(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
@@ -58,7 +53,6 @@ impl Latch {
         false
     }
 
-    /// Waits for it shared.
     #[inline]
     pub fn shared(&self) {
         let word = self.0.load(Ordering::Relaxed);
@@ -67,7 +61,6 @@ impl Latch {
         }
     }
 
-    /// Waits for it exclusively.
     #[inline]
     pub fn exclusive(&self) {
         let word = self.0.load(Ordering::Relaxed);
@@ -76,7 +69,6 @@ impl Latch {
         }
     }
 
-    /// Gives back a shared hold.
     #[inline]
     pub fn unlatch_shared(&self) {
         let was = self.0.fetch_sub(SHARED, Ordering::Release);
@@ -119,7 +111,6 @@ impl Latch {
         self.0.fetch_or(MET, Ordering::Relaxed);
     }
 
-    /// From now on they have not.
     pub fn forget_meeting(&self) {
         self.0.fetch_and(!MET, Ordering::Relaxed);
     }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a node is in at most one list of a `Links` at a time; the caller knows which.
 
-/// No node.
 pub const NONE: u32 = u32::MAX;
 
 /// Where the nodes' neighbours are kept.
@@ -36,7 +35,6 @@ impl List {
 }
 
 impl Links {
-    /// For so many nodes.
     pub fn new(nodes: usize) -> Self {
         Self { older: vec![NONE; nodes], newer: vec![NONE; nodes] }
     }

@@ -21,7 +21,6 @@ use crate::pool::word::Word;
 /// While pages are being written, so many requests for free frames count as one: it is worth to ask
 /// more often.
 const PATIENCE: u32 = 50;
-/// Pages read ahead at once.
 const AHEAD_MAX: usize = 64;
 
 /// An entry made busy by this thread.
@@ -77,7 +76,6 @@ impl Pool {
         }
     }
 
-    /// Makes an absent page busy.
     fn claim<'p>(&'p self, entry: &'p AtomicU64, page: PageNo) -> Option<Claim<'p>> {
         let word = Word(entry.load(Ordering::Relaxed));
         if !word.is_absent() {
@@ -199,16 +197,12 @@ impl Pool {
     }
 }
 
-/// Why several pages are read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// They may be wanted later.
     Ahead,
-    /// They are wanted now.
     Demand,
 }
 
-/// Nothing can be freed at once.
 struct NoFrame;
 
 impl<'p> Claim<'p> {
@@ -258,7 +252,6 @@ impl<'p> Claim<'p> {
         }
     }
 
-    /// Copies what was read into the frame.
     fn fill(
         &mut self,
         frame: u32,

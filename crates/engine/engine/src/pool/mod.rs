@@ -10,9 +10,6 @@
 
 mod ages;
 mod border;
-mod buffers;
-mod copying;
-mod counters;
 mod dirty;
 mod evict;
 mod flushing;
@@ -22,7 +19,6 @@ mod latch;
 mod links;
 mod load;
 mod parking;
-mod pinning;
 #[expect(clippy::module_inception, reason = "the pool itself")]
 mod pool;
 mod queues;

@@ -14,7 +14,6 @@ struct Lot {
     changed: Condvar,
 }
 
-/// Places to sleep.
 pub struct Parking {
     lots: [Lot; LOTS],
 }

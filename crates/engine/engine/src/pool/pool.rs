@@ -4,17 +4,20 @@
 //! nobody. Where missing pages come from is in `load`, how they leave in `evict`, how they are
 //! written in `flushing`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use crossbeam_utils::CachePadded;
 use iostrata_innodb::Lsn;
+use iostrata_io::disk::Aligned;
 
 use crate::counts::Counts;
+use crate::page::PageSize;
 use crate::pool::border::{PageSource, PoolSettings, Supply};
-use crate::pool::buffers::Buffers;
-use crate::pool::counters::Requests;
 use crate::pool::dirty::Dirty;
 use crate::pool::frames::{Frame, Frames};
+use crate::pool::parking::locked;
 use crate::pool::queues::Queues;
 use crate::pool::read_copies::ReadCopies;
 use crate::pool::table::PageTable;
@@ -23,7 +26,6 @@ use crate::pool::waiting::Waiting;
 /// Buffers kept for copies, at most.
 const BUFFERS_MAX: usize = 256;
 
-/// Pages in memory, shared by all threads.
 pub struct Pool {
     pub(crate) frames: Frames,
     pub(crate) table: PageTable,
@@ -95,22 +97,18 @@ impl Pool {
         self.dirty.histogram()
     }
 
-    /// Pages dirty or being written.
     pub fn dirty_pages(&self) -> usize {
         self.dirty.held()
     }
 
-    /// Pages being written.
     pub fn flying_pages(&self) -> usize {
         self.dirty.flying()
     }
 
-    /// All frames.
     pub fn frames(&self) -> usize {
         self.frames.len()
     }
 
-    /// Frames with no page.
     pub fn free_frames(&self) -> usize {
         self.queues.free()
     }
@@ -125,7 +123,6 @@ impl Pool {
         self.queues.set_old_pct(old_pct);
     }
 
-    /// Pages asked for so far.
     pub fn requests(&self) -> u64 {
         self.requests.sum()
     }
@@ -133,5 +130,67 @@ impl Pool {
     /// Times that a thread found a page which another was loading or evicting.
     pub fn read_waits(&self) -> u64 {
         self.read_waits.load(Ordering::Relaxed)
+    }
+}
+
+const CELLS: usize = 64;
+
+/// Pages asked for. Each thread counts in a cell of its own, without an atomic read-modify-write.
+/// With more than 64 threads two of them may share a cell and lose a count now and then.
+pub struct Requests(Box<[CachePadded<AtomicU64>]>);
+
+impl Requests {
+    pub fn new() -> Self {
+        Self((0..CELLS).map(|_| CachePadded::default()).collect())
+    }
+
+    #[inline]
+    pub fn count(&self) {
+        let cell = &self.0[own_cell() % CELLS];
+        // No other thread writes this cell, or its count is allowed to be lost.
+        cell.store(cell.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    pub fn sum(&self) -> u64 {
+        self.0.iter().map(|cell| cell.load(Ordering::Relaxed)).sum()
+    }
+}
+
+#[inline]
+fn own_cell() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static OWN: Cell<usize> = const { Cell::new(usize::MAX) });
+    let own = OWN.get();
+    if own != usize::MAX {
+        return own;
+    }
+    let own = THREADS.fetch_add(1, Ordering::Relaxed) % CELLS;
+    OWN.set(own);
+    own
+}
+
+/// Page-sized buffers that are used again.
+pub struct Buffers {
+    page_bytes: usize,
+    kept_max: usize,
+    kept: Mutex<Vec<Aligned>>,
+}
+
+impl Buffers {
+    pub fn new(page_size: PageSize, kept_max: usize) -> Self {
+        Self { page_bytes: page_size.bytes(), kept_max, kept: Mutex::default() }
+    }
+
+    /// A buffer with whatever it held last.
+    pub fn take(&self) -> Aligned {
+        let kept = locked(&self.kept).pop();
+        kept.unwrap_or_else(|| Aligned::zeroed(self.page_bytes))
+    }
+
+    pub fn give(&self, buffer: Aligned) {
+        let mut kept = locked(&self.kept);
+        if kept.len() < self.kept_max && buffer.len() == self.page_bytes {
+            kept.push(buffer);
+        }
     }
 }

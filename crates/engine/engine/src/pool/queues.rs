@@ -13,18 +13,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::pool::links::{Links, List};
 use crate::pool::parking::locked;
 
-/// Where a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameQueue {
     /// Free, drawn, or on its way in.
     Nowhere,
     /// Not proven to be used again.
     Small,
-    /// Proven.
     Main,
 }
 
-/// What becomes of a drawn frame that keeps its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Back {
     /// To the cold end, where it was.
@@ -33,7 +30,6 @@ pub enum Back {
     Warm(FrameQueue),
 }
 
-/// The replacement.
 pub struct Queues {
     inner: Mutex<Inner>,
     frames: usize,
@@ -59,7 +55,6 @@ pub struct Pinned {
 }
 
 impl Queues {
-    /// All frames free.
     pub fn new(frames: usize, old_pct: u32) -> Self {
         let inner = Inner {
             free: (0..frames as u32).rev().collect(),
@@ -85,12 +80,10 @@ impl Queues {
         self.small_target.store(target.max(1), Ordering::Relaxed);
     }
 
-    /// Frames with no page.
     pub fn free(&self) -> usize {
         self.free.load(Ordering::Relaxed)
     }
 
-    /// Frames that became free since the beginning.
     pub fn freed(&self) -> u64 {
         self.freed.load(Ordering::Relaxed)
     }
@@ -124,7 +117,6 @@ impl Queues {
         Some(frame)
     }
 
-    /// The frame has no page any more.
     pub fn give_free(&self, frames: &[u32]) {
         let mut inner = locked(&self.inner);
         inner.free.extend_from_slice(frames);
@@ -132,7 +124,6 @@ impl Queues {
         self.freed.fetch_add(frames.len() as u64, Ordering::Relaxed);
     }
 
-    /// A page came in.
     pub fn arrive(&self, frame: u32, place: FrameQueue) {
         let mut inner = locked(&self.inner);
         inner.put(frame, Back::Warm(place));

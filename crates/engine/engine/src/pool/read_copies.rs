@@ -27,7 +27,6 @@ struct CopiedPage {
     bytes: Box<[u8]>,
 }
 
-/// What is kept for one frame.
 struct CopySlot {
     copied: ArcSwap<CopiedPage>,
     /// The version of the latch of which there is a copy, and 1; 0 for none. A hint: it spares
@@ -35,7 +34,6 @@ struct CopySlot {
     version: AtomicU64,
 }
 
-/// The copies of all frames.
 pub(crate) struct ReadCopies {
     slots: Box<[CopySlot]>,
     none: Arc<CopiedPage>,
@@ -51,13 +49,11 @@ impl ReadCopies {
         Self { slots: (0..frames).map(slot).collect(), none, count: AtomicUsize::new(0) }
     }
 
-    /// How many there are.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether no page has a copy.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
@@ -117,7 +113,6 @@ pub struct ReadCopy<'p> {
 }
 
 impl ReadCopy<'_> {
-    /// Which page it is.
     #[inline]
     pub fn page_no(&self) -> PageNo {
         self.copied.page

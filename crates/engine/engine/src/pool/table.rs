@@ -21,7 +21,6 @@ const PAGES_MAX: u64 = ((1 << DIRECTORIES) - 1) * CHUNK_PAGES;
 type Chunk = Box<[AtomicU64]>;
 type Directory = Box<[OnceLock<Chunk>]>;
 
-/// All entries.
 pub struct PageTable {
     directories: [OnceLock<Directory>; DIRECTORIES],
 }

@@ -25,10 +25,8 @@ struct Wait {
     told: Condvar,
 }
 
-/// The waits whose pages share a lock.
 type Room = Mutex<Vec<(PageNo, Arc<Wait>)>>;
 
-/// Everyone who waits.
 pub struct Waiting {
     rooms: Vec<Room>,
 }

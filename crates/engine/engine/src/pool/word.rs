@@ -16,14 +16,12 @@ const USES: u64 = 0b11 << USES_SHIFT;
 pub const WAITED: u64 = 1 << 4;
 const UNREAD: u64 = 1 << 5;
 const PINS_SHIFT: u32 = 8;
-/// One pin.
 pub const PIN: u64 = 1 << PINS_SHIFT;
 const PINS: u64 = 0xff_ffff << PINS_SHIFT;
 const HIGH_SHIFT: u32 = 32;
 /// More pins on one page than threads and guards can ever hold.
 const PINS_MAX: u32 = 0x7f_ffff;
 
-/// A decoded entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Word(pub u64);
 
@@ -58,12 +56,10 @@ impl Word {
         self.0 & STATE == RESIDENT
     }
 
-    /// Whether somebody waits for the end of the busy state.
     pub fn is_waited_for(self) -> bool {
         self.0 & WAITED != 0
     }
 
-    /// Of a resident page.
     #[inline]
     pub fn frame(self) -> u32 {
         (self.0 >> HIGH_SHIFT) as u32
@@ -97,7 +93,6 @@ impl Word {
         self.0 & USES == USES
     }
 
-    /// With one pin more.
     #[inline]
     pub fn pinned(self) -> Self {
         assert!(
@@ -107,18 +102,15 @@ impl Word {
         Self(self.0 + PIN)
     }
 
-    /// With another proof of use.
     #[inline]
     pub fn used(self) -> Self {
         if self.is_used_most() { self } else { Self(self.0 + (1 << USES_SHIFT)) }
     }
 
-    /// With one proof of use less.
     pub fn used_less(self) -> Self {
         if self.uses() == 0 { self } else { Self(self.0 - (1 << USES_SHIFT)) }
     }
 
-    /// With no proof of use.
     pub fn unused(self) -> Self {
         Self(self.0 & !USES)
     }

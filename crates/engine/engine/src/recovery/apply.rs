@@ -20,7 +20,6 @@ use crate::storage::Storage;
 
 /// Records kept before they are applied, in bytes with what keeps account of them.
 const ROUND_BYTES: usize = 192 << 20;
-/// Threads that apply.
 const APPLY_THREADS: usize = 2;
 /// A round below so many pages is not worth a second thread.
 const PAGES_WORTH_A_THREAD: usize = 64;
@@ -34,7 +33,6 @@ struct Piece {
     bytes: u32,
 }
 
-/// Records of one round, by page.
 #[derive(Default)]
 struct Round {
     bytes: Vec<u8>,
@@ -108,7 +106,6 @@ impl Round {
         Ok(records)
     }
 
-    /// Applies and forgets everything.
     fn apply(&mut self, storage: &Storage, tally: &Tally) -> Result<(), EngineError> {
         let mut pages: Vec<(PageNo, Vec<Piece>)> = self.pages.drain().collect();
         pages.sort_unstable_by_key(|(page, _)| *page);

@@ -32,7 +32,7 @@ pub(crate) fn tables(
         let page = pages.pin(PageNo(0))?.shared();
         SuperPage::read(&PageView::new(&page))?
     };
-    let settings = pages.storage.hot.all().clone();
+    let settings = pages.storage.settings.load();
     let is_ours = front.page_bytes == settings.page_size
         && front.data_files == settings.data_files
         && front.catalogue_root == catalogue.tree.root.0;

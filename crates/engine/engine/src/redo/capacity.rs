@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering;
 use iostrata_innodb::flush::AgeLimits;
 
 use crate::error::EngineError;
+use crate::redo::create::{make_segments, remove};
 use crate::redo::geometry::Plan;
-use crate::redo::header::Header;
-use crate::redo::make::{make_segments, remove};
 use crate::redo::redo::{Redo, lock};
-use crate::redo::segments::Segments;
+use crate::redo::segments::{Header, Segments};
 
 impl Redo {
     /// Changes the capacity while the log is used. Growing makes the new segments first; shrinking

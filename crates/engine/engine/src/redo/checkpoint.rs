@@ -9,9 +9,8 @@ use iostrata_innodb::{Counter, Lsn};
 
 use crate::error::EngineError;
 use crate::redo::RedoSync;
-use crate::redo::control::Control;
-use crate::redo::control::Ledger;
-use crate::redo::make::remove;
+use crate::redo::control::{Control, Ledger};
+use crate::redo::create::remove;
 use crate::redo::redo::{Redo, lock};
 
 impl Redo {

@@ -8,16 +8,14 @@ use iostrata_io::disk::{Aligned, DiskError};
 
 use crate::error::EngineError;
 use crate::redo::RedoSync;
-use crate::redo::file::OpenFile;
+use crate::redo::file::{OpenFile, sync_unless_none};
 use crate::redo::geometry::Geometry;
-use crate::redo::header::{LSN_MAX, check_version};
 use crate::redo::layout::{
-    CONTROL_MAGIC, CONTROL_NAME, CONTROL_SLOT_BYTES, FORMAT_VERSION, control,
+    CONTROL_MAGIC, CONTROL_NAME, CONTROL_SLOT_BYTES, FORMAT_VERSION, control, get_u32, get_u64,
+    put_u32, put_u64,
 };
-use crate::redo::layout::{get_u32, get_u64, put_u32, put_u64};
-use crate::redo::make::sync_unless_none;
+use crate::redo::segments::{LSN_MAX, check_version};
 
-/// What a slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Control {
     pub(crate) sequence: u64,
@@ -26,7 +24,6 @@ pub(crate) struct Control {
     pub(crate) incarnation: u64,
     /// The log was durable at least up to here.
     pub(crate) durable: u64,
-    /// Of new segments.
     pub(crate) geometry: Geometry,
     pub(crate) block_bytes: u32,
     pub(crate) clean: bool,
@@ -43,7 +40,6 @@ fn get_identity(slot: &[u8]) -> u64 {
 }
 
 impl Control {
-    /// Where the slot of this sequence lies in the file.
     pub(crate) fn slot_at(&self) -> u64 {
         self.sequence % 2 * CONTROL_SLOT_BYTES as u64
     }
@@ -68,7 +64,6 @@ impl Control {
         put_u32(into, control::IDENTITY_CRC, crc);
     }
 
-    /// None when the slot is not valid.
     fn decode_slot(from: &[u8]) -> Result<Option<Self>, EngineError> {
         let magic = &from[control::MAGIC..control::MAGIC + 8];
         if magic != CONTROL_MAGIC || get_u32(from, control::CRC) != crc32c(&from[..control::CRC]) {
@@ -121,7 +116,6 @@ impl Ledger {
         self.incarnations.first().map_or(self.newest.incarnation, |(_, number)| *number)
     }
 
-    /// Writes the next slot, durably.
     pub(crate) fn write(&mut self, mut next: Control, sync: RedoSync) -> Result<(), DiskError> {
         next.sequence = self.newest.sequence + 1;
         next.encode(&mut self.block);

@@ -9,8 +9,9 @@ use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk};
 
 use crate::counts::Common;
 use crate::error::EngineError;
-use crate::redo::layout::put_u32;
-use crate::redo::layout::{CONTROL_NAME, CONTROL_SLOT_BYTES, SEGMENT_PREFIX, control, header};
+use crate::redo::layout::{
+    CONTROL_NAME, CONTROL_SLOT_BYTES, SEGMENT_PREFIX, control, header, put_u32,
+};
 use crate::redo::{Redo, RedoSettings, RedoSync};
 
 /// A segment file of the smallest size.

@@ -9,23 +9,18 @@ use crate::redo::layout::{
     WIDE_SEGMENT_BYTES, frame,
 };
 
-/// Largest capacity, in bytes.
 const CAPACITY_BYTES_MAX: u64 = 1 << 44;
 /// Room that no age limit gives away, in bytes: each recovery appends one incarnation frame, and a
 /// log that is full must be recoverable a few hundred times before it gets a checkpoint.
 const RECOVERY_BYTES: u64 = 256 * frame::INCARNATION_BYTES as u64;
 
-/// The size of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// Bytes of log that it holds.
     pub(crate) payload_bytes: u64,
-    /// Where they begin in the file.
     pub(crate) payload_at: u32,
 }
 
 impl Geometry {
-    /// Bytes of the file.
     pub(crate) fn file_bytes(self) -> u64 {
         u64::from(self.payload_at) + self.payload_bytes
     }
@@ -55,7 +50,6 @@ fn check_capacity(bytes: u64) -> Result<(), EngineError> {
     Err(EngineError::range(name, bytes, range))
 }
 
-/// The segments that a capacity means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) geometry: Geometry,
@@ -63,7 +57,6 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For a new log.
     pub(crate) fn fresh(capacity_bytes: u64) -> Result<Self, EngineError> {
         check_capacity(capacity_bytes)?;
         let geometry = Geometry::for_file(capacity_bytes / SEGMENTS_WANTED);

@@ -14,16 +14,13 @@ const WAITING: u32 = 0;
 const SETTLED: u32 = 1;
 const LEADING: u32 = 2;
 
-/// What became of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// What was waited for is settled.
     Settled,
     /// The caller leads, and calls `leave` when it has settled something.
     Lead,
 }
 
-/// A waiting thread.
 #[derive(Debug)]
 struct Slot {
     state: AtomicU32,
@@ -132,7 +129,6 @@ impl GroupCommit {
         !self.led.load(Ordering::Relaxed) && !self.led.swap(true, Ordering::AcqRel)
     }
 
-    /// How long a lead takes.
     pub(crate) fn lead_time(&self) -> Duration {
         Duration::from_nanos(self.lead_ns.load(Ordering::Relaxed))
     }
@@ -197,7 +193,6 @@ impl GroupCommit {
         self.least_us.store(least.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// How long a leader waits for others at least.
     pub(crate) fn least(&self) -> Duration {
         Duration::from_micros(self.least_us.load(Ordering::Relaxed))
     }

@@ -10,20 +10,15 @@
 
 mod capacity;
 mod checkpoint;
-mod commit;
 mod control;
 mod create;
 mod file;
-mod fill;
-mod found;
 mod frame;
 #[cfg(feature = "fuzzing")]
 mod fuzz;
 mod geometry;
 mod group_commit;
-mod header;
 pub mod layout;
-mod make;
 mod open;
 #[expect(clippy::module_inception, reason = "the redo itself")]
 mod redo;
@@ -31,12 +26,11 @@ mod requests;
 mod scan;
 mod segments;
 mod serve;
-mod settings;
 mod write;
 
+pub use file::{RedoSettings, RedoSync};
 #[cfg(feature = "fuzzing")]
 pub use fuzz::fuzz_scan;
 pub use redo::{Appended, Redo};
 pub use scan::{Frame, Scan};
 pub(crate) use segments::not_found;
-pub use settings::{RedoSettings, RedoSync};

@@ -4,23 +4,22 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use iostrata_innodb::{Lsn, flush::AgeLimits};
+use iostrata_innodb::Lsn;
+use iostrata_innodb::flush::AgeLimits;
 use iostrata_io::disk::{Disk, DiskError};
 
 use crate::counts::Counts;
 use crate::error::{EngineError, Poison};
 use crate::redo::control::Ledger;
 use crate::redo::file::Writer;
-use crate::redo::fill::Fill;
+use crate::redo::frame::Fill;
 use crate::redo::group_commit::GroupCommit;
 use crate::redo::layout::{BLOCK_BYTES_MAX, frame};
 use crate::redo::requests::Requests;
 use crate::redo::segments::Segments;
 
-/// Where an appended frame lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Its first byte.
     pub start: Lsn,
     /// Behind its last byte; durable up to here means that the frame is.
     pub end: Lsn,
@@ -31,7 +30,6 @@ pub struct Appended {
 /// Locks are taken in the order of the fields.
 pub struct Redo {
     pub(crate) disk: Arc<dyn Disk>,
-    /// Held while the capacity changes.
     pub(crate) changing: Mutex<()>,
     /// Held while a checkpoint is written.
     pub(crate) ledger: Mutex<Ledger>,

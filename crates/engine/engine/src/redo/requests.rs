@@ -9,7 +9,6 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// It does not sleep.
 const AWAKE: u32 = 0;
 
 /// How deep the serving thread sleeps.
@@ -46,13 +45,11 @@ impl Requests {
         (self.durable.load(Ordering::SeqCst), self.written.load(Ordering::SeqCst))
     }
 
-    /// Asks for durability.
     pub(crate) fn want_durable(&self, upto: u64) {
         self.durable.fetch_max(upto, Ordering::SeqCst);
         self.joined();
     }
 
-    /// Asks for a write.
     pub(crate) fn want_written(&self, upto: u64) {
         self.written.fetch_max(upto, Ordering::SeqCst);
         self.joined();
@@ -69,13 +66,11 @@ impl Requests {
         self.wake(|sleep| sleep >= Sleep::Napping as u32);
     }
 
-    /// Ends the thread's work.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.wake(|sleep| sleep != AWAKE);
     }
 
-    /// Whether the thread is to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::SeqCst)
     }
@@ -105,7 +100,6 @@ impl Requests {
         self.group.store(0, Ordering::SeqCst);
     }
 
-    /// Whether a group need not wait for more.
     pub(crate) fn is_full(&self) -> bool {
         self.group.load(Ordering::SeqCst) >= GROUP_MAX
     }

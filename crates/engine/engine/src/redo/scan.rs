@@ -15,19 +15,14 @@ use crate::redo::frame;
 use crate::redo::layout::{FORMAT_VERSION, frame as at};
 use crate::redo::segments::{Segment, SegmentRange, damaged_segment};
 
-/// One read, in bytes.
 const READ_BYTES: u64 = 1 << 20;
 /// Reads begin at a multiple of this LSN, which direct I/O can take everywhere.
 const READ_ALIGNMENT_BYTES: u64 = 4096;
 
-/// A valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Its first byte.
     pub start: Lsn,
-    /// Behind its last byte.
     pub end: Lsn,
-    /// The records.
     pub body: &'a [u8],
 }
 
@@ -38,7 +33,6 @@ struct Found {
     bytes: usize,
 }
 
-/// The frames from the checkpoint on.
 #[derive(Debug)]
 pub struct Scan {
     control: Control,
@@ -55,7 +49,6 @@ pub struct Scan {
     position: u64,
     /// From which LSN on which number seals the frames, the oldest first.
     incarnations: Vec<(u64, u64)>,
-    /// Looked ahead.
     found: Option<Found>,
     ended: bool,
     clean: bool,
@@ -87,7 +80,6 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Where the scan begins.
     pub fn checkpoint(&self) -> Lsn {
         Lsn(self.control.checkpoint)
     }

@@ -1,19 +1,23 @@
-//! Which file holds which part of the log.
+//! Which file holds which part of the log, and the headers that say so.
 //!
 //! Invariant: the chain is without gaps and in LSN order; a spare segment holds nothing that is
-//! needed; segments are taken in turn, each with a larger sequence than any before it.
+//! needed; segments are taken in turn, each with a larger sequence than any before it. What decodes
+//! as a header was written by `encode`; one torn by a crash is none.
 //! It does no I/O: who changes it writes the files.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crc32c::crc32c;
 use iostrata_io::disk::FileName;
 
-use crate::error::EngineError;
+use crate::error::{EngineError, OpenError};
 use crate::redo::file::OpenFile;
 use crate::redo::geometry::{Geometry, Plan};
-use crate::redo::header::Header;
-use crate::redo::layout::{CONTROL_NAME, SEGMENT_PREFIX};
+use crate::redo::layout::{
+    CONTROL_NAME, FORMAT_VERSION, GRANULE_BYTES, SEGMENT_MAGIC, SEGMENT_PREFIX, get_u32, get_u64,
+    header, put_u32, put_u64,
+};
 
 /// The error of a log whose control file is missing or damaged.
 pub(crate) fn not_found() -> EngineError {
@@ -39,14 +43,12 @@ pub(crate) fn damaged_segment(file: &str, lsn: u64) -> EngineError {
     ))
 }
 
-/// The number in a segment's name.
 pub(crate) fn number_of(name: &FileName) -> Option<u64> {
     let digits = name.as_str().strip_prefix(SEGMENT_PREFIX)?;
     let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { digits.parse().ok() } else { None }
 }
 
-/// A segment file and what its header says.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub(crate) file: Arc<OpenFile>,
@@ -54,24 +56,20 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Where an LSN of this segment lies.
     pub(crate) fn place(&self, lsn: u64) -> SegmentRange {
         let at = u64::from(self.header.geometry.payload_at) + (lsn - self.header.first);
         SegmentRange { file: Arc::clone(&self.file), at, left: self.header.end() - lsn }
     }
 }
 
-/// Where a part of the log lies.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentRange {
     pub(crate) file: Arc<OpenFile>,
-    /// In the file.
     pub(crate) at: u64,
     /// Bytes from there to the end of the segment.
     pub(crate) left: u64,
 }
 
-/// All segments.
 #[derive(Debug)]
 pub(crate) struct Segments {
     pub(crate) plan: Plan,
@@ -81,7 +79,6 @@ pub(crate) struct Segments {
     joining: Option<Segment>,
     /// What can be taken next; first what the plan keeps.
     pub(crate) spare: VecDeque<Segment>,
-    /// What is to be removed.
     pub(crate) surplus: Vec<Segment>,
     pub(crate) next_sequence: u64,
     pub(crate) next_number: u64,
@@ -132,12 +129,10 @@ impl Segments {
         Some(segment)
     }
 
-    /// Puts the taken segment behind the chain.
     pub(crate) fn join(&mut self) {
         self.chain.extend(self.joining.take());
     }
 
-    /// How many segments of a size there are.
     pub(crate) fn count_of(&self, geometry: Geometry) -> u64 {
         let all = self.chain.iter().chain(&self.joining).chain(&self.spare);
         all.filter(|s| s.header.geometry == geometry).count() as u64
@@ -203,4 +198,92 @@ fn chain_from(checkpoint: u64, found: &mut Vec<Segment>) -> VecDeque<Segment> {
         chain.push_back(next);
     }
     chain
+}
+
+/// Beyond it no LSN can be, so that sums of LSNs and lengths cannot overflow.
+pub(crate) const LSN_MAX: u64 = 1 << 62;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) first: u64,
+    /// 0 when the segment was never used. Of two for the same LSN the larger is valid: the other
+    /// was left behind by a crash.
+    pub(crate) sequence: u64,
+    pub(crate) geometry: Geometry,
+}
+
+impl Header {
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.geometry.payload_bytes
+    }
+
+    pub(crate) fn encode(&self, into: &mut [u8]) {
+        into[header::MAGIC..header::MAGIC + 8].copy_from_slice(&SEGMENT_MAGIC);
+        put_u32(into, header::VERSION, FORMAT_VERSION);
+        put_u32(into, header::PAYLOAD_AT, self.geometry.payload_at);
+        put_u64(into, header::FIRST_LSN, self.first);
+        put_u64(into, header::PAYLOAD_BYTES, self.geometry.payload_bytes);
+        put_u64(into, header::SEQUENCE, self.sequence);
+        let crc = crc32c(&into[..header::CRC]);
+        put_u32(into, header::CRC, crc);
+    }
+
+    pub(crate) fn decode(from: &[u8], file: &str) -> Result<Option<Self>, EngineError> {
+        let magic = &from[header::MAGIC..header::MAGIC + 8];
+        if magic != SEGMENT_MAGIC || get_u32(from, header::CRC) != crc32c(&from[..header::CRC]) {
+            return Ok(None);
+        }
+        check_version(get_u32(from, header::VERSION), file)?;
+        let geometry = Geometry {
+            payload_bytes: get_u64(from, header::PAYLOAD_BYTES),
+            payload_at: get_u32(from, header::PAYLOAD_AT),
+        };
+        let (first, sequence) = (get_u64(from, header::FIRST_LSN), get_u64(from, header::SEQUENCE));
+        let possible = geometry.is_possible()
+            && first < LSN_MAX
+            && first.is_multiple_of(GRANULE_BYTES)
+            && sequence < u64::MAX;
+        Ok(possible.then_some(Self { first, sequence, geometry }))
+    }
+}
+
+pub(crate) fn check_version(found: u32, file: &str) -> Result<(), EngineError> {
+    if found == FORMAT_VERSION {
+        return Ok(());
+    }
+    let found = format!("{found} ({file})");
+    Err(OpenError::Format { found, known: FORMAT_VERSION }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Header {
+        let geometry = Geometry { payload_bytes: 3 * GRANULE_BYTES, payload_at: 4096 };
+        Header { first: 5 * GRANULE_BYTES, sequence: 9, geometry }
+    }
+
+    #[test]
+    fn it_comes_back_and_any_changed_byte_is_seen() {
+        let mut bytes = vec![0; header::BYTES];
+        sample().encode(&mut bytes);
+        assert_eq!(Header::decode(&bytes, "x").unwrap(), Some(sample()));
+        for at in 0..header::BYTES {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(Header::decode(&damaged, "x").unwrap(), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused_by_name() {
+        let mut bytes = vec![0; header::BYTES];
+        sample().encode(&mut bytes);
+        put_u32(&mut bytes, header::VERSION, 7);
+        let crc = crc32c(&bytes[..header::CRC]);
+        put_u32(&mut bytes, header::CRC, crc);
+        let refused = Header::decode(&bytes, "redo-000001").unwrap_err();
+        assert!(refused.to_string().contains("format 7 (redo-000001)"), "{refused}");
+    }
 }

@@ -67,7 +67,6 @@ impl Redo {
         self.requests.stop();
     }
 
-    /// Whether something requested is not done.
     fn owes(&self) -> bool {
         let (durable, written) = self.requests.wanted();
         self.owes_before(durable, written)

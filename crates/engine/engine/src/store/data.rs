@@ -4,28 +4,25 @@
 //! poisons the store. Sync rules of the flush method are kept here and nowhere else.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_innodb::{Counter, FilePlan, PageNo};
+use iostrata_innodb::{
+    ChecksumAlgorithm, Counter, Doublewrite, FilePlan, FlushMethod, PageNo, Settings,
+};
 use iostrata_io::SyncKind;
-use iostrata_io::disk::{Aligned, Batch, Disk, FileId, FileMode};
+use iostrata_io::disk::{Aligned, Batch, Disk, Durability, FileId, FileMode};
 
 use crate::counts::{Common, Counts};
-use crate::error::EngineError;
-use crate::error::Poison;
+use crate::error::{EngineError, Poison};
 use crate::page::PageSize;
-use crate::store::gate::SyncGate;
-use crate::store::layout::{data_name, place};
-use crate::store::settings::{StoreSettings, durability, sync_kind};
+use crate::store::layout::{EXTEND_PAGES_MAX, data_name, place};
 
 /// A data file that is shorter than it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutFile {
-    /// Its name.
     pub name: String,
-    /// Its bytes.
     pub bytes: u64,
     /// The bytes that it had, at least.
     pub wanted_bytes: u64,
@@ -119,7 +116,6 @@ impl DataFiles {
         (file, at * self.page_size.bytes() as u64)
     }
 
-    /// The device does not tear a write of this page.
     pub(crate) fn is_atomic(&self, page: PageNo) -> bool {
         self.files[self.place(page).0].atomic
     }
@@ -182,14 +178,12 @@ impl DataFiles {
         }
     }
 
-    /// Syncs the files of these bits.
     pub(crate) fn sync_touched(&self, touched: u64) -> Result<(), EngineError> {
         (0..self.files.len())
             .filter(|file| touched >> file & 1 == 1)
             .try_for_each(|file| self.sync(file))
     }
 
-    /// A buffer of zeros for growth.
     pub(crate) fn zeros(&self, pages: u64) -> Aligned {
         Aligned::zeroed(pages as usize * self.page_size.bytes())
     }
@@ -203,12 +197,9 @@ impl Drop for DataFiles {
     }
 }
 
-/// A page on its way to or from the store.
 #[derive(Debug)]
 pub struct PageCopy {
-    /// Its number.
     pub page: PageNo,
-    /// Its bytes: exactly a page.
     pub bytes: Aligned,
 }
 
@@ -242,7 +233,6 @@ const LATE_SLOTS: u32 = 16;
 /// Longest wait for a slot, should the rate be nothing.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Slots for page writes.
 #[derive(Debug, Default)]
 pub(crate) struct WriteSlots {
     /// Time of a slot; 0 without a rate.
@@ -257,7 +247,6 @@ impl WriteSlots {
         self.slot_ns.store(slot_ns, Relaxed);
     }
 
-    /// Takes the next slot and waits for it.
     pub fn wait(&self) {
         let slot_ns = self.slot_ns.load(Relaxed);
         if slot_ns == 0 {
@@ -271,6 +260,93 @@ impl WriteSlots {
         drop(next);
         std::thread::sleep(mine.saturating_duration_since(now).min(WAIT_MAX));
     }
+}
+
+/// Syncs of one file, one at a time. The system reports a lost write to one caller of a sync only;
+/// therefore syncs of a file never overlap, and the one that fails poisons the store before the
+/// next may begin. A caller returns success only if a sync that began after the call succeeded and
+/// none before it failed; callers that wait together share one. Reads go on after a failure:
+/// nothing built on them becomes durable.
+#[derive(Debug, Default)]
+pub(crate) struct SyncGate {
+    asked: AtomicU64,
+    /// Calls that the newest successful sync covers.
+    covered: Mutex<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Synced {
+    Here,
+    Elsewhere,
+}
+
+impl SyncGate {
+    pub(crate) fn sync(
+        &self,
+        poison: &Poison,
+        sync: impl FnOnce() -> Result<(), EngineError>,
+    ) -> Result<Synced, EngineError> {
+        let call = self.asked.fetch_add(1, SeqCst) + 1;
+        let mut covered = self.covered.lock().unwrap_or_else(PoisonError::into_inner);
+        poison.check()?;
+        if *covered >= call {
+            return Ok(Synced::Elsewhere);
+        }
+        let covers = self.asked.load(SeqCst);
+        sync().map_err(|error| poison.keep(error))?;
+        *covered = covers;
+        Ok(Synced::Here)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// Bytes of a page. Fixed when the store is created.
+    pub page_size: PageSize,
+    /// Files that pages are striped over, 1 to 64. Fixed when the store is created.
+    pub data_files: u32,
+    /// Pages by which each file grows at a time, 1 to 65536.
+    pub extend_pages: u32,
+    pub doublewrite: Doublewrite,
+    pub doublewrite_pages: u32,
+    pub flush_method: FlushMethod,
+    /// Takes InnoDB's form of the flush method where that trusts the device's cache.
+    pub trust_device_cache: bool,
+    /// Whether reads check the checksum. Writes always set it, and repair always checks it.
+    pub checksum: bool,
+    pub use_fdatasync: bool,
+}
+
+impl StoreSettings {
+    /// What checked settings of an engine say of its store.
+    pub fn of(settings: &Settings) -> Self {
+        let step = settings.autoextend_increment
+            / (u64::from(settings.data_files) * u64::from(settings.page_size));
+        Self {
+            page_size: PageSize::of_settings(settings),
+            data_files: settings.data_files,
+            extend_pages: step.clamp(1, EXTEND_PAGES_MAX.into()) as u32,
+            doublewrite: settings.doublewrite,
+            doublewrite_pages: settings.doublewrite_pages,
+            flush_method: settings.flush_method,
+            trust_device_cache: settings.trust_device_cache,
+            checksum: settings.checksum_algorithm == ChecksumAlgorithm::Crc32,
+            use_fdatasync: settings.use_fdatasync,
+        }
+    }
+
+    /// A store of these pages, with the defaults of the engine.
+    pub fn new(page_size: PageSize) -> Self {
+        Self { page_size, ..Self::of(&Settings::default()) }
+    }
+}
+
+pub(crate) const fn durability(plan: FilePlan) -> Durability {
+    if plan.write_through { Durability::WriteThrough } else { Durability::Volatile }
+}
+
+pub(crate) const fn sync_kind(use_fdatasync: bool) -> SyncKind {
+    if use_fdatasync { SyncKind::Fdatasync } else { SyncKind::Fsync }
 }
 
 #[cfg(test)]
@@ -290,5 +366,51 @@ mod tests {
         slots.wait();
         let after = slots.next.lock().unwrap().unwrap();
         assert!(after > next + Duration::from_millis(25), "what was missed long ago is gone");
+    }
+}
+
+#[cfg(test)]
+mod gate_tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    use super::{SyncGate, Synced};
+    use crate::error::{EngineError, Poison};
+
+    #[test]
+    fn callers_that_wait_share_a_sync_and_none_overlap() {
+        let (gate, poison) = (SyncGate::default(), Poison::default());
+        let (running, made, shared) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
+        let start = Barrier::new(8);
+        std::thread::scope(|threads| {
+            for _ in 0..8 {
+                threads.spawn(|| {
+                    start.wait();
+                    for _ in 0..200 {
+                        let synced = gate.sync(&poison, || {
+                            assert_eq!(running.fetch_add(1, SeqCst), 0);
+                            std::thread::yield_now();
+                            running.fetch_sub(1, SeqCst);
+                            Ok(())
+                        });
+                        match synced.unwrap() {
+                            Synced::Here => made.fetch_add(1, SeqCst),
+                            Synced::Elsewhere => shared.fetch_add(1, SeqCst),
+                        };
+                    }
+                });
+            }
+        });
+        assert_eq!(made.load(SeqCst) + shared.load(SeqCst), 1600);
+    }
+
+    #[test]
+    fn after_a_failure_nobody_succeeds() {
+        let (gate, poison) = (SyncGate::default(), Poison::default());
+        let lost = || Err(EngineError::full("lost".to_owned()));
+        assert!(matches!(gate.sync(&poison, lost), Err(EngineError::NoSpace { .. })));
+        let later = gate.sync(&poison, || Ok(()));
+        let Err(EngineError::Poisoned { cause }) = later else { panic!("{later:?}") };
+        assert!(matches!(*cause, EngineError::NoSpace { .. }), "{cause}");
     }
 }

@@ -27,24 +27,19 @@ use iostrata_io::disk::{DiskError, FileName};
 
 use crate::error::EngineError;
 
-/// Most data files.
 pub const DATA_FILES_MAX: u32 = 64;
 /// Most pages by which a file grows at a time.
 pub const EXTEND_PAGES_MAX: u32 = 65536;
 /// Most pages of a doublewrite batch.
 pub const DOUBLEWRITE_PAGES_MAX: u32 = 512;
-/// Doublewrite files.
 pub const DOUBLEWRITE_FILES: usize = 4;
 /// Form of the doublewrite files.
 pub const VERSION: u32 = 2;
 
 /// Header and identity are in whole blocks of so many bytes, so that direct I/O takes them.
 pub const BLOCK_BYTES: usize = 4096;
-/// First bytes of a doublewrite file.
 pub const IDENTITY_MAGIC: [u8; 8] = *b"iostrdbl";
-/// First bytes of a batch header.
 pub const BATCH_MAGIC: [u8; 8] = *b"iostrbat";
-/// Where the batch header begins.
 pub const BATCH_AT: u64 = BLOCK_BYTES as u64;
 
 /// Offsets within the identity.
@@ -85,7 +80,6 @@ pub mod entry {
     pub const LSN: usize = 8;
     /// The page's checksum, u32.
     pub const CRC: usize = 16;
-    /// Bytes of an entry.
     pub const BYTES: usize = 24;
 }
 
@@ -94,7 +88,6 @@ pub const fn header_bytes(pages: u32) -> usize {
     (batch::ENTRIES + pages as usize * entry::BYTES).next_multiple_of(BLOCK_BYTES)
 }
 
-/// Bytes of a doublewrite file.
 pub const fn doublewrite_file_bytes(pages: u32, page_bytes: usize) -> u64 {
     BATCH_AT + (header_bytes(pages) + pages as usize * page_bytes) as u64
 }
@@ -115,17 +108,14 @@ pub(crate) const fn place(page: PageNo, data_files: u32) -> (usize, u64) {
     ((page.0 % files) as usize, page.0 / files)
 }
 
-/// The name of a data file.
 pub(crate) fn data_name(file: u32) -> Result<FileName, DiskError> {
     FileName::new(format!("data-{file:02}"))
 }
 
-/// The name of a doublewrite file.
 pub(crate) fn doublewrite_name(file: usize) -> Result<FileName, DiskError> {
     FileName::new(format!("doublewrite-{file}"))
 }
 
-/// The error of a file that cannot grow.
 pub(crate) fn no_room(file: &str, file_pages: u64, wanted_pages: u64) -> EngineError {
     EngineError::full(format!(
         "no room on the disk: {file} cannot grow from {file_pages} to {wanted_pages} pages; free \

@@ -8,19 +8,14 @@
 
 mod data;
 mod doublewrite;
-mod gate;
-mod grow;
 pub mod layout;
 mod read;
 mod repair;
-mod settings;
 #[expect(clippy::module_inception, reason = "the store itself")]
 mod store;
 mod write;
 
-pub use data::CutFile;
-pub use data::PageCopy;
+pub use data::{CutFile, PageCopy, StoreSettings};
 pub use read::ReadError;
 pub use repair::Repair;
-pub use settings::StoreSettings;
 pub use store::Store;

@@ -10,32 +10,16 @@ use crate::page::{PageFault, PageView};
 use crate::store::data::PageCopy;
 use crate::store::store::Store;
 
-/// Why a page could not be read.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReadError {
-    /// A page that the store does not have.
     #[error("page {page} lies beyond the end: the store has {pages} pages")]
-    BeyondEnd {
-        /// The page.
-        page: PageNo,
-        /// Pages of the store.
-        pages: u64,
-    },
+    BeyondEnd { page: PageNo, pages: u64 },
     /// All bytes are zero: the page was never written.
     #[error("page {page} was never written")]
-    Zero {
-        /// The page.
-        page: PageNo,
-    },
+    Zero { page: PageNo },
     /// The bytes are not those of a page of that number.
     #[error("{fault}")]
-    Torn {
-        /// The page.
-        page: PageNo,
-        /// What is wrong with it.
-        fault: PageFault,
-    },
-    /// The disk failed.
+    Torn { page: PageNo, fault: PageFault },
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
@@ -139,7 +123,6 @@ impl Store {
     }
 }
 
-/// Whether these bytes are that page.
 pub(crate) fn check(page: PageNo, bytes: &[u8], checksum: bool) -> Result<(), ReadError> {
     if is_zero(bytes) {
         return Err(ReadError::Zero { page });

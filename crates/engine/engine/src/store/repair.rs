@@ -22,11 +22,9 @@ use crate::error::EngineError;
 use crate::page::PageView;
 use crate::store::data::PageCopy;
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, FoundBatch};
-use crate::store::read::ReadError;
-use crate::store::read::check;
+use crate::store::read::{ReadError, check};
 use crate::store::store::Store;
 
-/// What repair found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
     /// Pages that were looked at in place.
@@ -135,7 +133,6 @@ impl Store {
     }
 }
 
-/// What is found in the place of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageState {
     Whole,
@@ -145,7 +142,6 @@ enum PageState {
     Torn,
 }
 
-/// What is to be written, if anything.
 fn judge(
     page: PageNo,
     place: PageState,

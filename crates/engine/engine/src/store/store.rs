@@ -1,28 +1,31 @@
-//! The store: made, opened, and set while it runs.
+//! The store: made, opened, grown, and set while it runs.
 //!
 //! Invariant: nothing is written between opening and repair; locks are taken in the order mode,
 //! growth, doublewrite files in their order, gate of a data file. The identity of the last
 //! doublewrite file is written when all else is durable, and nothing is written into a store
 //! without it. While it is missing everything is made anew, because what an earlier try left may be
 //! in a cache only, where a failed sync forgot it.
+//! New pages are written with zeros and synced before they count, so that a later write into them
+//! changes no length and finds its room. When there is no room, the file is cut back and all that
+//! was there stays usable.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use iostrata_innodb::Doublewrite;
-use iostrata_io::disk::{Disk, FileMode};
+use iostrata_innodb::{Counter, Doublewrite};
+use iostrata_io::disk::{Disk, DiskError, FileMode};
 
 use crate::counts::{Common, Counts};
 use crate::error::{EngineError, Poison};
 use crate::page::PageSize;
-use crate::store::data::{CutFile, DataFile, DataFiles};
+use crate::store::data::{CutFile, DataFile, DataFiles, StoreSettings, durability, sync_kind};
 use crate::store::doublewrite::{DoublewriteFile, DoublewriteFiles};
-use crate::store::layout::{BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes, not_a_store};
-use crate::store::settings::{StoreSettings, sync_kind};
+use crate::store::layout::{
+    BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes, no_room, not_a_store,
+};
 
-/// Pages on a disk. Shared by reference among threads.
 pub struct Store {
     pub(crate) data: DataFiles,
     pub(crate) doublewrite: DoublewriteFiles,
@@ -34,7 +37,6 @@ pub struct Store {
     mode: RwLock<Doublewrite>,
     pub(crate) checksum: bool,
     pub(crate) repaired: AtomicBool,
-    /// Held while files grow.
     pub(crate) growth: Mutex<()>,
 }
 
@@ -90,7 +92,6 @@ impl Store {
         })
     }
 
-    /// Bytes of a page.
     #[inline]
     pub fn page_size(&self) -> PageSize {
         self.data.page_size
@@ -102,7 +103,6 @@ impl Store {
         self.data.pages()
     }
 
-    /// How torn pages are guarded against now.
     pub fn doublewrite(&self) -> Doublewrite {
         *self.hold_mode()
     }
@@ -180,7 +180,6 @@ impl Store {
         Ok(disk.sync_dir()?)
     }
 
-    /// Bytes of the files that [`Store::create`] makes.
     pub fn bytes_to_make(settings: &StoreSettings) -> u64 {
         let page_bytes = settings.page_size.bytes();
         let copies = doublewrite_file_bytes(settings.doublewrite_pages, page_bytes);
@@ -188,7 +187,6 @@ impl Store {
         DOUBLEWRITE_FILES as u64 * copies + pages * page_bytes as u64
     }
 
-    /// Refuses to write over pages.
     fn check_blank(&self, file: &DataFile) -> Result<(), EngineError> {
         let mut page = self.data.zeros(1);
         for at in 0..file.pages.load(Acquire) {
@@ -199,5 +197,80 @@ impl Store {
             }
         }
         Ok(())
+    }
+}
+
+const WRITE_BYTES_MAX: usize = 1 << 20;
+
+impl Store {
+    /// Makes at least so many pages usable. Files grow by whole steps of `extend_pages`.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSpace`] when the disk is full: nothing has changed and the store is usable.
+    /// Any other failure poisons it.
+    pub fn ensure(&self, pages: u64) -> Result<(), EngineError> {
+        if pages <= self.pages() {
+            return self.data.poison.check();
+        }
+        let _growing = self.lock_growth();
+        self.check_writable()?;
+        self.grow(pages)
+    }
+
+    /// As `ensure`, for who holds the growth lock.
+    pub(crate) fn grow(&self, pages: u64) -> Result<(), EngineError> {
+        let step = u64::from(self.extend_pages);
+        let wanted = pages.div_ceil(u64::from(self.data_files)).next_multiple_of(step);
+        for (at, file) in self.data.files.iter().enumerate() {
+            let had = file.pages.load(Acquire);
+            if had < wanted {
+                self.write_zeros(file, had, wanted)?;
+                self.data.sync(at)?;
+                file.pages.store(wanted, Release);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes zeros over the pages of a file from `had` to below `wanted`.
+    pub(crate) fn write_zeros(
+        &self,
+        file: &DataFile,
+        had: u64,
+        wanted: u64,
+    ) -> Result<(), EngineError> {
+        let page_bytes = self.page_size().bytes();
+        let at_once = ((WRITE_BYTES_MAX / page_bytes) as u64).min(wanted - had);
+        let mut zeros = self.data.zeros(at_once);
+        let mut at = had;
+        while at < wanted {
+            let pages = at_once.min(wanted - at);
+            zeros.set_len(pages as usize * page_bytes);
+            self.data.counts.add(Counter::DataWrites, 1);
+            self.data.counts.add(Counter::DataWritten, zeros.len() as u64);
+            let durability = durability(self.data.plan);
+            let byte = at * page_bytes as u64;
+            if let Err(error) = self.data.disk.write(file.id, byte, &zeros, durability) {
+                return Err(self.failed_to_grow(file, had, wanted, error));
+            }
+            at += pages;
+        }
+        Ok(())
+    }
+
+    fn failed_to_grow(
+        &self,
+        file: &DataFile,
+        file_pages: u64,
+        wanted_pages: u64,
+        error: DiskError,
+    ) -> EngineError {
+        if !error.is_full() {
+            return self.data.poison.keep(error);
+        }
+        // Gives back what little was taken. If that fails too, the next opening counts more whole
+        // pages of zeros, which does no harm, and the next growth writes them again.
+        let _ = self.data.disk.set_len(file.id, file_pages * self.page_size().bytes() as u64);
+        no_room(&file.name, file_pages, wanted_pages)
     }
 }

@@ -5,35 +5,29 @@
 //! A row that it wrote or read with a lock is not changed by anybody else before its frame is
 //! appended. Its ticket waits for its own frame and for everything that it has read.
 
-mod index;
-mod options;
-mod own_writes;
-mod reads;
-mod retry;
-#[cfg(test)]
-pub(crate) mod tests;
-mod writes;
-
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use iostrata_innodb::{Counter, Lsn};
-
-use crate::lock::{LockId, LockOwner};
-use crate::version::Snapshot;
-
-pub use options::{Isolation, TransactionOptions};
+use iostrata_innodb::{Counter, FlushLogAt, Lsn};
 use own_writes::OwnWrites;
-pub(crate) use retry::run;
 
 use crate::commit::{Committer, commit};
 use crate::error::{EngineError, RequestError, TransactionError};
+use crate::lock::{LockId, LockOwner};
 use crate::pages::Pages;
-use crate::row_locks::{lock_all, next_number};
+use crate::row_locks::{TRIES, lock_all, next_number};
 use crate::safeguards::Safeguard;
 use crate::ticket::Ticket;
+use crate::version::Snapshot;
 use crate::write_set::WriteMark;
+
+mod own_writes;
+mod reads;
+#[cfg(test)]
+pub(crate) mod tests;
+mod writes;
 
 /// Where a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +106,7 @@ impl Transaction {
         pages.admission.check_open()?;
         let storage = &pages.storage;
         storage.poison.check()?;
-        let patience = options.lock_wait_timeout.unwrap_or_else(|| storage.hot.lock_wait_timeout());
+        let patience = options.lock_wait_timeout.unwrap_or_else(|| storage.lock_wait_timeout());
         let owner = LockOwner::new(next_number());
         let mut own = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
         if !first.is_empty() {
@@ -219,7 +213,7 @@ impl Transaction {
         self.release_locks();
         storage.counts.add(Counter::Commits, 1);
         let level = self.options.flush_log_at;
-        let level = level.unwrap_or_else(|| storage.hot.flush_log_at_commit());
+        let level = level.unwrap_or_else(|| storage.settings.load().flush_log_at_trx_commit);
         Ok(Ticket::new(storage, end, level))
     }
 
@@ -306,4 +300,69 @@ fn too_large(transaction: u64, error: EngineError) -> EngineError {
         other => return other,
     };
     TransactionError::TooLarge { transaction, limit, unit, setting }.into()
+}
+
+/// What a transaction sees of others that run at the same time. Nothing uncommitted is ever seen;
+/// writes and locking reads act on the newest committed rows and hold their locks to the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Isolation {
+    /// Each read sees what is committed when it begins.
+    ReadCommitted,
+    /// All plain reads see what was committed at the first of them, as in InnoDB.
+    #[default]
+    RepeatableRead,
+    /// All reads see what was committed when the transaction began; a row that was changed since
+    /// cannot be written or locked ([`TransactionError::Conflict`](crate::TransactionError)).
+    Snapshot,
+}
+
+/// What a transaction begins with.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct TransactionOptions {
+    /// What it sees of others.
+    pub isolation: Isolation,
+    /// It refuses to write.
+    pub is_read_only: bool,
+    /// What its ticket waits for, if not what the engine's settings say.
+    pub flush_log_at: Option<FlushLogAt>,
+    /// How long it waits for a row lock, if not as long as the engine's settings say.
+    pub lock_wait_timeout: Option<Duration>,
+}
+
+impl From<Isolation> for TransactionOptions {
+    fn from(isolation: Isolation) -> Self {
+        Self { isolation, ..Self::default() }
+    }
+}
+
+/// Runs `body` in a transaction and ends that by `commit`; after a deadlock or a conflict again,
+/// with the rows locked from the beginning where the tries before ended.
+pub(crate) fn run<R, E: From<EngineError>>(
+    pages: &Arc<Pages>,
+    options: TransactionOptions,
+    mut body: impl FnMut(&mut Transaction) -> Result<R, E>,
+    commit: impl FnOnce(Transaction) -> Result<Ticket, EngineError>,
+) -> Result<(R, Ticket), E> {
+    let mut tries = 1;
+    // In one order, so that those who try again are in no deadlock with each other. Without it a
+    // thousand threads on ten rows are refused again and again, and nobody gets on.
+    let mut contested = BTreeSet::new();
+    loop {
+        let first: Vec<LockId> = contested.iter().copied().collect();
+        let mut transaction = Transaction::begin(pages, options, &first)?;
+        let outcome = body(&mut transaction);
+        let was_victim = transaction.was_victim();
+        let failure = match outcome {
+            Ok(result) if !was_victim => return Ok((result, commit(transaction)?)),
+            // The body went on although the transaction was over.
+            Ok(_) => transaction.finished().into(),
+            Err(error) => error,
+        };
+        if !was_victim || tries == TRIES {
+            return Err(failure);
+        }
+        tries += 1;
+        contested.extend(transaction.contested());
+    }
 }

@@ -16,25 +16,20 @@ use crate::write_set::{WriteMark, WriteSet, change_bytes};
 const KEPT_CHANGES_MAX: usize = 4_096;
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// No earlier change.
 const NONE: u32 = u32::MAX;
 
-/// The writes of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct OwnWrites {
     pub set: WriteSet,
     /// The newest change of the rows with this lock.
     newest: LockMap<u32>,
-    /// What was before each change.
     before: Vec<Before>,
     /// Bytes of redo that the newest changes of all rows need at most.
     redo_bytes: usize,
 }
 
-/// What was before a change.
 #[derive(Clone, Copy, Debug)]
 struct Before {
-    /// The lock of its row.
     id: LockId,
     /// The change with the same lock before it.
     change: u32,
@@ -45,7 +40,6 @@ struct Before {
 pub(crate) type NewChange<'w> = (LockId, u16, &'w [u8], Option<&'w [u8]>);
 
 impl OwnWrites {
-    /// The newest change of a row.
     pub fn find(&self, id: LockId, tree: &Arc<Tree>, key: &[u8]) -> Option<usize> {
         self.find_from(*self.newest.get(&id)?, tree, key)
     }
@@ -83,7 +77,6 @@ impl OwnWrites {
         bytes - replaced.sum::<usize>()
     }
 
-    /// Adds a change of a row.
     pub fn push(
         &mut self,
         (id, tree): (LockId, u16),
@@ -103,7 +96,6 @@ impl OwnWrites {
         debug_assert_eq!(self.before.len(), self.set.len());
     }
 
-    /// Forgets what was written since.
     pub fn truncate(&mut self, mark: WriteMark) {
         for Before { id, change, redo_bytes } in self.before.drain(mark.ops..).rev() {
             self.redo_bytes = redo_bytes;

@@ -30,7 +30,6 @@ impl Filling {
         Self { bytes, reserve_bytes }
     }
 
-    /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
         PageView::new(&self.bytes).count() == 0
     }

@@ -21,7 +21,6 @@ use crate::tree::structure::{Blocked, Promise, Step, resident, resident_bit};
 /// A merged page is at most so full, in percent, so that it is not split again at once.
 const MERGED_PCT_MAX: usize = 85;
 
-/// Two neighbours under one parent.
 struct Siblings<'c> {
     left: Pin<'c>,
     right: Pin<'c>,
@@ -201,7 +200,6 @@ impl Tree {
     }
 }
 
-/// The child of an inner page that has no other.
 fn only_child(pin: &Pin<'_>) -> Option<PageNo> {
     let page = pin.clone().shared();
     let view = PageView::new(&page);

@@ -8,7 +8,6 @@
 
 pub(crate) mod append;
 pub(crate) mod descend;
-mod estimate;
 pub(crate) mod merge;
 pub(crate) mod split;
 mod structure;
@@ -24,13 +23,11 @@ use crate::page::{PageKind, Record};
 use crate::pages::Pages;
 use crate::super_page::CATALOGUE_TABLE;
 
-/// A tree of the database.
 #[derive(Debug)]
 pub(crate) struct Tree {
     /// Written into each of its pages.
     pub id: TableId,
     pub root: PageNo,
-    /// The table's.
     pub name: String,
     structure: Mutex<()>,
     is_dropped: AtomicBool,
@@ -39,7 +36,6 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The tree of a table with this root.
     pub fn new(id: TableId, root: PageNo, name: impl Into<String>) -> Self {
         let (structure, is_dropped) = (Mutex::new(()), AtomicBool::new(false));
         let indexes = AtomicUsize::new(0);
@@ -85,7 +81,6 @@ impl Tree {
         self.is_dropped.store(false, Ordering::SeqCst);
     }
 
-    /// Fails for a table that was dropped.
     pub fn check_not_dropped(&self) -> Result<(), EngineError> {
         match self.is_dropped.load(Ordering::SeqCst) {
             false => Ok(()),
@@ -93,7 +88,6 @@ impl Tree {
         }
     }
 
-    /// The record that makes its root an empty leaf.
     pub fn empty_root(id: TableId) -> Record<'static> {
         let (left, right) = (NO_PAGE, NO_PAGE);
         Record::Init { kind: PageKind::Leaf, level: 0, table: id, left, right }

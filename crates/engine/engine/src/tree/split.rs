@@ -16,7 +16,6 @@ use crate::pool::Pin;
 use crate::tree::Tree;
 use crate::tree::structure::{Blocked, Path, Promise, Step, needed, resident};
 
-/// Bytes that a child's number takes in an inner page.
 const CHILD_BYTES: usize = 8;
 
 /// A row that its leaf has no room for.
@@ -41,7 +40,6 @@ impl<'k> RowToFit<'k> {
     }
 }
 
-/// Where a page is cut.
 struct Cut {
     /// First cell that goes right; may be the number of cells.
     from: usize,
@@ -200,7 +198,6 @@ pub(super) fn next_leaf<'c>(pages: &'c Pages, page: &Pin<'c>) -> Result<Option<P
     has_next.then(|| resident(pages, right)).transpose()
 }
 
-/// Latches one or two leaves by page number.
 fn latch_leaves<'c>(
     mtr: &mut Mtr<'c>,
     page: Pin<'c>,
@@ -218,7 +215,6 @@ fn latch_leaves<'c>(
     }
 }
 
-/// Decides where to cut.
 fn cut(page: &PageView<'_>, row: &RowToFit<'_>) -> Cut {
     let RowToFit { key, value_bytes, .. } = *row;
     let count = page.count();

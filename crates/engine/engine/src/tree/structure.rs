@@ -12,20 +12,16 @@ use iostrata_innodb::PageNo;
 use crate::admission::{Haste, Pins, Room};
 use crate::error::EngineError;
 use crate::page::PageView;
-use crate::pages::{NewPage, Pages};
+use crate::pages::{MapBit, NewPage, Pages};
 use crate::pool::Pin;
-use crate::space::MapBit;
 use crate::tree::Tree;
 
 /// Pages that a change of a tree's structure pins at once: a path through five levels, a new page,
 /// a map, a neighbour.
 const PINS: usize = 8;
 
-/// Why nothing came of a change under the lock.
 pub(crate) enum Blocked {
-    /// It needs this page, which is not in memory.
     Absent(PageNo),
-    /// It needs a page that is free.
     NeedsPage,
     Failed(EngineError),
 }
@@ -36,7 +32,6 @@ impl From<EngineError> for Blocked {
     }
 }
 
-/// The new page, if there is one already.
 pub(super) fn needed<'n, 'c>(new: Option<&'n NewPage<'c>>) -> Result<&'n NewPage<'c>, Blocked> {
     new.ok_or(Blocked::NeedsPage)
 }
@@ -73,16 +68,13 @@ pub(super) struct Step<'c> {
 /// The path from the root to a page of one level.
 pub(super) struct Path<'c> {
     pub steps: Vec<Step<'c>>,
-    /// The page at the end.
     pub end: Pin<'c>,
 }
 
-/// A page that is in memory.
 pub(super) fn resident(pages: &Pages, page: PageNo) -> Result<Pin<'_>, Blocked> {
     pages.storage.pool.try_pin(page).ok_or(Blocked::Absent(page))
 }
 
-/// The bit of a page, if its map is in memory.
 pub(super) fn resident_bit(pages: &Pages, page: PageNo) -> Result<MapBit<'_>, Blocked> {
     let (map, bit) = pages.space.place(page);
     Ok(MapBit { pin: resident(pages, map)?, bit })

@@ -13,7 +13,6 @@ use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::pool::{Pin, ReadCopy, Shared};
 
-/// A page on the way.
 pub(super) enum TreeNode<'c> {
     Latched(Shared<'c>),
     /// Of inner pages only.
@@ -54,7 +53,6 @@ impl Deref for TreeNode<'_> {
     }
 }
 
-/// A search.
 pub(super) struct Way<'c> {
     pages: &'c Pages,
     kept: Vec<Pin<'c>>,
@@ -67,7 +65,6 @@ impl<'c> Way<'c> {
         Self { pages, kept: Vec::new(), is_latching: false }
     }
 
-    /// Where it begins, each time.
     #[inline]
     pub fn root(&self, root: PageNo) -> Result<TreeNode<'c>, EngineError> {
         match self.copy(root) {
@@ -102,7 +99,6 @@ impl<'c> Way<'c> {
         Ok(self.is_unchanged(&node).then_some(next))
     }
 
-    /// Pins a child that is in memory.
     #[inline]
     pub fn pin(&self, node: &TreeNode<'c>, child: PageNo) -> Option<Pin<'c>> {
         let pool = &self.pages.storage.pool;

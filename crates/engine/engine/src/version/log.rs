@@ -4,22 +4,20 @@
 //! when its segment was dropped; purge drops what is at or below every snapshot, so who reads a
 //! version under a snapshot keeps the slot that it reads from.
 
-use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crossbeam_utils::CachePadded;
+
 use crate::version::record::{self, HEADER_BYTES, Record};
-use crate::version::segment::Body;
-use crate::version::segment::{FreeSlots, SpillFile, damaged};
-use crate::version::shard::Keeper;
-use crate::version::shard::{SHARDS, Shard, SpillJob, Target};
+use crate::version::segment::{Body, FreeSlots, SpillFile, damaged};
+use crate::version::shard::{Keeper, SHARDS, Shard, SpillJob, Target};
 
 /// Bytes of a first read from the spill file: most records are shorter.
 const FIRST_READ_BYTES: usize = 512;
 
-/// The log.
 pub(crate) struct VersionLog {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
     memory: CachePadded<AtomicU64>,
@@ -44,7 +42,6 @@ impl VersionLog {
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes of segments in memory.
     pub(crate) fn memory(&self) -> u64 {
         self.memory.load(Ordering::Relaxed)
     }
@@ -89,7 +86,6 @@ impl VersionLog {
         copy_value(&bytes, 0, into).ok_or_else(damaged)
     }
 
-    /// Reads a spilled segment.
     pub(crate) fn load(&self, slot: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; len];
         self.file()?.read(slot, 0, &mut bytes)?;
@@ -100,7 +96,6 @@ impl VersionLog {
         self.spill.as_deref().ok_or_else(damaged)
     }
 
-    /// Drops the oldest segment of a locked shard.
     pub(crate) fn drop_front(&self, shard: &mut Shard) {
         let dropped = shard.drop_front();
         self.release(dropped.memory);
@@ -144,7 +139,6 @@ fn copy_value(bytes: &[u8], at: usize, into: &mut Vec<u8>) -> Option<u8> {
     Some(record.flags)
 }
 
-/// The shard of this thread.
 #[inline]
 fn own_shard() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);

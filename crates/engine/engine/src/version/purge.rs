@@ -7,15 +7,15 @@
 //! be applying; it holds the latches of its leaves since before it took the number, so who comes
 //! to purge its keys waits for it there.
 
-use crossbeam_utils::CachePadded;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
+use crossbeam_utils::CachePadded;
+
 use crate::version::log::VersionLog;
 use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
-use crate::version::segment::damaged;
-use crate::version::segment::{Body, VersionSegment};
+use crate::version::segment::{Body, VersionSegment, damaged};
 use crate::version::shard::SHARDS;
 
 /// Records passed at most while a shard is locked.
@@ -23,14 +23,10 @@ const LOCKED_RECORDS: usize = 64;
 /// Records passed at most in one call, so that it ends soon when few of them are to be purged.
 const CALL_RECORDS: usize = 1 << 16;
 
-/// A key to be purged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgeItem {
-    /// The commit that deleted the row.
     pub number: u64,
-    /// Table of the row.
     pub table: u32,
-    /// Key of the row.
     pub key: Vec<u8>,
 }
 
@@ -47,7 +43,6 @@ pub struct PurgeBatch {
 }
 
 impl PurgeBatch {
-    /// Whether there was nothing that could be passed.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty() && self.commits == 0
     }
@@ -71,7 +66,6 @@ struct Position {
     bytes: Option<Arc<Vec<u8>>>,
 }
 
-/// What one call may pass, and what it passed.
 #[derive(Debug)]
 struct Call {
     oldest: u64,
@@ -86,7 +80,6 @@ impl Call {
     }
 }
 
-/// Why a walk ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Walk {
     /// At the end of the bytes.
@@ -104,7 +97,6 @@ pub(crate) struct Purge {
     /// The shard that the next call begins with.
     turn: AtomicUsize,
     put_back: Mutex<PurgeBatch>,
-    /// Commits purged ever.
     purged: AtomicU64,
 }
 
@@ -161,11 +153,8 @@ impl Purge {
     }
 }
 
-/// What is to be done with the oldest segment.
 enum Front {
-    /// It was passed.
     Next,
-    /// No further.
     Stop,
     /// Its bytes are to be walked.
     Walk(Arc<Vec<u8>>),

@@ -4,22 +4,16 @@
 //! u32, key, value; numbers are little-endian. Invariant: reading is total; what does not fit into
 //! the bytes at hand is no record.
 
-/// The first record of its commit.
 pub(crate) const FIRST_OF_COMMIT: u8 = 1;
-/// The key is to be purged.
 pub(crate) const TO_PURGE: u8 = 2;
 
-/// Bytes before the key.
 pub(crate) const HEADER_BYTES: usize = 22;
 
-/// A cell that a commit replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
-    /// The commit that replaced it.
     pub number: u64,
     /// `FIRST_OF_COMMIT`, `TO_PURGE`.
     pub marks: u8,
-    /// Flags of the cell.
     pub flags: u8,
     /// Table of the key; 0 without a key.
     pub table: u32,

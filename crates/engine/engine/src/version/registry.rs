@@ -46,7 +46,6 @@ impl Slot {
         Self { at: AtomicU64::new(FREE), transaction: AtomicU64::new(0), since: AtomicU64::new(0) }
     }
 
-    /// Takes the slot if it is free.
     #[inline]
     fn claim(&self, lower: u64) -> bool {
         self.at.load(Ordering::Relaxed) == FREE
@@ -78,14 +77,11 @@ impl Drop for Snapshot {
     }
 }
 
-/// The oldest of the open snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OldestSnapshot {
     /// The transaction that was named when it was opened.
     pub transaction: u64,
-    /// Its number.
     pub at: u64,
-    /// When it was opened.
     pub since: Instant,
     /// Versions that are kept behind it: those replaced by a number above it. Counted by whole
     /// segments, so it may be too high by the versions of one segment per shard.
@@ -94,7 +90,6 @@ pub struct OldestSnapshot {
 
 type Chunk = Box<[Arc<Slot>]>;
 
-/// The clock and the slots.
 #[derive(Debug)]
 pub(crate) struct Registry {
     clock: CachePadded<AtomicU64>,
@@ -112,7 +107,6 @@ fn place_of(index: usize) -> (usize, usize) {
     (chunk, index - first_of(chunk))
 }
 
-/// Slots before a chunk.
 #[inline]
 fn first_of(chunk: usize) -> usize {
     FIRST_CHUNK * ((1 << chunk) - 1)
@@ -134,19 +128,16 @@ impl Registry {
         self.clock.load(Ordering::SeqCst)
     }
 
-    /// The next number.
     #[inline]
     pub(crate) fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Begins at 0 again.
     #[cfg(feature = "testing")]
     pub(crate) fn restart(&self) {
         self.clock.store(0, Ordering::SeqCst);
     }
 
-    /// Opens a snapshot of now.
     #[inline]
     pub(crate) fn open(&self, transaction: u64) -> Snapshot {
         let lower = self.now();
@@ -185,7 +176,6 @@ impl Registry {
         }
     }
 
-    /// Makes one more slot usable.
     fn grow(&self, used: usize) {
         let (chunk, _) = place_of(used);
         let slots = || (0..FIRST_CHUNK << chunk).map(|_| Arc::new(Slot::new())).collect();
@@ -194,7 +184,6 @@ impl Registry {
         let _ = self.used.compare_exchange(used, used + 1, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// A slot that is used.
     #[inline]
     fn slot(&self, index: usize) -> Option<&Arc<Slot>> {
         if index >= self.used.load(Ordering::SeqCst) {
@@ -204,7 +193,6 @@ impl Registry {
         self.chunks[chunk].get()?.get(place)
     }
 
-    /// The used slots.
     #[inline]
     fn slots(&self) -> impl Iterator<Item = &Slot> {
         let used = self.used.load(Ordering::SeqCst);

@@ -13,7 +13,6 @@ use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
 /// Least memory of a segment that has records.
 const LEAST_BYTES: usize = 4096;
 
-/// Where the records are.
 #[derive(Debug)]
 pub(crate) enum Body {
     /// Grows: the last segment of its shard.
@@ -24,19 +23,15 @@ pub(crate) enum Body {
     Spilled { slot: u64, len: usize },
 }
 
-/// A segment of the version log.
 #[derive(Debug)]
 pub(crate) struct VersionSegment {
     pub body: Body,
     /// Somebody writes it to the spill file.
     pub is_spilling: bool,
-    /// Greatest number of its records.
     pub greatest: u64,
-    /// Records.
     pub records: u32,
     /// Records that are the first of their commit.
     pub commits: u32,
-    /// Records to be purged.
     pub purges: u32,
 }
 
@@ -80,7 +75,6 @@ impl VersionSegment {
         }
     }
 
-    /// Bytes that it holds in memory.
     pub(crate) fn memory(&self) -> usize {
         match &self.body {
             Body::Open(bytes) => bytes.capacity(),
@@ -111,12 +105,10 @@ pub trait SpillFile: Send + Sync {
     fn read(&self, slot: u64, at: usize, into: &mut [u8]) -> io::Result<()>;
 }
 
-/// What came back from the spill file is no record.
 #[derive(Debug, thiserror::Error)]
 #[error("the spill file gave back other bytes than were written")]
 struct NotWhatWasWritten;
 
-/// The error for bytes that are no record.
 pub(crate) fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, NotWhatWasWritten)
 }

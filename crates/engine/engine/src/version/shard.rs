@@ -13,14 +13,12 @@ use std::sync::{Arc, MutexGuard};
 use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
 use crate::version::segment::{Body, VersionSegment};
 
-/// Shards of the log.
 pub(crate) const SHARDS: usize = 16;
 /// Bits of a pointer that say where in the segment.
 const OFFSET_BITS: u32 = 20;
 /// Longest segment, in bytes: what an offset can say.
 pub(crate) const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
 
-/// Where a pointer leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub shard: usize,
@@ -43,7 +41,6 @@ impl Target {
     }
 }
 
-/// The segments of a shard.
 #[derive(Debug)]
 pub(crate) struct Shard {
     index: usize,
@@ -53,22 +50,17 @@ pub(crate) struct Shard {
     first: u64,
     /// No segment before this one can be spilled.
     spill_from: u64,
-    /// Versions kept ever.
     pub kept: u64,
     /// Commits ever that kept some.
     pub commits: u64,
 }
 
-/// What a dropped segment leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
-    /// Bytes of memory that came free.
     pub memory: usize,
-    /// Slot of the spill file that came free.
     pub slot: Option<u64>,
 }
 
-/// A segment on its way to the spill file.
 #[derive(Debug)]
 pub(crate) struct SpillJob {
     pub sequence: u64,

@@ -6,12 +6,9 @@ use std::sync::Arc;
 use crate::version::log::VersionLog;
 use crate::version::purge::{Purge, PurgeBatch};
 use crate::version::registry::{OldestSnapshot, Registry, Snapshot};
-use crate::version::segment::Body;
-use crate::version::segment::SpillFile;
-use crate::version::shard::Keeper;
-use crate::version::shard::{SEGMENT_BYTES_MAX, SHARDS};
+use crate::version::segment::{Body, SpillFile};
+use crate::version::shard::{Keeper, SEGMENT_BYTES_MAX, SHARDS};
 
-/// Sizes of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionSettings {
     /// Bytes of a segment, and of a slot of the spill file; above 1 MiB it counts as 1 MiB. A
@@ -22,26 +19,18 @@ pub struct VersionSettings {
     pub memory_bytes_max: u64,
 }
 
-/// How it stands with the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VersionStats {
     /// Commits that kept something and are not purged yet.
     pub history: u64,
-    /// Bytes of segments in memory.
     pub memory_bytes: u64,
-    /// Bytes in the spill file now.
     pub spilled_bytes: u64,
-    /// Versions kept since the start.
     pub kept: u64,
-    /// Commits purged since the start.
     pub purged: u64,
-    /// Snapshots open.
     pub snapshots: u64,
-    /// The oldest of them.
     pub oldest: Option<OldestSnapshot>,
 }
 
-/// The clock, the snapshots and the log of old versions.
 pub struct Versions {
     registry: Registry,
     log: VersionLog,
@@ -57,7 +46,6 @@ impl Versions {
         Self { registry: Registry::new(clock), log, purge: Purge::default() }
     }
 
-    /// The number given last.
     #[inline]
     pub fn now(&self) -> u64 {
         self.registry.now()

@@ -5,7 +5,6 @@
 
 use crate::store::layout::{BATCH_MAGIC, DOUBLEWRITE_PAGES_MAX, batch, entry, header_bytes};
 
-/// What a batch holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchKind {
     /// Nothing: no page may be restored.
@@ -16,7 +15,6 @@ pub(crate) enum BatchKind {
     EntriesOnly,
 }
 
-/// What is kept of each page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchEntry {
     pub(crate) page: u64,
@@ -24,7 +22,6 @@ pub(crate) struct BatchEntry {
     pub(crate) crc: u32,
 }
 
-/// A batch as found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundBatch {
     pub(crate) sequence: u64,

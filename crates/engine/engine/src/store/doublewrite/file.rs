@@ -12,7 +12,7 @@ use iostrata_io::disk::{Aligned, Disk, DiskError, FileId, FileMode};
 use crate::counts::Counts;
 use crate::error::EngineError;
 use crate::page::PageView;
-use crate::store::data::PageCopy;
+use crate::store::data::{PageCopy, StoreSettings, durability};
 use crate::store::doublewrite::batch::{
     self, BatchEntry, BatchKind, FoundBatch, Numbers, get_u32, put_u32,
 };
@@ -20,7 +20,6 @@ use crate::store::layout::{
     BATCH_AT, BLOCK_BYTES, IDENTITY_MAGIC, VERSION, doublewrite_file_bytes, doublewrite_name,
     header_bytes, identity, no_room, not_a_store,
 };
-use crate::store::settings::{StoreSettings, durability};
 
 pub(crate) struct DoublewriteFile {
     disk: Arc<dyn Disk>,
@@ -29,7 +28,6 @@ pub(crate) struct DoublewriteFile {
     plan: FilePlan,
     page_bytes: usize,
     pages: u32,
-    /// Made by the first batch.
     header: Option<Aligned>,
     counts: Arc<Counts>,
 }
@@ -55,7 +53,6 @@ impl DoublewriteFile {
         })
     }
 
-    /// Most pages of a batch.
     pub(crate) fn pages(&self) -> usize {
         self.pages as usize
     }

@@ -17,7 +17,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) use batch::{BatchKind, FoundBatch, Numbers};
 pub(crate) use file::DoublewriteFile;
 
-/// The files and the order of their batches.
 pub(crate) struct DoublewriteFiles {
     files: Vec<Mutex<DoublewriteFile>>,
     pub(crate) order: Order,
@@ -33,7 +32,6 @@ impl DoublewriteFiles {
         Self { files, order, turn, batch_pages }
     }
 
-    /// Most pages of a batch.
     pub(crate) fn batch_pages(&self) -> usize {
         self.batch_pages
     }
@@ -65,7 +63,6 @@ struct Running {
     unsettled: Vec<u64>,
 }
 
-/// Numbers of batches over all files.
 #[derive(Debug, Default)]
 pub(crate) struct Order(Mutex<Running>);
 

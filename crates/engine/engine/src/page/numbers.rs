@@ -1,12 +1,13 @@
-//! Numbers of as few bytes as they need.
+//! Numbers in pages and records.
 //!
-//! Purpose: seven bits a byte, the least significant first, the top bit set while more follow
-//! (LEB128). Invariant: every number has exactly one form; longer forms are refused, so that what
-//! was decoded encodes to the same bytes.
+//! Purpose: little-endian integers at an offset of a page, and numbers of as few bytes as they
+//! need: seven bits a byte, the least significant first, the top bit set while more follow
+//! (LEB128). Invariant: total. Outside of the bytes a read gives 0 and a write does nothing; pages
+//! are never so short, so that neither happens with a page's own fields. Every varint has exactly
+//! one form; longer ones are refused, so that what was decoded encodes to the same bytes.
 
 use crate::page::fault::CellFault;
 
-/// Appends `number`.
 #[inline]
 pub(crate) fn push(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -28,7 +29,6 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// Bytes not yet taken.
     #[inline]
     pub fn left(&self) -> usize {
         self.rest.len()
@@ -79,6 +79,37 @@ impl<'a> Reader<'a> {
         }
         Ok(number as usize)
     }
+}
+
+#[inline]
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u16::from_le_bytes(*chunk))
+}
+
+#[inline]
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u32::from_le_bytes(*chunk))
+}
+
+#[inline]
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u64::from_le_bytes(*chunk))
+}
+
+#[inline]
+pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
+    let to = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..field.len()));
+    debug_assert!(to.is_some(), "{} bytes at {at} lie in the page", field.len());
+    if let Some(to) = to {
+        to.copy_from_slice(field);
+    }
+}
+
+/// `number` as a u16. Only for what is known to fit: offsets and lengths within a page.
+#[inline]
+pub(crate) fn narrow(number: usize) -> u16 {
+    debug_assert!(number <= usize::from(u16::MAX), "{number} fits a u16");
+    number as u16
 }
 
 #[cfg(test)]
