@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::paper::{Figure, Paper};
+use super::paper::{FigureText, Paper};
 use super::words;
 use crate::bars::{self, Fold};
 use crate::course::Course;
@@ -62,12 +62,12 @@ fn figures(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     let style = pct.map_or(look.figure(), |pct| style(sample, pct, look));
     // The title says of what, where there is no room to say it again.
     let name = if at.width < 70 { "age" } else { "checkpoint age" };
-    let mut figures = vec![Figure::new(name, age)];
+    let mut figures = vec![FigureText::new(name, age)];
     if sample.checkpoint_age_bytes.is_some() {
-        figures.push(Figure::new("", words::percent(pct)).style(style));
+        figures.push(FigureText::new("", words::percent(pct)).style(style));
     }
-    figures.push(Figure::new("full in", words::ahead(sample.redo_seconds_left)));
-    figures.push(Figure::new("redo", made));
+    figures.push(FigureText::new("full in", words::ahead(sample.redo_seconds_left)));
+    figures.push(FigureText::new("redo", made));
     paper.figures(at, figures);
 }
 

@@ -4,7 +4,7 @@ use iostrata_run::WatchSample;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::paper::{Figure, Paper};
+use super::paper::{FigureText, Paper};
 use super::words;
 use crate::bars::{self, Bar, Fold};
 use crate::course::Course;
@@ -61,13 +61,13 @@ pub(crate) fn draw(paper: &mut Paper<'_>, at: Rect, course: &Course) {
 }
 
 /// What of the pool is to be written, and what writing costs.
-fn pool(sample: &WatchSample) -> Vec<Figure<'static>> {
+fn pool(sample: &WatchSample) -> Vec<FigureText<'static>> {
     let is_told = sample.dirty_pages.is_some();
-    let dirty = Figure::new("dirty", words::number(sample.dirty_pages));
+    let dirty = FigureText::new("dirty", words::number(sample.dirty_pages));
     vec![
         if is_told { dirty.after(" pages") } else { dirty },
-        Figure::new("", words::percent(sample.dirty_pct)),
-        Figure::new("pages per transaction", words::count(sample.pages_written_per_txn)),
-        Figure::new("furious flushes", words::number(sample.furious_flushes)),
+        FigureText::new("", words::percent(sample.dirty_pct)),
+        FigureText::new("pages per transaction", words::count(sample.pages_written_per_txn)),
+        FigureText::new("furious flushes", words::number(sample.furious_flushes)),
     ]
 }

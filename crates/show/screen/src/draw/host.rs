@@ -5,7 +5,7 @@ use iostrata_run::host::{LimitedRate, PressureShare, ThrottleEvidence};
 use iostrata_run::{FileClass, WatchSample};
 use ratatui::layout::Rect;
 
-use super::paper::{Figure, Paper};
+use super::paper::{FigureText, Paper};
 use super::words;
 use crate::look::Look;
 
@@ -24,31 +24,31 @@ pub(crate) fn draw(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     }
 }
 
-fn pressure(look: Look, sample: &WatchSample) -> Vec<Figure<'static>> {
+fn pressure(look: Look, sample: &WatchSample) -> Vec<FigureText<'static>> {
     let pressure = sample.pressure.unwrap_or_default();
     let some = |share: Option<PressureShare>| {
         words::told(share.map(|share| share.some_pct), |pct| format!("{pct:.0} %"))
     };
     let mut figures = vec![
-        Figure::new("pressure  io", some(pressure.io)),
-        Figure::new("cpu", some(pressure.cpu)),
-        Figure::new("memory", some(pressure.memory)),
+        FigureText::new("pressure  io", some(pressure.io)),
+        FigureText::new("cpu", some(pressure.cpu)),
+        FigureText::new("memory", some(pressure.memory)),
     ];
     let throttle = sample.throttle.as_ref();
     let used = throttle.and_then(|of| of.io_limit_used_pct);
-    let limit = Figure::new("I/O limit", words::told(used, |pct| format!("{pct:.0} %")));
+    let limit = FigureText::new("I/O limit", words::told(used, |pct| format!("{pct:.0} %")));
     figures.push(match (throttle.and_then(bound), used) {
         (None, _) => limit,
         (Some(bound), used) => {
             let is_held = used.is_some_and(|used| used >= HELD_PCT);
             let style = if is_held { look.warning() } else { look.figure() };
-            Figure { text: format!("{} of {bound}", limit.text), ..limit }.style(style)
+            FigureText { text: format!("{} of {bound}", limit.text), ..limit }.style(style)
         }
     });
     let held = throttle.and_then(|of| of.cpu_throttled_us).map(|us| us as f64);
-    figures.push(Figure::new("quota", words::told(held, iostrata_units::microseconds)));
+    figures.push(FigureText::new("quota", words::told(held, iostrata_units::microseconds)));
     let stolen = words::told(sample.cpu_stolen_pct, |pct| format!("{pct:.0} %"));
-    figures.push(Figure::new("stolen", stolen));
+    figures.push(FigureText::new("stolen", stolen));
     figures
 }
 
@@ -65,16 +65,16 @@ fn bound(throttle: &ThrottleEvidence) -> Option<String> {
 }
 
 /// What is written per second to the files of each class that is told.
-fn files(sample: &WatchSample) -> Vec<Figure<'static>> {
+fn files(sample: &WatchSample) -> Vec<FigureText<'static>> {
     let Some(files) = &sample.files else {
-        return vec![Figure::new("written", words::NOT_TOLD.to_owned())];
+        return vec![FigureText::new("written", words::NOT_TOLD.to_owned())];
     };
     let written = |class: FileClass| {
         let bytes = files.class(class)?.write_bytes_per_s?;
         let text = iostrata_units::bytes(bytes);
-        Some(Figure::new(class.word(), format!("{text}/s")))
+        Some(FigureText::new(class.word(), format!("{text}/s")))
     };
-    let mut figures: Vec<Figure<'static>> =
+    let mut figures: Vec<FigureText<'static>> =
         FileClass::ALL.into_iter().filter_map(written).collect();
     if let Some(first) = figures.first_mut().filter(|first| first.name == FileClass::Data.word()) {
         first.name = "written  data";

@@ -27,7 +27,7 @@ const ASCII_BARS: bar::Set<'_> = bar::Set {
 };
 
 /// A figure under its name.
-pub(crate) struct Figure<'a> {
+pub(crate) struct FigureText<'a> {
     /// What it is; may be empty.
     pub(crate) name: &'a str,
     /// The figure with its unit.
@@ -38,7 +38,7 @@ pub(crate) struct Figure<'a> {
     pub(crate) style: Option<Style>,
 }
 
-impl<'a> Figure<'a> {
+impl<'a> FigureText<'a> {
     /// A figure with its name before it.
     pub(crate) fn new(name: &'a str, text: String) -> Self {
         Self { name, text, after: "", style: None }
@@ -126,7 +126,7 @@ impl<'a> Paper<'a> {
     }
 
     /// Figures in a row, as many as fit.
-    pub(crate) fn figures(&mut self, at: Rect, figures: Vec<Figure<'_>>) {
+    pub(crate) fn figures(&mut self, at: Rect, figures: Vec<FigureText<'_>>) {
         let look = self.look;
         let mut spans = Vec::new();
         let mut used = 0;

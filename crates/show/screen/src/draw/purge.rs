@@ -4,7 +4,7 @@ use iostrata_run::WatchSample;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::paper::{Figure, Paper};
+use super::paper::{FigureText, Paper};
 use super::words;
 use crate::bars::{self, Fold};
 use crate::course::Course;
@@ -23,8 +23,8 @@ const ROOMY: u16 = 95;
 /// Everything in one row.
 pub(crate) fn row(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     let mut figures = vec![
-        Figure::new("history", words::number(sample.history_list_length)),
-        Figure::new("purge", per_second(sample)),
+        FigureText::new("history", words::number(sample.history_list_length)),
+        FigureText::new("purge", per_second(sample)),
     ];
     figures.extend(waiting(sample));
     if at.width >= ROOMY {
@@ -47,10 +47,10 @@ pub(crate) fn rows(paper: &mut Paper<'_>, at: Rect, course: &Course) {
 }
 
 /// The oldest open transaction, once it is old enough to matter.
-fn oldest(look: Look, sample: &WatchSample) -> Option<Figure<'static>> {
+fn oldest(look: Look, sample: &WatchSample) -> Option<FigureText<'static>> {
     let age_s = sample.oldest_transaction_s.filter(|age_s| *age_s >= OLD_S)?;
     let style = if age_s >= TOO_OLD_S { look.warning() } else { look.figure() };
-    Some(Figure::new("open", oldest_words(sample, age_s)).style(style))
+    Some(FigureText::new("open", oldest_words(sample, age_s)).style(style))
 }
 
 /// `74 s (id 41)`.
@@ -78,10 +78,10 @@ fn per_second(sample: &WatchSample) -> String {
     words::told(sample.purge_per_s, |rate| iostrata_units::rate(rate).replace(" /s", "/s"))
 }
 
-fn waiting(sample: &WatchSample) -> Vec<Figure<'static>> {
+fn waiting(sample: &WatchSample) -> Vec<FigureText<'static>> {
     vec![
-        Figure::new("pending reads", words::number(sample.pending_reads)),
-        Figure::new("writes", words::number(sample.pending_writes)),
-        Figure::new("syncs", words::number(sample.pending_syncs)),
+        FigureText::new("pending reads", words::number(sample.pending_reads)),
+        FigureText::new("writes", words::number(sample.pending_writes)),
+        FigureText::new("syncs", words::number(sample.pending_syncs)),
     ]
 }
