@@ -146,7 +146,7 @@ pub const CRATES: &[CrateRules] = &[
         ],
     },
     CrateRules { name: "diagnose", tier: Tier::Study, is_pure: true, may_use: BASE },
-    CrateRules { name: "metrics", tier: Tier::Show, is_pure: false, may_use: &["run"] },
+    CrateRules { name: "metrics", tier: Tier::Show, is_pure: false, may_use: &["run", "watch"] },
     CrateRules { name: "report", tier: Tier::Show, is_pure: false, may_use: BASE },
     CrateRules { name: "screen", tier: Tier::Show, is_pure: false, may_use: &["units", "run"] },
     CrateRules {

@@ -2,7 +2,8 @@
 //!
 //! Purpose: types, writer and reader of `run.json`, `events.jsonl`, histograms, series and
 //! `result.json`. Invariant: what a newer program writes says its version, and older versions stay
-//! readable. Safe to share: nothing in it is secret. It computes nothing and prints nothing.
+//! readable. Safe to share: nothing in it is secret. It computes nothing but
+//! rates of samples that are watched, and prints nothing.
 
 mod bound;
 mod checked;
@@ -36,6 +37,7 @@ mod transaction_document;
 mod unavailable;
 mod unknown;
 mod watch_document;
+mod watched;
 mod writer;
 
 pub use bound::{BoundResource, Resource, ResourceUse, TransactionBound};
@@ -91,5 +93,10 @@ pub use transaction_document::{
 };
 pub use unavailable::{Unavailable, UnavailableCause};
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
-pub use watch_document::{TunedSetting, WatchDevice, WatchDocument, WatchSample, WatchTarget};
+pub use watch_document::{TunedSetting, WatchDocument, WatchTarget};
+pub use watched::{
+    CHARTS, FIGURES, Figure, FigureChart, FigureColumn, FigureKind, FigureMetric, FileCounts,
+    FileOpCounts, FileTable, OldestTransaction, SampleField, SampleSpan, TargetSample, WatchDevice,
+    WatchSample,
+};
 pub use writer::RunWriter;

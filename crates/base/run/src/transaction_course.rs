@@ -29,6 +29,19 @@ pub enum StallCause {
     Unknown,
 }
 
+impl StallCause {
+    /// Every cause, with its word in documents and metrics.
+    pub const ALL: [(Self, &str); 7] = [
+        (Self::RedoFull, "redo_full"),
+        (Self::FreePages, "free_pages"),
+        (Self::Purge, "purge"),
+        (Self::LogBuffer, "log_buffer"),
+        (Self::Device, "device"),
+        (Self::Lock, "lock"),
+        (Self::Unknown, "unknown"),
+    ];
+}
+
 impl fmt::Display for StallCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -183,4 +196,16 @@ pub struct LatencyTarget {
     pub response_us: Option<f64>,
     /// What ended the search.
     pub bound: RateBound,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_spelled_as_in_documents() {
+        for (cause, word) in StallCause::ALL {
+            assert_eq!(serde_json::to_value(cause).unwrap(), word);
+        }
+    }
 }

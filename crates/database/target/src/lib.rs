@@ -7,7 +7,6 @@
 
 mod error;
 mod facts;
-mod files;
 mod op;
 mod rows;
 mod sample;
@@ -18,10 +17,10 @@ mod value;
 
 pub use error::{TargetError, Trouble};
 pub use facts::{TableFacts, TargetFacts};
-pub use files::{FileCounts, FileTable};
+pub use iostrata_run::{FileCounts, FileTable, OldestTransaction, TargetSample};
 pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
-pub use sample::{OldestTransaction, Sampler, TargetSample};
+pub use sample::Sampler;
 pub use schema::{Column, ColumnType, Index, Schema, Table};
 pub use session::{Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket};
 pub use stall::{Sampled, Stalled, stall_cause};

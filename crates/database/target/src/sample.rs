@@ -1,108 +1,8 @@
-//! What goes on in a target at one moment.
-//!
-//! Invariant: what a target does not tell is absent, never 0. Fields that count from the start of
-//! the target say so; they go back when it is started again.
+//! Who asks a target what goes on in it.
+
+use iostrata_run::TargetSample;
 
 use crate::error::TargetError;
-use crate::files::FileTable;
-
-/// What goes on in a target at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TargetSample {
-    /// When the target started, in seconds since 1970, off by a second or two:
-    /// [`TargetSample::was_restarted_since`] compares.
-    pub started_s: Option<u64>,
-    /// When the target took the sample, in microseconds since 1970, where that is not now.
-    pub taken_us: Option<u64>,
-    /// Redo that recovery would read.
-    pub checkpoint_age_bytes: Option<u64>,
-    /// The checkpoint age at which writers wait for a checkpoint.
-    pub checkpoint_age_limit_bytes: Option<u64>,
-    /// The checkpoint age from which pages are flushed as fast as possible.
-    pub checkpoint_age_async_bytes: Option<u64>,
-    /// The checkpoint age from which flushing goes before everything else.
-    pub checkpoint_age_sync_bytes: Option<u64>,
-    /// Size of the redo.
-    pub redo_capacity_bytes: Option<u64>,
-    /// End of the redo, in bytes.
-    pub redo_end_bytes: Option<u64>,
-    /// End of the redo that is durable.
-    pub redo_durable_bytes: Option<u64>,
-    /// Times that redo was written and synced, counted from the start.
-    pub redo_flushes: Option<u64>,
-    /// Time that this took, in microseconds.
-    pub redo_flush_us: Option<u64>,
-    /// Times that a writer waited for a checkpoint, counted from the start.
-    pub redo_waits: Option<u64>,
-    /// Times that a writer waited for room in the log buffer, counted from the start.
-    pub log_buffer_waits: Option<u64>,
-    /// Times that a page waited for a free frame, counted from the start.
-    pub free_page_waits: Option<u64>,
-    /// Pages of the pool that are newer than on disk.
-    pub dirty_pages: Option<u64>,
-    /// Pages written since the start, for whatever reason.
-    pub pages_flushed: Option<u64>,
-    /// Those of them that were written ahead, so that redo does not run out.
-    pub pages_flushed_adaptive: Option<u64>,
-    /// Those of them that were written to free their frames.
-    pub pages_flushed_lru: Option<u64>,
-    /// Those of them that were written because nothing else was to be done.
-    pub pages_flushed_background: Option<u64>,
-    /// Those of them that were written because redo was about to run out.
-    pub pages_flushed_for_redo: Option<u64>,
-    /// Times since the start that they had to be written at any price.
-    pub furious_flushes: Option<u64>,
-    /// Pages of the pool.
-    pub pool_pages: Option<u64>,
-    /// Commits whose old row versions are not purged yet.
-    pub history_list_length: Option<u64>,
-    /// The history beyond which writers are held back; absent where they never are.
-    pub history_list_limit: Option<u64>,
-    /// Commits whose old row versions were purged, counted from the start.
-    pub purged: Option<u64>,
-    /// Reads of files in flight.
-    pub pending_reads: Option<u64>,
-    /// Writes of files in flight.
-    pub pending_writes: Option<u64>,
-    /// Syncs of files in flight.
-    pub pending_syncs: Option<u64>,
-    /// Transactions that ended since the start, by commit or rollback.
-    pub transactions: Option<u64>,
-    /// Row locks that are waited for.
-    pub row_locks_waiting: Option<u64>,
-    /// Sessions that wait for an answer, without the sampler's own.
-    pub sessions_running: Option<u64>,
-    /// The transaction that is open for the longest time.
-    pub oldest_transaction: Option<OldestTransaction>,
-    /// What it did with its files. Absent too where it was not asked this time.
-    pub files: Option<FileTable>,
-}
-
-/// The transaction that is open for the longest time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OldestTransaction {
-    /// For how long, in seconds; 0 where none is open.
-    pub age_s: u64,
-    /// How the target names it: by the connection of a server, by the transaction of an engine.
-    /// Absent where none is open, and of one that no connection holds.
-    pub id: Option<u64>,
-}
-
-/// Starts that lie so close are the same: they come from two clocks, in whole seconds.
-const SAME_START_S: u64 = 2;
-
-impl TargetSample {
-    /// Whether the target was started between this sample and an earlier one.
-    pub fn was_restarted_since(&self, before: &Self) -> bool {
-        let starts = before.started_s.zip(self.started_s);
-        starts.is_some_and(|(before, now)| before.abs_diff(now) > SAME_START_S)
-    }
-
-    /// Reads, writes and syncs of files in flight.
-    pub fn pending_ios(&self) -> Option<u64> {
-        Some(self.pending_reads? + self.pending_writes? + self.pending_syncs.unwrap_or(0))
-    }
-}
 
 /// Asks a target what goes on in it, beside the sessions.
 pub trait Sampler: Send {
@@ -116,24 +16,5 @@ pub trait Sampler: Send {
     /// so far have shown it.
     fn missing(&self) -> Vec<String> {
         Vec::new()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_start_is_another_beyond_what_two_clocks_differ_by() {
-        let at = |started_s| TargetSample { started_s, ..TargetSample::default() };
-        for (before, now, is_another) in [
-            (Some(1_000), Some(1_002), false),
-            (Some(1_002), Some(1_000), false),
-            (Some(1_000), Some(1_003), true),
-            (None, Some(1_003), false),
-            (Some(1_000), None, false),
-        ] {
-            assert_eq!(at(now).was_restarted_since(&at(before)), is_another, "{before:?} {now:?}");
-        }
     }
 }

@@ -7,10 +7,8 @@
 //! (waits that are counted, I/O in flight) has to stand out from the samples outside.
 //! It does not find stalls.
 
-use iostrata_run::StallCause;
+use iostrata_run::{StallCause, TargetSample};
 use iostrata_units::times;
-
-use crate::sample::TargetSample;
 
 /// Share of its limit from which checkpoint age explains a stall.
 const AGE_FULL: f64 = 0.95;

@@ -6,13 +6,13 @@
 //!
 //! [`WatchSample`]: iostrata_run::WatchSample
 
-mod files;
 mod moment;
 mod record;
-mod span;
 mod stalls;
+mod totals;
 mod watch;
 
 pub use moment::{OnHost, TimedSample};
 pub use record::WatchRecord;
+pub use totals::Totals;
 pub use watch::{Watch, Watched};

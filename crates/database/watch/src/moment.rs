@@ -1,7 +1,7 @@
 //! A sample with its times.
 
-use iostrata_run::host::HeldBackShares;
-use iostrata_run::{WatchDevice, WatchSample};
+use iostrata_run::host::{DeviceDelta, HeldBackShares};
+use iostrata_run::{SampleSpan, WatchDevice, WatchSample};
 use iostrata_target::{TargetError, TargetSample};
 
 /// A sample as it was taken.
@@ -20,8 +20,8 @@ pub struct TimedSample {
 /// What was seen of a target's host since the sample before, where that is this one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OnHost {
-    /// The device below the data.
-    pub device: Option<WatchDevice>,
+    /// What the device below the data did, and how the kernel names it.
+    pub device: Option<(String, DeviceDelta)>,
     /// What its process waited for, and what held it back.
     pub held: HeldBackShares,
 }
@@ -29,7 +29,7 @@ pub struct OnHost {
 impl OnHost {
     /// Puts it beside what the target told.
     pub(crate) fn beside(self, sample: &mut WatchSample) {
-        sample.device = self.device;
+        sample.device = self.device.map(|(name, delta)| WatchDevice::of(name, &delta));
         sample.pressure = self.held.pressure;
         sample.pressure_group = self.held.pressure_group;
         sample.throttle = self.held.throttle;
@@ -51,5 +51,11 @@ impl SampleMoment {
     /// When the target took it, in seconds on the clock of its samples.
     pub(crate) fn taken_s(&self) -> f64 {
         self.sample.taken_us.map_or(self.at_s, |us| us as f64 / 1e6)
+    }
+
+    /// The time since an earlier one.
+    pub(crate) fn since<'a>(&'a self, before: &'a Self) -> SampleSpan<'a> {
+        let seconds = self.taken_s() - before.taken_s();
+        SampleSpan::between(&before.sample, &self.sample, seconds)
     }
 }

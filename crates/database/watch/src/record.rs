@@ -95,7 +95,8 @@ impl WatchRecord {
             match event {
                 Event::Watching(one) => target = Some(one),
                 Event::Sampled { sample, stall } => {
-                    record.add(&Watched { sample: (**sample).clone(), stall: stall.clone() });
+                    let (sample, stall) = ((**sample).clone(), stall.clone());
+                    record.add(&Watched { sample, stall, ..Watched::default() });
                 }
                 Event::Tuned(one) => settings.push(one.clone()),
                 _ => {}
@@ -154,7 +155,7 @@ mod tests {
             let (cause, evidence) = (StallCause::RedoFull, "full".to_owned());
             TransactionStall { t_s, length_s, min_tps: 0.0, cause, evidence }
         });
-        Watched { sample, stall }
+        Watched { sample, stall, ..Watched::default() }
     }
 
     #[test]

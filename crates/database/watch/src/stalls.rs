@@ -12,7 +12,6 @@ use iostrata_run::{StallCause, TransactionStall};
 use iostrata_target::{Sampled, Stalled, stall_cause};
 
 use crate::moment::SampleMoment;
-use crate::span::SampleSpan;
 
 /// How far back the usual is looked for, in seconds.
 const MEMORY_S: f64 = 60.0;
@@ -197,7 +196,7 @@ impl Stalls {
         };
         let until_s = now.taken_s() - look_s * (1.0 - JITTER);
         let before = self.moments.iter().rev().find(|one| one.taken_s() <= until_s)?;
-        let span = SampleSpan::between(before, now)?;
+        let span = now.since(before);
         let tps = span.per_s(|one| one.transactions)?;
         let since_s = before.taken_s();
         let recent = self.moments.iter().filter(|one| one.taken_s() > since_s);

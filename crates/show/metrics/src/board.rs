@@ -1,6 +1,7 @@
 //! What is known of every target, as Prometheus reads it.
 
-use iostrata_run::{WatchSample, WatchTarget};
+use iostrata_run::WatchTarget;
+use iostrata_watch::Watched;
 
 use crate::catalogue::Known;
 use crate::exposition;
@@ -14,16 +15,14 @@ pub struct Board {
 impl Board {
     /// Nothing is told yet.
     pub fn new(targets: &[WatchTarget]) -> Self {
-        let known = |target: &WatchTarget| Known { target: target.clone(), ..Known::default() };
+        let known = |target: &WatchTarget| Known { target: target.clone(), last: None };
         Self { targets: targets.iter().map(known).collect() }
     }
 
-    /// Takes a sample of the target with this index; there is nothing to tell of others. Every
-    /// sample belongs here, in the order of time: rates become totals.
-    pub fn take(&mut self, index: usize, sample: &WatchSample) {
+    /// Takes a sample of the target with this index; there is nothing to tell of others.
+    pub fn take(&mut self, index: usize, watched: &Watched) {
         if let Some(known) = self.targets.get_mut(index) {
-            known.totals.take(sample);
-            known.last = Some(sample.clone());
+            known.last = Some(watched.clone());
         }
     }
 

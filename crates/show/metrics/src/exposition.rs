@@ -4,22 +4,21 @@
 
 use std::fmt::Write;
 
-use crate::catalogue::{Known, METRICS, Metric, MetricKind};
+use crate::catalogue::{Known, MetricKind, metrics, values};
 
 /// The text of all metrics of all targets; a metric that none has is left out.
 pub(crate) fn exposition(targets: &[Known]) -> String {
     let mut text = String::new();
-    for metric in METRICS {
+    for metric in metrics() {
         family(&mut text, metric, targets);
     }
     text
 }
 
-fn family(text: &mut String, metric: &Metric, targets: &[Known]) {
-    let name = metric.name;
+fn family(text: &mut String, (name, kind, help): (&str, MetricKind, &str), targets: &[Known]) {
     let mut lines = String::new();
     for one in targets {
-        for (labels, value) in (metric.values)(one) {
+        for (labels, value) in values(name, one) {
             if !value.is_finite() {
                 continue;
             }
@@ -34,11 +33,11 @@ fn family(text: &mut String, metric: &Metric, targets: &[Known]) {
     if lines.is_empty() {
         return;
     }
-    let kind = match metric.kind {
+    let kind = match kind {
         MetricKind::Gauge => "gauge",
         MetricKind::Counter => "counter",
     };
-    let _written = write!(text, "# HELP {name} {}\n# TYPE {name} {kind}\n{lines}", metric.help);
+    let _written = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{lines}");
 }
 
 /// A label's value: backslash, quotation mark and line feed are escaped.
@@ -50,10 +49,12 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use iostrata_run::{WatchSample, WatchTarget};
+    use iostrata_watch::Watched;
 
     fn known(name: &str, last: Option<WatchSample>) -> Known {
         let target = WatchTarget { name: name.to_owned(), ..WatchTarget::default() };
-        Known { target, last, ..Known::default() }
+        let watched = |sample| Watched { sample, ..Watched::default() };
+        Known { target, last: last.map(watched) }
     }
 
     #[test]
@@ -61,7 +62,7 @@ mod tests {
         let sample = WatchSample {
             checkpoint_age_bytes: Some(83_886_080),
             checkpoint_age_pct: Some(12.5),
-            furious_flushes: Some(0),
+            stalled: true,
             ..WatchSample::default()
         };
         let text = exposition(&[known("a", Some(sample)), known("b", None)]);
@@ -71,8 +72,8 @@ mod tests {
              iostrata_checkpoint_age_bytes{target=\"a\"} 83886080\n"
         ));
         assert!(text.contains("iostrata_checkpoint_age_ratio{target=\"a\"} 0.125\n"), "{text}");
-        assert!(text.contains("# TYPE iostrata_furious_flushes_total counter\n"), "{text}");
-        assert!(text.contains("iostrata_furious_flushes_total{target=\"a\"} 0\n"), "{text}");
+        assert!(text.contains("# TYPE iostrata_samples_total counter\n"), "{text}");
+        assert!(text.contains("iostrata_stalled{target=\"a\"} 1\n"), "{text}");
     }
 
     #[test]

@@ -11,11 +11,8 @@ mod board;
 mod catalogue;
 mod error;
 mod exposition;
-mod file_totals;
-mod growing;
 mod request;
 mod server;
-mod totals;
 
 pub use address::listen_address;
 pub use board::Board;

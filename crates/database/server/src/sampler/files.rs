@@ -38,7 +38,7 @@ impl Told {
         };
         let mut table = FileTable::new(source);
         for event in events {
-            add(table.entry(class_of(&event.name)), &event.counts);
+            table.entry(class_of(&event.name)).add(&event.counts);
         }
         for (class, counts) in self.status_files() {
             if table.get(class).is_none() {
@@ -81,24 +81,6 @@ impl Told {
         ];
         all.into_iter().filter(|(_, counts)| *counts != FileCounts::default())
     }
-}
-
-/// Adds counts of more files; what is told of one of them only is what is told.
-fn add(to: &mut FileCounts, more: &FileCounts) {
-    let sum = |one: &mut Option<u64>, other: Option<u64>| {
-        *one = match (*one, other) {
-            (Some(one), Some(other)) => Some(one.saturating_add(other)),
-            (one, other) => one.or(other),
-        };
-    };
-    sum(&mut to.reads, more.reads);
-    sum(&mut to.read_bytes, more.read_bytes);
-    sum(&mut to.read_ns, more.read_ns);
-    sum(&mut to.writes, more.writes);
-    sum(&mut to.written_bytes, more.written_bytes);
-    sum(&mut to.write_ns, more.write_ns);
-    sum(&mut to.syncs, more.syncs);
-    sum(&mut to.sync_ns, more.sync_ns);
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::moment::OnHost;
 use iostrata_run::host::{HeldBackShares, PressureShares, ThrottleEvidence};
-use iostrata_run::{FileClass, FileIoSource};
+use iostrata_run::{FIGURES, FileClass, FileIoSource, StallCause};
 use iostrata_target::{FileTable, TargetError, Trouble};
 use proptest::prelude::*;
 
@@ -160,4 +160,76 @@ proptest! {
             }
         }
     }
+}
+
+/// By how much the counter of a figure grew since watching began.
+fn total(watched: &Watched, name: &str) -> Option<u64> {
+    watched.totals.count(FIGURES.iter().position(|one| one.name == name).unwrap())
+}
+
+#[test]
+fn totals_are_what_the_counters_grew_by() {
+    let mut watch = Watch::default();
+    let first = watch.take(seen(0.0, sample(1)));
+    assert_eq!(total(&first, "tps"), None, "it did not grow yet");
+    watch.take(seen(1.0, sample(3)));
+    let gone = TargetError::not_ready("t", "2013", "lost".to_owned(), "none");
+    watch.take(TimedSample { sample: Err(gone), ..seen(2.0, sample(0)) });
+    let last = watch.take(seen(4.0, sample(7)));
+    assert_eq!((total(&last, "tps"), total(&last, "flush_lru_pages_per_s")), (Some(600), None));
+    assert_eq!((last.totals.samples, last.totals.errors), (4, 1));
+    // What it did before a restart stays, and what it counts anew is added.
+    let anew = |second| TargetSample { started_s: Some(1_060), ..sample(second) };
+    watch.take(seen(5.0, anew(0)));
+    let last = watch.take(seen(6.0, anew(1)));
+    assert_eq!((total(&last, "tps"), total(&last, "furious_flushes")), (Some(700), Some(7)));
+}
+
+#[test]
+fn a_stall_is_counted_with_its_time() {
+    let mut totals = Totals::default();
+    let mut take = |t_s, stall_cause: Option<StallCause>, stalled| {
+        totals.count_sample(&WatchSample { t_s, stalled, stall_cause, ..WatchSample::default() });
+    };
+    take(0.0, None, false);
+    take(1.0, None, true);
+    take(2.5, Some(StallCause::RedoFull), true);
+    take(3.0, None, false);
+    take(4.0, Some(StallCause::RedoFull), true);
+    let seconds = |of| StallCause::ALL.iter().position(|(one, _)| *one == of).unwrap();
+    assert_eq!(totals.stalls, 2);
+    let [unknown, full] = [StallCause::Unknown, StallCause::RedoFull].map(seconds);
+    assert_eq!((totals.stalled_s[unknown], totals.stalled_s[full]), (1.0, 2.5));
+}
+
+#[test]
+fn what_the_host_did_adds_up_while_nobody_answers_too() {
+    use iostrata_run::host::{DeviceCounters, DeviceDelta, PressureShare};
+    let io = PressureShare { some_us: 250_000, full_us: Some(100_000), ..Default::default() };
+    let counters = DeviceCounters {
+        writes: 2_000,
+        write_ms: 4_000,
+        flushes: Some(3),
+        ..DeviceCounters::default()
+    };
+    let throttle = ThrottleEvidence { cpu_throttled_us: Some(30_000), ..Default::default() };
+    let on_host = OnHost {
+        device: Some(("vda".to_owned(), DeviceDelta { seconds: 2.0, counters })),
+        held: HeldBackShares {
+            pressure: Some(PressureShares { io: Some(io), ..Default::default() }),
+            throttle: Some(throttle),
+            ..HeldBackShares::default()
+        },
+    };
+    let mut watch = Watch::default();
+    let gone = TargetError::not_ready("t", "2013", "lost".to_owned(), "none");
+    watch.take(TimedSample { on_host: on_host.clone(), ..seen(0.0, sample(1)) });
+    let said = watch.take(TimedSample { on_host, sample: Err(gone), ..seen(2.0, sample(2)) });
+    let device = said.sample.device.unwrap();
+    assert_eq!((device.writes_per_s, device.write_ms), (1_000.0, Some(2.0)));
+    let total = &said.totals.devices["vda"];
+    assert_eq!((total.writes, total.write_ms, total.flushes), (4_000, 8_000, Some(6)));
+    assert_eq!(said.totals.pressure_us.get(&("io", "full")), Some(&200_000));
+    assert_eq!(said.totals.pressure_us.get(&("cpu", "some")), None, "what is not told is not 0");
+    assert_eq!(said.totals.throttled_us, Some(60_000));
 }

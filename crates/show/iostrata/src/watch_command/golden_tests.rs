@@ -8,12 +8,10 @@ use std::path::Path;
 use iostrata_metrics::Board;
 use iostrata_report::{RunView, html, markdown};
 use iostrata_run::host::{
-    CgroupVersion, DeviceNumber, HeldBackShares, IoLimit, LimitScope, LimitedRate, PressureShare,
-    PressureShares, ThrottleEvidence,
+    CgroupVersion, DeviceCounters, DeviceDelta, DeviceNumber, HeldBackShares, IoLimit, LimitScope,
+    LimitedRate, PressureShare, PressureShares, ThrottleEvidence,
 };
-use iostrata_run::{
-    FileClass, FileIoSource, Manifest, RunKind, RunResult, WatchDevice, WatchTarget,
-};
+use iostrata_run::{FileClass, FileIoSource, Manifest, RunKind, RunResult, WatchTarget};
 use iostrata_target::{
     FileCounts, FileTable, OldestTransaction, TargetError, TargetSample, Trouble,
 };
@@ -79,7 +77,7 @@ fn files(work: u64) -> FileTable {
 }
 
 /// What its host did meanwhile.
-fn on_host() -> OnHost {
+fn on_host(seconds: u64) -> OnHost {
     let share = |some_us: u64| PressureShare {
         some_pct: some_us as f64 / 1e4,
         full_pct: Some(some_us as f64 / 2e4),
@@ -115,16 +113,17 @@ fn on_host() -> OnHost {
         }),
         cpu_stolen_pct: Some(6.25),
     };
-    let device = WatchDevice {
-        name: "vda".to_owned(),
-        reads_per_s: 128.0,
-        writes_per_s: 512.0,
-        flushes_per_s: Some(64.0),
-        read_ms: Some(0.5),
-        write_ms: Some(2.0),
-        in_flight: 1.25,
+    let counters = DeviceCounters {
+        reads: 128 * seconds,
+        writes: 512 * seconds,
+        flushes: Some(64 * seconds),
+        read_ms: 64 * seconds,
+        write_ms: 1_024 * seconds,
+        queue_ms: 1_250 * seconds,
+        ..DeviceCounters::default()
     };
-    OnHost { device: Some(device), held }
+    let delta = DeviceDelta { seconds: seconds as f64, counters };
+    OnHost { device: Some(("vda".to_owned(), delta)), held }
 }
 
 fn target() -> WatchTarget {
@@ -143,7 +142,11 @@ fn sequence() -> Vec<TimedSample> {
         at_s: f64::from(at_s),
         sample,
         sample_us: 500.0 + f64::from(at_s),
-        on_host: if at_s == 0 { OnHost::default() } else { on_host() },
+        on_host: match at_s {
+            0 => OnHost::default(),
+            14 => on_host(2),
+            _ => on_host(1),
+        },
     };
     let mut all: Vec<TimedSample> = (0..8).map(|at| one(at, Ok(told(u64::from(at), 0)))).collect();
     all.push(one(8, Ok(told(7, 16))));
@@ -210,12 +213,13 @@ fn metrics_are_as_they_were() {
     let mut board = Board::new(&[target()]);
     let mut text = String::new();
     for (at, watched) in taken().iter().enumerate() {
-        board.take(0, &watched.sample);
+        board.take(0, watched);
         if [1, 9, 11, 16].contains(&at) {
             let all = board.text();
-            let mut families: Vec<&str> = all.split("# HELP ").collect();
-            families.sort_unstable();
-            text += &format!("after {} samples:\n{}\n", at + 1, families.join("# HELP "));
+            // The order of series is nothing that Prometheus goes by.
+            let mut lines: Vec<&str> = all.lines().collect();
+            lines.sort_unstable();
+            text += &format!("after {} samples:\n{}\n", at + 1, lines.join("\n"));
         }
     }
     check("watch-metrics.txt", &text);

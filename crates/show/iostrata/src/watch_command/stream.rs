@@ -157,7 +157,7 @@ impl<'a> Stream<'a> {
                 }
                 if let Some(board) = &self.board {
                     let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
-                    board.take(arrived.target, &arrived.watched.sample);
+                    board.take(arrived.target, &arrived.watched);
                 }
                 Next::Sample(Box::new(arrived))
             }

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use iostrata_engine::read_status;
 use iostrata_host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root};
-use iostrata_run::WatchDevice;
-use iostrata_run::host::Iostat;
 use iostrata_target::TargetFacts;
 use iostrata_watch::OnHost;
 
@@ -53,7 +51,10 @@ impl TargetHost {
     /// What happened there since it was last looked at.
     pub fn since_last(&mut self) -> OnHost {
         OnHost {
-            device: self.device.as_mut().and_then(device_since_last),
+            device: self
+                .device
+                .as_mut()
+                .and_then(|below| Some((below.name(), below.since_last()?))),
             held: self.held.as_mut().map(HeldBack::since_last).unwrap_or_default(),
         }
     }
@@ -71,22 +72,5 @@ impl TargetHost {
         }
         out.extend(self.held.iter().flat_map(HeldBack::missing));
         out
-    }
-}
-
-fn device_since_last(below: &mut DevicesBelow) -> Option<WatchDevice> {
-    let name = below.name();
-    below.since_last().map(|delta| of_device(name, &Iostat::of(&delta)))
-}
-
-fn of_device(name: String, iostat: &Iostat) -> WatchDevice {
-    WatchDevice {
-        name,
-        reads_per_s: iostat.reads_per_s,
-        writes_per_s: iostat.writes_per_s,
-        flushes_per_s: iostat.flushes_per_s,
-        read_ms: iostat.read_await_ms,
-        write_ms: iostat.write_await_ms,
-        in_flight: iostat.queue_size,
     }
 }

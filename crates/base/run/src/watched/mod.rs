@@ -1,0 +1,17 @@
+//! What is watched of a target: samples of counters and gauges, what lies between two of them, and
+//! the one table of the figures that follow.
+//!
+//! Invariant: pure. A sample holds counters and gauges, a span makes rates of two, and the table
+//! says of each figure how it is got and where it is shown.
+
+mod figure;
+mod files;
+mod sample;
+mod span;
+
+pub use figure::{
+    CHARTS, FIGURES, Figure, FigureChart, FigureColumn, FigureKind, FigureMetric, WatchSample,
+};
+pub use files::{FileCounts, FileOpCounts, FileTable};
+pub use sample::{OldestTransaction, TargetSample};
+pub use span::{SampleField, SampleSpan, WatchDevice};
