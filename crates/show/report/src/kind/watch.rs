@@ -1,8 +1,8 @@
 //! What was watched of a target: its course, its stalls, and what was changed on it.
 
 use iostrata_run::{
-    FileClass, RunResult, SamplerCost, StallCause, TransactionStall, TunedSetting, WatchDocument,
-    WatchSample,
+    CHARTS, FIGURES, Figure, FigureChart, RunResult, SamplerCost, StallCause, TransactionStall,
+    TunedSetting, WatchDocument,
 };
 
 use super::common::{changes, facts, findings, unavailable, verifications};
@@ -23,12 +23,6 @@ const TRIED: &str = "Set on the server under the load that it had, and measured 
                      other.";
 /// Stalls that a terminal lists.
 const STALLS: usize = 10;
-
-type Figure = fn(&WatchSample) -> Option<f64>;
-/// A chart's name, title and unit.
-type Named = (&'static str, &'static str, &'static str);
-/// A chart and its lines.
-type Drawn<'a> = (Named, &'a [(&'static str, Figure)]);
 
 pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let Some(RunResult::Watch(watched)) = view.result else { return None };
@@ -130,143 +124,43 @@ fn stalls(watched: &WatchDocument) -> Blocks {
     body
 }
 
-/// A chart of figures, those of them that are told.
-fn chart(
-    watched: &WatchDocument,
-    (name, title, unit): (&str, &str, &'static str),
-    lines: &[(&str, Figure)],
-) -> Option<Chart> {
+/// A chart of the figures that the target tells of those that are its lines.
+fn chart(watched: &WatchDocument, of: &FigureChart) -> Option<Chart> {
     let n = watched.samples.len();
     let width_s = watched.duration_s / n.checked_sub(1)?.max(1) as f64;
-    let mut drawn = Vec::new();
-    for (at, (label, figure)) in lines.iter().enumerate() {
-        let mut last = watched.samples.iter().find_map(figure)?;
+    let line = |figure: &'static Figure| {
+        let (_, label) = figure.chart.filter(|(chart, _)| *chart == of)?;
+        let first = watched.samples.iter().find_map(figure.of)?;
+        Some((figure, label, first))
+    };
+    let told: Vec<(&Figure, &str, f64)> = FIGURES.iter().filter_map(line).collect();
+    let unit = told.first()?.0.unit;
+    let drawn = told.iter().enumerate().map(|(at, (figure, label, first))| {
+        let mut last = *first;
         // Where the target did not answer, the line goes on as it was.
         let values = watched.samples.iter().map(|one| {
-            last = figure(one).unwrap_or(last);
+            last = (figure.of)(one).unwrap_or(last);
             last
         });
         let slices = Slices { width_s, values: values.collect(), unit, title: (*label).to_owned() };
-        drawn.push(Line {
-            name: if lines.len() > 1 { (*label).to_owned() } else { String::new() },
+        Line {
+            name: if told.len() > 1 { (*label).to_owned() } else { String::new() },
             stroke: solid(Colour::Line(at)),
             course: Course::Slices(slices),
             marked: None,
-        });
-    }
-    let lines = Lines::new("seconds since watching began", unit, drawn);
+        }
+    });
+    let lines = Lines::new("seconds since watching began", unit, drawn.collect());
     let plot = Plot::Lines(Lines { scale: Scale::Linear, ..lines });
-    Some(Chart::new(format!("watch-{name}"), title, plot))
+    Some(Chart::new(format!("watch-{}", of.name), of.title, plot))
 }
-
-/// The lines of which the target tells anything.
-fn told<'a>(watched: &WatchDocument, lines: &[(&'a str, Figure)]) -> Vec<(&'a str, Figure)> {
-    let is_told = |figure: &Figure| watched.samples.iter().any(|one| figure(one).is_some());
-    lines.iter().filter(|(_, figure)| is_told(figure)).copied().collect()
-}
-
-/// What held the target back, and what it did with its files.
-const BESIDE: [Drawn<'static>; 6] = [
-    (
-        ("pressure", "Time in which tasks waited (some of them, all of them)", "percent"),
-        &[
-            ("I/O, some", |one| Some(one.pressure?.io?.some_pct)),
-            ("I/O, all", |one| one.pressure?.io?.full_pct),
-            ("processors, some", |one| Some(one.pressure?.cpu?.some_pct)),
-            ("memory, some", |one| Some(one.pressure?.memory?.some_pct)),
-        ],
-    ),
-    (
-        ("stolen", "Processor time that the hypervisor gave to others", "percent"),
-        &[("stolen", |one| one.cpu_stolen_pct)],
-    ),
-    (
-        ("limit", "Use of the tightest I/O limit of its control groups", "percent"),
-        &[("limit", |one| one.throttle.as_ref()?.io_limit_used_pct)],
-    ),
-    (
-        ("quota", "Time held back by a processor quota, each sample", "ms"),
-        &[("held back", |one| Some(one.throttle.as_ref()?.cpu_throttled_us? as f64 / 1e3))],
-    ),
-    (
-        ("files-written", "Written to files, by what they hold", "bytes/s"),
-        &[
-            ("data", |one| written(one, FileClass::Data)),
-            ("redo", |one| written(one, FileClass::Redo)),
-            ("doublewrite", |one| written(one, FileClass::Doublewrite)),
-            ("undo", |one| written(one, FileClass::Undo)),
-            ("temporary", |one| written(one, FileClass::Temporary)),
-            ("binlog", |one| written(one, FileClass::Binlog)),
-            ("other", |one| written(one, FileClass::Other)),
-        ],
-    ),
-    (
-        ("files-sync", "Mean time of a sync, by what the files hold", "ms"),
-        &[
-            ("data", |one| sync_ms(one, FileClass::Data)),
-            ("redo", |one| sync_ms(one, FileClass::Redo)),
-            ("binlog", |one| sync_ms(one, FileClass::Binlog)),
-        ],
-    ),
-];
 
 fn course(watched: &WatchDocument) -> Option<Blocks> {
-    let all: [Drawn<'_>; 8] = [
-        (("tps", "Throughput", RATE), &[("transactions", |one| one.tps)]),
-        (
-            ("age", "Checkpoint age, of the age at which writers wait", "percent"),
-            &[("checkpoint age", |one| one.checkpoint_age_pct)],
-        ),
-        (
-            ("flush", "Pages written, by reason", "pages/s"),
-            &[
-                ("all", |one| one.flushed_pages_per_s),
-                ("adaptive", |one| one.flush_adaptive_pages_per_s),
-                ("LRU", |one| one.flush_lru_pages_per_s),
-                ("background", |one| one.flush_background_pages_per_s),
-                ("sync", |one| one.flush_sync_pages_per_s),
-            ],
-        ),
-        (("dirty", "Dirty pages", "percent"), &[("dirty pages", |one| one.dirty_pct)]),
-        (
-            ("history", "History list", "commits"),
-            &[("history list", |one| one.history_list_length.map(|count| count as f64))],
-        ),
-        (
-            ("open", "Age of the oldest open transaction", "s"),
-            &[("oldest transaction", |one| one.oldest_transaction_s)],
-        ),
-        (
-            ("device", "The device", "requests/s"),
-            &[
-                ("reads", |one| Some(one.device.as_ref()?.reads_per_s)),
-                ("writes", |one| Some(one.device.as_ref()?.writes_per_s)),
-            ],
-        ),
-        (
-            ("latency", "The device's mean time of a request", "ms"),
-            &[
-                ("reads", |one| one.device.as_ref()?.read_ms),
-                ("writes", |one| one.device.as_ref()?.write_ms),
-            ],
-        ),
-    ];
     let mut body = Blocks::new();
-    for (of, lines) in all.into_iter().chain(BESIDE) {
-        let lines = told(watched, lines);
-        if let Some(chart) = chart(watched, of, &lines).filter(|_| !lines.is_empty()) {
-            body.chart(chart);
-        }
+    for chart in CHARTS.iter().filter_map(|of| chart(watched, of)) {
+        body.chart(chart);
     }
     (watched.samples.len() > 1).then_some(body)
-}
-
-fn written(sample: &WatchSample, class: FileClass) -> Option<f64> {
-    sample.files.as_ref()?.class(class)?.write_bytes_per_s
-}
-
-fn sync_ms(sample: &WatchSample, class: FileClass) -> Option<f64> {
-    sample.files.as_ref()?.class(class)?.sync_ms
 }
 
 fn changed(settings: &[TunedSetting]) -> Option<Blocks> {
