@@ -87,7 +87,7 @@ fn asked(act: fn(&Pool, u64, &mut Vec<Flushing>)) -> Result<(), EngineError> {
     let (calls, taken) = Default::default();
     let supply = Arc::new(SlowSupply { pool: OnceLock::new(), calls, taken, act });
     let source = Arc::new(MemorySource::default());
-    let pool = Arc::new(Pool::new(settings(1), source, Arc::clone(&supply) as _));
+    let pool = Arc::new(Pool::new(settings(1), Arc::default(), source, Arc::clone(&supply) as _));
     assert!(supply.pool.set(Arc::downgrade(&pool)).is_ok());
     change(&pool, PageNo(1), &AtomicU64::new(8), 1);
     pool.pin(PageNo(2)).map(drop)
