@@ -33,8 +33,8 @@ fn pressure_rises_and_throttle_is_told_where_a_group_limits_the_server() {
     let Some(stage) = Stage::begin(test, &options, limits) else { return };
     stage.order(&[TABLE, &fill(10_000)]);
     let mut stage = stage.limited();
-    let work: Then = Box::new(|stage: &mut Stage| stage.load(8, UPDATE, 10_000));
-    let all = stage.watch(14, Some((5, work)));
+    let work = Then::after(5, |stage| stage.load(8, UPDATE, 10_000));
+    let all = stage.watch(14, Some(work));
     let (idle, busy): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.sample.t_s < 5.0);
 
     let used = |one: &WatchSample| one.throttle.as_ref()?.io_limit_used_pct;

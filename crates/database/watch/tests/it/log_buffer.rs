@@ -43,9 +43,9 @@ fn a_log_buffer_that_is_too_small_is_named() {
     stage.order(&[SMALL, BIG, FILL, FILL_BIG]);
     let mut stage = stage.limited();
     stage.load(4, UPDATE, 2_000);
-    let write_big: Then = Box::new(|stage: &mut Stage| {
+    let write_big = Then::after(9, |stage| {
         (0..WRITERS).for_each(|writer| stage.load(1, &write(writer), 1));
     });
-    let all = stage.watch_for(Some(StallCause::LogBuffer), 18, Some((9, write_big)));
+    let all = stage.watch_for(Some(StallCause::LogBuffer), 18, Some(write_big));
     assert_named(&all, StallCause::LogBuffer);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use iostrata_change::{Change, DeviceRef, Effect, GroupVersion, Session, StateDir, System};
 use iostrata_host::{HeldBack, ProcessPlace, Root};
-use iostrata_run::StallCause;
+use iostrata_run::{StallCause, WatchSample};
 use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_spec::study::IoLimits;
@@ -40,7 +40,21 @@ pub struct Stage {
 }
 
 /// What happens on a stage in the middle of watching.
-pub type Then = Box<dyn FnOnce(&mut Stage)>;
+pub struct Then {
+    /// Not before so many seconds.
+    pub after_s: u64,
+    /// And not before a sample is like this.
+    pub is_ready: fn(&WatchSample) -> bool,
+    /// What it is.
+    pub act: Box<dyn FnOnce(&mut Stage)>,
+}
+
+impl Then {
+    /// After some seconds.
+    pub fn after(after_s: u64, act: impl FnOnce(&mut Stage) + 'static) -> Self {
+        Self { after_s, is_ready: |_| true, act: Box::new(act) }
+    }
+}
 
 impl Stage {
     /// Starts MariaDB with these options, and with bounds on its I/O. None where that
@@ -164,17 +178,18 @@ impl Stage {
     }
 
     /// Watches for so long; what is done on the way is done after some seconds.
-    pub fn watch(&mut self, seconds: u64, then: Option<(u64, Then)>) -> Vec<Watched> {
+    pub fn watch(&mut self, seconds: u64, then: Option<Then>) -> Vec<Watched> {
         self.watch_for(None, seconds, then)
     }
 
     /// The same, and ends early when this cause of a stall was named for two seconds; in the long
-    /// form it does not.
+    /// form it does not. With a cause only what comes after the act is given: before it a stall is
+    /// that of a busy machine.
     pub fn watch_for(
         &mut self,
         cause: Option<StallCause>,
         seconds: u64,
-        mut then: Option<(u64, Then)>,
+        mut then: Option<Then>,
     ) -> Vec<Watched> {
         let (mut sampler, mut watch) =
             (self.target().sampler().unwrap().unwrap(), Watch::default());
@@ -185,8 +200,15 @@ impl Stage {
         while began.elapsed() < Duration::from_secs(seconds)
             && (is_long || EVERY * (all.iter().filter(names).count() as u32) < NAMED)
         {
-            if then.as_ref().is_some_and(|(at, _)| began.elapsed() >= Duration::from_secs(*at)) {
-                (then.take().unwrap().1)(self);
+            let is_due = |then: &mut Then| {
+                let is_late = began.elapsed() >= Duration::from_secs(then.after_s);
+                is_late && all.last().is_some_and(|last| (then.is_ready)(&last.sample))
+            };
+            if let Some(then) = then.take_if(is_due) {
+                (then.act)(self);
+                if cause.is_some() {
+                    all.clear();
+                }
             }
             let at_s = began.elapsed().as_secs_f64();
             let sample = sampler.sample();

@@ -2,7 +2,7 @@
 //!
 //! Each runs some seconds of an even load first, so that something is usual.
 
-use iostrata_run::{StallCause, TransactionStall};
+use iostrata_run::{StallCause, TransactionStall, WatchSample};
 use iostrata_spec::study::IoLimits;
 use iostrata_watch::Watched;
 
@@ -100,8 +100,11 @@ fn purge_behind_an_old_view_is_named() {
         ]);
         drop(old);
     };
-    let (cause, then) = (Some(StallCause::Purge), (8, Box::new(hold_back) as Then));
-    let all = stage.watch_for(cause, 16 * times(), Some(then));
+    // Long enough a history for the bound that is set then.
+    let is_ready = |sample: &WatchSample| sample.history_list_length.is_some_and(|n| n > 2_000);
+    let seconds = if is_long_form() { 96 } else { 60 };
+    let then = Then { is_ready, ..Then::after(8, hold_back) };
+    let all = stage.watch_for(Some(StallCause::Purge), seconds, Some(then));
     stage.order(&["SET GLOBAL innodb_max_purge_lag = 0"]);
     assert_named(&all, StallCause::Purge);
 }
@@ -121,7 +124,7 @@ fn too_small_a_pool_is_named() {
     let mut stage = stage.limited();
     stage.load(4, "SELECT v FROM t WHERE id = ?", 200_000);
     let wide = |stage: &mut Stage| stage.load(6, UPDATE, 200_000);
-    let (cause, then) = (Some(StallCause::FreePages), (8, Box::new(wide) as Then));
-    let all = stage.watch_for(cause, 20 * times(), Some(then));
+    let then = Then::after(8, wide);
+    let all = stage.watch_for(Some(StallCause::FreePages), 20 * times(), Some(then));
     assert_named(&all, StallCause::FreePages);
 }

@@ -34,6 +34,14 @@ impl Disk {
         self.path.trim_start_matches("/dev/")
     }
 
+    /// Reads and writes that are done, as the kernel counts them.
+    pub fn requests(&self) -> u64 {
+        let file = format!("/sys/class/block/{}/stat", self.name());
+        let text = fs::read_to_string(file).unwrap();
+        let fields: Vec<u64> = text.split_whitespace().map(|one| one.parse().unwrap()).collect();
+        fields[0] + fields[4]
+    }
+
     pub fn number(&self) -> String {
         let file = format!("/sys/class/block/{}/dev", self.name());
         fs::read_to_string(file).unwrap().trim().to_owned()

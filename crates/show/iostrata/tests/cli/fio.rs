@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr, stdout};
+use crate::harness::{Bench, document, stderr, stdout, wait_until};
 
 const QUICK: &str = "[global]\n\
     size=4m\n\
@@ -307,11 +307,24 @@ fn same_fields(path: &str, ours: &Value, theirs: &Value, unknown: &mut Vec<Strin
     }
 }
 
+/// What a process and those that it has started have read of devices.
+fn read_bytes(pid: u32) -> u64 {
+    let read = |pid: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+        line.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")));
+    let children: String = children.map(Result::unwrap_or_default).collect();
+    read(&pid.to_string()) + children.split_whitespace().map(read).sum::<u64>()
+}
+
 #[test]
 fn a_signal_ends_the_wave_and_keeps_what_was_measured() {
     let bench = bench(
-        "[a]\nioengine=libaio\nrw=randread\nsize=8m\nruntime=60\ntime_based\nunlink=1\n\
-         [b]\nstonewall\nrw=write\nsize=1m\n",
+        "[a]\nioengine=libaio\nrw=randread\ndirect=1\nsize=8m\nruntime=60\ntime_based\n\
+         unlink=1\n[b]\nstonewall\nrw=write\nsize=1m\n",
     );
     let mut child = bench
         .command(&["fio", "j.fio", "--json", "--quiet"])
@@ -319,8 +332,8 @@ fn a_signal_ends_the_wave_and_keeps_what_was_measured() {
         .spawn()
         .unwrap();
     crate::signals::wait_for_window(&bench);
-    // The first requests are on their way, on a disk that others keep busy, too.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let before = read_bytes(child.id());
+    wait_until("requests are done", 20, || read_bytes(child.id()) > before + (64 << 10));
     let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
     let mut text = String::new();

@@ -155,6 +155,29 @@ pub fn document(output: &Output, schema: &str) -> serde_json::Value {
     document
 }
 
+/// A probe that had time for these rungs: where a busy machine leaves one out, since the time was
+/// over as it says, it may take twice as long, and once more.
+pub fn probed(
+    max_time_s: u64,
+    rungs: &[&str],
+    probe: impl Fn(&str) -> Output,
+) -> (serde_json::Value, Output) {
+    for times in [1, 2, 4] {
+        let output = probe(&format!("--max-time {}s", times * max_time_s));
+        let found = document(&output, "probe");
+        let named = |of: &str, field: &str| -> Vec<String> {
+            let all = found[of].as_array().into_iter().flatten();
+            all.filter_map(|one| one[field].as_str().map(str::to_owned)).collect()
+        };
+        let (measured, reasons) = (named("rungs", "name"), named("unavailable", "why"));
+        let missing = rungs.iter().find(|rung| !measured.iter().any(|name| name == *rung));
+        let Some(missing) = missing else { return (found, output) };
+        let is_over = reasons.iter().any(|why| why.contains("that the probe may take were over"));
+        assert!(is_over, "{missing} is missing, not for want of time: {measured:?} {reasons:?}");
+    }
+    panic!("even four times the time is over before {rungs:?} are measured");
+}
+
 /// The number at a place of a document.
 pub fn number(document: &serde_json::Value, path: &str) -> f64 {
     let found = document.pointer(path).and_then(serde_json::Value::as_f64);

@@ -1,19 +1,26 @@
 //! `probe --target`: from the storage to transactions, and what it leaves behind.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use iostrata_change::{Session, StateDir, System};
 use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
 use serde_json::Value;
 
-use crate::harness::{Bench, document, is_soak, number, stderr, stdout, usual_or_soak};
+use crate::harness::{self, Bench, is_soak, number, stderr, stdout, usual_or_soak};
 
-/// Short, and small enough for a test; two fifths of the time are for transactions, or all of it
+/// Small enough for a test.
+const SMALL: &str = "--size 64M --max-write 4G";
+
+/// The rungs of transactions.
+const TOP: [&str; 3] = ["commits_1", "commits_16", "tpcc_4"];
+
+/// A short probe that has these rungs; two fifths of the time are for transactions, or all of it
 /// where nothing below is measured.
-fn within(usual: &str) -> String {
-    format!("--size 64M --max-write 4G --max-time {}", usual_or_soak(usual, "45s"))
+fn probed(usual_s: u64, rungs: &[&str], probe: impl Fn(&str) -> Output) -> (Value, Output) {
+    let probe = |max_time: &str| probe(&format!("{SMALL} {max_time}"));
+    harness::probed(usual_or_soak(usual_s, 45), rungs, probe)
 }
 
 /// A private server that listens on a socket, with a user who has a password.
@@ -78,7 +85,7 @@ fn rung<'d>(document: &'d Value, name: &str) -> &'d Value {
 
 /// The rungs of transactions, each with a bound that holds together.
 fn assert_top(document: &Value, is_measured_below: bool) {
-    for name in ["commits_1", "commits_16", "tpcc_4"] {
+    for name in TOP {
         let rung = rung(document, name);
         assert_eq!(rung["layer"], "transactions");
         assert!(number(rung, "/value") > 0.0, "{name}");
@@ -109,8 +116,11 @@ fn an_engine_is_measured_beside_its_own_tables() {
     let prepared = bench.line(&format!("oltp update_index prepare --target engine:db {size}"));
     assert!(prepared.status.success(), "{}", stderr(&prepared));
     let before = files(&bench.path("db"));
-    let output = bench.line(&format!("probe --target engine:db {} --json --out R", within("12s")));
-    let found = document(&output, "probe");
+    let rungs = [&TOP[..], &["commits_1_unsynced"]].concat();
+    let (found, output) = probed(12, &rungs, |how| {
+        let _of_a_probe_that_was_too_short = std::fs::remove_dir_all(bench.path("R"));
+        bench.line(&format!("probe --target engine:db {how} --json --out R"))
+    });
     assert!(stderr(&output).contains("an engine of their own"), "{}", stderr(&output));
     assert_top(&found, true);
     assert!(number(&found, "/bytes_written") > 64e6);
@@ -138,8 +148,8 @@ fn a_server_is_measured_in_a_database_of_its_own() {
     let Some(private) = Private::start() else { return };
     let bench = Bench::new();
     let target = private.address("root");
-    let output = bench.line(&format!("probe --target {target} {} --json", within("12s")));
-    let found = document(&output, "probe");
+    let probe = |how: &str| bench.line(&format!("probe --target {target} {how} --json"));
+    let (found, output) = probed(12, &TOP, probe);
     assert!(stderr(&output).contains("iostrata_probe"), "{}", stderr(&output));
     assert_top(&found, true);
     assert!(number(rung(&found, "commits_1"), "/bound/resources/4/per_txn") > 0.0, "processors");
@@ -148,8 +158,7 @@ fn a_server_is_measured_in_a_database_of_its_own() {
         return private.end();
     }
 
-    let read = bench.line(&format!("probe --target {target} {} --read-only --json", within("12s")));
-    let read = document(&read, "probe");
+    let (read, _) = probed(12, &[], |how| probe(&format!("{how} --read-only")));
     assert!(read["rungs"].as_array().unwrap().iter().all(|rung| rung["name"] != "commits_1"));
     let missing = read["unavailable"].as_array().unwrap();
     let missing = missing.iter().find(|one| one["what"] == "transactions").unwrap();
@@ -171,10 +180,9 @@ fn who_may_not_see_the_data_gets_transactions_alone() {
         std::fs::set_permissions(above, mode).unwrap();
     }
     let target = private.address("open");
-    let output =
-        bench.as_nobody(&format!("probe --target {target} {} --json", within("8s"))).output();
-    let output = output.unwrap();
-    let found = document(&output, "probe");
+    let (found, _) = probed(8, &TOP, |how| {
+        bench.as_nobody(&format!("probe --target {target} {how} --json")).output().unwrap()
+    });
     assert_top(&found, false);
     let missing = found["unavailable"].as_array().unwrap();
     let missing = missing.iter().find(|one| one["what"] == "rungs of the storage").unwrap();
@@ -217,7 +225,7 @@ fn begun(bench: &Bench, private: &Private) -> std::process::Child {
     let made = || std::fs::metadata(&mark).and_then(|mark| mark.modified()).ok();
     let before = made();
     let target = private.address("root");
-    let line = format!("probe --target {target} {} --quiet", within("12s"));
+    let line = format!("probe --target {target} {SMALL} --max-time 12s --quiet");
     let mut child = bench
         .command(&line.split_whitespace().collect::<Vec<_>>())
         .stdout(Stdio::null())
