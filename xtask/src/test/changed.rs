@@ -3,6 +3,7 @@
 //! Purpose: from changed files to the packages whose tests can see the change, to the modules of
 //! the program's own tests that are about it, and to those of other packages that it reaches by a
 //! dependency that they use.
+//! What only tests depend on concerns these and nothing above them.
 //! Invariant: a file that belongs to no package and is read by none concerns no test; what every
 //! package is built by concerns all. It knows imports by Cargo.toml only, so it chooses too much
 //! rather than too little.
@@ -31,8 +32,10 @@ const APART: [&str; 2] = ["crates/peers/", "fuzz/"];
 pub struct Concern {
     /// Packages that have a changed file.
     changed: BTreeSet<String>,
-    /// These and all that stand on them.
+    /// These, all that stand on them, and those whose tests alone do.
     closure: BTreeSet<String>,
+    /// Of the last, those whose unit tests name nothing of it.
+    without_units: BTreeSet<String>,
     /// Of those that stand on a changed one, the dependencies by which.
     by: BTreeMap<String, BTreeSet<String>>,
     /// Modules of the program's tests that changed themselves.
@@ -63,12 +66,13 @@ impl Concern {
     }
 
     fn of(workspace: &Workspace, files: &[PathBuf]) -> Result<Self> {
-        let (changed, closure, modules) = Default::default();
-        let mut concern = Self { changed, closure, by: BTreeMap::new(), modules };
+        let (changed, closure, without_units, modules) = Default::default();
+        let by = BTreeMap::new();
+        let mut concern = Self { changed, closure, without_units, by, modules };
         for file in files {
             concern.add(workspace, file)?;
         }
-        concern.close(workspace);
+        concern.close(workspace)?;
         Ok(concern)
     }
 
@@ -101,30 +105,44 @@ impl Concern {
         Ok(())
     }
 
-    fn close(&mut self, workspace: &Workspace) {
-        self.closure = self.changed.clone();
+    fn close(&mut self, workspace: &Workspace) -> Result<()> {
+        let mut seen = self.changed.clone();
         loop {
-            let before = self.closure.len();
+            let before = seen.len();
             for package in &workspace.packages {
-                if package.dependencies.iter().any(|one| self.closure.contains(&one.name)) {
-                    self.closure.insert(package.name.clone());
+                let mut libraries = package.dependencies.iter().filter(|one| !one.for_tests);
+                if libraries.any(|one| seen.contains(&one.name)) {
+                    seen.insert(package.name.clone());
                 }
             }
-            if self.closure.len() == before {
+            if seen.len() == before {
                 break;
             }
         }
-        let by = |package: &Package| {
+        self.closure = seen.clone();
+        for package in &workspace.packages {
             let names = package.dependencies.iter().map(|one| &one.name);
-            names.filter(|name| self.closure.contains(*name)).cloned().collect()
-        };
-        let packages = workspace.packages.iter();
-        self.by = packages.map(|package| (package.name.clone(), by(package))).collect();
+            let by: BTreeSet<String> = names.filter(|name| seen.contains(*name)).cloned().collect();
+            if !by.is_empty() && self.closure.insert(package.name.clone()) {
+                let crates = by.iter().map(|name| name.replace('-', "_"));
+                let crates: Vec<String> = crates.collect();
+                let is_named = |text: &str| crates.iter().any(|name| text.contains(name));
+                if !any_source(&source_dir(package).join("src"), is_named)? {
+                    self.without_units.insert(package.name.clone());
+                }
+            }
+            self.by.insert(package.name.clone(), by);
+        }
+        Ok(())
     }
 
     /// Whether tests of this binary may see the change.
     pub fn holds(&self, target: &Target) -> bool {
-        self.closure.contains(&target.package)
+        let is_seen = match target.kind {
+            TargetKind::Unit => !self.without_units.contains(&target.package),
+            _ => true,
+        };
+        (is_seen && self.closure.contains(&target.package))
             || (!self.modules.is_empty() && target.short_name() == "cli")
     }
 
@@ -170,11 +188,22 @@ fn reads(package: &Package, file: &Path) -> Result<bool> {
     let text = file.to_string_lossy();
     let parent = file.parent().map(|dir| format!("{}/", dir.display())).unwrap_or_default();
     let is_own_place = parent.len() > 1 && parent != "docs/";
-    let mut dirs = vec![if package.name == PROGRAM {
-        package.dir.join("crates/show/iostrata")
-    } else {
-        package.dir.clone()
-    }];
+    let is_read =
+        |source: &str| source.contains(&*text) || is_own_place && source.contains(&parent);
+    any_source(&source_dir(package), is_read)
+}
+
+/// Where a package has its code: that of the program does not lie beside its Cargo.toml.
+fn source_dir(package: &Package) -> PathBuf {
+    match &*package.name {
+        PROGRAM => package.dir.join("crates/show/iostrata"),
+        _ => package.dir.clone(),
+    }
+}
+
+/// Whether the text of any source file below a directory is like this.
+fn any_source(dir: &Path, is_like: impl Fn(&str) -> bool) -> Result<bool> {
+    let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
         let entries = std::fs::read_dir(&dir);
         for entry in entries.with_context(|| format!("cannot read {}", dir.display()))? {
@@ -182,8 +211,7 @@ fn reads(package: &Package, file: &Path) -> Result<bool> {
             if path.is_dir() {
                 dirs.push(path);
             } else if path.extension().is_some_and(|end| end == "rs") {
-                let source = std::fs::read_to_string(&path)?;
-                if source.contains(&*text) || is_own_place && source.contains(&parent) {
+                if is_like(&std::fs::read_to_string(&path)?) {
                     return Ok(true);
                 }
             }
@@ -204,6 +232,7 @@ fn git(root: &Path, words: &[&str]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::Dependency;
 
     fn concern(files: &[&str]) -> Concern {
         let workspace = Workspace::read().unwrap();
@@ -253,6 +282,43 @@ mod tests {
         }
         let own = concern(&["crates/database/watch/tests/it/stage.rs"]);
         assert!(own.chooses(&watch, "stalls::a") && !own.holds(&workload));
+    }
+
+    #[test]
+    fn what_tests_alone_depend_on_concerns_nothing_above_them() {
+        let engine = concern(&["crates/engine/engine/src/lib.rs"]);
+        let unit = |name: &str| {
+            let package = format!("iostrata-{name}");
+            Target { kind: TargetKind::Unit, ..integration(&package, name) }
+        };
+        // They stand on the engine in their integration tests only.
+        for name in ["watch", "workload"] {
+            let tests = integration(&format!("iostrata-{name}"), "it");
+            assert!(engine.holds(&tests) && !engine.holds(&unit(name)), "{name}");
+        }
+        assert!(engine.holds(&unit("embedded")) && engine.holds(&unit("engine")));
+        let dir = Workspace::read().unwrap().root.join("xtask");
+        let package = |name: &str, on: &str, for_tests: bool| Package {
+            name: name.to_owned(),
+            version: String::new(),
+            dir: dir.clone(),
+            dependencies: vec![Dependency { name: on.to_owned(), for_tests }],
+            integration_tests: 1,
+        };
+        let packages = vec![
+            package("in-library", "changed", false),
+            package("tests-alone", "in-library", true),
+            package("above", "tests-alone", false),
+            // The sources of this crate name it.
+            package("units-too", "serde-json", true),
+        ];
+        let workspace = Workspace { root: dir.clone(), target: dir.clone(), packages };
+        let mut concern = Concern::of(&workspace, &[]).unwrap();
+        concern.changed = ["changed", "serde-json"].map(str::to_owned).into();
+        concern.close(&workspace).unwrap();
+        let closure: Vec<&str> = concern.packages().collect();
+        assert_eq!(closure, ["changed", "in-library", "serde-json", "tests-alone", "units-too"]);
+        assert_eq!(concern.without_units.iter().collect::<Vec<_>>(), ["tests-alone"]);
     }
 
     #[test]

@@ -100,7 +100,9 @@ pub const ROWS: &[LaneRow] = &[
     cli("study::", Machine, &["study", "diagnose", "report", "spec", "change"]),
     cli("study_kill::", Machine, &["study", "change"]),
     cli("study_servers::", Load, &["study", "server"]),
-    cli("study_transactions::", Load, &["study", "embedded", "workload", "engine"]),
+    // What a study makes of engines, not what these do.
+    cli("study_transactions::", Load, &["study", "embedded", "workload"]),
+    cli("study_transactions::policies_are_compared", Load, &["study", "embedded", "engine"]),
     cli("study_servers::a_server_that_the_kernel_kills", Machine, &["study", "server"]),
     cli("study_transactions::a_point_without_room", Machine, &["study", "embedded"]),
     cli("tune::", Load, &["tune", "server", "change"]),
