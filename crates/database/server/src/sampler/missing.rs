@@ -3,7 +3,8 @@
 //! Invariant: pure. Every sentence names a field of the samples and the fix, as far as there is
 //! one.
 
-use super::told::{METRICS, Told};
+use super::source::{FieldSource, with_metrics};
+use super::told::Told;
 use crate::flavour::ServerVersion;
 
 /// What the user may not ask, with what the server said.
@@ -24,17 +25,17 @@ pub(crate) fn missing(told: &Told, version: &ServerVersion, refused: &Refused) -
     let mut out = Vec::new();
     let sample = told.sample(version);
     let grant = "GRANT PROCESS ON *.* TO this user";
-    let absent: Vec<&str> = METRICS
-        .iter()
-        .filter(|source| !source.field.is_empty())
-        .filter(|source| !source.names.iter().any(|name| told.metrics.contains_key(*name)))
-        .filter(|source| !source.status.iter().any(|name| told.status.contains_key(*name)))
-        .filter(|source| !is_in_text(told, source.field))
-        .filter(|source| {
-            source.field != "checkpoint_age_limit_bytes"
-                || sample.checkpoint_age_limit_bytes.is_none()
-        })
-        .map(|source| source.field)
+    let is_told = |source: &FieldSource| {
+        source.is_in_metrics(told)
+            || source.is_in_status(told)
+            || source.is_in_text(told)
+            // It is computed where nothing tells it.
+            || (source.figure == "checkpoint_age_limit_bytes"
+                && sample.checkpoint_age_limit_bytes.is_some())
+    };
+    let absent: Vec<&str> = with_metrics()
+        .filter(|source| !source.figure.is_empty() && !is_told(source))
+        .map(|source| source.figure)
         .collect();
     if !absent.is_empty() {
         let fields = absent.join(", ");
@@ -75,16 +76,6 @@ pub(crate) fn missing(told: &Told, version: &ServerVersion, refused: &Refused) -
         out.push("tps: the server tells no Com_commit".to_owned());
     }
     out
-}
-
-fn is_in_text(told: &Told, field: &str) -> bool {
-    match field {
-        "checkpoint_age_bytes" => told.text.lsn.is_some() && told.text.checkpoint_lsn.is_some(),
-        "redo_bytes_per_s" => told.text.lsn.is_some(),
-        "durable redo" => told.text.flushed_lsn.is_some(),
-        "history_list_length" => told.text.history.is_some(),
-        _ => false,
-    }
 }
 
 #[cfg(test)]

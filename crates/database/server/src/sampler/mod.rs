@@ -18,6 +18,7 @@ mod monitor_text;
 mod purge_count;
 mod round;
 mod sample_counts;
+mod source;
 mod start_time;
 mod told;
 mod transaction_count;

@@ -33,6 +33,11 @@ impl MonitorText {
             history: of("History list length"),
         }
     }
+
+    /// Redo that recovery would read.
+    pub(crate) fn age(&self) -> Option<u64> {
+        Some(self.lsn?.saturating_sub(self.checkpoint_lsn?))
+    }
 }
 
 /// The number that is all of the rest of a line.

@@ -12,7 +12,8 @@ use mysql::Conn;
 use super::file_round::FileRound;
 use super::missing::Refused;
 use super::monitor_text::MonitorText;
-use super::told::{EVENT_SCHEDULER, METRICS, MetricSource, Numbers, STATUS, Told, VARIABLES};
+use super::source::{FieldSource, status_names, with_metrics};
+use super::told::{EVENT_SCHEDULER, Numbers, Told, VARIABLES};
 use crate::connect::{Connector, Patience, texts};
 use crate::failure;
 use crate::identity;
@@ -70,7 +71,7 @@ pub(crate) struct StatusRound {
 
 type Rows = Vec<Vec<Option<String>>>;
 
-fn list<'a>(names: impl IntoIterator<Item = &'a &'a str>) -> String {
+fn list(names: impl IntoIterator<Item = &'static str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("'{name}'")).collect();
     quoted.join(", ")
 }
@@ -84,7 +85,7 @@ fn numbers(rows: Rows) -> Numbers {
 }
 
 fn metrics_sql(is_on: &str) -> String {
-    let names = list(METRICS.iter().flat_map(|source| source.names));
+    let names = list(with_metrics().flat_map(|source| source.metrics).copied());
     format!(
         "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE {is_on} AND NAME IN \
          ({names})"
@@ -94,8 +95,8 @@ fn metrics_sql(is_on: &str) -> String {
 /// Ask for the counters that are off and would tell more, in MySQL and in MariaDB. Those that
 /// status tells are left off.
 pub(crate) fn counters_off_sql() -> [String; 2] {
-    let only_metrics = METRICS.iter().filter(|source| source.status.is_empty());
-    let names = list(only_metrics.flat_map(|source| source.names));
+    let only_metrics = with_metrics().filter(|source| source.status.is_empty());
+    let names = list(only_metrics.flat_map(|source| source.metrics).copied());
     IS_ON.map(|is_on| {
         format!(
             "SELECT NAME FROM information_schema.INNODB_METRICS WHERE NOT ({is_on}) AND NAME IN \
@@ -118,7 +119,10 @@ impl StatusRound {
         one.map_or(Ok(()), |one| identity::check(&mut conn, name, one))?;
         let mut round = Self {
             conn,
-            status_sql: format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", list(STATUS)),
+            status_sql: format!(
+                "SHOW GLOBAL STATUS WHERE Variable_name IN ({})",
+                list(status_names())
+            ),
             variables: Vec::new(),
             variables_sql: "SELECT UNIX_TIMESTAMP()".to_owned(),
             metrics_sql: metrics_sql(IS_ON[0]),
@@ -129,7 +133,10 @@ impl StatusRound {
             refused: Refused::default(),
         };
         round.rows(name, SYSTEM_TIME_SQL)?;
-        let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", list(VARIABLES));
+        let sql = format!(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})",
+            list(VARIABLES.iter().copied())
+        );
         let rows = round.rows(name, &sql)?.into_iter();
         let there: Vec<String> = rows.filter_map(|row| row.into_iter().next().flatten()).collect();
         for variable in VARIABLES.iter().filter(|name| there.iter().any(|one| one == *name)) {
@@ -267,11 +274,9 @@ impl StatusRound {
             }
             Err(error) => self.refused.metrics = Some(error.text),
         }
-        let is_needed = |source: &&MetricSource| {
-            let is_told = source.status.iter().any(|name| told.status.contains_key(*name));
-            !is_told && source.names.iter().any(|name| told.metrics.contains_key(*name))
-        };
-        if !METRICS.iter().any(|source| is_needed(&source)) {
+        let is_needed =
+            |source: &FieldSource| !source.is_in_status(told) && source.is_in_metrics(told);
+        if !with_metrics().any(is_needed) {
             self.metrics_in = METRICS_AGAIN;
         }
         Ok(())

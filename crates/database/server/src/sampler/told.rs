@@ -9,48 +9,10 @@ use iostrata_target::OldestTransaction;
 
 use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;
+use super::source::{HISTORY, KEPT_COMMITS, SYNC_BATCHES};
 
 /// Numbers by name.
 pub(crate) type Numbers = HashMap<String, u64>;
-
-/// The status that is asked for; each flavour gives what it has.
-pub(crate) const STATUS: &[&str] = &[
-    "Innodb_checkpoint_age",
-    "Innodb_checkpoint_max_age",
-    "Innodb_lsn_current",
-    "Innodb_lsn_flushed",
-    "Innodb_redo_log_current_lsn",
-    "Innodb_redo_log_checkpoint_lsn",
-    "Innodb_redo_log_flushed_to_disk_lsn",
-    "Innodb_redo_log_capacity_resized",
-    "Innodb_log_waits",
-    "Innodb_buffer_pool_wait_free",
-    "Innodb_buffer_pool_pages_dirty",
-    "Innodb_buffer_pool_pages_flushed",
-    "Innodb_buffer_pool_pages_LRU_flushed",
-    LRU_FLUSHED,
-    "Innodb_buffer_pool_pages_total",
-    "Innodb_history_list_length",
-    "Innodb_data_pending_reads",
-    "Innodb_data_pending_writes",
-    "Innodb_data_pending_fsyncs",
-    "Innodb_row_lock_current_waits",
-    "Innodb_page_size",
-    "Innodb_pages_read",
-    "Innodb_pages_written",
-    "Innodb_log_writes",
-    "Innodb_os_log_written",
-    "Innodb_os_log_fsyncs",
-    "Innodb_dblwr_writes",
-    "Innodb_dblwr_pages_written",
-    "Com_commit",
-    "Com_rollback",
-    "Com_xa_commit",
-    "Com_xa_rollback",
-    "Handler_commit",
-    "Threads_running",
-    "Uptime",
-];
 
 /// The variables that are asked for, where a server has them.
 pub(crate) const VARIABLES: &[&str] = &[
@@ -64,79 +26,6 @@ pub(crate) const VARIABLES: &[&str] = &[
 ];
 /// Where it is on, its thread counts as running all the time.
 pub(crate) const EVENT_SCHEDULER: &str = "event_scheduler";
-
-/// Metrics of which the first that is on is taken, and the status that tells the same.
-pub(crate) struct MetricSource {
-    /// By the names of versions.
-    pub(crate) names: &'static [&'static str],
-    /// The status that tells it already.
-    pub(crate) status: &'static [&'static str],
-    /// What is missing without it.
-    pub(crate) field: &'static str,
-}
-
-/// MariaDB writes it in small letters, Percona Server does not.
-pub(crate) const LRU_FLUSHED: &str = "Innodb_buffer_pool_pages_lru_flushed";
-pub(crate) const HISTORY: &str = "trx_rseg_history_len";
-/// Batches of pages that were written because redo was about to run out.
-const SYNC_BATCHES: &str = "buffer_flush_sync";
-/// Commits with old row versions.
-const KEPT_COMMITS: &str = "trx_commits_insert_update";
-pub(crate) const LRU: &[&str] =
-    &["buffer_LRU_batch_flush_total_pages", "buffer_LRU_batch_total_pages"];
-
-/// Every metric.
-pub(crate) const METRICS: &[MetricSource] = &[
-    MetricSource {
-        names: &["log_lsn_checkpoint_age"],
-        status: &["Innodb_checkpoint_age", "Innodb_redo_log_checkpoint_lsn"],
-        field: "checkpoint_age_bytes",
-    },
-    MetricSource {
-        names: &["log_lsn_current"],
-        status: &["Innodb_lsn_current", "Innodb_redo_log_current_lsn"],
-        field: "redo_bytes_per_s",
-    },
-    MetricSource {
-        names: &["log_lsn_last_flush"],
-        status: &["Innodb_lsn_flushed", "Innodb_redo_log_flushed_to_disk_lsn"],
-        field: "durable redo",
-    },
-    MetricSource {
-        names: &["log_max_modified_age_sync"],
-        status: &["Innodb_checkpoint_max_age"],
-        field: "checkpoint_age_limit_bytes",
-    },
-    MetricSource { names: &["log_max_modified_age_async"], status: &[], field: "" },
-    MetricSource {
-        names: &[HISTORY],
-        status: &["Innodb_history_list_length"],
-        field: "history_list_length",
-    },
-    MetricSource {
-        names: &["buffer_flush_adaptive_total_pages"],
-        status: &[],
-        field: "flush_adaptive_pages_per_s",
-    },
-    MetricSource {
-        names: LRU,
-        status: &[LRU_FLUSHED, "Innodb_buffer_pool_pages_LRU_flushed"],
-        field: "flush_lru_pages_per_s",
-    },
-    MetricSource {
-        names: &["buffer_flush_background_total_pages"],
-        status: &[],
-        field: "flush_background_pages_per_s",
-    },
-    MetricSource {
-        names: &["buffer_flush_sync_total_pages"],
-        status: &[],
-        field: "flush_sync_pages_per_s",
-    },
-    MetricSource { names: &[SYNC_BATCHES], status: &[], field: "furious_flushes" },
-    MetricSource { names: &[KEPT_COMMITS], status: &[], field: "purge_per_s" },
-    MetricSource { names: &["log_on_file_space_waits"], status: &[], field: "" },
-];
 
 /// What a server said in one round.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,8 @@
 //! What servers said under load, small parts of it, and what it means.
 
 use super::super::monitor_text::MonitorText;
-use super::super::told::{METRICS, Numbers, STATUS};
+use super::super::source::{status_names, with_metrics};
+use super::super::told::Numbers;
 use super::*;
 
 fn named(all: &[(&str, u64)]) -> Numbers {
@@ -105,8 +106,8 @@ fn writers_are_held_back_only_with_a_delay() {
 
 #[test]
 fn everything_that_is_read_is_asked_for() {
-    let asked = STATUS.iter().map(|name| ((*name).to_owned(), 7)).collect();
-    let metrics = METRICS.iter().flat_map(|one| one.names).map(|name| ((*name).to_owned(), 7));
+    let asked = status_names().map(|name| (name.to_owned(), 7)).collect();
+    let metrics = with_metrics().flat_map(|one| one.metrics).map(|name| ((*name).to_owned(), 7));
     let told = Told { status: asked, metrics: metrics.collect(), ..Told::default() };
     let found = told.sample(&version("10.11.19-MariaDB"));
     for (field, what) in [

@@ -1,0 +1,188 @@
+//! Where each field of a sample comes from, on every flavour and version.
+//!
+//! Invariant: one row per field, and what is asked for is what the rows name. Status comes first,
+//! then metrics, then the monitor's text; of each the first that a server tells. What is computed
+//! of several has a row for what is asked, and no field.
+
+use iostrata_target::TargetSample;
+
+use super::monitor_text::MonitorText;
+use super::told::Told;
+
+type SetField = fn(&mut TargetSample) -> &mut Option<u64>;
+
+/// Where a field comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct FieldSource {
+    field: Option<SetField>,
+    /// By the names of versions.
+    pub(crate) status: &'static [&'static str],
+    /// The same; one that is off is not told.
+    pub(crate) metrics: &'static [&'static str],
+    text: Option<fn(&MonitorText) -> Option<u64>>,
+    /// The figure that is missing without it; empty where that is none.
+    pub(crate) figure: &'static str,
+}
+
+impl FieldSource {
+    const NONE: Self = Self { field: None, status: &[], metrics: &[], text: None, figure: "" };
+
+    const fn status(field: SetField, status: &'static [&'static str]) -> Self {
+        Self { field: Some(field), status, ..Self::NONE }
+    }
+
+    const fn metric(
+        field: SetField,
+        metrics: &'static [&'static str],
+        figure: &'static str,
+    ) -> Self {
+        Self { field: Some(field), metrics, figure, ..Self::NONE }
+    }
+
+    const fn or_metric(self, metrics: &'static [&'static str], figure: &'static str) -> Self {
+        Self { metrics, figure, ..self }
+    }
+
+    const fn or_text(self, text: fn(&MonitorText) -> Option<u64>) -> Self {
+        Self { text: Some(text), ..self }
+    }
+
+    /// What is asked for and is no field by itself.
+    const fn computed(
+        status: &'static [&'static str],
+        metrics: &'static [&'static str],
+        figure: &'static str,
+    ) -> Self {
+        Self { status, metrics, figure, ..Self::NONE }
+    }
+
+    /// Whether status tells it.
+    pub(crate) fn is_in_status(&self, told: &Told) -> bool {
+        self.status.iter().any(|name| told.status.contains_key(*name))
+    }
+
+    /// Whether a metric that is on tells it.
+    pub(crate) fn is_in_metrics(&self, told: &Told) -> bool {
+        self.metrics.iter().any(|name| told.metrics.contains_key(*name))
+    }
+
+    /// Whether the monitor's text tells it.
+    pub(crate) fn is_in_text(&self, told: &Told) -> bool {
+        self.text.is_some_and(|text| text(&told.text).is_some())
+    }
+
+    /// Sets its field by what a server said.
+    pub(crate) fn set(&self, told: &Told, sample: &mut TargetSample) {
+        let Some(field) = self.field else { return };
+        let in_status = || self.status.iter().find_map(|name| told.status(name));
+        let in_metrics = || self.metrics.iter().find_map(|name| told.metric(name));
+        let in_text = || self.text.and_then(|text| text(&told.text));
+        *field(sample) = in_status().or_else(in_metrics).or_else(in_text);
+    }
+}
+
+pub(crate) const HISTORY: &str = "trx_rseg_history_len";
+/// Batches of pages that were written because redo was about to run out.
+pub(crate) const SYNC_BATCHES: &str = "buffer_flush_sync";
+/// Commits with old row versions.
+pub(crate) const KEPT_COMMITS: &str = "trx_commits_insert_update";
+
+/// Every source.
+pub(crate) const SOURCES: &[FieldSource] = &[
+    FieldSource::computed(
+        &["Innodb_checkpoint_age", "Innodb_redo_log_checkpoint_lsn"],
+        &["log_lsn_checkpoint_age"],
+        "checkpoint_age_bytes",
+    )
+    .or_text(MonitorText::age),
+    FieldSource::status(
+        |one| &mut one.redo_end_bytes,
+        &["Innodb_lsn_current", "Innodb_redo_log_current_lsn"],
+    )
+    .or_metric(&["log_lsn_current"], "redo_bytes_per_s")
+    .or_text(|text| text.lsn),
+    FieldSource::status(
+        |one| &mut one.redo_durable_bytes,
+        &["Innodb_lsn_flushed", "Innodb_redo_log_flushed_to_disk_lsn"],
+    )
+    .or_metric(&["log_lsn_last_flush"], "durable redo")
+    .or_text(|text| text.flushed_lsn),
+    FieldSource::computed(
+        &["Innodb_checkpoint_max_age"],
+        &["log_max_modified_age_sync"],
+        "checkpoint_age_limit_bytes",
+    ),
+    FieldSource::computed(&[], &["log_max_modified_age_async"], ""),
+    FieldSource::status(|one| &mut one.history_list_length, &["Innodb_history_list_length"])
+        .or_metric(&[HISTORY], "history_list_length")
+        .or_text(|text| text.history),
+    FieldSource::status(|one| &mut one.pages_flushed, &["Innodb_buffer_pool_pages_flushed"]),
+    FieldSource::metric(
+        |one| &mut one.pages_flushed_adaptive,
+        &["buffer_flush_adaptive_total_pages"],
+        "flush_adaptive_pages_per_s",
+    ),
+    // MariaDB writes it in small letters, Percona Server does not.
+    FieldSource::status(
+        |one| &mut one.pages_flushed_lru,
+        &["Innodb_buffer_pool_pages_lru_flushed", "Innodb_buffer_pool_pages_LRU_flushed"],
+    )
+    .or_metric(
+        &["buffer_LRU_batch_flush_total_pages", "buffer_LRU_batch_total_pages"],
+        "flush_lru_pages_per_s",
+    ),
+    FieldSource::metric(
+        |one| &mut one.pages_flushed_background,
+        &["buffer_flush_background_total_pages"],
+        "flush_background_pages_per_s",
+    ),
+    FieldSource::metric(
+        |one| &mut one.pages_flushed_for_redo,
+        &["buffer_flush_sync_total_pages"],
+        "flush_sync_pages_per_s",
+    ),
+    FieldSource::computed(&[], &[SYNC_BATCHES], "furious_flushes"),
+    FieldSource::computed(&[], &[KEPT_COMMITS], "purge_per_s"),
+    FieldSource::metric(|one| &mut one.redo_waits, &["log_on_file_space_waits"], ""),
+    FieldSource::status(|one| &mut one.log_buffer_waits, &["Innodb_log_waits"]),
+    FieldSource::status(|one| &mut one.free_page_waits, &["Innodb_buffer_pool_wait_free"]),
+    FieldSource::status(|one| &mut one.dirty_pages, &["Innodb_buffer_pool_pages_dirty"]),
+    FieldSource::status(|one| &mut one.pool_pages, &["Innodb_buffer_pool_pages_total"]),
+    FieldSource::status(|one| &mut one.pending_reads, &["Innodb_data_pending_reads"]),
+    FieldSource::status(|one| &mut one.pending_writes, &["Innodb_data_pending_writes"]),
+    // MySQL counts those of the redo here too, and once more by themselves.
+    FieldSource::status(|one| &mut one.pending_syncs, &["Innodb_data_pending_fsyncs"]),
+    FieldSource::status(|one| &mut one.row_locks_waiting, &["Innodb_row_lock_current_waits"]),
+    FieldSource::computed(
+        &[
+            "Innodb_redo_log_capacity_resized",
+            "Innodb_page_size",
+            "Innodb_pages_read",
+            "Innodb_pages_written",
+            "Innodb_log_writes",
+            "Innodb_os_log_written",
+            "Innodb_os_log_fsyncs",
+            "Innodb_dblwr_writes",
+            "Innodb_dblwr_pages_written",
+            "Com_commit",
+            "Com_rollback",
+            "Com_xa_commit",
+            "Com_xa_rollback",
+            "Handler_commit",
+            "Threads_running",
+            "Uptime",
+        ],
+        &[],
+        "",
+    ),
+];
+
+/// The status that is asked for; each flavour gives what it has.
+pub(crate) fn status_names() -> impl Iterator<Item = &'static str> {
+    SOURCES.iter().flat_map(|source| source.status).copied()
+}
+
+/// The sources that have metrics.
+pub(crate) fn with_metrics() -> impl Iterator<Item = &'static FieldSource> {
+    SOURCES.iter().filter(|source| !source.metrics.is_empty())
+}
