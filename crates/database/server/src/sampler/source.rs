@@ -7,7 +7,7 @@
 use iostrata_target::TargetSample;
 
 use super::monitor_text::MonitorText;
-use super::told::Told;
+use super::told::{HISTORY, KEPT_COMMITS, SYNC_BATCHES, Told};
 
 type SetField = fn(&mut TargetSample) -> &mut Option<u64>;
 
@@ -80,12 +80,6 @@ impl FieldSource {
         *field(sample) = in_status().or_else(in_metrics).or_else(in_text);
     }
 }
-
-pub(crate) const HISTORY: &str = "trx_rseg_history_len";
-/// Batches of pages that were written because redo was about to run out.
-pub(crate) const SYNC_BATCHES: &str = "buffer_flush_sync";
-/// Commits with old row versions.
-pub(crate) const KEPT_COMMITS: &str = "trx_commits_insert_update";
 
 /// Every source.
 pub(crate) const SOURCES: &[FieldSource] = &[

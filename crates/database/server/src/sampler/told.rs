@@ -9,7 +9,6 @@ use iostrata_target::OldestTransaction;
 
 use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;
-use super::source::{HISTORY, KEPT_COMMITS, SYNC_BATCHES};
 
 /// Numbers by name.
 pub(crate) type Numbers = HashMap<String, u64>;
@@ -26,6 +25,12 @@ pub(crate) const VARIABLES: &[&str] = &[
 ];
 /// Where it is on, its thread counts as running all the time.
 pub(crate) const EVENT_SCHEDULER: &str = "event_scheduler";
+
+pub(crate) const HISTORY: &str = "trx_rseg_history_len";
+/// Batches of pages that were written because redo was about to run out.
+pub(crate) const SYNC_BATCHES: &str = "buffer_flush_sync";
+/// Commits with old row versions.
+pub(crate) const KEPT_COMMITS: &str = "trx_commits_insert_update";
 
 /// What a server said in one round.
 #[derive(Clone, Debug, Default)]
