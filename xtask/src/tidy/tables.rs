@@ -142,6 +142,7 @@ pub const CRATES: &[CrateRules] = &[
             "sim",
             "emudisk",
             "target",
+            "watch",
             "diagnose",
         ],
     },

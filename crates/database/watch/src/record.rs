@@ -1,14 +1,23 @@
 //! Everything that was watched of one target, as the document that is kept.
 //!
-//! Invariant: a recording of weeks fits into memory: the longer it lasts, the fewer samples are
-//! kept, evenly spaced; what is summed up is summed up over all of them.
+//! Invariant: a recording of months fits into memory: the longer it lasts, the fewer samples are
+//! kept, evenly spaced; what is summed up is summed up over all of them. Of the settings that were
+//! changed the last ones are kept.
 
-use iostrata_run::{Event, SamplerCost, TransactionStall, WatchDocument, WatchSample, WatchTarget};
+use std::collections::VecDeque;
+
+use iostrata_run::{
+    Event, SamplerCost, TransactionStall, TunedSetting, Unavailable, WatchDocument, WatchSample,
+    WatchTarget,
+};
 
 use crate::watch::Watched;
 
 /// When there are so many samples, every second one is dropped.
 const KEPT_MAX: usize = 10_000;
+/// So many changes of settings are kept as they are made, which a kill leaves, and as many of the
+/// last ones are in the document.
+const CHANGES_MAX: usize = 10_000;
 
 /// Collects what was watched.
 #[derive(Clone, Debug)]
@@ -25,6 +34,9 @@ pub struct WatchRecord {
     stalls: Vec<TransactionStall>,
     transactions: Sum,
     pages: Sum,
+    /// The last changes of settings, and how many there were.
+    settings: VecDeque<TunedSetting>,
+    changes: u64,
 }
 
 /// What happened in the time in which it was told.
@@ -57,6 +69,8 @@ impl Default for WatchRecord {
             stalls: Vec::new(),
             transactions: Sum::default(),
             pages: Sum::default(),
+            settings: VecDeque::new(),
+            changes: 0,
         }
     }
 }
@@ -88,9 +102,25 @@ impl WatchRecord {
         is_kept
     }
 
+    /// Adds a change of a setting. Gives whether it is among the first, which are kept at once.
+    pub fn changed(&mut self, one: TunedSetting) -> bool {
+        let is_kept = self.changes < CHANGES_MAX as u64;
+        if !is_kept {
+            self.settings.pop_front();
+        }
+        self.changes += 1;
+        self.settings.push_back(one);
+        is_kept
+    }
+
+    /// How many settings were changed.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// The document of a run that was killed, of its events; nothing where they are of no target.
     pub fn document_of(events: &[Event]) -> Option<WatchDocument> {
-        let (mut record, mut target, mut settings) = (Self::default(), None, Vec::new());
+        let (mut record, mut target) = (Self::default(), None);
         for event in events {
             match event {
                 Event::Watching(one) => target = Some(one),
@@ -98,11 +128,13 @@ impl WatchRecord {
                     let (sample, stall) = ((**sample).clone(), stall.clone());
                     record.add(&Watched { sample, stall, ..Watched::default() });
                 }
-                Event::Tuned(one) => settings.push(one.clone()),
+                Event::Tuned(one) => {
+                    record.changed(one.clone());
+                }
                 _ => {}
             }
         }
-        Some(WatchDocument { settings, ..record.document((**target?).clone()) })
+        Some(record.document((**target?).clone()))
     }
 
     fn keep(&mut self, sample: &WatchSample) {
@@ -122,6 +154,11 @@ impl WatchRecord {
         let (transactions, pages) = (self.transactions, self.pages);
         let has_time = transactions.seconds > 0.0;
         let per_txn = transactions.count > 0.0 && pages.seconds > 0.0;
+        let left_out = self.changes - self.settings.len() as u64;
+        let unavailable = (left_out > 0).then(|| {
+            let what = format!("the first {left_out} of {} changes", self.changes);
+            Unavailable::impossible(what, format!("only the last {CHANGES_MAX} are kept"), None)
+        });
         WatchDocument {
             target,
             duration_s: self.last_s.unwrap_or_default(),
@@ -137,6 +174,8 @@ impl WatchRecord {
             },
             tps: has_time.then(|| transactions.count / transactions.seconds),
             pages_written_per_txn: per_txn.then(|| pages.count / transactions.count),
+            settings: self.settings.iter().cloned().collect(),
+            unavailable: unavailable.into_iter().collect(),
             ..WatchDocument::default()
         }
     }
@@ -201,5 +240,19 @@ mod tests {
         assert_eq!((document.tps, document.checkpoint_age_pct_max), (Some(10.0), Some(99.0)));
         let SamplerCost { samples, failed, sample_us_max, .. } = document.sampler;
         assert_eq!((samples, failed, sample_us_max), (seconds as u64 + 1, 250, 500.0));
+    }
+
+    #[test]
+    fn changes_of_months_are_bounded() {
+        let mut record = WatchRecord::default();
+        let all = 0..CHANGES_MAX as u64 + 5;
+        let kept = all.filter(|second| {
+            let t_s = *second as f64;
+            record.changed(TunedSetting { t_s, ..TunedSetting::default() })
+        });
+        assert_eq!((kept.count(), record.changes()), (CHANGES_MAX, CHANGES_MAX as u64 + 5));
+        let document = record.document(WatchTarget::default());
+        assert_eq!((document.settings.len(), document.settings[0].t_s), (CHANGES_MAX, 5.0));
+        assert!(document.unavailable[0].what.contains("first 5 of"), "{document:?}");
     }
 }

@@ -20,7 +20,7 @@ pub use extents::extent_verdicts;
 pub use file_sets::{FileRole, FileSetCache, WantedFiles, fill_of};
 pub use meter::{Measurement, Meter, Watcher};
 pub use pipeline::{Listener, Pipeline, RunOutcome};
-pub use sampling::Sampling;
+pub use sampling::{SamplePace, Sampling};
 pub use transactions::{
     TransactionFacts, response_percentile_us, transaction_document, transaction_point,
     transaction_stalls, transactions_per_s,

@@ -1,19 +1,70 @@
-//! A sample of the target per second while a window is open, for the causes of its stalls.
+//! Samples of a target at an even pace, and those of a window, for the causes of its stalls.
 //!
-//! Invariant: it runs on a thread and a connection of its own, and ends with the window. What it
-//! costs is kept. It decides nothing about the run: a target that does not tell is not asked.
+//! Invariant: those of a window are taken on a thread and a connection of their own, which end with
+//! the window. What they cost is kept. They decide nothing about the run: a target that does not
+//! tell is not asked.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use iostrata_run::{Replicate, SamplerCost, TargetCourse};
+use iostrata_run::{Replicate, SampleSpan, SamplerCost, TargetCourse};
 use iostrata_target::{Sampled, Sampler, Stalled, Target, TargetSample, stall_cause};
+use iostrata_watch::{OnHost, TimedSample};
 
 use crate::{Watcher, transaction_stalls};
 
 /// From one sample to the next.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// Asks a target at an even pace.
+#[derive(Clone, Copy, Debug)]
+pub struct SamplePace {
+    began: Instant,
+    every: Duration,
+    /// When the next one is due, since the beginning.
+    due: Duration,
+}
+
+impl SamplePace {
+    /// The next sample is due after `first`, and then one each `every`; times count from `began`.
+    pub fn new(began: Instant, every: Duration, first: Duration) -> Self {
+        Self { began, every, due: first }
+    }
+
+    /// When the next sample is due, since the beginning.
+    pub fn due(&self) -> Duration {
+        self.due
+    }
+
+    /// Asks at once.
+    pub fn ask(&self, sampler: &mut dyn Sampler) -> TimedSample {
+        let before = self.began.elapsed();
+        let sample = sampler.sample();
+        let took = self.began.elapsed().saturating_sub(before);
+        TimedSample {
+            at_s: before.as_secs_f64(),
+            sample,
+            sample_us: took.as_secs_f64() * 1e6,
+            on_host: OnHost::default(),
+        }
+    }
+
+    /// Asks once a sample is due; nothing where `wait`, which waits for so long, says that it is
+    /// over. One that took long is not made up for.
+    pub fn next(
+        &mut self,
+        sampler: &mut dyn Sampler,
+        wait: impl FnOnce(Duration) -> bool,
+    ) -> Option<TimedSample> {
+        if !wait(self.due.saturating_sub(self.began.elapsed())) {
+            return None;
+        }
+        let asked = self.ask(sampler);
+        self.due = (self.due + self.every).max(self.began.elapsed());
+        Some(asked)
+    }
+}
 
 /// What a window's samples are taken with, and what they came to.
 pub struct Sampling {
@@ -31,8 +82,8 @@ struct SamplerThread {
 #[derive(Default)]
 struct Samples {
     all: Vec<Sampled>,
-    /// How long each took.
-    took: Vec<Duration>,
+    /// How long each took, in microseconds.
+    took_us: Vec<f64>,
 }
 
 impl Sampling {
@@ -78,21 +129,15 @@ impl Watcher for Sampling {
 
 /// Takes samples until it is stopped.
 fn sample(mut sampler: Box<dyn Sampler>, stopped: &Receiver<()>) -> Samples {
-    let (opened, mut samples) = (Instant::now(), Samples::default());
-    let mut due = Duration::ZERO;
-    loop {
-        let wait = due.saturating_sub(opened.elapsed());
-        if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
-            return samples;
-        }
-        let before = opened.elapsed();
-        let sample = sampler.sample().map_err(|error| error.code);
-        let after = opened.elapsed();
-        samples.all.push(Sampled { at_s: before.as_secs_f64(), sample });
-        samples.took.push(after.saturating_sub(before));
-        // One that took long is not made up for.
-        due = (due + EVERY).max(after);
+    let mut pace = SamplePace::new(Instant::now(), EVERY, Duration::ZERO);
+    let mut samples = Samples::default();
+    let goes_on = |wait| stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
+    while let Some(asked) = pace.next(sampler.as_mut(), goes_on) {
+        let sample = asked.sample.map_err(|error| error.code);
+        samples.all.push(Sampled { at_s: asked.at_s, sample });
+        samples.took_us.push(asked.sample_us);
     }
+    samples
 }
 
 impl Samples {
@@ -101,28 +146,22 @@ impl Samples {
         let seen = |one: &Sampled| Some((one.at_s, one.sample.clone().ok()?));
         let all: Vec<(f64, TargetSample)> = self.all.iter().filter_map(seen).collect();
         let ((from_s, first), (to_s, last)) = (all.first()?, all.last()?);
-        let grown = |of: fn(&TargetSample) -> Option<u64>| of(last)?.checked_sub(of(first)?);
-        let per_s = |count: f64| (to_s > from_s).then(|| count / (to_s - from_s));
+        let span = SampleSpan::between(first, last, to_s - from_s);
         // What became dirty was flushed meanwhile, or is dirty now and was not before.
         let dirtied = || {
             let more = last.dirty_pages? as f64 - first.dirty_pages? as f64;
-            per_s((grown(|one| one.pages_flushed)? as f64 + more).max(0.0))
+            let flushed = span.per_s(|one| one.pages_flushed)?;
+            Some((flushed + more / span.seconds).max(0.0))
         };
-        let for_redo = || {
-            let all = grown(|one| one.pages_flushed).filter(|pages| *pages > 0)?;
-            Some(100.0 * grown(|one| one.pages_flushed_for_redo)? as f64 / all as f64)
-        };
-        let age_pct = |one: &TargetSample| {
-            let limit = one.checkpoint_age_limit_bytes.filter(|limit| *limit > 0)?;
-            Some(100.0 * one.checkpoint_age_bytes? as f64 / limit as f64)
-        };
-        let ages: Vec<f64> = all.iter().filter_map(|(_, one)| age_pct(one)).collect();
+        let for_redo = span.per(|one| one.pages_flushed_for_redo, |one| one.pages_flushed);
+        let age_pct = |(_, one): &(f64, TargetSample)| SampleSpan::first(one).checkpoint_age_pct();
+        let ages: Vec<f64> = all.iter().filter_map(age_pct).collect();
         let history = all.iter().filter_map(|(_, one)| one.history_list_length);
         Some(TargetCourse {
-            redo_bytes_per_s: grown(|one| one.redo_end_bytes).and_then(|of| per_s(of as f64)),
+            redo_bytes_per_s: span.per_s(|one| one.redo_end_bytes),
             pages_dirtied_per_s: dirtied(),
-            furious_flushes: grown(|one| one.furious_flushes),
-            flushed_for_redo_pct: for_redo(),
+            furious_flushes: span.grown(|one| one.furious_flushes),
+            flushed_for_redo_pct: for_redo.map(|share| 100.0 * share),
             checkpoint_age_pct_mean: mean(&ages),
             checkpoint_age_pct_max: ages.iter().copied().reduce(f64::max),
             history_list_length_max: history.max(),
@@ -131,7 +170,7 @@ impl Samples {
     }
 
     fn cost(&self) -> Option<SamplerCost> {
-        let us: Vec<f64> = self.took.iter().map(|took| took.as_secs_f64() * 1e6).collect();
+        let us = &self.took_us;
         (!us.is_empty()).then(|| SamplerCost {
             samples: us.len() as u64,
             failed: self.all.iter().filter(|one| one.sample.is_err()).count() as u64,
@@ -166,7 +205,7 @@ mod tests {
         };
         let refused = Sampled { at_s: 1.0, sample: Err("gone".to_owned()) };
         let all = vec![sample(0.0, 500, 50, 40, 100), refused, sample(2.0, 2500, 250, 60, 700)];
-        let course = Samples { all, took: Vec::new() }.course().unwrap();
+        let course = Samples { all, took_us: Vec::new() }.course().unwrap();
         assert_eq!(course.redo_bytes_per_s, Some(1000.0));
         assert_eq!(course.pages_dirtied_per_s, Some(110.0), "200 flushed, 20 more are dirty");
         assert_eq!((course.furious_flushes, course.flushed_for_redo_pct), (Some(2), Some(50.0)));

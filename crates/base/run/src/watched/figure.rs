@@ -332,9 +332,7 @@ fields {
         .column("tps", 6).chart(&THROUGHPUT, "transactions")
         .metric("iostrata_transactions_total", "Transactions that ended.");
     /// Checkpoint age in percent of the limit.
-    checkpoint_age_pct: f64 = derived("percent", |span| {
-            span.pct(|one| one.checkpoint_age_bytes, |one| one.checkpoint_age_limit_bytes)
-        })
+    checkpoint_age_pct: f64 = derived("percent", |span| span.checkpoint_age_pct())
         .column("age%", 5).chart(&AGE, "checkpoint age")
         .metric("iostrata_checkpoint_age_ratio", "Checkpoint age as a share of its limit.")
         .metric_divided(100.0);

@@ -66,6 +66,11 @@ impl<'a> SampleSpan<'a> {
         Some(100.0 * part(self.now)? as f64 / whole as f64)
     }
 
+    /// Checkpoint age in percent of its limit.
+    pub fn checkpoint_age_pct(&self) -> Option<f64> {
+        self.pct(|one| one.checkpoint_age_bytes, |one| one.checkpoint_age_limit_bytes)
+    }
+
     /// Seconds until the checkpoint age reaches its limit if redo is made as in this time.
     pub fn redo_seconds_left(&self) -> Option<f64> {
         let TargetSample { checkpoint_age_bytes, checkpoint_age_limit_bytes, .. } = self.now;

@@ -9,6 +9,7 @@ mod export;
 #[cfg(test)]
 mod golden_tests;
 mod lines;
+pub mod recorder;
 mod screen;
 pub mod source;
 mod stream;

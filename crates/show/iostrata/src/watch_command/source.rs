@@ -1,15 +1,17 @@
 //! A target that is watched: who samples it, and its host.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::Duration;
 
 use iostrata_change::ServerToken;
 use iostrata_embedded::PublishedSampler;
 use iostrata_run::WatchTarget;
 use iostrata_server::{ServerAddress, ServerTarget};
+use iostrata_study::SamplePace;
 use iostrata_target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
-use iostrata_watch::{TimedSample, Watch, Watched};
+use iostrata_watch::Watched;
 
+use super::recorder::ObservedTarget;
 use super::target_host::TargetHost;
 use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};
@@ -31,10 +33,7 @@ const KEPT: [&str; 9] = [
 /// A target that is watched.
 pub struct Source {
     sampler: Box<dyn Sampler>,
-    watch: Watch,
-    host: TargetHost,
-    /// What it is, as far as it is known.
-    pub target: WatchTarget,
+    observed: ObservedTarget,
 }
 
 impl Source {
@@ -104,26 +103,38 @@ impl Source {
             ..WatchTarget::default()
         };
         let sampler = Box::new(AwaitedSampler { address, refused: Some(error), sampler: None });
-        Self { sampler, watch: Watch::default(), host: TargetHost::default(), target }
+        Self { sampler, observed: ObservedTarget::new(target, TargetHost::default()) }
     }
 
     fn of(sampler: Box<dyn Sampler>, facts: &TargetFacts, host: TargetHost) -> Self {
-        Self { sampler, watch: Watch::default(), host, target: target_of(facts) }
+        Self { sampler, observed: ObservedTarget::new(target_of(facts), host) }
     }
 
-    /// Takes a sample; `began` is when watching did.
-    pub fn take(&mut self, began: Instant) -> Watched {
-        let before = began.elapsed();
-        let sample = self.sampler.sample();
-        let sample_us = (began.elapsed().saturating_sub(before)).as_secs_f64() * 1e6;
-        let on_host = self.host.since_last();
-        self.watch.take(TimedSample { at_s: before.as_secs_f64(), sample, sample_us, on_host })
+    /// What it is, as far as it is known.
+    pub fn target(&self) -> &WatchTarget {
+        &self.observed.target
+    }
+
+    /// Takes a sample at once.
+    pub fn take(&mut self, pace: &SamplePace) -> Watched {
+        let asked = pace.ask(self.sampler.as_mut());
+        self.observed.take(asked)
+    }
+
+    /// Takes a sample once it is due; nothing where `wait` says that it is over.
+    pub fn next(
+        &mut self,
+        pace: &mut SamplePace,
+        wait: impl FnOnce(Duration) -> bool,
+    ) -> Option<Watched> {
+        let asked = pace.next(self.sampler.as_mut(), wait)?;
+        Some(self.observed.take(asked))
     }
 
     /// Says what the target does not tell, once it was asked.
     pub fn note_missing(&mut self) {
-        self.target.missing.extend(self.sampler.missing());
-        self.target.missing.extend(self.host.missing());
+        let missing = self.sampler.missing().into_iter().chain(self.observed.missing_of_host());
+        self.observed.target.missing.extend(missing.collect::<Vec<String>>());
     }
 }
 

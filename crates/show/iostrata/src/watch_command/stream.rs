@@ -12,10 +12,11 @@ use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
 use iostrata_metrics::Board;
-use iostrata_run::{Event, WatchDocument, WatchSample, WatchTarget};
-use iostrata_study::Listener;
-use iostrata_watch::{WatchRecord, Watched};
+use iostrata_run::{WatchDocument, WatchSample, WatchTarget};
+use iostrata_study::{Listener, SamplePace};
+use iostrata_watch::Watched;
 
+use super::recorder::Recorder;
 use super::source::Source;
 use crate::args::WatchArgs;
 use crate::exit_error::ExitError;
@@ -56,16 +57,14 @@ pub struct Stream<'a> {
     first: VecDeque<Arrived>,
     receiver: Receiver<Arrived>,
     interruption: Interruption,
-    record: Option<WatchRecord>,
-    /// Keeps what is recorded at once, so that a kill loses nothing of it.
-    keeper: Option<&'a mut (dyn Listener + Send)>,
+    recorder: Option<Recorder<'a>>,
     board: Option<Arc<Mutex<Board>>>,
 }
 
 /// When samples are taken.
 #[derive(Clone, Copy)]
 struct Schedule {
-    began: Instant,
+    pace: SamplePace,
     interval: Duration,
     /// After which no sample is taken.
     until: Option<Duration>,
@@ -81,22 +80,22 @@ impl<'a> Stream<'a> {
     pub fn begin(
         mut sources: Vec<Source>,
         args: &WatchArgs,
-        mut keeper: Option<&'a mut (dyn Listener + Send)>,
+        keeper: Option<&'a mut (dyn Listener + Send)>,
         interruption: &Interruption,
     ) -> Result<Self, ExitError> {
         let until = if args.once { Some(args.interval) } else { args.time };
-        let schedule =
-            Schedule { began: Instant::now(), interval: args.interval, until, is_once: args.once };
+        let pace = SamplePace::new(Instant::now(), args.interval, args.interval);
+        let schedule = Schedule { pace, interval: args.interval, until, is_once: args.once };
         let is_one = sources.len() == 1;
         let mut first = VecDeque::new();
         for (target, source) in sources.iter_mut().enumerate() {
-            let watched = source.take(schedule.began);
+            let watched = source.take(&schedule.pace);
             let error = watched.sample.error.clone();
             if let Some(error) = error.clone().filter(|_| is_one) {
                 return Err(ExitError::NotHere(error));
             }
             if error.is_none() && tells_nothing(&watched.sample) {
-                let WatchTarget { name, flavour, version, .. } = &source.target;
+                let WatchTarget { name, flavour, version, .. } = source.target();
                 return Err(ExitError::NotHere(format!(
                     "{name}: {flavour} {version} tells nothing of InnoDB; name a MySQL, MariaDB or \
                      Percona Server"
@@ -105,7 +104,7 @@ impl<'a> Stream<'a> {
             source.note_missing();
             first.push_back(Arrived { target, watched, is_first: true });
         }
-        let targets: Vec<WatchTarget> = sources.iter().map(|one| one.target.clone()).collect();
+        let targets: Vec<WatchTarget> = sources.iter().map(|one| one.target().clone()).collect();
         let (sender, receiver) = channel();
         for (target, source) in sources.into_iter().enumerate() {
             let sender = sender.clone();
@@ -115,12 +114,13 @@ impl<'a> Stream<'a> {
                 .map_err(|error| ExitError::NotHere(format!("cannot start a thread: {error}")))?;
         }
         let keeps = is_one && (args.record.is_some() || args.printing.json);
-        let record = keeps.then(WatchRecord::default);
-        let interruption = interruption.clone();
-        if let (Some(keeper), [target]) = (&mut keeper, &targets[..]) {
-            store(*keeper, &Event::Watching(Box::new(target.clone())))?;
+        let mut recorder = keeps.then(|| Recorder::new(keeper));
+        if let (Some(recorder), [target]) = (&mut recorder, &targets[..]) {
+            let begun = recorder.begin(target);
+            begun.map_err(|error| ExitError::NotHere(error.to_string()))?;
         }
-        Ok(Self { targets, first, receiver, interruption, record, keeper, board: None })
+        let interruption = interruption.clone();
+        Ok(Self { targets, first, receiver, interruption, recorder, board: None })
     }
 
     /// From now on a board takes every sample.
@@ -148,12 +148,8 @@ impl<'a> Stream<'a> {
                     let name = self.targets.get(arrived.target).map(|target| target.name.clone());
                     arrived.watched.sample.target = name;
                 }
-                if let Some(record) = &mut self.record {
-                    let is_kept = record.add(&arrived.watched) || arrived.watched.stall.is_some();
-                    if let Some(keeper) = self.keeper.as_mut().filter(|_| is_kept) {
-                        // A directory that cannot be written any more is said at the end.
-                        let _is_lost = store(*keeper, &arrived.watched.event());
-                    }
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.take(&arrived.watched);
                 }
                 if let Some(board) = &self.board {
                     let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,12 +165,8 @@ impl<'a> Stream<'a> {
     /// Everything that came, where it is kept.
     pub fn document(&self) -> Option<WatchDocument> {
         let target = self.targets.first()?.clone();
-        Some(self.record.as_ref()?.document(target))
+        Some(self.recorder.as_ref()?.document(target))
     }
-}
-
-fn store(keeper: &mut (dyn Listener + Send), event: &Event) -> Result<(), ExitError> {
-    keeper.store(event).map_err(|error| ExitError::NotHere(error.to_string()))
 }
 
 /// Whether there is nothing to show.
@@ -185,21 +177,25 @@ fn tells_nothing(sample: &WatchSample) -> bool {
 
 /// Takes samples until the time is over or nobody listens.
 fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<Arrived>) {
-    let Schedule { began, interval, until, is_once } = schedule;
+    let Schedule { mut pace, interval, until, is_once } = schedule;
     let is_over = |due: Duration| until.is_some_and(|until| due > until + interval / 2);
-    let mut due = interval;
-    while !is_over(due) {
-        sleep(due.saturating_sub(began.elapsed()));
-        let mut watched = source.take(began);
-        // What an engine publishes every second may not be new yet.
-        while is_once && watched.sample.tps.is_none() && began.elapsed() < interval + PUBLISHED {
+    let wait = |time| {
+        sleep(time);
+        true
+    };
+    // What an engine publishes every second may not be new yet.
+    let until_new = pace.due() + PUBLISHED;
+    while !is_over(pace.due()) {
+        let Some(mut watched) = source.next(&mut pace, wait) else { return };
+        while is_once
+            && watched.sample.tps.is_none()
+            && watched.sample.t_s < until_new.as_secs_f64()
+        {
             sleep(LOOK);
-            watched = source.take(began);
+            watched = source.take(&pace);
         }
         if to.send(Arrived { target, watched, is_first: false }).is_err() {
             return;
         }
-        // One that took long is not made up for.
-        due = (due + interval).max(began.elapsed());
     }
 }

@@ -11,6 +11,7 @@ use iostrata_change::{ServerSetting, ServerToken};
 use iostrata_diagnose::WatchTrial;
 use iostrata_run::{Unavailable, WatchDocument, WatchTarget};
 use iostrata_server::{ServerAddress, ServerTarget};
+use iostrata_study::SamplePace;
 use iostrata_target::Target;
 use iostrata_watch::WatchRecord;
 
@@ -107,7 +108,7 @@ impl Trial {
         let mut course = TrialCourse {
             trial: self,
             source: Source::open(&args.targets[0], args, std::slice::from_ref(&self.one))?,
-            began: Instant::now(),
+            pace: SamplePace::new(Instant::now(), self.interval, Duration::ZERO),
             windows: Default::default(),
         };
         let tried = course.all(&mut group, &sides, (display, interruption));
@@ -128,7 +129,7 @@ impl Trial {
 struct TrialCourse<'a> {
     trial: &'a Trial,
     source: Source,
-    began: Instant,
+    pace: SamplePace,
     /// Before and after.
     windows: [Vec<WatchDocument>; 2],
 }
@@ -182,14 +183,14 @@ impl TrialCourse<'_> {
         let until = Instant::now() + time;
         let mut record = WatchRecord::default();
         // The first sample begins the window: its rates are those of the time before.
-        record.add(&self.source.take(self.began));
+        record.add(&self.source.take(&self.pace));
         while !is_over() && self.trial.claim.lost().is_none() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
             pause(left.min(self.trial.interval), is_over);
-            record.add(&self.source.take(self.began));
+            record.add(&self.source.take(&self.pace));
         }
         record.document(WatchTarget::default())
     }
