@@ -2,11 +2,10 @@
 //!
 //! Invariant: a server that is not known for sure is refused before anything is changed.
 
-use std::time::Instant;
-
 use iostrata_change::ServerToken;
 use iostrata_run::TunedSetting;
 use iostrata_server::{Claim, ServerTarget};
+use iostrata_study::SamplePace;
 use iostrata_target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
 use iostrata_tune::{Controller, Generation, Lever, LeverValues, Look, Missing, Move};
 
@@ -97,24 +96,26 @@ impl TuneSession {
         (narrator, record): (&Narrator<'_>, &mut TuneRecord<'_>),
         is_over: &dyn Fn() -> bool,
     ) -> Result<SessionEnd, ExitError> {
-        let mut due = Instant::now();
+        let first = record.start().elapsed() + plan.interval;
+        let mut pace = SamplePace::new(record.start(), plan.interval, first);
         let mut status_s = record.at_s() + STATUS_S;
+        let wait = |time| {
+            pause(time, is_over);
+            !is_over()
+        };
         loop {
-            due = (due + plan.interval).max(Instant::now());
-            pause(due.saturating_duration_since(Instant::now()), is_over);
-            if is_over() {
+            let Some(asked) = pace.next(self.sampler.as_mut(), wait) else {
                 record.note_missing(self.sampler.missing());
                 return Ok(SessionEnd::Asked);
-            }
-            let asked = Instant::now();
-            let sample = match self.sampler.sample() {
-                Ok(sample) => sample,
-                Err(error) => return lost(error),
+            };
+            let sample = match &asked.sample {
+                Ok(sample) => *sample,
+                Err(error) => return lost(error.clone()),
             };
             if sample.was_restarted_since(&self.first) {
                 return Ok(restarted());
             }
-            record.take(&sample, asked.elapsed());
+            record.take(asked);
             if let Some(lost) = self.step(plan, settings, &sample, (narrator, record))? {
                 return Ok(lost);
             }
