@@ -5,6 +5,7 @@
 
 use super::source::{FieldSource, with_metrics};
 use super::told::Told;
+use super::transaction_count::TransactionCounters;
 use crate::flavour::ServerVersion;
 
 /// What the user may not ask, with what the server said.
@@ -16,6 +17,8 @@ pub(crate) struct Refused {
     pub(crate) text: Option<String>,
     /// INNODB_TRX.
     pub(crate) transactions: Option<String>,
+    /// performance_schema's counter of transactions.
+    pub(crate) transaction_events: Option<String>,
     /// performance_schema's counters of files.
     pub(crate) files: Option<String>,
 }
@@ -72,8 +75,14 @@ pub(crate) fn missing(told: &Told, version: &ServerVersion, refused: &Refused) -
                 .to_owned(),
         );
     }
-    if sample.transactions.is_none() && told.ended().is_none() {
+    if told.ended().is_none() {
         out.push("tps: the server tells no Com_commit".to_owned());
+    } else if !TransactionCounters::of(told).is_exact() {
+        out.push(
+            "tps: put together from other counters, without reads outside of transactions, as the \
+             server counts transactions only when it is told to; add --enable-counters"
+                .to_owned(),
+        );
     }
     out
 }
@@ -90,7 +99,13 @@ mod tests {
     #[test]
     fn who_may_not_ask_is_told_the_grant() {
         let no = || Some("1227".to_owned());
-        let refused = Refused { metrics: no(), text: no(), transactions: no(), files: no() };
+        let refused = Refused {
+            metrics: no(),
+            text: no(),
+            transactions: no(),
+            transaction_events: no(),
+            files: no(),
+        };
         let said = of(&Told::default(), &refused);
         assert!(said.contains("oldest_transaction_s: this user may not read"), "{said}");
         assert!(

@@ -22,6 +22,7 @@ mod source;
 mod start_time;
 mod told;
 mod transaction_count;
+mod transaction_events;
 
 use std::sync::Arc;
 

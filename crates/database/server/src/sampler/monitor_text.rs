@@ -18,6 +18,8 @@ pub(crate) struct MonitorText {
     pub(crate) age_target: Option<u64>,
     /// Commits whose old row versions are not purged yet.
     pub(crate) history: Option<u64>,
+    /// The next transaction id.
+    pub(crate) transaction_id: Option<u64>,
 }
 
 impl MonitorText {
@@ -31,6 +33,7 @@ impl MonitorText {
             age_max: of("Max checkpoint age"),
             age_target: of("Checkpoint age target"),
             history: of("History list length"),
+            transaction_id: of("Trx id counter"),
         }
     }
 
@@ -59,6 +62,7 @@ mod tests {
         let found = MonitorText::parse(old);
         assert_eq!((found.lsn, found.flushed_lsn), (Some(59_013_201), Some(59_010_603)));
         assert_eq!((found.checkpoint_lsn, found.history), (Some(20_035_667), Some(3_553)));
+        assert_eq!(found.transaction_id, Some(36_763));
         assert_eq!((found.age_max, found.age_target), (None, None));
         let percona = "Log sequence number 100\nMax checkpoint age    80826164\n\
                        Checkpoint age target 78300347\nModified age          0\n";

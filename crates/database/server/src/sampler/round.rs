@@ -14,6 +14,7 @@ use super::missing::Refused;
 use super::monitor_text::MonitorText;
 use super::source::{FieldSource, status_names, with_metrics};
 use super::told::{EVENT_SCHEDULER, Numbers, Told, VARIABLES};
+use super::transaction_events::{LOOK_SQL, THREADS_SQL, TransactionEvents};
 use crate::connect::{Connector, Patience, texts};
 use crate::failure;
 use crate::identity;
@@ -64,6 +65,7 @@ pub(crate) struct StatusRound {
     /// When transactions were looked at, and the oldest that was open.
     transactions: Option<(u64, Option<Open>)>,
     files: FileRound,
+    events: TransactionEvents,
     /// What a sample adds to `Handler_commit`.
     pub(crate) own_commits: u64,
     pub(crate) refused: Refused,
@@ -129,6 +131,7 @@ impl StatusRound {
             metrics_in: 0,
             transactions: None,
             files: FileRound::default(),
+            events: TransactionEvents::default(),
             own_commits: 0,
             refused: Refused::default(),
         };
@@ -175,19 +178,27 @@ impl StatusRound {
         self.ask_variables(name, &mut told)?;
         told.took_s = began.elapsed().as_secs_f64().ceil() as u64;
         self.ask_metrics(name, &mut told)?;
+        // Rates are worked out of status and text together: they are of one moment, nearly.
+        self.ask_text(name, &mut told)?;
+        self.ask_transaction_events(name, &mut told)?;
         self.ask_transactions(name, &mut told)?;
         self.ask_files(name, &mut told)?;
-        if told.needs_text() && self.refused.text.is_none() {
-            match self.rows(name, MONITOR) {
-                Ok(rows) => {
-                    let text = rows.into_iter().next().and_then(|row| row.into_iter().nth(2)?);
-                    told.text = MonitorText::parse(&text.unwrap_or_default());
-                }
-                Err(error) if error.trouble == Trouble::Gone => return Err(error),
-                Err(error) => self.refused.text = Some(error.text),
-            }
-        }
         Ok(told)
+    }
+
+    fn ask_text(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+        if !told.needs_text() || self.refused.text.is_some() {
+            return Ok(());
+        }
+        match self.rows(name, MONITOR) {
+            Ok(rows) => {
+                let text = rows.into_iter().next().and_then(|row| row.into_iter().nth(2)?);
+                told.text = MonitorText::parse(&text.unwrap_or_default());
+            }
+            Err(error) if error.trouble == Trouble::Gone => return Err(error),
+            Err(error) => self.refused.text = Some(error.text),
+        }
+        Ok(())
     }
 
     fn ask_variables(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
@@ -228,6 +239,32 @@ impl StatusRound {
             OldestTransaction { age_s: open.age_s(asked_s, now_s), id: open.connection }
         }));
         Ok(())
+    }
+
+    fn ask_transaction_events(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+        if !told.has_performance_schema() || self.refused.transaction_events.is_some() {
+            return Ok(());
+        }
+        match self.transaction_events(name) {
+            Ok(count) => told.transaction_events = count,
+            Err(error) if error.trouble == Trouble::Gone => return Err(error),
+            // Versions before 5.7 have no such table.
+            Err(error) => self.refused.transaction_events = Some(error.text),
+        }
+        Ok(())
+    }
+
+    fn transaction_events(&mut self, name: &str) -> Result<Option<u64>, TargetError> {
+        if self.events.is_look_due() {
+            let rows = self.rows(name, LOOK_SQL)?;
+            self.events.take_look(rows);
+        }
+        if self.events.needs_threads() {
+            let rows = self.rows(name, THREADS_SQL)?;
+            self.events.take_threads(rows);
+        }
+        let Some(sql) = self.events.sql() else { return Ok(None) };
+        Ok(TransactionEvents::take(self.rows(name, &sql)?))
     }
 
     fn ask_files(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {

@@ -9,7 +9,7 @@ use super::furious_count::FuriousCount;
 use super::purge_count::PurgeCount;
 use super::start_time::StartTime;
 use super::told::Told;
-use super::transaction_count::TransactionCount;
+use super::transaction_count::{TransactionCount, TransactionCounters};
 use crate::flavour::ServerVersion;
 
 /// Counts from one sample to the next.
@@ -34,7 +34,7 @@ impl SampleCounts {
         let age = sample.checkpoint_age_bytes.zip(sample.checkpoint_age_async_bytes);
         TargetSample {
             started_s: clock.map(|(now_s, up_s)| self.start.of(now_s, up_s, told.took_s)),
-            transactions: self.transactions.count(told.ended(), told.status("Handler_commit"), own),
+            transactions: self.transactions.count(TransactionCounters::of(told), own),
             purged: self.purge.count(told.kept_commits(), told.history_beside_metrics()),
             furious_flushes: self
                 .furious

@@ -7,7 +7,7 @@
 use iostrata_target::TargetSample;
 
 use super::monitor_text::MonitorText;
-use super::told::{HISTORY, KEPT_COMMITS, SYNC_BATCHES, Told};
+use super::told::{COMMITS, HISTORY, KEPT_COMMITS, SYNC_BATCHES, Told};
 
 type SetField = fn(&mut TargetSample) -> &mut Option<u64>;
 
@@ -137,6 +137,9 @@ pub(crate) const SOURCES: &[FieldSource] = &[
     ),
     FieldSource::computed(&[], &[SYNC_BATCHES], "furious_flushes"),
     FieldSource::computed(&[], &[KEPT_COMMITS], "purge_per_s"),
+    FieldSource::computed(&[], &[COMMITS[0]], ""),
+    FieldSource::computed(&[], &[COMMITS[1]], ""),
+    FieldSource::computed(&[], &[COMMITS[2]], ""),
     FieldSource::metric(|one| &mut one.redo_waits, &["log_on_file_space_waits"], ""),
     FieldSource::status(|one| &mut one.log_buffer_waits, &["Innodb_log_waits"]),
     FieldSource::status(|one| &mut one.free_page_waits, &["Innodb_buffer_pool_wait_free"]),
@@ -162,7 +165,20 @@ pub(crate) const SOURCES: &[FieldSource] = &[
             "Com_rollback",
             "Com_xa_commit",
             "Com_xa_rollback",
+            "Com_insert",
+            "Com_insert_select",
+            "Com_update",
+            "Com_update_multi",
+            "Com_delete",
+            "Com_delete_multi",
+            "Com_replace",
+            "Com_replace_select",
+            "Com_load",
             "Handler_commit",
+            "Handler_prepare",
+            "Innodb_rows_updated",
+            "Innodb_rows_deleted",
+            "Innodb_max_trx_id",
             "Threads_running",
             "Uptime",
         ],

@@ -31,6 +31,8 @@ pub(crate) const HISTORY: &str = "trx_rseg_history_len";
 pub(crate) const SYNC_BATCHES: &str = "buffer_flush_sync";
 /// Commits with old row versions.
 pub(crate) const KEPT_COMMITS: &str = "trx_commits_insert_update";
+/// Commits that wrote or locked, that read in a transaction, and that read outside of any.
+pub(crate) const COMMITS: [&str; 3] = ["trx_rw_commits", "trx_ro_commits", "trx_nl_ro_commits"];
 
 /// What a server said in one round.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +49,8 @@ pub(crate) struct Told {
     pub(crate) text: MonitorText,
     /// Where it may be asked.
     pub(crate) oldest_transaction: Option<OldestTransaction>,
+    /// Transactions that performance_schema counted, where it does.
+    pub(crate) transaction_events: Option<u64>,
     /// What performance_schema counted of files, where it was asked this time.
     pub(crate) file_events: Option<Vec<FileEvent>>,
     /// Whether this user may not read that.
@@ -86,6 +90,11 @@ impl Told {
         let ended = self.status("Com_commit")? + self.status("Com_rollback")?;
         let xa = ["Com_xa_commit", "Com_xa_rollback"].map(|name| self.status(name).unwrap_or(0));
         Some(ended + xa.iter().sum::<u64>())
+    }
+
+    /// Transactions that InnoDB ended, while its counters are on.
+    pub(crate) fn transaction_commits(&self) -> Option<u64> {
+        COMMITS.iter().map(|name| self.metric(name)).sum()
     }
 
     /// Commits of which old row versions are kept until they are purged.

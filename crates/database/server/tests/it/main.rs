@@ -15,6 +15,7 @@ mod logins;
 mod operations;
 mod private;
 mod settings;
+mod transactions;
 mod values;
 mod variables;
 mod watched;
