@@ -210,10 +210,10 @@ fn any_source(dir: &Path, is_like: impl Fn(&str) -> bool) -> Result<bool> {
             let path = entry?.path();
             if path.is_dir() {
                 dirs.push(path);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                if is_like(&std::fs::read_to_string(&path)?) {
-                    return Ok(true);
-                }
+            } else if path.extension().is_some_and(|end| end == "rs")
+                && is_like(&std::fs::read_to_string(&path)?)
+            {
+                return Ok(true);
             }
         }
     }

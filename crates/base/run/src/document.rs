@@ -326,8 +326,8 @@ pub struct ProbeDocument {
     /// Losses beyond their interval that are smaller than what is worth a change.
     #[serde(default)]
     pub small_losses: Vec<Loss>,
-    /// The most that a pair costs which shows no loss worth a change, in percent: the highest end of
-    /// their 95 % intervals; null where there is none.
+    /// The most that a pair costs which shows no loss worth a change, in percent: the highest end
+    /// of their 95 % intervals; null where there is none.
     #[serde(default)]
     pub loss_at_most_pct: Option<f64>,
     /// The same of pairs whose requests take hardly longer, in microseconds a request.

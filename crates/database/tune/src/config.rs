@@ -1,13 +1,14 @@
-//! What the user allows: bounds of each setting, the set-point, the read latency to keep.
+//! What the user allows: bounds of each setting, the set-point, the read latency to keep, a budget.
 //!
-//! The text is TOML: `set_point_pct`, `read_ms_max`, `allow_delay`, and a table for each setting
-//! with `min`, `max`.
+//! The text is TOML: `set_point_pct`, `read_ms_max`, `allow_delay`, a table `budget`, and a table
+//! for each setting with `min`, `max`.
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
+use crate::budget::Budget;
 use crate::lever::Lever;
 
 /// Bounds of a setting's value.
@@ -29,13 +30,15 @@ pub struct TuneConfig {
     pub read_ms_max: Option<f64>,
     /// Whether writers may be slowed down by `innodb_max_purge_lag` when the device cannot follow.
     pub allow_delay: bool,
+    /// What tuning may take.
+    pub budget: Budget,
     bounds: BTreeMap<Lever, Bounds>,
 }
 
 impl Default for TuneConfig {
     fn default() -> Self {
-        let bounds = BTreeMap::new();
-        Self { set_point_pct: 85.0, read_ms_max: None, allow_delay: false, bounds }
+        let (budget, bounds) = (Budget::default(), BTreeMap::new());
+        Self { set_point_pct: 85.0, read_ms_max: None, allow_delay: false, budget, bounds }
     }
 }
 
@@ -46,7 +49,8 @@ pub enum ConfigError {
     #[error("{0}")]
     Text(String),
     /// A name that is none.
-    #[error("`{name}` is unknown; use set_point_pct, read_ms_max, allow_delay, or a table of {}",
+    #[error("`{name}` is unknown; use set_point_pct, read_ms_max, allow_delay, a table budget \
+         with pages_per_s_max, pages_per_day_max and quiet_hours_utc, or a table of {}",
         Lever::ALL.map(Lever::name).join(", "))]
     Name {
         /// What was found.
@@ -76,6 +80,14 @@ impl TuneConfig {
         for (name, value) in root.into_inner() {
             config.take(name.get_ref(), value.get_ref())?;
         }
+        for lever in CAPACITIES {
+            let min = config.bounds.get(&lever).map_or(0.0, |bounds| bounds.min);
+            if let Some(most) = config.budget.pages_per_s_max.filter(|most| *most < min) {
+                let (name, found) = ("budget.pages_per_s_max".to_owned(), most.to_string());
+                let takes = format!("at least {}.min, which is {min}", lever.name());
+                return Err(ConfigError::Value { name, found, takes });
+            }
+        }
         Ok(config)
     }
 
@@ -85,6 +97,7 @@ impl TuneConfig {
             ("read_ms_max", _) => self.read_ms_max = Some(number(name, value, (0.01, 1e5))?),
             ("allow_delay", DeValue::Boolean(allows)) => self.allow_delay = *allows,
             ("allow_delay", _) => return Err(wrong(name, value, "true or false".to_owned())),
+            ("budget", DeValue::Table(table)) => self.budget = budget(table)?,
             (_, DeValue::Table(table)) => {
                 let lever = Lever::named(name).ok_or_else(|| unknown(name))?;
                 self.bounds.insert(lever, bounds(lever, table)?);
@@ -97,8 +110,42 @@ impl TuneConfig {
     /// The bounds of a setting: the server's own where the user gave none.
     pub fn bounds(&self, lever: Lever) -> Bounds {
         let (min, max) = lever.range();
-        self.bounds.get(&lever).copied().unwrap_or(Bounds { min, max })
+        let bounds = self.bounds.get(&lever).copied().unwrap_or(Bounds { min, max });
+        let most = self.budget.pages_per_s_max.filter(|_| CAPACITIES.contains(&lever));
+        Bounds { max: most.map_or(bounds.max, |most| bounds.max.min(most)), ..bounds }
     }
+}
+
+/// What a budget of pages per second bounds.
+const CAPACITIES: [Lever; 2] = [Lever::IoCapacity, Lever::IoCapacityMax];
+
+fn budget(table: &DeTable<'_>) -> Result<Budget, ConfigError> {
+    let mut budget = Budget::default();
+    for (key, value) in table {
+        let (name, value) = (format!("budget.{}", key.get_ref()), value.get_ref());
+        match key.get_ref().as_ref() {
+            "pages_per_s_max" => {
+                budget.pages_per_s_max = Some(number(&name, value, Lever::IoCapacity.range())?);
+            }
+            "pages_per_day_max" => {
+                budget.pages_per_day_max = Some(number(&name, value, (1.0, 1e12))?);
+            }
+            "quiet_hours_utc" => budget.quiet_hours = hours(&name, value)?,
+            _ => return Err(ConfigError::Name { name }),
+        }
+    }
+    Ok(budget)
+}
+
+fn hours(name: &str, value: &DeValue<'_>) -> Result<Vec<(u32, u32)>, ConfigError> {
+    let takes = || "a list of hours such as [\"22:00-06:00\"]".to_owned();
+    let DeValue::Array(all) = value else { return Err(wrong(name, value, takes())) };
+    let one = |one: &toml::Spanned<DeValue<'_>>| match one.get_ref() {
+        DeValue::String(text) => Budget::hours(text),
+        _ => None,
+    };
+    let each = |value| one(value).ok_or_else(|| wrong(name, value.get_ref(), takes()));
+    all.iter().map(each).collect()
 }
 
 fn bounds(lever: Lever, table: &DeTable<'_>) -> Result<Bounds, ConfigError> {
@@ -167,6 +214,22 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_bounds_both_capacities() {
+        let text = "[budget]\npages_per_s_max = 500\npages_per_day_max = 1_000_000\n\
+                    quiet_hours_utc = [\"22:00-06:00\", \"12:00-12:30\"]\n[io_capacity]\nmax = 300";
+        let config = TuneConfig::parse(text).unwrap();
+        assert_eq!(config.bounds(Lever::IoCapacity).max, 300.0);
+        assert_eq!(config.bounds(Lever::IoCapacityMax).max, 500.0);
+        assert_eq!(
+            config.bounds(Lever::MaxPurgeLag),
+            TuneConfig::default().bounds(Lever::MaxPurgeLag)
+        );
+        let Budget { pages_per_day_max, quiet_hours, .. } = config.budget;
+        assert_eq!(pages_per_day_max, Some(1e6));
+        assert_eq!(quiet_hours, [(1320, 360), (720, 750)]);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_what_would_do() {
         for (text, says) in [
             ("set_point_pct = 5", "set_point_pct: 5 is out of range; it takes 10 to 95"),
@@ -177,6 +240,15 @@ mod tests {
             ("[io_capacity]\nleast = 900", "`innodb_io_capacity.least` is unknown"),
             ("[buffer_pool_size]\nmin = 1", "`buffer_pool_size` is unknown"),
             ("setpoint = 5", "`setpoint` is unknown"),
+            ("[budget]\npages_per_s = 5", "`budget.pages_per_s` is unknown"),
+            ("[budget]\npages_per_s_max = 50", "budget.pages_per_s_max: 50 is out of range"),
+            ("[budget]\nquiet_hours_utc = \"22:00-06:00\"", "a list of hours such as"),
+            ("[budget]\nquiet_hours_utc = [\"22-6\"]", "\"22-6\" is out of range"),
+            (
+                "[budget]\npages_per_s_max = 200\n[io_capacity]\nmin = 300",
+                "it takes at least innodb_io_capacity.min, which is 300",
+            ),
+            ("budget = 5", "`budget` is unknown"),
             ("set_point_pct = \"many\"", "\"many\" is out of range"),
         ] {
             let error = TuneConfig::parse(text).unwrap_err().to_string();

@@ -13,7 +13,8 @@ use crate::config::TuneConfig;
 use crate::generation::Generation;
 use crate::lever::{Lever, LeverValues, Move};
 use crate::monitor::{Missing, Monitor};
-use crate::steady::{Steady, StepView};
+use crate::need::Rest;
+use crate::steady::{self, Steady, StepView};
 
 pub use crate::monitor::Vitals;
 
@@ -38,6 +39,12 @@ pub struct Look<'a> {
     pub present: &'a LeverValues,
     /// Mean time of a read of the device below, in milliseconds, where it is known.
     pub read_ms: Option<f64>,
+    /// Whether the disk below the data seeks, where that is known.
+    pub seeks: Option<bool>,
+    /// Whether the server stalls for want of redo.
+    pub is_stalled: bool,
+    /// Seconds since 1970, for what is allowed by day and hour.
+    pub utc_s: u64,
 }
 
 /// Without one of these the others are no pace but a flood: with adaptive flushing off MariaDB
@@ -98,6 +105,9 @@ impl Controller {
             config: &self.config,
             ages: self.monitor.ages(),
             read_ms: look.read_ms,
+            seeks: look.seeks,
+            is_stalled: look.is_stalled,
+            utc_s: look.utc_s,
         };
         let moves = match self.mode {
             TuneMode::Steady => self.steady.step(&view),
@@ -151,6 +161,23 @@ impl Controller {
         self.before = before;
     }
 
+    /// Why the server has its own settings; absent while it is tuned.
+    pub fn rest(&self) -> Option<Rest> {
+        if self.has_ended {
+            return self
+                .left
+                .iter()
+                .find(|lever| SAFE_TOGETHER.contains(lever))
+                .map(|lever| Rest::Taken(*lever));
+        }
+        self.steady.rest.clone().filter(|_| self.mode == TuneMode::Steady)
+    }
+
+    /// Where the age is held, in percent of its limit.
+    pub fn set_point_pct(&self) -> f64 {
+        steady::set_point_pct(&self.vitals, &self.config)
+    }
+
     /// What went on at the last step.
     pub fn vitals(&self) -> &Vitals {
         &self.vitals
@@ -158,6 +185,6 @@ impl Controller {
 
     /// Whether the server is tuned now; otherwise it has its own settings.
     pub fn is_active(&self) -> bool {
-        !self.has_ended && (self.mode == TuneMode::AutoRaise || self.steady.is_active)
+        self.rest().is_none()
     }
 }

@@ -90,8 +90,7 @@ impl Generation {
 
     /// The settings that hold as long as the server is tuned.
     pub(crate) fn held_settings(self, present: &LeverValues) -> Vec<Move> {
-        let neighbours = "a page is written for its age alone, not its neighbours with it";
-        let mut wanted = vec![(Lever::FlushNeighbors, 0.0, neighbours)];
+        let mut wanted = Vec::new();
         match self {
             Self::MariaDb => {
                 // With 0, its default, the cleaner sleeps until the redo is nearly full.
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn only_what_differs_and_what_the_server_has_is_moved() {
-        let told = [("innodb_flush_neighbors", "0"), ("innodb_adaptive_flushing", "ON")];
+        let told = [("innodb_flush_neighbors", "1"), ("innodb_adaptive_flushing", "ON")];
         let moves = Generation::MariaDb.held_settings(&LeverValues::of(told));
         let moved: Vec<(Lever, f64)> = moves.iter().map(|one| (one.lever, one.to)).collect();
         assert_eq!(moved, [(Lever::AdaptiveFlushing, 0.0)]);

@@ -7,20 +7,25 @@
 
 mod age_book;
 mod auto_raise;
+mod budget;
 mod config;
 mod controller;
 mod delay;
 mod device;
 mod dirty_limit;
+mod gain;
 mod generation;
 mod lever;
 mod monitor;
+mod need;
 mod pace;
 mod pinned;
 mod steady;
 
+pub use budget::Budget;
 pub use config::{Bounds, ConfigError, TuneConfig};
 pub use controller::{Controller, Look, TuneMode, Vitals};
 pub use generation::{Generation, NotTunable};
 pub use lever::{Lever, LeverValues, Move};
 pub use monitor::Missing;
+pub use need::Rest;

@@ -18,6 +18,8 @@ const REACH_SHARE: f64 = 0.3;
 /// late is so many microseconds.
 const SURGE: f64 = 1.8;
 const LATE_US: u64 = 3_000_000;
+/// For so long after it began to come faster its rate is not known, in microseconds.
+const UNKNOWN_US: u64 = 5_000_000;
 /// Pages written are averaged over this time, in microseconds.
 const WRITTEN_REACH_US: u64 = 5_000_000;
 
@@ -25,6 +27,46 @@ const WRITTEN_REACH_US: u64 = 5_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the server does not tell {0}; it is not tuned without")]
 pub struct Missing(pub &'static str);
+
+/// What was done in some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct WorkDone {
+    /// Redo made, in bytes.
+    pub redo_bytes: f64,
+    /// Transactions that ended, where they are told.
+    pub transactions: Option<f64>,
+    /// Pages that became dirty, where those that were written are told.
+    pub pages: Option<f64>,
+}
+
+impl WorkDone {
+    /// Between two samples.
+    fn between(was: &TargetSample, now: &TargetSample) -> Self {
+        let grown = |field: fn(&TargetSample) -> Option<u64>| {
+            Some(field(now)?.saturating_sub(field(was)?) as f64)
+        };
+        let dirty = now.dirty_pages.zip(was.dirty_pages);
+        let more = dirty.map_or(0.0, |(now, was)| now as f64 - was as f64);
+        Self {
+            redo_bytes: grown(|one| one.redo_end_bytes).unwrap_or(0.0),
+            transactions: grown(|one| one.transactions),
+            pages: grown(|one| one.pages_flushed).map(|written| written + more),
+        }
+    }
+
+    /// And what was done after it; what was not told of both is not known of both.
+    pub fn add(&mut self, more: &Self) {
+        let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
+        *self = match self.redo_bytes == 0.0 && self.pages.is_none() {
+            true => *more,
+            false => Self {
+                redo_bytes: self.redo_bytes + more.redo_bytes,
+                transactions: sum(self.transactions, more.transactions),
+                pages: sum(self.pages, more.pages),
+            },
+        };
+    }
+}
 
 /// What goes on in a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -51,6 +93,10 @@ pub struct Vitals {
     pub pool_pages: Option<f64>,
     /// For how long no redo was made, in seconds.
     pub still_s: f64,
+    /// Whether redo has come so much faster of late that the rates above may be of another load.
+    pub surges: bool,
+    /// What was done since the sample before.
+    pub(crate) done: WorkDone,
     /// Since the sample before, in seconds; 0 for the first.
     pub dt_s: f64,
 }
@@ -81,8 +127,9 @@ pub(crate) struct Monitor {
     drain: DrainRate,
     written: Average,
     book: AgeBook,
-    /// Time and pages written of the sample before.
-    last: Option<(u64, Option<u64>)>,
+    /// The sample before, and when it was taken.
+    last: Option<(u64, TargetSample)>,
+    surge_us: Option<u64>,
 }
 
 impl Monitor {
@@ -101,11 +148,16 @@ impl Monitor {
             // A load that has begun, or gone, is no swing.
             false => LATE_US,
         };
+        if change > SURGE {
+            self.surge_us = Some(now_us);
+        }
+        self.surge_us = self.surge_us.filter(|us| now_us.saturating_sub(*us) < UNKNOWN_US);
         self.redo.observe(now_us, Lsn(end), reach_us, 0.0);
         self.drain.observe(now_us, Lsn(end.saturating_sub(age)), reach_us);
-        let before = self.last.replace((now_us, sample.pages_flushed));
+        let before = self.last.replace((now_us, *sample));
         let dt_us = before.map_or(0, |(us, _)| now_us.saturating_sub(us));
-        if let Some((now, was)) = sample.pages_flushed.zip(before.and_then(|(_, pages)| pages))
+        let flushed = before.and_then(|(_, was)| was.pages_flushed);
+        if let Some((now, was)) = sample.pages_flushed.zip(flushed)
             && dt_us > 0
         {
             let per_s = now.saturating_sub(was) as f64 * 1e6 / dt_us as f64;
@@ -130,6 +182,8 @@ impl Monitor {
             dirty_pages: dirty as f64,
             pool_pages: sample.pool_pages.map(|pages| pages as f64),
             still_s: self.redo.still_us() as f64 / 1e6,
+            surges: self.surge_us.is_some(),
+            done: before.map_or_else(WorkDone::default, |(_, was)| WorkDone::between(&was, sample)),
             dt_s: dt_us as f64 / 1e6,
         })
     }

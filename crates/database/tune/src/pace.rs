@@ -38,22 +38,21 @@ impl Default for SteadyPace {
 }
 
 impl SteadyPace {
-    /// Takes one step; gives the pages per second to ask the server for.
+    /// Takes one step; gives the pages per second to ask the server for. What it writes tells
+    /// something of what it is asked for where it `learns`.
     pub fn step(
         &mut self,
         now: &Vitals,
         ages: &Ages<'_>,
         set_point_bytes: f64,
-        generation: Generation,
+        (generation, learns): (Generation, bool),
     ) -> f64 {
         let x = now.modified_bytes / set_point_bytes;
-        let obeys = generation.obeys(now);
-        // What it writes while it does not obey says nothing of what it does when told.
-        if obeys {
+        if learns {
             self.learn_effect(now);
         }
         let late_s = (now.seconds_of(set_point_bytes) * LATE_SHARE).clamp(LATE_S.0, LATE_S.1);
-        let need = match obeys {
+        let need = match generation.obeys(now) {
             true => ages.rate_for(set_point_bytes, now.redo_bytes_per_s, late_s * 1e6, 1.0),
             // What is late cannot be caught up with now. Asking for it would come as a burst in the
             // first second in which the server obeys again.
@@ -61,6 +60,8 @@ impl SteadyPace {
         };
         let wanted = match self.wanted {
             None => need,
+            // Another load has begun.
+            Some(was) if now.surges => need.max(was),
             // Nothing is learned of a load that pauses; it may go on at any time.
             Some(was) if now.still_s > 1.0 && x < URGENT => was,
             Some(was) => {
@@ -116,7 +117,7 @@ mod tests {
         let oldest = Lsn(end.0 - now.age_bytes as u64);
         let even: Vec<(Lsn, u32)> =
             (0..100).map(|at| (oldest.plus(now.age_bytes as u64 / 100 * at), 200)).collect();
-        pace.step(now, &Ages::between(&even, oldest, end), SET_POINT, Generation::MariaDb)
+        pace.step(now, &Ages::between(&even, oldest, end), SET_POINT, (Generation::MariaDb, true))
     }
 
     #[test]
@@ -136,7 +137,7 @@ mod tests {
         let burst = [(Lsn(0), 9_000), (Lsn(6_000_000), 100)];
         let now = Vitals { dirty_pages: 9_100.0, ..vitals(0.25) };
         let ages = Ages::between(&burst, oldest, end);
-        let found = pace.step(&now, &ages, SET_POINT, Generation::MariaDb);
+        let found = pace.step(&now, &ages, SET_POINT, (Generation::MariaDb, true));
         // They end at 6 MB, are 60 MB old at 66 MB, which is 51 MB or 17 s away.
         assert!((found - 9_000.0 / 17.0).abs() < 1.0, "{found}");
     }

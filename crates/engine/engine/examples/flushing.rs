@@ -4,10 +4,9 @@
 //! `seconds`, `threads`, `more_threads` (which begin with the last third of the seconds), `rows`
 //! (of 200 bytes), `batch` (updates of a commit), `rate` (commits per second of all threads; 0 for
 //! as fast as it goes) and any setting of the engine. The first third of the seconds is not
-//! counted, the others are each told. With the last third begins what `then` asks for: `then=COMMAND`
-//! has a shell run it, such as one that halves what the volume may take, `then.NAME=VALUE` sets a
-//! live setting. Stalled are seconds below half of their mean. Figures of one run without intervals:
-//! for a first look.
+//! counted. With the last third begins what `then` asks for: `then=COMMAND` has a shell run it,
+//! such as one that halves what the volume may take; `then.NAME=VALUE` sets a live setting. Stalled
+//! are seconds below half of their mean. Figures of one run without intervals: for a first look.
 
 use std::collections::BTreeMap;
 use std::path::Path;

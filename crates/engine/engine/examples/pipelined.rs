@@ -15,10 +15,13 @@ const PUTS: u64 = 18;
 
 /// What each session does.
 pub struct Load {
+    /// Rows of the table.
     pub rows: u64,
+    /// Commits in flight.
     pub outstanding: usize,
     /// Processor time beside the batch, as a program around the engine would take it.
     pub work: Duration,
+    /// How long it runs.
     pub lasts: Duration,
 }
 

@@ -26,6 +26,7 @@ const VALUE_BYTES: usize = 100;
 /// Rows of a wide batch.
 const WIDE: u64 = 10;
 
+/// What a work comes to.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[allow(dead_code)] // in the test
@@ -147,6 +148,7 @@ fn quartile(of: &[(f64, f64)], at: usize, value: impl Fn((f64, f64)) -> f64) -> 
     all[(all.len() - 1) * at / 4]
 }
 
+/// The names of the works.
 pub const WORKS: [&str; 13] = [
     "random point reads",
     "point reads of one row",
@@ -165,6 +167,7 @@ pub const WORKS: [&str; 13] = [
 
 /// A table of sorted rows.
 pub struct Bench {
+    /// The engine that works.
     pub engine: Engine,
     table: Table,
     rows: u64,

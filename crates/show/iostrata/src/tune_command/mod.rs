@@ -3,6 +3,7 @@
 //! Invariant: settings are changed by `change` alone, each change written down before; whatever
 //! ends the command, the server has its own settings again, or the journal says that it has not.
 
+mod disk;
 mod narrator;
 mod plan;
 mod record;

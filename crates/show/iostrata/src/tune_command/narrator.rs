@@ -1,7 +1,7 @@
 //! What tuning says while it goes on: a line for each change, one every ten seconds.
 
 use iostrata_run::{TunedSetting, WatchDocument};
-use iostrata_tune::Vitals;
+use iostrata_tune::{Rest, Vitals};
 use iostrata_units::times;
 
 use crate::args::Printing;
@@ -49,9 +49,9 @@ impl<'a> Narrator<'a> {
     }
 
     /// How the server is.
-    pub fn status(&self, t_s: f64, now: &Vitals, tps: Option<f64>, controls: bool) {
+    pub fn status(&self, t_s: f64, now: &Vitals, tps: Option<f64>, rest: Option<Rest>) {
         let tps = tps.map_or_else(String::new, |tps| format!(", {tps:.0} tps"));
-        let left = if controls { "" } else { "; left alone, as its redo does not run out" };
+        let left = rest.map_or_else(String::new, |why| format!("; left alone: {why}"));
         self.say(&format!(
             "[ {t_s:.0}s ] checkpoint age {:.0} % of {:.0} MB, redo {:.2} MB/s, {:.0} dirty pages, \
              {:.0} pages/s written{tps}{left}",

@@ -7,11 +7,11 @@ use iostrata_run::TunedSetting;
 use iostrata_server::{Claim, ServerTarget};
 use iostrata_study::SamplePace;
 use iostrata_target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
-use iostrata_tune::{Controller, Generation, Lever, LeverValues, Look, Missing, Move};
+use iostrata_tune::{Controller, Generation, Lever, LeverValues, Missing, Move};
 
 use super::narrator::Narrator;
 use super::plan::TunePlan;
-use super::record::TuneRecord;
+use super::record::{TuneRecord, look};
 use super::settings::{Set, TuneSettings};
 use crate::database_command::ending;
 use crate::exit_error::ExitError;
@@ -73,7 +73,7 @@ impl TuneSession {
         let sample = sampler.sample().map_err(ending)?;
         let mut controller =
             Controller::new(generation, plan.mode, plan.config.clone(), present.clone());
-        let look = Look { now_us: micros(at_s), sample: &sample, present: &present, read_ms: None };
+        let look = look(at_s, &sample, &present);
         controller.step(&look).map_err(|error| untold(&facts, &error, sampler.as_ref()))?;
         let claim = if plan.is_dry { None } else { Some(claim(&target, &facts)?) };
         settings.begin(&present, one(&target)?, narrator)?;
@@ -121,8 +121,8 @@ impl TuneSession {
             }
             if record.at_s() >= status_s {
                 status_s += STATUS_S;
-                let (vitals, controls) = (self.controller.vitals(), self.controller.is_active());
-                narrator.status(record.at_s(), vitals, record.tps_recent(), controls);
+                let (vitals, rest) = (self.controller.vitals(), self.controller.rest());
+                narrator.status(record.at_s(), vitals, record.tps_recent(), rest);
                 if let Some(lost) = self.look_around(plan, settings, narrator)? {
                     return Ok(lost);
                 }
@@ -138,8 +138,7 @@ impl TuneSession {
         sample: &TargetSample,
         (narrator, record): (&Narrator<'_>, &mut TuneRecord<'_>),
     ) -> Result<Option<SessionEnd>, ExitError> {
-        let (now_us, read_ms) = (micros(record.at_s()), record.read_ms());
-        let look = Look { now_us, sample, present: &self.present, read_ms };
+        let look = record.look(sample, &self.present);
         // What the server has now is what it goes back to.
         let would_begin = self.controller.would_begin(&look);
         if would_begin.map_err(|error| self.untold(&error))?
@@ -147,7 +146,7 @@ impl TuneSession {
         {
             return Ok(Some(lost));
         }
-        let look = Look { now_us, sample, present: &self.present, read_ms };
+        let look = record.look(sample, &self.present);
         let moves = self.controller.step(&look);
         let moves = moves.map_err(|error| self.untold(&error))?;
         if moves.is_empty() {
@@ -319,10 +318,6 @@ fn levers<'a>(told: impl IntoIterator<Item = (&'a String, &'a String)>) -> Lever
 /// The settings that a server has told of itself.
 fn told(facts: &TargetFacts) -> LeverValues {
     levers(facts.settings.iter().map(|(name, value)| (name, value)))
-}
-
-fn micros(at_s: f64) -> u64 {
-    (at_s * 1e6) as u64
 }
 
 /// What the server does not tell, with the right that is missing where that is why.

@@ -5,13 +5,15 @@ use rustix::process::Signal;
 
 use crate::harness::{Bench, document};
 use crate::server::{Private, programs};
-use crate::tune::{end, load, settings};
+use crate::tune::{LITTLE, RATE, ROWS, end, load, settings};
 
 /// A redo that goes round within seconds, and a limit of dirty pages that any load comes to.
-const OPTIONS: [&str; 5] = [
-    "--innodb-redo-log-capacity=16777216",
+const OPTIONS: [&str; 7] = [
+    "--innodb-redo-log-capacity=67108864",
     "--innodb-buffer-pool-size=128M",
     "--innodb-flush-log-at-trx-commit=0",
+    LITTLE[0],
+    LITTLE[1],
     "--innodb-max-dirty-pages-pct=3",
     "--innodb-max-dirty-pages-pct-lwm=0",
 ];
@@ -27,10 +29,10 @@ fn the_limit_of_dirty_pages_is_raised_and_put_back() {
     };
     let bench = Bench::new();
     let private = Private::of(program, tempfile::tempdir().unwrap(), &OPTIONS, &[]);
-    let load = load(&bench, &private, "");
+    let load = load(&bench, &private, ROWS, RATE);
     let before = settings(&private);
     let target = private.target("root", "oltp");
-    let tuned = document(&bench.line(&format!("tune {target} --time 16 --json --quiet")), "watch");
+    let tuned = document(&bench.line(&format!("tune {target} --time 20 --json --quiet")), "watch");
     let all = tuned["settings"].as_array().unwrap();
     let limits = all.iter().filter(|one| one["name"] == "innodb_max_dirty_pages_pct");
     let limits: Vec<&str> = limits.map(|one| one["to"].as_str().unwrap()).collect();

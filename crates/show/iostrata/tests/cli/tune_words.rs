@@ -6,18 +6,17 @@ use serde_json::Value;
 
 use crate::harness::{Bench, document, stderr, usual_or_soak};
 use crate::server::Private;
-use crate::tune::{end, load, settings, start};
-
-/// Commits do not wait for the disk.
-const AT_EASE: &str = "--innodb-flush-log-at-trx-commit=0";
+use crate::tune::{OPTIONS, RATE, ROWS, end, load, settings, start};
 
 #[test]
 fn less_is_written_while_reads_are_slow() {
     let bench = Bench::new();
-    // A redo that lasts for some seconds: less is written only while the age allows it.
-    let options = ["--innodb-log-file-size=160M", "--innodb-buffer-pool-size=128M", AT_EASE];
-    let Some(private) = Private::start(&options) else { return };
-    let load = load(&bench, &private, "");
+    // Less is written only while the age allows it, which loading has raised already.
+    let Some(private) = Private::start(&["--innodb-log-file-size=96M", OPTIONS[1], OPTIONS[2]])
+    else {
+        return;
+    };
+    let load = load(&bench, &private, ROWS, RATE);
     let before = settings(&private);
     let target = private.target("root", "oltp");
     // Reads beside the server, none of which is as fast as this.

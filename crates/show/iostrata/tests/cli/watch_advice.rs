@@ -51,7 +51,7 @@ impl Asleep {
         let private = Private::start(&OPTIONS)?;
         // A model of a few hundred transactions per second is run within a second.
         let (rate, time) = usual_or_soak(("--rate 400", 4), ("", 5));
-        let load = load(bench, &private, rate);
+        let load = load(bench, &private, 20_000, rate);
         let before = settings(&private);
         let target = private.target("root", "oltp");
         let verify = "--verify --verify-window 2s --record RUN";

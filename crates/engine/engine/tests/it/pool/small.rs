@@ -116,7 +116,7 @@ fn a_write_that_takes_long_and_fails_leaves_as_many_tries_as_before() {
 fn tries_are_counted_in_a_row() {
     // Others get what becomes free, every hundred tries.
     let act = |pool: &Pool, call: u64, taken: &mut Vec<Flushing>| {
-        if call > 0 && call % 100 == 0 {
+        if call > 0 && call.is_multiple_of(100) {
             pool.collect_cold(1, taken);
             pool.flushed(std::mem::take(taken));
             if call < 700 {
