@@ -4,4 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| iostrata_engine::page::fuzz_page(bytes));
+#[path = "../../crates/engine/engine/tests/it/page/fuzz.rs"]
+#[allow(dead_code, reason = "the other target uses the rest")]
+mod fuzz;
+
+fuzz_target!(|bytes: &[u8]| fuzz::fuzz_page(bytes));

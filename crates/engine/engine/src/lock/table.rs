@@ -144,10 +144,6 @@ impl LockTable {
         shard.holder(id).is_some_and(|holder| own != Some(holder))
     }
 
-    pub fn holder(&self, id: LockId) -> Option<u64> {
-        self.shard(id).holder(id)
-    }
-
     /// The counts. Those of what is held and of who waits are not taken at one moment.
     pub fn stats(&self) -> LockStats {
         let held = self.shards.iter().map(|shard| shard.held() as u64).sum();

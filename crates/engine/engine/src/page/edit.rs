@@ -8,8 +8,6 @@ use std::ops::Range;
 
 use iostrata_innodb::{Lsn, PageNo, TableId};
 
-use crate::page::cells::Cell;
-use crate::page::fault::PageFault;
 use crate::page::layout::{
     AT_APPENDS, AT_COUNT, AT_CRC, AT_GARBAGE, AT_HEAP_TOP, AT_KIND, AT_LEFT, AT_LEVEL, AT_LSN,
     AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, PageKind,
@@ -127,52 +125,17 @@ macro_rules! readers {
                     self.view().$name($($argument),*)
                 }
             )*
-
-            #[inline]
-            pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
-                self.view().find(key)
-            }
-
-            pub fn verify(&self, expected: PageNo) -> Result<(), PageFault> {
-                self.view().verify(expected)
-            }
-
-            pub fn verify_structure(&self) -> Result<(), PageFault> {
-                self.view().verify_structure()
-            }
         }
     };
 }
 
 readers! {
     bytes() -> &[u8];
-    body() -> &[u8];
     size() -> PageSize;
-    crc() -> u32;
     kind() -> PageKind;
-    level() -> u8;
     count() -> usize;
-    is_empty() -> bool;
     page_no() -> PageNo;
-    lsn() -> Lsn;
-    table() -> TableId;
-    left() -> PageNo;
-    right() -> PageNo;
-    free_bytes() -> usize;
-    used_bytes() -> usize;
-    row_bytes(slot: usize) -> usize;
-    row(slot: usize) -> (&[u8], &[u8]);
     key(slot: usize) -> &[u8];
-    value(slot: usize) -> &[u8];
-    flags(slot: usize) -> u8;
-    cell(slot: usize) -> Cell<'_>;
-    child(slot: usize) -> PageNo;
-    child_for(key: &[u8]) -> (usize, PageNo);
-    fits(key_len: usize, value_len: usize) -> bool;
-    fits_replace(slot: usize, value_len: usize) -> bool;
-    split_point() -> usize;
     bit(bit: u32) -> bool;
-    bits_set() -> u32;
     bits_set_in(bits: Range<u32>) -> u32;
-    first_clear(from: u32) -> Option<u32>;
 }

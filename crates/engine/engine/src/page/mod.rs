@@ -10,8 +10,6 @@ mod apply;
 mod cells;
 mod edit;
 mod fault;
-#[cfg(feature = "fuzzing")]
-mod fuzz;
 mod heap;
 mod hunks;
 pub mod layout;
@@ -27,13 +25,10 @@ mod view;
 pub use cells::{Cell, Cells, CellsIter, Version};
 pub use edit::PageEdit;
 pub use fault::{ApplyFault, CellFault, PageFault, RecordFault};
-#[cfg(feature = "fuzzing")]
-pub use fuzz::{fuzz_page, fuzz_records};
 pub use hunks::Hunks;
 pub use layout::PageKind;
 pub use layout::{cell_bytes, row_bytes};
 pub use record::Record;
-pub use record::Records;
 pub use search::shortest_separator;
 pub use size::{PageSize, PageSizeError, RowTooLarge};
 pub use split::Split;

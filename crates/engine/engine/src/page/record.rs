@@ -278,39 +278,6 @@ impl<'a> Record<'a> {
         let (page, record) = decoded.map_err(|fault| RecordFault::Field { tag: number, fault })?;
         Ok((page, record, bytes.len() - reader.left()))
     }
-
-    /// All records in a frame's body, back to back. The iterator ends after a fault.
-    #[inline]
-    pub fn all(body: &'a [u8]) -> Records<'a> {
-        Records { rest: body }
-    }
-}
-
-/// Decodes a frame's body: see [`Record::all`].
-#[derive(Clone, Debug)]
-pub struct Records<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for Records<'a> {
-    type Item = Result<(PageNo, Record<'a>), RecordFault>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        match Record::decode(self.rest) {
-            Ok((page, record, taken)) => {
-                self.rest = self.rest.get(taken..).unwrap_or_default();
-                Some(Ok((page, record)))
-            }
-            Err(fault) => {
-                self.rest = &[];
-                Some(Err(fault))
-            }
-        }
-    }
 }
 
 #[inline]

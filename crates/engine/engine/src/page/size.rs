@@ -60,7 +60,6 @@ impl PageSize {
     }
 
     pub const MIN: Self = Self(PAGE_BYTES_MIN as u32);
-    pub const MAX: Self = Self(PAGE_BYTES_MAX as u32);
     /// 16 KiB, what a database has when nothing else is asked for.
     pub const DEFAULT: Self = Self(16 << 10);
     pub const ALL: [Self; 5] =

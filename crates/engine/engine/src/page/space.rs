@@ -16,12 +16,6 @@ impl PageView<'_> {
         byte >> (bit % 8) & 1 == 1
     }
 
-    pub fn bits_set(&self) -> u32 {
-        let (words, rest) = self.body().as_chunks();
-        debug_assert!(rest.is_empty(), "a body is whole words");
-        words.iter().map(|word| u64::from_le_bytes(*word).count_ones()).sum()
-    }
-
     pub fn bits_set_in(&self, bits: Range<u32>) -> u32 {
         let end = bits.end.min(self.size().space_bits());
         let first = bits.start / 64;

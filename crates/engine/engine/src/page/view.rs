@@ -12,9 +12,9 @@ use iostrata_innodb::{Lsn, PageNo, TableId};
 use crate::page::cells::{Cell, Cells};
 use crate::page::layout::{
     AT_APPENDS, AT_COUNT, AT_CRC, AT_FLAGS, AT_GARBAGE, AT_HEAP_TOP, AT_KIND, AT_LEFT, AT_LEVEL,
-    AT_LSN, AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, CELL_AT_FLAGS, CELL_AT_VALUE_LEN,
-    CELL_HEADER_BYTES, CHILD_BYTES, HEAD_BYTES, HEADER_BYTES, PageKind, SLOT_AT_CELL, SLOT_AT_HEAD,
-    SLOT_AT_KEY_LEN, SLOT_BYTES, row_bytes,
+    AT_LSN, AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES,
+    CHILD_BYTES, HEAD_BYTES, HEADER_BYTES, PageKind, SLOT_AT_CELL, SLOT_AT_HEAD, SLOT_AT_KEY_LEN,
+    SLOT_BYTES, row_bytes,
 };
 use crate::page::numbers::{narrow, u16_at, u32_at, u64_at};
 use crate::page::size::{PageSize, is_page_bytes};
@@ -183,14 +183,6 @@ impl<'a> PageView<'a> {
     }
 
     #[inline]
-    pub fn flags(&self, slot: usize) -> u8 {
-        debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
-        let place = self.place(slot);
-        let flags = place.and_then(|place| self.bytes.get(place.cell + CELL_AT_FLAGS));
-        flags.copied().unwrap_or(0)
-    }
-
-    #[inline]
     pub fn child(&self, slot: usize) -> PageNo {
         let value = self.value(slot).first_chunk::<CHILD_BYTES>();
         PageNo(value.map_or(0, |value| u64::from_le_bytes(*value)))
@@ -253,22 +245,6 @@ impl PageView<'_> {
     pub fn row_bytes(&self, slot: usize) -> usize {
         let (key, value) = self.row(slot);
         row_bytes(key.len(), value.len())
-    }
-
-    /// Whether one more row with a key and a value of so many bytes has room and is within the
-    /// limits.
-    #[inline]
-    pub fn fits(&self, key_len: usize, value_len: usize) -> bool {
-        row_bytes(key_len, value_len) <= self.free_bytes()
-            && self.size().check_row(key_len, value_len).is_ok()
-    }
-
-    /// Whether the value of this slot can become one of `value_len` bytes.
-    #[inline]
-    pub fn fits_replace(&self, slot: usize, value_len: usize) -> bool {
-        let key_len = self.key(slot).len();
-        row_bytes(key_len, value_len) <= self.free_bytes() + self.row_bytes(slot)
-            && self.size().check_row(key_len, value_len).is_ok()
     }
 }
 

@@ -139,14 +139,6 @@ impl Dirty {
         self.change(&mut set, frame, was, State { dirty, flying: None, ..was });
     }
 
-    /// A frame without pins is not dirty any more. True when it is not being written either.
-    pub fn forget(&self, frame: &Frame) -> bool {
-        let mut set = locked(&self.set);
-        let was = set.state(frame);
-        self.change(&mut set, frame, was, State { dirty: None, is_picked: false, ..was });
-        was.flying.is_none()
-    }
-
     /// The least LSN of all that is dirty or being written.
     pub fn oldest(&self) -> Option<Lsn> {
         let mut set = locked(&self.set);
@@ -328,12 +320,16 @@ mod tests {
         assert_eq!(dirty.histogram(), [(Lsn(0), 2), (Lsn(32), 1)]);
         assert_eq!(dirty.oldest_seen(), Some(Lsn(5)));
         drop(held);
-        dirty.forget(frames.get(0));
+        let clean = |frame| {
+            assert!(dirty.take(frame));
+            dirty.land(frame);
+        };
+        clean(frames.get(0));
         assert_eq!(dirty.oldest_seen(), Some(Lsn(5)), "below the oldest, in its bucket");
         assert_eq!((dirty.oldest(), dirty.oldest_seen()), (Some(Lsn(7)), Some(Lsn(7))));
-        dirty.forget(frames.get(1));
+        clean(frames.get(1));
         assert_eq!(dirty.oldest_seen(), Some(Lsn(40)), "another bucket");
-        dirty.forget(frames.get(2));
+        clean(frames.get(2));
         assert_eq!((dirty.oldest_seen(), dirty.histogram()), (None, vec![]));
     }
 }

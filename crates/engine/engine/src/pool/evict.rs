@@ -121,32 +121,6 @@ impl Pool {
         self.waiting.end(page, entry, Word::absent(self.queues.arrivals()), Ok(()));
         Verdict::Gone
     }
-
-    /// Forgets a page that belongs to nobody any more, without writing it. False when it has to
-    /// stay: somebody has it pinned, or it is being written; then it leaves in the usual way.
-    ///
-    /// Its changes do not count in [`Pool::oldest`] from now on, so the redo of its freeing must be
-    /// durable before: otherwise a checkpoint could pass changes of a page that is in use after a
-    /// crash.
-    pub fn discard(&self, page: PageNo) -> bool {
-        let Some(entry) = self.table.existing(page) else { return false };
-        let make_busy = |word| {
-            let word = Word(word);
-            (word.is_resident() && word.pins() == 0).then_some(Word::busy().0)
-        };
-        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
-        let Ok(was) = entry.fetch_update(acquire, relaxed, make_busy) else { return false };
-        let was = Word(was);
-        let is_clean = self.dirty.forget(self.frames.get(was.frame()));
-        if is_clean && self.queues.withdraw(was.frame()) {
-            self.read_copies.forget(was.frame());
-            self.waiting.end(page, entry, Word::absent(0), Ok(()));
-            self.queues.give_free(&[was.frame()]);
-            return true;
-        }
-        self.waiting.end(page, entry, was.unused(), Ok(()));
-        false
-    }
 }
 
 /// Dirty or being written.

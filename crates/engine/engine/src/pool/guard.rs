@@ -49,13 +49,6 @@ impl<'p> Pin<'p> {
         self.frame.page_version.load(Ordering::Acquire)
     }
 
-    /// Another number after every exclusive hold. Comparable as long as the page stays pinned: who
-    /// finds the number it saw under the latch finds the bytes it saw.
-    #[inline]
-    pub fn latch_version(&self) -> u64 {
-        self.frame.version()
-    }
-
     #[inline]
     pub fn shared(self) -> Shared<'p> {
         Shared { latch: SharedLatch::new(self.frame), pin: self }
@@ -129,11 +122,6 @@ impl<'p> Shared<'p> {
     }
 
     #[inline]
-    pub fn latch_version(&self) -> u64 {
-        self.pin.latch_version()
-    }
-
-    #[inline]
     pub fn unlatch(self) -> Pin<'p> {
         let Self { latch, pin } = self;
         drop(latch);
@@ -188,13 +176,6 @@ impl<'p> Exclusive<'p> {
     /// The page's place in its tree changes: split, merged, linked elsewhere, freed.
     pub fn bump_page_version(&mut self) {
         self.pin.pool.bump_page_version(self.pin.frame);
-    }
-
-    #[inline]
-    pub fn unlatch(self) -> Pin<'p> {
-        let Self { latch, pin } = self;
-        drop(latch);
-        pin
     }
 }
 

@@ -168,19 +168,6 @@ impl Queues {
         }
     }
 
-    /// Takes a frame out of its queue; false when somebody has drawn it.
-    pub fn withdraw(&self, frame: u32) -> bool {
-        let mut inner = locked(&self.inner);
-        let Inner { links, small, main, places, .. } = &mut *inner;
-        let place = std::mem::replace(&mut places[frame as usize], FrameQueue::Nowhere);
-        match place {
-            FrameQueue::Nowhere => return false,
-            FrameQueue::Small => links.remove(small, frame),
-            FrameQueue::Main => links.remove(main, frame),
-        }
-        true
-    }
-
     /// Lists frames at the cold end without drawing them: up to `depth` of the queue whose turn it
     /// is and a quarter of that of the other.
     pub fn cold(&self, depth: usize, out: &mut Vec<u32>) {

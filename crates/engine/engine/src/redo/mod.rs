@@ -14,8 +14,6 @@ mod control;
 mod create;
 mod file;
 mod frame;
-#[cfg(feature = "fuzzing")]
-mod fuzz;
 mod geometry;
 mod group_commit;
 pub mod layout;
@@ -29,8 +27,6 @@ mod serve;
 mod write;
 
 pub use file::{RedoSettings, RedoSync};
-#[cfg(feature = "fuzzing")]
-pub use fuzz::fuzz_scan;
 pub use redo::{Appended, Redo};
 pub use scan::{Frame, Scan};
 pub(crate) use segments::not_found;

@@ -102,11 +102,6 @@ impl Scan {
         Ok(Some(Frame { start: Lsn(start), end, body }))
     }
 
-    /// Behind the last frame handed out; the end of the log once `next` has given none.
-    pub fn end(&self) -> Lsn {
-        Lsn(self.found.map_or(self.position, |found| found.start))
-    }
-
     /// Behind the last valid frame of any kind.
     pub(crate) fn log_end(&self) -> u64 {
         self.position

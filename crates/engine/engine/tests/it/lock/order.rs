@@ -20,15 +20,15 @@ fn a_lock_is_held_until_it_is_released() {
     assert!(!is_held(None) && !is_held(Some(&one)));
     assert_eq!(table.acquire(&one, row(0), FOREVER), NOW);
     assert_eq!(table.acquire(&one, row(0), Duration::ZERO), ALREADY);
-    assert_eq!(table.holder(row(0)), Some(1));
+    assert_eq!(holder_of(&table, row(0)), Some(1));
     assert!(is_held(None) && is_held(Some(&other)) && !is_held(Some(&one)));
     assert!(!table.is_held_by_another(None, row(1)));
     let refused = LockFailure::Timeout { holder: 1, waited: Duration::ZERO };
     assert_eq!(table.acquire(&other, row(0), Duration::ZERO), Err(refused));
     table.release(&other, &[row(0)]);
-    assert_eq!(table.holder(row(0)), Some(1), "not the other's to release");
+    assert_eq!(holder_of(&table, row(0)), Some(1), "not the other's to release");
     table.release(&one, &[row(0), row(0), row(5)]);
-    assert_eq!(table.holder(row(0)), None);
+    assert_eq!(holder_of(&table, row(0)), None);
     assert_eq!(table.acquire(&other, row(0), Duration::ZERO), NOW);
     let expected = LockStats { held: 1, ..LockStats::default() };
     assert_eq!(table.stats(), expected, "nobody waited");
@@ -44,7 +44,7 @@ fn waiters_get_the_lock_in_the_order_in_which_they_came() {
     for (at, one) in all.iter().enumerate() {
         one.release(&[row(0)]);
         let Some(next) = all.get(at + 1) else { break };
-        assert_eq!(table.holder(row(0)), Some(at as u64 + 1), "handed over, not freed");
+        assert_eq!(holder_of(&table, row(0)), Some(at as u64 + 1), "handed over, not freed");
         assert_eq!(next.answer(), NOW);
         assert!(all[at + 2..].iter().all(Transaction::is_waiting));
     }
@@ -104,7 +104,7 @@ fn an_unpark_from_elsewhere_ends_no_wait() {
         waiter.thread().unpark();
         thread::yield_now();
     }
-    assert_eq!((table.holder(row(0)), waiter.is_finished()), (Some(1), false));
+    assert_eq!((holder_of(&table, row(0)), waiter.is_finished()), (Some(1), false));
     table.release(&holder, &[row(0)]);
     assert_eq!(waiter.join().unwrap(), NOW);
 }
@@ -124,11 +124,11 @@ fn a_release_that_meets_the_end_of_a_wait_loses_nothing() {
         all[0].release(&[row(0)]);
         match all[1].answer() {
             Ok(how) => {
-                assert_eq!((how, table.holder(row(0))), (Granted::Now, Some(1)));
+                assert_eq!((how, holder_of(&table, row(0))), (Granted::Now, Some(1)));
                 granted += 1;
             }
             Err(LockFailure::Timeout { holder, .. }) => {
-                assert_eq!((holder, table.holder(row(0))), (0, None));
+                assert_eq!((holder, holder_of(&table, row(0))), (0, None));
                 late += 1;
             }
             Err(failure) => panic!("{failure}"),

@@ -168,7 +168,7 @@ impl Run {
     fn compare(&self) {
         for at in 0..ROWS {
             let holder = self.plain.holder(at);
-            assert_eq!(self.table.holder(row(at)), holder);
+            assert_eq!(holder_of(&self.table, row(at)), holder);
             for one in &self.transactions {
                 let expected = holder.is_some_and(|holder| holder != one.owner.number());
                 assert_eq!(self.table.is_held_by_another(Some(&one.owner), row(at)), expected);

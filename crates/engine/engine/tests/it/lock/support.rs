@@ -97,3 +97,9 @@ pub fn assert_empty(table: &LockTable) {
     let stats = table.stats();
     assert_eq!((stats.held, stats.waiting), (0, 0));
 }
+
+/// The number below 64 of the owner that holds a lock.
+pub fn holder_of(table: &LockTable, id: LockId) -> Option<u64> {
+    let is_its = |number: &u64| !table.is_held_by_another(Some(&LockOwner::new(*number)), id);
+    table.is_held_by_another(None, id).then(|| (0..64).find(is_its).unwrap())
+}

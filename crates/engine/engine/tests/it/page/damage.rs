@@ -1,13 +1,13 @@
 //! Damaged pages and damaged records: found, and never more than that.
 
 use iostrata_engine::page::{
-    ApplyFault, PageEdit, PageFault, PageKind, PageSize, PageView, Record, fuzz_page, fuzz_records,
-    layout,
+    ApplyFault, PageEdit, PageFault, PageKind, PageSize, PageView, Record, layout,
 };
 use iostrata_innodb::PageNo;
 use proptest::prelude::*;
 
-use crate::page::twin::{NO, Twin};
+use crate::page::fuzz::{fuzz_page, fuzz_records};
+use crate::page::twin::{NO, Twin, fits};
 
 /// A sealed page with some rows and some dead bytes.
 fn sealed(size: PageSize, kind: PageKind) -> Vec<u8> {
@@ -143,11 +143,11 @@ fn room_that_a_damaged_header_promises_is_not_taken() {
     let insert = |page: &mut Vec<u8>, key: u8| {
         let value = &[1; 500];
         let mut edit = PageEdit::new(page);
-        let slot = edit.find(&[key]).unwrap_err();
+        let slot = edit.view().find(&[key]).unwrap_err();
         Record::Insert { slot, flags: 0, key: &[key], value }.apply(&mut edit, NO)
     };
     let mut key = 0;
-    while PageView::new(&page).fits(1, 500) {
+    while fits(&PageView::new(&page), 1, 500) {
         insert(&mut page, key).unwrap();
         key += 1;
     }

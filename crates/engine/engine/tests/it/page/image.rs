@@ -25,7 +25,7 @@ fn page_of(record: &Record<'_>, no: PageNo) -> Vec<u8> {
     let mut page = vec![0xcc; PageSize::MIN.bytes()];
     let mut edit = PageEdit::new(&mut page);
     record.apply(&mut edit, no).unwrap();
-    assert_eq!(edit.verify_structure(), Ok(()));
+    assert_eq!(edit.view().verify_structure(), Ok(()));
     page
 }
 

@@ -4,6 +4,7 @@
 
 mod damage;
 mod format;
+mod fuzz;
 mod image;
 mod model;
 mod refusals;

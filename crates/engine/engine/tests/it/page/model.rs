@@ -7,7 +7,7 @@ use iostrata_engine::page::{
 };
 use proptest::prelude::*;
 
-use crate::page::twin::Twin;
+use crate::page::twin::{Twin, fits, fits_replace};
 
 #[derive(Clone, Debug)]
 enum Change {
@@ -136,11 +136,11 @@ fn put(twin: &mut Twin, rows: &mut Rows, key: Vec<u8>, value: Vec<u8>) {
     let view = twin.view();
     let (fits, result) = match view.find(&key) {
         Ok(slot) => {
-            let fits = view.fits_replace(slot, value.len());
+            let fits = fits_replace(&view, slot, value.len());
             (fits, twin.apply(&Record::Replace { slot, value: &value }))
         }
         Err(slot) => {
-            let fits = view.fits(key.len(), value.len());
+            let fits = fits(&view, key.len(), value.len());
             (
                 fits,
                 twin.apply(&Record::Insert {
@@ -168,7 +168,7 @@ fn revise(twin: &mut Twin, rows: &mut Rows, pick: usize, kept: usize, value: &[u
     let kept = &old[..kept.min(old.len())];
     let (mut out, len, flags) = (Vec::new(), kept.len() + value.len(), flags_of(&key));
     let hunks = Hunks::between(&old, [kept, value], &mut out);
-    let fits = twin.view().fits_replace(slot, len);
+    let fits = fits_replace(&twin.view(), slot, len);
     let result = twin.apply(&Record::Revise { slot, flags, len, hunks });
     assert_eq!(result.is_ok(), fits, "{result:?}");
     if fits {
@@ -206,7 +206,7 @@ fn compare(twin: &Twin, rows: &Rows) {
     for (slot, key) in rows.keys().enumerate() {
         assert_eq!(view.find(key), Ok(slot));
         if view.kind() == PageKind::Leaf {
-            assert_eq!(view.flags(slot), flags_of(key));
+            assert_eq!(view.cell(slot).flags, flags_of(key));
         }
         for near in [[&key[..], &[0]].concat(), key[..key.len().saturating_sub(1)].to_vec()] {
             let before = rows.range(..near.clone()).count();

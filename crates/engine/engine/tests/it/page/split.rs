@@ -4,7 +4,7 @@ use iostrata_engine::page::{PageEdit, PageKind, PageSize, PageView, Record, Spli
 use iostrata_innodb::{NO_PAGE, PageNo};
 use proptest::prelude::*;
 
-use crate::page::twin::Twin;
+use crate::page::twin::{Twin, fits};
 
 /// Cuts the page for a row and puts the row where the cut says.
 fn cut_and_insert(twin: &mut Twin, key: &[u8], value: &[u8]) -> (Split, usize, usize) {
@@ -25,8 +25,8 @@ fn cut_and_insert(twin: &mut Twin, key: &[u8], value: &[u8]) -> (Split, usize, u
     } else {
         twin.apply(&Record::Insert { slot, flags: 0, key, value }).unwrap();
     }
-    assert_eq!(right.verify_structure(), Ok(()));
-    (split, twin.view().used_bytes(), right.used_bytes())
+    assert_eq!(right.view().verify_structure(), Ok(()));
+    (split, twin.view().used_bytes(), right.view().used_bytes())
 }
 
 proptest! {
@@ -58,7 +58,7 @@ proptest! {
             if twin.view().find(&key).is_ok() {
                 continue;
             }
-            if twin.view().fits(key.len(), value.len()) {
+            if fits(&twin.view(), key.len(), value.len()) {
                 twin.insert(&key, &value).unwrap();
                 continue;
             }
@@ -72,7 +72,7 @@ proptest! {
 
 fn fill(twin: &mut Twin, numbers: impl Iterator<Item = u32>) -> u32 {
     for number in numbers {
-        if !twin.view().fits(4, 60) {
+        if !fits(&twin.view(), 4, 60) {
             return number;
         }
         twin.insert(&number.to_be_bytes(), &[0; 60]).unwrap();

@@ -1,6 +1,8 @@
 //! Two pages: one changed by records, the other by what the records are after the log.
 
-use iostrata_engine::page::{ApplyFault, PageEdit, PageKind, PageSize, PageView, Record};
+use iostrata_engine::page::{
+    ApplyFault, PageEdit, PageKind, PageSize, PageView, Record, row_bytes,
+};
 use iostrata_innodb::{NO_PAGE, PageNo, TableId};
 use proptest::test_runner::Config as ProptestConfig;
 
@@ -64,4 +66,17 @@ impl Twin {
 
 pub fn rows_of(page: &PageView<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     (0..page.count()).map(|slot| (page.key(slot).to_vec(), page.value(slot).to_vec())).collect()
+}
+
+/// Whether a row of so many bytes can be inserted.
+pub fn fits(page: &PageView<'_>, key_len: usize, value_len: usize) -> bool {
+    row_bytes(key_len, value_len) <= page.free_bytes()
+        && page.size().check_row(key_len, value_len).is_ok()
+}
+
+/// Whether the value of this slot can become one of so many bytes.
+pub fn fits_replace(page: &PageView<'_>, slot: usize, value_len: usize) -> bool {
+    let key_len = page.key(slot).len();
+    row_bytes(key_len, value_len) <= page.free_bytes() + page.row_bytes(slot)
+        && page.size().check_row(key_len, value_len).is_ok()
 }

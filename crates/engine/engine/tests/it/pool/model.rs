@@ -20,7 +20,6 @@ enum Step {
     Hold(u64),
     LetGo(usize),
     Create(u64),
-    Discard(u64),
     Prefetch(u64),
     Evict(usize),
     TakeOldest(usize, u64),
@@ -39,7 +38,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             1 => page.clone().prop_map(Step::Hold),
             2 => (0..4_usize).prop_map(Step::LetGo),
             1 => page.clone().prop_map(Step::Create),
-            1 => page.clone().prop_map(Step::Discard),
             1 => page.prop_map(Step::Prefetch),
             1 => (0..5_usize).prop_map(Step::Evict),
             2 => (0..5_usize, 0..200_u64).prop_map(|(max, back)| Step::TakeOldest(max, back)),
@@ -57,8 +55,6 @@ struct Known {
     number: u64,
     dirty: Option<u64>,
     flying: Option<u64>,
-    /// Discarded: it may be read as anything it once was.
-    is_nobodys: bool,
 }
 
 struct Run {
@@ -92,7 +88,7 @@ impl Run {
         let number = self.lsn;
         let known = self.known(page);
         known.dirty = Some(known.dirty.map_or(at, |since| since.min(at)));
-        (known.number, known.is_nobodys) = (number, false);
+        known.number = number;
     }
 
     fn take(&mut self, from: usize, until: u64) {
@@ -121,19 +117,6 @@ impl Run {
         if is_written { self.pool.flushed(landing) } else { self.pool.not_flushed(landing) }
     }
 
-    fn discard(&mut self, page: u64) {
-        let is_gone = self.pool.discard(PageNo(page));
-        let known = self.known.entry(page).or_default();
-        if is_gone {
-            assert!(known.flying.is_none());
-        } else if known.flying.is_none() {
-            return;
-        }
-        // A page that is being written is forgotten, too, unless it is pinned: see what it is now.
-        known.dirty = None;
-        known.is_nobodys = true;
-    }
-
     fn check(&mut self) {
         let counted = self.known.values().flat_map(|one| one.dirty.into_iter().chain(one.flying));
         let counted: Vec<u64> = counted.collect();
@@ -152,14 +135,13 @@ impl Run {
         assert_eq!(found, histogram);
         for (page, known) in &self.known {
             match self.pool.try_pin(PageNo(*page)) {
-                Some(pin) if !known.is_nobodys => {
+                Some(pin) => {
                     assert_eq!(stamp(&pin.shared()), known.number, "page {page}");
                 }
-                Some(_) => {}
                 None => {
                     assert!(!held(&known), "page {page} is forgotten");
                     let is_kept = self.source.stamp(PageNo(*page)) == known.number;
-                    assert!(is_kept || known.is_nobodys, "page {page} is lost");
+                    assert!(is_kept, "page {page} is lost");
                 }
             }
         }
@@ -180,10 +162,6 @@ fn step<'p>(run: &mut Run, held: &mut Vec<Pin<'p>>, pool: &'p Pool, step: &Step)
                 run.format(pin, run.lsn);
             }
         }
-        Step::Discard(page) if held.iter().any(|pin| pin.page_no().0 == page) => {
-            assert!(!pool.discard(PageNo(page)));
-        }
-        Step::Discard(page) => run.discard(page),
         Step::Prefetch(page) => pool.prefetch(&[PageNo(page), PageNo(page + 1)]),
         Step::Evict(max) => assert!(pool.evict(max) <= max),
         Step::TakeOldest(max, back) => {

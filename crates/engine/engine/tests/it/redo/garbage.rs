@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use iostrata_engine::redo::fuzz_scan;
 use iostrata_io::disk::{Disk, FileName, MemDisk};
 use proptest::prelude::*;
 
 use crate::redo::common::{commit, fresh, long, smallest};
+use crate::redo::fuzz::fuzz_scan;
 
 /// The files of a log with some frames, as `fuzz_scan` takes them, after the byte of seals.
 fn sound() -> Vec<u8> {

@@ -9,6 +9,7 @@ mod common;
 mod crash;
 mod damage;
 mod faults;
+mod fuzz;
 mod garbage;
 mod hooked;
 mod incarnation;

@@ -1,18 +1,17 @@
-//! Arbitrary bytes as the files of a log, for fuzzing and property tests.
+//! Arbitrary bytes as the files of a log: for a fuzzer, whose target includes this file, and for
+//! random bytes.
 //!
 //! Invariant: whatever the bytes, opening, scanning and going on end in success or a typed error.
 
 use std::sync::Arc;
 
 use crc32c::crc32c;
-use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk};
-
-use crate::counts::Common;
-use crate::error::EngineError;
-use crate::redo::layout::{
-    CONTROL_NAME, CONTROL_SLOT_BYTES, SEGMENT_PREFIX, control, header, put_u32,
+use iostrata_engine::EngineError;
+use iostrata_engine::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk};
+use iostrata_engine::redo::layout::{
+    CONTROL_NAME, CONTROL_SLOT_BYTES, SEGMENT_PREFIX, control, header,
 };
-use crate::redo::{Redo, RedoSettings, RedoSync};
+use iostrata_engine::redo::{Redo, RedoSettings, RedoSync};
 
 /// A segment file of the smallest size.
 const SEGMENT_BYTES: usize = 20_480;
@@ -20,7 +19,6 @@ const SEGMENTS: usize = 3;
 
 /// Takes bytes as a control file and three segments, opens and scans the log, goes on with it and
 /// appends. The first byte says which files get the seals that they would need to be believed.
-#[doc(hidden)]
 pub fn fuzz_scan(bytes: &[u8]) -> Result<usize, EngineError> {
     let (seals, rest) = bytes.split_first().map_or((0, bytes), |(seals, rest)| (*seals, rest));
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
@@ -51,16 +49,14 @@ pub fn fuzz_scan(bytes: &[u8]) -> Result<usize, EngineError> {
 
 fn reseal(file: &mut [u8], crc_at: usize) {
     let crc = crc32c(&file[..crc_at]);
-    put_u32(file, crc_at, crc);
+    file[crc_at..crc_at + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
 fn put(disk: &Arc<dyn Disk>, name: &str, content: &Aligned) -> Result<(), EngineError> {
-    let failed = EngineError::disk("prepare the redo log");
-    let name = FileName::new(name).map_err(&failed)?;
-    let file = disk.open(&name, FileMode::Create).map_err(&failed)?;
+    let file = disk.open(&FileName::new(name)?, FileMode::Create)?;
     let written = disk.write(file, 0, content, Durability::Volatile);
     disk.close(file);
-    written.map_err(failed)
+    Ok(written?)
 }
 
 fn go_on(disk: Arc<dyn Disk>) -> Result<usize, EngineError> {
@@ -70,7 +66,7 @@ fn go_on(disk: Arc<dyn Disk>) -> Result<usize, EngineError> {
         write_ahead_bytes: 512,
         sync: RedoSync::Fdatasync,
     };
-    let (redo, mut scan) = Redo::open(disk, settings, Common::default())?;
+    let (redo, mut scan) = Redo::open(disk, settings, Default::default())?;
     let mut bytes = 0;
     while let Some(frame) = scan.next()? {
         bytes += frame.body.len();
