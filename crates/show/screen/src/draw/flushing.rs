@@ -1,6 +1,6 @@
 //! Pages written, by the reason for which they were.
 
-use iostrata_run::WatchSample;
+use iostrata_run::{FIGURES, Figure, WatchSample};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -16,15 +16,15 @@ pub(crate) const ROWS: u16 = 6;
 const NAME: u16 = 12;
 const RATE: u16 = 8;
 
-type Value = fn(&WatchSample) -> Option<f64>;
+/// The kind that must not be.
+const LAST: &str = "sync";
 
-/// Every kind; the last one is what must not be.
-const KINDS: [(&str, Value); 4] = [
-    ("adaptive", |one| one.flush_adaptive_pages_per_s),
-    ("LRU", |one| one.flush_lru_pages_per_s),
-    ("background", |one| one.flush_background_pages_per_s),
-    ("sync", |one| one.flush_sync_pages_per_s),
-];
+/// Every kind that the table of figures has, with its name.
+fn kinds() -> impl Iterator<Item = (&'static str, &'static Figure)> {
+    let is_kind = |figure: &Figure| figure.label.is_some_and(|(name, _)| name == "kind");
+    let named = |figure: &'static Figure| Some((figure.chart?.1, figure));
+    FIGURES.iter().filter(move |figure| is_kind(figure)).filter_map(named)
+}
 
 /// Draws the kinds with their last minutes, all on one scale, and the dirty pages.
 pub(crate) fn draw(paper: &mut Paper<'_>, at: Rect, course: &Course) {
@@ -32,8 +32,8 @@ pub(crate) fn draw(paper: &mut Paper<'_>, at: Rect, course: &Course) {
     let none = WatchSample::default();
     let sample = course.last().unwrap_or(&none);
     let chart = at.width.saturating_sub(NAME + RATE + 4);
-    let of = |value: Value| bars::bars(course, usize::from(chart), Fold::Mean, value);
-    let charts: Vec<Vec<Bar>> = KINDS.iter().map(|(_, value)| of(*value)).collect();
+    let of = |figure: &Figure| bars::bars(course, usize::from(chart), Fold::Mean, figure.of);
+    let charts: Vec<Vec<Bar>> = kinds().map(|(_, figure)| of(figure)).collect();
     let max = bars::largest(charts.iter().flatten());
     let left = vec![
         Span::styled(words::count(sample.flushed_pages_per_s), look.figure()),
@@ -41,11 +41,11 @@ pub(crate) fn draw(paper: &mut Paper<'_>, at: Rect, course: &Course) {
     ];
     let right = paper.scale(max);
     paper.title(Rect { height: 1, ..at }, "Flushing", left, &right);
-    for (row, ((name, value), shown)) in (at.y + 1..).zip(KINDS.iter().zip(&charts)) {
-        let is_last = *name == "sync";
-        let now = value(sample);
+    for (row, ((name, figure), shown)) in (at.y + 1..).zip(kinds().zip(&charts)) {
+        let is_last = name == LAST;
+        let now = (figure.of)(sample);
         let is_trouble = is_last && now.is_some_and(|rate| rate > 0.0);
-        paper.write_within(at.x + 1, row, NAME, Line::styled(*name, look.label()));
+        paper.write_within(at.x + 1, row, NAME, Line::styled(name, look.label()));
         let style = match now {
             None => look.absent(),
             Some(_) if is_trouble => look.alarm(),
