@@ -216,4 +216,26 @@ mod tests {
         assert_eq!(course.history_list_length_max, None, "what is not told is absent");
         assert_eq!(Samples::default().course(), None);
     }
+
+    /// Tells nothing.
+    struct Silent;
+
+    impl Sampler for Silent {
+        fn sample(&mut self) -> Result<TargetSample, iostrata_target::TargetError> {
+            Ok(TargetSample::default())
+        }
+    }
+
+    #[test]
+    fn a_sample_that_took_long_is_not_made_up_for() {
+        let late = Duration::from_secs(10);
+        let Some(began) = Instant::now().checked_sub(late) else { return };
+        let mut pace = SamplePace::new(began, EVERY, EVERY);
+        let asked = pace.next(&mut Silent, |wait| wait.is_zero()).unwrap();
+        assert!(asked.at_s >= 10.0 && asked.sample.is_ok());
+        assert!(pace.due() >= late, "the nine in between are left out: {:?}", pace.due());
+        let due = pace.due();
+        assert!(pace.next(&mut Silent, |_| false).is_none(), "it is over");
+        assert_eq!(pace.due(), due);
+    }
 }
