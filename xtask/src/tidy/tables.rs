@@ -93,7 +93,12 @@ pub const CRATES: &[CrateRules] = &[
         may_use: &["units", "stats", "spec", "run", "host", "change", "sim"],
     },
     CrateRules { name: "engine", tier: Tier::Engine, is_pure: false, may_use: &["io", "innodb"] },
-    CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &["units", "run"] },
+    CrateRules {
+        name: "target",
+        tier: Tier::Database,
+        is_pure: true,
+        may_use: &["units", "stats", "run"],
+    },
     CrateRules {
         name: "tune",
         tier: Tier::Database,

@@ -66,7 +66,7 @@ pub use rate_search::RateSearch;
 pub use repeat::{Repeat, repeat};
 pub use replicates::{Need, more_needed};
 pub use shape::{Shape, Steadiness};
-pub use stability::{LowSpell, Stability, low_spells, stability, worst_of_seconds};
+pub use stability::{DOWN_SHARE, LowSpell, Stability, low_spells, stability, worst_of_seconds};
 pub use stopping::{Stop, StoppingRule, time_for_precision};
 pub use usl::{USL_LEVELS_MIN, Usl, UslError, UslPoint, usl};
 pub use verdict::{Verdict, Verdicts};

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 /// Windows slide by this.
 const STEP_S: f64 = 0.1;
-/// Below this share of the mean a window counts as down.
-const DOWN_SHARE: f64 = 0.5;
+/// Below this share of what is usual a rate counts as down: of the mean of a window, or of the
+/// median of the last minute.
+pub const DOWN_SHARE: f64 = 0.5;
 
 /// How evenly a rate held.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -23,5 +23,5 @@ pub use rows::Rows;
 pub use sample::Sampler;
 pub use schema::{Column, ColumnType, Index, Schema, Table};
 pub use session::{Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket};
-pub use stall::{Sampled, Stalled, stall_cause};
+pub use stall::{Sampled, StallRule, Stalled, stall_cause};
 pub use value::Value;

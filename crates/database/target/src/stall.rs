@@ -1,13 +1,15 @@
-//! Why a target stalled, from samples of it.
+//! When a low rate is a stall, and why a target stalled, from samples of it.
 //!
-//! Purpose: one judgement for whoever watches a target or measures it. Invariants: pure; a cause is
+//! Purpose: one judgement for targets that are watched and windows that are measured. Both go by
+//! one rule with thresholds of their own: while a target is watched, what is usual is the median of
+//! the last minute; of a window that is over, it is its mean. Invariants: pure; a cause is
 //! named only where samples within or around the stall speak for it; otherwise it is unknown, and
 //! the evidence says what was there to look at. What holds writers up in most samples of the stall
 //! is the cause, even where it began or ended for another. What also happens while nothing stalls
 //! (waits that are counted, I/O in flight) has to stand out from the samples outside.
-//! It does not find stalls.
 
 use iostrata_run::{StallCause, TargetSample};
+use iostrata_stats::DOWN_SHARE;
 use iostrata_units::times;
 
 /// Share of its limit from which checkpoint age explains a stall.
@@ -20,6 +22,37 @@ const FLUSH_US_SLOW: f64 = 20_000.0;
 const SLOWER: f64 = 4.0;
 /// Fewest samples within a stall that say what was pending all the time.
 const SAMPLES_MIN: usize = 2;
+
+/// When a low rate is a stall.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StallRule {
+    /// The share of the usual rate below which a target stalls.
+    pub below: f64,
+    /// Transactions that are usual in the time that is judged: fewer may fail to come by chance.
+    pub transactions_min: f64,
+    /// Standard deviations of a count that chance may take away.
+    pub deviations: f64,
+}
+
+impl StallRule {
+    /// While a target is watched, second by second.
+    pub const LIVE: Self = Self { below: DOWN_SHARE, transactions_min: 16.0, deviations: 4.0 };
+    /// Of a window that is over, where the time of a stall is known as a whole.
+    pub const WINDOW: Self = Self { below: DOWN_SHARE, transactions_min: 20.0, deviations: 0.0 };
+
+    /// How long a time is judged at least, in seconds, so that enough transactions are usual in it.
+    pub fn seconds_min(&self, usual_tps: f64) -> f64 {
+        self.transactions_min / usual_tps
+    }
+
+    /// Whether a rate over so many seconds is under the share of what is usual, and not by chance.
+    /// Samples are a little early or late: `tolerance` is the share that may be missing for that.
+    pub fn is_low(&self, tps: f64, seconds: f64, usual_tps: f64, tolerance: f64) -> bool {
+        let (expected, found) = (usual_tps * seconds, tps * seconds);
+        let by_chance = self.deviations * expected.sqrt() * (1.0 - tolerance);
+        tps < self.below * usual_tps && expected - found >= by_chance
+    }
+}
 
 /// A sample, and when it was taken.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,10 +9,12 @@
 use std::collections::VecDeque;
 
 use iostrata_run::{StallCause, TransactionStall};
-use iostrata_target::{Sampled, Stalled, stall_cause};
+use iostrata_target::{Sampled, StallRule, Stalled, stall_cause};
 
 use crate::moment::SampleMoment;
 
+/// When a rate is low.
+const RULE: StallRule = StallRule::LIVE;
 /// How far back the usual is looked for, in seconds.
 const MEMORY_S: f64 = 60.0;
 /// Rates that are kept beyond that, where samples are far apart.
@@ -20,15 +22,9 @@ const RATES_KEPT: usize = 10;
 /// Rates, and seconds of them, without which nothing is usual yet.
 const RATES_MIN: usize = 5;
 const RATES_MIN_S: f64 = 4.0;
-/// The share of the usual throughput below which a target stalls.
-const STALLED: f64 = 0.5;
 /// How far is looked back, in seconds: by the contract, and at most on a slow target.
 const LOOK_S: f64 = 1.0;
 const LOOK_S_MAX: f64 = 15.0;
-/// Transactions that are usual in what is looked at: fewer may fail to come by chance.
-const EXPECTED_MIN: f64 = 16.0;
-/// Standard deviations of a count that chance may take away.
-const DEVIATIONS: f64 = 4.0;
 /// Samples are a little early or late.
 const JITTER: f64 = 0.1;
 /// Stalls with less than this between them are one, in seconds.
@@ -93,7 +89,7 @@ impl Stalls {
             return FoundStall::default();
         };
         let usual = self.usual_tps();
-        let is_low = usual.is_some_and(|usual| is_low(tps, seconds, usual));
+        let is_low = usual.is_some_and(|usual| RULE.is_low(tps, seconds, usual, JITTER));
         let waits = || match running {
             Some(running) => self.is_crowded(running),
             // Who does not tell shows by its causes whether anybody waits.
@@ -191,7 +187,7 @@ impl Stalls {
     /// Throughput of what is looked at, how long that is, and the sessions that waited meanwhile.
     fn recent(&self, now: &SampleMoment) -> Option<(f64, f64, Option<u64>)> {
         let look_s = match self.usual_tps() {
-            Some(usual) if usual > 0.0 => (EXPECTED_MIN / usual).clamp(LOOK_S, LOOK_S_MAX),
+            Some(usual) if usual > 0.0 => RULE.seconds_min(usual).clamp(LOOK_S, LOOK_S_MAX),
             _ => LOOK_S,
         };
         let until_s = now.taken_s() - look_s * (1.0 - JITTER);
@@ -219,13 +215,6 @@ impl Stalls {
         let usual = median(usual, u64::cmp).unwrap_or(0);
         running > 0 && 2 * running >= usual
     }
-}
-
-/// Whether a throughput is under half of the usual, and not by chance.
-fn is_low(tps: f64, seconds: f64, usual: f64) -> bool {
-    let (expected, found) = (usual * seconds, tps * seconds);
-    // The last second may be a little short of the sixteenth transaction.
-    tps < STALLED * usual && expected - found >= DEVIATIONS * expected.sqrt() * (1.0 - JITTER)
 }
 
 /// The lower median.

@@ -19,12 +19,10 @@ use iostrata_stats::{
     LatencyHistogram, LatencyUs, LoadPoint, LowSpell, Stability, Verdicts, drift, knee, low_spells,
     stability,
 };
+use iostrata_target::StallRule;
 
 /// Stalls that a document lists: the longest.
 const STALLS_MAX: usize = 100;
-/// Fewer transactions than these fail to come by chance: a stretch in which the mean rate would
-/// give fewer is no stall.
-const STALL_TRANSACTIONS_MIN: f64 = 20.0;
 
 /// What is known of a run of transactions beside its windows.
 #[derive(Clone, Debug, Default)]
@@ -104,7 +102,7 @@ pub fn transaction_stalls(
     let Some(driven) = Driven::of(replicate) else { return Vec::new() };
     let (series, warm_up_s) = (driven.stream.series.totals(), driven.counts.warm_up_s);
     let mut spells = low_spells(&series, driven.stream.series.width_s);
-    spells.retain(|spell| spell.length_s * driven.tps() >= STALL_TRANSACTIONS_MIN);
+    spells.retain(|spell| spell.length_s >= StallRule::WINDOW.seconds_min(driven.tps()));
     spells.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
     spells.truncate(STALLS_MAX);
     spells.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
