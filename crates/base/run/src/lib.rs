@@ -96,7 +96,7 @@ pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use watch_document::{TunedSetting, WatchDocument, WatchTarget};
 pub use watched::{
     CHARTS, FIGURES, Figure, FigureChart, FigureColumn, FigureKind, FigureMetric, FileCounts,
-    FileOpCounts, FileTable, OldestTransaction, SampleField, SampleSpan, TargetSample, WatchDevice,
-    WatchSample,
+    FileOpCounts, FileTable, OldestTransaction, SampleField, SampleSpan, SessionWaits,
+    TargetSample, WatchDevice, WatchSample,
 };
 pub use writer::RunWriter;

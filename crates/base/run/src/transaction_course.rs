@@ -24,6 +24,20 @@ pub enum StallCause {
     Device,
     /// Row locks that sessions hold against each other.
     Lock,
+    /// The lock that stops all writers, as a backup takes it (`FLUSH TABLES WITH READ LOCK`).
+    GlobalLock,
+    /// Metadata locks: a table is defined anew, or others wait until its users are done.
+    MetadataLock,
+    /// Connections: the server lets in no more.
+    Connections,
+    /// Flow control: other members of the cluster are behind.
+    FlowControl,
+    /// Semi-synchronous replication: no replica acknowledges commits.
+    SemiSync,
+    /// Room on a disk.
+    DiskFull,
+    /// Processors: a quota ran out, or others had them.
+    Processors,
     /// Nothing that was seen explains it.
     #[default]
     Unknown,
@@ -51,6 +65,13 @@ impl fmt::Display for StallCause {
             Self::LogBuffer => "log buffer full",
             Self::Device => "device",
             Self::Lock => "row locks",
+            Self::GlobalLock => "global read lock",
+            Self::MetadataLock => "metadata locks",
+            Self::Connections => "connections",
+            Self::FlowControl => "flow control",
+            Self::SemiSync => "semi-sync",
+            Self::DiskFull => "disk full",
+            Self::Processors => "processors",
             Self::Unknown => "unknown",
         })
     }

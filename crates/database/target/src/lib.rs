@@ -17,7 +17,7 @@ mod value;
 
 pub use error::{TargetError, Trouble};
 pub use facts::{TableFacts, TargetFacts};
-pub use iostrata_run::{FileCounts, FileTable, OldestTransaction, TargetSample};
+pub use iostrata_run::{FileCounts, FileTable, OldestTransaction, SessionWaits, TargetSample};
 pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
 pub use sample::Sampler;

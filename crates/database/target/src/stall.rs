@@ -8,7 +8,7 @@
 //! is the cause, even where it began or ended for another. What also happens while nothing stalls
 //! (waits that are counted, I/O in flight) has to stand out from the samples outside.
 
-use iostrata_run::{StallCause, TargetSample};
+use iostrata_run::{SessionWaits, StallCause, TargetSample};
 use iostrata_stats::DOWN_SHARE;
 use iostrata_units::times;
 
@@ -20,6 +20,8 @@ const FASTER: f64 = 2.0;
 /// and so many times as long as usual.
 const FLUSH_US_SLOW: f64 = 20_000.0;
 const SLOWER: f64 = 4.0;
+/// Share of a stall for which other members of a cluster held writers back, to explain it.
+const PAUSED: f64 = 0.3;
 /// Fewest samples within a stall that say what was pending all the time.
 const SAMPLES_MIN: usize = 2;
 
@@ -85,6 +87,10 @@ pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String
     }
     let rules = [
         View::all_locked,
+        View::waiting_sessions,
+        View::connections,
+        View::flow_control,
+        View::semi_sync,
         View::redo_full,
         View::free_pages,
         View::log_buffer,
@@ -314,6 +320,72 @@ impl View<'_> {
         // Other stalls may fill the rest of the run: its quicker quarter is what is usual.
         let usual_us = *each.get(each.len() / 4)?;
         (us > FLUSH_US_SLOW && us > SLOWER * usual_us).then_some((us, usual_us))
+    }
+}
+
+/// What a kind of waiting is called, how many sessions do so, and the cause that it is.
+type Waiting = (&'static str, fn(&SessionWaits) -> u64, StallCause);
+
+const WAITING: [Waiting; 5] = [
+    (
+        "the lock that stops all writers (FLUSH TABLES WITH READ LOCK or a backup)",
+        |waits| waits.global_lock,
+        StallCause::GlobalLock,
+    ),
+    (
+        "metadata locks of tables that others define anew or still use",
+        |waits| waits.metadata_lock,
+        StallCause::MetadataLock,
+    ),
+    ("flow control of the cluster", |waits| waits.flow_control, StallCause::FlowControl),
+    ("a replica to acknowledge their commit", |waits| waits.semi_sync, StallCause::SemiSync),
+    ("room on a disk", |waits| waits.disk_space, StallCause::DiskFull),
+];
+
+impl View<'_> {
+    /// What half of the sessions wait for, by the last look at all of them.
+    fn waiting_sessions(&self) -> Reason {
+        let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits)?;
+        let sessions = u64::from(self.stalled.sessions);
+        let most = WAITING.iter().max_by_key(|(_, count, _)| count(&waits))?;
+        let (what, count, cause) = (most.0, most.1(&waits), most.2);
+        let text = format!("{count} of {} sessions waited for {what}", sessions.max(count));
+        (count > 0 && 2 * count >= sessions).then_some((cause, text))
+    }
+
+    fn connections(&self) -> Reason {
+        let refused = self.growth(|one| one.connections_refused)?;
+        let limit = self.within.iter().rev().find_map(|(_, one)| one.connections_limit)?;
+        let is_full = |one: &TargetSample| one.connections.is_some_and(|count| count >= limit);
+        let (_, when) = self.in_most(is_full)?;
+        let text = format!(
+            "clients were turned away {}, as all of its {limit} connections (max_connections) \
+             were taken{when}",
+            times(refused)
+        );
+        Some((StallCause::Connections, text))
+    }
+
+    fn flow_control(&self) -> Reason {
+        let paused_ns = self.growth(|one| one.flow_control_paused_ns)?;
+        let seconds = self.around.last()?.0 - self.around.first()?.0;
+        let share = paused_ns as f64 / 1e9 / seconds;
+        let text = format!(
+            "flow control of the cluster held writers back for {:.0} % of the time",
+            100.0 * share.min(1.0)
+        );
+        (share >= PAUSED).then_some((StallCause::FlowControl, text))
+    }
+
+    /// Each commit waits for a replica, but not that many of them in every sample.
+    fn semi_sync(&self) -> Reason {
+        let sessions = f64::from(self.stalled.sessions.max(1));
+        let share = |one: &TargetSample| Some(one.semi_sync_waiting? as f64 / sessions);
+        let (samples, when) = self.in_most(|one| share(one).is_some_and(|share| share >= 0.5))?;
+        let least = samples.into_iter().filter_map(|one| one.semi_sync_waiting).min()?;
+        let text =
+            format!("at least {least} commits waited for a replica to acknowledge them{when}");
+        (!self.is_outside(share, 0.5)).then_some((StallCause::SemiSync, text))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A sample with its times.
 
-use iostrata_run::host::{DeviceDelta, HeldBackShares};
+use iostrata_run::host::{DeviceDelta, HeldBackShares, ThrottleEvidence};
 use iostrata_run::{SampleSpan, WatchDevice, WatchSample};
 use iostrata_target::{TargetError, TargetSample};
 
@@ -38,13 +38,39 @@ impl OnHost {
 }
 
 /// A sample that was answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SampleMoment {
     /// On the watcher's clock, in seconds.
     pub(crate) at_s: f64,
     pub(crate) sample: TargetSample,
     /// Share of the processor time that the hypervisor of its host took before it, in percent.
     pub(crate) stolen_pct: Option<f64>,
+    /// What its processes waited for processors since the sample before.
+    pub(crate) processors: ProcessorWaits,
+}
+
+/// How processors were withheld from a target, where it is on this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ProcessorWaits {
+    /// Share of the time in which some of its tasks waited for one, in percent.
+    pub(crate) pressure_pct: Option<f64>,
+    /// Share of the quota's periods in which the quota ran out, in percent.
+    pub(crate) throttled_pct: Option<f64>,
+}
+
+impl ProcessorWaits {
+    /// Of what held a target back.
+    pub(crate) fn of(held: &HeldBackShares) -> Self {
+        let throttled = |throttle: &ThrottleEvidence| {
+            let periods = throttle.cpu_periods.filter(|count| *count > 0)?;
+            Some(100.0 * throttle.cpu_periods_throttled? as f64 / periods as f64)
+        };
+        let cpu = held.pressure.as_ref().and_then(|pressure| pressure.cpu.as_ref());
+        Self {
+            pressure_pct: cpu.map(|cpu| cpu.some_pct),
+            throttled_pct: held.throttle.as_ref().and_then(throttled),
+        }
+    }
 }
 
 impl SampleMoment {

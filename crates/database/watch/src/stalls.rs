@@ -9,9 +9,9 @@
 use std::collections::VecDeque;
 
 use iostrata_run::{StallCause, TransactionStall};
-use iostrata_target::{Sampled, StallRule, Stalled, stall_cause};
+use iostrata_target::{Sampled, SessionWaits, StallRule, Stalled, stall_cause};
 
-use crate::moment::SampleMoment;
+use crate::moment::{ProcessorWaits, SampleMoment};
 
 /// When a rate is low.
 const RULE: StallRule = StallRule::LIVE;
@@ -34,6 +34,10 @@ const UNEXPLAINED_S: f64 = 60.0;
 /// What a hypervisor takes, in percent of the processor time, before it is said of a stall: half of
 /// the throughput does not go for less.
 const STOLEN_PCT: f64 = 30.0;
+/// How many periods of a quota run out, or in how much of the time tasks wait for a processor, in
+/// percent, where that explains a stall; it has to be twice of what is usual.
+const PROCESSORS_PCT: f64 = 50.0;
+const PROCESSORS_MORE: f64 = 2.0;
 
 /// A throughput while nothing stalled, with the sessions that waited for an answer.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +52,8 @@ struct Usual {
 struct Going {
     stall: TransactionStall,
     is_going: bool,
+    /// Whether it was asked what sessions wait for.
+    is_explained: bool,
 }
 
 /// What a sample says of stalls.
@@ -91,6 +97,8 @@ impl Stalls {
         let usual = self.usual_tps();
         let is_low = usual.is_some_and(|usual| RULE.is_low(tps, seconds, usual, JITTER));
         let waits = || match running {
+            // Those that are turned away are not among the sessions.
+            Some(_) if self.are_refused() => true,
             Some(running) => self.is_crowded(running),
             // Who does not tell shows by its causes whether anybody waits.
             None => self.cause(now_s - seconds, now_s, None).0 != StallCause::Unknown,
@@ -112,6 +120,7 @@ impl Stalls {
         let follows =
             |stall: &TransactionStall| stall.t_s + stall.length_s + GAP_S >= now_s - seconds;
         let before = self.last.take().filter(|last| last.is_going || follows(&last.stall));
+        let is_explained = before.as_ref().is_some_and(|last| last.is_explained);
         let mut stall = before.map_or_else(
             || TransactionStall {
                 t_s: now_s - seconds,
@@ -131,7 +140,7 @@ impl Stalls {
             self.usual.clear();
             return FoundStall { is_going: false, stall: Some(stall) };
         }
-        self.last = Some(Going { stall: stall.clone(), is_going: true });
+        self.last = Some(Going { stall: stall.clone(), is_going: true, is_explained });
         FoundStall { is_going: true, stall: Some(stall) }
     }
 
@@ -147,6 +156,11 @@ impl Stalls {
         let sessions = running.map_or(u32::MAX, |count| count.try_into().unwrap_or(u32::MAX));
         let all: Vec<Sampled> = self.sampled.iter().cloned().collect();
         let (cause, evidence) = stall_cause(&all, Stalled { from_s, to_s, sessions });
+        if cause == StallCause::Unknown
+            && let Some(processors) = self.processors(from_s, to_s)
+        {
+            return (StallCause::Processors, processors);
+        }
         match self.stolen_pct(from_s, to_s).filter(|pct| *pct >= STOLEN_PCT) {
             Some(pct) if cause == StallCause::Unknown => {
                 let text = "of the processor time went to other virtual machines";
@@ -154,6 +168,61 @@ impl Stalls {
             }
             _ => (cause, evidence),
         }
+    }
+
+    /// Whether a stall goes on whose sessions were not asked yet what they wait for, or whose cause
+    /// is not known.
+    pub(crate) fn needs_session_waits(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| {
+            let is_known = last.is_explained && last.stall.cause != StallCause::Unknown;
+            last.is_going && !is_known
+        })
+    }
+
+    /// What sessions wait for at the last sample, which is one of the stall that goes on; the stall
+    /// with the cause that this shows.
+    pub(crate) fn explain(&mut self, waits: SessionWaits) -> Option<TransactionStall> {
+        let last = self.last.clone().filter(|last| last.is_going)?.stall;
+        let sampled = self.sampled.back_mut()?.sample.as_mut().ok()?;
+        sampled.session_waits = Some(waits);
+        let moment = self.moments.back_mut()?;
+        moment.sample.session_waits = Some(waits);
+        let (now_s, running) = (moment.at_s, moment.sample.sessions_running);
+        let (cause, evidence) = self.cause(last.t_s, now_s, running);
+        let going = self.last.as_mut()?;
+        going.is_explained = true;
+        if cause != StallCause::Unknown {
+            (going.stall.cause, going.stall.evidence) = (cause, evidence);
+        }
+        Some(going.stall.clone())
+    }
+
+    /// Whether processors were withheld within a time, and usually are not.
+    fn processors(&self, from_s: f64, to_s: f64) -> Option<String> {
+        let is_within = |one: &&SampleMoment| one.at_s > from_s && one.at_s <= to_s;
+        let unusual = |of: fn(&ProcessorWaits) -> Option<f64>| {
+            let of = |one: &SampleMoment| of(&one.processors);
+            let within: Vec<f64> = self.moments.iter().filter(is_within).filter_map(of).collect();
+            let outside = self.moments.iter().filter(|one| !is_within(one));
+            let usual = median(outside.filter_map(of).collect(), f64::total_cmp)?;
+            let pct = within.iter().sum::<f64>() / within.len().max(1) as f64;
+            (pct >= PROCESSORS_PCT && pct >= PROCESSORS_MORE * usual).then_some((pct, usual))
+        };
+        let percent = iostrata_units::percent;
+        if let Some((pct, usual)) = unusual(|one| one.throttled_pct) {
+            return Some(format!(
+                "the processor quota of its control group ran out in {} of its periods, in {} \
+                 outside of stalls",
+                percent(pct),
+                percent(usual)
+            ));
+        }
+        let (pct, usual) = unusual(|one| one.pressure_pct)?;
+        Some(format!(
+            "its tasks waited for a processor in {} of the time, in {} outside of stalls",
+            percent(pct),
+            percent(usual)
+        ))
     }
 
     /// What the hypervisor took within a time, on average over its samples.
@@ -214,6 +283,15 @@ impl Stalls {
         let usual = self.usual.iter().filter_map(|one| one.running).collect();
         let usual = median(usual, u64::cmp).unwrap_or(0);
         running > 0 && 2 * running >= usual
+    }
+}
+
+impl Stalls {
+    /// Whether clients were turned away since the sample before.
+    fn are_refused(&self) -> bool {
+        let mut last = self.moments.iter().rev();
+        let Some((after, before)) = last.next().zip(last.next()) else { return false };
+        after.since(before).grown(|one| one.connections_refused).is_some_and(|more| more > 0)
     }
 }
 

@@ -1,10 +1,10 @@
 //! From one sample to the next: what is printed of each.
 
 use iostrata_run::{
-    Event, FileIo, FileTable, SampleSpan, TargetSample, TransactionStall, WatchSample,
+    Event, FileIo, FileTable, SampleSpan, SessionWaits, TargetSample, TransactionStall, WatchSample,
 };
 
-use crate::moment::{SampleMoment, TimedSample};
+use crate::moment::{ProcessorWaits, SampleMoment, TimedSample};
 use crate::stalls::Stalls;
 use crate::totals::Totals;
 
@@ -47,7 +47,8 @@ impl Watch {
         let (mut shown, stall) = match sample {
             Ok(sample) => {
                 let stolen_pct = on_host.held.cpu_stolen_pct;
-                let stall = self.answered(SampleMoment { at_s, sample, stolen_pct });
+                let processors = ProcessorWaits::of(&on_host.held);
+                let stall = self.answered(SampleMoment { at_s, sample, stolen_pct, processors });
                 (self.said.clone(), stall)
             }
             Err(error) => {
@@ -99,6 +100,23 @@ impl Watch {
     /// Sets the figures of a span.
     fn fill(&self, sample: &mut WatchSample, span: &SampleSpan<'_>) {
         sample.fill(|place, figure| figure.value(span, self.totals.count(place)));
+    }
+
+    /// Whether it is time to ask what sessions wait for, which costs more than a sample: once when
+    /// a stall begins, and while its cause is not known.
+    pub fn needs_session_waits(&self) -> bool {
+        self.stalls.needs_session_waits()
+    }
+
+    /// The sample that was taken last, in which the target stalls, once it is known what sessions
+    /// wait for.
+    pub fn explain(&mut self, watched: &mut Watched, waits: SessionWaits) {
+        let Some(stall) = self.stalls.explain(waits) else { return };
+        for sample in [&mut self.said, &mut watched.sample] {
+            sample.stall_cause = Some(stall.cause);
+            sample.stall_evidence = Some(stall.evidence.clone());
+        }
+        watched.stall = Some(stall);
     }
 
     /// What was done with files since it was told before. A target that is asked seldom, because it

@@ -7,6 +7,7 @@
 mod figure;
 mod files;
 mod sample;
+mod session_waits;
 mod span;
 
 pub use figure::{
@@ -14,4 +15,5 @@ pub use figure::{
 };
 pub use files::{FileCounts, FileOpCounts, FileTable};
 pub use sample::{OldestTransaction, TargetSample};
+pub use session_waits::SessionWaits;
 pub use span::{SampleField, SampleSpan, WatchDevice};

@@ -4,6 +4,7 @@
 //! Fields that count from the start of the target say so; they go back when it is started again.
 
 use super::files::FileTable;
+use super::session_waits::SessionWaits;
 
 /// What goes on in a target at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +74,19 @@ pub struct TargetSample {
     pub sessions_running: Option<u64>,
     /// The transaction that is open for the longest time.
     pub oldest_transaction: Option<OldestTransaction>,
+    /// Sessions that are connected.
+    pub connections: Option<u64>,
+    /// How many it lets in.
+    pub connections_limit: Option<u64>,
+    /// Times that one was turned away for want of room, counted from the start.
+    pub connections_refused: Option<u64>,
+    /// Time that writers were held back for other members of the cluster, in nanoseconds, counted
+    /// from the start.
+    pub flow_control_paused_ns: Option<u64>,
+    /// Commits that wait for a replica to acknowledge them.
+    pub semi_sync_waiting: Option<u64>,
+    /// What sessions wait for. Asked while it stalls only.
+    pub session_waits: Option<SessionWaits>,
     /// What it did with its files. Absent too where it was not asked this time.
     pub files: Option<FileTable>,
 }

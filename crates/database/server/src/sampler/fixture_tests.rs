@@ -59,6 +59,11 @@ pending_syncs                         0          0          0          0        
 transactions                          2          2          2          2          2
 row_locks_waiting                     0          0          0          0          0
 sessions_running                      0          0          0          0          0
+connections                             -          -          -          -          -
+connections_limit                       -          -          -          -          -
+connections_refused                     -          -          -          -          -
+flow_control_paused_ns                  -          -          -          -          -
+semi_sync_waiting                       -          -          -          -          -
 ";
 
 /// The same with all counters on.
@@ -94,6 +99,11 @@ pending_syncs                         0          0          0          0        
 transactions                       2800       2800       2800       2800       2800
 row_locks_waiting                     0          0          0          0          0
 sessions_running                      0          0          0          0          0
+connections                             -          -          -          -          -
+connections_limit                       -          -          -          -          -
+connections_refused                     -          -          -          -          -
+flow_control_paused_ns                  -          -          -          -          -
+semi_sync_waiting                       -          -          -          -          -
 ";
 
 /// What a server said, from a line per thing: its kind, its name, its value, its state.
@@ -144,7 +154,8 @@ fn told(text: &str) -> (Told, ServerVersion) {
 fn fields(sample: &TargetSample) -> Vec<(&'static str, Option<u64>)> {
     macro_rules! named {
         ($($field:ident),*) => {{
-            let TargetSample { oldest_transaction, files: _, $($field),* } = *sample;
+            let TargetSample { oldest_transaction, session_waits: _, files: _, $($field),* } =
+                *sample;
             assert_eq!(oldest_transaction, None, "a statement of its own tells it");
             vec![$((stringify!($field), $field)),*]
         }};
@@ -180,7 +191,12 @@ fn fields(sample: &TargetSample) -> Vec<(&'static str, Option<u64>)> {
         pending_syncs,
         transactions,
         row_locks_waiting,
-        sessions_running
+        sessions_running,
+        connections,
+        connections_limit,
+        connections_refused,
+        flow_control_paused_ns,
+        semi_sync_waiting
     )
 }
 

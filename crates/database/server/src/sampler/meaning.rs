@@ -22,6 +22,7 @@ impl Told {
             history_list_limit: self.history_limit(),
             sessions_running: self.sessions_running(),
             oldest_transaction: self.oldest_transaction,
+            connections_limit: self.variable("max_connections"),
             files: self.files(),
             ..TargetSample::default()
         };

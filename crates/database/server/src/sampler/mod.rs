@@ -18,6 +18,7 @@ mod monitor_text;
 mod purge_count;
 mod round;
 mod sample_counts;
+mod session_states;
 mod source;
 mod start_time;
 mod told;
@@ -27,7 +28,7 @@ mod transaction_events;
 use std::sync::Arc;
 
 use iostrata_change::ServerToken;
-use iostrata_target::{Sampler, TableFacts, TargetError, TargetSample};
+use iostrata_target::{Sampler, SessionWaits, TableFacts, TargetError, TargetSample};
 use mysql::{Conn, Error};
 
 use crate::connect::{Connector, texts};
@@ -82,6 +83,10 @@ impl StatusSampler {
 impl Sampler for StatusSampler {
     fn sample(&mut self) -> Result<TargetSample, TargetError> {
         self.ask().inspect_err(|_| self.round = None)
+    }
+
+    fn session_waits(&mut self) -> Option<SessionWaits> {
+        self.round.as_mut()?.session_waits()
     }
 
     fn missing(&self) -> Vec<String> {

@@ -6,12 +6,13 @@
 use std::time::Instant;
 
 use iostrata_change::ServerToken;
-use iostrata_target::{OldestTransaction, TargetError, Trouble};
+use iostrata_target::{OldestTransaction, SessionWaits, TargetError, Trouble};
 use mysql::Conn;
 
 use super::file_round::FileRound;
 use super::missing::Refused;
 use super::monitor_text::MonitorText;
+use super::session_states;
 use super::source::{FieldSource, status_names, with_metrics};
 use super::told::{EVENT_SCHEDULER, Numbers, Told, VARIABLES};
 use super::transaction_events::{LOOK_SQL, THREADS_SQL, TransactionEvents};
@@ -199,6 +200,12 @@ impl StatusRound {
             Err(error) => self.refused.text = Some(error.text),
         }
         Ok(())
+    }
+
+    /// What sessions wait for, where this server can be asked.
+    pub(crate) fn session_waits(&mut self) -> Option<SessionWaits> {
+        let states = session_states::ask(&mut self.conn)?;
+        Some(session_states::waits(&states))
     }
 
     fn ask_variables(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {

@@ -149,6 +149,13 @@ pub(crate) const SOURCES: &[FieldSource] = &[
     FieldSource::status(|one| &mut one.pending_writes, &["Innodb_data_pending_writes"]),
     // MySQL counts those of the redo here too, and once more by themselves.
     FieldSource::status(|one| &mut one.pending_syncs, &["Innodb_data_pending_fsyncs"]),
+    FieldSource::status(|one| &mut one.connections, &["Threads_connected"]),
+    FieldSource::status(|one| &mut one.connections_refused, &["Connection_errors_max_connections"]),
+    FieldSource::status(|one| &mut one.flow_control_paused_ns, &["wsrep_flow_control_paused_ns"]),
+    FieldSource::status(
+        |one| &mut one.semi_sync_waiting,
+        &["Rpl_semi_sync_source_wait_sessions", "Rpl_semi_sync_master_wait_sessions"],
+    ),
     FieldSource::status(|one| &mut one.row_locks_waiting, &["Innodb_row_lock_current_waits"]),
     FieldSource::computed(
         &[

@@ -21,6 +21,7 @@ pub(crate) const VARIABLES: &[&str] = &[
     "innodb_log_files_in_group",
     "innodb_thread_concurrency",
     "performance_schema",
+    "max_connections",
     EVENT_SCHEDULER,
 ];
 /// Where it is on, its thread counts as running all the time.

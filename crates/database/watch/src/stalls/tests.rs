@@ -27,7 +27,8 @@ fn course_of(
             checkpoint_age_limit_bytes: Some(100),
             ..TargetSample::default()
         };
-        let found = stalls.take(SampleMoment { at_s: second as f64, sample, stolen_pct: None });
+        let found =
+            stalls.take(SampleMoment { at_s: second as f64, sample, ..SampleMoment::default() });
         if found.is_going {
             stalled.push(second);
         }
@@ -145,7 +146,7 @@ fn tenths_of_a_second_are_looked_at_second_by_second() {
             sessions_running: Some(8),
             ..TargetSample::default()
         };
-        let moment = SampleMoment { at_s: tenth as f64 / 10.0, sample, stolen_pct: None };
+        let moment = SampleMoment { at_s: tenth as f64 / 10.0, sample, ..SampleMoment::default() };
         if stalls.take(moment).is_going {
             stalled.push(tenth);
         }
@@ -167,7 +168,7 @@ fn a_stall_without_a_cause_says_what_the_hypervisor_took() {
                 ..TargetSample::default()
             };
             let stolen_pct = Some(if is_low { stolen_pct } else { 1.0 });
-            SampleMoment { at_s: second as f64, sample, stolen_pct }
+            SampleMoment { at_s: second as f64, sample, stolen_pct, ..SampleMoment::default() }
         });
         let last = moments.filter_map(|moment| stalls.take(moment).stall).last().unwrap();
         assert_eq!(last.cause, StallCause::Unknown);
@@ -258,7 +259,7 @@ fn a_dense_stretch_of_pages_past_the_async_limit_is_told_as_the_redo() {
             checkpoint_age_limit_bytes: Some(84_216_915),
             ..TargetSample::default()
         };
-        stalls.take(SampleMoment { at_s: at as f64, sample, stolen_pct: None }).stall
+        stalls.take(SampleMoment { at_s: at as f64, sample, ..SampleMoment::default() }).stall
     });
     let mut causes: Vec<(f64, StallCause)> = found.map(|one| (one.t_s, one.cause)).collect();
     causes.dedup();

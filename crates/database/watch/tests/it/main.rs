@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod beside;
+mod causes;
 mod engine;
 mod log_buffer;
 mod quiet;

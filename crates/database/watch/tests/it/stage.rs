@@ -12,7 +12,9 @@ use iostrata_run::{StallCause, WatchSample};
 use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_spec::study::IoLimits;
-use iostrata_target::{Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, Value};
+use iostrata_target::{
+    Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, TargetError, Value,
+};
 use iostrata_watch::{OnHost, TimedSample, Watch, Watched};
 use tempfile::TempDir;
 
@@ -60,16 +62,25 @@ impl Stage {
     /// Starts MariaDB with these options, and with bounds on its I/O. None where that
     /// cannot be done, which it says.
     pub fn begin(test: &str, options: &[&str], limits: IoLimits) -> Option<Self> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let program = match ServerProgram::find("mariadbd") {
-            Ok(program) => program,
+        match ServerProgram::find("mariadbd") {
+            Ok(program) => Self::begin_on(program, test, options, limits),
             Err(PrivateError::Missing { .. }) => {
                 eprintln!("skipped: {test}: mariadbd is not installed");
-                return None;
+                None
             }
             Err(other) => panic!("{other}"),
-        };
+        }
+    }
+
+    /// The same with any program.
+    pub fn begin_on(
+        program: ServerProgram,
+        test: &str,
+        options: &[&str],
+        limits: IoLimits,
+    ) -> Option<Self> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         // Short, because sockets are in it.
         let dir = TempDir::with_prefix("io-").unwrap();
         let state = StateDir::at(dir.path().join("state"));
@@ -129,6 +140,22 @@ impl Stage {
                 let mut worker = Worker::open(&target, &[&sql], true);
                 while !stop.load(Ordering::Relaxed) {
                     worker.run(0, &[Value::Int(random_id(&mut state, rows))]);
+                }
+            }));
+        }
+    }
+
+    /// The same with a connection for each statement. Who is turned away tries again.
+    pub fn connect_each_time(&mut self, sessions: usize, sql: &str, rows: u64) {
+        for n in 0..sessions {
+            let (target, stop) = (self.target(), Arc::clone(&self.stop));
+            let (sql, mut state) = (sql.to_owned(), n as u64 + 7);
+            self.workers.push(thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    match Worker::try_open(&target, &[&sql]) {
+                        Ok(mut worker) => worker.run(0, &[Value::Int(random_id(&mut state, rows))]),
+                        Err(_) => sleep(Duration::from_millis(20)),
+                    }
                 }
             }));
         }
@@ -214,7 +241,13 @@ impl Stage {
             let sample = sampler.sample();
             let sample_us = (began.elapsed().as_secs_f64() - at_s) * 1e6;
             let on_host = OnHost { device: None, held: held.since_last() };
-            all.push(watch.take(TimedSample { at_s, sample, sample_us, on_host }));
+            let mut watched = watch.take(TimedSample { at_s, sample, sample_us, on_host });
+            if watch.needs_session_waits()
+                && let Some(waits) = sampler.session_waits()
+            {
+                watch.explain(&mut watched, waits);
+            }
+            all.push(watched);
             sleep(EVERY);
         }
         all
@@ -281,6 +314,19 @@ pub struct Worker {
 
 impl Worker {
     pub fn open(target: &ServerTarget, statements: &[&str], autocommit: bool) -> Self {
+        Self::open_with(target, statements, autocommit).unwrap()
+    }
+
+    /// Where the server may turn it away.
+    pub fn try_open(target: &ServerTarget, statements: &[&str]) -> Result<Self, TargetError> {
+        Self::open_with(target, statements, true)
+    }
+
+    fn open_with(
+        target: &ServerTarget,
+        statements: &[&str],
+        autocommit: bool,
+    ) -> Result<Self, TargetError> {
         let op = |sql: &&str| {
             let gives =
                 if sql.starts_with("SELECT") { vec![ColumnType::Int { bytes: 8 }] } else { vec![] };
@@ -288,9 +334,12 @@ impl Worker {
             Op { name: "statement", table: 0, access }
         };
         let ops = statements.iter().map(op).collect::<Vec<_>>();
-        let options = SessionOptions { ops: ops.into(), autocommit, ..SessionOptions::default() };
-        let session = target.session(&Arc::new(Schema::default()), &options).unwrap();
-        Self { session, out: Rows::new(1) }
+        // Not every statement can be prepared.
+        let as_text = autocommit && !statements.iter().any(|sql| sql.contains('?'));
+        let options =
+            SessionOptions { ops: ops.into(), autocommit, as_text, ..SessionOptions::default() };
+        let session = target.session(&Arc::new(Schema::default()), &options)?;
+        Ok(Self { session, out: Rows::new(1) })
     }
 
     pub fn begin(&mut self) {

@@ -5,6 +5,7 @@
 
 use iostrata_run::{Event, TunedSetting, WatchDocument, WatchTarget};
 use iostrata_study::{Listener, StudyError};
+use iostrata_target::Sampler;
 use iostrata_watch::{TimedSample, Watch, WatchRecord, Watched};
 
 use super::target_host::TargetHost;
@@ -27,6 +28,15 @@ impl ObservedTarget {
     /// Takes in a sample, with what its host did since the one before.
     pub fn take(&mut self, asked: TimedSample) -> Watched {
         self.watch.take(TimedSample { on_host: self.host.since_last(), ..asked })
+    }
+
+    /// Asks what sessions wait for where the target begins to stall, and says so in the sample.
+    pub fn explain(&mut self, watched: &mut Watched, sampler: &mut dyn Sampler) {
+        if self.watch.needs_session_waits()
+            && let Some(waits) = sampler.session_waits()
+        {
+            self.watch.explain(watched, waits);
+        }
     }
 
     /// What its host does not tell, and why.

@@ -8,8 +8,10 @@ use iostrata_embedded::PublishedSampler;
 use iostrata_run::WatchTarget;
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_study::SamplePace;
-use iostrata_target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
-use iostrata_watch::Watched;
+use iostrata_target::{
+    Sampler, SessionWaits, Target, TargetError, TargetFacts, TargetSample, Trouble,
+};
+use iostrata_watch::{TimedSample, Watched};
 
 use super::recorder::ObservedTarget;
 use super::target_host::TargetHost;
@@ -118,7 +120,7 @@ impl Source {
     /// Takes a sample at once.
     pub fn take(&mut self, pace: &SamplePace) -> Watched {
         let asked = pace.ask(self.sampler.as_mut());
-        self.observed.take(asked)
+        self.taken(asked)
     }
 
     /// Takes a sample once it is due; nothing where `wait` says that it is over.
@@ -128,7 +130,13 @@ impl Source {
         wait: impl FnOnce(Duration) -> bool,
     ) -> Option<Watched> {
         let asked = pace.next(self.sampler.as_mut(), wait)?;
-        Some(self.observed.take(asked))
+        Some(self.taken(asked))
+    }
+
+    fn taken(&mut self, asked: TimedSample) -> Watched {
+        let mut watched = self.observed.take(asked);
+        self.observed.explain(&mut watched, self.sampler.as_mut());
+        watched
     }
 
     /// Says what the target does not tell, once it was asked.
@@ -169,6 +177,10 @@ impl Sampler for AwaitedSampler {
             }
         };
         sampler.sample()
+    }
+
+    fn session_waits(&mut self) -> Option<SessionWaits> {
+        self.sampler.as_mut()?.session_waits()
     }
 
     fn missing(&self) -> Vec<String> {

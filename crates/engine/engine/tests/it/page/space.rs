@@ -67,7 +67,8 @@ proptest! {
             }
         }
         let view = twin.view();
-        prop_assert_eq!(view.bits_set_in(0..u32::MAX) as usize, model.iter().filter(|bit| **bit).count());
+        let set = model.iter().filter(|bit| **bit).count();
+        prop_assert_eq!(view.bits_set_in(0..u32::MAX) as usize, set);
         for (from, count) in probes {
             let clear = model[from as usize..].iter().position(|bit| !bit);
             prop_assert_eq!(view.first_clear(from), clear.map(|at| from + at as u32));
