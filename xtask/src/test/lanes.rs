@@ -151,6 +151,7 @@ pub const ROWS: &[LaneRow] = &[
     row("watch", "causes::", Load).without(&["embedded"]),
     row("watch", "log_buffer::", Machine).without(&["embedded"]),
     row("watch", "stalls::", Machine).without(&["embedded"]),
+    row("watch", "shortage::", Machine).without(&["embedded"]),
     row("watch", "quiet::", Alone).without(&["embedded"]),
     row("workload", "", Free),
     row("workload", "cluster::", Load).without(&["embedded"]),

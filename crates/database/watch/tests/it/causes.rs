@@ -14,15 +14,15 @@ use crate::stage::{Stage, Then, Worker};
 use crate::stalls::{assert_named, stalls};
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE=InnoDB";
-const UPDATE: &str = "UPDATE t SET v = v + 1 WHERE id = ?";
-const ROWS: u64 = 256;
-const SESSIONS: usize = 6;
+pub const UPDATE: &str = "UPDATE t SET v = v + 1 WHERE id = ?";
+pub const ROWS: u64 = 256;
+pub const SESSIONS: usize = 6;
 /// When it is planted, and for how long is watched at most, in seconds.
-const AT_S: u64 = 7;
-const WATCHED_S: u64 = 16;
+pub const AT_S: u64 = 7;
+pub const WATCHED_S: u64 = 16;
 
 /// Every program that is there, named so that a failure says which.
-fn programs(test: &str) -> Vec<ServerProgram> {
+pub fn programs(test: &str) -> Vec<ServerProgram> {
     let more = std::env::var("IOSTRATA_TEST_PROGRAMS").unwrap_or_default();
     let mut paths = vec!["mariadbd"];
     paths.extend(more.split(':').filter(|path| !path.is_empty()));
@@ -38,7 +38,7 @@ fn programs(test: &str) -> Vec<ServerProgram> {
     found
 }
 
-fn begin(program: ServerProgram, test: &str, options: &[&str]) -> Stage {
+pub fn begin(program: ServerProgram, test: &str, options: &[&str]) -> Stage {
     let usual = [
         "--innodb-buffer-pool-size=64M",
         "--innodb-flush-log-at-trx-commit=2",

@@ -6,5 +6,6 @@ mod causes;
 mod engine;
 mod log_buffer;
 mod quiet;
+mod shortage;
 mod stage;
 mod stalls;

@@ -120,6 +120,28 @@ impl Stage {
         self
     }
 
+    /// Starts the server again in a group that may use so many thousandths of a processor, and gives
+    /// the file of the quota with what it holds.
+    pub fn with_quota(mut self, milli_cpus: u64) -> Option<(Self, PathBuf)> {
+        let group = Change::CpuGroup { name: GROUP.to_owned(), milli_cpus };
+        let applied = match self.session.apply(group) {
+            Ok(applied) => applied,
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                return None;
+            }
+        };
+        let Effect::Group { dir, limits, .. } = applied.effect else { panic!("no group") };
+        let file = limits.keys().find(|file| file.contains("quota") || file.ends_with("max"));
+        let quota = dir.join(file.unwrap());
+        Some((self.limited(), quota))
+    }
+
+    /// Kills the server as a crash would.
+    pub fn kill(&mut self) {
+        self.server.as_ref().unwrap().kill(&self.session).unwrap();
+    }
+
     pub fn target(&self) -> ServerTarget {
         let address = self.server.as_ref().unwrap().address().replacen("/?", "/shop?", 1);
         ServerTarget::open(address.parse::<ServerAddress>().unwrap(), None).unwrap()
@@ -358,6 +380,11 @@ impl Worker {
         ids.iter().for_each(|id| self.run(1, &[Value::Int(*id)]));
         let ticket = self.session.commit().unwrap();
         self.session.settle(ticket, true).unwrap();
+    }
+
+    /// Whether it could.
+    pub fn try_run(&mut self, at: usize, args: &[Value<'_>]) -> bool {
+        self.session.run(OpId(at), args, &mut self.out).is_ok()
     }
 
     pub fn run(&mut self, at: usize, args: &[Value<'_>]) {
