@@ -207,6 +207,39 @@ mod tests {
         fs::remove_dir_all(&logs).unwrap();
     }
 
+    /// Files below a directory that name the variable of the long forms.
+    fn with_long_forms(dir: &Path, found: &mut Vec<PathBuf>) {
+        for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+            let is_source = path.extension().is_some_and(|end| end == "rs");
+            if path.is_dir() && !path.ends_with("target") {
+                with_long_forms(&path, found);
+            } else if is_source && fs::read_to_string(&path).unwrap().contains(SOAK) {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_long_form_is_in_a_test_that_the_soak_runs() {
+        let workspace = Workspace::read().unwrap();
+        let mut found = Vec::new();
+        with_long_forms(&workspace.root.join("crates"), &mut found);
+        with_long_forms(&workspace.root.join("fuzz"), &mut found);
+        // The whole suite runs what cargo builds as tests: of each member these two directories.
+        let mut sources = vec![workspace.root.join("crates/show/iostrata")];
+        sources.extend(workspace.packages.iter().map(|package| package.dir.clone()));
+        let is_built = |file: &PathBuf| {
+            let is_in = |dir: &PathBuf| {
+                *dir != workspace.root
+                    && ["src", "tests"].iter().any(|part| file.starts_with(dir.join(part)))
+            };
+            sources.iter().any(is_in)
+        };
+        let missed: Vec<&PathBuf> = found.iter().filter(|file| !is_built(file)).collect();
+        assert!(missed.is_empty(), "the soak does not run what these hold: {missed:?}");
+        assert!(found.len() > 20, "{found:?}");
+    }
+
     #[test]
     fn a_child_that_exceeds_its_time_is_ended_with_what_it_started() {
         let mut shell = Command::new("sh");
