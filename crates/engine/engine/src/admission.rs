@@ -5,7 +5,7 @@
 //! that slows writers down is the policy's, published as one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use iostrata_innodb::flush::{Admit, AdmitRule};
@@ -18,6 +18,7 @@ use crate::pace_queue::PaceQueue;
 use crate::published_rule::PublishedRule;
 use crate::reentry::check_outside;
 use crate::storage::{FRAME_OVERHEAD_BYTES, Storage};
+use crate::sync::locked;
 
 /// Room in the redo for one frame, until it is dropped.
 pub(crate) struct Room<'c> {
@@ -92,7 +93,7 @@ impl Admission {
     /// Runs `work` while no frame is promised room: everyone admitted has appended, nobody else is
     /// admitted meanwhile. The pause ends with the work, also where that panics.
     pub fn paused<R>(&self, work: impl FnOnce() -> R) -> R {
-        let _alone = self.pausing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = locked(&self.pausing);
         self.is_paused.store(true, Ordering::SeqCst);
         let _pause = Pause(&self.is_paused);
         while self.promised.load(Ordering::SeqCst) > 0 {
@@ -152,7 +153,7 @@ impl Admission {
             // Read first: a checkpoint that is taken meanwhile is one to look again for.
             let checkpoint = redo.checkpoint_lsn();
             match self.ask(record_bytes, first.is_some())? {
-                Asked::Paused => drop(self.pausing.lock().unwrap_or_else(PoisonError::into_inner)),
+                Asked::Paused => drop(locked(&self.pausing)),
                 Asked::Crowded => {
                     // Others' promises may be all that is in the way, and they may end without a
                     // byte of redo: then no checkpoint would ever come, so look again after one

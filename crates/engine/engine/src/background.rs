@@ -3,7 +3,7 @@
 //! Invariant: they run what others have as functions; they end before the engine's parts go.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use crate::purge::Purger;
 use crate::reentry::is_looking;
 use crate::status::Publisher;
 use crate::storage::Storage;
+use crate::sync::locked;
 
 /// Longest sleep of the cleaner, whatever the policy says.
 const CLEANER_SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -116,7 +117,7 @@ impl Threads {
     ) -> Result<(), EngineError> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
         let thread = thread.map_err(|error| EngineError::system("start a thread", error))?;
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        locked(&self.running).push(thread);
         Ok(())
     }
 
@@ -133,7 +134,7 @@ impl Threads {
             cleaner.lanes.stop();
         }
         storage.redo.stop_serving();
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = locked(&self.running);
         for thread in running.drain(..) {
             // It may need the page of a row at which this thread looks, and ends by itself.
             if !is_looking() {

@@ -6,7 +6,7 @@
 //! so beside it. What to do is the policy's business, pages are written in `lanes`, and threads are
 //! `background`'s.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use iostrata_innodb::Counter;
@@ -17,6 +17,7 @@ use crate::error::EngineError;
 use crate::flusher::Flusher;
 use crate::lanes::Lanes;
 use crate::storage::Storage;
+use crate::sync::locked;
 
 struct State {
     policy: Box<dyn FlushPolicy>,
@@ -52,7 +53,7 @@ pub(crate) struct Cleaner {
 
 impl std::fmt::Debug for Cleaner {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Cleaner(last {:?})", self.lock().last)
+        write!(out, "Cleaner(last {:?})", locked(&self.state).last)
     }
 }
 
@@ -68,7 +69,7 @@ impl Cleaner {
 
     /// From the next step on this policy decides. The rule of the last one holds until then.
     pub fn set_policy(&self, policy: Box<dyn FlushPolicy>) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         *state = State::new(policy, state.number + 1);
         self.lanes.change_policy(state.number);
         drop(state);
@@ -87,7 +88,7 @@ impl Cleaner {
         }
         let start = Instant::now();
         let finished = self.act(action, goes_on)?;
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         if state.number == number && !goes_on {
             let took_us = if is_timed { start.elapsed().as_micros() as u64 } else { 0 };
             state.last = Finished { took_us, ..finished };
@@ -99,7 +100,7 @@ impl Cleaner {
     fn decide(&self, now_us: u64, is_timed: bool) -> Decided {
         let storage = &*self.flusher.storage;
         let start = Instant::now();
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         let histogram = storage.pool.age_histogram();
         let lanes = self.lanes.in_use();
         let mut sample =
@@ -155,10 +156,6 @@ impl Cleaner {
             Action::Sleep { .. } => {}
         }
         Ok(Finished::default())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,7 @@
 //! pages. What to write, and when, is the caller's business.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use iostrata_innodb::flush::{BATCH_PAGES, Cause, Finished, UserWork, frames_of_user};
@@ -17,6 +17,7 @@ use crate::neighbours;
 use crate::pool::{Flight, Flushing, Supply};
 use crate::storage::Storage;
 use crate::store::PageCopy;
+use crate::sync::locked;
 
 /// Pages that a thread which cannot go on writes at most, before it looks again.
 const ASSIST_PAGES: usize = 64;
@@ -246,9 +247,7 @@ impl Flusher {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(broken)) => broken.into_inner(),
             Err(TryLockError::WouldBlock) if !wait => return Ok(()),
-            Err(TryLockError::WouldBlock) => {
-                self.user_flush.lock().unwrap_or_else(PoisonError::into_inner)
-            }
+            Err(TryLockError::WouldBlock) => locked(&self.user_flush),
         };
         if wait {
             self.storage.counts.add(Counter::AdmitWaits, 1);

@@ -4,7 +4,9 @@
 //! Nobody makes a system call for others while none of them waits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
+
+use crate::sync::locked;
 
 /// Leaves that are held, and who waits to hold some.
 #[derive(Debug, Default)]
@@ -31,12 +33,10 @@ impl HeldLeaves {
 
     #[cold]
     fn wait(&self, leaves: usize, most: usize) {
-        let mut changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let changing = locked(&self.changing);
         // Before the look: whoever gives back after it sees a waiter.
         self.waiters.fetch_add(1, Ordering::SeqCst);
-        while !self.try_take(leaves, most) {
-            changing = self.given_back.wait(changing).unwrap_or_else(PoisonError::into_inner);
-        }
+        drop(self.given_back.wait_while(changing, |()| !self.try_take(leaves, most)));
         self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -44,7 +44,7 @@ impl HeldLeaves {
         self.held.fetch_sub(leaves, Ordering::SeqCst);
         if self.waiters.load(Ordering::SeqCst) > 0 {
             // Under the lock: who has looked in vain sleeps by now.
-            let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _changing = locked(&self.changing);
             self.given_back.notify_all();
         }
     }

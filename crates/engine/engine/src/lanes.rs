@@ -9,7 +9,7 @@
 //! policy's business.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use iostrata_innodb::Lsn;
@@ -19,6 +19,7 @@ use iostrata_innodb::flush::{
 
 use crate::error::EngineError;
 use crate::flusher::Flusher;
+use crate::sync::{locked, wait_while};
 
 /// How long those who wait for a lane sleep at most.
 const WAIT: Duration = Duration::from_millis(10);
@@ -101,6 +102,10 @@ struct State {
 }
 
 impl State {
+    fn is_idle(&self) -> bool {
+        self.list.is_idle() && self.cold.is_idle()
+    }
+
     /// Whether another batch may begin, and there is something to do.
     fn has_turn(&self, batches: u32) -> bool {
         let is_wanted = self.list.left > 0 || self.cold.left > 0;
@@ -168,7 +173,7 @@ impl Lanes {
     /// Another policy decides from now on: what was ordered and not begun is forgotten, and what is
     /// under way is told to nobody.
     pub fn change_policy(&self, number: u64) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.policy = number;
         (state.list.left, state.cold.left) = (0, 0);
         (state.finished, state.cold_flushed) = (Finished::default(), 0);
@@ -178,7 +183,7 @@ impl Lanes {
 
     /// Adds what an action orders; actions that write nothing add nothing.
     pub fn order(&self, action: Action) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         match action {
             Action::Flush { pages, until, cause, checkpoints, .. } => {
                 state.list.order(pages as usize);
@@ -192,7 +197,7 @@ impl Lanes {
     }
 
     pub fn in_use(&self) -> LanesUse {
-        let state = self.lock();
+        let state = locked(&self.state);
         let sum = |lane: &Lane| (lane.left + lane.begun).min(u32::MAX as usize) as u32;
         LanesUse { list_pages: sum(&state.list), cold_frames: sum(&state.cold) }
     }
@@ -200,7 +205,7 @@ impl Lanes {
     /// What was done since the last call, and how long the list was at work for it. Pages written
     /// at the cold end count only `with_cold`: what was written of the list is not told by them.
     pub fn take_finished(&self, with_cold: bool) -> Finished {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         let cold = std::mem::take(&mut state.cold_flushed);
         state.finished.flushed += if with_cold { cold } else { 0 };
         state.list.take_busy();
@@ -217,12 +222,11 @@ impl Lanes {
     pub fn finish(&self) -> Result<(), EngineError> {
         loop {
             while self.work()? {}
-            let state = self.lock();
-            if state.list.is_idle() && state.cold.is_idle() {
+            // Others are at the last batches.
+            let wait = |state: &mut State| !state.is_idle() && !state.has_turn(self.batches());
+            if wait_while(&self.to_cleaner, locked(&self.state), WAIT, wait).is_idle() {
                 return Ok(());
             }
-            // Others are at the last batches.
-            drop(self.to_cleaner.wait_timeout(state, WAIT).unwrap_or_else(PoisonError::into_inner));
             self.flusher.storage.poison.check()?;
         }
     }
@@ -245,7 +249,7 @@ impl Lanes {
     fn begin(&self) -> Option<Batch> {
         let in_flight = self.in_flight.load(Ordering::Relaxed);
         let batches = self.batches();
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         if !state.has_turn(batches) {
             return None;
         }
@@ -268,7 +272,7 @@ impl Lanes {
     }
 
     fn end(&self, batch: Batch, done: Finished) -> Result<(), EngineError> {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         // Nobody is told what became of another policy's order.
         let counts = u32::from(batch.policy == state.policy);
         state.finished.freed += counts * done.freed;
@@ -303,24 +307,17 @@ impl Lanes {
 
     /// A writing thread's side: waits for something to do; false when the engine stops.
     pub fn wait_work(&self) -> bool {
-        let state = self.lock();
-        if state.is_stopping || state.has_turn(self.batches()) {
-            return !state.is_stopping;
-        }
-        let waited = self.to_writers.wait_timeout(state, WAIT * 10);
-        !waited.unwrap_or_else(PoisonError::into_inner).0.is_stopping
+        let has_nothing = |state: &mut State| !state.is_stopping && !state.has_turn(self.batches());
+        let state = locked(&self.state);
+        !wait_while(&self.to_writers, state, WAIT * 10, has_nothing).is_stopping
     }
 
     /// Ends the writing threads; what was ordered and not begun is forgotten.
     pub fn stop(&self) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.is_stopping = true;
         (state.list.left, state.cold.left) = (0, 0);
         drop(state);
         self.to_writers.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

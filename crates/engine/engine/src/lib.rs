@@ -82,6 +82,7 @@ mod spill;
 mod status;
 mod storage;
 mod super_page;
+mod sync;
 mod table;
 mod table_index;
 #[cfg(test)]

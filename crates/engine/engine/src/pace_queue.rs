@@ -4,10 +4,12 @@
 //! behind it are woken one by one.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Thread, ThreadId};
 use std::time::Duration;
+
+use crate::sync::locked;
 
 /// How long one behind the first sleeps at most before it looks again.
 const LOOK: Duration = Duration::from_millis(100);
@@ -35,25 +37,21 @@ impl PaceQueue {
     pub fn wait_first(&self) -> FirstPlace<'_> {
         let me = std::thread::current();
         let of = me.id();
-        let mut waiting = self.lock();
+        let mut waiting = locked(&self.waiting);
         waiting.push_back(me);
         self.has_waiting.store(true, Ordering::Relaxed);
         while waiting.front().is_some_and(|first| first.id() != of) {
             drop(waiting);
             std::thread::park_timeout(LOOK);
-            waiting = self.lock();
+            waiting = locked(&self.waiting);
         }
         FirstPlace { queue: self, of }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Thread>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for FirstPlace<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.queue.lock();
+        let mut waiting = locked(&self.queue.waiting);
         let first = waiting.pop_front();
         assert!(first.is_some_and(|first| first.id() == self.of), "the first leaves first");
         self.queue.has_waiting.store(!waiting.is_empty(), Ordering::Relaxed);
@@ -80,7 +78,7 @@ mod tests {
                     let _first = queue.wait_first();
                     went.lock().unwrap().push(number);
                 });
-                while queue.lock().len() < number + 2 {
+                while locked(&queue.waiting).len() < number + 2 {
                     std::thread::yield_now();
                 }
             }

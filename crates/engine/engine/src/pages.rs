@@ -8,7 +8,7 @@
 //! them. Freeing is clearing the bit only; what a free page holds means nothing.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use iostrata_innodb::{NO_PAGE, PageNo, TableId};
 
@@ -20,6 +20,7 @@ use crate::page::{PageKind, PageSize, PageView, Record};
 use crate::pool::Pin;
 use crate::storage::Storage;
 use crate::super_page::SuperField;
+use crate::sync::locked;
 
 #[derive(Debug)]
 pub(crate) struct Pages {
@@ -94,7 +95,7 @@ pub(crate) struct Reserved<'s> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        let mut state = self.space.lock();
+        let mut state = locked(&self.space.state);
         state.reserved.remove(&self.page.0);
         // It may not have been used after all.
         state.hint = state.hint.min(self.page.0);
@@ -108,12 +109,12 @@ impl Space {
     }
 
     pub fn maps(&self) -> u64 {
-        self.lock().maps
+        locked(&self.state).maps
     }
 
     /// Says how many exist, once the super page could be read.
     pub fn set_maps(&self, maps: u64) {
-        self.lock().maps = maps;
+        locked(&self.state).maps = maps;
     }
 
     pub fn bits(&self) -> u64 {
@@ -146,14 +147,14 @@ impl Space {
 
     /// The first map that may have free pages, if there is one.
     fn map_with_free_pages(&self) -> Option<u64> {
-        let state = self.lock();
+        let state = locked(&self.state);
         let map = state.hint / self.bits;
         (map < state.maps).then_some(map)
     }
 
     /// Takes a free page of a map. None when it has none, or when the search has moved elsewhere.
     fn take(&self, map: u64, view: &PageView<'_>) -> Option<Reserved<'_>> {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         let first = map * self.bits;
         if state.hint / self.bits != map {
             return None;
@@ -172,7 +173,7 @@ impl Space {
     }
 
     fn add_map(&self, storage: &Storage) -> Result<(), EngineError> {
-        let _alone = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = locked(&self.adding);
         if self.map_with_free_pages().is_some() {
             return Ok(());
         }
@@ -200,12 +201,8 @@ impl Space {
 
     /// Says that these pages may be given out again: call it after the frame that freed them.
     pub fn freed(&self, page: PageNo) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.hint = state.hint.min(page.0);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

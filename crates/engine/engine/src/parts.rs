@@ -1,6 +1,6 @@
 //! The parts of an open engine, put together: everything but its threads.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use iostrata_innodb::{PageNo, Settings};
 use iostrata_io::disk::Disk;
@@ -19,6 +19,7 @@ use crate::settings_file;
 use crate::storage::Storage;
 use crate::store::Store;
 use crate::super_page::{SuperField, SuperPage, set_walk};
+use crate::sync::locked;
 use crate::version::SpillFile;
 
 /// The parts of one engine, from the lowest to the highest.
@@ -62,7 +63,7 @@ impl Parts {
 
     /// Keeps out who changes a setting.
     pub fn keep_settings(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.changing)
     }
 
     /// Changes a setting and everything that follows it, and keeps it on the disk.

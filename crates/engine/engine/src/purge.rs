@@ -7,9 +7,10 @@
 //! of work.
 
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use iostrata_innodb::{TableId, flush::Lag};
+use iostrata_innodb::TableId;
+use iostrata_innodb::flush::Lag;
 
 use crate::catalogue::Catalogue;
 use crate::commit::{Committer, commit};
@@ -17,6 +18,7 @@ use crate::cursor::TreeCursor;
 use crate::error::{EngineError, Failure, RequestError, TableError};
 use crate::pages::Pages;
 use crate::super_page::WalkPlace;
+use crate::sync::locked;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::version::PurgeItem;
@@ -80,7 +82,7 @@ impl Purger {
     }
 
     fn lock_walk(&self) -> MutexGuard<'_, Walk> {
-        self.walk.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.walk)
     }
 
     /// Purges what is due, in one batch. False when there was nothing to do.

@@ -4,10 +4,12 @@
 //! the next round or after a short while, whatever happens; once the engine stops nobody waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use iostrata_innodb::flush::Outlook;
+
+use crate::sync::{locked, wait_while};
 
 /// Longest wait for a round, in case it brings nothing.
 const ROUND_WAIT: Duration = Duration::from_millis(10);
@@ -80,18 +82,18 @@ impl CleanerSignal {
 
     /// The cleaner's side: whether its next sleep goes on when someone wakes it.
     pub fn set_firm(&self, is_firm: bool) {
-        self.lock().is_firm = is_firm;
+        locked(&self.state).is_firm = is_firm;
     }
 
     /// Wakes the cleaner out of a firm sleep, too.
     pub fn recall(&self) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         (state.is_firm, state.woken) = (false, true);
         self.to_cleaner.notify_one();
     }
 
     pub fn wake(&self) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         if !state.woken {
             state.woken = true;
             self.to_cleaner.notify_one();
@@ -100,7 +102,7 @@ impl CleanerSignal {
 
     /// Wakes the cleaner and waits for its next round, a moment at most.
     pub fn wait_round(&self) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.woken = true;
         self.to_cleaner.notify_one();
         self.wait_next(state, ROUND_WAIT);
@@ -108,73 +110,46 @@ impl CleanerSignal {
 
     /// Waits for the cleaner's next round and lets it sleep; at most so long, and a moment at most.
     pub fn wait_round_for(&self, longest: Duration) {
-        self.wait_next(self.lock(), longest.min(ROUND_WAIT));
+        self.wait_next(locked(&self.state), longest.min(ROUND_WAIT));
     }
 
-    fn wait_next(&self, mut state: MutexGuard<'_, State>, longest: Duration) {
+    fn wait_next(&self, state: MutexGuard<'_, State>, longest: Duration) {
         let seen = state.rounds;
-        while state.rounds == seen && !state.stopping {
-            let waited = self.from_cleaner.wait_timeout(state, longest);
-            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = next;
-            if timeout.timed_out() {
-                return;
-            }
-        }
+        let must_wait = |state: &mut State| state.rounds == seen && !state.stopping;
+        drop(wait_while(&self.from_cleaner, state, longest, must_wait));
     }
 
     pub fn round_done(&self) {
-        self.lock().rounds += 1;
+        locked(&self.state).rounds += 1;
         self.from_cleaner.notify_all();
     }
 
     /// The cleaner's side: waits to be woken; false when the engine stops.
     pub fn wait_wake(&self, longest: Duration) -> bool {
-        let mut state = self.lock();
-        let end = std::time::Instant::now() + longest;
-        while (state.is_firm || !state.woken) && !state.stopping {
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            let waited = self.to_cleaner.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let sleeps = |state: &mut State| (state.is_firm || !state.woken) && !state.stopping;
+        let mut state = wait_while(&self.to_cleaner, locked(&self.state), longest, sleeps);
         state.woken = false;
         !state.stopping
     }
 
     pub fn is_stopping(&self) -> bool {
-        self.lock().stopping
+        locked(&self.state).stopping
     }
 
     /// Waits so long, or until the engine stops: false then.
     pub fn wait_stop(&self, longest: Duration) -> bool {
-        let mut state = self.lock();
-        let end = std::time::Instant::now() + longest;
-        while !state.stopping {
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            let waited = self.at_end.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        false
+        let state = locked(&self.state);
+        !wait_while(&self.at_end, state, longest, |state| !state.stopping).stopping
     }
 
     /// Ends the cleaner's loop. From now on whoever needs it does its work: among those are threads
     /// of the engine whose end is waited for.
     pub fn stop(&self) {
-        self.lock().stopping = true;
+        locked(&self.state).stopping = true;
         self.set_threads(false);
         self.to_cleaner.notify_all();
         self.from_cleaner.notify_all();
         self.at_end.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

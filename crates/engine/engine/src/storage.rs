@@ -22,6 +22,7 @@ use crate::redo::Redo;
 use crate::safeguards::Safeguards;
 use crate::signal::CleanerSignal;
 use crate::store::{PageCopy, ReadError, Store};
+use crate::sync::locked;
 use crate::version::{SpillFile, VersionSettings, Versions};
 
 /// Bytes of a frame beyond its records: header and kind.
@@ -153,7 +154,7 @@ impl Storage {
     }
 
     pub fn hold(&self, directories: Vec<DirectoryLock>) {
-        *self.directories.lock().unwrap_or_else(PoisonError::into_inner) = directories;
+        *locked(&self.directories) = directories;
     }
 
     /// Lets go of the directories: nothing is read or written any more.

@@ -13,6 +13,7 @@ use crate::catalogue::{Catalogue, KnownTable, check_name};
 use crate::cursor::TreeCursor;
 use crate::error::{EngineError, TableError};
 use crate::pages::Pages;
+use crate::sync::locked;
 use crate::table::Table;
 use crate::table_index::{IndexDefinition, TableIndex};
 use crate::tree::Tree;
@@ -55,12 +56,12 @@ impl Catalogue {
     pub fn join_indexes(&self, definitions: Vec<IndexDefinition>) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time()?;
         self.check(&definitions)?;
-        let found = self.lock().found.clone();
+        let found = locked(&self.known).found.clone();
         for (full_name, (field, tree)) in found {
             let (table, name) =
                 full_name.split_at_checked(field.table_bytes.into()).unwrap_or_default();
             let name = name.strip_prefix('.').unwrap_or(name);
-            if !field.is_built || !self.lock().tables.contains_key(table) {
+            if !field.is_built || !locked(&self.known).tables.contains_key(table) {
                 self.drop_trees(vec![tree])?;
                 continue;
             }
@@ -84,7 +85,7 @@ impl Catalogue {
             self.join(table, TableIndex { name, pages, tree, made_at: 0, extract });
         }
         for definition in definitions.iter().filter(|definition| !definition.is_late) {
-            let table = self.lock().tables.get(&definition.table).cloned();
+            let table = locked(&self.known).tables.get(&definition.table).cloned();
             if let Some(KnownTable { tree, indexes }) = table
                 && !indexes.iter().any(|index| index.name == definition.name)
             {
@@ -99,7 +100,8 @@ impl Catalogue {
     /// Who writes to the table by a handle of before is refused from here on.
     pub fn make_late_index(&self, table: &str, name: &str) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time()?;
-        let Some(KnownTable { tree, indexes }) = self.lock().tables.get(table).cloned() else {
+        let Some(KnownTable { tree, indexes }) = locked(&self.known).tables.get(table).cloned()
+        else {
             return Err(EngineError::Table(TableError::NotFound { name: table.to_owned() }));
         };
         if indexes.iter().any(|index| index.name == name) {
@@ -165,7 +167,7 @@ impl Catalogue {
     }
 
     fn join(&self, table: &str, index: TableIndex) {
-        let mut known = self.lock();
+        let mut known = locked(&self.known);
         known.found.remove(&index.tree.name);
         if let Some(table) = known.tables.get_mut(table) {
             Arc::make_mut(&mut table.indexes).push(Arc::new(index));

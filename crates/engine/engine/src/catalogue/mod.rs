@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use iostrata_innodb::{Lsn, NO_PAGE, PageNo, TableId};
 
@@ -23,6 +23,7 @@ use crate::pages::{NewPage, Pages};
 use crate::pool::Pin;
 use crate::reentry::check_outside;
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, SuperField};
+use crate::sync::locked;
 use crate::table::Table;
 use crate::table_index::{IndexDefinition, TableIndex};
 use crate::tree::Tree;
@@ -92,7 +93,7 @@ impl Catalogue {
     /// Reads all rows, once the pages can be read. `next` is the number of the next table, 0 when
     /// it was not kept.
     pub fn read(&self, next: u32) -> Result<(), EngineError> {
-        let mut known = self.lock();
+        let mut known = locked(&self.known);
         known.next = known.next.max(next);
         let all = (Bound::Unbounded, Bound::Unbounded);
         let mut rows = TreeCursor::new(&self.pages, &self.tree, all, (Direction::Forward, NEWEST));
@@ -127,7 +128,7 @@ impl Catalogue {
     }
 
     pub fn get(&self, name: &str) -> Option<Table> {
-        let KnownTable { tree, indexes } = self.lock().tables.get(name).cloned()?;
+        let KnownTable { tree, indexes } = locked(&self.known).tables.get(name).cloned()?;
         Some(Table::new(Arc::clone(&self.pages), tree, indexes))
     }
 
@@ -137,11 +138,11 @@ impl Catalogue {
     }
 
     pub fn names(&self) -> Vec<String> {
-        self.lock().tables.keys().cloned().collect()
+        locked(&self.known).tables.keys().cloned().collect()
     }
 
     pub fn trees(&self) -> Trees {
-        let known = self.lock();
+        let known = locked(&self.known);
         let tables = known.tables.values().flat_map(KnownTable::trees);
         let left = known.found.values().map(|(_, tree)| tree);
         let live = std::iter::once(&self.tree).chain(tables).chain(left).cloned().collect();
@@ -162,7 +163,7 @@ impl Catalogue {
         let tree = self.make(name, None)?;
         tree.set_indexes(&self.pages, indexes.len());
         let table = KnownTable { tree, indexes: Arc::new(indexes) };
-        let mut known = self.lock();
+        let mut known = locked(&self.known);
         table.indexes.iter().for_each(|index| drop(known.found.remove(&index.tree.name)));
         known.tables.insert(name.to_owned(), table.clone());
         drop(known);
@@ -172,7 +173,7 @@ impl Catalogue {
 
     /// Drops what a failure has left of an index.
     fn drop_left(&self, full_name: &str) -> Result<(), EngineError> {
-        let left = self.lock().found.get(full_name).map(|(_, tree)| Arc::clone(tree));
+        let left = locked(&self.known).found.get(full_name).map(|(_, tree)| Arc::clone(tree));
         left.map_or(Ok(()), |tree| self.drop_trees(vec![tree]))
     }
 
@@ -189,17 +190,17 @@ impl Catalogue {
                 || known.found.contains_key(name)
                 || indexes.into_iter().any(|index| index.tree.name == name)
         };
-        if is_known(&self.lock()) {
+        if is_known(&locked(&self.known)) {
             return Err(EngineError::Table(TableError::Exists { name: name.to_owned() }));
         }
-        let id = TableId(self.lock().next);
+        let id = TableId(locked(&self.known).next);
         let Some(next) = id.0.checked_add(1) else {
             return Err(EngineError::Table(TableError::TooMany));
         };
         let entry = Entry { id, root: NO_PAGE, index, fields: Vec::new() };
         let (root, end) = self.insert(name.as_bytes(), entry, next)?;
         let tree = Arc::new(Tree::new(id, root, name));
-        let mut known = self.lock();
+        let mut known = locked(&self.known);
         known.next = next;
         // Until it is joined with its table.
         if let Some(field) = index {
@@ -253,7 +254,7 @@ impl Catalogue {
     /// Takes a table's name away, durably, and then frees its pages.
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time()?;
-        let Some(table) = self.lock().tables.get(name).cloned() else {
+        let Some(table) = locked(&self.known).tables.get(name).cloned() else {
             return Err(EngineError::Table(TableError::NotFound { name: name.to_owned() }));
         };
         self.drop_trees(table.trees().cloned().collect())
@@ -277,7 +278,7 @@ impl Catalogue {
         trees.iter().for_each(|tree| tree.begin_drop(&self.pages));
         let cancel = |_: &EngineError| trees.iter().for_each(|tree| tree.cancel_drop());
         let ticket = batch.commit_async().inspect_err(cancel)?;
-        let mut known = self.lock();
+        let mut known = locked(&self.known);
         for (tree, hidden) in trees.iter().zip(hidden) {
             known.tables.remove(&tree.name);
             known.found.remove(&tree.name);
@@ -290,25 +291,25 @@ impl Catalogue {
 
     /// Frees all pages of the tables that were dropped.
     pub fn reclaim(&self) -> Result<(), EngineError> {
-        let dropped = self.lock().dropped.clone();
+        let dropped = locked(&self.known).dropped.clone();
         for (name, tree) in dropped {
             free_below_root(&self.pages, &tree)?;
             let mut batch = Batch::new(Arc::clone(&self.pages));
             batch.delete(&self.itself(), &name)?;
             batch.free(tree.root);
             batch.commit()?;
-            self.lock().dropped.retain(|(_, known)| !Arc::ptr_eq(known, &tree));
+            locked(&self.known).dropped.retain(|(_, known)| !Arc::ptr_eq(known, &tree));
         }
         Ok(())
     }
 
     pub fn tree(&self, id: TableId) -> Option<Arc<Tree>> {
-        let known = self.lock();
+        let known = locked(&self.known);
         known.tables.values().flat_map(KnownTable::trees).find(|tree| tree.id == id).cloned()
     }
 
     pub fn indexes(&self) -> Vec<(Arc<Tree>, Arc<TableIndex>)> {
-        let known = self.lock();
+        let known = locked(&self.known);
         let of = |table: &KnownTable| {
             let with_table = |index: &Arc<TableIndex>| (Arc::clone(&table.tree), Arc::clone(index));
             table.indexes.iter().map(with_table).collect::<Vec<_>>()
@@ -317,18 +318,14 @@ impl Catalogue {
     }
 
     pub fn has_dropped(&self) -> bool {
-        !self.lock().dropped.is_empty()
+        !locked(&self.known).dropped.is_empty()
     }
 
     /// Keeps makers and droppers of tables out.
     pub fn one_at_a_time(&self) -> Result<MutexGuard<'_, ()>, EngineError> {
         // Within an index function this thread may be the one that does so already.
         check_outside(&self.pages.storage)?;
-        Ok(self.ddl.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(locked(&self.ddl))
     }
 }
 

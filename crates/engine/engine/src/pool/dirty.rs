@@ -15,7 +15,7 @@ use iostrata_innodb::Lsn;
 use crate::pool::ages::{AgeCounts, BucketEnds};
 use crate::pool::frames::{Frame, Frames, NEVER};
 use crate::pool::links::{Links, List};
-use crate::pool::parking::locked;
+use crate::sync::locked;
 
 /// In `Frame::held`: changed since it was last taken for writing.
 pub const DIRTY: u32 = 1;

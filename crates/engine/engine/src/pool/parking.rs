@@ -4,7 +4,9 @@
 //! same lock after it saw the mark; so no wake-up is lost. Several things may share a lot: whoever
 //! wakes looks again at what it waits for.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
+
+use crate::sync::locked;
 
 const LOTS: usize = 64;
 
@@ -42,9 +44,4 @@ impl Parking {
         drop(guard);
         lot.changed.notify_all();
     }
-}
-
-/// No code panics while it holds one of these locks, and what they guard is whole at every moment.
-pub fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,11 +17,11 @@ use crate::page::PageSize;
 use crate::pool::border::{PageSource, PoolSettings, Supply};
 use crate::pool::dirty::Dirty;
 use crate::pool::frames::{Frame, Frames};
-use crate::pool::parking::locked;
 use crate::pool::queues::Queues;
 use crate::pool::read_copies::ReadCopies;
 use crate::pool::table::PageTable;
 use crate::pool::waiting::Waiting;
+use crate::sync::locked;
 
 /// Buffers kept for copies, at most.
 const BUFFERS_MAX: usize = 256;

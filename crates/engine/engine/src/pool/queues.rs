@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::pool::links::{Links, List};
-use crate::pool::parking::locked;
+use crate::sync::locked;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameQueue {

@@ -10,8 +10,8 @@ use iostrata_innodb::PageNo;
 
 use crate::error::EngineError;
 use crate::pool::latch::Pause;
-use crate::pool::parking::locked;
 use crate::pool::word::{WAITED, Word};
+use crate::sync::locked;
 
 const ROOMS: usize = 64;
 
@@ -93,12 +93,7 @@ impl Waiting {
 
 impl Wait {
     fn sleep(&self) -> Outcome {
-        let mut outcome = locked(&self.outcome);
-        loop {
-            if let Some(outcome) = &*outcome {
-                return outcome.clone();
-            }
-            outcome = self.told.wait(outcome).unwrap_or_else(PoisonError::into_inner);
-        }
+        let told = self.told.wait_while(locked(&self.outcome), |outcome| outcome.is_none());
+        told.unwrap_or_else(PoisonError::into_inner).clone().unwrap_or(Ok(()))
     }
 }

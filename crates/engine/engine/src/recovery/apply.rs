@@ -7,7 +7,7 @@
 //! failed sync left it for clean.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use iostrata_innodb::{Lsn, PageNo};
 
@@ -17,6 +17,7 @@ use crate::pool::Pin;
 use crate::recovery::progress::{Clock, Phase};
 use crate::redo::Scan;
 use crate::storage::Storage;
+use crate::sync::locked;
 
 /// Records kept before they are applied, in bytes with what keeps account of them.
 const ROUND_BYTES: usize = 192 << 20;
@@ -47,12 +48,12 @@ struct Tally(Mutex<HashMap<PageNo, bool>>);
 
 impl Tally {
     fn note(&self, page: PageNo, is_changed: bool) {
-        let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = locked(&self.0);
         *met.entry(page).or_default() |= is_changed;
     }
 
     fn count(&self, is_changed: bool) -> u64 {
-        let met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let met = locked(&self.0);
         met.values().filter(|changed| **changed == is_changed).count() as u64
     }
 }

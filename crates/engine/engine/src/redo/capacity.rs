@@ -10,8 +10,9 @@ use iostrata_innodb::flush::AgeLimits;
 use crate::error::EngineError;
 use crate::redo::create::{make_segments, remove};
 use crate::redo::geometry::Plan;
-use crate::redo::redo::{Redo, lock};
+use crate::redo::redo::Redo;
 use crate::redo::segments::{Header, Segments};
+use crate::sync::locked;
 
 impl Redo {
     /// Changes the capacity while the log is used. Growing makes the new segments first; shrinking
@@ -22,34 +23,34 @@ impl Redo {
     /// nothing.
     pub fn set_capacity(&self, capacity_bytes: u64) -> Result<(), EngineError> {
         // One change at a time; appends, commits and checkpoints go on.
-        let _changing = lock(&self.changing);
+        let _changing = locked(&self.changing);
         self.poison.check()?;
-        let old = lock(&self.segments).plan;
+        let old = locked(&self.segments).plan;
         let plan = Plan::keeping(capacity_bytes, old.geometry)?;
         if plan == old {
             return Ok(());
         }
         self.adopt(plan)?;
-        let mut ledger = lock(&self.ledger);
+        let mut ledger = locked(&self.ledger);
         let (lsn, clean) = (ledger.newest.checkpoint, ledger.newest.clean);
         self.write_ledger(&mut ledger, lsn, (clean, true))
     }
 
     /// Whether another capacity leaves less room than there is now.
     pub fn would_shrink(&self, capacity_bytes: u64) -> Result<bool, EngineError> {
-        let old = lock(&self.segments).plan;
+        let old = locked(&self.segments).plan;
         let plan = Plan::keeping(capacity_bytes, old.geometry)?;
         Ok(plan.room_bytes() < old.room_bytes())
     }
 
     /// Makes what a plan needs and is not there, then follows the plan.
     pub(crate) fn adopt(&self, plan: Plan) -> Result<(), EngineError> {
-        let sync = lock(&self.writer).sync;
+        let sync = locked(&self.writer).sync;
         let unused = Header { first: 0, sequence: 0, geometry: plan.geometry };
         let mut made = Vec::new();
         loop {
             let (missing, number) = {
-                let mut segments = lock(&self.segments);
+                let mut segments = locked(&self.segments);
                 let there = segments.count_of(plan.geometry) + made.len() as u64;
                 let missing = plan.segments.saturating_sub(there);
                 if missing == 0 {
@@ -71,7 +72,7 @@ impl Redo {
                 Ok(more) => made.extend(more),
                 Err(error) => {
                     let left = remove(&self.disk, made);
-                    lock(&self.segments).surplus.extend(left);
+                    locked(&self.segments).surplus.extend(left);
                     return Err(error);
                 }
             }

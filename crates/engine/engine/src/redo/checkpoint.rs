@@ -11,7 +11,8 @@ use crate::error::EngineError;
 use crate::redo::RedoSync;
 use crate::redo::control::{Control, Ledger};
 use crate::redo::create::remove;
-use crate::redo::redo::{Redo, lock};
+use crate::redo::redo::Redo;
+use crate::sync::locked;
 
 impl Redo {
     /// Records that nothing before `lsn` is needed any more; durable when it returns. An older
@@ -22,7 +23,7 @@ impl Redo {
         assert!(lsn <= self.lsn(), "a checkpoint at {lsn} lies beyond the log");
         self.make_durable(lsn)?;
         let lsn = lsn.0;
-        let mut ledger = lock(&self.ledger);
+        let mut ledger = locked(&self.ledger);
         let newest = ledger.newest;
         let is_closed = newest.clean && !newest.opened;
         let says_nothing_new = lsn == newest.checkpoint && (!clean || is_closed);
@@ -34,12 +35,12 @@ impl Redo {
 
     /// The engine whose log it is; 0 when that is not known.
     pub fn identity(&self) -> u64 {
-        lock(&self.ledger).newest.identity
+        locked(&self.ledger).newest.identity
     }
 
     /// Says whose log it is. It is kept with the next checkpoint, or when the log is started.
     pub fn set_identity(&self, identity: u64) {
-        lock(&self.ledger).newest.identity = identity;
+        locked(&self.ledger).newest.identity = identity;
     }
 
     /// Writes down the checkpoint and the present geometry, then frees what lies before.
@@ -52,7 +53,7 @@ impl Redo {
         let next = Control {
             checkpoint: lsn,
             incarnation: ledger.incarnation_at(lsn),
-            geometry: lock(&self.segments).plan.geometry,
+            geometry: locked(&self.segments).plan.geometry,
             clean,
             opened,
             ..ledger.newest
@@ -65,7 +66,7 @@ impl Redo {
     /// Writes down once more what the newest slot says, which was found and may not be durable, and
     /// that the log is opened: what is made from now on is not durable because it was closed clean.
     pub(crate) fn confirm_ledger(&self) -> Result<(), EngineError> {
-        let mut ledger = lock(&self.ledger);
+        let mut ledger = locked(&self.ledger);
         let next = Control { opened: true, ..ledger.newest };
         self.write_slot(&mut ledger, next)
     }
@@ -73,7 +74,7 @@ impl Redo {
     fn write_slot(&self, ledger: &mut Ledger, next: Control) -> Result<(), EngineError> {
         self.poison.check()?;
         let (sync, block_bytes) = {
-            let writer = lock(&self.writer);
+            let writer = locked(&self.writer);
             (writer.sync, writer.block_bytes as u32)
         };
         // Without syncs nothing is known to be durable.
@@ -90,7 +91,7 @@ impl Redo {
     /// use any more. The room comes first: whoever sees the checkpoint may use what it freed.
     pub(crate) fn free_before(&self, checkpoint: u64) {
         let surplus = {
-            let mut segments = lock(&self.segments);
+            let mut segments = locked(&self.segments);
             segments.free_before(checkpoint);
             self.shed(&mut segments, checkpoint);
             self.checkpoint.store(checkpoint, Ordering::Release);
@@ -98,7 +99,7 @@ impl Redo {
         };
         if !surplus.is_empty() {
             let left = remove(&self.disk, surplus);
-            lock(&self.segments).surplus.extend(left);
+            locked(&self.segments).surplus.extend(left);
         }
     }
 }

@@ -6,9 +6,11 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
+
+use crate::sync::locked;
 
 const WAITING: u32 = 0;
 const SETTLED: u32 = 1;
@@ -103,7 +105,7 @@ impl GroupCommit {
 
     fn sleep(&self, upto: u64, slot: &Arc<Slot>, settled: impl Fn() -> bool) -> Outcome {
         {
-            let mut waiting = self.lock();
+            let mut waiting = locked(&self.waiting);
             // Who leaves has published before it takes this lock, so nothing is missed.
             if settled() {
                 self.went.fetch_add(1, Ordering::Relaxed);
@@ -201,7 +203,7 @@ impl GroupCommit {
     /// others leads next and is woken first. `entered` is 1 for a leader that came by `enter`, else
     /// 0.
     pub(crate) fn leave(&self, upto: u64, entered: u64) {
-        let mut waiting = self.lock();
+        let mut waiting = locked(&self.waiting);
         self.population.store(self.present(), Ordering::Relaxed);
         let Waiting { queue, covered } = &mut *waiting;
         let mut covered = std::mem::take(covered);
@@ -224,10 +226,6 @@ impl GroupCommit {
         for slot in covered.drain(..) {
             slot.wake(SETTLED);
         }
-        self.lock().covered = covered;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.waiting).covered = covered;
     }
 }

@@ -24,12 +24,13 @@ use crate::redo::group_commit::GroupCommit;
 use crate::redo::layout::{
     BLOCK_BYTES_MAX, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, frame,
 };
-use crate::redo::redo::{Redo, lock};
+use crate::redo::redo::Redo;
 use crate::redo::requests::Requests;
 use crate::redo::segments::{
     Header, Segment, Segments, damaged_segment, no_segment, not_found, number_of,
 };
 use crate::redo::{RedoSettings, RedoSync, Scan};
+use crate::sync::locked;
 
 const BUFFER_BYTES_MIN: u64 = 65_536;
 const BUFFER_BYTES_MAX: u64 = 1 << 32;
@@ -162,7 +163,7 @@ impl Redo {
         while scan.next()?.is_some() {}
         let end = scan.log_end();
         let plan = {
-            let mut segments = lock(&self.segments);
+            let mut segments = locked(&self.segments);
             segments.retire_beyond(end);
             segments.plan
         };
@@ -171,19 +172,19 @@ impl Redo {
         self.remove_half_made()?;
         self.adopt(plan)?;
         let incarnations = self.seal_off(&tail, end, scan.into_incarnations())?;
-        let mut ledger = lock(&self.ledger);
+        let mut ledger = locked(&self.ledger);
         ledger.incarnations = incarnations;
         self.free_before(ledger.newest.checkpoint);
         Ok(self.lsn())
     }
 
     fn read_tail(&self, end: u64) -> Result<Vec<u8>, EngineError> {
-        let block_bytes = lock(&self.writer).block_bytes;
+        let block_bytes = locked(&self.writer).block_bytes;
         let start = end / block_bytes * block_bytes;
         if start == end {
             return Ok(Vec::new());
         }
-        let place = lock(&self.segments).place(start);
+        let place = locked(&self.segments).place(start);
         let place = place.ok_or_else(|| no_segment(start))?;
         let mut block = Aligned::zeroed(block_bytes as usize);
         place
@@ -196,7 +197,7 @@ impl Redo {
     fn remove_half_made(&self) -> Result<(), EngineError> {
         let failed = EngineError::disk("clear half-made segments of the redo log");
         let known: Vec<_> = {
-            let segments = lock(&self.segments);
+            let segments = locked(&self.segments);
             let all = segments.chain.iter().chain(&segments.spare).chain(&segments.surplus);
             all.map(|segment| segment.file.name.clone()).collect()
         };
@@ -224,7 +225,7 @@ impl Redo {
         let old = incarnations.last().map_or(0, |(_, number)| *number);
         let new = old.wrapping_add(1);
         let sealed_end = {
-            let mut fill = lock(&self.fill);
+            let mut fill = locked(&self.fill);
             fill.resume(tail, end);
             self.buffered_from.store(fill.base, Ordering::Relaxed);
             fill.incarnation = old;
@@ -235,7 +236,7 @@ impl Redo {
             fill.end
         };
         self.make_durable(Lsn(sealed_end))?;
-        lock(&self.fill).is_started = true;
+        locked(&self.fill).is_started = true;
         incarnations.push((sealed_end, new));
         Ok(incarnations)
     }
@@ -245,10 +246,10 @@ impl Redo {
     /// Makes the names, the log up to its end, the spare segments and the newest control slot
     /// durable, in this order.
     pub(crate) fn settle_found(&self, end: u64) -> Result<(), EngineError> {
-        let newest = lock(&self.ledger).newest;
+        let newest = locked(&self.ledger).newest;
         let from = newest.checkpoint.max(newest.durable);
         {
-            let mut writer = lock(&self.writer);
+            let mut writer = locked(&self.writer);
             if writer.sync != RedoSync::None {
                 let synced = self.disk.sync_dir();
                 synced.map_err(|cause| self.fail("sync the directory of the redo log", cause))?;
@@ -270,7 +271,7 @@ impl Redo {
     /// and syncs it.
     fn rewrite(&self, writer: &mut Writer, from: u64, end: u64) -> Result<(), DiskError> {
         let from = from / writer.block_bytes * writer.block_bytes;
-        let chain: Vec<_> = lock(&self.segments).chain.iter().cloned().collect();
+        let chain: Vec<_> = locked(&self.segments).chain.iter().cloned().collect();
         for segment in chain.iter().filter(|segment| segment.header.end() > from) {
             write_header(&segment.file, &segment.header, RedoSync::Fsync)?;
             self.counts.add(Counter::LogWrites, 1);
@@ -289,7 +290,7 @@ impl Redo {
     /// be lost with the power while what is written behind it next is kept: then the segment would
     /// look damaged.
     fn rewrite_spares(&self, writer: &Writer) -> Result<(), DiskError> {
-        let spare: Vec<_> = lock(&self.segments).spare.iter().cloned().collect();
+        let spare: Vec<_> = locked(&self.segments).spare.iter().cloned().collect();
         for segment in spare {
             write_header(&segment.file, &segment.header, RedoSync::Fsync)?;
             sync_unless_none(&segment.file, writer.sync)?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::AgeLimits;
@@ -17,6 +17,7 @@ use crate::redo::group_commit::GroupCommit;
 use crate::redo::layout::{BLOCK_BYTES_MAX, frame};
 use crate::redo::requests::Requests;
 use crate::redo::segments::Segments;
+use crate::sync::locked;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
@@ -62,12 +63,6 @@ impl fmt::Debug for Redo {
     }
 }
 
-/// Takes a lock. A panic while it was held left consistent data: every change behind these locks
-/// is made of steps that cannot panic.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Redo {
     /// Longest body that `append` takes, in bytes.
     pub fn body_bytes_max(&self) -> usize {
@@ -96,7 +91,7 @@ impl Redo {
 
     /// Frames of records that were appended.
     pub fn appended(&self) -> u64 {
-        lock(&self.fill).requests
+        locked(&self.fill).requests
     }
 
     /// The steps of the age at the present capacity.

@@ -4,10 +4,12 @@
 //! falls asleep is seen before it sleeps. Nobody makes a system call for a thread that is awake.
 //! It knows no log: what is owed is the caller's to say.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
+
+use crate::sync::locked;
 
 const AWAKE: u32 = 0;
 
@@ -83,7 +85,7 @@ impl Requests {
         }
         // Who changes it is the only one who wakes.
         if self.sleep.compare_exchange(sleep, AWAKE, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-            && let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+            && let Some(thread) = &*locked(&self.thread)
         {
             thread.unpark();
         }
@@ -91,7 +93,7 @@ impl Requests {
 
     /// The calling thread serves from now on.
     pub(crate) fn begin(&self) {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = locked(&self.thread);
         *thread = Some(thread::current());
     }
 

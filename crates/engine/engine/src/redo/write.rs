@@ -20,8 +20,9 @@ use crate::redo::file::Writer;
 use crate::redo::frame::{Taken, body_crc};
 use crate::redo::group_commit::Outcome;
 use crate::redo::layout::{HEADER_BLOCK_BYTES, frame};
-use crate::redo::redo::{Appended, Redo, lock};
+use crate::redo::redo::{Appended, Redo};
 use crate::redo::segments::SegmentRange;
+use crate::sync::locked;
 
 impl Redo {
     /// Appends a frame of records (without the kind byte). Waits for I/O only when the buffer is
@@ -35,7 +36,7 @@ impl Redo {
         assert!(bytes <= self.frame_bytes_max(), "{} bytes are too long a body", body.len());
         let body_crc = body_crc(frame::RECORDS, body);
         loop {
-            let mut fill = lock(&self.fill);
+            let mut fill = locked(&self.fill);
             assert!(fill.is_started, "the redo log takes nothing before it is started");
             let end = fill.end + bytes as u64;
             let room_end = self.room_end.load(Ordering::Acquire);
@@ -79,7 +80,7 @@ impl Redo {
         if self.written.load(Ordering::Acquire) >= upto {
             return Ok(());
         }
-        let mut writer = lock(&self.writer);
+        let mut writer = locked(&self.writer);
         if self.written.load(Ordering::Acquire) >= upto {
             return Ok(());
         }
@@ -89,7 +90,7 @@ impl Redo {
     pub(crate) fn write_all(&self, writer: &mut Writer) -> Result<(), EngineError> {
         self.poison.check()?;
         let taken = {
-            let mut fill = lock(&self.fill);
+            let mut fill = locked(&self.fill);
             if fill.end == self.written.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -128,17 +129,17 @@ impl Redo {
 
     /// Where `lsn` is written, in a new segment if need be.
     fn place(&self, writer: &mut Writer, lsn: u64) -> Result<SegmentRange, DiskError> {
-        if let Some(place) = lock(&self.segments).place(lsn) {
+        if let Some(place) = locked(&self.segments).place(lsn) {
             return Ok(place);
         }
-        let next = lock(&self.segments).take_spare();
+        let next = locked(&self.segments).take_spare();
         let Some(next) = next else { panic!("no segment is free for LSN {lsn}") };
         // Its file is synced with what is written into it next.
         write_header(&next.file, &next.header, writer.sync)?;
         self.counts.add(Counter::LogWrites, 1);
         self.counts.add(Counter::OsLogWritten, HEADER_BLOCK_BYTES as u64);
         let place = next.place(lsn);
-        lock(&self.segments).join();
+        locked(&self.segments).join();
         Ok(place)
     }
 }
@@ -183,7 +184,7 @@ impl Redo {
     /// Writes and syncs everything appended so far.
     fn lead(&self) -> Result<(), EngineError> {
         let (end, files, sync) = {
-            let mut writer = lock(&self.writer);
+            let mut writer = locked(&self.writer);
             self.write_all(&mut writer)?;
             let files = std::mem::take(&mut writer.unsynced);
             (self.written.load(Ordering::Relaxed), files, writer.sync)

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use iostrata_innodb::{
@@ -18,6 +18,7 @@ use crate::counts::{Common, Counts};
 use crate::error::{EngineError, Poison};
 use crate::page::PageSize;
 use crate::store::layout::{EXTEND_PAGES_MAX, data_name, place};
+use crate::sync::locked;
 
 /// A data file that is shorter than it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,13 +217,13 @@ impl Batches {
     }
 
     pub(crate) fn take(&self) -> Box<dyn Batch> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = locked(&self.idle).pop();
         idle.unwrap_or_else(|| self.disk.batch())
     }
 
     pub(crate) fn give_back(&self, batch: Box<dyn Batch>) {
         assert!(batch.in_flight() == 0, "a batch with requests in flight was given back");
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
+        locked(&self.idle).push(batch);
     }
 }
 
@@ -253,7 +254,7 @@ impl WriteSlots {
             return;
         }
         let (now, slot) = (Instant::now(), Duration::from_nanos(slot_ns));
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = locked(&self.next);
         let earliest = now.checked_sub(LATE.max(slot * LATE_SLOTS)).unwrap_or(now);
         let mine = next.unwrap_or(now).max(earliest);
         *next = Some(mine + slot);
@@ -287,7 +288,7 @@ impl SyncGate {
         sync: impl FnOnce() -> Result<(), EngineError>,
     ) -> Result<Synced, EngineError> {
         let call = self.asked.fetch_add(1, SeqCst) + 1;
-        let mut covered = self.covered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut covered = locked(&self.covered);
         poison.check()?;
         if *covered >= call {
             return Ok(Synced::Elsewhere);

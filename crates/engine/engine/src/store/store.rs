@@ -25,6 +25,7 @@ use crate::store::doublewrite::{DoublewriteFile, DoublewriteFiles};
 use crate::store::layout::{
     BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes, no_room, not_a_store,
 };
+use crate::sync::locked;
 
 pub struct Store {
     pub(crate) data: DataFiles,
@@ -137,7 +138,7 @@ impl Store {
     }
 
     pub(crate) fn lock_growth(&self) -> MutexGuard<'_, ()> {
-        self.growth.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.growth)
     }
 
     /// Makes it durable that no copy is restored any more.

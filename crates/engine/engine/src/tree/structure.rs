@@ -5,8 +5,6 @@
 //! was let go, and the change begins again. A path is valid as long as the lock is held; each page
 //! on it is pinned.
 
-use std::sync::PoisonError;
-
 use iostrata_innodb::PageNo;
 
 use crate::admission::{Haste, Pins, Room};
@@ -14,6 +12,7 @@ use crate::error::EngineError;
 use crate::page::PageView;
 use crate::pages::{MapBit, NewPage, Pages};
 use crate::pool::Pin;
+use crate::sync::locked;
 use crate::tree::Tree;
 
 /// Pages that a change of a tree's structure pins at once: a path through five levels, a new page,
@@ -94,7 +93,7 @@ impl Tree {
         let mut loaded = Vec::new();
         let mut new = None;
         loop {
-            let locked = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
+            let locked = locked(&self.structure);
             self.check_not_dropped()?;
             match change(new.as_ref()) {
                 Ok(done) => return Ok(done),

@@ -7,10 +7,11 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crossbeam_utils::CachePadded;
 
+use crate::sync::locked;
 use crate::version::record::{self, HEADER_BYTES, Record};
 use crate::version::segment::{Body, FreeSlots, SpillFile, damaged};
 use crate::version::shard::{Keeper, SHARDS, Shard, SpillJob, Target};
@@ -39,7 +40,7 @@ impl VersionLog {
 
     #[inline]
     pub(crate) fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.shards[shard])
     }
 
     pub(crate) fn memory(&self) -> u64 {

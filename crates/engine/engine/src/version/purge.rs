@@ -9,10 +9,11 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use crossbeam_utils::CachePadded;
 
+use crate::sync::locked;
 use crate::version::log::VersionLog;
 use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
 use crate::version::segment::{Body, VersionSegment, damaged};
@@ -130,7 +131,7 @@ impl Purge {
     /// Fills up with what was put back. It comes last, so that keys which cannot be purged hold up
     /// no others.
     fn add_put_back(&self, batch: &mut PurgeBatch, most: usize) {
-        let mut kept = self.put_back.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(&self.put_back);
         let count = kept.items.len().min(most.saturating_sub(batch.items.len()));
         batch.items.extend(kept.items.drain(..count));
         if kept.items.is_empty() {
@@ -143,7 +144,7 @@ impl Purge {
     }
 
     pub(crate) fn put_back(&self, mut batch: PurgeBatch) {
-        let mut kept = self.put_back.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(&self.put_back);
         kept.items.append(&mut batch.items);
         kept.commits += batch.commits;
     }

@@ -6,8 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::sync::locked;
 use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
 
 /// Least memory of a segment that has records.
@@ -128,7 +129,7 @@ struct SlotNumbers {
 
 impl FreeSlots {
     pub(crate) fn take(&self) -> u64 {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         if let Some(Reverse(slot)) = state.given_back.pop() {
             return slot;
         }
@@ -137,7 +138,7 @@ impl FreeSlots {
     }
 
     pub(crate) fn give_back(&self, slot: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         state.given_back.push(Reverse(slot));
     }
 }

@@ -12,7 +12,9 @@ mod file;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::sync::locked;
 
 pub(crate) use batch::{BatchKind, FoundBatch, Numbers};
 pub(crate) use file::DoublewriteFile;
@@ -47,13 +49,12 @@ impl DoublewriteFiles {
                 Err(std::sync::TryLockError::WouldBlock) => {}
             }
         }
-        at(0).lock().unwrap_or_else(PoisonError::into_inner)
+        locked(at(0))
     }
 
     /// All files, once every batch is finished.
     pub(crate) fn all(&self) -> Vec<MutexGuard<'_, DoublewriteFile>> {
-        let lock = |file| Mutex::lock(file).unwrap_or_else(PoisonError::into_inner);
-        self.files.iter().map(lock).collect()
+        self.files.iter().map(locked).collect()
     }
 }
 
@@ -69,13 +70,13 @@ pub(crate) struct Order(Mutex<Running>);
 impl Order {
     /// Numbers from here on are above `sequence`.
     pub(crate) fn continue_after(&self, sequence: u64) {
-        let mut running = self.lock();
+        let mut running = locked(&self.0);
         running.next = running.next.max(sequence.saturating_add(1));
     }
 
     /// A new batch: its number, and the number below which all batches are durable in place.
     pub(crate) fn begin(&self) -> (u64, u64) {
-        let mut running = self.lock();
+        let mut running = locked(&self.0);
         let sequence = running.next;
         running.next += 1;
         running.unsettled.push(sequence);
@@ -84,11 +85,7 @@ impl Order {
 
     /// This batch is durable in place.
     pub(crate) fn settle(&self, sequence: u64) {
-        self.lock().unsettled.retain(|running| *running != sequence);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Running> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).unsettled.retain(|running| *running != sequence);
     }
 }
 
