@@ -63,9 +63,9 @@ fn a_binlog_without_room_is_named() {
             });
         }
         let big = mount.0.join("big");
-        let then = Box::new(move |_: &mut _| fill(&big)) as Then;
+        let then = Then::after(AT_S, move |_| fill(&big));
         let cause = StallCause::DiskFull;
-        let all = stage.watch_for(Some(cause), WATCHED_S, Some((AT_S, then)));
+        let all = stage.watch_for(Some(cause), WATCHED_S, Some(then));
         stage.kill();
         assert_named(&all, cause);
     }
@@ -79,12 +79,12 @@ fn a_processor_quota_that_runs_out_is_named() {
         stage.load(SESSIONS, UPDATE, ROWS);
         let before = std::fs::read_to_string(&quota).unwrap();
         let file = quota.clone();
-        let then = Box::new(move |_: &mut _| {
+        let then = Then::after(AT_S, move |_| {
             let text = if file.ends_with("cpu.max") { "5000 100000" } else { "5000" };
             std::fs::write(&file, text).unwrap();
-        }) as Then;
+        });
         let cause = StallCause::Processors;
-        let all = stage.watch_for(Some(cause), WATCHED_S, Some((AT_S, then)));
+        let all = stage.watch_for(Some(cause), WATCHED_S, Some(then));
         std::fs::write(&quota, before.trim()).unwrap();
         assert_named(&all, cause);
     }

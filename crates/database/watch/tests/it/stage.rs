@@ -120,8 +120,8 @@ impl Stage {
         self
     }
 
-    /// Starts the server again in a group that may use so many thousandths of a processor, and gives
-    /// the file of the quota with what it holds.
+    /// Starts the server again in a group that may use so many thousandths of a processor, and
+    /// gives the file of the quota.
     pub fn with_quota(mut self, milli_cpus: u64) -> Option<(Self, PathBuf)> {
         let group = Change::CpuGroup { name: GROUP.to_owned(), milli_cpus };
         let applied = match self.session.apply(group) {
