@@ -5,8 +5,8 @@
 //! share it with no other suite or benchmark. A process that exceeds its time is ended with all
 //! that it started, and its output is shown.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
@@ -27,6 +27,9 @@ const TEST_TIME_MAX: Duration = Duration::from_secs(4 * 60);
 const BINARY_TIME_MAX: Duration = Duration::from_secs(12 * 60);
 /// Longest time of either, long form.
 const SOAK_TIME_MAX: Duration = Duration::from_secs(4 * 60 * 60);
+
+/// So often a suite that waits for another one says so.
+const WAITING: Duration = Duration::from_secs(5 * 60);
 
 /// Runs test binaries under the lock.
 pub struct Runner {
@@ -149,12 +152,33 @@ pub fn list(target: &Target) -> Result<Vec<String>> {
 /// # Errors
 /// When the lock cannot be made.
 pub fn lock() -> Result<File> {
-    let path = std::env::temp_dir().join("iostrata-real-time.lock");
-    let lock = open_lock(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    if lock.try_lock().is_err() {
-        println!("another suite or benchmark runs on this machine ({}); waiting", path.display());
-        lock.lock().context("cannot take the lock")?;
+    lock_at(&std::env::temp_dir().join("iostrata-real-time.lock"), WAITING, |line| {
+        println!("{line}");
+    })
+}
+
+/// Takes this lock; says at once, and after each of these times, who has it.
+fn lock_at(path: &Path, every: Duration, mut tell: impl FnMut(String)) -> Result<File> {
+    let mut lock = open_lock(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let (begin, mut told) = (Instant::now(), 0);
+    loop {
+        match lock.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error).context("cannot take the lock"),
+        }
+        if begin.elapsed() >= every * told {
+            let holder = fs::read_to_string(path).unwrap_or_default();
+            let (path, holder) = (path.display(), holder.trim());
+            tell(format!("another suite or benchmark has {path}, waiting: {holder}"));
+            told += 1;
+        }
+        thread::sleep(Duration::from_millis(100));
     }
+    // A file of another user may say who had it before.
+    let place = std::env::current_dir().unwrap_or_default();
+    let _ = lock.set_len(0);
+    let _ = writeln!(lock, "process {} in {}", std::process::id(), place.display());
     Ok(lock)
 }
 
@@ -205,6 +229,23 @@ mod tests {
         };
         assert!(is_asked(Length::Soak) && !is_asked(Length::Usual));
         fs::remove_dir_all(&logs).unwrap();
+    }
+
+    #[test]
+    fn who_waits_for_another_suite_names_it() {
+        let path = std::env::temp_dir().join(format!("iostrata-lock-{}", std::process::id()));
+        let quiet = |line| panic!("{line}");
+        let first = lock_at(&path, WAITING, quiet).unwrap();
+        let mut first = Some(first);
+        let mut said = Vec::new();
+        let second = lock_at(&path, Duration::from_millis(1), |line| {
+            said.push(line);
+            first.take_if(|_| said.len() == 2);
+        });
+        drop(second.unwrap());
+        let own = format!("waiting: process {} in ", std::process::id());
+        assert!(said.len() >= 2 && said[0].contains(&own), "{said:?}");
+        fs::remove_file(&path).unwrap();
     }
 
     /// Files below a directory that name the variable of the long forms.
