@@ -39,11 +39,6 @@ impl<'a> SampleSpan<'a> {
         }
     }
 
-    /// Whether there is an earlier sample to compare with.
-    pub fn has_rates(&self) -> bool {
-        self.before.is_some()
-    }
-
     /// By how much a counter grew.
     pub fn grown(&self, field: SampleField) -> Option<u64> {
         field(self.now)?.checked_sub(field(self.before?)?)
