@@ -108,6 +108,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("tune::", Load, &["tune", "server", "change"]),
     cli("tune_elsewhere::", Load, &["tune", "server", "change"]),
     cli("tune_kill::", Load, &["tune", "server", "change"]),
+    cli("tune_lease::", Load, &["tune", "server", "change"]),
     cli("tune_levers::", Load, &["tune", "server", "change"]),
     cli("tune_refused::", Free, &["tune", "server", "change"]),
     LaneRow {

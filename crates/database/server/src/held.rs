@@ -58,6 +58,14 @@ impl HeldServer {
         }
     }
 
+    /// Puts off an event for as long as it was made for; whether it is still there.
+    ///
+    /// # Errors
+    /// When there is no answer, or the server refuses.
+    pub fn put_off(&self, address: &str, event: &str) -> Result<bool, ServerError> {
+        self.on_held(address, |server| server.put_off(event))
+    }
+
     fn is_held(&self, address: &str) -> bool {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.as_ref().is_some_and(|(held, _)| held == address)

@@ -9,6 +9,7 @@ mod address;
 mod claim;
 mod connect;
 mod credentials;
+mod event;
 mod facts;
 mod failure;
 mod flavour;
@@ -35,6 +36,7 @@ pub use address::{
 pub use claim::Claim;
 pub use connect::plain_text;
 pub use credentials::{Credentials, CredentialsError};
+pub use event::LEASE_SCHEMA;
 pub use failure::printable;
 pub use flavour::{Flavour, ServerVersion};
 pub use held::HeldServer;

@@ -1,14 +1,15 @@
 //! Servers as studies and tuning ask and alter them: by address, one question at a time.
 
-use iostrata_change::{ServerError, ServerToken, ServerValues, Servers, variable_literal};
+use iostrata_change::{EVENT, ServerError, ServerToken, ServerValues, Servers, variable_literal};
 use iostrata_target::{TargetError, Trouble};
 use mysql::Conn;
 
 use crate::address::ServerAddress;
 use crate::connect::{Connector, Patience, texts};
 use crate::credentials::Credentials;
+use crate::event::{self, Asks};
 use crate::failure;
-use crate::identity;
+use crate::identity::{self, TextRows};
 
 /// Servers of MySQL's family. Each call is a connection of its own, so that a server that was
 /// restarted meanwhile is found again.
@@ -64,9 +65,6 @@ pub const COUNTER: &str = "innodb_metrics.";
 /// A counter that counts.
 pub const ON: &str = "on";
 const OFF: &str = "off";
-
-/// Asks a server for rows of texts.
-type Asks<'a> = dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, ServerError> + 'a;
 
 /// The states of counters, by the names that they are asked by.
 fn counters(ask: &mut Asks<'_>, names: &[&str]) -> Result<ServerValues, ServerError> {
@@ -142,14 +140,11 @@ impl AskedServer {
         &mut self,
         names: &[&str],
     ) -> Result<(ServerToken, ServerValues), ServerError> {
-        let Self { name, conn } = self;
-        let token = identity::token(conn, name).map_err(meaning)?;
-        let mut ask = |sql: &str| {
-            let answer = texts(conn, sql);
-            answer.map_err(|error| meaning(failure::told(name, sql, &error)))
-        };
-        let is_counter = |name: &&str| name.starts_with(COUNTER);
-        let (counted, named): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_counter);
+        let token = identity::token(&mut self.conn, &self.name).map_err(meaning)?;
+        let mut ask = self.asks();
+        let begins = |with: &'static str| move |name: &&str| name.starts_with(with);
+        let (events, rest): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(begins(EVENT));
+        let (counted, named): (Vec<&str>, Vec<&str>) = rest.into_iter().partition(begins(COUNTER));
         let mut values = ServerValues::new();
         if !named.is_empty() {
             let quoted = named.iter().map(|name| Ok(format!("'{}'", checked(name)?)));
@@ -164,18 +159,37 @@ impl AskedServer {
         if !counted.is_empty() {
             values.extend(counters(&mut ask, &counted)?);
         }
+        for name in &events {
+            checked(name)?;
+        }
+        values.extend(event::read(&mut ask, &events)?);
         Ok((token, values))
+    }
+
+    fn asks(&mut self) -> impl FnMut(&str) -> Result<TextRows, ServerError> {
+        let Self { name, conn } = self;
+        |sql: &str| {
+            let answer = texts(conn, sql);
+            answer.map_err(|error| meaning(failure::told(name, sql, &error)))
+        }
+    }
+
+    /// Puts off an event for as long as it was made for; whether it is still there.
+    pub(crate) fn put_off(&mut self, name: &str) -> Result<bool, ServerError> {
+        event::put_off(&mut self.asks(), checked(name)?)
     }
 
     /// As [`Servers::set_variable`].
     pub(crate) fn set_variable(&mut self, name: &str, value: &str) -> Result<(), ServerError> {
+        if name.starts_with(EVENT) {
+            return event::set(&mut self.asks(), checked(name)?, value);
+        }
         let sql = match (checked(name)?.strip_prefix(COUNTER), value) {
             (None, _) => format!("SET GLOBAL {name} = {}", variable_literal(value)),
             (Some(counter), ON) => format!("SET GLOBAL innodb_monitor_enable = '{counter}'"),
             (Some(counter), _) => format!("SET GLOBAL innodb_monitor_disable = '{counter}'"),
         };
-        let set = texts(&mut self.conn, &sql);
-        set.map(drop).map_err(|error| meaning(failure::told(&self.name, &sql, &error)))
+        self.asks()(&sql).map(drop)
     }
 }
 

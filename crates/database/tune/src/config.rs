@@ -32,13 +32,24 @@ pub struct TuneConfig {
     pub allow_delay: bool,
     /// What tuning may take.
     pub budget: Budget,
+    /// The server puts itself back when nothing was heard for so many seconds; 0: it does not.
+    pub lease_s: u32,
+    /// The schema of the event that does it, where that is not to be one of its own.
+    pub lease_schema: Option<String>,
     bounds: BTreeMap<Lever, Bounds>,
 }
 
 impl Default for TuneConfig {
     fn default() -> Self {
-        let (budget, bounds) = (Budget::default(), BTreeMap::new());
-        Self { set_point_pct: 85.0, read_ms_max: None, allow_delay: false, budget, bounds }
+        Self {
+            set_point_pct: 85.0,
+            read_ms_max: None,
+            allow_delay: false,
+            budget: Budget::default(),
+            lease_s: 120,
+            lease_schema: None,
+            bounds: BTreeMap::new(),
+        }
     }
 }
 
@@ -49,7 +60,7 @@ pub enum ConfigError {
     #[error("{0}")]
     Text(String),
     /// A name that is none.
-    #[error("`{name}` is unknown; use set_point_pct, read_ms_max, allow_delay, a table budget \
+    #[error("`{name}` is unknown; use set_point_pct, read_ms_max, allow_delay, lease_s, lease_schema, a table budget \
          with pages_per_s_max, pages_per_day_max and quiet_hours_utc, or a table of {}",
         Lever::ALL.map(Lever::name).join(", "))]
     Name {
@@ -97,6 +108,13 @@ impl TuneConfig {
             ("read_ms_max", _) => self.read_ms_max = Some(number(name, value, (0.01, 1e5))?),
             ("allow_delay", DeValue::Boolean(allows)) => self.allow_delay = *allows,
             ("allow_delay", _) => return Err(wrong(name, value, "true or false".to_owned())),
+            ("lease_s", _) => self.lease_s = lease_s(name, value)?,
+            ("lease_schema", DeValue::String(text)) if is_word(text) => {
+                self.lease_schema = Some(text.to_string());
+            }
+            ("lease_schema", _) => {
+                return Err(wrong(name, value, "a schema of letters, digits and _".to_owned()));
+            }
             ("budget", DeValue::Table(table)) => self.budget = budget(table)?,
             (_, DeValue::Table(table)) => {
                 let lever = Lever::named(name).ok_or_else(|| unknown(name))?;
@@ -118,6 +136,21 @@ impl TuneConfig {
 
 /// What a budget of pages per second bounds.
 const CAPACITIES: [Lever; 2] = [Lever::IoCapacity, Lever::IoCapacityMax];
+
+/// The shortest lease, and the longest, in seconds.
+const LEASE_S: (f64, f64) = (5.0, 86_400.0);
+
+fn lease_s(name: &str, value: &DeValue<'_>) -> Result<u32, ConfigError> {
+    let (least, most) = LEASE_S;
+    let seconds = number(name, value, (0.0, most))?;
+    let is_taken = seconds.fract() == 0.0 && (seconds == 0.0 || seconds >= least);
+    let takes = || format!("0 for none, or {least} to {most}");
+    is_taken.then_some(seconds as u32).ok_or_else(|| wrong(name, value, takes()))
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|one| one.is_ascii_alphanumeric() || one == b'_')
+}
 
 fn budget(table: &DeTable<'_>) -> Result<Budget, ConfigError> {
     let mut budget = Budget::default();
@@ -202,11 +235,13 @@ mod tests {
 
     #[test]
     fn a_file_says_what_is_allowed() {
-        let text = "set_point_pct = 70\nread_ms_max = 12.5\nallow_delay = true\n\
+        let text = "set_point_pct = 70\nread_ms_max = 12.5\nallow_delay = true\nlease_s = 30\n\
+                    lease_schema = \"dba\"\n\
                     [innodb_io_capacity]\nmin = 300\nmax = 4_000\n[flush_neighbors]\nmin = 1\n";
         let config = TuneConfig::parse(text).unwrap();
         assert_eq!((config.set_point_pct, config.read_ms_max), (70.0, Some(12.5)));
         assert!(config.allow_delay);
+        assert_eq!((config.lease_s, config.lease_schema.as_deref()), (30, Some("dba")));
         assert_eq!(config.bounds(Lever::IoCapacity), Bounds { min: 300.0, max: 4000.0 });
         assert_eq!(config.bounds(Lever::FlushNeighbors), Bounds { min: 1.0, max: 2.0 });
         assert_eq!(config.bounds(Lever::IoCapacityMax).min, 100.0);
@@ -248,6 +283,8 @@ mod tests {
                 "[budget]\npages_per_s_max = 200\n[io_capacity]\nmin = 300",
                 "it takes at least innodb_io_capacity.min, which is 300",
             ),
+            ("lease_s = 3", "lease_s: 3 is out of range; it takes 0 for none, or 5 to 86400"),
+            ("lease_schema = \"a.b\"", "it takes a schema of letters, digits and _"),
             ("budget = 5", "`budget` is unknown"),
             ("set_point_pct = \"many\"", "\"many\" is out of range"),
         ] {

@@ -63,4 +63,6 @@ pub use state::StateDir;
 pub use system::{BoundCommand, System, end_with_starter, spawn_for_life, touched_unwritten_bytes};
 pub use tokens::{ChangeId, DeviceRef, FileToken};
 pub use undoing::{Thing, UndoOutcome, UndoReport};
-pub use variables::{NoServers, ServerError, ServerSetting, ServerToken, ServerValues, Servers};
+pub use variables::{
+    EVENT, NO_EVENT, NoServers, ServerError, ServerSetting, ServerToken, ServerValues, Servers,
+};

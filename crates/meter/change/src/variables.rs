@@ -9,6 +9,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// What stands before `SCHEMA.NAME` of an event of a server, which is made and dropped as a
+/// variable is set. Its value is the seconds until it runs, unless it is put off, and what it does.
+pub const EVENT: &str = "server_event.";
+/// The value of an event that is not there.
+pub const NO_EVENT: &str = "0";
+
 /// Global variables of a server, by name.
 pub type ServerValues = BTreeMap<String, String>;
 

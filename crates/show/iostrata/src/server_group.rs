@@ -99,6 +99,17 @@ impl ServerGroup {
         self.group.map(|group| self.session.by_hand(group)).unwrap_or_default()
     }
 
+    /// Puts off an event of the group for as long as it was made for; whether it is still there.
+    ///
+    /// # Errors
+    /// When the server does not answer, or refuses.
+    pub fn put_off(&self, event: &str) -> Result<bool, ExitError> {
+        self.held.put_off(&self.server, event).map_err(|error| match error {
+            ServerError::NoAnswer(why) => ExitError::NoAnswer(why),
+            ServerError::Refused(why) => ExitError::NotHere(why),
+        })
+    }
+
     /// Puts everything back; gives what is somebody else's by now and was left.
     ///
     /// # Errors

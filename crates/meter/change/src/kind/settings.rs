@@ -3,7 +3,8 @@
 //! Invariant: only the very server that was changed is set back, known by its data directory, its
 //! place, its identifier and its start. On the same data with another start it was restarted and
 //! has its own values again; any other server settles nothing. Settings that bound each other are
-//! noted together, also where only one of them is set. A value is ours when it is what the server
+//! noted together, also where only one of them is set. An event of the server, which outlives a
+//! restart, is dropped there too. A value is ours when it is what the server
 //! made of what we set last; only while nobody has noted that, any value of what is being set
 //! counts as ours.
 
@@ -16,7 +17,7 @@ use crate::effect::{Effect, How, Left, Prior, Undone};
 use crate::error::{ChangeError, system_on};
 use crate::journal::JournalEntry;
 use crate::platform::Platform;
-use crate::variables::{ServerError, ServerSetting, ServerToken, ServerValues};
+use crate::variables::{EVENT, ServerError, ServerSetting, ServerToken, ServerValues};
 
 /// The server at an address.
 #[derive(Clone, Copy)]
@@ -217,8 +218,7 @@ impl<'a> Placed<'a> {
 
     pub(super) fn undo(&self) -> Result<Undone, ChangeError> {
         let now = match self.at.values_on(self.token, &self.names()) {
-            // What was set until the server ends went with it.
-            Err(ChangeError::Restarted { .. }) => return Ok(Undone::as_before()),
+            Err(ChangeError::Restarted { .. }) => return self.after_restart(),
             Err(ChangeError::OtherServer { .. }) if self.changed().is_empty() => {
                 return Ok(Undone::as_before());
             }
@@ -229,7 +229,7 @@ impl<'a> Placed<'a> {
         if !back.is_empty() {
             self.at.set_all(&bounds::steps(&now, &back))?;
             match self.at.values_on(self.token, &self.names()) {
-                Err(ChangeError::Restarted { .. }) => return Ok(Undone::as_before()),
+                Err(ChangeError::Restarted { .. }) => return self.after_restart(),
                 after => self.compare(&after?, &theirs)?,
             }
         }
@@ -239,6 +239,15 @@ impl<'a> Placed<'a> {
             (true, false) => How::LeftAlone,
         };
         Ok(Undone { how, left })
+    }
+
+    /// What was set until the server ends went with it; an event is still there.
+    fn after_restart(&self) -> Result<Undone, ChangeError> {
+        let events = self.changed().into_iter().filter(|name| name.starts_with(EVENT));
+        let back = |name| Some(ServerSetting::new(name, self.prior.get(name)?));
+        let back: Vec<ServerSetting> = events.filter_map(back).collect();
+        self.at.set_all(&back)?;
+        Ok(if back.is_empty() { Undone::as_before() } else { Undone::put_back() })
     }
 
     /// Settings that are somebody else's by now, and those that cannot go back because of them.
@@ -330,6 +339,9 @@ impl<'a> Placed<'a> {
         let alone: Vec<&str> = changed.iter().filter(is_alone).copied().collect();
         names.extend(alone);
         let statement = |name: &str| {
+            if let Some(event) = name.strip_prefix(EVENT) {
+                return Some(format!("DROP EVENT IF EXISTS {event};"));
+            }
             let value = variable_literal(self.prior.get(name)?);
             Some(format!("SET GLOBAL {name} = {value};"))
         };

@@ -117,6 +117,30 @@ fn a_variable_that_moved_with_another_goes_back_too() {
 }
 
 #[test]
+fn an_event_goes_last_and_outlives_a_restart() {
+    let event = "server_event.a.b";
+    let put_back = |restarts: bool| {
+        let (_dir, state, _) = begin(GroupVersion::V1);
+        let mut session = session(&state);
+        set(session.platform(), event, 0);
+        let group = session.apply(settings(&[(BOUNDED[0], 500)], &[event])).unwrap();
+        session.adjust(group.id, &wanted(&[(event, 120)])).unwrap();
+        let by_hand = session.by_hand(group.id);
+        assert_eq!(by_hand.last().unwrap(), "DROP EVENT IF EXISTS a.b;", "{by_hand:?}");
+        if restarts {
+            let mut machine = session.platform().machine.borrow_mut();
+            machine.started_s += 100;
+            machine.variables.insert(BOUNDED[0].to_owned(), 777);
+        }
+        let how = session.undo(group.id).unwrap().how;
+        let machine = session.platform().machine.borrow();
+        (how, machine.variables[event], machine.variables[BOUNDED[0]])
+    };
+    assert_eq!(put_back(false), (How::PutBack, 0, 200));
+    assert_eq!(put_back(true), (How::PutBack, 0, 777), "its own value after the start");
+}
+
+#[test]
 fn a_group_is_adjusted_in_an_order_in_which_nothing_is_cut() {
     for flavour in FLAVOURS {
         let (_dir, state, first) = begin(flavour);

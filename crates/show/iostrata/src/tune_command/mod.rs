@@ -4,6 +4,7 @@
 //! ends the command, the server has its own settings again, or the journal says that it has not.
 
 mod disk;
+mod lease;
 mod narrator;
 mod plan;
 mod record;

@@ -41,6 +41,20 @@ impl<'a> Narrator<'a> {
         ));
     }
 
+    /// What becomes of the server when this host dies.
+    pub fn lease(&self, lease: Result<(&str, u32), &String>) {
+        self.display.note(&match lease {
+            Ok((event, seconds)) => format!(
+                "While it is tuned, the server puts itself back when it has heard nothing of tune \
+                 for {seconds} s, by its event {event}."
+            ),
+            Err(why) => format!(
+                "No lease ({why}): should this host die while the server is tuned, its settings \
+                 stay until iostrata restore runs here, or a person puts them back."
+            ),
+        });
+    }
+
     /// A change that was made, or would be.
     pub fn changed(&self, one: &TunedSetting, is_dry: bool) {
         let TunedSetting { t_s, name, from, to, why } = one;

@@ -76,6 +76,9 @@ impl TuneSession {
         let look = look(at_s, &sample, &present);
         controller.step(&look).map_err(|error| untold(&facts, &error, sampler.as_ref()))?;
         let claim = if plan.is_dry { None } else { Some(claim(&target, &facts)?) };
+        if !plan.is_dry {
+            settings.lease(plan, &facts, narrator);
+        }
         settings.begin(&present, one(&target)?, narrator)?;
         Ok(Self { target, facts, claim, sampler, controller, present, first: sample })
     }
@@ -149,15 +152,30 @@ impl TuneSession {
         let look = record.look(sample, &self.present);
         let moves = self.controller.step(&look);
         let moves = moves.map_err(|error| self.untold(&error))?;
-        if moves.is_empty() {
-            return Ok(None);
-        }
-        let took = match settings.set(&moves)? {
+        // It is there before anything is set, and until everything went back.
+        let held = match self.controller.is_active() {
+            true => settings.hold(narrator)?,
+            false => Set::Took(LeverValues::default()),
+        };
+        let set = match held {
+            Set::Took(_) if moves.is_empty() => return Ok(None),
+            Set::Took(_) => settings.set(&moves)?,
+            other => other,
+        };
+        let took = match set {
             Set::Took(took) => took,
             Set::Restarted => return Ok(Some(restarted())),
             Set::NoAnswer(why) => return Ok(Some(SessionEnd::Lost(why))),
-            Set::Others => return self.look_around(plan, settings, narrator),
+            Set::Others => {
+                return match settings.ran_out() {
+                    Some(why) => Ok(Some(SessionEnd::Lost(why))),
+                    None => self.look_around(plan, settings, narrator),
+                };
+            }
         };
+        if !self.controller.is_active() {
+            settings.release()?;
+        }
         for one in moves {
             self.moved(one, &took, plan.is_dry, (narrator, record));
         }
@@ -249,6 +267,7 @@ impl TuneSession {
     ) -> Result<(), ExitError> {
         for (lever, now) in theirs {
             self.controller.leave(*lever);
+            settings.leave(*lever);
             let left = match self.controller.has_ended() {
                 true => {
                     "all other settings go back, and nothing is set until tune is started again"

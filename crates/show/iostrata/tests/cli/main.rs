@@ -32,6 +32,7 @@ mod study_transactions;
 mod tune;
 mod tune_elsewhere;
 mod tune_kill;
+mod tune_lease;
 mod tune_levers;
 mod tune_refused;
 mod tune_shared;

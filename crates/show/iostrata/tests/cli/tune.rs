@@ -6,6 +6,7 @@ use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 use iostrata_change::spawn_for_life;
+use iostrata_server::private::ServerProgram;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::Target;
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,7 +26,17 @@ pub const OPTIONS: [&str; 3] = [
 /// With what it has by default, a MySQL from 8.0.30 on keeps its redo free by itself.
 pub const LITTLE: [&str; 2] = ["--innodb-io-capacity=200", "--innodb-io-capacity-max=2000"];
 pub const ROWS: u32 = 200_000;
-pub const RATE: &str = "--rate 3000";
+pub const RATE: &str = "--rate 3000 --max-queue 100 --on-overload drop";
+
+/// The same for any server.
+pub fn options_of(program: &ServerProgram) -> [&'static str; 5] {
+    let redo = match (program.version.is_mariadb, program.version.number.0) {
+        // It makes more redo of the same.
+        (false, 8..) => "--innodb-redo-log-capacity=128M",
+        _ => OPTIONS[0],
+    };
+    [redo, OPTIONS[1], OPTIONS[2], LITTLE[0], LITTLE[1]]
+}
 
 /// The settings of the server's engine, as it tells them.
 pub fn settings(private: &Private) -> BTreeMap<String, String> {
@@ -63,6 +74,11 @@ pub fn start_told(bench: &Bench, line: &str, said: &str) -> Running {
 }
 
 impl Running {
+    pub fn signal(&self, signal: Signal) {
+        let pid = self.0.as_ref().map(|child| Pid::from_raw(child.id() as i32).unwrap());
+        kill_process(pid.unwrap(), signal).unwrap();
+    }
+
     pub fn has_ended(&mut self) -> bool {
         self.0.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some())
     }

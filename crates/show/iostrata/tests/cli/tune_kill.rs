@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Bench, is_soak, stderr, stdout, usual_or_soak};
 use crate::server::{Private, programs};
-use crate::tune::{LITTLE, OPTIONS, RATE, ROWS, end, load, settings, start, wait_until_tuned};
+use crate::tune::{RATE, ROWS, end, load, options_of, settings, start, wait_until_tuned};
 
 /// Milliseconds to the kill of `tune` from its start; in the usual form a tenth of it from its
 /// first change.
@@ -22,12 +22,7 @@ fn restore_leaves_no_difference_wherever_tune_was_killed() {
     for program in programs() {
         let bench = Bench::new();
         let found = ServerProgram::find(&program).unwrap();
-        let redo = match (found.version.is_mariadb, found.version.number.0) {
-            // A MySQL makes more redo of the same.
-            (false, 8..) => "--innodb-redo-log-capacity=64M",
-            _ => OPTIONS[0],
-        };
-        let options = [redo, OPTIONS[1], OPTIONS[2], LITTLE[0], LITTLE[1]];
+        let options = options_of(&found);
         let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
         let before = settings(&private);
         let load = load(&bench, &private, ROWS, RATE);

@@ -7,14 +7,14 @@ use crate::harness::{Bench, document};
 use crate::server::{Private, programs};
 use crate::tune::{LITTLE, RATE, ROWS, end, load, settings};
 
-/// A redo that goes round within seconds, and a limit of dirty pages that any load comes to.
+/// A redo that goes round within seconds, and a limit of dirty pages that the load comes to.
 const OPTIONS: [&str; 7] = [
-    "--innodb-redo-log-capacity=67108864",
+    "--innodb-redo-log-capacity=134217728",
     "--innodb-buffer-pool-size=128M",
     "--innodb-flush-log-at-trx-commit=0",
     LITTLE[0],
     LITTLE[1],
-    "--innodb-max-dirty-pages-pct=3",
+    "--innodb-max-dirty-pages-pct=20",
     "--innodb-max-dirty-pages-pct-lwm=0",
 ];
 

@@ -1,0 +1,110 @@
+//! The lease of `tune`: a server that hears nothing of its tuner puts itself back.
+
+use iostrata_change::Servers;
+use iostrata_server::private::ServerProgram;
+use iostrata_server::{Credentials, MySqlServers, ServerAddress, ServerTarget};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::harness::{Bench, stderr, stdout, wait_until};
+use crate::server::{Private, programs};
+use crate::tune::{
+    OPTIONS, RATE, ROWS, end, load, options_of, settings, start, start_told, wait_until_tuned,
+};
+
+const SCHEDULER: &str = "--event-scheduler=ON";
+
+/// What the event of a schema does; nothing where there is none.
+fn event(private: &Private, schema: &str) -> Option<String> {
+    let name = format!("server_event.{schema}.iostrata_tune");
+    let address = private.target("root", "");
+    let (_, mut values) = MySqlServers::default().look(&address, &[&name]).unwrap();
+    values.remove(&name).filter(|value| value != "0")
+}
+
+fn has_schema(private: &Private, schema: &str) -> bool {
+    let address: ServerAddress = private.target("root", schema).parse().unwrap();
+    ServerTarget::open(Credentials::default().complete(address).unwrap(), None).is_ok()
+}
+
+#[test]
+fn a_server_whose_tuner_was_killed_puts_itself_back() {
+    for program in programs() {
+        let bench = Bench::new();
+        let found = ServerProgram::find(&program).unwrap();
+        let options = [&options_of(&found)[..], &[SCHEDULER]].concat();
+        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
+        let before = settings(&private);
+        let load = load(&bench, &private, ROWS, RATE);
+        std::fs::write(bench.path("short.toml"), "lease_s = 6\n").unwrap();
+        let target = private.target("root", "oltp");
+        let line = format!("tune {target} --config short.toml --quiet --out RUN");
+        let tune = start(&bench, &line);
+        wait_until_tuned(&private, &before);
+        let does = event(&private, "iostrata_lease").unwrap();
+        assert!(does.contains("SET GLOBAL innodb_io_capacity = 200;"), "{program}: {does}");
+        end(tune, Signal::KILL);
+        assert_ne!(settings(&private), before, "{program}: it is tuned when its tuner dies");
+        wait_until("the server has put itself back", 100, || settings(&private) == before);
+        wait_until("the event is gone", 20, || event(&private, "iostrata_lease").is_none());
+        wait_until("and its schema", 20, || !has_schema(&private, "iostrata_lease"));
+        let restored = bench.line(&format!("restore --json --target {target}"));
+        let said = stdout(&restored) + &stderr(&restored);
+        assert_eq!(restored.status.code(), Some(0), "{program}: {said}");
+        let restored: Value = serde_json::from_slice(&restored.stdout).unwrap();
+        assert_eq!(restored["journals"][0]["state"], "settled", "{program}: {said}");
+        assert!(restored["journals"][0]["left"].as_array().unwrap().is_empty(), "{said}");
+        assert!(bench.journal().is_empty(), "{program}");
+        assert_eq!(settings(&private), before, "{program}");
+        end(load, Signal::TERM);
+        private.end();
+    }
+}
+
+#[test]
+fn a_tuner_that_was_held_up_begins_anew_and_drops_its_event_in_the_end() {
+    let bench = Bench::new();
+    let options = [OPTIONS[0], OPTIONS[1], OPTIONS[2], SCHEDULER];
+    let Some(private) = Private::start(&options) else { return };
+    let load = load(&bench, &private, ROWS, RATE);
+    private.hold_in("", &["CREATE DATABASE dba"], || {});
+    let before = settings(&private);
+    std::fs::write(bench.path("short.toml"), "lease_s = 5\nlease_schema = \"dba\"\n").unwrap();
+    let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
+    let target = private.target("root", "");
+    let line = format!("tune {target} --config short.toml --json --out RUN");
+    let tune = start_told(&bench, &line, "said");
+    wait_until_tuned(&private, &before);
+    assert!(event(&private, "dba").is_some(), "{}", said());
+    // It goes on for longer than the lease.
+    let lines = said().matches("checkpoint age").count();
+    wait_until("it goes on", 100, || said().matches("checkpoint age").count() > lines);
+    assert!(event(&private, "dba").is_some(), "{}", said());
+    tune.signal(Signal::STOP);
+    wait_until("the server has put itself back", 100, || settings(&private) == before);
+    wait_until("the event is gone", 20, || event(&private, "dba").is_none());
+    tune.signal(Signal::CONT);
+    wait_until("it begins anew", 100, || said().contains("from the beginning"));
+    wait_until_tuned(&private, &before);
+    let ended = end(tune, Signal::TERM);
+    let said = said();
+    assert_eq!(ended.status.code(), Some(143), "{said}");
+    assert!(said.contains("put itself back, as it had heard nothing of tune for 5 s"), "{said}");
+    assert!(!said.contains("somebody else"), "{said}");
+    assert_eq!(settings(&private), before, "{said}");
+    assert_eq!(event(&private, "dba"), None, "{said}");
+    assert!(has_schema(&private, "dba"), "it is not ours");
+    assert!(!has_schema(&private, "iostrata_lease"), "{said}");
+    end(load, Signal::TERM);
+}
+
+#[test]
+fn what_a_dead_host_leaves_is_said_where_a_server_has_no_events() {
+    let bench = Bench::new();
+    let options = ["--innodb-buffer-pool-size=64M", "--event-scheduler=OFF"];
+    let Some(private) = Private::start(&options) else { return };
+    let output = bench.line(&format!("tune {} --time 1 --out RUN", private.target("root", "")));
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("No lease (event_scheduler is OFF): should this host die"), "{said}");
+}
