@@ -70,7 +70,16 @@ pub fn start(bench: &Bench, line: &str) -> Running {
 pub fn start_told(bench: &Bench, line: &str, said: &str) -> Running {
     let said = std::fs::File::create(bench.path(said)).unwrap();
     let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
-    Running(Some(command.stdout(Stdio::piped()).stderr(said).spawn().unwrap()))
+    command.stdout(Stdio::piped()).stderr(said);
+    Running(Some(spawn_for_life(command).unwrap()))
+}
+
+/// The same, with what it prints in a file of this name.
+pub fn start_printing(bench: &Bench, line: &str, printed: &str) -> Running {
+    let printed = std::fs::File::create(bench.path(printed)).unwrap();
+    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
+    command.stdout(printed).stderr(Stdio::piped());
+    Running(Some(spawn_for_life(command).unwrap()))
 }
 
 impl Running {

@@ -3,9 +3,9 @@
 use iostrata_server::private::ServerProgram;
 use rustix::process::Signal;
 
-use crate::harness::{Bench, document};
+use crate::harness::{Bench, document, stderr, wait_until};
 use crate::server::{Private, programs};
-use crate::tune::{LITTLE, RATE, ROWS, end, load, settings};
+use crate::tune::{LITTLE, RATE, ROWS, end, load, settings, start};
 
 /// A redo that goes round within seconds, and a limit of dirty pages that the load comes to.
 const OPTIONS: [&str; 7] = [
@@ -32,7 +32,12 @@ fn the_limit_of_dirty_pages_is_raised_and_put_back() {
     let load = load(&bench, &private, ROWS, RATE);
     let before = settings(&private);
     let target = private.target("root", "oltp");
-    let tuned = document(&bench.line(&format!("tune {target} --time 20 --json --quiet")), "watch");
+    let tune = start(&bench, &format!("tune {target} --quiet --out levers"));
+    let limit = || settings(&private)["innodb_max_dirty_pages_pct"].clone();
+    wait_until("the limit of dirty pages is raised", 200, || limit().starts_with("99"));
+    let ended = end(tune, Signal::TERM);
+    assert_eq!(ended.status.code(), Some(143), "{}", stderr(&ended));
+    let tuned = document(&bench.line("report levers --json"), "watch");
     let all = tuned["settings"].as_array().unwrap();
     let limits = all.iter().filter(|one| one["name"] == "innodb_max_dirty_pages_pct");
     let limits: Vec<&str> = limits.map(|one| one["to"].as_str().unwrap()).collect();

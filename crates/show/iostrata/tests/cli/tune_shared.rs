@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::sleep;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -14,7 +12,8 @@ use serde_json::Value;
 use crate::harness::{Bench, document, stderr, stdout, usual_or_soak, wait_until};
 use crate::server::Private;
 use crate::tune::{
-    OPTIONS, RATE, ROWS, Running, end, load, settings, start, start_told, wait_until_tuned,
+    OPTIONS, RATE, ROWS, Running, end, load, settings, start, start_printing, start_told,
+    wait_until_tuned,
 };
 
 /// A server under load.
@@ -176,16 +175,17 @@ fn a_dry_run_changes_nothing() {
     tuned(|on| {
         let Tuned { private, bench, before } = on;
         let target = private.target("root", "oltp");
-        let time = usual_or_soak(4, 6);
-        let mut dry = start(bench, &format!("tune {target} --dry-run --time {time} --out dry"));
+        let line = format!("tune {target} --dry-run --out dry");
+        let dry = start_printing(bench, &line, "printed");
+        let printed = || std::fs::read_to_string(bench.path("printed")).unwrap();
         // Afterwards they would be put back.
-        while !dry.has_ended() {
+        wait_until("a change is printed", 100, || {
             assert_eq!(settings(private), *before);
-            sleep(Duration::from_millis(100));
-        }
-        let dry = dry.wait();
-        assert!(dry.status.success(), "{}", stderr(&dry));
-        assert!(stdout(&dry).contains("not set: --dry-run"), "{}", stdout(&dry));
+            printed().contains("not set: --dry-run")
+        });
+        assert_eq!(settings(private), *before);
+        let dry = end(dry, Signal::TERM);
+        assert_eq!(dry.status.code(), Some(143), "{}", stderr(&dry));
     });
 }
 
