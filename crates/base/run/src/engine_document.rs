@@ -110,11 +110,14 @@ pub struct CrashTestDocument {
     pub power_cuts: u64,
     /// Power cuts after a kill and a restart on the same disk; those kills are not in `kills`.
     pub restarts: u64,
+    /// Times that the files were copied from under a writer that stood still, as a kill would have
+    /// left them.
+    pub copies: u64,
     /// Commits that were acknowledged, each by itself or by a later one of its thread.
     pub acknowledged: u64,
     /// Acknowledged commits that were not there afterwards.
     pub lost: u64,
-    /// Times that the engine was opened after a cut or a close under load.
+    /// Times that the engine was opened after a cut or a close under load, or from a copy.
     pub recoveries: u64,
     /// Times that rows did not fit together or a structure was damaged.
     pub check_failures: u64,

@@ -27,11 +27,12 @@ pub enum EngineAction {
     Stats(EngineCommon),
     /// Kill a writing engine again and again, and look for what it had acknowledged
     ///
-    /// Works in a directory of its own inside DIR. Kills the writer at random moments and, with
-    /// root and /dev/fuse, cuts the power of an emulated disk under it, every other time after a
-    /// kill and a restart. One round in four closes the engine under its own load instead, which
-    /// must not take over 10 s. Exit code 1 when anything acknowledged is lost, a structure is
-    /// damaged or a close does not end; the directory is kept then.
+    /// Works in a directory of its own inside DIR. Kills the writer at random moments within
+    /// seconds and, with root and /dev/fuse, cuts the power of an emulated disk under it, every
+    /// other time after a kill and a restart. What kills would have left meanwhile is copied and
+    /// looked at while the writer goes on. One round in four closes the engine under its own load
+    /// instead, which must not take over 10 s. Exit code 1 when anything acknowledged is lost, a
+    /// structure is damaged or a close does not end; the directory is kept then.
     CrashTest(CrashTestArgs),
     /// The writer of `crash-test`; not for users
     #[command(hide = true)]

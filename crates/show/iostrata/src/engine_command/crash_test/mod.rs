@@ -160,7 +160,8 @@ fn all_rounds(
         !interruption.is_set()
     };
     let mut run = |place: &mut dyn CrashTarget, until: Instant| {
-        let mut rounds = Rounds::new(settings, args.seed);
+        let time = until.saturating_duration_since(Instant::now());
+        let mut rounds = Rounds::new(settings, args.seed, time);
         rounds.run(place, until, document, &mut show)
     };
     if args.by != CrashKind::Power {
@@ -179,10 +180,12 @@ fn all_rounds(
 
 fn line(document: &CrashTestDocument) -> String {
     format!(
-        "{} kills ({} by power, {} of these after a restart), {} commits acknowledged, {} lost",
+        "{} kills ({} by power, {} of these after a restart), {} copies in between, {} commits \
+         acknowledged, {} lost",
         document.kills,
         document.power_cuts,
         document.restarts,
+        document.copies,
         document.acknowledged,
         document.lost
     )

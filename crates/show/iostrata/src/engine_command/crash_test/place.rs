@@ -26,6 +26,9 @@ pub trait CrashTarget {
     fn directory(&self) -> PathBuf;
     /// Whether cuts are power cuts.
     fn is_power(&self) -> bool;
+    /// Where its files are copied to from under a writer that stands still, which leaves what a
+    /// kill at that moment would leave. None where a cut leaves less.
+    fn copy(&self) -> Option<PathBuf>;
     /// What happens before the writer is killed.
     ///
     /// # Errors
@@ -56,6 +59,10 @@ impl CrashTarget for Directory {
         false
     }
 
+    fn copy(&self) -> Option<PathBuf> {
+        Some(self.0.with_extension("copy"))
+    }
+
     fn cut(&mut self, _chance: u64) -> Result<(), ExitError> {
         Ok(())
     }
@@ -63,6 +70,22 @@ impl CrashTarget for Directory {
     fn mend(&mut self) -> Result<(), ExitError> {
         Ok(())
     }
+}
+
+/// Copies the files of a directory into a new one, in place of what was there.
+///
+/// # Errors
+/// What the system says.
+pub fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    if to.exists() {
+        std::fs::remove_dir_all(to)?;
+    }
+    std::fs::create_dir(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 /// A file system on an emulated disk.
@@ -157,6 +180,10 @@ impl CrashTarget for EmulatedDisk {
 
     fn is_power(&self) -> bool {
         true
+    }
+
+    fn copy(&self) -> Option<PathBuf> {
+        None
     }
 
     fn cut(&mut self, chance: u64) -> Result<(), ExitError> {

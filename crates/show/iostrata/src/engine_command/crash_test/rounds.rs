@@ -1,7 +1,8 @@
-//! Round after round: start the writer, cut it off, look for what it acknowledged.
+//! Round after round: start the writer, copy its files again and again while it goes on, cut it
+//! off, look for what it acknowledged.
 //!
 //! Invariant: a commit is lost when its thread's mark says an earlier one is the last; rows must be
-//! exactly what the marks say. Moments are random from before the engine is open to a while after.
+//! what the marks allow. Moments are random from before the engine is open to seconds after.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,14 +12,18 @@ use iostrata_run::CrashTestDocument;
 use iostrata_stats::Random;
 
 use super::oracle::{Expected, Load, THREADS};
-use super::place::CrashTarget;
+use super::place::{CrashTarget, copy_files};
 use super::worker::{MARKS, ROWS, last};
 use super::writer::{Heard, Writer};
 use crate::engine_command::ending;
 use crate::exit_error::ExitError;
 
-/// Latest moment of a cut after the writer's start.
-const CUT_MS_MAX: u64 = 700;
+/// The latest moment of a cut after the writer's start is so late, but so many writers must fit
+/// into the time.
+const LIFE_MAX: Duration = Duration::from_secs(6);
+const LIVES_MIN: u32 = 10;
+/// Longest time between two copies of a writer's files.
+const COPY_MS_MAX: u64 = 1000;
 /// Of so many rounds one ends by a close under load instead of a cut.
 const CLOSED_OF: u64 = 4;
 /// Longest that a close under load may take.
@@ -27,22 +32,36 @@ const CLOSE_S_MAX: f64 = 10.0;
 const END_PATIENCE: Duration = Duration::from_secs(60);
 /// Failures that are kept in words.
 const FAILURES_MAX: usize = 100;
-/// Rows that do not fit, told per round.
-const ROWS_TOLD: usize = 3;
+/// Problems of a check that are told per round.
+const PROBLEMS_TOLD: usize = 3;
 
 /// The rounds in one place.
 pub struct Rounds<'r> {
     settings: &'r Settings,
     seed: u64,
     expected: Expected,
+    /// The last commit of each thread that was acknowledged.
+    acknowledged: [u64; THREADS as usize],
     random: Random,
+    life_ms_max: u64,
 }
 
+/// Says how it goes; false when it is enough.
+type Show<'s> = dyn FnMut(&CrashTestDocument) -> bool + 's;
+
 impl<'r> Rounds<'r> {
-    /// Rounds with these settings of the engine.
-    pub fn new(settings: &'r Settings, seed: u64) -> Self {
+    /// Rounds with these settings of the engine, for so long.
+    pub fn new(settings: &'r Settings, seed: u64, time: Duration) -> Self {
         let load = Load { seed, page_size: u64::from(settings.page_size) };
-        Self { settings, seed, expected: Expected::new(load), random: Random::new(seed) }
+        let life_ms_max = LIFE_MAX.min(time / LIVES_MIN).as_millis() as u64;
+        Self {
+            settings,
+            seed,
+            expected: Expected::new(load),
+            acknowledged: [0; THREADS as usize],
+            random: Random::new(seed),
+            life_ms_max: life_ms_max.max(1),
+        }
     }
 
     /// Runs until the time is over, something is lost, or `show` says that it is enough. At least
@@ -55,13 +74,12 @@ impl<'r> Rounds<'r> {
         place: &mut dyn CrashTarget,
         until: Instant,
         document: &mut CrashTestDocument,
-        show: &mut dyn FnMut(&CrashTestDocument) -> bool,
+        show: &mut Show<'_>,
     ) -> Result<(), ExitError> {
         self.make(&place.directory())?;
         loop {
-            self.round(place, document)?;
-            let is_sound = document.lost == 0 && document.check_failures == 0;
-            if !show(document) || !is_sound || Instant::now() >= until {
+            self.round(place, document, show)?;
+            if !show(document) || !is_sound(document) || Instant::now() >= until {
                 return Ok(());
             }
         }
@@ -78,6 +96,7 @@ impl<'r> Rounds<'r> {
         &mut self,
         place: &mut dyn CrashTarget,
         document: &mut CrashTestDocument,
+        show: &mut Show<'_>,
     ) -> Result<(), ExitError> {
         if self.random.below(CLOSED_OF) == 0 {
             return self.closed_round(place, document);
@@ -85,10 +104,10 @@ impl<'r> Rounds<'r> {
         let mut heard = Heard::default();
         if place.is_power() && self.random.below(2) == 0 {
             // What the killed one left is in the page cache, and the next one recovers from it.
-            heard = self.write(place)?.kill();
+            heard = self.write(place, document, show)?.kill();
             document.restarts += 1;
         }
-        let writer = self.write(place)?;
+        let writer = self.write(place, document, show)?;
         place.cut(self.random.below(u64::MAX))?;
         heard.go_on(writer.kill());
         document.kills += 1;
@@ -98,6 +117,7 @@ impl<'r> Rounds<'r> {
             fail(document, format!("the writer ended by itself: {why}"));
         }
         place.mend()?;
+        count_closes(&heard, document);
         self.look(&place.directory(), heard, document)
     }
 
@@ -107,20 +127,44 @@ impl<'r> Rounds<'r> {
         place: &dyn CrashTarget,
         document: &mut CrashTestDocument,
     ) -> Result<(), ExitError> {
-        let after_ms = self.random.below(CUT_MS_MAX);
+        let after_ms = self.random.below(self.life_ms_max);
         let mut heard =
             Writer::start(&place.directory(), self.seed, Some(after_ms))?.end(END_PATIENCE);
         if let Some(why) = heard.ended.take() {
             fail(document, format!("the writer did not end by a close under load: {why}"));
         }
+        count_closes(&heard, document);
         self.look(&place.directory(), heard, document)
     }
 
-    /// A writer that has written for a random while.
-    fn write(&mut self, place: &dyn CrashTarget) -> Result<Writer, ExitError> {
-        let writer = Writer::start(&place.directory(), self.seed, None)?;
-        std::thread::sleep(Duration::from_millis(self.random.below(CUT_MS_MAX)));
-        Ok(writer)
+    /// A writer that has written for a random while. What kills would have left meanwhile is copied
+    /// from under it and looked at.
+    fn write(
+        &mut self,
+        place: &dyn CrashTarget,
+        document: &mut CrashTestDocument,
+        show: &mut Show<'_>,
+    ) -> Result<Writer, ExitError> {
+        let directory = place.directory();
+        let writer = Writer::start(&directory, self.seed, None)?;
+        let until = Instant::now() + Duration::from_millis(self.random.below(self.life_ms_max));
+        loop {
+            let pause = Duration::from_millis(self.random.below(COPY_MS_MAX));
+            let left = until.saturating_duration_since(Instant::now());
+            std::thread::sleep(pause.min(left));
+            if pause >= left || !show(document) || !is_sound(document) {
+                return Ok(writer);
+            }
+            let Some(copy) = place.copy() else { continue };
+            let heard = writer.paused(|| {
+                copy_files(&directory, &copy).map_err(|error| {
+                    ExitError::NotHere(format!("cannot copy {}: {error}", directory.display()))
+                })
+            })?;
+            let Some(heard) = heard else { return Ok(writer) };
+            document.copies += 1;
+            self.look(&copy, heard, document)?;
+        }
     }
 
     /// Opens the engine and compares.
@@ -130,16 +174,9 @@ impl<'r> Rounds<'r> {
         heard: Heard,
         document: &mut CrashTestDocument,
     ) -> Result<(), ExitError> {
-        let new = |thread: u8| {
-            heard.last[usize::from(thread)].saturating_sub(self.expected.commits(thread))
-        };
-        document.acknowledged += (0..THREADS).map(new).sum::<u64>();
-        for &close_s in &heard.closes_s {
-            document.closes += 1;
-            document.close_s_max = document.close_s_max.max(close_s);
-            if close_s > CLOSE_S_MAX {
-                fail(document, format!("a close under load took {close_s:.1} s"));
-            }
+        for (known, said) in self.acknowledged.iter_mut().zip(heard.last) {
+            document.acknowledged += said.saturating_sub(*known);
+            *known = said.max(*known);
         }
         let engine = match Engine::open(directory, self.settings.clone()) {
             Ok(engine) => engine,
@@ -155,9 +192,9 @@ impl<'r> Rounds<'r> {
             fail(document, format!("it cannot be read: {error}"));
         }
         // Every other time it is left as a killed one would leave it.
-        if self.random.below(2) == 0
-            && let Err(error) = engine.close()
-        {
+        if self.random.below(2) == 0 {
+            engine.abandon();
+        } else if let Err(error) = engine.close() {
             fail(document, format!("it does not close: {error}"));
         }
         Ok(())
@@ -170,7 +207,7 @@ impl<'r> Rounds<'r> {
         document: &mut CrashTestDocument,
     ) -> Result<(), EngineError> {
         let report = engine.check()?;
-        for problem in report.problems.iter().take(ROWS_TOLD) {
+        for problem in report.problems.iter().take(PROBLEMS_TOLD) {
             fail(document, problem.to_string());
         }
         let (Some(marks), Some(rows)) = (engine.table(MARKS)?, engine.table(ROWS)?) else {
@@ -187,24 +224,26 @@ impl<'r> Rounds<'r> {
             }
             self.expected.advance(thread, found);
         }
-        let mut expected = self.expected.rows();
-        let (mut found, mut differing) = (rows.cursor(.., Direction::Forward), 0);
-        loop {
-            let (wanted, there) = (expected.next(), found.next_row()?);
-            if wanted.is_none() && there.is_none() {
-                break;
-            }
-            let wanted = wanted.map(|(key, value)| (&key[..], &value[..]));
-            if wanted != there {
-                differing += 1;
-                if differing <= ROWS_TOLD {
-                    let key = wanted.or(there).map(|(key, _)| key.to_vec());
-                    fail(document, format!("the row {key:?} is not what its commits left"));
-                }
-                break;
-            }
+        let mut found = rows.cursor(.., Direction::Forward);
+        let next_row = || Ok(found.next_row()?.map(|(key, value)| (key.to_vec(), value.to_vec())));
+        if let Some(key) = self.expected.first_difference::<EngineError>(next_row)? {
+            fail(document, format!("the row {key:?} is not what its commits left"));
         }
         Ok(())
+    }
+}
+
+fn is_sound(document: &CrashTestDocument) -> bool {
+    document.lost == 0 && document.check_failures == 0
+}
+
+fn count_closes(heard: &Heard, document: &mut CrashTestDocument) {
+    for &close_s in &heard.closes_s {
+        document.closes += 1;
+        document.close_s_max = document.close_s_max.max(close_s);
+        if close_s > CLOSE_S_MAX {
+            fail(document, format!("a close under load took {close_s:.1} s"));
+        }
     }
 }
 

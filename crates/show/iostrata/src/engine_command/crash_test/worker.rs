@@ -6,11 +6,14 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use iostrata_engine::{Engine, EngineError, Isolation, RequestError, Table, Ticket, Transaction};
+use iostrata_engine::{
+    Direction, Engine, EngineError, Isolation, RequestError, Table, Ticket, Transaction,
+    TransactionError,
+};
 use iostrata_stats::Random;
 
 use super::live_settings;
-use super::oracle::{Load, THREADS};
+use super::oracle::{HOT_THREADS, Load, THREADS};
 use crate::args::CrashWorkerArgs;
 use crate::engine_command::ending;
 use crate::exit_error::ExitError;
@@ -23,10 +26,15 @@ pub const ROWS: &str = "rows";
 /// The line of a close under load begins with it; the seconds that it took follow.
 pub const CLOSED: &str = "closed";
 
-/// A thread waits for one in so many commits, and says that one.
+/// A thread waits for one in so many commits, and says that one; one that others meet, so that they
+/// do it more often, for fewer.
 const WAITED_OF: u64 = 16;
+const WAITED_OF_HOT: u64 = 128;
 /// One in so many transactions is preceded by one that is rolled back.
 const ROLLED_BACK_OF: u64 = 4;
+
+/// Redo that seldom makes anybody wait.
+const ROOMY: &str = "32M";
 
 /// The table that comes and goes, and its index.
 const PASSING: &str = "passing";
@@ -70,9 +78,13 @@ fn run_open(engine: &Engine, load: Load, close_at: Option<Instant>) -> Result<bo
         .map(|thread| last(&marks, thread))
         .sum::<Result<u64, EngineError>>()
         .map_err(ending)?;
-    // Each writer goes another way, every other one without changes beside its commits.
+    // Each writer goes another way, every other one without changes beside its commits, and with
+    // room to do more of them.
     let mut random = Random::of_stream(load.seed, commits);
     let is_alone = random.below(2) == 0;
+    if is_alone {
+        engine.set("redo_log_capacity", ROOMY).map_err(ending)?;
+    }
     let (marks, rows) = (&marks, &rows);
     let ended = std::thread::scope(|scope| {
         let mut threads: Vec<_> = (0..THREADS)
@@ -113,7 +125,7 @@ fn pass(engine: &Engine, mut random: Random, closed_after: Option<u32>) -> Resul
         if table.iter().next().is_none() {
             table.bulk_load((0..PASSING_ROWS).map(|row| (row.to_be_bytes(), row.to_le_bytes())))?;
         }
-        engine.make_index(PASSING, BY_VALUE)?;
+        index(engine, &table)?;
         set_one(engine, &mut random)?;
         let report = engine.check()?;
         if let Some(problem) = report.problems.first() {
@@ -122,6 +134,20 @@ fn pass(engine: &Engine, mut random: Random, closed_after: Option<u32>) -> Resul
         engine.drop_table(PASSING)?;
     }
     close(engine)
+}
+
+/// Makes the index of a table. A view from before must not see it empty.
+fn index(engine: &Engine, table: &Table) -> Result<(), EngineError> {
+    let is_new = table.index(BY_VALUE).is_none();
+    let view = engine.read_view()?;
+    engine.make_index(PASSING, BY_VALUE)?;
+    let table = engine.open_table(PASSING)?;
+    let Some(index) = table.index(BY_VALUE).filter(|_| is_new) else { return Ok(()) };
+    match view.index_cursor(&index, .., Direction::Forward) {
+        Err(EngineError::Transaction(TransactionError::DefinitionChanged { .. })) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => Err(EngineError::Broken { what: "a view reads a younger index".to_owned() }),
+    }
 }
 
 /// Closes the engine for the others, too.
@@ -156,14 +182,21 @@ fn write(
     thread: u8,
 ) -> Result<(), EngineError> {
     let mut commit = last(marks, thread)?;
+    let waited_of = if thread < HOT_THREADS { WAITED_OF_HOT } else { WAITED_OF };
     loop {
         commit += 1;
-        let ticket = if thread.is_multiple_of(2) {
-            by_batch(engine, (marks, rows), load, (thread, commit))?
-        } else {
-            by_transaction(engine, (marks, rows), load, (thread, commit))?
+        let tables = (marks, rows);
+        let ticket = loop {
+            let committed = match thread.is_multiple_of(2) {
+                true => by_batch(engine, tables, load, (thread, commit)),
+                false => by_transaction(engine, tables, load, (thread, commit)),
+            };
+            // Nothing was kept of it then.
+            if !committed.as_ref().is_err_and(is_of_others) {
+                break committed?;
+            }
         };
-        if !commit.is_multiple_of(WAITED_OF) {
+        if !commit.is_multiple_of(waited_of) {
             continue;
         }
         ticket.wait()?;
@@ -171,6 +204,12 @@ fn write(
             return Ok(());
         }
     }
+}
+
+/// Whether somebody else held a row for too long, or waits for this one.
+fn is_of_others(error: &EngineError) -> bool {
+    use TransactionError::{Deadlock, LockTimeout};
+    matches!(error, EngineError::Transaction(Deadlock { .. } | LockTimeout { .. }))
 }
 
 fn by_batch(
@@ -203,11 +242,15 @@ fn by_transaction(
         wrong.into_iter().try_for_each(|change| t.put(rows, &change.key, b"rolled back"))
     };
     if commit.is_multiple_of(ROLLED_BACK_OF) {
-        spoil(&mut engine.begin(Isolation::default())?)?;
+        let spoiled = spoil(&mut engine.begin(Isolation::default())?);
+        spoiled.or_else(|error| if is_of_others(&error) { Ok(()) } else { Err(error) })?;
     }
     let change = |t: &mut Transaction| {
-        // A snapshot of its own keeps old versions for the others.
-        t.get(marks, &[thread])?;
+        if thread >= HOT_THREADS {
+            // A snapshot keeps old versions, of the others too: what they delete leaves a
+            // tombstone.
+            t.get(marks, &[thread])?;
+        }
         for change in load.changes(thread, commit) {
             match &change.value {
                 Some(value) => t.put(rows, &change.key, value)?,

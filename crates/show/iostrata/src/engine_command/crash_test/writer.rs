@@ -5,8 +5,11 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::oracle::THREADS;
 use super::worker::CLOSED;
@@ -40,7 +43,8 @@ impl Heard {
 /// A running writer.
 pub struct Writer {
     child: Child,
-    listener: JoinHandle<Heard>,
+    listener: JoinHandle<()>,
+    heard: Arc<Mutex<Heard>>,
 }
 
 impl Writer {
@@ -69,8 +73,35 @@ impl Writer {
         let Some(out) = child.stdout.take() else {
             return Err(ExitError::Bug("a piped stdout is missing".to_owned()));
         };
-        let listener = std::thread::spawn(move || listen(BufReader::new(out)));
-        Ok(Self { child, listener })
+        let heard = Arc::default();
+        let hears = Arc::clone(&heard);
+        let listener = std::thread::spawn(move || listen(BufReader::new(out), &hears));
+        Ok(Self { child, listener, heard })
+    }
+
+    /// Does something while the whole process stands still. Gives what it had acknowledged by then;
+    /// nothing is done when it has ended.
+    ///
+    /// # Errors
+    /// When it cannot be stopped, and those of what is done.
+    pub fn paused(
+        &self,
+        during: impl FnOnce() -> Result<(), ExitError>,
+    ) -> Result<Option<Heard>, ExitError> {
+        let failed =
+            |error: rustix::io::Errno| ExitError::NotHere(format!("cannot stop it: {error}"));
+        let process = Pid::from_child(&self.child);
+        kill_process(process, Signal::STOP).map_err(failed)?;
+        // Its end is left for who asks for it.
+        let until = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(process), until).map_err(failed)?;
+        if !status.is_some_and(|status| status.stopped()) {
+            return Ok(None);
+        }
+        let done = during();
+        let heard = lock(&self.heard).clone();
+        kill_process(process, Signal::CONT).map_err(failed)?;
+        done.map(|()| Some(heard))
     }
 
     /// Lets it end by itself. What keeps it from that within the patience stands in `ended`; it is
@@ -96,7 +127,8 @@ impl Writer {
         let is_ended = matches!(self.child.try_wait(), Ok(Some(_)));
         let _ended_before = self.child.kill();
         let _reaped = self.child.wait();
-        let mut heard = self.listener.join().unwrap_or_default();
+        let _listened = self.listener.join();
+        let mut heard = std::mem::take(&mut *lock(&self.heard));
         if is_ended {
             let mut why = String::new();
             let _unreadable =
@@ -107,10 +139,14 @@ impl Writer {
     }
 }
 
-fn listen(out: impl BufRead) -> Heard {
-    let mut heard = Heard::default();
+fn lock(heard: &Mutex<Heard>) -> std::sync::MutexGuard<'_, Heard> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn listen(out: impl BufRead, heard: &Mutex<Heard>) {
     for line in out.lines().map_while(Result::ok) {
         let Some((thread, commit)) = line.split_once(' ') else { continue };
+        let mut heard = lock(heard);
         if thread == CLOSED {
             heard.closes_s.extend(commit.parse::<f64>());
             continue;
@@ -120,5 +156,4 @@ fn listen(out: impl BufRead) -> Heard {
             *last = commit;
         }
     }
-    heard
 }
