@@ -32,7 +32,12 @@ fn a_server_whose_tuner_was_killed_puts_itself_back() {
     for program in programs() {
         let bench = Bench::new();
         let found = ServerProgram::find(&program).unwrap();
-        let options = [&options_of(&found)[..], &[SCHEDULER]].concat();
+        let mut options = [&options_of(&found)[..], &[SCHEDULER]].concat();
+        if !found.version.is_mariadb {
+            // A limit that is in the way is moved whatever the rest of the load.
+            options
+                .extend(["--innodb-max-dirty-pages-pct=20", "--innodb-max-dirty-pages-pct-lwm=0"]);
+        }
         let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
         let before = settings(&private);
         let load = load(&bench, &private, ROWS, RATE);
