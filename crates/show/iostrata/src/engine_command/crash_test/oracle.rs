@@ -180,9 +180,20 @@ mod tests {
     #[test]
     fn what_may_be_there_follows_from_the_numbers_alone() {
         let load = Load { seed: 7, page_size: 4096 };
-        let (commits, other_way) = ([(2, 500), (5, 300)], [(5, 300), (2, 500)]);
+        // A row of the thread alone that is put differs from what any other commit left. Commits
+        // that only change shared rows, or delete, may leave nothing that shows.
+        let shows = |thread, commit| {
+            load.changes(thread, commit).any(|change| change.key[0] == 1 && change.value.is_some())
+        };
+        let (one, other) = (HOT_THREADS, HOT_THREADS + 1);
+        let upto = |thread, from: u64| {
+            let commit = (from..).find(|n| shows(thread, *n) && shows(thread, n + 1)).unwrap();
+            (thread, commit)
+        };
+        let commits = [upto(one, 500), upto(other, 300)];
+        let other_way = [commits[1], commits[0]];
         let mut expected = Expected::new(load);
-        for (thread, upto) in [(2, 1), (5, 20), (2, 2), (2, 2), (2, 500), (5, 300)] {
+        for (thread, upto) in [(one, 1), (other, 20), (one, 2), (one, 2), commits[0], commits[1]] {
             expected.advance(thread, upto);
         }
         let (rows, of_other_way) = (applied(load, &commits), applied(load, &other_way));
@@ -190,7 +201,9 @@ mod tests {
         assert_eq!(difference(&expected, &rows), None);
         assert_eq!(difference(&expected, &of_other_way), None);
         // One commit less, one more, a row less, one more.
-        for (thread, upto) in [(2, 499), (2, 501), (5, 299), (5, 301)] {
+        let wrong_ones =
+            commits.into_iter().flat_map(|(of, upto)| [(of, upto - 1), (of, upto + 1)]);
+        for (thread, upto) in wrong_ones {
             let others = commits.into_iter().filter(|(of, _)| *of != thread);
             let wrong = applied(load, &others.chain([(thread, upto)]).collect::<Vec<_>>());
             assert!(difference(&expected, &wrong).is_some(), "{thread} {upto}");
