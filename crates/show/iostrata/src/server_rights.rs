@@ -44,31 +44,65 @@ pub fn refused(facts: &TargetFacts, why: &str) -> ExitError {
     ExitError::Usage(format!("{}: {why}", facts.name))
 }
 
-/// A replica's redo is another server's doing, and who made it read-only wants nothing set on it.
-/// Gives the group of which it is a member that is written to.
-///
-/// # Errors
-/// What says so.
-pub fn refuse_replica(
-    target: &ServerTarget,
-    facts: &TargetFacts,
-) -> Result<Option<String>, ExitError> {
-    let ServerRole { replica, member } = target.role().map_err(ending)?;
-    replica.map_or(Ok(member), |why| Err(refused(facts, &no_primary(&why))))
+/// Where a server stands, for whoever wants to set it.
+pub struct Standing {
+    /// The group of which it is a member that is written to.
+    pub member: Option<String>,
+    /// What is in the way, with what would help.
+    pub obstacles: Vec<String>,
+}
+
+impl Standing {
+    /// A replica's redo is another server's doing, and whoever made it read-only wants nothing set
+    /// on it; a managed service lets nobody set it; and a user needs the right.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn of(target: &ServerTarget, facts: &TargetFacts) -> Result<Self, ExitError> {
+        let ServerRole { replica, member } = target.role().map_err(ending)?;
+        let mut obstacles: Vec<String> = replica.iter().map(|why| no_primary(why)).collect();
+        let grants = || target.grants().map_err(ending);
+        match managed_service(facts) {
+            Some(service) => obstacles.push(format!(
+                "this is {service}: nobody may SET GLOBAL there, and innodb_io_capacity is a matter \
+                 of its parameter group or flags; tune --dry-run says what it would do"
+            )),
+            None => obstacles.extend(may_set(&grants()?, target.version()).err()),
+        }
+        Ok(Self { member, obstacles })
+    }
+
+    /// Makes sure that nothing is in the way.
+    ///
+    /// # Errors
+    /// The first thing that is.
+    pub fn refuse(&self, facts: &TargetFacts) -> Result<(), ExitError> {
+        self.obstacles.first().map_or(Ok(()), |why| Err(refused(facts, why)))
+    }
+}
+
+/// The service of which a server is an instance that nobody may set, known by variables that only
+/// it has, or by where its program is.
+fn managed_service(facts: &TargetFacts) -> Option<&'static str> {
+    let has = |begins: &str| facts.settings.iter().any(|(name, _)| name.starts_with(begins));
+    let is_in = |begins: &str| {
+        let mut places = facts.settings.iter().filter(|(name, _)| name == "basedir");
+        places.any(|(_, value)| value.starts_with(begins))
+    };
+    if has("aurora_") {
+        return Some("Amazon Aurora");
+    }
+    let others = [
+        ("Amazon RDS", is_in("/rdsdbbin")),
+        ("Cloud SQL", has("cloudsql_")),
+        ("Azure Database for MySQL", has("aad_auth_only") || has("azure_")),
+    ];
+    others.into_iter().find(|(_, is_it)| *is_it).map(|(name, _)| name)
 }
 
 /// Why nothing is set on a replica.
 pub fn no_primary(why: &str) -> String {
     format!("{why}: nothing is set on a server that others write; name its primary")
-}
-
-/// Makes sure that the user may set the server's settings.
-///
-/// # Errors
-/// Why not, with the statement that allows it.
-pub fn refuse_without_rights(target: &ServerTarget, facts: &TargetFacts) -> Result<(), ExitError> {
-    let grants = target.grants().map_err(ending)?;
-    may_set(&grants, target.version()).map_err(|why| refused(facts, &why))
 }
 
 /// The one server to which all connections of a target lead.
@@ -96,6 +130,21 @@ mod tests {
 
     fn said(grant: &str, version: &str) -> Option<String> {
         may_set(&[grant.to_owned()], &ServerVersion::recognise(version, "MySQL")).err()
+    }
+
+    #[test]
+    fn a_managed_service_is_known_by_what_only_it_has() {
+        for (name, value, expected) in [
+            ("aurora_version", "3.05.2", Some("Amazon Aurora")),
+            ("basedir", "/rdsdbbin/mysql-8.0.35.R3/", Some("Amazon RDS")),
+            ("cloudsql_iam_authentication", "off", Some("Cloud SQL")),
+            ("aad_auth_only", "OFF", Some("Azure Database for MySQL")),
+            ("basedir", "/usr/", None),
+        ] {
+            let settings = vec![(name.to_owned(), value.to_owned())];
+            let facts = TargetFacts { settings, ..TargetFacts::default() };
+            assert_eq!(managed_service(&facts), expected, "{name}");
+        }
     }
 
     #[test]

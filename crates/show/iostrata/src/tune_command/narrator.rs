@@ -55,6 +55,11 @@ impl<'a> Narrator<'a> {
         });
     }
 
+    /// What keeps `tune` from setting the server; a dry run goes on.
+    pub fn obstacle(&self, why: &str) {
+        self.say(&format!("In the way of tuning it: {why}"));
+    }
+
     /// A change that was made, or would be.
     pub fn changed(&self, one: &TunedSetting, is_dry: bool) {
         let TunedSetting { t_s, name, from, to, why } = one;

@@ -2,7 +2,7 @@
 
 use iostrata_server::private::ServerProgram;
 
-use crate::harness::{Bench, stderr};
+use crate::harness::{Bench, stderr, stdout};
 use crate::server::{Private, programs};
 use crate::tune::settings;
 
@@ -38,6 +38,30 @@ fn who_lacks_a_right_is_told_the_grant() {
         assert_eq!(code, Some(2), "{program}: {said}");
         assert!(said.contains("1045") && said.contains("check user and password"), "{said}");
         assert!(!said.contains("wrong@"), "{said}");
+        assert_eq!(settings(&private), before, "{program}");
+        private.end();
+    }
+}
+
+#[test]
+fn a_dry_run_needs_no_right_and_says_what_is_in_the_way() {
+    for program in programs() {
+        let bench = Bench::new();
+        let found = ServerProgram::find(&program).unwrap();
+        let users = ["CREATE USER poor@localhost", "GRANT PROCESS ON *.* TO poor@localhost"];
+        let options = ["--innodb-buffer-pool-size=64M"];
+        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &users);
+        private.hold_in("", &["SET GLOBAL read_only = 1"], || {});
+        let before = settings(&private);
+        let target = private.target("poor", "");
+        let output = bench.line(&format!("tune {target} --dry-run --time 2 --out RUN"));
+        let said = stdout(&output) + &stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{program}: {said}");
+        for why in ["read_only is ON", "GRANT S"] {
+            let is_told = |line: &str| line.starts_with("In the way") && line.contains(why);
+            assert!(said.lines().any(is_told), "{program}, {why}: {said}");
+        }
+        assert!(said.contains("nothing was set (--dry-run)"), "{program}: {said}");
         assert_eq!(settings(&private), before, "{program}");
         private.end();
     }
