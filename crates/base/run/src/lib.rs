@@ -34,6 +34,7 @@ mod study_diff_document;
 mod study_document;
 mod transaction_course;
 mod transaction_document;
+mod tuned_figure;
 mod unavailable;
 mod unknown;
 mod watch_document;
@@ -91,6 +92,7 @@ pub use transaction_document::{
     DriverCost, StudyTransactions, TransactionDocument, TransactionDurability, TransactionLevel,
     TransactionSeries, TransactionTarget,
 };
+pub use tuned_figure::TunedFigure;
 pub use unavailable::{Unavailable, UnavailableCause};
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use watch_document::{TunedSetting, WatchDocument, WatchTarget};

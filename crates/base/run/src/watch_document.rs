@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::watched::WatchSample;
 use crate::{
-    Advice, ExpectedEffect, Finding, FlushRecording, SamplerCost, TransactionStall, Unavailable,
-    Verification,
+    Advice, ExpectedEffect, Finding, FlushRecording, SamplerCost, TransactionStall, TunedFigure,
+    Unavailable, Verification,
 };
 
 /// What is watched.
@@ -71,6 +71,9 @@ pub struct WatchDocument {
     pub pages_written_per_txn: Option<f64>,
     /// Every setting that was changed, in the order of time. Empty for `watch`.
     pub settings: Vec<TunedSetting>,
+    /// What tuning saved and what it cost; empty where nothing was tuned.
+    #[serde(default)]
+    pub tuned: Vec<TunedFigure>,
     /// What is concluded.
     pub findings: Vec<Finding>,
     /// What should be set.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use iostrata_target::TargetError;
 use mysql::Conn;
 
+use crate::commit_times;
 use crate::connect::texts;
 use crate::facts::named;
 use crate::failure;
@@ -59,6 +60,12 @@ impl Claim {
     /// When the server does not answer.
     pub fn role(&mut self) -> Result<ServerRole, TargetError> {
         role::role(&mut self.conn, &self.target)
+    }
+
+    /// Commits since the start, by the upper bound of the time that they took, in microseconds;
+    /// nothing where the server does not tell.
+    pub fn commit_times(&mut self) -> Option<BTreeMap<u64, u64>> {
+        commit_times::commit_times(&mut self.conn)
     }
 
     fn says(&mut self, sql: &str) -> Result<bool, TargetError> {

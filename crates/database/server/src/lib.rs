@@ -7,6 +7,7 @@
 
 mod address;
 mod claim;
+mod commit_times;
 mod connect;
 mod credentials;
 mod event;

@@ -3,7 +3,7 @@
 use iostrata_run::WatchTarget;
 use iostrata_watch::Watched;
 
-use crate::catalogue::Known;
+use crate::catalogue::{Known, TuneState};
 use crate::exposition;
 
 /// What is known of every target.
@@ -15,7 +15,7 @@ pub struct Board {
 impl Board {
     /// Nothing is told yet.
     pub fn new(targets: &[WatchTarget]) -> Self {
-        let known = |target: &WatchTarget| Known { target: target.clone(), last: None };
+        let known = |target: &WatchTarget| Known { target: target.clone(), ..Known::default() };
         Self { targets: targets.iter().map(known).collect() }
     }
 
@@ -23,6 +23,13 @@ impl Board {
     pub fn take(&mut self, index: usize, watched: &Watched) {
         if let Some(known) = self.targets.get_mut(index) {
             known.last = Some(watched.clone());
+        }
+    }
+
+    /// What is done with the target with this index.
+    pub fn tuned(&mut self, index: usize, state: TuneState) {
+        if let Some(known) = self.targets.get_mut(index) {
+            known.tune = Some(state);
         }
     }
 

@@ -26,6 +26,23 @@ impl MetricKind {
     }
 }
 
+/// What `tune` does with a server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TuneState {
+    /// Whether the server is tuned now; otherwise it has its own settings.
+    pub is_active: bool,
+    /// Where its age is held, as a share of the age at which writers wait.
+    pub set_point_ratio: f64,
+    /// Settings that were changed.
+    pub changes: u64,
+    /// Times that it got its own settings back.
+    pub put_backs: u64,
+    /// Whether it puts itself back when it hears nothing of `tune` any more.
+    pub has_lease: bool,
+    /// Its settings as they were last seen, by name.
+    pub settings: Vec<(&'static str, f64)>,
+}
+
 /// What is known of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Known {
@@ -33,6 +50,8 @@ pub(crate) struct Known {
     pub(crate) target: WatchTarget,
     /// Its last sample, with what it did since watching began.
     pub(crate) last: Option<Watched>,
+    /// What is done with it, where it is a server that `tune` is at work on.
+    pub(crate) tune: Option<TuneState>,
 }
 
 impl Known {
@@ -92,6 +111,28 @@ pub(crate) fn values(name: &str, one: &Known) -> Vec<Valued> {
 
 /// Every metric that is no figure of the table.
 const OTHERS: &[OtherMetric] = &[
+    other(
+        "iostrata_tune_active",
+        "Whether the server is tuned; else its settings are its own.",
+        |one| tuned(one, |tune| f64::from(u8::from(tune.is_active))),
+    ),
+    other("iostrata_tune_set_point_ratio", "Where tune holds the age, of its limit.", |one| {
+        tuned(one, |tune| tune.set_point_ratio)
+    }),
+    other("iostrata_tune_changes_total", "Settings that tune has changed.", |one| {
+        tuned(one, |tune| tune.changes as f64)
+    }),
+    other("iostrata_tune_put_backs_total", "Times that all settings went back.", |one| {
+        tuned(one, |tune| tune.put_backs as f64)
+    }),
+    other("iostrata_tune_lease", "Whether the server puts itself back without tune.", |one| {
+        tuned(one, |tune| f64::from(u8::from(tune.has_lease)))
+    }),
+    other("iostrata_tune_setting", "Settings of the server that tune may change.", |one| {
+        let settings = one.tune.iter().flat_map(|tune| &tune.settings);
+        let of = |(name, value): &(&str, f64)| (vec![("setting", (*name).to_owned())], *value);
+        settings.map(of).collect()
+    }),
     other("iostrata_target_info", "What the target is; always 1.", |one| {
         let label = |name, text: &String| (name, text.clone());
         let target = &one.target;
@@ -164,6 +205,10 @@ const OTHERS: &[OtherMetric] = &[
         files(one, |op| Some(op.ns? as f64 / 1e9))
     }),
 ];
+
+fn tuned(one: &Known, value: fn(&TuneState) -> f64) -> Vec<Valued> {
+    told(one.tune.as_ref().map(value))
+}
 
 fn told(value: Option<f64>) -> Vec<Valued> {
     value.map(|value| (Vec::new(), value)).into_iter().collect()

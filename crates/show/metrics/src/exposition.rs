@@ -51,10 +51,12 @@ mod tests {
     use iostrata_run::{WatchSample, WatchTarget};
     use iostrata_watch::Watched;
 
+    use crate::catalogue::TuneState;
+
     fn known(name: &str, last: Option<WatchSample>) -> Known {
         let target = WatchTarget { name: name.to_owned(), ..WatchTarget::default() };
         let watched = |sample| Watched { sample, ..Watched::default() };
-        Known { target, last: last.map(watched) }
+        Known { target, last: last.map(watched), tune: None }
     }
 
     #[test]
@@ -94,6 +96,23 @@ mod tests {
         let text = exposition(&[known("a", Some(silent))]);
         assert!(text.contains("iostrata_target_up{target=\"a\"} 0\n"));
         assert!(!text.contains("iostrata_stalled{") && !text.contains("sample_duration"));
+    }
+
+    #[test]
+    fn what_tune_does_is_told_of_its_target() {
+        let settings = vec![("innodb_io_capacity", 350.0)];
+        let state = TuneState { is_active: true, changes: 7, settings, ..TuneState::default() };
+        let text = exposition(&[Known { tune: Some(state), ..known("a", None) }, known("b", None)]);
+        for line in [
+            "# TYPE iostrata_tune_changes_total counter",
+            "iostrata_tune_active{target=\"a\"} 1",
+            "iostrata_tune_changes_total{target=\"a\"} 7",
+            "iostrata_tune_lease{target=\"a\"} 0",
+            "iostrata_tune_setting{target=\"a\",setting=\"innodb_io_capacity\"} 350",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}: {text}");
+        }
+        assert!(!text.contains("tune_active{target=\"b\"}"), "it is watched only");
     }
 
     #[test]

@@ -16,6 +16,6 @@ mod server;
 
 pub use address::listen_address;
 pub use board::Board;
-pub use catalogue::{MetricKind, metrics};
+pub use catalogue::{MetricKind, TuneState, metrics};
 pub use error::MetricsError;
 pub use server::{BoardText, MetricsServer};

@@ -42,6 +42,6 @@ pub use study::{STUDY_FINDINGS, is_lost_to_steal, summarise_study};
 pub use summary::{ProbeEnd, summarise};
 pub use verify::{verifications, verify_points};
 pub use watch::{
-    ModelBasis, WATCH_FINDINGS, WatchTrial, diagnose_watch, expected_effect, judge_expected,
-    modelled_advice, modelled_together, not_expected,
+    CommitTimes, ModelBasis, WATCH_FINDINGS, WatchTrial, diagnose_watch, expected_effect,
+    judge_expected, modelled_advice, modelled_together, not_expected, tuned_figures,
 };

@@ -1,10 +1,12 @@
 //! `iostrata tune`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::watch::listening;
 use super::{LoginArgs, Printing, value};
 
 /// How the server is tuned.
@@ -47,6 +49,9 @@ pub struct TuneArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub allow_delay: bool,
+    /// Tell Prometheus what is tuned at http://ADDR:PORT/metrics; a port alone is one of this host
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listening)]
+    pub metrics_addr: Option<SocketAddr>,
     #[command(flatten)]
     pub login: LoginArgs,
     /// Directory for the run's results [default: iostrata-runs/<time>-tune]

@@ -84,7 +84,7 @@ pub struct WatchArgs {
     pub printing: Printing,
 }
 
-fn listening(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn listening(text: &str) -> Result<SocketAddr, String> {
     listen_address(text).map_err(|error| error.to_string())
 }
 

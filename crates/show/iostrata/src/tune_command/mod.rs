@@ -46,6 +46,9 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let mut sink = RunSink::begin(RunKind::Tune, "tune", args.out.as_deref(), &display)?;
     sink.say_whether_kept();
     let mut record = TuneRecord::begin(&first.facts, plan.address.is_local(), &mut sink);
+    if let Some(address) = args.metrics_addr {
+        record.export_at(address, &display)?;
+    }
     let ended = go_on(first, &plan, &mut settings, (&narrator, &mut record), interruption);
     let put_back = settings.put_back(&narrator);
     let changes = record.changes();

@@ -1,8 +1,9 @@
 //! What tuning says while it goes on: a line for each change, one every ten seconds.
 
-use iostrata_run::{TunedSetting, WatchDocument};
+use iostrata_run::{TunedFigure, TunedSetting, WatchDocument};
+use iostrata_stats::Measured;
 use iostrata_tune::{Rest, Vitals};
-use iostrata_units::times;
+use iostrata_units::{count, times};
 
 use crate::args::Printing;
 use crate::display::{Display, print_text};
@@ -97,7 +98,44 @@ impl<'a> Narrator<'a> {
             0 => "it never stalled".to_owned(),
             stalls => format!("it stalled {}", times(stalls)),
         };
+        document.tuned.iter().for_each(|one| self.say(&beside(one)));
         let lasted = document.duration_s;
         self.say(&format!("{lasted:.0} s: {tuned}{tps}{per_txn}; {stalled}"));
+    }
+}
+
+/// A figure as it was tuned, and as it was with the server's own settings.
+fn beside(one: &TunedFigure) -> String {
+    let side = |side: &Option<Measured>| match side {
+        None => "not known".to_owned(),
+        Some(Measured { value, ci95: Some([low, high]), .. }) => {
+            format!("{} ({} to {})", count(*value), count(*low), count(*high))
+        }
+        Some(side) => count(side.value),
+    };
+    let TunedFigure { title, unit, untuned, tuned, .. } = one;
+    format!("{title}, {unit}: {} tuned, {} before", side(tuned), side(untuned))
+}
+
+#[cfg(test)]
+mod tests {
+    use iostrata_stats::Verdicts;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_said_beside_what_is() {
+        let tuned = Measured::new(434.4, [431.0, 437.2], 30, Verdicts::none());
+        let worst = Measured::without_interval(61.25, 300, Verdicts::none());
+        let one = TunedFigure {
+            title: "worst two seconds".to_owned(),
+            unit: "transactions/s".to_owned(),
+            tuned: Some(tuned),
+            ..TunedFigure::default()
+        };
+        let begins = "worst two seconds, transactions/s: 434 (431 to 437) tuned,";
+        assert_eq!(beside(&one), format!("{begins} not known before"));
+        let one = TunedFigure { untuned: Some(worst), ..one };
+        assert_eq!(beside(&one), format!("{begins} 61.2 before"));
     }
 }

@@ -1,17 +1,27 @@
 //! What is kept of a tuning: samples, changes, what it came to.
 
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use iostrata_diagnose::{CommitTimes, tuned_figures};
+use iostrata_metrics::TuneState;
 use iostrata_run::{StallCause, TunedSetting, WatchDocument, WatchSample};
 use iostrata_study::Listener;
 use iostrata_target::{TargetFacts, TargetSample};
-use iostrata_tune::{LeverValues, Look};
+use iostrata_tune::{Controller, LeverValues, Look};
 use iostrata_watch::TimedSample;
 
 use super::disk::SeenDisk;
+use crate::display::Display;
+use crate::exit_error::ExitError;
+use crate::watch_command::export::Export;
 use crate::watch_command::recorder::{ObservedTarget, Recorder};
 use crate::watch_command::source::target_of;
 use crate::watch_command::target_host::TargetHost;
+
+/// So many times of being tuned are kept.
+const SPANS_MOST: usize = 1_000;
 
 /// Gathers the document.
 pub struct TuneRecord<'a> {
@@ -20,6 +30,13 @@ pub struct TuneRecord<'a> {
     recorder: Recorder<'a>,
     disk: SeenDisk,
     last: Option<WatchSample>,
+    is_active: bool,
+    put_backs: u64,
+    /// When the server was tuned, the last times.
+    spans: VecDeque<[f64; 2]>,
+    /// Commits as last told, and those since without tuning and with it.
+    commits: [CommitTimes; 3],
+    export: Option<Export>,
 }
 
 impl<'a> TuneRecord<'a> {
@@ -34,7 +51,81 @@ impl<'a> TuneRecord<'a> {
         // A directory that cannot be written is said at the end.
         let _is_lost = recorder.begin(&target);
         let observed = ObservedTarget::new(target, TargetHost::of_server(facts, is_local));
-        Self { start: Instant::now(), observed, recorder, disk: SeenDisk::default(), last: None }
+        Self {
+            start: Instant::now(),
+            observed,
+            recorder,
+            disk: SeenDisk::default(),
+            last: None,
+            is_active: false,
+            put_backs: 0,
+            spans: VecDeque::new(),
+            commits: Default::default(),
+            export: None,
+        }
+    }
+
+    /// Tells Prometheus the same from now on.
+    ///
+    /// # Errors
+    /// An address at which nobody may listen.
+    pub fn export_at(&mut self, address: SocketAddr, display: &Display) -> Result<(), ExitError> {
+        let target = std::slice::from_ref(&self.observed.target);
+        self.export = Some(Export::start(address, target, display)?);
+        Ok(())
+    }
+
+    /// What became of the server in a step. Gives whether it was taken over, or got its own
+    /// settings back.
+    pub fn stepped(
+        &mut self,
+        controller: &Controller,
+        (present, has_lease): (&LeverValues, bool),
+    ) -> bool {
+        let was_active = std::mem::replace(&mut self.is_active, controller.is_active());
+        self.put_backs += u64::from(was_active && !self.is_active);
+        let at_s = self.at_s();
+        match self.spans.back_mut().filter(|_| was_active) {
+            Some(span) => span[1] = at_s,
+            None if self.is_active => {
+                if self.spans.len() == SPANS_MOST {
+                    self.spans.pop_front();
+                }
+                self.spans.push_back([at_s; 2]);
+            }
+            None => {}
+        }
+        if let Some(export) = &self.export {
+            let state = TuneState {
+                is_active: self.is_active,
+                set_point_ratio: controller.set_point_pct() / 100.0,
+                changes: self.changes(),
+                put_backs: self.put_backs,
+                has_lease,
+                settings: present.iter().map(|(lever, value)| (lever.name(), value)).collect(),
+            };
+            export.board().tuned(0, state);
+        }
+        was_active != self.is_active
+    }
+
+    /// How long commits took since the server was started, as it tells; those since it was asked
+    /// last were tuned ones, or not.
+    pub fn committed(&mut self, times: Option<CommitTimes>, are_tuned: Option<bool>) {
+        let [last, sides @ ..] = &mut self.commits;
+        let times = times.unwrap_or_default();
+        if let Some(are_tuned) = are_tuned {
+            for (us, count) in &times {
+                let more = count.saturating_sub(last.get(us).copied().unwrap_or(0));
+                *sides[usize::from(are_tuned)].entry(*us).or_default() += more;
+            }
+        }
+        *last = times;
+    }
+
+    /// Whether the server is tuned.
+    pub fn is_active(&self) -> bool {
+        self.is_active
     }
 
     /// When it began.
@@ -54,6 +145,9 @@ impl<'a> TuneRecord<'a> {
         let before_s = self.last.as_ref().map_or(0.0, |last| last.t_s);
         if let Some(device) = &watched.sample.device {
             self.disk.take(device, watched.sample.t_s - before_s);
+        }
+        if let Some(export) = &self.export {
+            export.board().take(0, &watched);
         }
         self.last = Some(watched.sample);
     }
@@ -93,7 +187,10 @@ impl<'a> TuneRecord<'a> {
     /// What came of it.
     pub fn document(self) -> WatchDocument {
         let duration_s = self.at_s();
-        WatchDocument { duration_s, ..self.recorder.document(self.observed.target) }
+        let document = self.recorder.document(self.observed.target);
+        let (spans, [_, own, tuned]) = (Vec::from(self.spans), &self.commits);
+        let tuned = tuned_figures(&document.samples, &spans, [own, tuned]);
+        WatchDocument { duration_s, tuned, ..document }
     }
 }
 

@@ -102,12 +102,15 @@ impl TuneSession {
         let first = record.start().elapsed() + plan.interval;
         let mut pace = SamplePace::new(record.start(), plan.interval, first);
         let mut status_s = record.at_s() + STATUS_S;
+        self.note_commits(record, None);
         let wait = |time| {
             pause(time, is_over);
             !is_over()
         };
         loop {
             let Some(asked) = pace.next(self.sampler.as_mut(), wait) else {
+                let is_active = record.is_active();
+                self.note_commits(record, Some(is_active));
                 record.note_missing(self.sampler.missing());
                 return Ok(SessionEnd::Asked);
             };
@@ -122,6 +125,10 @@ impl TuneSession {
             if let Some(lost) = self.step(plan, settings, &sample, (narrator, record))? {
                 return Ok(lost);
             }
+            let was_active = record.is_active();
+            if record.stepped(&self.controller, (&self.present, settings.has_lease())) {
+                self.note_commits(record, Some(was_active));
+            }
             if record.at_s() >= status_s {
                 status_s += STATUS_S;
                 let (vitals, rest) = (self.controller.vitals(), self.controller.rest());
@@ -131,6 +138,11 @@ impl TuneSession {
                 }
             }
         }
+    }
+
+    fn note_commits(&mut self, record: &mut TuneRecord<'_>, are_tuned: Option<bool>) {
+        let times = self.claim.as_mut().and_then(Claim::commit_times);
+        record.committed(times, are_tuned);
     }
 
     /// One step: what the controller wants is done.

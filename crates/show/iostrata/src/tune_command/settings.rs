@@ -127,6 +127,11 @@ impl TuneSettings {
         }
     }
 
+    /// Whether the server puts itself back when it hears nothing any more.
+    pub fn has_lease(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.held.is_some())
+    }
+
     /// Ends the lease of a server that has its own settings again.
     ///
     /// # Errors

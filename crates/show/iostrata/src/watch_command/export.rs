@@ -1,36 +1,46 @@
-//! Watched targets for Prometheus, beside whatever else shows them.
+//! Watched and tuned targets for Prometheus, beside whatever else shows them.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iostrata_metrics::{Board, MetricsServer};
+use iostrata_run::WatchTarget;
 
-use super::stream::Stream;
 use crate::display::Display;
 use crate::exit_error::ExitError;
 
 /// Answers until it is dropped.
 pub struct Export {
+    /// What is told; whoever takes samples puts them there.
+    pub board: Arc<Mutex<Board>>,
     _server: MetricsServer,
 }
 
 impl Export {
-    /// Listens, and has the stream tell every sample.
+    /// Listens; nothing is told yet.
     ///
     /// # Errors
     /// An address at which nobody may listen.
     pub fn start(
         address: SocketAddr,
-        stream: &mut Stream<'_>,
+        targets: &[WatchTarget],
         display: &Display,
     ) -> Result<Self, ExitError> {
-        let board = Arc::new(Mutex::new(Board::new(&stream.targets)));
+        let board = Arc::new(Mutex::new(Board::new(targets)));
         let read = Arc::clone(&board);
-        let text = move || read.lock().unwrap_or_else(PoisonError::into_inner).text();
+        let text = move || locked(&read).text();
         let server = MetricsServer::start(address, Arc::new(text))
             .map_err(|error| ExitError::NotHere(format!("--metrics-addr: {error}")))?;
         display.note(&format!("Metrics for Prometheus at http://{}/metrics", server.address()));
-        stream.export_to(board);
-        Ok(Self { _server: server })
+        Ok(Self { board, _server: server })
     }
+
+    /// What is told, to be added to.
+    pub fn board(&self) -> MutexGuard<'_, Board> {
+        locked(&self.board)
+    }
+}
+
+fn locked(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
+    board.lock().unwrap_or_else(PoisonError::into_inner)
 }

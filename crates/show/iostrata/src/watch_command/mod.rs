@@ -5,7 +5,7 @@
 //! recorded and exported is so there, whichever view runs.
 
 mod counters;
-mod export;
+pub mod export;
 #[cfg(test)]
 mod golden_tests;
 mod lines;
@@ -18,6 +18,7 @@ pub mod target_host;
 mod trial;
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 
 use iostrata_change::ServerToken;
 use iostrata_diagnose::diagnose_watch;
@@ -66,9 +67,12 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     let keeper = sink.as_mut().map(|sink| sink as &mut (dyn Listener + Send));
     let mut stream = Stream::begin(sources?, args, keeper, interruption)?;
     let export = match args.metrics_addr {
-        Some(address) => Some(Export::start(address, &mut stream, &display)?),
+        Some(address) => Some(Export::start(address, &stream.targets, &display)?),
         None => None,
     };
+    if let Some(export) = &export {
+        stream.export_to(Arc::clone(&export.board));
+    }
     let ended = view(args, &mut stream, &display);
     let ended = ended.and(counters.map_or(Ok(()), EnabledCounters::put_back));
     drop(export);

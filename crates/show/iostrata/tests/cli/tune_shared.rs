@@ -15,6 +15,7 @@ use crate::tune::{
     OPTIONS, RATE, ROWS, Running, end, load, settings, start, start_printing, start_told,
     wait_until_tuned,
 };
+use crate::watch::{checked_by_promtool, scraped};
 
 /// A server under load.
 struct Loaded {
@@ -145,6 +146,40 @@ fn a_tuned_server_is_as_before_after_a_signal() {
         assert!(tuned["pages_written_per_txn"].as_f64().unwrap() > 0.0);
         let report = bench.line("report tuned");
         assert!(report.status.success(), "{}", stderr(&report));
+    });
+}
+
+#[test]
+fn what_is_tuned_is_told_to_prometheus_and_at_the_end() {
+    tuned(|on| {
+        let Tuned { private, bench, .. } = on;
+        let target = private.target("root", "oltp");
+        let line = format!("tune {target} --metrics-addr 0 --json --out told");
+        let tune = start_told(bench, &line, "said");
+        on.wait_until_tuned();
+        let body = || scraped(&on.said()).unwrap_or_default();
+        let value = |name: &str| {
+            let body = body();
+            let line = body.lines().find(|line| line.starts_with(name) && !line.starts_with('#'));
+            line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        };
+        wait_until("it is told", 20, || value("iostrata_tune_active{") == Some(1.0));
+        assert!(value("iostrata_tune_changes_total{").unwrap() >= 1.0);
+        assert!(value("iostrata_checkpoint_age_ratio{").is_some());
+        assert_eq!(value("iostrata_tune_lease{"), Some(0.0), "this server has no events");
+        let set = "iostrata_tune_setting{target=\"mysql://root@";
+        let flushing = format!("setting=\"{}\"", "innodb_adaptive_flushing");
+        let is_set = |line: &str| line.starts_with(set) && line.contains(&flushing);
+        assert!(body().lines().any(is_set), "{}", body());
+        checked_by_promtool(&body());
+        wait_until("some samples are kept", 60, || on.samples("told") >= 10);
+        let document = on.ended(tune);
+        let figures = document["tuned"].as_array().unwrap();
+        let named = |name: &str| figures.iter().find(|one| one["name"] == name).unwrap();
+        assert!(named("tps")["tuned"]["value"].as_f64().unwrap() > 0.0, "{figures:?}");
+        assert!(named("tps")["tuned"]["n"].as_u64().unwrap() > 0, "{figures:?}");
+        assert!(named("tps")["untuned"].is_null(), "it was taken over at once: {figures:?}");
+        assert!(on.said().contains("tuned, not known before"), "{}", on.said());
     });
 }
 

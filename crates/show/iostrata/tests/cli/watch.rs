@@ -210,31 +210,34 @@ fn a_watched_server_is_scraped_over_http() {
     // Rates come with the second sample.
     (0..3).for_each(|_| drop(lines.next().unwrap().unwrap()));
     let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    let at = told.find_map(|line| {
-        let line = line.unwrap();
-        line.split("http://").nth(1).map(|rest| rest.trim_end_matches("/metrics").to_owned())
-    });
-    let mut stream = TcpStream::connect(at.unwrap()).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let body = told.find_map(|line| scraped(&line.unwrap())).unwrap();
     signal(&child, "TERM");
     lines.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
     for name in ["iostrata_target_up{", "iostrata_checkpoint_age_bytes{"] {
         let value = body.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| {
             panic!("{name} is missing in {body}");
         });
         assert!(value.contains("target=\"mysql://root@"), "{value}");
     }
-    checked_by_promtool(body);
+    checked_by_promtool(&body);
     private.end();
 }
 
+/// The metrics at the address that a text names.
+pub fn scraped(text: &str) -> Option<String> {
+    let at = text.split("http://").nth(1)?.split_once("/metrics")?.0;
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    Some(body.to_owned())
+}
+
 /// What Prometheus's own tool says of a page of metrics.
-fn checked_by_promtool(body: &str) {
+pub fn checked_by_promtool(body: &str) {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
     let Ok(mut child) = promtool.stdout(Stdio::null()).spawn() else {

@@ -2,13 +2,14 @@
 
 use iostrata_run::{
     CHARTS, FIGURES, Figure, FigureChart, RunResult, SamplerCost, StallCause, TransactionStall,
-    TunedSetting, WatchDocument,
+    TunedFigure, TunedSetting, WatchDocument,
 };
+use iostrata_stats::Measured;
 
 use super::common::{changes, facts, findings, unavailable, verifications};
 use super::expected;
 use crate::RunView;
-use crate::cell::{Text, Tone, text, value};
+use crate::cell::{Text, Tone, figure, text, value};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, solid};
 use crate::colour::Colour;
 use crate::document::{Block, Blocks, Card, On, Report, Style, Table};
@@ -35,6 +36,9 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     report.strip = cards(watched);
     report.add("stalls", "Stalls", stalls(watched));
     report.add("course", "Second by second", course(watched));
+    if !watched.tuned.is_empty() {
+        report.add("tuned", "What tuning saved and cost", tuned(&watched.tuned));
+    }
     report.add("changed", "What was set", changed(&watched.settings));
     if !watched.findings.is_empty() {
         report.add("findings", "Findings", findings(&watched.findings, false, None));
@@ -101,6 +105,21 @@ fn cards(watched: &WatchDocument) -> Vec<Card> {
         cards.push(Card { title: "longest stall", big, text: of.into() });
     }
     cards
+}
+
+fn tuned(figures: &[TunedFigure]) -> Blocks {
+    let side = |side: &Option<Measured>, unit: &str| match side {
+        Some(side) => figure(side.value, side.ci95, side.n, unit),
+        None => text("not known"),
+    };
+    let table = Table::of(figures)
+        .words("", |one| text(one.title.as_str()))
+        .numbers("tuned", |one| side(&one.tuned, &one.unit))
+        .numbers("with its own settings", |one| side(&one.untuned, &one.unit));
+    let mut body = Blocks::new();
+    body.table(On::ALL, table);
+    body.say("Only times under a like load stand beside each other.");
+    body
 }
 
 fn stalls(watched: &WatchDocument) -> Blocks {

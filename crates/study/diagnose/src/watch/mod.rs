@@ -19,6 +19,7 @@ mod recording;
 mod redo;
 mod traps;
 mod trial;
+mod tuned;
 
 #[cfg(test)]
 mod expected_tests;
@@ -34,6 +35,7 @@ pub use expected::{
 };
 use recording::Recording;
 pub use trial::WatchTrial;
+pub use tuned::{CommitTimes, tuned_figures};
 
 /// Every statement by name; `docs/watch-findings.md` has an entry for each.
 pub const WATCH_FINDINGS: [&str; 15] = [
