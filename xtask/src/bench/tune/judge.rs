@@ -12,6 +12,8 @@ const MEAN: f64 = 0.95;
 const MEAN_WITHOUT_STALLS: f64 = 0.98;
 /// A server stalls where its worst two seconds are below this share of the mean.
 const STALLS: f64 = 0.5;
+/// Pages that may be written per transaction where a load needs no help, over those without.
+const PAGES: f64 = 1.1;
 /// Seconds until it is flat.
 const FLAT_WITHIN_S: usize = 60;
 
@@ -68,6 +70,13 @@ fn best(mut side: Vec<TuneRow>) -> Option<TuneRow> {
 /// What a side misses of what is to be reached, against the untuned one.
 fn misses(row: &TuneRow, untuned: &TuneRow) -> Vec<String> {
     let mut misses = Vec::new();
+    let pages = |row: &TuneRow| row.figures.pages_per_txn;
+    if let Some((pages, own)) =
+        pages(row).zip(pages(untuned)).filter(|_| row.key.scenario.rate.is_some())
+        && pages > PAGES * own
+    {
+        misses.push(format!("pages {:.2} of untuned", pages / own));
+    }
     let stalls = untuned.figures.worst_2s() < STALLS;
     let share = if stalls { MEAN } else { MEAN_WITHOUT_STALLS };
     for (part, other) in row.figures.parts.iter().zip(&untuned.figures.parts) {
@@ -120,6 +129,19 @@ mod tests {
         let even = row(Side::Untuned, 100.0, 0.7);
         assert_eq!(misses(&row(Side::Tuned, 98.5, 0.6), &even), [""; 0]);
         assert_eq!(misses(&row(Side::Tuned, 97.0, 0.9), &even), ["mean 0.97 of untuned"]);
+    }
+
+    #[test]
+    fn a_load_that_needs_no_help_must_not_cost_pages() {
+        let quiet = |side, pages| {
+            let row = row(side, 30.0, 0.7);
+            let scenario = scenario::named(&["quiet".to_owned()]).unwrap()[0];
+            let figures = Figures { pages_per_txn: Some(pages), ..row.figures };
+            TuneRow { key: RunKey { scenario, ..row.key }, figures, ..row }
+        };
+        let own = quiet(Side::Untuned, 1.5);
+        assert_eq!(misses(&quiet(Side::Tuned, 1.6), &own), [""; 0]);
+        assert_eq!(misses(&quiet(Side::Tuned, 3.3), &own), ["pages 2.20 of untuned"]);
     }
 
     #[test]

@@ -100,6 +100,9 @@ impl Measure {
         }
         command.args(["--warehouses", WAREHOUSES, "--threads", THREADS]);
         command.args(["--warmup-time", &times.warm_up_s.to_string()]);
+        if let Some(rate) = key.scenario.rate {
+            command.args(["--rate", &rate.to_string()]);
+        }
         let seconds = key.scenario.head_start_s + times.seconds + LONGER_S;
         command.args(["--time", &seconds.to_string()]);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::inherit());

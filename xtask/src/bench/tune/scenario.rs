@@ -12,6 +12,8 @@ pub struct Scenario {
     pub redo_bytes: u64,
     /// Reads per second and writes per second that the volume is held to.
     pub iops: u64,
+    /// Transactions per second that arrive; absent where as many are done as can be.
+    pub rate: Option<u32>,
     /// For so many seconds the load has run when tuning begins.
     pub head_start_s: u64,
     /// What becomes otherwise in the middle of the measured time.
@@ -36,6 +38,7 @@ const BASE: Scenario = Scenario {
     title: "redo 100 MB, 1,500 IOPS",
     redo_bytes: 100 * MIB,
     iops: 1500,
+    rate: None,
     head_start_s: 0,
     change: None,
     is_everywhere: true,
@@ -44,7 +47,7 @@ const BASE: Scenario = Scenario {
 const ONCE: Scenario = Scenario { is_everywhere: false, ..BASE };
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 7] = [
+pub const SCENARIOS: [Scenario; 8] = [
     BASE,
     Scenario { name: "late", title: "tuned from the 60th second on", head_start_s: 60, ..ONCE },
     Scenario {
@@ -62,6 +65,13 @@ pub const SCENARIOS: [Scenario; 7] = [
     Scenario { name: "iops-800", title: "redo 100 MB, 800 IOPS", iops: 800, ..ONCE },
     Scenario { name: "iops-4000", title: "redo 100 MB, 4,000 IOPS", iops: 4000, ..ONCE },
     Scenario { name: "redo-500M", title: "redo 500 MB, 1,500 IOPS", redo_bytes: 500 * MIB, ..ONCE },
+    Scenario {
+        name: "quiet",
+        title: "redo 8 MB, 30 transactions/s",
+        redo_bytes: 8 * MIB,
+        rate: Some(30),
+        ..ONCE
+    },
 ];
 
 /// Who sets the server.
