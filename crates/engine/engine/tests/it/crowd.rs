@@ -35,7 +35,7 @@ fn add(t: &mut Transaction, table: &Table, rows: &[u8]) -> Result<(), EngineErro
 }
 
 /// Counts what one thread has added to each row. Nobody is tried in vain.
-fn work(engine: &Engine, table: &Table, thread: u64, added: &[AtomicU64]) {
+fn work(engine: &Engine, table: &Table, thread: u64, added: &[AtomicU64], watch: &Watch) {
     let mut chance = Chance::new(thread);
     for _ in 0..if is_soak() { 24 } else { 12 } {
         let mut rows: Vec<u8> = (0..ROWS).collect();
@@ -49,6 +49,7 @@ fn work(engine: &Engine, table: &Table, thread: u64, added: &[AtomicU64]) {
         for row in &rows {
             added[usize::from(*row)].fetch_add(1, Ordering::Relaxed);
         }
+        watch.on(format!("nothing ended after a transaction of thread {thread}"));
     }
 }
 
@@ -65,10 +66,10 @@ fn a_thousand_threads_on_ten_rows_count_right() {
     let watch = Watch::new();
     watch.on("a thousand threads".to_owned());
     std::thread::scope(|scope| {
-        let (engine, table, added) = (&engine, &table, &added[..]);
+        let (engine, table, added, watch) = (&engine, &table, &added[..], &watch);
         for thread in 0..THREADS {
             let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
-            builder.spawn_scoped(scope, move || work(engine, table, thread, added)).unwrap();
+            builder.spawn_scoped(scope, move || work(engine, table, thread, added, watch)).unwrap();
         }
     });
     let is_counted = |table: &Table| {
