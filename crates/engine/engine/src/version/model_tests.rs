@@ -1,5 +1,5 @@
 //! The registry of snapshots under a model checker that tries interleavings of its atomics, taking
-//! them as sequentially consistent, which they are: `cargo test -p iostrata-version --features
+//! them as sequentially consistent, which they are: `cargo test -p iostrata-engine --features
 //! model`.
 
 use std::sync::Arc;
