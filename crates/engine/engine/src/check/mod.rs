@@ -96,16 +96,12 @@ fn is_below_lost(pages: &Pages, report: &mut CheckReport, page: PageNo) -> bool 
     if report.lost.is_empty() {
         return false;
     }
-    let pin = match pages.pin(page) {
-        Ok(pin) => pin,
-        Err(EngineError::Corrupt { problem, .. }) => {
-            report.problem(page, problem);
-            return true;
-        }
+    let leaf = match report.page(pages, page) {
+        Ok(Some(leaf)) => leaf,
+        Ok(None) => return true,
         Err(_) => return false,
     };
-    let table = PageView::new(&pin.shared()).table();
-    match report.lost.get_mut(&table.0) {
+    match report.lost.get_mut(&PageView::new(&leaf).table().0) {
         Some(lost) => {
             lost.below += 1;
             true
@@ -123,14 +119,7 @@ fn compare_maps(
     let bits = pages.space.bits();
     for map in 0..pages.space.maps() {
         let no = pages.space.map_page(map);
-        let page = match pages.pin(no) {
-            Ok(pin) => pin.shared(),
-            Err(EngineError::Corrupt { problem, .. }) => {
-                report.problem(no, problem);
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
+        let Some(page) = report.page(pages, no)? else { continue };
         let view = PageView::new(&page);
         if view.kind() != PageKind::Space {
             report.problem(no, format!("it is no map but {:?}", view.kind()));

@@ -5,6 +5,10 @@ use std::fmt;
 
 use iostrata_innodb::PageNo;
 
+use crate::error::EngineError;
+use crate::pages::Pages;
+use crate::pool::Shared;
+
 /// Problems that are told one by one; of more only the number is known.
 const PROBLEMS_MAX: usize = 1000;
 
@@ -73,6 +77,22 @@ impl CheckReport {
     /// Whether everything is as it should be.
     pub fn is_clean(&self) -> bool {
         self.problems_total == 0
+    }
+
+    /// The page, or nothing where it is damaged, which is a problem then.
+    pub(super) fn page<'p>(
+        &mut self,
+        pages: &'p Pages,
+        no: PageNo,
+    ) -> Result<Option<Shared<'p>>, EngineError> {
+        match pages.pin(no) {
+            Ok(pin) => Ok(Some(pin.shared())),
+            Err(EngineError::Corrupt { problem, .. }) => {
+                self.problem(no, problem);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn problem(&mut self, page: PageNo, what: impl Into<String>) {

@@ -67,14 +67,7 @@ impl<'w> Walk<'w> {
             if !self.reach(no) {
                 continue;
             }
-            let page = match self.pages.pin(no) {
-                Ok(pin) => pin.shared(),
-                Err(EngineError::Corrupt { problem, .. }) => {
-                    self.report.problem(no, problem);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
+            let Some(page) = self.report.page(self.pages, no)? else { continue };
             let view = PageView::new(&page);
             if view.level() > 0 {
                 next.extend((0..view.count()).map(|slot| view.child(slot)));
@@ -97,17 +90,12 @@ impl<'w> Walk<'w> {
         if !self.reach(no) {
             return Ok(());
         }
-        let page = match self.pages.pin(no) {
-            Ok(pin) => pin.shared().to_vec(),
-            Err(EngineError::Corrupt { problem, .. }) => {
-                self.report.problem(no, problem);
-                self.table.lost_pages += 1;
-                let name = self.table.name.clone();
-                let lost = || Lost { name, page: no, below: 0 };
-                self.report.lost.entry(self.tree.id.0).or_insert_with(lost);
-                return Ok(());
-            }
-            Err(error) => return Err(error),
+        let Some(page) = self.report.page(self.pages, no)?.map(|page| page.to_vec()) else {
+            self.table.lost_pages += 1;
+            let name = self.table.name.clone();
+            let lost = || Lost { name, page: no, below: 0 };
+            self.report.lost.entry(self.tree.id.0).or_insert_with(lost);
+            return Ok(());
         };
         let view = PageView::new(&page);
         self.table.pages += 1;
