@@ -81,7 +81,7 @@ fn leaves_that_were_left_empty_are_joined_later() {
     };
     let all = leaves(&engine);
     // Every merge is left out.
-    let pins = admission.pins(engine.parts().storage.pool.frames() / 2);
+    let pins = admission.pins(engine.parts().storage.pool.frames.len() / 2);
     for row in 0..200 {
         let mut batch = engine.batch();
         batch.delete(&table, &key(row)).unwrap();
@@ -163,15 +163,18 @@ fn split_what_was_emptied(keeps_first: bool, needed_bytes: usize) {
         let first = dense_key(leaf.start);
         let seen = tree.locate(pages, &first, &mut UpperFence::default()).unwrap().page_version;
         // No leaf is joined meanwhile.
-        let pins = pages.admission.pins(engine.parts().storage.pool.frames() / 2);
+        let pins = pages.admission.pins(engine.parts().storage.pool.frames.len() / 2);
         for row in leaf.clone().skip(usize::from(keeps_first)) {
             let mut batch = engine.batch();
             batch.delete(&table, &dense_key(row)).unwrap();
             batch.commit().unwrap();
         }
         drop(pins);
+        let splits = || engine.counters()[Counter::IndexPageSplits];
+        let before = splits();
         tree.split_leaf(pages, &RowToFit { key: &first, value_bytes: 1500, needed_bytes }, seen)
             .unwrap();
+        assert!(splits() == before || needed_bytes == usize::MAX, "{leaf:?} has room by now");
         assert_eq!(table.get(&first).unwrap().is_some(), keeps_first, "{leaf:?}");
         put_dense(&engine, &table, leaf.start, 1500);
         assert_eq!(table.get(&first).unwrap(), Some(vec![7; 1500]), "{leaf:?}");
