@@ -1,11 +1,16 @@
 //! Who may append redo, and when.
 //!
 //! Invariant: before a frame is appended its bytes are promised room, so that the redo never runs
-//! over its checkpoint however many threads write; whoever has to wait holds no latch. The rule
-//! that slows writers down is the policy's, published as one.
+//! over its checkpoint however many threads write; a thread that waits holds no latch. The rule
+//! that slows writers down is the policy's, published as one. Of the threads ahead of the redo's
+//! pace only the first asks the rule again, so they go on in the order in which they came. Wide
+//! batches never hold more leaves together than the limit; while none of them waits, giving leaves
+//! back costs no system call.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{Thread, ThreadId};
 use std::time::{Duration, Instant};
 
 use iostrata_innodb::flush::{Admit, AdmitRule};
@@ -13,8 +18,6 @@ use iostrata_innodb::{Counter, Lsn};
 
 use crate::error::{EngineError, RequestError};
 use crate::flusher::Flusher;
-use crate::held_leaves::HeldLeaves;
-use crate::pace_queue::PaceQueue;
 use crate::published_rule::PublishedRule;
 use crate::reentry::check_outside;
 use crate::storage::{FRAME_OVERHEAD_BYTES, Storage};
@@ -139,7 +142,7 @@ impl Admission {
 
     /// What all may hold together; one that wants more may hold it alone.
     fn leaves_max(&self, leaves: usize) -> usize {
-        (self.flusher.storage.pool.frames() / 2).max(leaves)
+        (self.flusher.storage.pool.frames.len() / 2).max(leaves)
     }
 
     /// Waits until a frame of so many bytes of records may be appended. No latch is held.
@@ -220,7 +223,7 @@ impl Admission {
         }
         let rule = self.rule.read();
         let oldest =
-            if rule.looks_at_oldest() { pool.oldest().unwrap_or(lsn).min(lsn) } else { lsn };
+            if rule.looks_at_oldest() { pool.dirty.oldest().unwrap_or(lsn).min(lsn) } else { lsn };
         if !rule.pace.is_free() {
             if self.paced.has_waiting() && !is_first {
                 return Ok(Asked::Answered(room, Admit::Paced { us: 0 }));
@@ -257,7 +260,7 @@ impl Admission {
         let Storage { pool, poison, counts, .. } = &*self.flusher.storage;
         counts.add(Counter::AdmitWaits, 1);
         let asked = self.rule.read().flush_wait_age;
-        while pool.oldest().is_some_and(|oldest| oldest < lsn)
+        while pool.dirty.oldest().is_some_and(|oldest| oldest < lsn)
             && self.rule.read().flush_wait_age == asked
         {
             poison.check()?;
@@ -382,4 +385,145 @@ impl Wait {
 
 fn micros(us: u64) -> Duration {
     Duration::from_micros(us)
+}
+
+/// The leaves that wide batches hold, and the batches that wait for some.
+#[derive(Debug, Default)]
+pub(crate) struct HeldLeaves {
+    held: AtomicUsize,
+    /// Threads that wait or are about to.
+    waiters: AtomicUsize,
+    changing: Mutex<()>,
+    given_back: Condvar,
+}
+
+impl HeldLeaves {
+    /// Takes so many, if all together are at most `most` then.
+    pub fn try_take(&self, leaves: usize, most: usize) -> bool {
+        let step = |held: usize| held.checked_add(leaves).filter(|sum| *sum <= most);
+        self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step).is_ok()
+    }
+
+    pub fn take(&self, leaves: usize, most: usize) {
+        if !self.try_take(leaves, most) {
+            self.wait(leaves, most);
+        }
+    }
+
+    #[cold]
+    fn wait(&self, leaves: usize, most: usize) {
+        let changing = locked(&self.changing);
+        // Before the look: a thread that gives leaves back after it sees a waiter.
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        drop(self.given_back.wait_while(changing, |()| !self.try_take(leaves, most)));
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub fn give_back(&self, leaves: usize) {
+        self.held.fetch_sub(leaves, Ordering::SeqCst);
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            // Under the lock: a waiter that looked in vain sleeps by now.
+            let _changing = locked(&self.changing);
+            self.given_back.notify_all();
+        }
+    }
+}
+
+/// How long one behind the first sleeps at most before it looks again.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Threads ahead of the redo's pace, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct PaceQueue {
+    waiting: Mutex<VecDeque<Thread>>,
+    has_waiting: AtomicBool,
+}
+
+/// The first place in the queue, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct FirstPlace<'q> {
+    queue: &'q PaceQueue,
+    of: ThreadId,
+}
+
+impl PaceQueue {
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        self.has_waiting.load(Ordering::Relaxed)
+    }
+
+    /// Joins at the end and waits to be the first.
+    pub fn wait_first(&self) -> FirstPlace<'_> {
+        let me = std::thread::current();
+        let of = me.id();
+        let mut waiting = locked(&self.waiting);
+        waiting.push_back(me);
+        self.has_waiting.store(true, Ordering::Relaxed);
+        while waiting.front().is_some_and(|first| first.id() != of) {
+            drop(waiting);
+            std::thread::park_timeout(LOOK);
+            waiting = locked(&self.waiting);
+        }
+        FirstPlace { queue: self, of }
+    }
+}
+
+impl Drop for FirstPlace<'_> {
+    fn drop(&mut self) {
+        let mut waiting = locked(&self.queue.waiting);
+        let first = waiting.pop_front();
+        assert!(first.is_some_and(|first| first.id() == self.of), "the first leaves first");
+        self.queue.has_waiting.store(!waiting.is_empty(), Ordering::Relaxed);
+        if let Some(next) = waiting.front() {
+            next.unpark();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_leaves_than_the_limit_are_held_and_every_wait_ends() {
+        let (held, inside) = (HeldLeaves::default(), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..6 {
+                let (held, inside) = (&held, &inside);
+                scope.spawn(move || {
+                    for round in 0..2_000 {
+                        let leaves = 2 + (thread + round) % 4;
+                        held.take(leaves, 7);
+                        let now = inside.fetch_add(leaves, Ordering::SeqCst) + leaves;
+                        assert!(now <= 7, "{now} leaves are held");
+                        inside.fetch_sub(leaves, Ordering::SeqCst);
+                        held.give_back(leaves);
+                    }
+                });
+            }
+        });
+        assert!(held.try_take(7, 7) && !held.try_take(1, 7));
+    }
+
+    #[test]
+    fn threads_go_in_the_order_in_which_they_came() {
+        let (queue, went) = (PaceQueue::default(), Mutex::new(Vec::new()));
+        let first = queue.wait_first();
+        std::thread::scope(|scope| {
+            for number in 0..8_usize {
+                let (queue, went) = (&queue, &went);
+                scope.spawn(move || {
+                    let _first = queue.wait_first();
+                    went.lock().unwrap().push(number);
+                });
+                while locked(&queue.waiting).len() < number + 2 {
+                    std::thread::yield_now();
+                }
+            }
+            assert!(queue.has_waiting() && went.lock().unwrap().is_empty());
+            drop(first);
+        });
+        assert_eq!(*went.lock().unwrap(), (0..8).collect::<Vec<_>>());
+        assert!(!queue.has_waiting());
+    }
 }

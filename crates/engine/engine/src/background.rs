@@ -3,6 +3,7 @@
 //! Invariant: they run what others have as functions; they end before the engine's parts go.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -85,7 +86,7 @@ impl Threads {
         self.spawn("cleaner", move || clean(&of_cleaner, &stepped))?;
         self.cleaner = Some(Arc::clone(cleaner));
         let settings = storage.settings.load();
-        parts.cleaner.lanes.set_writers(settings.page_cleaners);
+        parts.cleaner.lanes.writers.store(settings.page_cleaners, Ordering::Release);
         for _ in 0..settings.page_cleaners {
             let (storage, cleaner) = (Arc::clone(storage), Arc::clone(cleaner));
             self.spawn("page cleaner", move || write_pages(&storage, &cleaner.lanes))?;
@@ -143,7 +144,7 @@ impl Threads {
             }
         }
         if let Some(cleaner) = &self.cleaner {
-            cleaner.lanes.set_writers(0);
+            cleaner.lanes.writers.store(0, Ordering::Release);
         }
     }
 

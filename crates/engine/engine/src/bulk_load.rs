@@ -6,10 +6,10 @@ use iostrata_innodb::Counter;
 
 use crate::batch::Batch;
 use crate::error::{EngineError, RequestError, TableError};
+use crate::read::NEWEST;
 use crate::table::{Table, check_row};
 use crate::tree::append::Filling;
 use crate::tree::descend::Direction;
-use crate::visible::NEWEST;
 
 impl Table {
     /// Fills the empty table with rows whose keys rise. Gives the number of rows. Durable when it
@@ -30,7 +30,7 @@ impl Table {
         // Rows that were deleted may have left leaves, each for some of the keys, and tombstones:
         // such a tree is filled in the ordinary way, as is one whose rows have entries elsewhere,
         // or where a snapshot is open that must not see them.
-        let has_readers = pages.storage.versions.is_needed(NEWEST);
+        let has_readers = pages.storage.versions.registry.is_any_below(NEWEST);
         let is_bare = self.indexes().is_empty() && !has_readers && tree.is_bare(pages)?;
         let fill_pct = pages.storage.settings.load().fill_factor as usize;
         let mut filling = Filling::new(pages, tree, fill_pct);

@@ -10,10 +10,10 @@ use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
 use crate::page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES};
 use crate::page::{Cell, Hunks, PageView, Record, Version, row_bytes};
+use crate::read::{NEWEST, Visible, visible};
 use crate::safeguards::Safeguard;
 use crate::storage::Storage;
 use crate::version::Keeper;
-use crate::visible::{NEWEST, Visible, visible};
 use crate::write_set::{Change, WriteSet};
 
 /// No frame that changes a row is shorter, in bytes. After a restart the numbers go on from the end
@@ -47,7 +47,7 @@ pub(crate) struct Stamp<'c> {
 
 impl<'c> Stamp<'c> {
     pub fn new(storage: &'c Storage) -> Self {
-        let counts_versions = storage.versions.is_needed(NEWEST);
+        let counts_versions = storage.versions.registry.is_any_below(NEWEST);
         let bytes = Vec::new();
         Self { storage, counts_versions, number: 0, is_needed: false, keeper: None, bytes }
     }
@@ -59,22 +59,22 @@ impl<'c> Stamp<'c> {
             return true;
         }
         let Storage { versions, redo, .. } = self.storage;
-        if versions.is_needed(NEWEST) && !self.counts_versions {
+        if versions.registry.is_any_below(NEWEST) && !self.counts_versions {
             return false;
         }
-        let number = versions.tick();
+        let number = versions.registry.tick();
         // Those that took lower numbers are about to append, and wait for nobody.
         while number > redo.lsn().0 + FRAME_BYTES_MIN {
             std::thread::yield_now();
         }
         self.number = number;
         let is_kept = self.storage.safeguards.has(Safeguard::VersionsAreKept);
-        self.is_needed = is_kept && self.storage.versions.is_needed(number);
+        self.is_needed = is_kept && self.storage.versions.registry.is_any_below(number);
         !self.is_needed || self.counts_versions
     }
 
     fn keeper(&mut self) -> &mut Keeper<'c> {
-        self.keeper.get_or_insert_with(|| self.storage.versions.keep())
+        self.keeper.get_or_insert_with(|| self.storage.versions.log.keep())
     }
 }
 

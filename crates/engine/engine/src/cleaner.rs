@@ -6,6 +6,7 @@
 //! so beside it. What to do is the policy's business, pages are written in `lanes`, and threads are
 //! `background`'s.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use crate::admission::Admission;
 use crate::error::EngineError;
 use crate::flusher::Flusher;
 use crate::lanes::Lanes;
+use crate::signal::PolicyState;
 use crate::storage::Storage;
 use crate::sync::locked;
 
@@ -101,28 +103,30 @@ impl Cleaner {
         let storage = &*self.flusher.storage;
         let start = Instant::now();
         let mut state = locked(&self.state);
-        let histogram = storage.pool.age_histogram();
+        let histogram = storage.pool.dirty.histogram();
         let lanes = self.lanes.in_use();
         let mut sample =
             FlushSample { now_us, lanes, age_histogram: &histogram, ..sample(storage) };
         if !is_timed {
             sample.redo_write_us = 0;
         }
-        let goes_on = state.policy.goes_on() && self.lanes.has_writers();
+        let goes_on = state.policy.goes_on() && self.lanes.writers.load(Ordering::Acquire) > 0;
         let last = match goes_on {
             true => self.lanes.take_finished(false),
             false => std::mem::take(&mut state.last),
         };
         let action = state.policy.next(&sample, last);
         self.lanes.set_pace(state.policy.write_pace());
-        self.lanes.set_wakes_cleaner(goes_on);
+        self.lanes.wakes_cleaner.store(goes_on, Ordering::Relaxed);
         // Under the lock, so that the rule of a policy that was replaced comes before a new one's.
         let rule = state.policy.admit();
         self.admission.publish(rule);
         storage.redo.gather_commits_for(Duration::from_micros(rule.pace.gather_us()));
-        storage.signal.set_wait_age(rule.first_wait_age());
-        storage.signal.set_outlook(state.policy.outlook());
-        storage.signal.set_users_free_frames(state.policy.users_free_frames());
+        *locked(&storage.signal.policy) = PolicyState {
+            users_free_frames: state.policy.users_free_frames(),
+            wait_age: Some(rule.first_wait_age()),
+            outlook: state.policy.outlook(),
+        };
         match action {
             Action::Flush { furious, .. } => {
                 if furious && !state.is_furious {
@@ -169,11 +173,11 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         lsn,
         durable: redo.durable(),
         checkpoint: redo.checkpoint_lsn(),
-        oldest: pool.oldest_seen(),
+        oldest: pool.dirty.oldest_seen(),
         limits: redo.limits(),
-        dirty_pages: pool.dirty_pages() as u64,
-        free_frames: pool.free_frames() as u64,
-        frames: pool.frames() as u64,
+        dirty_pages: pool.dirty.pages() as u64,
+        free_frames: pool.queues.free() as u64,
+        frames: pool.frames.len() as u64,
         lru_flushed: counts.get(Counter::BufferLruBatchFlushTotalPages),
         list_flushed: counts.flushed_for_age(),
         redo_file_bytes: settings.redo_log_capacity,

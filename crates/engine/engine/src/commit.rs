@@ -35,7 +35,7 @@ const SPARSE_STEPS: usize = 16;
 
 /// Leaves that one write set may hold.
 pub(crate) fn leaves_max(pages: &Pages) -> usize {
-    (pages.storage.pool.frames() / LEAVES_SHARE).max(1)
+    (pages.storage.pool.frames.len() / LEAVES_SHARE).max(1)
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -390,7 +390,7 @@ fn who_wants_a_frame_waits_for_those_that_have_them_a_moment() {
         table.bulk_load(rows).unwrap();
         engine.checkpoint().unwrap();
         let pool = &engine.parts().storage.pool;
-        let frames = pool.frames() as u64;
+        let frames = pool.frames.len() as u64;
         let held: Vec<_> = (0..frames).map(|page| pool.pin(PageNo(page)).unwrap()).collect();
         std::thread::scope(|scope| {
             let other = scope.spawn(|| pool.pin(PageNo(frames)).map(drop));

@@ -6,12 +6,15 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use iostrata_innodb::{Counter, Counters, flush::Cause};
+use iostrata_innodb::flush::Cause;
+use iostrata_innodb::{Counter, Counters};
 
 use crate::error::Poison;
+use crate::sync::thread_number;
 
 /// One call in so many is timed, on average.
 const SAMPLED_OF: u32 = 63;
@@ -22,8 +25,6 @@ const SHARDS: usize = 16;
 thread_local! {
     /// Calls until one is timed, and the state of a generator of random numbers.
     static TURN: Cell<(u32, u32)> = const { Cell::new((SAMPLED_OF, 0x9e37_79b9)) };
-    /// The shard of this thread; none yet at first.
-    static SHARD: Cell<usize> = const { Cell::new(SHARDS) };
 }
 
 /// One counter for each of the catalogue. Processors fetch lines by pairs, so shards lie two lines
@@ -51,7 +52,7 @@ impl Default for Counts {
 impl Counts {
     #[inline]
     pub fn add(&self, counter: Counter, more: u64) {
-        self.0[own_shard()].0[counter as usize].fetch_add(more, Relaxed);
+        self.0[thread_number() % SHARDS].0[counter as usize].fetch_add(more, Relaxed);
     }
 
     /// Counts what is in flight in a gauge until the guard is dropped.
@@ -133,18 +134,6 @@ impl Drop for Pending<'_> {
     fn drop(&mut self) {
         self.counts.add(self.gauge, self.count.wrapping_neg());
     }
-}
-
-#[inline]
-fn own_shard() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let own = SHARD.get();
-    if own < SHARDS {
-        return own;
-    }
-    let own = NEXT.fetch_add(1, Relaxed) % SHARDS;
-    SHARD.set(own);
-    own
 }
 
 fn of_cause(cause: Cause) -> Counter {

@@ -15,10 +15,10 @@ use crate::key_range::KeyBounds;
 use crate::page::{Cell, Cells, PageView};
 use crate::pages::Pages;
 use crate::pool::{Pin, Shared};
+use crate::read::{Visible, older_version, visible};
 use crate::reentry::check_not_looking;
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, Seek};
-use crate::visible::{Visible, older_version, visible};
 
 /// A row: its key and its value.
 pub type Row<'r> = (&'r [u8], &'r [u8]);

@@ -44,19 +44,14 @@ impl Flusher {
         self.holds_checkpoints.store(false, Ordering::Release);
     }
 
-    /// Writes up to `pages` of the oldest dirty pages, and takes a checkpoint.
-    pub fn flush(&self, pages: usize, until: Lsn, cause: Cause) -> Result<Finished, EngineError> {
-        self.flush_pages(pages, until, cause, true)
-    }
-
-    /// As [`Flusher::flush`]; without `checkpoints` none is taken.
-    pub fn flush_pages(
+    /// Writes up to `pages` of the oldest dirty pages, and takes a checkpoint if `checkpoints` are
+    /// taken. Gives the number of pages.
+    fn flush(
         &self,
         pages: usize,
         until: Lsn,
-        cause: Cause,
-        checkpoints: bool,
-    ) -> Result<Finished, EngineError> {
+        (cause, checkpoints): (Cause, bool),
+    ) -> Result<usize, EngineError> {
         let mut flushed = 0;
         while flushed < pages {
             let batch = (BATCH_PAGES as usize).min(pages - flushed);
@@ -68,7 +63,7 @@ impl Flusher {
         if flushed == 0 && checkpoints {
             self.checkpoint(false)?;
         }
-        Ok(Finished { flushed: flushed as u32, ..Finished::default() })
+        Ok(flushed)
     }
 
     /// Writes up to `pages` of the oldest dirty pages, `in_flight` of them at a time, with their
@@ -157,7 +152,7 @@ impl Flusher {
     fn checkpoint_if_worth(&self) -> Result<(), EngineError> {
         let redo = &self.storage.redo;
         let (last, end) = (redo.checkpoint_lsn(), redo.lsn());
-        let at = self.storage.pool.oldest().map_or(end, |oldest| oldest.min(end));
+        let at = self.storage.pool.dirty.oldest().map_or(end, |oldest| oldest.min(end));
         if redo.limits().are_worth_checkpoint(last, at, end) {
             self.checkpoint(false)?;
         }
@@ -173,7 +168,7 @@ impl Flusher {
         }
         // In this order: what is changed after the first line has a redo start at or behind `end`.
         let end = redo.lsn();
-        let oldest = pool.oldest();
+        let oldest = pool.dirty.oldest();
         let at = oldest.map_or(end, |oldest| oldest.min(end));
         if at <= redo.checkpoint_lsn() && !clean {
             return Ok(());
@@ -193,12 +188,12 @@ impl Flusher {
         loop {
             // What a thread had on its way when it failed never arrives.
             poison.check()?;
-            let finished = self.flush(pool.dirty_pages().max(1), end, Cause::Background)?;
-            if pool.oldest().is_none_or(|oldest| oldest >= end) {
+            let flushed = self.flush(pool.dirty.pages().max(1), end, (Cause::Background, true))?;
+            if pool.dirty.oldest().is_none_or(|oldest| oldest >= end) {
                 return self.checkpoint(clean);
             }
             // What is left is latched, or on its way by the hand of others.
-            if finished.flushed == 0 && signal.has_threads() {
+            if flushed == 0 && signal.has_threads() {
                 signal.wait_round();
             } else {
                 std::thread::yield_now();
@@ -211,7 +206,7 @@ impl Flusher {
     pub fn checkpoint_within(&self, longest: Duration) -> Result<(), EngineError> {
         let Storage { redo, pool, .. } = &*self.storage;
         let (began, end) = (Instant::now(), redo.lsn());
-        while began.elapsed() < longest && pool.oldest().is_some_and(|oldest| oldest < end) {
+        while began.elapsed() < longest && pool.dirty.oldest().is_some_and(|oldest| oldest < end) {
             let how = (Cause::Background, false);
             // What is left may be latched by others, who are not waited for.
             if self.flush_batch(BATCH_PAGES as usize, end, how, usize::MAX)? == 0 {
@@ -233,7 +228,7 @@ impl Flusher {
 
     /// Writes some of what is dirty since before `until`, by the caller's own hand.
     pub fn assist(&self, until: Lsn) -> Result<(), EngineError> {
-        if self.flush(ASSIST_PAGES, until, Cause::Sync)?.flushed == 0 {
+        if self.flush(ASSIST_PAGES, until, (Cause::Sync, true))? == 0 {
             // Everything there is to write is latched by others for a moment.
             std::thread::yield_now();
         }
@@ -252,9 +247,9 @@ impl Flusher {
         if wait {
             self.storage.counts.add(Counter::AdmitWaits, 1);
         }
-        let finished = self.flush_pages(usize::MAX, until, Cause::Sync, false)?;
+        let flushed = self.flush(usize::MAX, until, (Cause::Sync, false))?;
         // Whoever does not wait for others stands still all the same while it writes.
-        if wait || finished.flushed > 0 {
+        if wait || flushed > 0 {
             self.storage.counts.add(Counter::BufferFlushSync, 1);
         }
         Ok(())
@@ -286,12 +281,12 @@ impl Flusher {
         let Storage { pool, poison, signal, .. } = &*self.storage;
         // A stopped engine frees nothing any more: waiting would only delay the error.
         poison.check()?;
-        if signal.has_threads() && !signal.users_free_frames() {
+        if signal.has_threads() && !locked(&signal.policy).users_free_frames {
             signal.wait_round();
         } else {
-            self.free_batch(frames_of_user(pool.frames() as u64) as usize, usize::MAX)?;
+            self.free_batch(frames_of_user(pool.frames.len() as u64) as usize, usize::MAX)?;
         }
-        if pool.free_frames() == 0 {
+        if pool.queues.free() == 0 {
             // Those who have the frames for a moment may wait for a processor.
             std::thread::sleep(FRAMES_PAUSE);
         }

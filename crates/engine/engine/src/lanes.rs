@@ -136,9 +136,11 @@ pub(crate) struct Lanes {
     state: Mutex<State>,
     to_writers: Condvar,
     to_cleaner: Condvar,
-    writers: AtomicU32,
-    /// Whether the cleaner is to be woken when a lane has nothing left to begin with.
-    wakes_cleaner: AtomicBool,
+    /// Threads that write.
+    pub writers: AtomicU32,
+    /// Whether the cleaner is woken when a lane has nothing left to begin with, and does not wait
+    /// for it.
+    pub wakes_cleaner: AtomicBool,
     /// Pages on their way to their places at once, over all batches.
     in_flight: AtomicU32,
 }
@@ -154,14 +156,6 @@ impl Lanes {
             wakes_cleaner: AtomicBool::new(false),
             in_flight: AtomicU32::new(u32::MAX),
         }
-    }
-
-    pub fn set_writers(&self, threads: u32) {
-        self.writers.store(threads, Ordering::Release);
-    }
-
-    pub fn has_writers(&self) -> bool {
-        self.writers.load(Ordering::Acquire) > 0
     }
 
     /// From the next batch on pages are on their way like this.
@@ -211,11 +205,6 @@ impl Lanes {
         state.list.take_busy();
         let busy = std::mem::take(&mut state.list.busy);
         Finished { took_us: busy.as_micros() as u64, ..std::mem::take(&mut state.finished) }
-    }
-
-    /// Whether the cleaner is woken when a lane is at its end, and does not wait for it.
-    pub fn set_wakes_cleaner(&self, wakes: bool) {
-        self.wakes_cleaner.store(wakes, Ordering::Relaxed);
     }
 
     /// Works until both lanes are done.

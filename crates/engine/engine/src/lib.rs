@@ -45,7 +45,6 @@ mod flusher;
 mod flusher_tests;
 #[cfg(test)]
 mod format_tests;
-mod held_leaves;
 #[cfg(test)]
 mod index_function_tests;
 #[cfg(test)]
@@ -58,12 +57,10 @@ mod mtr;
 mod neighbours;
 mod open;
 mod options;
-mod pace_queue;
 mod pages;
 mod parts;
 mod published_rule;
 mod purge;
-mod purge_lag;
 #[cfg(test)]
 mod purge_tests;
 mod range;
@@ -94,7 +91,6 @@ mod transaction;
 mod tree;
 #[cfg(test)]
 mod tree_tests;
-mod visible;
 mod write_set;
 #[cfg(test)]
 mod write_set_tests;

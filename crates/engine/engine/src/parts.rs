@@ -91,7 +91,7 @@ impl Parts {
         if new.policy != old.policy {
             self.cleaner.set_policy(iostrata_innodb::flush::policy(new.policy));
         }
-        pool.set_old_pct(new.old_blocks_pct);
+        pool.queues.set_old_pct(new.old_blocks_pct);
         settings.store(Arc::new(new.clone()));
         // What was waited for may have failed: then nothing more is written.
         poison.check()?;

@@ -7,6 +7,7 @@
 //! of work.
 
 use std::ops::Bound;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use iostrata_innodb::TableId;
@@ -67,7 +68,7 @@ impl Purger {
         let first = tables.last().map(|tree| tree.id);
         // The table may have been dropped since.
         let last = last.filter(|(table, _)| first == Some(*table)).map(|(_, key)| key);
-        let until = self.pages.storage.versions.now();
+        let until = self.pages.storage.versions.registry.now();
         *self.lock_walk() = Walk { tables, last, until };
     }
 
@@ -111,7 +112,7 @@ impl Purger {
     /// Writes old versions to their file as long as there are too many in memory. What cannot be
     /// written stays there.
     pub fn spill(&self) {
-        while self.pages.storage.versions.spill_step().unwrap_or(false) {}
+        while self.pages.storage.versions.log.spill_step().unwrap_or(false) {}
     }
 
     /// Purges what is due, as far as it was there at the beginning: others may go on writing. The
@@ -142,7 +143,7 @@ impl Purger {
             };
             lag.delay_us(settings.max_purge_lag_version)
         };
-        storage.purge_lag.set(delay_us);
+        storage.purge_lag_us.store(delay_us, Ordering::Relaxed);
     }
 
     /// Takes tombstones away, table by table in the order of keys.

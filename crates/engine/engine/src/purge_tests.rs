@@ -178,7 +178,7 @@ fn a_row_whose_version_cannot_be_read_comes_when_it_is_asked_for_again() {
     (0..ROWS).for_each(|row| put(&engine, &table, &key(row), &[b'1'; 1400]));
     let mut old = begin(&engine, Isolation::Snapshot);
     (0..ROWS).for_each(|row| put(&engine, &table, &key(row), &[b'2'; 1400]));
-    while engine.parts().storage.versions.spill_step().unwrap() {}
+    while engine.parts().storage.versions.log.spill_step().unwrap() {}
     let mut calls = 0;
     disk.before_each(move |call| {
         let is_meant = call.kind == CallKind::Read && call.name == "engine.versions";

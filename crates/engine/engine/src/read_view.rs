@@ -54,7 +54,7 @@ impl ReadView {
     /// Opens one under this number.
     pub(crate) fn open(pages: &Arc<Pages>, number: u64) -> Result<Self, EngineError> {
         pages.admission.check_open()?;
-        let (pages, snapshot) = (Arc::clone(pages), pages.storage.versions.snapshot(number));
+        let (pages, snapshot) = (Arc::clone(pages), pages.storage.versions.registry.open(number));
         Ok(Self(Arc::new(OpenView { pages, number, snapshot })))
     }
 

@@ -181,7 +181,7 @@ fn conditions_take_no_redo_and_no_share_of_the_frames() {
     batch.commit().unwrap();
     // Others hold all that batches of several rows may hold.
     let admission = &engine.parts().pages.admission;
-    let _all = admission.pins(engine.parts().storage.pool.frames() / 2).unwrap();
+    let _all = admission.pins(engine.parts().storage.pool.frames.len() / 2).unwrap();
     let mut batch = engine.batch();
     batch.insert(&table, b"l", b"one row").unwrap();
     batch.commit().unwrap();

@@ -64,7 +64,7 @@ impl Safeguards {
     pub fn remove(&self, versions: &Versions, safeguard: Safeguard) {
         self.removed.fetch_or(1 << safeguard as u32, Ordering::Relaxed);
         if safeguard == Safeguard::ClockGoesOn {
-            versions.restart_clock();
+            versions.registry.restart();
         }
     }
 

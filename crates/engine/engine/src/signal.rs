@@ -3,7 +3,7 @@
 //! Invariant: a wake-up is not lost while the cleaner works; whoever waits for progress is woken by
 //! the next round or after a short while, whatever happens; once the engine stops nobody waits.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -23,16 +23,21 @@ struct State {
     is_firm: bool,
 }
 
+/// What the policy last decided for others than the cleaner.
+#[derive(Debug, Default)]
+pub(crate) struct PolicyState {
+    /// Whether threads free frames by themselves, instead of waiting for the cleaner.
+    pub users_free_frames: bool,
+    /// The checkpoint age at which writers wait; none before the first decision.
+    pub wait_age: Option<u64>,
+    pub outlook: Outlook,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct CleanerSignal {
     /// Whether threads run the cleaner. Otherwise whoever needs it runs it.
     has_threads: AtomicBool,
-    /// Whether threads free frames by themselves, instead of waiting for the cleaner.
-    users_free_frames: AtomicBool,
-    /// The checkpoint age at which the policy lets writers wait; 0 before it was asked.
-    wait_age: AtomicU64,
-    /// What the policy goes by: pages per second, those raised, and the bound.
-    outlook: [AtomicU64; 3],
+    pub policy: Mutex<PolicyState>,
     state: Mutex<State>,
     to_cleaner: Condvar,
     from_cleaner: Condvar,
@@ -48,36 +53,6 @@ impl CleanerSignal {
     /// Whether there is a cleaner thread that whoever needs it may wait for.
     pub fn has_threads(&self) -> bool {
         self.has_threads.load(Ordering::Acquire)
-    }
-
-    pub fn set_users_free_frames(&self, they_do: bool) {
-        self.users_free_frames.store(they_do, Ordering::Relaxed);
-    }
-
-    pub fn users_free_frames(&self) -> bool {
-        self.users_free_frames.load(Ordering::Relaxed)
-    }
-
-    pub fn set_wait_age(&self, age: u64) {
-        self.wait_age.store(age, Ordering::Relaxed);
-    }
-
-    /// The checkpoint age at which writers wait, once a policy has said.
-    pub fn wait_age(&self) -> Option<u64> {
-        Some(self.wait_age.load(Ordering::Relaxed)).filter(|age| *age > 0)
-    }
-
-    pub fn set_outlook(&self, outlook: Outlook) {
-        let Outlook { pages_per_s, raised_pages_per_s, bound } = outlook;
-        let told = [pages_per_s, raised_pages_per_s, bound as u64];
-        for (cell, value) in self.outlook.iter().zip(told) {
-            cell.store(value, Ordering::Relaxed);
-        }
-    }
-
-    /// What the policy goes by: pages per second, those raised, and the bound's number.
-    pub fn outlook(&self) -> [u64; 3] {
-        self.outlook.each_ref().map(|cell| cell.load(Ordering::Relaxed))
     }
 
     /// The cleaner's side: whether its next sleep goes on when someone wakes it.

@@ -6,13 +6,15 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use iostrata_innodb::{Counter, Counters, STATUS_BYTES, StatusFault, StatusPage};
 
 use crate::error::EngineError;
 use crate::storage::Storage;
+use crate::sync::locked;
 
 /// The file of the status page.
 pub const STATUS_FILE: &str = "engine.status";
@@ -31,11 +33,11 @@ pub(crate) fn counters(storage: &Storage) -> Counters {
 }
 
 fn fill_pool(storage: &Storage, all: &mut Counters) {
-    let dirty = storage.pool.dirty_pages() as u64;
+    let dirty = storage.pool.dirty.pages() as u64;
     for (counter, value) in [
-        (Counter::BufferPoolReadRequests, storage.pool.requests()),
-        (Counter::BufferPoolPagesTotal, storage.pool.frames() as u64),
-        (Counter::BufferPoolPagesFree, storage.pool.free_frames() as u64),
+        (Counter::BufferPoolReadRequests, storage.pool.requests.sum()),
+        (Counter::BufferPoolPagesTotal, storage.pool.frames.len() as u64),
+        (Counter::BufferPoolPagesFree, storage.pool.queues.free() as u64),
         (Counter::BufferPoolPagesData, storage.pool.resident() as u64),
         (Counter::BufferPoolPagesDirty, dirty),
         (Counter::BufferPoolBytesDirty, dirty * storage.page_size.bytes() as u64),
@@ -47,13 +49,13 @@ fn fill_pool(storage: &Storage, all: &mut Counters) {
 fn fill_redo(storage: &Storage, all: &mut Counters) {
     let limits = storage.redo.limits();
     let (lsn, checkpoint) = (storage.redo.lsn(), storage.redo.checkpoint_lsn());
-    let wait_age = storage.signal.wait_age().unwrap_or(limits.max_age);
+    let wait_age = locked(&storage.signal.policy).wait_age.unwrap_or(limits.max_age);
     for (counter, value) in [
         (Counter::LogWriteRequests, storage.redo.appended()),
         (Counter::LsnCurrent, lsn.0),
         (Counter::LsnFlushed, storage.redo.durable().0),
         (Counter::LsnLastCheckpoint, checkpoint.0),
-        (Counter::LsnOldest, storage.pool.oldest().unwrap_or(lsn).min(lsn).0),
+        (Counter::LsnOldest, storage.pool.dirty.oldest().unwrap_or(lsn).min(lsn).0),
         (Counter::CheckpointAge, lsn.since(checkpoint)),
         (Counter::CheckpointMaxAge, limits.max_age.min(wait_age)),
         (Counter::LogMaxModifiedAgeAsync, limits.async_age),
@@ -64,10 +66,10 @@ fn fill_redo(storage: &Storage, all: &mut Counters) {
 }
 
 fn fill_policy(storage: &Storage, all: &mut Counters) {
-    let [pages_per_s, raised, bound] = storage.signal.outlook();
-    all[Counter::PolicyPagesPerS] = pages_per_s;
-    all[Counter::PolicyRaisedPagesPerS] = raised;
-    all[Counter::PolicyBound] = bound;
+    let outlook = locked(&storage.signal.policy).outlook;
+    all[Counter::PolicyPagesPerS] = outlook.pages_per_s;
+    all[Counter::PolicyRaisedPagesPerS] = outlook.raised_pages_per_s;
+    all[Counter::PolicyBound] = outlook.bound as u64;
 }
 
 fn fill_transactions(storage: &Storage, all: &mut Counters) {

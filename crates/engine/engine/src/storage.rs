@@ -5,6 +5,7 @@
 //! others may own the files by then.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,6 @@ use crate::error::{EngineError, Poison, RequestError};
 use crate::lock::LockTable;
 use crate::page::PageSize;
 use crate::pool::{PageSource, Pin, Pool, PoolSettings, Supply, Wanted};
-use crate::purge_lag::PurgeLag;
 use crate::redo::Redo;
 use crate::safeguards::Safeguards;
 use crate::signal::CleanerSignal;
@@ -43,7 +43,8 @@ pub(crate) struct Storage {
     /// Old versions of rows, and who may see them.
     pub versions: Versions,
     pub locks: LockTable,
-    pub purge_lag: PurgeLag,
+    /// How long purge wants writers to be held back for each row, in microseconds.
+    pub purge_lag_us: AtomicU64,
     pub poison: Arc<Poison>,
     pub counts: Arc<Counts>,
     pub signal: CleanerSignal,
@@ -97,7 +98,7 @@ impl Storage {
             source,
             versions: Versions::new(clock, of_versions, spill),
             locks: LockTable::new(),
-            purge_lag: PurgeLag::default(),
+            purge_lag_us: AtomicU64::new(0),
             poison: common.poison,
             counts: common.counts,
             signal: CleanerSignal::default(),
@@ -131,6 +132,15 @@ impl Storage {
     /// a time at which nobody waits.
     pub fn cleaner_clock_us(&self) -> u64 {
         if self.signal.has_threads() { self.opened.elapsed().as_micros() as u64 } else { u64::MAX }
+    }
+
+    /// Holds a writer back before it writes a row, so that purge keeps up.
+    #[inline]
+    pub fn delay_for_purge(&self) {
+        let delay_us = self.purge_lag_us.load(Ordering::Relaxed);
+        if delay_us > 0 {
+            std::thread::sleep(Duration::from_micros(delay_us));
+        }
     }
 
     /// Redo that one change of a tree's structure needs at most: the cells of one page, one

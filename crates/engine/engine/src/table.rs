@@ -9,13 +9,13 @@ use crate::error::{EngineError, RequestError, TableError};
 use crate::key_range::{KeyRange, bounds, of_prefix};
 use crate::pages::Pages;
 use crate::range::{OwnedRow, Range};
+use crate::read::NEWEST;
 use crate::read::replace;
 use crate::reentry::check_not_looking;
 use crate::scan::{Cursor, TreeView};
 use crate::table_index::{Index, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
-use crate::visible::NEWEST;
 
 /// A handle on a table. Clones are the same table.
 #[derive(Clone, Debug)]

@@ -13,12 +13,12 @@ use crate::catalogue::{Catalogue, KnownTable, check_name};
 use crate::cursor::TreeCursor;
 use crate::error::{EngineError, TableError};
 use crate::pages::Pages;
+use crate::read::NEWEST;
 use crate::sync::locked;
 use crate::table::Table;
 use crate::table_index::{IndexDefinition, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
-use crate::visible::NEWEST;
 
 impl IndexDefinition {
     /// Under this name it is in the catalogue.
@@ -142,7 +142,7 @@ impl Catalogue {
         let tree = self.make(&full_name, Some(definition.field(false)))?;
         let mut index = definition.index(&self.pages, tree);
         build(&self.pages, table, &index)?;
-        index.made_at = self.pages.storage.versions.now();
+        index.made_at = self.pages.storage.versions.registry.now();
         self.mark_built(&full_name)?;
         self.join(&definition.table, index);
         Ok(())

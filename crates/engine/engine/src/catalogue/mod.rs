@@ -21,6 +21,7 @@ use crate::mtr::Mtr;
 use crate::page::{PageView, Record, row_bytes};
 use crate::pages::{NewPage, Pages};
 use crate::pool::Pin;
+use crate::read::NEWEST;
 use crate::reentry::check_outside;
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, SuperField};
 use crate::sync::locked;
@@ -29,7 +30,6 @@ use crate::table_index::{IndexDefinition, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, UpperFence};
 use crate::tree::split::RowToFit;
-use crate::visible::NEWEST;
 
 mod entry;
 mod indexes;

@@ -14,11 +14,11 @@ use crate::cursor::TreeCursor;
 use crate::error::EngineError;
 use crate::page::{PageKind, PageView};
 use crate::pages::Pages;
+use crate::read::NEWEST;
 use crate::read::read_row;
 use crate::table_index::TableIndex;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
-use crate::visible::NEWEST;
 
 #[derive(Clone, Debug, Default)]
 struct Expected {

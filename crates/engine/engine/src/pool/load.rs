@@ -128,7 +128,7 @@ impl Pool {
             word.is_some_and(|word| word.is_resident() && word.frame() == *index && word.pins() > 0)
         };
         let pinned = (0..self.frames.len() as u32).filter(is_pinned).count();
-        let (frames, dirty) = (self.frames.len(), self.dirty.held());
+        let (frames, dirty) = (self.frames.len(), self.dirty.pages());
         RequestError::PoolExhausted { frames, pinned, dirty }.into()
     }
 

@@ -8,7 +8,6 @@
 //! nothing, has no thread and no clock, looks at no byte of a page but its LSN, and does not guess
 //! what to read ahead. The caller holds no latch when it asks for a page that may be absent.
 
-mod ages;
 mod border;
 mod dirty;
 mod evict;

@@ -4,12 +4,10 @@
 //! nobody. Where missing pages come from is in `load`, how they leave in `evict`, how they are
 //! written in `flushing`.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crossbeam_utils::CachePadded;
-use iostrata_innodb::Lsn;
 use iostrata_io::disk::Aligned;
 
 use crate::counts::Counts;
@@ -21,22 +19,22 @@ use crate::pool::queues::Queues;
 use crate::pool::read_copies::ReadCopies;
 use crate::pool::table::PageTable;
 use crate::pool::waiting::Waiting;
-use crate::sync::locked;
+use crate::sync::{locked, thread_number};
 
 /// Buffers kept for copies, at most.
 const BUFFERS_MAX: usize = 256;
 
 pub struct Pool {
-    pub(crate) frames: Frames,
+    pub frames: Frames,
     pub(crate) table: PageTable,
-    pub(crate) queues: Queues,
-    pub(crate) dirty: Dirty,
+    pub queues: Queues,
+    pub dirty: Dirty,
     pub(crate) waiting: Waiting,
     pub(crate) buffers: Buffers,
     pub(crate) read_copies: ReadCopies,
     pub counts: Arc<Counts>,
-    pub(crate) requests: Requests,
-    pub(crate) read_waits: AtomicU64,
+    pub requests: Requests,
+    pub read_waits: AtomicU64,
     pub(crate) source: Arc<dyn PageSource>,
     pub(crate) supply: Arc<dyn Supply>,
     pub(crate) settings: PoolSettings,
@@ -79,57 +77,9 @@ impl Pool {
         frame.page_version.store(next, Ordering::Release);
     }
 
-    /// The least `at` of all pages that are dirty or being written.
-    pub fn oldest(&self) -> Option<Lsn> {
-        self.dirty.oldest()
-    }
-
-    /// As [`Pool::oldest`], without the lock that changing threads take: that, or less by a part of
-    /// a bucket. Good for deciding what to write, not for a checkpoint.
-    pub fn oldest_seen(&self) -> Option<Lsn> {
-        self.dirty.oldest_seen()
-    }
-
-    /// Dirty pages by age: where a bucket of the redo begins, and how many pages are dirty or being
-    /// written since then. Oldest first; buckets without pages are left out. No lock is taken: a
-    /// page that changes meanwhile may count twice or not at all.
-    pub fn age_histogram(&self) -> Vec<(Lsn, u32)> {
-        self.dirty.histogram()
-    }
-
-    pub fn dirty_pages(&self) -> usize {
-        self.dirty.held()
-    }
-
-    pub fn flying_pages(&self) -> usize {
-        self.dirty.flying()
-    }
-
-    pub fn frames(&self) -> usize {
-        self.frames.len()
-    }
-
-    pub fn free_frames(&self) -> usize {
-        self.queues.free()
-    }
-
     /// Frames with a page, those on their way in or out included.
     pub fn resident(&self) -> usize {
         self.frames.len() - self.queues.free()
-    }
-
-    /// Sets the share of the pool for pages not yet proven to be used again, in percent (5 to 95).
-    pub fn set_old_pct(&self, old_pct: u32) {
-        self.queues.set_old_pct(old_pct);
-    }
-
-    pub fn requests(&self) -> u64 {
-        self.requests.sum()
-    }
-
-    /// Times that a thread found a page which another was loading or evicting.
-    pub fn read_waits(&self) -> u64 {
-        self.read_waits.load(Ordering::Relaxed)
     }
 }
 
@@ -146,7 +96,7 @@ impl Requests {
 
     #[inline]
     pub fn count(&self) {
-        let cell = &self.0[own_cell() % CELLS];
+        let cell = &self.0[thread_number() % CELLS];
         // No other thread writes this cell, or its count is allowed to be lost.
         cell.store(cell.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -154,19 +104,6 @@ impl Requests {
     pub fn sum(&self) -> u64 {
         self.0.iter().map(|cell| cell.load(Ordering::Relaxed)).sum()
     }
-}
-
-#[inline]
-fn own_cell() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static OWN: Cell<usize> = const { Cell::new(usize::MAX) });
-    let own = OWN.get();
-    if own != usize::MAX {
-        return own;
-    }
-    let own = THREADS.fetch_add(1, Ordering::Relaxed) % CELLS;
-    OWN.set(own);
-    own
 }
 
 /// Page-sized buffers that are used again.

@@ -14,7 +14,7 @@ use iostrata_innodb::{Lsn, PageNo};
 use crate::error::EngineError;
 use crate::page::{PageEdit, PageView, Record};
 use crate::pool::Pin;
-use crate::recovery::progress::{Clock, Phase};
+use crate::recovery::{Clock, Phase};
 use crate::redo::Scan;
 use crate::storage::Storage;
 use crate::sync::locked;

@@ -115,7 +115,7 @@ impl Transaction {
         let is_early = options.isolation == Isolation::Snapshot;
         let snapshot = OnceCell::new();
         if is_early {
-            snapshot.get_or_init(|| storage.versions.snapshot(owner.number()));
+            snapshot.get_or_init(|| storage.versions.registry.open(owner.number()));
         }
         Ok(Self {
             pages: Arc::clone(pages),

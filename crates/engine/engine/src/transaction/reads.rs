@@ -9,6 +9,7 @@ use crate::error::{EngineError, TransactionError};
 use crate::key_range::{KeyBounds, KeyRange, bounds};
 use crate::lock::LockId;
 use crate::range::{OwnedRow, Range};
+use crate::read::NEWEST;
 use crate::read::{LeafHint, read_row, replace};
 use crate::reentry::{check_may_look, looking};
 use crate::row_locks::lock;
@@ -18,7 +19,6 @@ use crate::table_index::{END, Index, IndexCursor, with_end};
 use crate::transaction::{Isolation, Transaction};
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
-use crate::visible::NEWEST;
 
 /// A row as a writer finds it.
 pub(super) struct Newest {
@@ -159,7 +159,7 @@ impl Transaction {
     /// committed now, each statement has a snapshot of its own.
     pub(super) fn view<'t>(&'t self, tree: &'t Arc<Tree>, is_newest: bool) -> TreeView<'t> {
         let mut at = if is_newest { NEWEST } else { self.read_at() };
-        let take = || self.pages.storage.versions.snapshot(self.number());
+        let take = || self.pages.storage.versions.registry.open(self.number());
         let statement = (at == NEWEST).then(take);
         if let Some(statement) = &statement {
             at = statement.at();
@@ -172,7 +172,7 @@ impl Transaction {
         if self.options.isolation == Isolation::ReadCommitted {
             return NEWEST;
         }
-        let take = || self.pages.storage.versions.snapshot(self.number());
+        let take = || self.pages.storage.versions.registry.open(self.number());
         self.snapshot.get_or_init(take).at()
     }
 

@@ -90,7 +90,7 @@ impl Transaction {
         self.check_active()?;
         let kept = self.own.writes.set.check_kept(&self.pages);
         kept.map_err(|error| too_large(self.number(), error))?;
-        self.pages.storage.purge_lag.delay_writer();
+        self.pages.storage.delay_for_purge();
         self.lock_row(table, key)
     }
 

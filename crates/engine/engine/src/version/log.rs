@@ -4,22 +4,22 @@
 //! when its segment was dropped; purge drops what is at or below every snapshot, so who reads a
 //! version under a snapshot keeps the slot that it reads from.
 
-use std::cell::Cell;
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::locked;
-use crate::version::record::{self, HEADER_BYTES, Record};
-use crate::version::segment::{Body, FreeSlots, SpillFile, damaged};
+use crate::sync::{locked, thread_number};
+use crate::version::segment::{
+    Body, FreeSlots, HEADER_BYTES, Record, SpillFile, damaged, record_len,
+};
 use crate::version::shard::{Keeper, SHARDS, Shard, SpillJob, Target};
 
 /// Bytes of a first read from the spill file: most records are shorter.
 const FIRST_READ_BYTES: usize = 512;
 
-pub(crate) struct VersionLog {
+pub struct VersionLog {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
     memory: CachePadded<AtomicU64>,
     memory_max: u64,
@@ -47,13 +47,17 @@ impl VersionLog {
         self.memory.load(Ordering::Relaxed)
     }
 
+    /// Keeps what one commit replaces. It locks one shard of the log until it is dropped, touches
+    /// memory only, and is made to be called under page latches.
     #[inline]
-    pub(crate) fn keep(&self) -> Keeper<'_> {
-        Keeper::new(self.lock(own_shard()), &self.memory)
+    pub fn keep(&self) -> Keeper<'_> {
+        Keeper::new(self.lock(thread_number() % SHARDS), &self.memory)
     }
 
-    /// The value that a pointer leads to, into `into`; gives the flags.
-    pub(crate) fn read(&self, pointer: u64, into: &mut Vec<u8>) -> io::Result<Option<u8>> {
+    /// Puts the value that `pointer` leads to into `into`, in place of what was there: with its
+    /// version. Gives the flags of the cell; None when the version was dropped, which does
+    /// not happen to a pointer that a registered snapshot follows from a number above its own.
+    pub fn read(&self, pointer: u64, into: &mut Vec<u8>) -> io::Result<Option<u8>> {
         into.clear();
         let target = Target::of(pointer);
         let (slot, len) = {
@@ -77,7 +81,7 @@ impl VersionLog {
         let file = self.file()?;
         let mut bytes = vec![0; FIRST_READ_BYTES.min(len - at)];
         file.read(slot, at, &mut bytes)?;
-        let record = record::record_len(&bytes).filter(|record| at + record <= len);
+        let record = record_len(&bytes).filter(|record| at + record <= len);
         let record = record.ok_or_else(damaged)?;
         let first = bytes.len();
         if record > first {
@@ -109,9 +113,9 @@ impl VersionLog {
         self.memory.fetch_sub(memory as u64, Ordering::Relaxed);
     }
 
-    /// Writes one segment to the spill file if there is too much in memory; false if there was
-    /// nothing to do.
-    pub(crate) fn spill_step(&self) -> io::Result<bool> {
+    /// When there is more in memory than allowed, writes the oldest full segment to the spill file,
+    /// without a lock. False when there was nothing to do. Several threads may call it.
+    pub fn spill_step(&self) -> io::Result<bool> {
         let Some(file) = &self.spill else { return Ok(false) };
         if self.memory() <= self.memory_max {
             return Ok(false);
@@ -138,17 +142,4 @@ fn copy_value(bytes: &[u8], at: usize, into: &mut Vec<u8>) -> Option<u8> {
     let (record, _) = Record::read(bytes, at)?;
     into.extend_from_slice(record.value);
     Some(record.flags)
-}
-
-#[inline]
-fn own_shard() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static OWN: Cell<usize> = const { Cell::new(usize::MAX) });
-    let own = OWN.get();
-    if own != usize::MAX {
-        return own;
-    }
-    let own = THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS;
-    OWN.set(own);
-    own
 }

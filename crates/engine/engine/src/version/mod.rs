@@ -1,8 +1,8 @@
 //! Versions of rows: the clock that numbers commits, the snapshots that read, and the log of what
 //! commits replaced.
 //!
-//! Purpose: a commit takes its number with [`Versions::tick`] while it holds the latches of all its
-//! leaves, asks [`Versions::is_needed`], and keeps what it replaces through a [`Keeper`]. A
+//! Purpose: a commit takes its number with [`Registry::tick`] while it holds the latches of all its
+//! leaves, asks [`Registry::is_any_below`], and keeps what it replaces through a [`Keeper`]. A
 //! [`Snapshot`] sees numbers at or below its own and follows pointers to what was there before.
 //! Purge takes the keys of deleted rows when nobody can need them any more.
 //! Invariants: a version that a registered snapshot may read is never dropped; a key to purge is
@@ -19,7 +19,7 @@
 //! slot, with a value at or below the snapshot's number, or the snapshot is closed already. One
 //! whose (2) comes after (b) reads the clock in (3) after (a), and is at or above V.
 //!
-//! [`Versions::oldest`] reads the clock first and then looks at the slots, and gives the least of
+//! [`Registry::oldest`] reads the clock first and then looks at the slots, and gives the least of
 //! all. A snapshot whose (3) came before that read of the clock is seen by the same argument; any
 //! other is at or above what was read.
 //!
@@ -37,14 +37,13 @@ mod log;
 #[cfg(all(test, feature = "model"))]
 mod model_tests;
 mod purge;
-mod record;
 mod registry;
 mod segment;
 mod shard;
 mod versions;
 
 pub use purge::{PurgeBatch, PurgeItem};
-pub use registry::{OldestSnapshot, Snapshot};
+pub use registry::{OldestSnapshot, Registry, Snapshot};
 pub use segment::SpillFile;
 pub use shard::Keeper;
 pub use versions::{VersionSettings, VersionStats, Versions};

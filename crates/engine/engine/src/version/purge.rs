@@ -15,8 +15,8 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::locked;
 use crate::version::log::VersionLog;
-use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
 use crate::version::segment::{Body, VersionSegment, damaged};
+use crate::version::segment::{FIRST_OF_COMMIT, Record, TO_PURGE};
 use crate::version::shard::SHARDS;
 
 /// Records passed at most while a shard is locked.

@@ -91,7 +91,7 @@ pub struct OldestSnapshot {
 type Chunk = Box<[Arc<Slot>]>;
 
 #[derive(Debug)]
-pub(crate) struct Registry {
+pub struct Registry {
     clock: CachePadded<AtomicU64>,
     /// Slots that were ever used.
     used: CachePadded<AtomicUsize>,
@@ -113,7 +113,7 @@ fn first_of(chunk: usize) -> usize {
 }
 
 impl Registry {
-    pub(crate) fn new(clock: u64) -> Self {
+    pub fn new(clock: u64) -> Self {
         Self {
             clock: CachePadded::new(AtomicU64::new(clock)),
             used: CachePadded::new(AtomicUsize::new(0)),
@@ -124,22 +124,26 @@ impl Registry {
 
     /// The number of the last commit that ticked.
     #[inline]
-    pub(crate) fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         self.clock.load(Ordering::SeqCst)
     }
 
+    /// The next number, for a commit that holds the latches of all its leaves.
     #[inline]
-    pub(crate) fn tick(&self) -> u64 {
+    pub fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::SeqCst) + 1
     }
 
+    /// Sets the clock to 0, as if an opening did not know where it stood.
     #[cfg(feature = "testing")]
-    pub(crate) fn restart(&self) {
+    pub fn restart(&self) {
         self.clock.store(0, Ordering::SeqCst);
     }
 
+    /// Opens a snapshot of now. `transaction` is only shown, in
+    /// [`VersionStats`](super::VersionStats).
     #[inline]
-    pub(crate) fn open(&self, transaction: u64) -> Snapshot {
+    pub fn open(&self, transaction: u64) -> Snapshot {
         let lower = self.now();
         let slot = self.claim(lower);
         let at = self.now();
@@ -201,21 +205,21 @@ impl Registry {
     }
 
     /// After the tick that gave `number`: whether a snapshot below it may be registered, now or
-    /// later.
+    /// later. If not, what that commit replaces need not be kept.
     #[inline]
-    pub(crate) fn is_any_below(&self, number: u64) -> bool {
+    pub fn is_any_below(&self, number: u64) -> bool {
         self.slots().any(|slot| slot.at.load(Ordering::SeqCst) < number)
     }
 
-    /// Every snapshot that is or will be registered is at or above it.
-    pub(crate) fn oldest(&self) -> u64 {
+    /// Every snapshot that is or will be registered is at or above this number.
+    pub fn oldest(&self) -> u64 {
         let now = self.now();
         self.slots().map(|slot| slot.at.load(Ordering::SeqCst)).fold(now, u64::min)
     }
 
     /// How many snapshots are open, and the oldest. What it says of one that is opened or closed
     /// meanwhile may be mixed.
-    pub(crate) fn open_now(&self) -> (u64, Option<OldestSnapshot>) {
+    pub fn open_now(&self) -> (u64, Option<OldestSnapshot>) {
         let (mut count, mut oldest) = (0, None::<OldestSnapshot>);
         for slot in self.slots() {
             let at = slot.at.load(Ordering::SeqCst);

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
-use crate::version::record::{FIRST_OF_COMMIT, Record, TO_PURGE};
 use crate::version::segment::{Body, VersionSegment};
+use crate::version::segment::{FIRST_OF_COMMIT, Record, TO_PURGE};
 
 pub(crate) const SHARDS: usize = 16;
 /// Bits of a pointer that say where in the segment.

@@ -7,7 +7,7 @@ use crate::version::log::VersionLog;
 use crate::version::purge::{Purge, PurgeBatch};
 use crate::version::registry::{OldestSnapshot, Registry, Snapshot};
 use crate::version::segment::{Body, SpillFile};
-use crate::version::shard::{Keeper, SEGMENT_BYTES_MAX, SHARDS};
+use crate::version::shard::{SEGMENT_BYTES_MAX, SHARDS};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionSettings {
@@ -32,8 +32,8 @@ pub struct VersionStats {
 }
 
 pub struct Versions {
-    registry: Registry,
-    log: VersionLog,
+    pub registry: Registry,
+    pub log: VersionLog,
     purge: Purge,
 }
 
@@ -46,52 +46,6 @@ impl Versions {
         Self { registry: Registry::new(clock), log, purge: Purge::default() }
     }
 
-    #[inline]
-    pub fn now(&self) -> u64 {
-        self.registry.now()
-    }
-
-    /// The next number, for a commit that holds the latches of all its leaves.
-    #[inline]
-    pub fn tick(&self) -> u64 {
-        self.registry.tick()
-    }
-
-    /// Opens a snapshot of now. `transaction` is only shown, in [`VersionStats`].
-    #[inline]
-    pub fn snapshot(&self, transaction: u64) -> Snapshot {
-        self.registry.open(transaction)
-    }
-
-    /// After the tick that gave `number`: whether a snapshot below it may be registered, now or
-    /// later. If not, what that commit replaces need not be kept.
-    #[inline]
-    pub fn is_needed(&self, number: u64) -> bool {
-        self.registry.is_any_below(number)
-    }
-
-    /// Every snapshot that is or will be registered is at or above this number.
-    pub fn oldest(&self) -> u64 {
-        self.registry.oldest()
-    }
-
-    /// Keeps what one commit replaces. It locks one shard of the log until it is dropped, touches
-    /// memory only, and is made to be called under page latches.
-    #[inline]
-    pub fn keep(&self) -> Keeper<'_> {
-        self.log.keep()
-    }
-
-    /// Puts the value that `pointer` leads to into `into`, in place of what was there: with its
-    /// version. Gives the flags of the cell; None when the version was dropped, which does
-    /// not happen to a pointer that a registered snapshot follows from a number above its own.
-    ///
-    /// # Errors
-    /// When the spill file cannot be read, or gives back other bytes than were written.
-    pub fn read(&self, pointer: u64, into: &mut Vec<u8>) -> io::Result<Option<u8>> {
-        self.log.read(pointer, into)
-    }
-
     /// The next keys to purge, at most `most`: those of commits at or below every snapshot. Drops
     /// the versions that it passes. An empty batch says that there is nothing to do now. Several
     /// threads may call it; each gets other keys.
@@ -100,19 +54,13 @@ impl Versions {
     /// When the spill file cannot be read and no other shard had anything to hand out. Nothing is
     /// lost: another call tries again.
     pub fn take_purge(&self, most: usize) -> io::Result<PurgeBatch> {
-        self.purge.take(&self.log, self.oldest(), most)
+        self.purge.take(&self.log, self.registry.oldest(), most)
     }
 
     /// As [`take_purge`](Self::take_purge), but what snapshots need goes, too.
     #[cfg(feature = "testing")]
     pub fn take_purge_of_all(&self, most: usize) -> io::Result<PurgeBatch> {
-        self.purge.take(&self.log, self.now(), most)
-    }
-
-    /// Sets the clock to 0, as if an opening did not know where it stood.
-    #[cfg(feature = "testing")]
-    pub fn restart_clock(&self) {
-        self.registry.restart();
+        self.purge.take(&self.log, self.registry.now(), most)
     }
 
     /// The keys of the batch are purged: counts its commits.
@@ -124,15 +72,6 @@ impl Versions {
     /// purged some of them takes these out first.
     pub fn put_back(&self, batch: PurgeBatch) {
         self.purge.put_back(batch);
-    }
-
-    /// When there is more in memory than allowed, writes the oldest full segment to the spill file,
-    /// without a lock. False when there was nothing to do. Several threads may call it.
-    ///
-    /// # Errors
-    /// When the spill file cannot be written. The segment stays in memory.
-    pub fn spill_step(&self) -> io::Result<bool> {
-        self.log.spill_step()
     }
 
     /// How it stands. Looks at every segment of the log, one shard after the other.

@@ -27,9 +27,9 @@ fn a_failed_read_leaves_the_page_absent() {
     for _ in 0..20 {
         assert_eq!(bad_page(&pool.pin(PageNo(3)).unwrap_err()), Some(3));
     }
-    assert_eq!(pool.free_frames(), 8);
+    assert_eq!(pool.queues.free(), 8);
     pool.prefetch(&[PageNo(2), PageNo(3), PageNo(4)]);
-    assert_eq!(pool.free_frames(), 6);
+    assert_eq!(pool.queues.free(), 6);
     assert!(pool.try_pin(PageNo(3)).is_none() && pool.try_pin(PageNo(4)).is_some());
     assert!(pool.create(PageNo(3)).is_ok(), "what needs no read does not fail");
     source.bad.lock().unwrap().clear();
@@ -78,7 +78,7 @@ fn everyone_who_waits_for_one_load_gets_its_error() {
             });
         }
         together.wait();
-        while pool.read_waits() < 7 {
+        while pool.read_waits.load(std::sync::atomic::Ordering::Relaxed) < 7 {
             thread::yield_now();
         }
         // One that is still awake then reads by itself. Who sleeps at two looks and has not run
@@ -94,7 +94,7 @@ fn everyone_who_waits_for_one_load_gets_its_error() {
         }
         source.may_end.store(true, Ordering::Relaxed);
     });
-    assert_eq!(pool.free_frames(), 8);
+    assert_eq!(pool.queues.free(), 8);
     assert_eq!(source.reads.load(Ordering::Relaxed), 1, "all had the error of one read");
 }
 
@@ -112,6 +112,6 @@ fn broken_sources_break_nothing_else() {
     let panicked = thread::scope(|scope| scope.spawn(|| drop(pool.pin(PageNo(1)))).join());
     assert!(panicked.is_err());
     assert!(matches!(pool.pin(PageNo(u64::MAX)), Err(EngineError::Corrupt { .. })));
-    assert_eq!(pool.free_frames(), 8);
+    assert_eq!(pool.queues.free(), 8);
     assert!(pool.create(PageNo(1)).is_ok());
 }

@@ -144,7 +144,7 @@ impl Field {
     /// A checkpoint may not pass a change that is not on the disk.
     fn checkpoint(&self) -> u64 {
         let end = self.redo.lsn();
-        let upto = self.pool.oldest().map_or(end, |oldest| oldest.min(end));
+        let upto = self.pool.dirty.oldest().map_or(end, |oldest| oldest.min(end));
         for page in 0..self.pages() {
             let last = {
                 let changes = self.redo.changes[page as usize].lock().unwrap();
@@ -195,13 +195,13 @@ impl Field {
         let mut rest = Vec::new();
         self.pool.collect_oldest(usize::MAX, Lsn(u64::MAX), &mut rest);
         self.cleaner.write(&self.pool, rest);
-        assert_eq!((self.pool.dirty_pages(), self.pool.oldest()), (0, None));
+        assert_eq!((self.pool.dirty.pages(), self.pool.dirty.oldest()), (0, None));
         for page in 0..self.pages() {
             let number = self.numbers[page as usize].load(Ordering::Relaxed);
             assert_eq!(self.source.stamp(PageNo(page)), number);
         }
-        self.pool.evict(self.pool.frames());
-        assert_eq!(self.pool.free_frames(), self.pool.frames());
+        self.pool.evict(self.pool.frames.len());
+        assert_eq!(self.pool.queues.free(), self.pool.frames.len());
     }
 }
 

@@ -120,17 +120,17 @@ impl Run {
     fn check(&mut self) {
         let counted = self.known.values().flat_map(|one| one.dirty.into_iter().chain(one.flying));
         let counted: Vec<u64> = counted.collect();
-        let (seen, oldest) = (self.pool.oldest_seen(), self.pool.oldest());
+        let (seen, oldest) = (self.pool.dirty.oldest_seen(), self.pool.dirty.oldest());
         assert_eq!(oldest, counted.iter().min().map(|at| Lsn(*at)));
         assert!(seen <= oldest, "{seen:?} is above {oldest:?}");
         let bucket = |at: Option<Lsn>| at.map(|at| at.0 / 16);
         assert_eq!(bucket(seen), bucket(oldest));
         let held = |one: &&Known| one.dirty.is_some() || one.flying.is_some();
-        assert_eq!(self.pool.dirty_pages(), self.known.values().filter(held).count());
-        assert_eq!(self.pool.flying_pages(), self.taken.len());
+        assert_eq!(self.pool.dirty.pages(), self.known.values().filter(held).count());
+        assert_eq!(self.pool.dirty.flying(), self.taken.len());
         let mut histogram: BTreeMap<u64, u32> = BTreeMap::new();
         counted.iter().for_each(|at| *histogram.entry(at / 16 * 16).or_default() += 1);
-        let found: Vec<_> = self.pool.age_histogram();
+        let found: Vec<_> = self.pool.dirty.histogram();
         let found: BTreeMap<u64, u32> = found.into_iter().map(|(at, n)| (at.0, n)).collect();
         assert_eq!(found, histogram);
         for (page, known) in &self.known {
@@ -202,9 +202,9 @@ proptest! {
         run.take(0, u64::MAX);
         run.land(usize::MAX, true);
         run.check();
-        assert_eq!(held_in.oldest(), None);
+        assert_eq!(held_in.dirty.oldest(), None);
         held_in.evict(FRAMES);
-        assert_eq!(held_in.free_frames(), FRAMES);
+        assert_eq!(held_in.queues.free(), FRAMES);
         run.check();
     }
 }

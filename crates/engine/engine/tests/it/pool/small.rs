@@ -26,7 +26,7 @@ fn eight_dirty_frames_serve_any_number_of_pages() {
     let mut rest = Vec::new();
     pool.collect_oldest(100, Lsn(u64::MAX), &mut rest);
     cleaner.write(&pool, rest);
-    assert_eq!((pool.dirty_pages(), pool.oldest()), (0, None));
+    assert_eq!((pool.dirty.pages(), pool.dirty.oldest()), (0, None));
     for page in (0..500).map(PageNo) {
         assert_eq!(source.stamp(page), 3000 + page.0);
     }
@@ -143,7 +143,7 @@ fn frames_are_found_behind_any_number_of_pinned_ones() {
             };
             let held = come(0..pinned, are_pinned_back);
             drop(come(pinned..64, !are_pinned_back));
-            assert_eq!(pool.free_frames(), 0);
+            assert_eq!(pool.queues.free(), 0);
             drop(pool.pin(PageNo(100)).unwrap());
             drop(held);
         }

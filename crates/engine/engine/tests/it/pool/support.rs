@@ -113,7 +113,7 @@ impl Supply for InlineCleaner {
     fn free_wanted(&self) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.step(4);
-        if self.pool().is_some_and(|pool| pool.free_frames() == 0) {
+        if self.pool().is_some_and(|pool| pool.queues.free() == 0) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

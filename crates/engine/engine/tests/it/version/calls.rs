@@ -15,29 +15,32 @@ fn item(number: u64, table: u32, key: &[u8]) -> PurgeItem {
 #[test]
 fn the_clock_goes_on_by_one() {
     let (versions, _) = versions(4096, 0);
-    assert_eq!((versions.now(), versions.oldest()), (100, 100));
-    assert_eq!((versions.tick(), versions.tick(), versions.now()), (101, 102, 102));
-    assert_eq!(versions.oldest(), 102);
+    assert_eq!((versions.registry.now(), versions.registry.oldest()), (100, 100));
+    assert_eq!(
+        (versions.registry.tick(), versions.registry.tick(), versions.registry.now()),
+        (101, 102, 102)
+    );
+    assert_eq!(versions.registry.oldest(), 102);
 }
 
 #[test]
 fn a_snapshot_is_registered_until_it_is_dropped() {
     let (versions, _) = versions(4096, 0);
-    let first = versions.tick();
-    assert!(!versions.is_needed(first));
-    let old = versions.snapshot(1);
+    let first = versions.registry.tick();
+    assert!(!versions.registry.is_any_below(first));
+    let old = versions.registry.open(1);
     assert_eq!(old.at(), first);
-    assert!(!versions.is_needed(first), "it sees this one");
-    let second = versions.tick();
-    assert!(versions.is_needed(second));
-    let young = versions.snapshot(2);
-    assert_eq!((young.at(), versions.oldest()), (second, first));
+    assert!(!versions.registry.is_any_below(first), "it sees this one");
+    let second = versions.registry.tick();
+    assert!(versions.registry.is_any_below(second));
+    let young = versions.registry.open(2);
+    assert_eq!((young.at(), versions.registry.oldest()), (second, first));
     drop(old);
-    assert_eq!(versions.oldest(), second);
-    assert!(!versions.is_needed(second));
-    assert!(versions.is_needed(versions.tick()));
+    assert_eq!(versions.registry.oldest(), second);
+    assert!(!versions.registry.is_any_below(second));
+    assert!(versions.registry.is_any_below(versions.registry.tick()));
     drop(young);
-    assert_eq!(versions.oldest(), second + 1);
+    assert_eq!(versions.registry.oldest(), second + 1);
 }
 
 #[test]
@@ -45,8 +48,8 @@ fn thousands_of_snapshots_are_open_at_once() {
     let (versions, _) = versions(4096, 0);
     let mut open = Vec::new();
     for transaction in 0..3000 {
-        open.push(versions.snapshot(transaction));
-        versions.tick();
+        open.push(versions.registry.open(transaction));
+        versions.registry.tick();
     }
     assert_eq!(versions.stats().snapshots, 3000);
     // From the middle outwards, so that holes come and are filled.
@@ -54,18 +57,18 @@ fn thousands_of_snapshots_are_open_at_once() {
     while let Some(snapshot) = open.pop() {
         let at = snapshot.at();
         drop(snapshot);
-        let least = open.iter().map(|one| one.at()).min().unwrap_or(versions.now());
-        assert_eq!(versions.oldest(), least, "without {at}");
-        assert!(least > at || versions.is_needed(at + 1));
+        let least = open.iter().map(|one| one.at()).min().unwrap_or(versions.registry.now());
+        assert_eq!(versions.registry.oldest(), least, "without {at}");
+        assert!(least > at || versions.registry.is_any_below(at + 1));
     }
-    drop(versions.snapshot(1));
+    drop(versions.registry.open(1));
     assert_eq!(versions.stats().snapshots, 0);
 }
 
 #[test]
 fn snapshots_of_a_log_outlive_it() {
     let (versions, _) = versions(4096, 0);
-    let snapshot = versions.snapshot(1);
+    let snapshot = versions.registry.open(1);
     drop(versions);
     assert_eq!(snapshot.at(), 100);
 }
@@ -73,10 +76,10 @@ fn snapshots_of_a_log_outlive_it() {
 #[test]
 fn what_is_kept_is_read_back() {
     let (versions, _) = versions(4096, u64::MAX);
-    let _snapshot = versions.snapshot(1);
-    let number = versions.tick();
+    let _snapshot = versions.registry.open(1);
+    let number = versions.registry.tick();
     let mut kept = Vec::new();
-    let mut keeper = versions.keep();
+    let mut keeper = versions.log.keep();
     for len in [16, 17, 200, 4000, 5000, 70_000, 16] {
         let value = value_of(number, len as u64, len);
         kept.push((keeper.replaced(number, 5, &value), 5, value.clone()));
@@ -94,18 +97,18 @@ fn what_is_kept_is_read_back() {
 #[test]
 fn purge_waits_for_the_snapshot_and_drops_what_it_passes() {
     let (versions, _) = versions(4096, u64::MAX);
-    let snapshot = versions.snapshot(1);
-    let (one, two) = (versions.tick(), versions.tick());
-    let mut keeper = versions.keep();
+    let snapshot = versions.registry.open(1);
+    let (one, two) = (versions.registry.tick(), versions.registry.tick());
+    let mut keeper = versions.log.keep();
     let pointer = keeper.deleted(one, 3, b"a", 1, &value_of(1, 1, 20));
     let _ = keeper.replaced(one, 1, &value_of(1, 2, 20));
     let _ = keeper.deleted(one, 3, b"b", 1, &value_of(1, 3, 20));
     drop(keeper);
-    let _ = versions.keep().deleted(two, 4, b"c", 1, &value_of(2, 1, 20));
+    let _ = versions.log.keep().deleted(two, 4, b"c", 1, &value_of(2, 1, 20));
     assert!(versions.take_purge(10).unwrap().is_empty());
     assert_eq!(versions.stats().history, 2);
     drop(snapshot);
-    let later = versions.snapshot(2);
+    let later = versions.registry.open(2);
     let batch = versions.take_purge(2).unwrap();
     assert_eq!(batch.items, [item(one, 3, b"a"), item(one, 3, b"b")]);
     assert_eq!(batch.commits, 1);
@@ -123,16 +126,16 @@ fn purge_waits_for_the_snapshot_and_drops_what_it_passes() {
 #[test]
 fn what_is_put_back_comes_again_after_newer_keys() {
     let (versions, _) = versions(4096, u64::MAX);
-    let one = versions.tick();
-    let mut keeper = versions.keep();
+    let one = versions.registry.tick();
+    let mut keeper = versions.log.keep();
     let _ = keeper.deleted(one, 1, b"a", 1, b"");
     let _ = keeper.deleted(one, 1, b"b", 1, b"");
     drop(keeper);
     let failed = versions.take_purge(10).unwrap();
     assert_eq!((failed.items.len(), failed.commits), (2, 1));
     versions.put_back(failed);
-    let two = versions.tick();
-    let _ = versions.keep().deleted(two, 1, b"c", 1, b"");
+    let two = versions.registry.tick();
+    let _ = versions.log.keep().deleted(two, 1, b"c", 1, b"");
     let batch = versions.take_purge(2).unwrap();
     assert_eq!(batch.items, [item(two, 1, b"c"), item(one, 1, b"a")]);
     assert_eq!(batch.commits, 1, "of commit one a key is left");
@@ -146,12 +149,12 @@ fn what_is_put_back_comes_again_after_newer_keys() {
 #[test]
 fn memory_is_bounded_while_a_reader_is_open_and_free_afterwards() {
     let (versions, slots) = versions(8192, 32 * 1024);
-    let snapshot = versions.snapshot(1);
+    let snapshot = versions.registry.open(1);
     let mut kept = Vec::new();
     for at in 0..2000 {
-        let number = versions.tick();
+        let number = versions.registry.tick();
         let value = value_of(number, at, 200);
-        kept.push((versions.keep().replaced(number, 1, &value), value));
+        kept.push((versions.log.keep().replaced(number, 1, &value), value));
         spill(&versions);
         assert!(versions.stats().memory_bytes <= 32 * 1024);
     }
@@ -169,10 +172,10 @@ fn memory_is_bounded_while_a_reader_is_open_and_free_afterwards() {
     assert_eq!((stats.history, stats.spilled_bytes), (0, 0));
     assert!(stats.memory_bytes <= 8192);
     let used = slots.slots.lock().unwrap().len();
-    let _snapshot = versions.snapshot(1);
+    let _snapshot = versions.registry.open(1);
     for at in 0..1000 {
-        let number = versions.tick();
-        let _ = versions.keep().replaced(number, 1, &value_of(number, at, 200));
+        let number = versions.registry.tick();
+        let _ = versions.log.keep().replaced(number, 1, &value_of(number, at, 200));
         spill(&versions);
     }
     assert_eq!(slots.slots.lock().unwrap().len(), used, "slots are used again");
@@ -183,8 +186,8 @@ fn an_emptied_segment_is_used_again_under_another_number() {
     let (versions, _) = versions(1 << 20, 0);
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..1000 {
-        let number = versions.tick();
-        assert!(seen.insert(versions.keep().deleted(number, 1, b"k", 1, &[1; 100])));
+        let number = versions.registry.tick();
+        assert!(seen.insert(versions.log.keep().deleted(number, 1, b"k", 1, &[1; 100])));
         let batch = versions.take_purge(10).unwrap();
         assert_eq!(batch.items, [item(number, 1, b"k")]);
         versions.finish_purge(batch);
@@ -201,12 +204,12 @@ fn threads_have_shards_of_their_own_and_purge_finds_all() {
         for table in 0..20 {
             let versions = &versions;
             scope.spawn(move || {
-                let number = versions.tick();
-                let _ = versions.keep().deleted(number, table, b"k", 1, &[2; 50]);
+                let number = versions.registry.tick();
+                let _ = versions.log.keep().deleted(number, table, b"k", 1, &[2; 50]);
             });
         }
     });
-    assert!(!versions.spill_step().unwrap(), "there is no file");
+    assert!(!versions.log.spill_step().unwrap(), "there is no file");
     let batch = versions.take_purge(100).unwrap();
     let mut tables: Vec<u32> = batch.items.iter().map(|item| item.table).collect();
     tables.sort_unstable();
@@ -219,11 +222,11 @@ fn stats_name_the_oldest_snapshot() {
     let (versions, _) = versions(4096, 0);
     assert_eq!(versions.stats(), VersionStats::default());
     let before = Instant::now();
-    let _old = versions.snapshot(77);
+    let _old = versions.registry.open(77);
     let after = Instant::now();
-    let number = versions.tick();
-    let _young = versions.snapshot(78);
-    let _ = versions.keep().replaced(number, 1, b"x");
+    let number = versions.registry.tick();
+    let _young = versions.registry.open(78);
+    let _ = versions.log.keep().replaced(number, 1, b"x");
     let stats = versions.stats();
     let oldest = stats.oldest.unwrap();
     assert_eq!((stats.snapshots, oldest.transaction, oldest.at), (2, 77, 100));

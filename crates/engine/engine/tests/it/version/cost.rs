@@ -30,20 +30,28 @@ fn cost_of_a_call() {
         return;
     }
     let (versions, _) = versions(1 << 20, u64::MAX);
-    timed("snapshot, open and close", |at| drop(black_box(versions.snapshot(at))), || {});
-    timed("tick, is_needed", |_| _ = black_box(versions.is_needed(versions.tick())), || {});
-    let open: Vec<_> = (0..64).map(|at| versions.snapshot(at)).collect();
-    let number = versions.now();
-    timed("is_needed, 64 slots, none below", |_| _ = black_box(versions.is_needed(number)), || {});
+    timed("snapshot, open and close", |at| drop(black_box(versions.registry.open(at))), || {});
+    timed(
+        "tick, is_needed",
+        |_| _ = black_box(versions.registry.is_any_below(versions.registry.tick())),
+        || {},
+    );
+    let open: Vec<_> = (0..64).map(|at| versions.registry.open(at)).collect();
+    let number = versions.registry.now();
+    timed(
+        "is_needed, 64 slots, none below",
+        |_| _ = black_box(versions.registry.is_any_below(number)),
+        || {},
+    );
     drop(open);
     let value = [7; 200];
     let pass = || versions.finish_purge(versions.take_purge(usize::MAX).unwrap());
     timed(
         "keep, replaced 200 bytes",
-        |_| _ = black_box(versions.keep().replaced(number, 1, &value)),
+        |_| _ = black_box(versions.log.keep().replaced(number, 1, &value)),
         pass,
     );
-    let one = versions.keep().replaced(number, 1, &value);
+    let one = versions.log.keep().replaced(number, 1, &value);
     let mut into = Vec::new();
-    timed("read 200 bytes", |_| drop(versions.read(one, &mut into)), || {});
+    timed("read 200 bytes", |_| drop(versions.log.read(one, &mut into)), || {});
 }

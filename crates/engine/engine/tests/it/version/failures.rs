@@ -21,7 +21,7 @@ impl SpillFile for Overtaken {
             return Ok(());
         }
         let versions = self.versions.get().and_then(Weak::upgrade).unwrap();
-        assert!(versions.spill_step().unwrap(), "another segment can be spilled meanwhile");
+        assert!(versions.log.spill_step().unwrap(), "another segment can be spilled meanwhile");
         Err(io::Error::other("told to fail"))
     }
 
@@ -37,14 +37,14 @@ fn a_failed_write_that_was_overtaken_is_tried_again() {
     let settings = VersionSettings { segment_bytes: 1024, memory_bytes_max: 0 };
     let versions = Arc::new(Versions::new(100, settings, Some(Box::new(file))));
     slot.set(Arc::downgrade(&versions)).unwrap();
-    let _snapshot = versions.snapshot(1);
-    let number = versions.tick();
-    let mut keeper = versions.keep();
+    let _snapshot = versions.registry.open(1);
+    let number = versions.registry.tick();
+    let mut keeper = versions.log.keep();
     for at in 0..50 {
         let _pointer = keeper.replaced(number, 1, &value_of(number, at, 100));
     }
     drop(keeper);
-    assert!(versions.spill_step().is_err());
+    assert!(versions.log.spill_step().is_err());
     spill(&versions);
     let stats = versions.stats();
     assert!(stats.memory_bytes <= 1024, "only the segment that grows is left: {stats:?}");
@@ -53,15 +53,15 @@ fn a_failed_write_that_was_overtaken_is_tried_again() {
 #[test]
 fn a_failed_write_keeps_the_segment_in_memory() {
     let (versions, slots) = versions(1024, 0);
-    let _snapshot = versions.snapshot(1);
-    let number = versions.tick();
-    let mut keeper = versions.keep();
+    let _snapshot = versions.registry.open(1);
+    let number = versions.registry.tick();
+    let mut keeper = versions.log.keep();
     let kept: Vec<_> =
         (0..50).map(|at| (keeper.replaced(number, 1, &value_of(number, at, 100)), at)).collect();
     drop(keeper);
     slots.fails_writes.store(true, Ordering::SeqCst);
     for _ in 0..3 {
-        assert!(versions.spill_step().is_err());
+        assert!(versions.log.spill_step().is_err());
     }
     let memory = versions.stats().memory_bytes;
     assert_eq!(versions.stats().spilled_bytes, 0);
@@ -82,15 +82,15 @@ fn a_failed_write_keeps_the_segment_in_memory() {
 #[test]
 fn a_failed_read_is_told_and_loses_no_key() {
     let (versions, slots) = versions(1024, 0);
-    let number = versions.tick();
-    let mut keeper = versions.keep();
+    let number = versions.registry.tick();
+    let mut keeper = versions.log.keep();
     let pointers: Vec<u64> = (0..50_u32)
         .map(|key| keeper.deleted(number, 1, &key.to_be_bytes(), 1, &[9; 100]))
         .collect();
     drop(keeper);
     spill(&versions);
     slots.fails_reads.store(true, Ordering::SeqCst);
-    assert!(versions.read(pointers[0], &mut Vec::new()).is_err());
+    assert!(versions.log.read(pointers[0], &mut Vec::new()).is_err());
     assert!(versions.take_purge(10).is_err());
     assert!(versions.take_purge(10).is_err());
     slots.fails_reads.store(false, Ordering::SeqCst);
@@ -115,14 +115,14 @@ fn a_failed_read_is_told_and_loses_no_key() {
 #[test]
 fn damage_in_the_file_is_an_error() {
     let (versions, slots) = versions(1024, 0);
-    let number = versions.tick();
-    let mut keeper = versions.keep();
+    let number = versions.registry.tick();
+    let mut keeper = versions.log.keep();
     let pointers: Vec<u64> =
         (0..20).map(|_| keeper.deleted(number, 1, b"key", 1, &[9; 100])).collect();
     drop(keeper);
     spill(&versions);
     slots.slots.lock().unwrap().values_mut().for_each(|bytes| bytes.fill(0xff));
-    assert!(versions.read(pointers[0], &mut Vec::new()).is_err());
-    let _snapshot = versions.snapshot(1);
+    assert!(versions.log.read(pointers[0], &mut Vec::new()).is_err());
+    let _snapshot = versions.registry.open(1);
     assert!(versions.take_purge(10).is_err());
 }

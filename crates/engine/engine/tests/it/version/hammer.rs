@@ -45,14 +45,14 @@ struct Table {
 impl Table {
     fn write(&self, versions: &Versions, key: u64, is_delete: bool) {
         let mut row = self.rows[key as usize].lock().unwrap();
-        let number = versions.tick();
+        let number = versions.registry.tick();
         let old = bytes_of(&row, key);
         let mut older = 0;
         if is_delete {
             self.deleted.lock().unwrap().insert(number, 0);
-            older = versions.keep().deleted(number, 1, &key.to_be_bytes(), 1, &old);
-        } else if versions.is_needed(number) {
-            older = versions.keep().replaced(number, 1, &old);
+            older = versions.log.keep().deleted(number, 1, &key.to_be_bytes(), 1, &old);
+        } else if versions.registry.is_any_below(number) {
+            older = versions.log.keep().replaced(number, 1, &old);
         }
         *row = Row { number, older, is_tombstone: is_delete };
     }
@@ -63,7 +63,7 @@ impl Table {
         let mut value = Vec::new();
         while number > at {
             assert_ne!(older, 0, "snapshot {at} needs what {number} replaced");
-            let flags = versions.read(older, &mut value).unwrap();
+            let flags = versions.log.read(older, &mut value).unwrap();
             assert_eq!(flags, Some(1), "what {number} replaced was dropped under {at}");
             assert_eq!(u64_at(&value, 16), key);
             assert!(u64_at(&value, 0) < number);
@@ -75,7 +75,7 @@ impl Table {
 
     fn purge(&self, versions: &Versions, round: u64) -> bool {
         let batch = versions.take_purge(20).unwrap();
-        let (is_empty, oldest) = (batch.is_empty(), versions.oldest());
+        let (is_empty, oldest) = (batch.is_empty(), versions.registry.oldest());
         if round % 7 == 3 {
             versions.put_back(batch);
             return is_empty;
@@ -97,7 +97,7 @@ impl Table {
 }
 
 fn read_all(table: &Table, versions: &Versions, round: u64) {
-    let snapshot = versions.snapshot(round);
+    let snapshot = versions.registry.open(round);
     let at = snapshot.at();
     let first: Vec<u64> = (0..ROWS).map(|key| table.read(versions, key, at)).collect();
     if round.is_multiple_of(16) {
@@ -131,7 +131,7 @@ fn readers_find_what_they_need_beside_writers_and_purge() {
         for _ in 0..2 {
             scope.spawn(move || until_over(Box::new(|round| _ = table.purge(versions, round))));
         }
-        scope.spawn(move || until_over(Box::new(|_| _ = versions.spill_step().unwrap())));
+        scope.spawn(move || until_over(Box::new(|_| _ = versions.log.spill_step().unwrap())));
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 scope.spawn(move || {

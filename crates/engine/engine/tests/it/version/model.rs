@@ -75,13 +75,13 @@ struct Model {
 
 impl Model {
     fn oldest(&self, versions: &Versions) -> u64 {
-        self.open.iter().map(Snapshot::at).min().unwrap_or(versions.now())
+        self.open.iter().map(Snapshot::at).min().unwrap_or(versions.registry.now())
     }
 
     fn commit(&mut self, versions: &Versions, number: u64, changes: &[Change]) {
         let is_needed = self.open.iter().any(|snapshot| snapshot.at() < number);
-        assert_eq!(versions.is_needed(number), is_needed);
-        let mut keeper = versions.keep();
+        assert_eq!(versions.registry.is_any_below(number), is_needed);
+        let mut keeper = versions.log.keep();
         for (at, &(key, len, is_delete)) in changes.iter().enumerate() {
             // A commit changes a row once, and each change has a number of its own in the value.
             let key = key * 8 + at as u64;
@@ -134,7 +134,7 @@ impl Model {
     /// What an open snapshot may read is there, whole.
     fn check(&self, versions: &Versions) {
         let oldest = self.oldest(versions);
-        assert_eq!(versions.oldest(), oldest);
+        assert_eq!(versions.registry.oldest(), oldest);
         for kept in self.kept.iter().filter(|kept| kept.by > oldest) {
             let found = read(versions, kept.pointer);
             assert_eq!(found, Some((kept.flags, kept.value.clone())), "kept by {}", kept.by);
@@ -150,15 +150,15 @@ impl Model {
     fn step(&mut self, versions: &Versions, slots: &Slots, step: Step) {
         match step {
             Step::Commit(changes) => {
-                self.commit(versions, versions.tick(), &changes);
+                self.commit(versions, versions.registry.tick(), &changes);
                 if let Some((number, changes)) = self.overtaken.take() {
                     self.commit(versions, number, &changes);
                 }
             }
             Step::Overtaken(changes) if self.overtaken.is_none() => {
-                self.overtaken = Some((versions.tick(), changes));
+                self.overtaken = Some((versions.registry.tick(), changes));
             }
-            Step::Open => self.open.push(versions.snapshot(1)),
+            Step::Open => self.open.push(versions.registry.open(1)),
             Step::Close(at) if at < self.open.len() => drop(self.open.remove(at)),
             Step::Take(most) => {
                 let oldest = self.oldest(versions);
@@ -183,7 +183,7 @@ impl Model {
             Step::Spill { fails: false } => spill(versions),
             Step::Spill { fails: true } => {
                 slots.fails_writes.store(true, Ordering::SeqCst);
-                let _ = versions.spill_step();
+                let _ = versions.log.spill_step();
                 slots.fails_writes.store(false, Ordering::SeqCst);
             }
             Step::Overtaken(_) | Step::Close(_) | Step::Finish(_) | Step::PutBack(_) => {}
@@ -201,7 +201,7 @@ impl Model {
             if batch.is_empty() {
                 break;
             }
-            self.handed(batch, versions.now());
+            self.handed(batch, versions.registry.now());
         }
         while !self.batches.is_empty() {
             self.finish(versions, 0);

@@ -55,11 +55,11 @@ pub fn value_of(number: u64, key: u64, len: usize) -> Vec<u8> {
 /// What the pointer leads to.
 pub fn read(versions: &Versions, pointer: u64) -> Option<(u8, Vec<u8>)> {
     let mut value = b"old".to_vec();
-    let flags = versions.read(pointer, &mut value).unwrap()?;
+    let flags = versions.log.read(pointer, &mut value).unwrap()?;
     Some((flags, value))
 }
 
 /// Spills all that can be.
 pub fn spill(versions: &Versions) {
-    while versions.spill_step().unwrap() {}
+    while versions.log.spill_step().unwrap() {}
 }
