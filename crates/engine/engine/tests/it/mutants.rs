@@ -216,7 +216,7 @@ fn an_opening_that_does_not_write_the_control_slot_is_found() {
 #[test]
 fn an_opening_that_trusts_cached_frames_is_found() {
     let mutant = mutant("opening trusts cached frames", unrepeated("redo-0"), ALL);
-    found_after(Ending::SyncFailed, "1:136:30191759242337:whole:failed", &mutant);
+    found_after(Ending::SyncFailed, "1:135:159761899323128:whole:failed", &mutant);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn an_opening_that_trusts_cached_pages_is_found() {
         settings: &[("doublewrite", "OFF")],
         ..mutant("opening trusts cached pages", unrepeated("data-"), WHOLE)
     };
-    found_after(Ending::SyncFailed, "1:136:1:whole:failed", &mutant);
+    found_after(Ending::SyncFailed, "1:135:0:whole:failed", &mutant);
 }
 
 #[test]
