@@ -1,14 +1,16 @@
-//! `tune` killed at any moment on every server that there is: after `restore` no setting of InnoDB
-//! differs.
+//! `tune` killed at any moment on every server that there is, also where another one answers before
+//! it is put back: after `restore` no setting of InnoDB differs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use iostrata_server::private::ServerProgram;
 use rustix::process::Signal;
 
 use crate::harness::{Bench, is_soak, stderr, stdout, usual_or_soak};
+use crate::proxy::Proxy;
 use crate::server::{Private, programs};
-use crate::tune::{RATE, ROWS, end, load, options_of, settings, start, wait_until_tuned};
+use crate::tune::{ROWS, STEADY_RATE, end, hard_pressed, load, settings, start, wait_until_tuned};
 
 /// Milliseconds to the kill of `tune` from its start; in the usual form a tenth of it from its
 /// first change.
@@ -16,20 +18,37 @@ fn alive_ms(kill: u64) -> u64 {
     200 + (kill * 2_654_435_761 + 1) % 5_600
 }
 
+/// Runs `restore`, which has to exit with this code; what it said.
+fn restored(bench: &Bench, code: i32, told: &str) -> String {
+    let output = bench.line("restore");
+    let said = format!("{told}: {}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+fn assert_same(private: &Private, before: &BTreeMap<String, String>, said: &str) {
+    let now = settings(private);
+    let differs: Vec<_> = before.iter().filter(|(name, was)| now.get(*name) != Some(was)).collect();
+    assert!(differs.is_empty(), "{differs:?}; {said}");
+}
+
 #[test]
 fn restore_leaves_no_difference_wherever_tune_was_killed() {
-    let kills = usual_or_soak(2, 20);
     for program in programs() {
         let bench = Bench::new();
-        let found = ServerProgram::find(&program).unwrap();
-        let options = options_of(&found);
-        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
+        let found = || ServerProgram::find(&program).unwrap();
+        let dir = || tempfile::tempdir().unwrap();
+        let private = Private::of(found(), dir(), &hard_pressed(&found()), &[]);
+        // What answers at the address after a failover, in the long form.
+        let other = is_soak().then(|| Private::of(found(), dir(), &[], &[]));
+        let proxy = Proxy::before(&[&private]);
         let before = settings(&private);
-        let load = load(&bench, &private, ROWS, RATE);
-        let target = private.target("root", "oltp");
-        let mut changed = 0;
+        let load = load(&bench, &private, ROWS, STEADY_RATE);
+        let (mut changed, mut failed_over) = (0, 0);
+        let kills = usual_or_soak(2, 20);
         for kill in 0..kills {
-            let tune = start(&bench, &format!("tune {target} --quiet --out RUN{kill}"));
+            let line = format!("tune {} --quiet --out RUN{kill}", proxy.target);
+            let tune = start(&bench, &line);
             // Every other one is killed soon after it has set something.
             let is_late = kill % 2 == 1;
             if is_late {
@@ -38,18 +57,33 @@ fn restore_leaves_no_difference_wherever_tune_was_killed() {
             let share = if is_late && !is_soak() { 10 } else { 1 };
             std::thread::sleep(Duration::from_millis(alive_ms(kill) / share));
             end(tune, Signal::KILL);
-            changed += u32::from(settings(&private) != before);
-            let restored = bench.line(&format!("restore --target {target}"));
-            let said = format!("{}{}", stdout(&restored), stderr(&restored));
-            assert!(restored.status.success(), "{program}, kill {kill}: {said}");
-            let now = settings(&private);
-            let differs: Vec<_> =
-                before.iter().filter(|(name, was)| now.get(*name) != Some(was)).collect();
-            assert!(differs.is_empty(), "{program}, kill {kill}: {differs:?}; {said}");
+            let left = settings(&private);
+            changed += u32::from(left != before);
+            let told = format!("{program}, kill {kill}");
+            if let Some(other) = other.as_ref().filter(|_| kill % 3 == 1) {
+                let theirs = settings(other);
+                proxy.switch(other);
+                // A journal in which nothing is begun needs no server.
+                let code = if bench.journal().is_empty() { 0 } else { 3 };
+                failed_over += u32::from(left != before);
+                let said = restored(&bench, code, &told);
+                assert_eq!(bench.journal().is_empty(), left == before, "{said}");
+                assert_same(other, &theirs, &said);
+                assert_same(&private, &left, &said);
+                proxy.switch(&private);
+            }
+            let said = restored(&bench, 0, &told);
+            assert_same(&private, &before, &said);
+            assert_eq!(bench.journal(), "", "{said}");
         }
-        eprintln!("{program}: {kills} kills, {changed} with changed settings, 0 differ");
+        eprintln!(
+            "{program}: {kills} kills, {changed} with changed settings, {failed_over} of these \
+             with another server before restore, 0 differ"
+        );
         assert!(changed > 0, "{program}: no kill came while settings were changed");
+        assert!(failed_over > 4 || other.is_none(), "{program}: {failed_over} failovers");
         end(load, Signal::TERM);
         private.end();
+        other.map(Private::end);
     }
 }

@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::harness::{Bench, stderr, stdout, wait_until};
 use crate::server::{Private, programs};
 use crate::tune::{
-    OPTIONS, RATE, ROWS, end, load, options_of, settings, start, start_told, wait_until_tuned,
+    OPTIONS, RATE, ROWS, STEADY_RATE, end, hard_pressed, load, settings, start, start_told,
+    wait_until_tuned,
 };
 
 const SCHEDULER: &str = "--event-scheduler=ON";
@@ -32,22 +33,17 @@ fn a_server_whose_tuner_was_killed_puts_itself_back() {
     for program in programs() {
         let bench = Bench::new();
         let found = ServerProgram::find(&program).unwrap();
-        let mut options = [&options_of(&found)[..], &[SCHEDULER]].concat();
-        if !found.version.is_mariadb {
-            // A limit that is in the way is moved whatever the rest of the load.
-            options
-                .extend(["--innodb-max-dirty-pages-pct=20", "--innodb-max-dirty-pages-pct-lwm=0"]);
-        }
+        let options = [&hard_pressed(&found)[..], &[SCHEDULER]].concat();
         let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
         let before = settings(&private);
-        let load = load(&bench, &private, ROWS, RATE);
+        let load = load(&bench, &private, ROWS, STEADY_RATE);
         std::fs::write(bench.path("short.toml"), "lease_s = 6\n").unwrap();
         let target = private.target("root", "oltp");
         let line = format!("tune {target} --config short.toml --quiet --out RUN");
         let tune = start(&bench, &line);
         wait_until_tuned(&private, &before);
         let does = event(&private, "iostrata_lease").unwrap();
-        assert!(does.contains("SET GLOBAL innodb_io_capacity = 200;"), "{program}: {does}");
+        assert!(does.contains("SET GLOBAL innodb_io_capacity = 100;"), "{program}: {does}");
         end(tune, Signal::KILL);
         assert_ne!(settings(&private), before, "{program}: it is tuned when its tuner dies");
         wait_until("the server has put itself back", 100, || settings(&private) == before);
