@@ -107,6 +107,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("study_transactions::a_point_without_room", Machine, &["study", "embedded"]),
     cli("tune::", Load, &["tune", "server", "change"]),
     cli("tune_elsewhere::", Load, &["tune", "server", "change"]),
+    cli("tune_journal::", Machine, &["tune", "server", "change"]),
     cli("tune_kill::", Load, &["tune", "server", "change"]),
     cli("tune_lease::", Load, &["tune", "server", "change"]),
     cli("tune_levers::", Load, &["tune", "server", "change"]),

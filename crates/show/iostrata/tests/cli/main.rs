@@ -31,6 +31,7 @@ mod study_servers;
 mod study_transactions;
 mod tune;
 mod tune_elsewhere;
+mod tune_journal;
 mod tune_kill;
 mod tune_lease;
 mod tune_levers;
