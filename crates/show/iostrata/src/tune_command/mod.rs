@@ -45,7 +45,7 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let first = TuneSession::begin(&plan, &mut settings, &narrator, 0.0)?;
     let mut sink = RunSink::begin(RunKind::Tune, "tune", args.out.as_deref(), &display)?;
     sink.say_whether_kept();
-    let mut record = TuneRecord::begin(&first.facts, plan.address.is_local(), &mut sink);
+    let mut record = TuneRecord::begin(&first.facts, &plan, &mut sink);
     if let Some(address) = args.metrics_addr {
         record.export_at(address, &display)?;
     }

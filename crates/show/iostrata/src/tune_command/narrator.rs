@@ -98,7 +98,8 @@ impl<'a> Narrator<'a> {
             0 => "it never stalled".to_owned(),
             stalls => format!("it stalled {}", times(stalls)),
         };
-        document.tuned.iter().for_each(|one| self.say(&beside(one)));
+        let is_known = |one: &&TunedFigure| one.tuned.is_some() || one.untuned.is_some();
+        document.tuned.iter().filter(is_known).for_each(|one| self.say(&beside(one)));
         let lasted = document.duration_s;
         self.say(&format!("{lasted:.0} s: {tuned}{tps}{per_txn}; {stalled}"));
     }
@@ -114,7 +115,7 @@ fn beside(one: &TunedFigure) -> String {
         Some(side) => count(side.value),
     };
     let TunedFigure { title, unit, untuned, tuned, .. } = one;
-    format!("{title}, {unit}: {} tuned, {} before", side(tuned), side(untuned))
+    format!("{title}, {unit}: {} tuned, {} untuned", side(tuned), side(untuned))
 }
 
 #[cfg(test)]
@@ -134,8 +135,8 @@ mod tests {
             ..TunedFigure::default()
         };
         let begins = "worst two seconds, transactions/s: 434 (431 to 437) tuned,";
-        assert_eq!(beside(&one), format!("{begins} not known before"));
+        assert_eq!(beside(&one), format!("{begins} not known untuned"));
         let one = TunedFigure { untuned: Some(worst), ..one };
-        assert_eq!(beside(&one), format!("{begins} 61.2 before"));
+        assert_eq!(beside(&one), format!("{begins} 61.2 untuned"));
     }
 }

@@ -13,6 +13,7 @@ use iostrata_tune::{Controller, LeverValues, Look};
 use iostrata_watch::TimedSample;
 
 use super::disk::SeenDisk;
+use super::plan::TunePlan;
 use crate::display::Display;
 use crate::exit_error::ExitError;
 use crate::watch_command::export::Export;
@@ -30,6 +31,8 @@ pub struct TuneRecord<'a> {
     recorder: Recorder<'a>,
     disk: SeenDisk,
     last: Option<WatchSample>,
+    is_dry: bool,
+    /// Whether the server is tuned; never in a dry run.
     is_active: bool,
     put_backs: u64,
     /// When the server was tuned, the last times.
@@ -43,20 +46,22 @@ impl<'a> TuneRecord<'a> {
     /// Begins now; a server on this host has that beside it.
     pub fn begin(
         facts: &TargetFacts,
-        is_local: bool,
+        plan: &TunePlan,
         keeper: &'a mut (dyn Listener + Send),
     ) -> Self {
         let target = target_of(facts);
         let mut recorder = Recorder::new(Some(keeper));
         // A directory that cannot be written is said at the end.
         let _is_lost = recorder.begin(&target);
-        let observed = ObservedTarget::new(target, TargetHost::of_server(facts, is_local));
+        let observed =
+            ObservedTarget::new(target, TargetHost::of_server(facts, plan.address.is_local()));
         Self {
             start: Instant::now(),
             observed,
             recorder,
             disk: SeenDisk::default(),
             last: None,
+            is_dry: plan.is_dry,
             is_active: false,
             put_backs: 0,
             spans: VecDeque::new(),
@@ -82,7 +87,8 @@ impl<'a> TuneRecord<'a> {
         controller: &Controller,
         (present, has_lease): (&LeverValues, bool),
     ) -> bool {
-        let was_active = std::mem::replace(&mut self.is_active, controller.is_active());
+        let is_active = controller.is_active() && !self.is_dry;
+        let was_active = std::mem::replace(&mut self.is_active, is_active);
         self.put_backs += u64::from(was_active && !self.is_active);
         let at_s = self.at_s();
         match self.spans.back_mut().filter(|_| was_active) {
@@ -102,7 +108,11 @@ impl<'a> TuneRecord<'a> {
                 changes: self.changes(),
                 put_backs: self.put_backs,
                 has_lease,
-                settings: present.iter().map(|(lever, value)| (lever.name(), value)).collect(),
+                settings: match self.is_dry {
+                    // These are those that it would have.
+                    true => Vec::new(),
+                    false => present.iter().map(|(lever, now)| (lever.name(), now)).collect(),
+                },
             };
             export.board().tuned(0, state);
         }
@@ -189,7 +199,7 @@ impl<'a> TuneRecord<'a> {
         let duration_s = self.at_s();
         let document = self.recorder.document(self.observed.target);
         let (spans, [_, own, tuned]) = (Vec::from(self.spans), &self.commits);
-        let tuned = tuned_figures(&document.samples, &spans, [own, tuned]);
+        let tuned = tuned_figures(&document, &spans, [own, tuned]);
         WatchDocument { duration_s, tuned, ..document }
     }
 }

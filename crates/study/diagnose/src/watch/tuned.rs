@@ -1,18 +1,23 @@
 //! What tuning saved and what it cost, against the time in which the server had its own settings.
 //!
-//! Invariants: pure; only times under a like load are compared, and what was not seen is not known.
-//! Rates carry the interval of their mean, a percentile that of its rank; a least value and a sum
-//! have none, and say of how many samples they are.
+//! Invariants: pure; only times under a like load are compared, in which the redo went round once
+//! at least: before that a server neither stalls nor writes what it will have to. What was not seen
+//! is not known. Rates carry the interval of their mean, a percentile that of its rank; a least value
+//! and a sum have none, and say of how many samples they are.
 
 use std::collections::BTreeMap;
 
-use iostrata_run::{TunedFigure, WatchSample};
+use iostrata_run::{TransactionStall, TunedFigure, WatchDocument, WatchSample};
 use iostrata_stats::{Measured, Verdicts, estimate, estimate_ratio};
 
 /// A time with settings of its own counts from so many samples on, if redo was made at a rate
 /// within this factor of that when the server was tuned.
 const SAMPLES_MIN: usize = 30;
 const LIKE: f64 = 2.0;
+/// The worst time is so long; where samples are so far apart that it would be longer than the
+/// second, there is none.
+const WORST_S: f64 = 2.0;
+const WORST_MOST_S: f64 = 3.0;
 /// Commits below which their percentile says nothing.
 const COMMITS_MIN: u64 = 1_000;
 /// Of a normal distribution.
@@ -24,28 +29,32 @@ pub type CommitTimes = BTreeMap<u64, u64>;
 /// The figures of a server that was tuned in these spans, in seconds, with the times of commits
 /// before and in them; none where it was not tuned.
 pub fn tuned_figures(
-    samples: &[WatchSample],
+    recording: &WatchDocument,
     spans: &[[f64; 2]],
     commits: [&CommitTimes; 2],
 ) -> Vec<TunedFigure> {
     let is_tuned = |one: &&WatchSample| {
         spans.iter().any(|[from_s, to_s]| one.t_s > *from_s && one.t_s <= *to_s)
     };
-    let told: Vec<&WatchSample> = samples.iter().filter(|one| one.tps.is_some()).collect();
+    let told: Vec<&WatchSample> =
+        recording.samples.iter().filter(|one| one.tps.is_some()).collect();
+    let run = |samples| Run { samples, stalls: &recording.stalls };
     let (tuned, own): (Vec<Run<'_>>, Vec<Run<'_>>) = told
         .chunk_by(|a, b| is_tuned(a) == is_tuned(b))
-        .map(Run)
-        .partition(|run| run.0.first().is_some_and(is_tuned));
+        .map(run)
+        .partition(|run| run.samples.first().is_some_and(is_tuned));
     let Some(rate) = redo_rate(&tuned) else { return Vec::new() };
     let is_like = |run: &Run<'_>| {
         let of_run = redo_rate(std::slice::from_ref(run));
-        run.0.len() >= SAMPLES_MIN
-            && of_run.is_some_and(|own| (1.0 / LIKE..=LIKE).contains(&(own / rate)))
+        run.samples.len() >= SAMPLES_MIN
+            && of_run.is_some_and(|own| {
+                (1.0 / LIKE..=LIKE).contains(&(own / rate)) && run.has_gone_round(own)
+            })
     };
     let own: Vec<Run<'_>> = own.into_iter().filter(is_like).collect();
     let figures: [(&str, &str, &str, Figure); 6] = [
         ("observed_s", "time", "s", observed_s),
-        ("tps", "transactions", "transactions/s", |runs| mean(runs, |one| one.tps)),
+        ("tps", "throughput", "transactions/s", |runs| mean(runs, |one| one.tps)),
         ("worst_2s_tps", "worst two seconds", "transactions/s", worst_2s),
         ("stalled_s", "stalled", "s", stalled_s),
         ("pages_written_per_txn", "pages written per transaction", "pages", |runs| {
@@ -74,14 +83,56 @@ pub fn tuned_figures(
     all
 }
 
-/// Samples one after the other, all of one kind.
-struct Run<'a>(&'a [&'a WatchSample]);
+/// Samples one after the other, all of one kind, and the stalls of the recording.
+struct Run<'a> {
+    samples: &'a [&'a WatchSample],
+    stalls: &'a [TransactionStall],
+}
+
+impl Run<'_> {
+    /// From the first sample to the last, in seconds.
+    fn span_s(&self) -> Option<[f64; 2]> {
+        Some([self.samples.first()?.t_s, self.samples.last()?.t_s])
+    }
+
+    fn length_s(&self) -> f64 {
+        self.span_s().map_or(0.0, |[from_s, to_s]| to_s - from_s)
+    }
+
+    /// Whether as much redo was made as may be old; true where that is not known.
+    fn has_gone_round(&self, redo_bytes_per_s: f64) -> bool {
+        let limit = self.samples.iter().rev().find_map(|one| one.checkpoint_age_limit_bytes);
+        limit.is_none_or(|limit| redo_bytes_per_s * self.length_s() >= limit as f64)
+    }
+
+    /// Means of every two seconds, as far as samples lie close enough.
+    fn of_2s(&self) -> impl Iterator<Item = f64> {
+        // Each sample tells of the time since the one before.
+        let times: Vec<(f64, f64)> = self
+            .samples
+            .windows(2)
+            .filter_map(|pair| Some((pair[1].t_s - pair[0].t_s, pair[1].tps?)))
+            .collect();
+        (0..times.len()).filter_map(move |from| {
+            let (mut seconds, mut count) = (0.0, 0.0);
+            for (lasted_s, tps) in &times[from..] {
+                seconds += lasted_s;
+                count += lasted_s * tps;
+                // Samples come a little early or late.
+                if seconds >= 0.9 * WORST_S {
+                    return (seconds <= WORST_MOST_S).then_some(count / seconds);
+                }
+            }
+            None
+        })
+    }
+}
 
 type Figure = fn(&[Run<'_>]) -> Option<Measured>;
 type Rate = fn(&WatchSample) -> Option<f64>;
 
 fn all<'a>(runs: &'a [Run<'_>]) -> impl Iterator<Item = &'a WatchSample> {
-    runs.iter().flat_map(|run| run.0.iter().copied())
+    runs.iter().flat_map(|run| run.samples.iter().copied())
 }
 
 fn redo_rate(runs: &[Run<'_>]) -> Option<f64> {
@@ -114,20 +165,22 @@ fn counted(value: f64, n: usize) -> Option<Measured> {
 
 /// Seconds from the first sample of each run to its last.
 fn observed_s(runs: &[Run<'_>]) -> Option<Measured> {
-    let length = |run: &Run<'_>| Some(run.0.last()?.t_s - run.0.first()?.t_s);
-    counted(runs.iter().filter_map(length).sum(), all(runs).count())
+    counted(runs.iter().map(Run::length_s).sum(), all(runs).count())
 }
 
 fn stalled_s(runs: &[Run<'_>]) -> Option<Measured> {
-    let pairs = runs.iter().flat_map(|run| run.0.windows(2));
-    let stalled = pairs.filter(|pair| pair[1].stalled).map(|pair| pair[1].t_s - pair[0].t_s);
-    counted(stalled.sum(), all(runs).count())
+    let within = |run: &Run<'_>| {
+        let [from_s, to_s] = run.span_s()?;
+        let length = |one: &TransactionStall| {
+            ((one.t_s + one.length_s).min(to_s) - one.t_s.max(from_s)).max(0.0)
+        };
+        Some(run.stalls.iter().map(length).sum::<f64>())
+    };
+    counted(runs.iter().filter_map(within).sum(), all(runs).count())
 }
 
 fn worst_2s(runs: &[Run<'_>]) -> Option<Measured> {
-    let pairs = runs.iter().flat_map(|run| run.0.windows(2));
-    let rates: Vec<f64> =
-        pairs.filter_map(|pair| Some(f64::midpoint(pair[0].tps?, pair[1].tps?))).collect();
+    let rates: Vec<f64> = runs.iter().flat_map(Run::of_2s).collect();
     counted(rates.iter().copied().reduce(f64::min)?, rates.len())
 }
 
@@ -157,17 +210,20 @@ mod tests {
 
     use super::*;
 
-    /// Two minutes with own settings, in which every tenth second stands, and two tuned.
-    fn samples(own_redo: f64) -> Vec<WatchSample> {
+    /// Two minutes with own settings, in which every tenth second stands, and two tuned. The redo
+    /// goes round in a minute.
+    fn recording(own_redo: f64) -> WatchDocument {
+        let stands = |second: u32| second < 120 && second % 10 == 9;
         let sample = |second: u32| {
             let is_own = second < 120;
-            let stalled = is_own && second % 10 == 9;
+            let stalled = stands(second);
             let tps = if stalled { 10.0 } else { 100.0 };
             let device =
                 WatchDevice { writes_per_s: 200.0, write_ms: Some(0.5), ..WatchDevice::default() };
             WatchSample {
                 t_s: f64::from(second),
                 tps: (second > 0).then_some(tps),
+                checkpoint_age_limit_bytes: Some(60_000_000),
                 redo_bytes_per_s: Some(if is_own { own_redo } else { 1e6 }),
                 flushed_pages_per_s: Some(tps * if is_own { 2.0 } else { 1.5 }),
                 device: (!is_own).then_some(device),
@@ -175,7 +231,16 @@ mod tests {
                 ..WatchSample::default()
             }
         };
-        (0..240).map(sample).collect()
+        let stall = |second: u32| TransactionStall {
+            t_s: f64::from(second - 1),
+            length_s: 1.0,
+            ..TransactionStall::default()
+        };
+        WatchDocument {
+            samples: (0..240).map(sample).collect(),
+            stalls: (0..240).filter(|second| stands(*second)).map(stall).collect(),
+            ..WatchDocument::default()
+        }
     }
 
     fn values(figures: &[TunedFigure], name: &str) -> [Option<f64>; 2] {
@@ -186,7 +251,7 @@ mod tests {
     #[test]
     fn both_times_stand_beside_each_other() {
         let none = CommitTimes::new();
-        let found = tuned_figures(&samples(1e6), &[[119.0, 239.0]], [&none, &none]);
+        let found = tuned_figures(&recording(1e6), &[[119.0, 239.0]], [&none, &none]);
         assert_eq!(values(&found, "worst_2s_tps"), [Some(55.0), Some(100.0)]);
         assert_eq!(values(&found, "stalled_s"), [Some(12.0), Some(0.0)]);
         let [own, tuned] = values(&found, "pages_written_per_txn").map(Option::unwrap);
@@ -201,10 +266,44 @@ mod tests {
     fn another_load_before_is_not_compared() {
         let none = CommitTimes::new();
         let of =
-            |redo: f64, spans: &[[f64; 2]]| tuned_figures(&samples(redo), spans, [&none, &none]);
+            |redo: f64, spans: &[[f64; 2]]| tuned_figures(&recording(redo), spans, [&none, &none]);
         assert_eq!(values(&of(1e5, &[[119.0, 239.0]]), "tps")[0], None, "it was another load");
         assert_eq!(values(&of(1e6, &[[10.0, 239.0]]), "tps")[0], None, "it was too short");
         assert_eq!(of(1e6, &[]), []);
+    }
+
+    #[test]
+    fn a_time_in_which_the_redo_did_not_go_round_is_not_compared() {
+        let none = CommitTimes::new();
+        let of = |from_s: f64| {
+            let found = tuned_figures(&recording(1e6), &[[from_s, 239.0]], [&none, &none]);
+            values(&found, "pages_written_per_txn")[0]
+        };
+        assert_eq!(of(58.0), None, "it would stall and write later");
+        assert!(of(62.0).is_some());
+    }
+
+    /// What a recording of hours keeps, and one of ten samples a second.
+    #[test]
+    fn the_worst_time_and_the_stalls_are_as_long_as_they_say() {
+        let none = CommitTimes::new();
+        let of = |recording: &WatchDocument| {
+            let found = tuned_figures(recording, &[[119.0, 239.0]], [&none, &none]);
+            (values(&found, "worst_2s_tps"), values(&found, "stalled_s"))
+        };
+        let mut few = recording(1e6);
+        few.samples.retain(|one| one.t_s % 4.0 == 3.0);
+        assert_eq!(of(&few), ([None, None], [Some(12.0), Some(0.0)]));
+        let mut many = recording(1e6);
+        let tenth = |(one, part): (&WatchSample, u32)| WatchSample {
+            t_s: one.t_s - 0.1 * f64::from(part),
+            ..one.clone()
+        };
+        let whole = many.samples[2..].iter();
+        many.samples =
+            whole.flat_map(|one| (0..10).rev().map(move |at| tenth((one, at)))).collect();
+        let [own, tuned] = of(&many).0.map(Option::unwrap);
+        assert!((45.0..60.0).contains(&own) && tuned > 99.9, "{own} {tuned}");
     }
 
     #[test]
