@@ -60,15 +60,15 @@ pub enum ConfigError {
     #[error("{0}")]
     Text(String),
     /// A name that is none.
-    #[error("`{name}` is unknown; use set_point_pct, read_ms_max, allow_delay, lease_s, lease_schema, a table budget \
-         with pages_per_s_max, pages_per_day_max and quiet_hours_utc, or a table of {}",
-        Lever::ALL.map(Lever::name).join(", "))]
+    #[error("`{name}` is unknown; use {known}")]
     Name {
         /// What was found.
         name: String,
+        /// What there is.
+        known: String,
     },
-    /// A value that is out of its bounds.
-    #[error("{name}: {found} is out of range; it takes {takes}")]
+    /// A value of another kind, or out of its bounds.
+    #[error("{name} = {found}: it takes {takes}")]
     Value {
         /// Of which entry.
         name: String,
@@ -116,9 +116,13 @@ impl TuneConfig {
                 return Err(wrong(name, value, "a schema of letters, digits and _".to_owned()));
             }
             ("budget", DeValue::Table(table)) => self.budget = budget(table)?,
+            ("budget", _) => return Err(wrong(name, value, format!("a table with {IN_BUDGET}"))),
             (_, DeValue::Table(table)) => {
                 let lever = Lever::named(name).ok_or_else(|| unknown(name))?;
                 self.bounds.insert(lever, bounds(lever, table)?);
+            }
+            _ if Lever::named(name).is_some() => {
+                return Err(wrong(name, value, format!("a table with {IN_BOUNDS}")));
             }
             _ => return Err(unknown(name)),
         }
@@ -133,6 +137,10 @@ impl TuneConfig {
         Bounds { max: most.map_or(bounds.max, |most| bounds.max.min(most)), ..bounds }
     }
 }
+
+/// The entries of a budget, and of the bounds of a setting.
+const IN_BUDGET: &str = "pages_per_s_max, pages_per_day_max or quiet_hours_utc";
+const IN_BOUNDS: &str = "min or max";
 
 /// What a budget of pages per second bounds.
 const CAPACITIES: [Lever; 2] = [Lever::IoCapacity, Lever::IoCapacityMax];
@@ -164,7 +172,7 @@ fn budget(table: &DeTable<'_>) -> Result<Budget, ConfigError> {
                 budget.pages_per_day_max = Some(number(&name, value, (1.0, 1e12))?);
             }
             "quiet_hours_utc" => budget.quiet_hours = hours(&name, value)?,
-            _ => return Err(ConfigError::Name { name }),
+            _ => return Err(ConfigError::Name { name, known: IN_BUDGET.to_owned() }),
         }
     }
     Ok(budget)
@@ -194,7 +202,7 @@ fn bounds(lever: Lever, table: &DeTable<'_>) -> Result<Bounds, ConfigError> {
         match key.get_ref().as_ref() {
             "min" => found.min = number?,
             "max" => found.max = number?,
-            _ => return Err(ConfigError::Name { name }),
+            _ => return Err(ConfigError::Name { name, known: IN_BOUNDS.to_owned() }),
         }
     }
     if found.min > found.max {
@@ -226,7 +234,12 @@ fn wrong(name: &str, value: &DeValue<'_>, takes: String) -> ConfigError {
 }
 
 fn unknown(name: &str) -> ConfigError {
-    ConfigError::Name { name: name.to_owned() }
+    let known = format!(
+        "set_point_pct, read_ms_max, allow_delay, lease_s, lease_schema, a table budget with \
+         {IN_BUDGET}, or a table with {IN_BOUNDS} of {}",
+        Lever::ALL.map(Lever::name).join(", ")
+    );
+    ConfigError::Name { name: name.to_owned(), known }
 }
 
 #[cfg(test)]
@@ -267,26 +280,30 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_what_would_do() {
         for (text, says) in [
-            ("set_point_pct = 5", "set_point_pct: 5 is out of range; it takes 10 to 95"),
-            ("allow_delay = 2", "allow_delay: 2 is out of range; it takes true or false"),
-            ("[innodb_io_capacity]\nmin = 50", "innodb_io_capacity.min: 50 is out of range"),
-            ("[io_capacity]\nmax = 250.5", "max: 250.5 is out of range; it takes a whole number"),
-            ("[io_capacity]\nmin = 900\nmax = 300", "innodb_io_capacity.min: 900"),
-            ("[io_capacity]\nleast = 900", "`innodb_io_capacity.least` is unknown"),
+            ("set_point_pct = 5", "set_point_pct = 5: it takes 10 to 95"),
+            ("allow_delay = 2", "allow_delay = 2: it takes true or false"),
+            ("[innodb_io_capacity]\nmin = 50", "innodb_io_capacity.min = 50: it takes 100 to "),
+            ("[io_capacity]\nmax = 250.5", "max = 250.5: it takes a whole number"),
+            (
+                "[io_capacity]\nmin = 900\nmax = 300",
+                "innodb_io_capacity.min = 900: it takes at most",
+            ),
+            ("[io_capacity]\nleast = 900", "`innodb_io_capacity.least` is unknown; use min or max"),
+            ("io_capacity = 900", "io_capacity = 900: it takes a table with min or max"),
             ("[buffer_pool_size]\nmin = 1", "`buffer_pool_size` is unknown"),
-            ("setpoint = 5", "`setpoint` is unknown"),
-            ("[budget]\npages_per_s = 5", "`budget.pages_per_s` is unknown"),
-            ("[budget]\npages_per_s_max = 50", "budget.pages_per_s_max: 50 is out of range"),
-            ("[budget]\nquiet_hours_utc = \"22:00-06:00\"", "a list of hours such as"),
-            ("[budget]\nquiet_hours_utc = [\"22-6\"]", "\"22-6\" is out of range"),
+            ("setpoint = 5", "`setpoint` is unknown; use set_point_pct, "),
+            ("[budget]\npages_per_s = 5", "`budget.pages_per_s` is unknown; use pages_per_s_max, "),
+            ("[budget]\npages_per_s_max = 50", "budget.pages_per_s_max = 50: it takes 100 to "),
+            ("[budget]\nquiet_hours_utc = \"22:00-06:00\"", "it takes a list of hours such as"),
+            ("[budget]\nquiet_hours_utc = [\"22-6\"]", "quiet_hours_utc = \"22-6\": it takes"),
             (
                 "[budget]\npages_per_s_max = 200\n[io_capacity]\nmin = 300",
                 "it takes at least innodb_io_capacity.min, which is 300",
             ),
-            ("lease_s = 3", "lease_s: 3 is out of range; it takes 0 for none, or 5 to 86400"),
+            ("lease_s = 3", "lease_s = 3: it takes 0 for none, or 5 to 86400"),
             ("lease_schema = \"a.b\"", "it takes a schema of letters, digits and _"),
-            ("budget = 5", "`budget` is unknown"),
-            ("set_point_pct = \"many\"", "\"many\" is out of range"),
+            ("budget = 5", "budget = 5: it takes a table with pages_per_s_max, "),
+            ("set_point_pct = \"many\"", "set_point_pct = \"many\": it takes 10 to 95"),
         ] {
             let error = TuneConfig::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");

@@ -76,9 +76,7 @@ impl TuneSession {
         let look = look(at_s, &sample, &present);
         controller.step(&look).map_err(|error| untold(&facts, &error, sampler.as_ref()))?;
         let claim = if plan.is_dry { None } else { Some(claim(&target, &facts)?) };
-        if !plan.is_dry {
-            settings.lease(plan, &facts, narrator);
-        }
+        settings.lease(plan, &facts, narrator);
         settings.begin(&present, one(&target)?, narrator)?;
         Ok(Self { target, facts, claim, sampler, controller, present, first: sample })
     }

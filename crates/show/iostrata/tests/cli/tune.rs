@@ -211,7 +211,7 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
     for (line, says) in [
         ("tune engine:db".to_owned(), "holds its checkpoint age by itself"),
         ("tune mysql://a@h1:1,h2:2".to_owned(), "one tune controls one server"),
-        (format!("tune {server} --config odd.toml"), "innodb_io_capacity.min: 5 is out of range"),
+        (format!("tune {server} --config odd.toml"), "innodb_io_capacity.min = 5: it takes 100 to"),
         (format!("tune {server} --config none.toml"), "none.toml"),
         (format!("tune {server} --set-point 99"), "use 10 to 95"),
         (format!("tune {server} --interval 10ms"), "--interval"),
