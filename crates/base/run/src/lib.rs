@@ -21,6 +21,7 @@ mod histograms;
 pub mod host;
 pub mod layout;
 mod lines;
+mod managed_service;
 mod manifest;
 mod prepare_document;
 mod queue_change;
@@ -62,6 +63,7 @@ pub use figures::{
 };
 pub use file_io::{FileClass, FileClassIo, FileIo, FileIoSource};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
+pub use managed_service::ManagedService;
 pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use prepare_document::{CheckDocument, ConditionDocument, PrepareDocument};
 pub use queue_change::{DeviceChange, DeviceMetric, QueueChange};

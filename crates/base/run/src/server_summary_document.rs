@@ -17,6 +17,9 @@ pub struct ServerSummaryDocument {
     pub flavour: String,
     /// As it calls its version.
     pub version: String,
+    /// The managed service that runs it, by its name; null for a server of one's own.
+    #[serde(default)]
+    pub service: Option<String>,
     /// Since it was started, in seconds.
     pub uptime_s: Option<u64>,
     /// Why it is not written to, where it is a replica or read-only.

@@ -1,6 +1,7 @@
 //! Whether a server may be set: by this user, and by nobody else at the same time.
 
 use iostrata_change::ServerToken;
+use iostrata_run::ManagedService;
 use iostrata_server::{Claim, Flavour, ServerRole, ServerTarget, ServerVersion};
 use iostrata_target::TargetFacts;
 
@@ -63,10 +64,7 @@ impl Standing {
         let mut obstacles: Vec<String> = replica.iter().map(|why| no_primary(why)).collect();
         let grants = || target.grants().map_err(ending);
         match managed_service(facts) {
-            Some(service) => obstacles.push(format!(
-                "this is {service}: nobody may SET GLOBAL there, and innodb_io_capacity is a matter \
-                 of its parameter group or flags; tune --dry-run says what it would do"
-            )),
+            Some(service) => obstacles.push(not_settable(service)),
             None => obstacles.extend(may_set(&grants()?, target.version()).err()),
         }
         Ok(Self { member, obstacles })
@@ -81,23 +79,24 @@ impl Standing {
     }
 }
 
-/// The service of which a server is an instance that nobody may set, known by variables that only
-/// it has, or by where its program is.
-fn managed_service(facts: &TargetFacts) -> Option<&'static str> {
-    let has = |begins: &str| facts.settings.iter().any(|(name, _)| name.starts_with(begins));
-    let is_in = |begins: &str| {
-        let mut places = facts.settings.iter().filter(|(name, _)| name == "basedir");
-        places.any(|(_, value)| value.starts_with(begins))
-    };
-    if has("aurora_") {
-        return Some("Amazon Aurora");
+/// Why nothing is set on an instance of a service, and what helps.
+fn not_settable(service: ManagedService) -> String {
+    let (name, place) = (service.name(), service.place());
+    match service {
+        // Its storage applies the redo by itself.
+        ManagedService::Aurora => format!(
+            "this is {name}, whose servers write redo only: there is no page cleaner to be tuned"
+        ),
+        _ => format!(
+            "this is {name}, where nobody may SET GLOBAL: innodb_io_capacity is set in {place}; \
+             tune --dry-run says to what"
+        ),
     }
-    let others = [
-        ("Amazon RDS", is_in("/rdsdbbin")),
-        ("Cloud SQL", has("cloudsql_")),
-        ("Azure Database for MySQL", has("aad_auth_only") || has("azure_")),
-    ];
-    others.into_iter().find(|(_, is_it)| *is_it).map(|(name, _)| name)
+}
+
+/// The service of which a server is an instance.
+pub fn managed_service(facts: &TargetFacts) -> Option<ManagedService> {
+    ManagedService::of(facts.settings.iter().map(|(name, value)| (&**name, &**value)))
 }
 
 /// Why nothing is set on a replica.
@@ -133,18 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn a_managed_service_is_known_by_what_only_it_has() {
-        for (name, value, expected) in [
-            ("aurora_version", "3.05.2", Some("Amazon Aurora")),
-            ("basedir", "/rdsdbbin/mysql-8.0.35.R3/", Some("Amazon RDS")),
-            ("cloudsql_iam_authentication", "off", Some("Cloud SQL")),
-            ("aad_auth_only", "OFF", Some("Azure Database for MySQL")),
-            ("basedir", "/usr/", None),
-        ] {
+    fn who_runs_a_server_at_a_service_is_told_where_it_is_set() {
+        let of = |name: &str, value: &str| {
             let settings = vec![(name.to_owned(), value.to_owned())];
             let facts = TargetFacts { settings, ..TargetFacts::default() };
-            assert_eq!(managed_service(&facts), expected, "{name}");
-        }
+            not_settable(managed_service(&facts).unwrap())
+        };
+        assert!(of("basedir", "/rdsdbbin/mysql/").contains("is set in the DB parameter group"));
+        assert!(of("aurora_version", "3.05.2").contains("no page cleaner to be tuned"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use iostrata_change::ServerToken;
 use iostrata_embedded::PublishedSampler;
-use iostrata_run::WatchTarget;
+use iostrata_run::{ManagedService, WatchTarget};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_study::SamplePace;
 use iostrata_target::{
@@ -18,6 +18,7 @@ use super::target_host::TargetHost;
 use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
+use crate::server_rights::managed_service;
 
 /// Settings of a server that are kept besides those of its storage engine.
 const KEPT: [&str; 9] = [
@@ -190,8 +191,13 @@ impl Sampler for AwaitedSampler {
 
 /// What a server is, with the settings that are worth keeping.
 pub fn target_of(facts: &TargetFacts) -> WatchTarget {
+    // By what a service is known is kept of its servers, and of no others.
+    let is_managed = managed_service(facts).is_some();
     let is_kept = |name: &str| {
-        facts.flavour == "engine" || name.starts_with("innodb_") || KEPT.contains(&name)
+        facts.flavour == "engine"
+            || name.starts_with("innodb_")
+            || KEPT.contains(&name)
+            || (is_managed && ManagedService::is_sign(name))
     };
     let identity = facts.identity(is_kept);
     WatchTarget {

@@ -18,6 +18,7 @@ use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};
 use crate::display::{print_json, print_text};
 use crate::exit_error::ExitError;
+use crate::server_rights::managed_service;
 use crate::signals::Interruption;
 
 /// Seconds over which rates are counted where `--time` names none.
@@ -114,6 +115,7 @@ fn summary(
         name: facts.name.clone(),
         flavour: facts.flavour.clone(),
         version: facts.version.clone(),
+        service: managed_service(facts).map(|service| service.name().to_owned()),
         uptime_s,
         commit_survives: commit_survives(&facts.durability),
         durability: facts.durability.clone(),
@@ -209,6 +211,13 @@ fn page(document: &ServerSummaryDocument) -> String {
         format!("{} {}{}", document.flavour, document.version, up.unwrap_or_default()),
     );
     page.line("Address", document.name.clone());
+    let service = document.service.as_ref();
+    page.line(
+        "Service",
+        service.map_or_else(String::new, |service| {
+            format!("{service}: nobody may SET GLOBAL; settings are changed at the service")
+        }),
+    );
     let role = document.replica.clone().or_else(|| document.member.clone());
     page.line(
         "Role",

@@ -33,6 +33,21 @@ pub(super) fn set(
             format!("--engine {name}={value}, kept with the data"),
             format!("--engine {name}={now}"),
         ),
+        _ if recording.service.is_some() => {
+            let service = recording.service?;
+            let needs_restart = !is_dynamic(recording, setting);
+            let restart = if needs_restart { "; it needs a restart" } else { "" };
+            let set = |value: &str| service.command(&name, value, needs_restart);
+            (
+                format!(
+                    "{name} = {value} in {} of {}{restart}: {}",
+                    service.place(),
+                    service.name(),
+                    set(&value)
+                ),
+                format!("{}{restart}", set(now)),
+            )
+        }
         family => {
             let file = if family == Family::MariaDb { "[mariadb]" } else { "[mysqld]" };
             let lasting = format!("{name} = {value} in my.cnf {file}");

@@ -3,7 +3,7 @@
 //! Invariant: what a target does not tell is `None`, never 0; a figure rests on the samples that
 //! have it, and on no fewer than [`SAMPLES_MIN`].
 
-use iostrata_run::{StallCause, WatchDocument, WatchSample};
+use iostrata_run::{ManagedService, StallCause, WatchDocument, WatchSample};
 use iostrata_stats::{Measured, estimate};
 
 /// Fewer samples with figures say nothing.
@@ -42,6 +42,8 @@ pub(super) struct Recording<'d> {
     pub family: Family,
     /// Major and minor, where the version begins with them.
     pub version: (u32, u32),
+    /// Who runs the server, where that is a service.
+    pub service: Option<ManagedService>,
     samples: Vec<&'d WatchSample>,
 }
 
@@ -62,7 +64,9 @@ impl<'d> Recording<'d> {
         let mut numbers = target.version.split(|char: char| !char.is_ascii_digit());
         let mut number = || numbers.next().and_then(|text| text.parse().ok()).unwrap_or(0);
         let version = (number(), number());
-        Some(Self { document, family, version, samples })
+        let settings = target.settings.iter().map(|(name, value)| (&**name, &**value));
+        let service = ManagedService::of(settings);
+        Some(Self { document, family, version, service, samples })
     }
 
     /// The values of a figure, in the order of time.

@@ -3,7 +3,7 @@
 use iostrata_run::{Advice, Finding, Risk, StallCause, TunedSetting, WatchDocument};
 
 use super::made::{calm, on, pressed, set, stalled, with};
-use super::{WATCH_FINDINGS, diagnose_watch};
+use super::{WATCH_FINDINGS, WatchTrial, diagnose_watch};
 
 fn ids(document: &WatchDocument) -> Vec<String> {
     diagnose_watch(document).0.into_iter().map(|one| one.id).collect()
@@ -98,6 +98,22 @@ fn a_redo_log_that_ran_full_and_holds_seconds_is_too_small() {
     });
     set(&mut large, &[("innodb_log_file_size", "20000000000")]);
     assert!(!ids(&large).contains(&"redo_too_small".to_owned()));
+}
+
+#[test]
+fn advice_for_a_managed_server_is_of_its_service() {
+    let mut document = pressed(calm());
+    set(&mut document, &[("basedir", "/rdsdbbin/mariadb-10.11.8.R1/")]);
+    let (_, advice) = found(&document, "redo_too_small");
+    let Advice { where_, undo, value, .. } = &advice[0];
+    let begins =
+        format!("innodb_log_file_size = {value} in the DB parameter group of Amazon RDS: ");
+    assert!(where_.starts_with(&begins), "{where_}");
+    assert!(where_.contains(&format!("ParameterValue={value},ApplyMethod=immediate")), "{where_}");
+    assert!(undo.contains("ParameterValue=104857600,"), "{undo}");
+    assert!(!where_.contains("SET GLOBAL") && !where_.contains("my.cnf"), "{where_}");
+    let trial = WatchTrial::of(&advice);
+    assert!(trial.settings.is_empty(), "nobody may set it: {trial:?}");
 }
 
 #[test]
