@@ -116,6 +116,7 @@ pub const ROWS: &[LaneRow] = &[
         process: Process::Shared { processes: 2, threads: 2 },
         ..cli("tune_shared::", Load, &["tune", "server", "change"])
     },
+    cli("tune_tls::", Load, &["tune", "server", "change"]),
     cli("tune_words::", Load, &["tune", "server", "change"]),
     cli("views::", Machine, &["report", "host", "profile", "blocktrace"]),
     cli("watch::", Free, &["watch", "server", "metrics", "screen"]),

@@ -37,6 +37,7 @@ mod tune_lease;
 mod tune_levers;
 mod tune_refused;
 mod tune_shared;
+mod tune_tls;
 mod tune_words;
 mod views;
 mod watch;
