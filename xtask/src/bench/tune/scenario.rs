@@ -47,7 +47,7 @@ const BASE: Scenario = Scenario {
 const ONCE: Scenario = Scenario { is_everywhere: false, ..BASE };
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 8] = [
+pub const SCENARIOS: [Scenario; 9] = [
     BASE,
     Scenario { name: "late", title: "tuned from the 60th second on", head_start_s: 60, ..ONCE },
     Scenario {
@@ -70,6 +70,13 @@ pub const SCENARIOS: [Scenario; 8] = [
         title: "redo 8 MB, 30 transactions/s",
         redo_bytes: 8 * MIB,
         rate: Some(30),
+        ..ONCE
+    },
+    Scenario {
+        name: "quiet-32M",
+        title: "redo 32 MB, 5 transactions/s",
+        redo_bytes: 32 * MIB,
+        rate: Some(5),
         ..ONCE
     },
 ];
