@@ -103,7 +103,7 @@ pub const CRATES: &[CrateRules] = &[
         name: "tune",
         tier: Tier::Database,
         is_pure: true,
-        may_use: &["innodb", "target"],
+        may_use: &["innodb", "run", "target"],
     },
     CrateRules {
         name: "embedded",

@@ -4,6 +4,7 @@
 
 use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::{Ages, Average, DrainRate, RedoRate};
+use iostrata_run::SampleSpan;
 use iostrata_target::TargetSample;
 use thiserror::Error;
 
@@ -41,12 +42,9 @@ pub(crate) struct WorkDone {
 
 impl WorkDone {
     /// Between two samples.
-    fn between(was: &TargetSample, now: &TargetSample) -> Self {
-        let grown = |field: fn(&TargetSample) -> Option<u64>| {
-            Some(field(now)?.saturating_sub(field(was)?) as f64)
-        };
-        let dirty = now.dirty_pages.zip(was.dirty_pages);
-        let more = dirty.map_or(0.0, |(now, was)| now as f64 - was as f64);
+    fn of(span: &SampleSpan<'_>) -> Self {
+        let grown = |field| span.grown(field).map(|count| count as f64);
+        let more = span.risen(|one| one.dirty_pages).unwrap_or(0.0);
         Self {
             redo_bytes: grown(|one| one.redo_end_bytes).unwrap_or(0.0),
             transactions: grown(|one| one.transactions),
@@ -156,11 +154,11 @@ impl Monitor {
         self.drain.observe(now_us, Lsn(end.saturating_sub(age)), reach_us);
         let before = self.last.replace((now_us, *sample));
         let dt_us = before.map_or(0, |(us, _)| now_us.saturating_sub(us));
-        let flushed = before.and_then(|(_, was)| was.pages_flushed);
-        if let Some((now, was)) = sample.pages_flushed.zip(flushed)
-            && dt_us > 0
-        {
-            let per_s = now.saturating_sub(was) as f64 * 1e6 / dt_us as f64;
+        let span = match &before {
+            Some((_, was)) => SampleSpan::between(was, sample, dt_us as f64 / 1e6),
+            None => SampleSpan::first(sample),
+        };
+        if let Some(per_s) = span.per_s(|one| one.pages_flushed) {
             self.written.take(per_s, dt_us, WRITTEN_REACH_US);
         }
         self.book.take(DirtyNow {
@@ -183,7 +181,7 @@ impl Monitor {
             pool_pages: sample.pool_pages.map(|pages| pages as f64),
             still_s: self.redo.still_us() as f64 / 1e6,
             surges: self.surge_us.is_some(),
-            done: before.map_or_else(WorkDone::default, |(_, was)| WorkDone::between(&was, sample)),
+            done: WorkDone::of(&span),
             dt_s: dt_us as f64 / 1e6,
         })
     }
@@ -237,6 +235,18 @@ mod tests {
         assert!(rate_after(0..301, 4_000_000) < 1.0);
         let found = rate_after(301..308, 4_000_000);
         assert!(found > 2e6, "{found}");
+    }
+
+    #[test]
+    fn a_counter_that_began_anew_has_no_rate() {
+        let mut monitor = Monitor::default();
+        for at_s in 0..60 {
+            monitor.take(at_s * 1_000_000, &sample(at_s)).unwrap();
+        }
+        let anew = TargetSample { pages_flushed: Some(7), ..sample(60) };
+        let vitals = monitor.take(60_000_000, &anew).unwrap();
+        assert!((vitals.written_per_s - 400.0).abs() < 1.0, "{vitals:?}");
+        assert_eq!((vitals.done.redo_bytes, vitals.done.pages), (3e6, None));
     }
 
     #[test]

@@ -44,7 +44,12 @@ impl<'a> SampleSpan<'a> {
         field(self.now)?.checked_sub(field(self.before?)?)
     }
 
-    /// By how much it grew per second.
+    /// By how much a gauge rose; below zero where it fell.
+    pub fn risen(&self, field: SampleField) -> Option<f64> {
+        Some(field(self.now)? as f64 - field(self.before?)? as f64)
+    }
+
+    /// By how much a counter grew per second.
     pub fn per_s(&self, field: SampleField) -> Option<f64> {
         Some(self.grown(field)? as f64 / self.seconds)
     }

@@ -13,8 +13,8 @@ use iostrata_run::{Unavailable, WatchDocument, WatchTarget};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_study::SamplePace;
 use iostrata_target::Target;
-use iostrata_watch::WatchRecord;
 
+use super::recorder::Recorder;
 use super::source::Source;
 use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};
@@ -107,7 +107,7 @@ impl Trial {
         let mut course = TrialCourse {
             trial: self,
             source: Source::open(&args.targets[0], args, std::slice::from_ref(&self.one))?,
-            pace: SamplePace::new(Instant::now(), self.interval, Duration::ZERO),
+            began: Instant::now(),
             windows: Default::default(),
         };
         let tried = course.all(&mut group, &sides, (display, interruption));
@@ -128,7 +128,7 @@ impl Trial {
 struct TrialCourse<'a> {
     trial: &'a Trial,
     source: Source,
-    pace: SamplePace,
+    began: Instant,
     /// Before and after.
     windows: [Vec<WatchDocument>; 2],
 }
@@ -179,18 +179,22 @@ impl TrialCourse<'_> {
 
     /// Watches for so long.
     fn pass(&mut self, time: Duration, is_over: &dyn Fn() -> bool) -> WatchDocument {
-        let until = Instant::now() + time;
-        let mut record = WatchRecord::default();
-        // The first sample begins the window: its rates are those of the time before.
-        record.add(&self.source.take(&self.pace));
-        while !is_over() && self.trial.claim.lost().is_none() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+        let Self { trial, source, began, .. } = self;
+        // The first sample begins the window: its rates are those of the time before. The last ends
+        // it.
+        let first = began.elapsed();
+        let (mut pace, until) = (SamplePace::new(*began, trial.interval, first), first + time);
+        let mut recorder = Recorder::new(None);
+        let wait = |due: Duration| {
+            pause(due.min(until.saturating_sub(began.elapsed())), is_over);
+            !is_over() && trial.claim.lost().is_none()
+        };
+        while let Some(watched) = source.next(&mut pace, wait) {
+            recorder.take(&watched);
+            if began.elapsed() >= until {
                 break;
             }
-            pause(left.min(self.trial.interval), is_over);
-            record.add(&self.source.take(&self.pace));
         }
-        record.document(WatchTarget::default())
+        recorder.document(WatchTarget::default())
     }
 }
