@@ -44,14 +44,21 @@ pub enum StallCause {
 }
 
 impl StallCause {
-    /// Every cause, with its word in documents and metrics.
-    pub const ALL: [(Self, &str); 7] = [
+    /// Every cause, with its word in documents and metrics, in the order of the variants.
+    pub const ALL: [(Self, &str); Self::Unknown as usize + 1] = [
         (Self::RedoFull, "redo_full"),
         (Self::FreePages, "free_pages"),
         (Self::Purge, "purge"),
         (Self::LogBuffer, "log_buffer"),
         (Self::Device, "device"),
         (Self::Lock, "lock"),
+        (Self::GlobalLock, "global_lock"),
+        (Self::MetadataLock, "metadata_lock"),
+        (Self::Connections, "connections"),
+        (Self::FlowControl, "flow_control"),
+        (Self::SemiSync, "semi_sync"),
+        (Self::DiskFull, "disk_full"),
+        (Self::Processors, "processors"),
         (Self::Unknown, "unknown"),
     ];
 }
@@ -225,7 +232,8 @@ mod tests {
 
     #[test]
     fn causes_are_spelled_as_in_documents() {
-        for (cause, word) in StallCause::ALL {
+        for (at, (cause, word)) in StallCause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, at, "{cause}");
             assert_eq!(serde_json::to_value(cause).unwrap(), word);
         }
     }
