@@ -17,12 +17,12 @@ pub(crate) fn exposition(targets: &[Known]) -> String {
 
 fn family(text: &mut String, (name, kind, help): (&str, MetricKind, &str), targets: &[Known]) {
     let mut lines = String::new();
-    for one in targets {
+    for (at, one) in targets.iter().enumerate() {
         for (labels, value) in values(name, one) {
             if !value.is_finite() {
                 continue;
             }
-            let mut all = format!("target=\"{}\"", escaped(&one.target.name));
+            let mut all = format!("target=\"{}\"", escaped(&label(targets, at)));
             for (label, word) in labels {
                 // Writing to a string does not fail.
                 let _written = write!(all, ",{label}=\"{}\"", escaped(&word));
@@ -40,6 +40,25 @@ fn family(text: &mut String, (name, kind, help): (&str, MetricKind, &str), targe
     let _written = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{lines}");
 }
 
+/// How a target is named. Metrics of two may not have one name, so a server that is watched as two
+/// users has numbers behind it.
+fn label(targets: &[Known], at: usize) -> String {
+    let mut names = targets.iter().take(at + 1).map(|one| without_user(&one.target.name));
+    let Some(name) = names.next_back() else { return String::new() };
+    match names.filter(|other| *other == name).count() {
+        0 => name,
+        before => format!("{name}#{}", before + 1),
+    }
+}
+
+/// An address without its user: who scrapes need not know who logs in.
+fn without_user(name: &str) -> String {
+    let Some((scheme, rest)) = name.split_once("://") else { return name.to_owned() };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let at = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}://{}", &rest[at..])
+}
+
 /// A label's value: backslash, quotation mark and line feed are escaped.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
@@ -52,6 +71,21 @@ mod tests {
     use iostrata_watch::Watched;
 
     use crate::catalogue::TuneState;
+
+    #[test]
+    fn a_label_names_the_server_and_no_user() {
+        for (name, label) in [
+            ("mysql://b@db1:3306/tpcc", "mysql://db1:3306/tpcc"),
+            ("mysql://b%40x@[::1]:3306", "mysql://[::1]:3306"),
+            ("mysql://root@localhost/?socket=/a@b", "mysql://localhost/?socket=/a@b"),
+            ("mysql://localhost?socket=/a@b", "mysql://localhost?socket=/a@b"),
+            ("engine:/srv/a@b", "engine:/srv/a@b"),
+        ] {
+            assert_eq!(without_user(name), label);
+        }
+        let twice = ["a", "b"].map(|user| known(&format!("mysql://{user}@db1"), None));
+        assert_eq!([0, 1].map(|at| label(&twice, at)), ["mysql://db1", "mysql://db1#2"]);
+    }
 
     fn known(name: &str, last: Option<WatchSample>) -> Known {
         let target = WatchTarget { name: name.to_owned(), ..WatchTarget::default() };

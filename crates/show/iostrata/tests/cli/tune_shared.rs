@@ -167,7 +167,7 @@ fn what_is_tuned_is_told_to_prometheus_and_at_the_end() {
         assert!(value("iostrata_tune_changes_total{").unwrap() >= 1.0);
         assert!(value("iostrata_checkpoint_age_ratio{").is_some());
         assert_eq!(value("iostrata_tune_lease{"), Some(0.0), "this server has no events");
-        let set = "iostrata_tune_setting{target=\"mysql://root@";
+        let set = "iostrata_tune_setting{target=\"mysql://";
         let flushing = format!("setting=\"{}\"", "innodb_adaptive_flushing");
         let is_set = |line: &str| line.starts_with(set) && line.contains(&flushing);
         assert!(body().lines().any(is_set), "{}", body());
