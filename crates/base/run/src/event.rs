@@ -8,7 +8,10 @@ use iostrata_stats::{Measured, Percentile, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::host::{BlockLatency, Evidence, IoLimit, Profile};
-use crate::{StreamFigures, TransactionStall, TunedSetting, Unavailable, WatchSample, WatchTarget};
+use crate::{
+    StallSnapshot, StreamFigures, TransactionStall, TunedSetting, Unavailable, WatchSample,
+    WatchTarget,
+};
 
 /// One finished measurement of one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,6 +144,9 @@ pub enum Event {
         sample: Box<WatchSample>,
         /// The stall that goes on, or has just ended; a later one with the same start replaces it.
         stall: Option<TransactionStall>,
+        /// What went on when it began, where that was asked for with this sample.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        snapshot: Option<Box<StallSnapshot>>,
     },
     /// A setting of it was changed.
     Tuned(TunedSetting),

@@ -97,10 +97,11 @@ pub use transaction_document::{
 pub use tuned_figure::TunedFigure;
 pub use unavailable::{Unavailable, UnavailableCause};
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
-pub use watch_document::{TunedSetting, WatchDocument, WatchTarget};
+pub use watch_document::{StallCommand, TunedSetting, WatchDocument, WatchTarget};
 pub use watched::{
-    CHARTS, FIGURES, Figure, FigureChart, FigureColumn, FigureKind, FigureMetric, FileCounts,
-    FileOpCounts, FileTable, OldestTransaction, SampleField, SampleSpan, SessionWaits,
-    TargetSample, WatchDevice, WatchSample,
+    Blocker, CHARTS, FIGURES, Figure, FigureChart, FigureColumn, FigureKind, FigureMetric,
+    FileCounts, FileOpCounts, FileTable, LockKind, LockWait, OldestTransaction, SampleField,
+    SampleSpan, SessionState, SessionWaits, StallSnapshot, StatementDigest, TargetSample,
+    WatchDevice, WatchSample,
 };
 pub use writer::RunWriter;

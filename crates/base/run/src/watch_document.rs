@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::watched::WatchSample;
 use crate::{
-    Advice, ExpectedEffect, Finding, FlushRecording, SamplerCost, TransactionStall, TunedFigure,
-    Unavailable, Verification,
+    Advice, ExpectedEffect, Finding, FlushRecording, SamplerCost, SettingOrigin, StallSnapshot,
+    TransactionStall, TunedFigure, Unavailable, Verification,
 };
 
 /// What is watched.
@@ -24,6 +24,13 @@ pub struct WatchTarget {
     pub version: String,
     /// Its settings at the beginning, by name.
     pub settings: BTreeMap<String, String>,
+    /// Those of them that were changed since the server started, as they were at the beginning;
+    /// empty also where the server does not tell.
+    #[serde(default)]
+    pub changed_settings: Vec<SettingOrigin>,
+    /// The connection of an `iostrata tune` that was at work on it at the beginning.
+    #[serde(default)]
+    pub tuner: Option<u64>,
     /// What it does not tell, and why.
     pub missing: Vec<String>,
 }
@@ -44,6 +51,22 @@ pub struct TunedSetting {
     pub why: String,
 }
 
+/// A command that was to be run when a target began to stall.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StallCommand {
+    /// Which target.
+    pub target: String,
+    /// When its stall began, in seconds since watching began.
+    pub stall_t_s: f64,
+    /// How long the command ran, in seconds; null where it did not.
+    pub took_s: Option<f64>,
+    /// How it ended, or why it was not run.
+    pub ended: String,
+    /// Whether it ended by itself and well.
+    pub is_sound: bool,
+}
+
 /// What `watch --record` and `tune` keep at their end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -56,6 +79,12 @@ pub struct WatchDocument {
     pub samples: Vec<WatchSample>,
     /// Every stall.
     pub stalls: Vec<TransactionStall>,
+    /// What went on when stalls began: of many stalls, of the last ones.
+    #[serde(default)]
+    pub snapshots: Vec<StallSnapshot>,
+    /// What became of the command of `--on-stall`: of the first hundred stalls.
+    #[serde(default)]
+    pub on_stall: Vec<StallCommand>,
     /// How long the stalls lasted together, in seconds.
     #[serde(default)]
     pub stalled_s: f64,

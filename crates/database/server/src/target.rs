@@ -171,6 +171,16 @@ impl ServerTarget {
         Ok(setting_origin::setting_origins(self.short_link()?.conn(), &self.version))
     }
 
+    /// The connection that holds a claim, where one does.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn claimed_by(&self, name: &str) -> Result<Option<u64>, TargetError> {
+        let rows = self.ask(&mut self.short_link()?, &format!("SELECT IS_USED_LOCK('{name}')"))?;
+        let cell = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+        Ok(cell.and_then(|cell| cell.parse().ok()))
+    }
+
     /// Every counter and gauge that it shows, by name, from its start on.
     ///
     /// # Errors
@@ -185,7 +195,8 @@ impl ServerTarget {
         &self.version
     }
 
-    /// Counters of InnoDB that are off and would tell a sampler more.
+    /// Counters of InnoDB that are off and would tell a sampler more. Those of commits do not where
+    /// performance_schema counts transactions.
     ///
     /// # Errors
     /// When the server does not answer, or the user may not see them.
@@ -193,7 +204,11 @@ impl ServerTarget {
         let mut link = self.short_link()?;
         let [mysql, mariadb] = sampler::counters_off_sql();
         let rows = self.ask(&mut link, &mysql).or_else(|_| self.ask(&mut link, &mariadb))?;
-        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+        let counted = self.ask(&mut link, sampler::TRANSACTIONS_COUNTED_SQL).unwrap_or_default();
+        let is_counted = counted.into_iter().flatten().flatten().any(|count| count != "0");
+        let is_needed = |name: &String| !(is_counted && sampler::COMMITS.contains(&name.as_str()));
+        let names = rows.into_iter().filter_map(|row| row.into_iter().next().flatten());
+        Ok(names.filter(is_needed).collect())
     }
 
     fn link(&self) -> Result<Link, TargetError> {

@@ -17,7 +17,10 @@ mod value;
 
 pub use error::{TargetError, Trouble};
 pub use facts::{TableFacts, TargetFacts};
-pub use iostrata_run::{FileCounts, FileTable, OldestTransaction, SessionWaits, TargetSample};
+pub use iostrata_run::{
+    Blocker, FileCounts, FileTable, LockKind, LockWait, OldestTransaction, SessionState,
+    SessionWaits, StallSnapshot, StatementDigest, TargetSample,
+};
 pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
 pub use sample::Sampler;

@@ -1,6 +1,6 @@
 //! Who asks a target what goes on in it.
 
-use iostrata_run::{SessionWaits, TargetSample};
+use iostrata_run::{SessionWaits, StallSnapshot, StatementDigest, TargetSample};
 
 use crate::error::TargetError;
 
@@ -15,6 +15,17 @@ pub trait Sampler: Send {
     /// What sessions wait for at this moment, asked when the target stalls; nothing where it does not
     /// tell.
     fn session_waits(&mut self) -> Option<SessionWaits> {
+        None
+    }
+
+    /// What goes on in it at this moment, asked once when it begins to stall; nothing where it does
+    /// not tell. When and of which stall it is, who asks says.
+    fn stall_snapshot(&mut self) -> Option<StallSnapshot> {
+        None
+    }
+
+    /// The statements of the last snapshot with what ended since, and for how many seconds that is.
+    fn statements_since(&mut self) -> Option<(Vec<StatementDigest>, f64)> {
         None
     }
 

@@ -99,6 +99,7 @@ pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String
         View::redo_stays_full,
         View::lock,
         View::device,
+        View::processors,
     ];
     rules.iter().find_map(|rule| rule(&view)).unwrap_or_else(|| {
         let text = match view.within.len() {
@@ -263,7 +264,8 @@ impl<'a> View<'a> {
         };
         let (samples, when) = self.in_most(|one| waiting(one).is_some())?;
         let waiting = samples.into_iter().filter_map(waiting).min()?;
-        let text = format!("at least {waiting} of {sessions} sessions waited for row locks{when}");
+        let all = sessions.max(waiting);
+        let text = format!("at least {waiting} of {all} sessions waited for row locks{when}");
         Some((StallCause::Lock, text))
     }
 
@@ -353,6 +355,14 @@ impl View<'_> {
         (count > 0 && 2 * count >= sessions).then_some((cause, text))
     }
 
+    /// Where nothing else shows: busy tasks wait for processors in many servers that are well.
+    fn processors(&self) -> Reason {
+        let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits)?;
+        let (count, sessions) = (waits.processor, u64::from(self.stalled.sessions));
+        let text = format!("{count} of its tasks waited for a processor at a time");
+        (count > 0 && 2 * count >= sessions).then_some((StallCause::Processors, text))
+    }
+
     fn connections(&self) -> Reason {
         let refused = self.growth(|one| one.connections_refused)?;
         let limit = self.within.iter().rev().find_map(|(_, one)| one.connections_limit)?;
@@ -367,6 +377,16 @@ impl View<'_> {
     }
 
     fn flow_control(&self) -> Reason {
+        let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits);
+        let full = waits
+            .filter(|one| one.group_queue_limit > 0 && one.group_queue >= one.group_queue_limit);
+        if let Some(SessionWaits { group_queue, group_queue_limit, .. }) = full {
+            let text = format!(
+                "{group_queue} transactions wait at a member of the group; beyond \
+                 {group_queue_limit} its flow control holds writers back"
+            );
+            return Some((StallCause::FlowControl, text));
+        }
         let paused_ns = self.growth(|one| one.flow_control_paused_ns)?;
         let seconds = self.around.last()?.0 - self.around.first()?.0;
         let share = paused_ns as f64 / 1e9 / seconds;

@@ -22,6 +22,8 @@ pub struct TimedSample {
 pub struct OnHost {
     /// What the device below the data did, and how the kernel names it.
     pub device: Option<(String, DeviceDelta)>,
+    /// Room on the file system below the data, in bytes.
+    pub disk_free_bytes: Option<u64>,
     /// What its process waited for, and what held it back.
     pub held: HeldBackShares,
 }
@@ -30,6 +32,7 @@ impl OnHost {
     /// Puts it beside what the target told.
     pub(crate) fn beside(self, sample: &mut WatchSample) {
         sample.device = self.device.map(|(name, delta)| WatchDevice::of(name, &delta));
+        sample.disk_free_bytes = self.disk_free_bytes;
         sample.pressure = self.held.pressure;
         sample.pressure_group = self.held.pressure_group;
         sample.throttle = self.held.throttle;

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 
 use iostrata_run::{
-    Event, SamplerCost, TransactionStall, TunedSetting, Unavailable, WatchDocument, WatchSample,
-    WatchTarget,
+    Event, SamplerCost, StallSnapshot, TransactionStall, TunedSetting, Unavailable, WatchDocument,
+    WatchSample, WatchTarget,
 };
 
 use crate::watch::Watched;
@@ -18,6 +18,8 @@ const KEPT_MAX: usize = 10_000;
 /// So many changes of settings are kept as they are made, which a kill leaves, and as many of the
 /// last ones are in the document.
 const CHANGES_MAX: usize = 10_000;
+/// Snapshots of stalls that are kept.
+const SNAPSHOTS_MAX: usize = 100;
 
 /// Collects what was watched.
 #[derive(Clone, Debug)]
@@ -32,6 +34,8 @@ pub struct WatchRecord {
     sample_us_max: f64,
     age_pct_max: Option<f64>,
     stalls: Vec<TransactionStall>,
+    /// Those of the last stalls.
+    snapshots: VecDeque<StallSnapshot>,
     transactions: Sum,
     pages: Sum,
     /// The last changes of settings, and how many there were.
@@ -67,6 +71,7 @@ impl Default for WatchRecord {
             sample_us_max: 0.0,
             age_pct_max: None,
             stalls: Vec::new(),
+            snapshots: VecDeque::new(),
             transactions: Sum::default(),
             pages: Sum::default(),
             settings: VecDeque::new(),
@@ -93,6 +98,9 @@ impl WatchRecord {
                 Some(last) => *last = stall.clone(),
                 None => self.stalls.push(stall.clone()),
             }
+        }
+        if let Some(snapshot) = &watched.snapshot {
+            self.keep_snapshot(snapshot);
         }
         let is_kept = self.taken.is_multiple_of(self.every);
         if is_kept {
@@ -124,9 +132,10 @@ impl WatchRecord {
         for event in events {
             match event {
                 Event::Watching(one) => target = Some(one),
-                Event::Sampled { sample, stall } => {
+                Event::Sampled { sample, stall, snapshot } => {
                     let (sample, stall) = ((**sample).clone(), stall.clone());
-                    record.add(&Watched { sample, stall, ..Watched::default() });
+                    let snapshot = snapshot.clone();
+                    record.add(&Watched { sample, stall, snapshot, ..Watched::default() });
                 }
                 Event::Tuned(one) => {
                     record.changed(one.clone());
@@ -135,6 +144,17 @@ impl WatchRecord {
             }
         }
         Some(record.document((**target?).clone()))
+    }
+
+    fn keep_snapshot(&mut self, snapshot: &StallSnapshot) {
+        let is_same = |last: &&mut StallSnapshot| last.stall_t_s == snapshot.stall_t_s;
+        match self.snapshots.back_mut().filter(is_same) {
+            Some(last) => *last = snapshot.clone(),
+            None => self.snapshots.push_back(snapshot.clone()),
+        }
+        if self.snapshots.len() > SNAPSHOTS_MAX {
+            self.snapshots.pop_front();
+        }
     }
 
     fn keep(&mut self, sample: &WatchSample) {
@@ -164,6 +184,7 @@ impl WatchRecord {
             duration_s: self.last_s.unwrap_or_default(),
             samples: self.samples.clone(),
             stalls: self.stalls.clone(),
+            snapshots: self.snapshots.iter().cloned().collect(),
             stalled_s: self.stalls.iter().map(|stall| stall.length_s).sum(),
             checkpoint_age_pct_max: self.age_pct_max,
             sampler: SamplerCost {

@@ -1,7 +1,8 @@
 //! From one sample to the next: what is printed of each.
 
 use iostrata_run::{
-    Event, FileIo, FileTable, SampleSpan, SessionWaits, TargetSample, TransactionStall, WatchSample,
+    Event, FileIo, FileTable, SampleSpan, SessionWaits, StallSnapshot, StatementDigest,
+    TargetSample, TransactionStall, WatchSample,
 };
 
 use crate::moment::{ProcessorWaits, SampleMoment, TimedSample};
@@ -18,6 +19,22 @@ pub struct Watch {
     /// When it last told what it did with its files, in seconds on the clock of its samples.
     files: Option<(f64, FileTable)>,
     stalls: Stalls,
+    /// What went on when the last stall began, and when its statements were counted again.
+    snapshot: Option<(StallSnapshot, Recount)>,
+}
+
+/// How long a stall lasts until its statements are counted once more while it goes on, in seconds.
+const RECOUNT_S: f64 = 10.0;
+
+/// When statements of a stall were counted again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recount {
+    /// Not yet.
+    Never,
+    /// While it went on.
+    Meanwhile,
+    /// After its end.
+    AtEnd,
 }
 
 /// What a sample came to.
@@ -28,6 +45,9 @@ pub struct Watched {
     /// The stall that goes on, or has just ended, as far as it is known. A later one with the same
     /// start replaces it.
     pub stall: Option<TransactionStall>,
+    /// What went on when it began, where that was asked for now. A later one of the same stall
+    /// replaces it.
+    pub snapshot: Option<Box<StallSnapshot>>,
     /// What the target did since watching began.
     pub totals: Box<Totals>,
 }
@@ -35,7 +55,11 @@ pub struct Watched {
 impl Watched {
     /// The event that keeps it.
     pub fn event(&self) -> Event {
-        Event::Sampled { sample: Box::new(self.sample.clone()), stall: self.stall.clone() }
+        Event::Sampled {
+            sample: Box::new(self.sample.clone()),
+            stall: self.stall.clone(),
+            snapshot: self.snapshot.clone(),
+        }
     }
 }
 
@@ -63,7 +87,7 @@ impl Watch {
         (shown.t_s, shown.sample_us) = (at_s, sample_us);
         on_host.beside(&mut shown);
         self.totals.count_sample(&shown);
-        Watched { sample: shown, stall, totals: Box::new(self.totals.clone()) }
+        Watched { sample: shown, stall, snapshot: None, totals: Box::new(self.totals.clone()) }
     }
 
     fn answered(&mut self, moment: SampleMoment) -> Option<TransactionStall> {
@@ -117,6 +141,47 @@ impl Watch {
             sample.stall_evidence = Some(stall.evidence.clone());
         }
         watched.stall = Some(stall);
+    }
+
+    /// Whether a stall goes on of which nothing was asked yet, after its last sample.
+    pub fn needs_snapshot(&self, watched: &Watched) -> bool {
+        let is_new = |stall: &TransactionStall| {
+            self.snapshot.as_ref().is_none_or(|(last, _)| last.stall_t_s != stall.t_s)
+        };
+        watched.sample.stalled && watched.stall.as_ref().is_some_and(is_new)
+    }
+
+    /// Keeps what went on when the stall of the last sample began, beside that sample.
+    pub fn keep_snapshot(&mut self, watched: &mut Watched, snapshot: StallSnapshot) {
+        let Some(stall) = &watched.stall else { return };
+        let (stall_t_s, t_s) = (stall.t_s, watched.sample.t_s);
+        let snapshot = StallSnapshot { stall_t_s, t_s, ..snapshot };
+        watched.snapshot = Some(Box::new(snapshot.clone()));
+        self.snapshot = Some((snapshot, Recount::Never));
+    }
+
+    /// Whether it is time to count the statements of the snapshot again: once while a long stall
+    /// goes on, and once at its end.
+    pub fn needs_statements(&self, watched: &Watched) -> bool {
+        let Some((snapshot, recount)) = &self.snapshot else { return false };
+        let stall = watched.stall.as_ref().filter(|stall| stall.t_s == snapshot.stall_t_s);
+        match (stall, watched.sample.stalled) {
+            (Some(stall), true) => *recount == Recount::Never && stall.length_s >= RECOUNT_S,
+            (Some(_), false) => *recount != Recount::AtEnd,
+            (None, _) => false,
+        }
+    }
+
+    /// Keeps what they came to in so many seconds.
+    pub fn keep_statements(
+        &mut self,
+        watched: &mut Watched,
+        (statements, seconds): (Vec<StatementDigest>, f64),
+    ) {
+        let Some((snapshot, recount)) = &mut self.snapshot else { return };
+        *recount = if watched.sample.stalled { Recount::Meanwhile } else { Recount::AtEnd };
+        (snapshot.statements, snapshot.statements_s) = (statements, Some(seconds));
+        watched.snapshot = Some(Box::new(snapshot.clone()));
     }
 
     /// What was done with files since it was told before. A target that is asked seldom, because it

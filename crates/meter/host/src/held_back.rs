@@ -4,6 +4,7 @@
 //! machine's. A process that was started anew, or moved to another group, has no figures until the
 //! next look: the counters are others.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,9 @@ use crate::{HostError, MountEntry, Root, describe_path};
 
 /// A process that is gone is looked for again after this time: that reads all of `/proc`.
 const FIND_AGAIN: Duration = Duration::from_secs(5);
+
+/// Tasks of a process that are looked at.
+const TASKS_MAX: usize = 5_000;
 
 /// Finds the process.
 pub type FindProcess = Box<dyn Fn() -> Option<u32> + Send>;
@@ -97,6 +101,19 @@ impl HeldBack {
         shares
     }
 
+    /// How many of its tasks wait for a processor on average over a time, which it takes to look;
+    /// nothing where the kernel does not tell.
+    pub fn tasks_waiting(&self, span: Duration) -> Option<u64> {
+        let (pid, began) = (self.pid?, Instant::now());
+        let before = waited_ns(&self.root, pid)?;
+        std::thread::sleep(span);
+        let after = waited_ns(&self.root, pid)?;
+        let more =
+            after.iter().map(|(task, ns)| ns.saturating_sub(*before.get(task).unwrap_or(ns)));
+        let mean = more.sum::<u64>() as f64 / began.elapsed().as_nanos() as f64;
+        Some(mean.round() as u64)
+    }
+
     fn is_there(&self) -> bool {
         self.pid.is_some_and(|pid| self.root.exists(format!("/proc/{pid}")))
     }
@@ -127,6 +144,19 @@ impl HeldBack {
             limits: limits_on(root, mounts, &self.layers, &who),
         }
     }
+}
+
+/// For how long each task of a process has waited for a processor since it began, in nanoseconds:
+/// the second number of `schedstat`.
+fn waited_ns(root: &Root, pid: u32) -> Option<BTreeMap<String, u64>> {
+    let tasks = root.names(format!("/proc/{pid}/task"));
+    let waited = |task: String| {
+        let text = root.text(format!("/proc/{pid}/task/{task}/schedstat"))?;
+        let ns = text.split_whitespace().nth(1)?.parse().ok()?;
+        Some((task, ns))
+    };
+    let all: BTreeMap<String, u64> = tasks.into_iter().take(TASKS_MAX).filter_map(waited).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 impl GroupLook {

@@ -9,7 +9,7 @@ use crate::database_command::ending;
 use crate::exit_error::ExitError;
 
 /// The lock that whoever tunes a server holds there.
-const CLAIM: &str = "iostrata_tune";
+pub const CLAIM: &str = "iostrata_tune";
 
 /// What each of these allows in the servers that have it.
 const ENOUGH: [&str; 3] = ["ALL PRIVILEGES", "SUPER", "SYSTEM_VARIABLES_ADMIN"];

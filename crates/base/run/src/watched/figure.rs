@@ -239,6 +239,16 @@ static LIMIT: FigureChart =
     chart_of("limit", "Use of the tightest I/O limit of its control groups");
 static QUOTA: FigureChart = chart_of("quota", "Time held back by a processor quota, each sample");
 static WRITTEN: FigureChart = chart_of("files-written", "Written to files, by what they hold");
+static STATEMENTS: FigureChart = chart_of("statements", "Statements, by kind");
+static MISSES: FigureChart =
+    chart_of("pool-misses", "Pages that had to be read, of those asked for");
+static CONNECTIONS: FigureChart = chart_of("connections", "Sessions that are connected");
+static TEMPORARY: FigureChart = chart_of("temporary-tables", "Temporary tables on disk");
+static GROUPS: FigureChart = chart_of("commit-groups", "Commits in a group of the binlog");
+static LAG: FigureChart = chart_of("replica-lag", "How far replication is behind");
+static APPLIED: FigureChart = chart_of("replica-applied", "Transactions applied by replication");
+static FLOW: FigureChart = chart_of("flow-control", "Time paused by flow control of the cluster");
+static FREE: FigureChart = chart_of("disk-free", "Room on the file system below the data");
 static SYNCED: FigureChart = chart_of("files-sync", "Mean time of a sync, by what the files hold");
 
 /// Every chart, in the order of the report.
@@ -257,6 +267,15 @@ pub static CHARTS: &[&FigureChart] = &[
     &QUOTA,
     &WRITTEN,
     &SYNCED,
+    &STATEMENTS,
+    &MISSES,
+    &CONNECTIONS,
+    &TEMPORARY,
+    &GROUPS,
+    &LAG,
+    &APPLIED,
+    &FLOW,
+    &FREE,
 ];
 
 /// What the sentences on what a target does not tell name before their colon.
@@ -308,6 +327,11 @@ const BY_KIND: FigureMetric = FigureMetric {
 };
 const PENDING: FigureMetric =
     FigureMetric { name: "iostrata_pending_requests", help: "Requests of files in flight." };
+
+const STATEMENTS_BY_KIND: FigureMetric = FigureMetric {
+    name: "iostrata_statements_total",
+    help: "Statements that clients sent, by kind; REPLACE and LOAD DATA count as inserts.",
+};
 
 const fn counter(unit: &'static str, field: SampleField) -> Figure {
     Figure::new(unit, FigureKind::Counter(field))
@@ -447,6 +471,88 @@ fields {
     /// How the target names it: by the connection of a server, by the transaction of an engine.
     #[serde(default)]
     oldest_transaction_id: u64 = gauge("", |one| one.oldest_transaction?.id);
+    /// SELECT statements per second.
+    #[serde(default)]
+    selects_per_s: f64 = counter("statements/s", |one| one.selects)
+        .chart(&STATEMENTS, "SELECT").metric_of(STATEMENTS_BY_KIND, ("kind", "select"));
+    /// INSERT, REPLACE and LOAD DATA statements per second.
+    #[serde(default)]
+    inserts_per_s: f64 = counter("statements/s", |one| one.inserts)
+        .chart(&STATEMENTS, "INSERT").metric_of(STATEMENTS_BY_KIND, ("kind", "insert"));
+    /// UPDATE statements per second.
+    #[serde(default)]
+    updates_per_s: f64 = counter("statements/s", |one| one.updates)
+        .chart(&STATEMENTS, "UPDATE").metric_of(STATEMENTS_BY_KIND, ("kind", "update"));
+    /// DELETE statements per second.
+    #[serde(default)]
+    deletes_per_s: f64 = counter("statements/s", |one| one.deletes)
+        .chart(&STATEMENTS, "DELETE").metric_of(STATEMENTS_BY_KIND, ("kind", "delete"));
+    /// Pages per second that were asked for, were not in the pool and had to be read.
+    #[serde(default)]
+    pool_reads_per_s: f64 = counter("pages/s", |one| one.pool_reads)
+        .metric("iostrata_pool_reads_total", "Pages that were not in the pool and were read.");
+    /// Their share of all pages that were asked for, in percent.
+    #[serde(default)]
+    pool_miss_pct: f64 = derived("percent", |span| {
+            Some(100.0 * span.per(|one| one.pool_reads, |one| one.pool_requests)?)
+        })
+        .chart(&MISSES, "misses")
+        .metric("iostrata_pool_miss_ratio", "Pages that were read as a share of all asked for.")
+        .metric_divided(100.0);
+    /// Times per second that a page waited for a free frame.
+    #[serde(default)]
+    free_page_waits_per_s: f64 = counter("waits/s", |one| one.free_page_waits)
+        .metric("iostrata_free_page_waits_total", "Times that a page waited for a free frame.");
+    /// Sessions that are connected.
+    #[serde(default)]
+    connections: u64 = gauge("sessions", |one| one.connections)
+        .chart(&CONNECTIONS, "connected")
+        .metric("iostrata_connections", "Sessions that are connected.");
+    /// How many may be.
+    #[serde(default)]
+    connections_limit: u64 = gauge("sessions", |one| one.connections_limit)
+        .chart(&CONNECTIONS, "limit")
+        .metric("iostrata_connections_limit", "How many sessions may be connected.");
+    /// Internal temporary tables per second that were made on disk.
+    #[serde(default)]
+    temporary_tables_on_disk_per_s: f64 = counter("tables/s", |one| one.temporary_tables_on_disk)
+        .chart(&TEMPORARY, "tables")
+        .metric(
+            "iostrata_temporary_tables_on_disk_total",
+            "Internal temporary tables that were made on disk.",
+        );
+    /// Deadlocks of row locks since watching began.
+    #[serde(default)]
+    deadlocks: u64 = total("deadlocks", |one| one.deadlocks)
+        .metric("iostrata_deadlocks_total", "Deadlocks of row locks.");
+    /// Commits that went to the binlog together, on average.
+    #[serde(default)]
+    commits_per_group: f64 = derived("commits", |span| {
+            span.per(|one| one.binlog_commits, |one| one.binlog_groups)
+        })
+        .chart(&GROUPS, "commits")
+        .metric("iostrata_commits_per_group", "Commits that went to the binlog together.");
+    /// How far replication is behind its source, in seconds; of several sources the farthest.
+    #[serde(default)]
+    replica_lag_s: u64 = gauge("s", |one| one.replica_lag_s)
+        .chart(&LAG, "behind")
+        .metric("iostrata_replica_lag_seconds", "How far replication is behind its source.");
+    /// Transactions of the source that were applied per second, by their GTIDs.
+    #[serde(default)]
+    replica_transactions_per_s: f64 = counter("transactions/s", |one| one.replica_transactions)
+        .chart(&APPLIED, "applied")
+        .metric("iostrata_replica_transactions_total", "Transactions of the source applied.");
+    /// Share of the time in which flow control of the cluster held writers back, in percent.
+    #[serde(default)]
+    flow_control_paused_pct: f64 = derived("percent", |span| {
+            Some(span.per_s(|one| one.flow_control_paused_ns)? / 1e7)
+        })
+        .chart(&FLOW, "paused")
+        .metric(
+            "iostrata_flow_control_paused_ratio",
+            "Time in which flow control held writers back.",
+        )
+        .metric_divided(100.0);
 }
 seen {
     /// The device below the data, where it is on this host.
@@ -465,6 +571,9 @@ seen {
     /// that is this host.
     #[serde(default)]
     cpu_stolen_pct: Option<f64>,
+    /// Room on the file system below the data, in bytes, where that is on this host.
+    #[serde(default)]
+    disk_free_bytes: Option<u64>,
     /// What the target did with its files, by what they hold.
     #[serde(default)]
     files: Option<FileIo>,
@@ -528,6 +637,9 @@ beside {
     synced!(Data, "data");
     synced!(Redo, "redo");
     synced!(Binlog, "binlog");
+    device("disk_free_bytes", "bytes", |one| Some(one.disk_free_bytes? as f64))
+        .chart(&FREE, "free")
+        .metric("iostrata_disk_free_bytes", "Room on the file system below the data.");
     Figure::beside("stalled", "", |one| Some(f64::from(u8::from(one.stalled))))
         .metric("iostrata_stalled", "Whether the target stalls.");
     Figure::beside("sample_us", "us", |one| Some(one.sample_us))
@@ -606,6 +718,7 @@ mod tests {
             transactions: Some(300),
             pages_flushed: Some(610),
             furious_flushes: Some(40),
+            deadlocks: Some(9),
             dirty_pages: Some(7),
             pool_pages: Some(28),
             ..TargetSample::default()
@@ -618,6 +731,7 @@ mod tests {
             flushed_pages_per_s: Some(300.0),
             pages_written_per_txn: Some(3.0),
             furious_flushes: Some(3),
+            deadlocks: Some(3),
             dirty_pages: Some(7),
             dirty_pct: Some(25.0),
             ..WatchSample::default()

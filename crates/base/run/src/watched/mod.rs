@@ -8,6 +8,7 @@ mod figure;
 mod files;
 mod sample;
 mod session_waits;
+mod snapshot;
 mod span;
 
 pub use figure::{
@@ -16,4 +17,5 @@ pub use figure::{
 pub use files::{FileCounts, FileOpCounts, FileTable};
 pub use sample::{OldestTransaction, TargetSample};
 pub use session_waits::SessionWaits;
+pub use snapshot::{Blocker, LockKind, LockWait, SessionState, StallSnapshot, StatementDigest};
 pub use span::{SampleField, SampleSpan, WatchDevice};

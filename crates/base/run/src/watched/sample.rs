@@ -83,6 +83,31 @@ pub struct TargetSample {
     /// Time that writers were held back for other members of the cluster, in nanoseconds, counted
     /// from the start.
     pub flow_control_paused_ns: Option<u64>,
+    /// SELECT statements, counted from the start as the three below.
+    pub selects: Option<u64>,
+    /// INSERT, REPLACE and LOAD DATA statements.
+    pub inserts: Option<u64>,
+    /// UPDATE statements.
+    pub updates: Option<u64>,
+    /// DELETE statements.
+    pub deletes: Option<u64>,
+    /// Pages that were asked for, counted from the start.
+    pub pool_requests: Option<u64>,
+    /// Those of them that had to be read.
+    pub pool_reads: Option<u64>,
+    /// Internal temporary tables that were made on disk, counted from the start.
+    pub temporary_tables_on_disk: Option<u64>,
+    /// Deadlocks of row locks, counted from the start.
+    pub deadlocks: Option<u64>,
+    /// Commits that went to the binlog, counted from the start.
+    pub binlog_commits: Option<u64>,
+    /// Groups in which they did.
+    pub binlog_groups: Option<u64>,
+    /// How far replication is behind its source, in seconds. Absent where there is none, and where
+    /// it does not run.
+    pub replica_lag_s: Option<u64>,
+    /// Transactions of the source that were applied, counted by their GTIDs.
+    pub replica_transactions: Option<u64>,
     /// Commits that wait for a replica to acknowledge them.
     pub semi_sync_waiting: Option<u64>,
     /// What sessions wait for. Asked while it stalls only.

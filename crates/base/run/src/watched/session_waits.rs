@@ -13,4 +13,11 @@ pub struct SessionWaits {
     pub semi_sync: u64,
     /// Room on a disk.
     pub disk_space: u64,
+    /// A processor: tasks of the target that waited for one at a time, where it is on this host.
+    pub processor: u64,
+    /// Transactions in the longest queue of a member of its replication group, and beyond how many
+    /// flow control holds writers back; 0 where there is no such thing.
+    pub group_queue: u64,
+    /// See above.
+    pub group_queue_limit: u64,
 }

@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use super::file_event::{COLUMNS, FileEvent, INSTRUMENTS};
+use super::turn::Turn;
 
 /// So many times as long as the statement took passes until it is sent again.
 const REST: u32 = 250;
@@ -17,13 +18,18 @@ const AT_ONCE: u32 = 3;
 const INSTRUMENTS_AGAIN: u32 = 30;
 
 /// What is sent next, and what was found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct FileRound {
     /// Instruments that are on, and whether they are timed.
     instruments: Vec<(String, bool)>,
     look_in: u32,
-    sent: u32,
-    due: Option<Instant>,
+    turn: Turn,
+}
+
+impl Default for FileRound {
+    fn default() -> Self {
+        Self { instruments: Vec::new(), look_in: 0, turn: Turn::new(REST, AT_ONCE) }
+    }
 }
 
 type Rows = Vec<Vec<Option<String>>>;
@@ -31,7 +37,7 @@ type Rows = Vec<Vec<Option<String>>>;
 impl FileRound {
     /// Whether it is time.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.due.is_none_or(|due| now >= due)
+        self.turn.is_due(now)
     }
 
     /// The statement that asks for instruments, where that is due.
@@ -77,8 +83,7 @@ impl FileRound {
         took: Duration,
     ) -> Vec<FileEvent> {
         self.look_in = self.look_in.saturating_sub(1);
-        self.sent = self.sent.saturating_add(1);
-        self.due = (self.sent >= AT_ONCE).then(|| now + took * REST);
+        self.turn.answered(now, took);
         let event = |row: Vec<Option<String>>| {
             let mut row = row.into_iter();
             let name = row.next()??;

@@ -63,6 +63,18 @@ connections                             -          -          -          -      
 connections_limit                       -          -          -          -          -
 connections_refused                     -          -          -          -          -
 flow_control_paused_ns                  -          -          -          -          -
+selects                              -          -          -          -          -
+inserts                              -          -          -          -          -
+updates                              -          -          -          -          -
+deletes                              -          -          -          -          -
+pool_requests                        -          -          -          -          -
+pool_reads                           -          -          -          -          -
+temporary_tables_on_disk             -          -          -          -          -
+deadlocks                            -          -          -          -          -
+binlog_commits                       -          -          -          -          -
+binlog_groups                        -          -          -          -          -
+replica_lag_s                        -          -          -          -          -
+replica_transactions                 -          -          -          -          -
 semi_sync_waiting                       -          -          -          -          -
 ";
 
@@ -103,6 +115,18 @@ connections                             -          -          -          -      
 connections_limit                       -          -          -          -          -
 connections_refused                     -          -          -          -          -
 flow_control_paused_ns                  -          -          -          -          -
+selects                              -          -          -          -          -
+inserts                              -          -          -          -          -
+updates                              -          -          -          -          -
+deletes                              -          -          -          -          -
+pool_requests                        -          -          -          -          -
+pool_reads                           -          -          -          -          -
+temporary_tables_on_disk             -          -          -          -          -
+deadlocks                            -          -          -          -          -
+binlog_commits                       -          -          -          -          -
+binlog_groups                        -          -          -          -          -
+replica_lag_s                        -          -          -          -          -
+replica_transactions                 -          -          -          -          -
 semi_sync_waiting                       -          -          -          -          -
 ";
 
@@ -196,6 +220,18 @@ fn fields(sample: &TargetSample) -> Vec<(&'static str, Option<u64>)> {
         connections_limit,
         connections_refused,
         flow_control_paused_ns,
+        selects,
+        inserts,
+        updates,
+        deletes,
+        pool_requests,
+        pool_reads,
+        temporary_tables_on_disk,
+        deadlocks,
+        binlog_commits,
+        binlog_groups,
+        replica_lag_s,
+        replica_transactions,
         semi_sync_waiting
     )
 }

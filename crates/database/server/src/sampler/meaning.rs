@@ -14,6 +14,7 @@ impl Told {
     pub(crate) fn sample(&self, version: &ServerVersion) -> TargetSample {
         let limits = age_limits(self, version);
         let mut sample = TargetSample {
+            taken_us: self.taken_us,
             checkpoint_age_bytes: self.age().or_else(|| self.text.age()),
             checkpoint_age_limit_bytes: limits.limit,
             checkpoint_age_async_bytes: limits.flush_all,
@@ -23,6 +24,17 @@ impl Told {
             sessions_running: self.sessions_running(),
             oldest_transaction: self.oldest_transaction,
             connections_limit: self.variable("max_connections"),
+            inserts: self.statements(&[
+                "insert",
+                "insert_select",
+                "replace",
+                "replace_select",
+                "load",
+            ]),
+            updates: self.statements(&["update", "update_multi"]),
+            deletes: self.statements(&["delete", "delete_multi"]),
+            replica_lag_s: self.replication.lag_s,
+            replica_transactions: self.replication.transactions,
             files: self.files(),
             ..TargetSample::default()
         };

@@ -13,22 +13,28 @@ mod fixture_tests;
 mod furious_count;
 mod limits;
 mod meaning;
+mod metadata_locks;
 mod missing;
 mod monitor_text;
 mod purge_count;
+mod replication;
 mod round;
 mod sample_counts;
 mod session_states;
 mod source;
+mod stall_questions;
 mod start_time;
 mod told;
 mod transaction_count;
 mod transaction_events;
+mod turn;
 
 use std::sync::Arc;
 
 use iostrata_change::ServerToken;
-use iostrata_target::{Sampler, SessionWaits, TableFacts, TargetError, TargetSample};
+use iostrata_target::{
+    Sampler, SessionWaits, StallSnapshot, StatementDigest, TableFacts, TargetError, TargetSample,
+};
 use mysql::{Conn, Error};
 
 use crate::connect::{Connector, texts};
@@ -36,6 +42,8 @@ use crate::flavour::ServerVersion;
 use round::StatusRound;
 pub(crate) use round::counters_off_sql;
 use sample_counts::SampleCounts;
+pub(crate) use told::COMMITS;
+pub(crate) use transaction_events::LOOK_SQL as TRANSACTIONS_COUNTED_SQL;
 
 /// Asks one server.
 pub(crate) struct StatusSampler {
@@ -47,6 +55,7 @@ pub(crate) struct StatusSampler {
     /// Absent after a failure, until the next sample.
     round: Option<StatusRound>,
     counted: SampleCounts,
+    last: Option<TargetSample>,
     missing: Vec<String>,
 }
 
@@ -63,7 +72,7 @@ impl StatusSampler {
     ) -> Result<Self, TargetError> {
         let round = Some(StatusRound::begin(&connector, &name, one.as_deref())?);
         let (counted, missing) = (SampleCounts::default(), Vec::new());
-        Ok(Self { connector, name, version, one, round, counted, missing })
+        Ok(Self { connector, name, version, one, round, counted, last: None, missing })
     }
 
     fn ask(&mut self) -> Result<TargetSample, TargetError> {
@@ -74,19 +83,32 @@ impl StatusSampler {
                 self.round.insert(StatusRound::begin(&self.connector, &self.name, one)?)
             }
         };
+        if let Some(last) = self.last.filter(|_| round.rests()) {
+            return Ok(last);
+        }
         let told = round.ask(&self.name)?;
         self.missing = missing::missing(&told, &self.version, &round.refused);
-        Ok(self.counted.sample(&told, &self.version, round.own_commits))
+        let sample = self.counted.sample(&told, &self.version, round.own_commits);
+        self.last = Some(sample);
+        Ok(sample)
     }
 }
 
 impl Sampler for StatusSampler {
     fn sample(&mut self) -> Result<TargetSample, TargetError> {
-        self.ask().inspect_err(|_| self.round = None)
+        self.ask().inspect_err(|_| (self.round, self.last) = (None, None))
     }
 
     fn session_waits(&mut self) -> Option<SessionWaits> {
         self.round.as_mut()?.session_waits()
+    }
+
+    fn stall_snapshot(&mut self) -> Option<StallSnapshot> {
+        Some(self.round.as_mut()?.stall_snapshot(&self.version))
+    }
+
+    fn statements_since(&mut self) -> Option<(Vec<StatementDigest>, f64)> {
+        self.round.as_mut()?.statements_since()
     }
 
     fn missing(&self) -> Vec<String> {

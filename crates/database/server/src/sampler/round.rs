@@ -3,21 +3,27 @@
 //! Invariant: what a user may not ask is asked once per connection, and is missing from then on.
 //! Which metrics are on is looked at again after a while: others may switch them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use iostrata_change::ServerToken;
-use iostrata_target::{OldestTransaction, SessionWaits, TargetError, Trouble};
+use iostrata_target::{
+    OldestTransaction, SessionWaits, StallSnapshot, StatementDigest, TargetError, Trouble,
+};
 use mysql::Conn;
 
 use super::file_round::FileRound;
 use super::missing::Refused;
 use super::monitor_text::MonitorText;
+use super::replication::ReplicationQuestions;
 use super::session_states;
 use super::source::{FieldSource, status_names, with_metrics};
+use super::stall_questions::StallQuestions;
 use super::told::{EVENT_SCHEDULER, Numbers, Told, VARIABLES};
 use super::transaction_events::{LOOK_SQL, THREADS_SQL, TransactionEvents};
+use super::turn::Turn;
 use crate::connect::{Connector, Patience, texts};
 use crate::failure;
+use crate::flavour::ServerVersion;
 use crate::identity;
 
 /// Samples until the metrics are asked for although none that is needed was on.
@@ -26,8 +32,17 @@ const METRICS_AGAIN: u32 = 30;
 /// word would be 0.
 const IS_ON: [&str; 2] = ["STATUS = 'enabled'", "ENABLED = 1"];
 const UNKNOWN_COLUMN: &str = "1054";
-/// Seconds until open transactions are looked at again: the server lists all of them for it.
+/// Seconds until open transactions are looked at again: the server lists all of them for it. Where
+/// there are many, it takes longer.
 const TRANSACTIONS_AGAIN_S: u64 = 5;
+const TRANSACTIONS_AGAIN: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
+/// One part in so many of the time may pass with them.
+const TRANSACTIONS_REST: u32 = 250;
+/// The same of a sample that needs the monitor's text, which lists all transactions: the more there
+/// are, the fewer samples are taken, but one in five seconds.
+const TEXT_REST: u32 = 100;
+const TEXT_AT_ONCE: u32 = 5;
+const TEXT_AGAIN: [Duration; 2] = [Duration::ZERO, Duration::from_secs(5)];
 /// When the oldest began, by the clock of the server's system, and who holds it.
 const OLDEST_SQL: &str = "SELECT CAST(UNIX_TIMESTAMP(trx_started) AS UNSIGNED), \
                           trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE \
@@ -65,8 +80,12 @@ pub(crate) struct StatusRound {
     metrics_in: u32,
     /// When transactions were looked at, and the oldest that was open.
     transactions: Option<(u64, Option<Open>)>,
+    transactions_turn: Turn,
+    text_turn: Turn,
     files: FileRound,
     events: TransactionEvents,
+    replication: ReplicationQuestions,
+    stall: StallQuestions,
     /// What a sample adds to `Handler_commit`.
     pub(crate) own_commits: u64,
     pub(crate) refused: Refused,
@@ -131,8 +150,13 @@ impl StatusRound {
             metrics_sql: metrics_sql(IS_ON[0]),
             metrics_in: 0,
             transactions: None,
+            transactions_turn: Turn::new(TRANSACTIONS_REST, 0)
+                .within(TRANSACTIONS_AGAIN[0], TRANSACTIONS_AGAIN[1]),
+            text_turn: Turn::new(TEXT_REST, TEXT_AT_ONCE).within(TEXT_AGAIN[0], TEXT_AGAIN[1]),
             files: FileRound::default(),
             events: TransactionEvents::default(),
+            replication: ReplicationQuestions::default(),
+            stall: StallQuestions::default(),
             own_commits: 0,
             refused: Refused::default(),
         };
@@ -183,18 +207,33 @@ impl StatusRound {
         self.ask_text(name, &mut told)?;
         self.ask_transaction_events(name, &mut told)?;
         self.ask_transactions(name, &mut told)?;
+        let replication = self.replication.ask(&mut self.conn);
+        told.replication =
+            replication.map_err(|error| failure::told(name, "reading replication", &error))?;
         self.ask_files(name, &mut told)?;
         Ok(told)
+    }
+
+    /// Whether the sample before stands for the next one: it rests on the monitor's text, which
+    /// takes this server long.
+    pub(crate) fn rests(&self) -> bool {
+        !self.text_turn.is_due(Instant::now())
     }
 
     fn ask_text(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
         if !told.needs_text() || self.refused.text.is_some() {
             return Ok(());
         }
+        let began = Instant::now();
+        told.taken_us = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|since| {
+            // Long after the year 500,000.
+            since.as_micros() as u64
+        });
         match self.rows(name, MONITOR) {
             Ok(rows) => {
                 let text = rows.into_iter().next().and_then(|row| row.into_iter().nth(2)?);
                 told.text = MonitorText::parse(&text.unwrap_or_default());
+                self.text_turn.answered(began, began.elapsed());
             }
             Err(error) if error.trouble == Trouble::Gone => return Err(error),
             Err(error) => self.refused.text = Some(error.text),
@@ -205,7 +244,22 @@ impl StatusRound {
     /// What sessions wait for, where this server can be asked.
     pub(crate) fn session_waits(&mut self) -> Option<SessionWaits> {
         let states = session_states::ask(&mut self.conn)?;
-        Some(session_states::waits(&states))
+        let waits = session_states::waits(&states);
+        if waits == SessionWaits::default() && session_states::is_disk_full(&mut self.conn) {
+            return Some(session_states::waits_for_room(&states));
+        }
+        let group = texts(&mut self.conn, session_states::GROUP_QUEUE).unwrap_or_default();
+        Some(session_states::with_group(waits, group))
+    }
+
+    /// What goes on in a server that begins to stall.
+    pub(crate) fn stall_snapshot(&mut self, version: &ServerVersion) -> StallSnapshot {
+        self.stall.snapshot(&mut self.conn, version)
+    }
+
+    /// What ended since.
+    pub(crate) fn statements_since(&mut self) -> Option<(Vec<StatementDigest>, f64)> {
+        self.stall.statements_since(&mut self.conn)
     }
 
     fn ask_variables(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
@@ -222,7 +276,8 @@ impl StatusRound {
         let Some(now_s) = told.now_s.filter(|_| self.refused.transactions.is_none()) else {
             return Ok(());
         };
-        let known = self.transactions.filter(|(at_s, _)| now_s < at_s + TRANSACTIONS_AGAIN_S);
+        let began = Instant::now();
+        let known = self.transactions.filter(|_| !self.transactions_turn.is_due(began));
         let oldest = match known {
             Some((_, oldest)) => oldest,
             None => match self.rows(name, OLDEST_SQL) {
@@ -240,6 +295,9 @@ impl StatusRound {
                 }
             },
         };
+        if known.is_none() {
+            self.transactions_turn.answered(began, began.elapsed());
+        }
         let asked_s = known.map_or(now_s, |(at_s, _)| at_s);
         self.transactions = Some((asked_s, oldest));
         told.oldest_transaction = Some(oldest.map_or_else(OldestTransaction::default, |open| {

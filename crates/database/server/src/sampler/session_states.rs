@@ -3,14 +3,15 @@
 //! Invariant: asked only while a server stalls. States are sentences of the server, which differ by
 //! flavour and version; one that is not known says nothing.
 
-use iostrata_target::SessionWaits;
+use iostrata_target::{SessionState, SessionWaits};
 use mysql::Conn;
 
 use crate::connect::texts;
 
 /// Where the list of sessions is: MySQL from 8.0.22 has one that stops nobody, others one that
 /// holds a lock for as long as it takes.
-const LISTS: [&str; 2] = ["performance_schema.processlist", "information_schema.PROCESSLIST"];
+pub(crate) const LISTS: [&str; 2] =
+    ["performance_schema.processlist", "information_schema.PROCESSLIST"];
 /// What sessions do whose commit another one of their group does.
 const COMMITTING: [&str; 4] = [
     "waiting for handler commit",
@@ -18,15 +19,19 @@ const COMMITTING: [&str; 4] = [
     "waiting for prior transaction to start commit",
     "commit",
 ];
+/// It is tried again after a minute, and said every ten.
+const DISK_FULL: &str = "SELECT COUNT(*) FROM performance_schema.error_log WHERE LOGGED > \
+     NOW(6) - INTERVAL 90 SECOND AND DATA LIKE 'Disk is full writing%'";
+/// The longest queues of the members of a replication group, of what is to be certified and to be
+/// applied, each with its bound. Only where flow control is on and there are members.
+pub(crate) const GROUP_QUEUE: &str = "SELECT MAX(COUNT_TRANSACTIONS_IN_QUEUE), \
+     @@global.group_replication_flow_control_certifier_threshold, \
+     MAX(COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE), \
+     @@global.group_replication_flow_control_applier_threshold \
+     FROM performance_schema.replication_group_member_stats \
+     WHERE @@global.group_replication_flow_control_mode = 'QUOTA' HAVING COUNT(*) > 0";
 /// Most states that are kept.
 const STATES_MAX: usize = 30;
-
-/// Sessions in one state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SessionState {
-    pub(crate) state: String,
-    pub(crate) sessions: u64,
-}
 
 fn sql(list: &str) -> String {
     format!(
@@ -47,13 +52,43 @@ pub(crate) fn ask(conn: &mut Conn) -> Option<Vec<SessionState>> {
     Some(rows.into_iter().filter_map(state).collect())
 }
 
+/// The same with the queue of the group that is the fullest, by the answer to [`GROUP_QUEUE`].
+pub(crate) fn with_group(waits: SessionWaits, rows: Vec<Vec<Option<String>>>) -> SessionWaits {
+    let numbers = rows.into_iter().next().and_then(|row| {
+        let numbers: Option<Vec<u64>> = row.into_iter().map(|cell| cell?.parse().ok()).collect();
+        <[u64; 4]>::try_from(numbers?).ok()
+    });
+    let Some([certify, certify_limit, apply, apply_limit]) = numbers else { return waits };
+    let share = |(queue, limit): (u64, u64)| queue as f64 / limit.max(1) as f64;
+    let queues = [(certify, certify_limit), (apply, apply_limit)];
+    let fullest = queues.into_iter().max_by(|a, b| share(*a).total_cmp(&share(*b)));
+    let (group_queue, group_queue_limit) = fullest.unwrap_or_default();
+    SessionWaits { group_queue, group_queue_limit, ..waits }
+}
+
+/// Whether a file could not be written for want of room a moment ago, by the log of errors, which
+/// MySQL has as a table from 8.0.22 on: from 8.0 on it shows no state of who waits for room.
+pub(crate) fn is_disk_full(conn: &mut Conn) -> bool {
+    let rows = texts(conn, DISK_FULL).unwrap_or_default();
+    rows.into_iter().flatten().flatten().any(|count| count != "0")
+}
+
+/// What they wait for, where those that commit wait for room on a disk.
+pub(crate) fn waits_for_room(states: &[SessionState]) -> SessionWaits {
+    SessionWaits { disk_space: committing(states), ..waits(states) }
+}
+
+fn committing(states: &[SessionState]) -> u64 {
+    let commits =
+        |one: &&SessionState| COMMITTING.contains(&one.state.to_ascii_lowercase().as_str());
+    states.iter().filter(commits).map(|one| one.sessions).sum()
+}
+
 /// What they wait for.
 pub(crate) fn waits(states: &[SessionState]) -> SessionWaits {
     let mut waits = SessionWaits::default();
-    let mut committing = 0;
+    let committing = committing(states);
     for SessionState { state, sessions } in states {
-        committing +=
-            if COMMITTING.contains(&state.to_ascii_lowercase().as_str()) { *sessions } else { 0 };
         if let Some(kind) = kind(&mut waits, state) {
             *kind += sessions;
         }
@@ -116,5 +151,10 @@ mod tests {
         let group = group.map(of);
         assert_eq!(super::waits(&group).semi_sync, 6);
         assert_eq!(super::waits(&group[..1]), SessionWaits::default(), "all of them just commit");
+        assert_eq!(waits_for_room(&group[..1]).disk_space, 5);
+        let queues = ["12", "25000", "31000", "25000"].map(|text| Some(text.to_owned()));
+        let found = with_group(SessionWaits::default(), vec![queues.into()]);
+        assert_eq!((found.group_queue, found.group_queue_limit), (31_000, 25_000));
+        assert_eq!(with_group(found, Vec::new()), found, "no group");
     }
 }

@@ -156,6 +156,15 @@ pub(crate) const SOURCES: &[FieldSource] = &[
         |one| &mut one.semi_sync_waiting,
         &["Rpl_semi_sync_source_wait_sessions", "Rpl_semi_sync_master_wait_sessions"],
     ),
+    FieldSource::status(|one| &mut one.selects, &["Com_select"]),
+    FieldSource::status(|one| &mut one.pool_requests, &["Innodb_buffer_pool_read_requests"]),
+    FieldSource::status(|one| &mut one.pool_reads, &["Innodb_buffer_pool_reads"]),
+    FieldSource::status(|one| &mut one.temporary_tables_on_disk, &["Created_tmp_disk_tables"]),
+    // On by default where status does not tell it.
+    FieldSource::status(|one| &mut one.deadlocks, &["Innodb_deadlocks"])
+        .or_metric(&["lock_deadlocks"], ""),
+    FieldSource::status(|one| &mut one.binlog_commits, &["Binlog_commits"]),
+    FieldSource::status(|one| &mut one.binlog_groups, &["Binlog_group_commits"]),
     FieldSource::status(|one| &mut one.row_locks_waiting, &["Innodb_row_lock_current_waits"]),
     FieldSource::computed(
         &[

@@ -9,6 +9,7 @@ use iostrata_target::OldestTransaction;
 
 use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;
+use super::replication::Replication;
 
 /// Numbers by name.
 pub(crate) type Numbers = HashMap<String, u64>;
@@ -40,6 +41,8 @@ pub(crate) const COMMITS: [&str; 3] = ["trx_rw_commits", "trx_ro_commits", "trx_
 pub(crate) struct Told {
     /// Its time after its status, in seconds since 1970.
     pub(crate) now_s: Option<u64>,
+    /// When it was asked, in microseconds since 1970, where the sample may stand for later ones.
+    pub(crate) taken_us: Option<u64>,
     /// How long it took to tell both, rounded up to seconds.
     pub(crate) took_s: u64,
     pub(crate) status: Numbers,
@@ -48,6 +51,8 @@ pub(crate) struct Told {
     pub(crate) metrics: Numbers,
     /// Where it was asked.
     pub(crate) text: MonitorText,
+    /// Where the server is a replica.
+    pub(crate) replication: Replication,
     /// Where it may be asked.
     pub(crate) oldest_transaction: Option<OldestTransaction>,
     /// Transactions that performance_schema counted, where it does.
@@ -84,6 +89,13 @@ impl Told {
             Some(status("redo_log_current_lsn")?.saturating_sub(checkpoint))
         };
         status("checkpoint_age").or_else(between).or(self.metric("log_lsn_checkpoint_age"))
+    }
+
+    /// Statements of these kinds together, where the server tells the first.
+    pub(crate) fn statements(&self, kinds: &[&str]) -> Option<u64> {
+        let count = |kind: &&str| self.status(&format!("Com_{kind}"));
+        count(kinds.first()?)?;
+        Some(kinds.iter().filter_map(count).sum())
     }
 
     /// What clients ended by a statement.

@@ -228,3 +228,30 @@ fn what_holds_writers_up_in_most_samples_is_the_cause_of_a_stall_that_began_othe
     assert!(evidence.contains("below 50000 in 3 of 4 samples within it"), "{evidence}");
     assert_eq!(cause(held_back_after(2)), StallCause::Unknown);
 }
+
+#[test]
+fn a_full_queue_of_a_group_and_tasks_without_a_processor_are_named() {
+    let with = |waits: SessionWaits| {
+        move |_, is_within| TargetSample {
+            session_waits: Some(waits).filter(|_| is_within),
+            ..nothing()
+        }
+    };
+    let group = |group_queue| SessionWaits {
+        group_queue,
+        group_queue_limit: 25_000,
+        ..SessionWaits::default()
+    };
+    assert_eq!(cause(with(group(25_001))), StallCause::FlowControl);
+    assert_eq!(cause(with(group(24_999))), StallCause::Unknown);
+    let tasks = |processor| SessionWaits { processor, ..SessionWaits::default() };
+    assert_eq!(cause(with(tasks(4))), StallCause::Processors);
+    assert_eq!(cause(with(tasks(3))), StallCause::Unknown, "less than half of the sessions");
+    // What explains it otherwise comes first.
+    let locked = |_, is_within: bool| TargetSample {
+        row_locks_waiting: Some(if is_within { 5 } else { 0 }),
+        session_waits: Some(tasks(8)).filter(|_| is_within),
+        ..nothing()
+    };
+    assert_eq!(cause(locked), StallCause::Lock);
+}

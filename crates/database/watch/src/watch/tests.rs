@@ -122,7 +122,7 @@ fn what_the_host_did_stands_beside_answers_and_failures() {
         throttle: Some(ThrottleEvidence::default()),
         cpu_stolen_pct: Some(4.0),
     };
-    let on_host = OnHost { device: None, held };
+    let on_host = OnHost { held, ..OnHost::default() };
     let mut watch = Watch::default();
     let gone = TargetError::not_ready("t", "2013", "lost".to_owned(), "none");
     for sample in [Ok(sample(1)), Err(gone)] {
@@ -220,6 +220,7 @@ fn what_the_host_did_adds_up_while_nobody_answers_too() {
             throttle: Some(throttle),
             ..HeldBackShares::default()
         },
+        ..OnHost::default()
     };
     let mut watch = Watch::default();
     let gone = TargetError::not_ready("t", "2013", "lost".to_owned(), "none");
@@ -232,4 +233,43 @@ fn what_the_host_did_adds_up_while_nobody_answers_too() {
     assert_eq!(said.totals.pressure_us.get(&("io", "full")), Some(&200_000));
     assert_eq!(said.totals.pressure_us.get(&("cpu", "some")), None, "what is not told is not 0");
     assert_eq!(said.totals.throttled_us, Some(60_000));
+}
+
+#[test]
+fn a_stall_is_looked_at_when_it_begins_and_its_statements_at_its_end() {
+    let mut watch = Watch::default();
+    let mut asked = Vec::new();
+    // Two stalls of which the second goes on for longer, and a steady load around them.
+    let is_stalled = |second: u64| (20..23).contains(&second) || (40..60).contains(&second);
+    let mut total = 0;
+    for second in 0..70_u64 {
+        total += if is_stalled(second) { 1 } else { 500 };
+        let now = TargetSample {
+            transactions: Some(total),
+            sessions_running: Some(8),
+            ..TargetSample::default()
+        };
+        let mut watched = watch.take(seen(second as f64, now));
+        if watch.needs_snapshot(&watched) {
+            watch.keep_snapshot(&mut watched, StallSnapshot::default());
+            asked.push((second, "snapshot"));
+        } else if watch.needs_statements(&watched) {
+            watch.keep_statements(&mut watched, (Vec::new(), 2.0));
+            asked.push((second, "statements"));
+        }
+        let kept = watched.snapshot.map(|one| (one.stall_t_s, one.statements_s.is_some()));
+        let is_asked = asked.last().is_some_and(|(at, _)| *at == second);
+        assert_eq!(kept.is_some(), is_asked, "{second}: {kept:?}");
+    }
+    let of = |at, what| (at, what);
+    assert_eq!(
+        asked,
+        [
+            of(20, "snapshot"),
+            of(23, "statements"),
+            of(40, "snapshot"),
+            of(49, "statements"),
+            of(60, "statements"),
+        ]
+    );
 }

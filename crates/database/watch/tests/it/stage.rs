@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use iostrata_change::{Change, DeviceRef, Effect, GroupVersion, Session, StateDir, System};
 use iostrata_host::{HeldBack, ProcessPlace, Root};
-use iostrata_run::{StallCause, WatchSample};
+use iostrata_run::{SessionWaits, StallCause, WatchSample};
 use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_spec::study::IoLimits;
@@ -142,6 +142,13 @@ impl Stage {
         self.server.as_ref().unwrap().kill(&self.session).unwrap();
     }
 
+    /// The server's process.
+    pub fn pid(&self) -> u32 {
+        let settings = self.target().facts().unwrap().settings;
+        let file = settings.iter().find(|(name, _)| *name == "pid_file").unwrap();
+        std::fs::read_to_string(&file.1).unwrap().trim().parse().unwrap()
+    }
+
     pub fn target(&self) -> ServerTarget {
         let address = self.server.as_ref().unwrap().address().replacen("/?", "/shop?", 1);
         ServerTarget::open(address.parse::<ServerAddress>().unwrap(), None).unwrap()
@@ -262,12 +269,20 @@ impl Stage {
             let at_s = began.elapsed().as_secs_f64();
             let sample = sampler.sample();
             let sample_us = (began.elapsed().as_secs_f64() - at_s) * 1e6;
-            let on_host = OnHost { device: None, held: held.since_last() };
+            let on_host = OnHost { held: held.since_last(), ..OnHost::default() };
             let mut watched = watch.take(TimedSample { at_s, sample, sample_us, on_host });
             if watch.needs_session_waits()
                 && let Some(waits) = sampler.session_waits()
             {
-                watch.explain(&mut watched, waits);
+                let processor = held.tasks_waiting(Duration::from_millis(200)).unwrap_or(0);
+                watch.explain(&mut watched, SessionWaits { processor, ..waits });
+            }
+            if watch.needs_snapshot(&watched) {
+                watch.keep_snapshot(&mut watched, sampler.stall_snapshot().unwrap());
+            } else if watch.needs_statements(&watched)
+                && let Some(statements) = sampler.statements_since()
+            {
+                watch.keep_statements(&mut watched, statements);
             }
             all.push(watched);
             sleep(EVERY);

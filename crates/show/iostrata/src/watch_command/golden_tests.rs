@@ -123,7 +123,7 @@ fn on_host(seconds: u64) -> OnHost {
         ..DeviceCounters::default()
     };
     let delta = DeviceDelta { seconds: seconds as f64, counters };
-    OnHost { device: Some(("vda".to_owned(), delta)), held }
+    OnHost { device: Some(("vda".to_owned(), delta)), held, ..OnHost::default() }
 }
 
 fn target() -> WatchTarget {

@@ -41,6 +41,7 @@ pub fn show(
         }
         lines += 1;
         print_text(&layout.line(&arrived))?;
+        print_text(&layout.below(&arrived))?;
     }
     // What the terminal shows of Ctrl-C stands on the last line.
     if is_terminal { print_text("\n") } else { Ok(()) }
@@ -92,6 +93,12 @@ impl LineLayout {
             if self.names.len() > 1 { format!("{:NAME_WIDTH$} ", "target") } else { String::new() };
         let names = self.columns.iter().map(|(of, _)| format!(" {:>1$}", of.name, of.width));
         format!("{name}{:>6}{}\n", "t", names.collect::<String>())
+    }
+
+    /// What went on when a stall began, in lines of their own below that of the sample.
+    fn below(&self, arrived: &Arrived) -> String {
+        let sentences = arrived.watched.snapshot.iter().flat_map(|one| one.sentences());
+        sentences.map(|text| format!("{:8}{text}\n", "")).collect()
     }
 
     pub(super) fn line(&self, arrived: &Arrived) -> String {

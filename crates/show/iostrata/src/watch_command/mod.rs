@@ -12,6 +12,7 @@ mod lines;
 pub mod recorder;
 mod screen;
 pub mod source;
+mod stall_hook;
 mod stream;
 mod summary;
 pub mod target_host;
@@ -22,8 +23,10 @@ use std::sync::Arc;
 
 use iostrata_change::ServerToken;
 use iostrata_diagnose::diagnose_watch;
-use iostrata_run::{RunKind, RunResult, WatchDocument};
+use iostrata_run::{RunKind, RunResult, StallSnapshot, WatchDocument, WatchSample};
 use iostrata_study::Listener;
+use iostrata_watch::Watched;
+use serde::Serialize;
 
 use crate::args::WatchArgs;
 use crate::display::{Display, print_json, print_text};
@@ -76,7 +79,15 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     let ended = view(args, &mut stream, &display);
     let ended = ended.and(counters.map_or(Ok(()), EnabledCounters::put_back));
     drop(export);
+    let commands = stream.stall_commands();
+    for one in commands.iter().filter(|one| !one.is_sound) {
+        let at = iostrata_units::seconds(one.stall_t_s);
+        display.note(&format!("--on-stall at {at} ({}): {}", one.target, one.ended));
+    }
     let mut document = stream.document().map(concluded);
+    if let Some(document) = &mut document {
+        document.on_stall = commands;
+    }
     drop(stream);
     let tried = match (&trial, &mut document) {
         (Some(trial), Some(document)) if ended.is_ok() && !interruption.is_set() => {
@@ -135,8 +146,18 @@ fn each(
     }
 }
 
+/// A sample, with what went on when a stall began where that was asked for.
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    #[serde(flatten)]
+    sample: &'a WatchSample,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<&'a StallSnapshot>,
+}
+
 fn json_line(arrived: &Arrived) -> Result<(), ExitError> {
-    let text = serde_json::to_string(&arrived.watched.sample)
+    let Watched { sample, snapshot, .. } = &arrived.watched;
+    let text = serde_json::to_string(&JsonLine { sample, snapshot: snapshot.as_deref() })
         .map_err(|error| ExitError::Bug(format!("the sample cannot be written: {error}")))?;
     print_text(&format!("{text}\n"))
 }

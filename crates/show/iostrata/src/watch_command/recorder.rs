@@ -3,9 +3,11 @@
 //! Invariant: what is kept is so at once, so that a kill loses nothing of it; memory and directory
 //! stay bounded, however long it lasts.
 
+use std::time::Instant;
+
 use iostrata_run::{Event, TunedSetting, WatchDocument, WatchTarget};
 use iostrata_study::{Listener, StudyError};
-use iostrata_target::Sampler;
+use iostrata_target::{Sampler, SessionWaits};
 use iostrata_watch::{TimedSample, Watch, WatchRecord, Watched};
 
 use super::target_host::TargetHost;
@@ -32,10 +34,31 @@ impl ObservedTarget {
 
     /// Asks what sessions wait for where the target begins to stall, and says so in the sample.
     pub fn explain(&mut self, watched: &mut Watched, sampler: &mut dyn Sampler) {
-        if self.watch.needs_session_waits()
-            && let Some(waits) = sampler.session_waits()
+        if !self.watch.needs_session_waits() {
+            return;
+        }
+        let waits = sampler.session_waits();
+        let tasks = self.host.tasks_waiting();
+        if waits.is_none() && tasks.is_none() {
+            return;
+        }
+        let processor = tasks.unwrap_or_default();
+        self.watch.explain(watched, SessionWaits { processor, ..waits.unwrap_or_default() });
+    }
+
+    /// Asks what goes on where the target begins to stall, and how statements went on once it no
+    /// longer does.
+    pub fn look_at_stall(&mut self, watched: &mut Watched, sampler: &mut dyn Sampler) {
+        if self.watch.needs_snapshot(watched) {
+            let began = Instant::now();
+            if let Some(mut snapshot) = sampler.stall_snapshot() {
+                snapshot.took_us = began.elapsed().as_secs_f64() * 1e6;
+                self.watch.keep_snapshot(watched, snapshot);
+            }
+        } else if self.watch.needs_statements(watched)
+            && let Some(statements) = sampler.statements_since()
         {
-            self.watch.explain(watched, waits);
+            self.watch.keep_statements(watched, statements);
         }
     }
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use iostrata_change::ServerToken;
 use iostrata_embedded::PublishedSampler;
-use iostrata_run::{ManagedService, WatchTarget};
+use iostrata_run::{ManagedService, SettingOrigin, SettingSource, WatchTarget};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_study::SamplePace;
 use iostrata_target::{
-    Sampler, SessionWaits, Target, TargetError, TargetFacts, TargetSample, Trouble,
+    Sampler, SessionWaits, StallSnapshot, StatementDigest, Target, TargetError, TargetFacts,
+    TargetSample, Trouble,
 };
 use iostrata_watch::{TimedSample, Watched};
 
@@ -18,7 +19,7 @@ use super::target_host::TargetHost;
 use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
-use crate::server_rights::managed_service;
+use crate::server_rights::{CLAIM, managed_service};
 
 /// Settings of a server that are kept besides those of its storage engine.
 const KEPT: [&str; 9] = [
@@ -88,7 +89,13 @@ impl Source {
             )));
         };
         let host = TargetHost::of_server(&facts, is_local);
-        Ok(Self::of(sampler, &facts, host))
+        let mut source = Self::of(sampler, &facts, host);
+        // Those who may not see it are told nothing of it.
+        let origins = server.setting_origins().ok().flatten().unwrap_or_default();
+        let target = &mut source.observed.target;
+        target.tuner = server.claimed_by(CLAIM).ok().flatten();
+        target.changed_settings = changed(origins, target);
+        Ok(source)
     }
 
     fn engine(dir: &Path) -> Result<Self, ExitError> {
@@ -137,6 +144,7 @@ impl Source {
     fn taken(&mut self, asked: TimedSample) -> Watched {
         let mut watched = self.observed.take(asked);
         self.observed.explain(&mut watched, self.sampler.as_mut());
+        self.observed.look_at_stall(&mut watched, self.sampler.as_mut());
         watched
     }
 
@@ -145,6 +153,17 @@ impl Source {
         let missing = self.sampler.missing().into_iter().chain(self.observed.missing_of_host());
         self.observed.target.missing.extend(missing.collect::<Vec<String>>());
     }
+}
+
+/// The settings that were changed since the start, of those that are kept. Counters that watching
+/// switches on are no setting.
+fn changed(origins: Vec<SettingOrigin>, target: &WatchTarget) -> Vec<SettingOrigin> {
+    let is_changed = |one: &SettingOrigin| {
+        one.source == SettingSource::Changed
+            && target.settings.contains_key(&one.name)
+            && !one.name.starts_with("innodb_monitor_")
+    };
+    origins.into_iter().filter(is_changed).collect()
 }
 
 /// Whether a server may be there later.
@@ -184,6 +203,14 @@ impl Sampler for AwaitedSampler {
         self.sampler.as_mut()?.session_waits()
     }
 
+    fn stall_snapshot(&mut self) -> Option<StallSnapshot> {
+        self.sampler.as_mut()?.stall_snapshot()
+    }
+
+    fn statements_since(&mut self) -> Option<(Vec<StatementDigest>, f64)> {
+        self.sampler.as_mut()?.statements_since()
+    }
+
     fn missing(&self) -> Vec<String> {
         self.sampler.as_ref().map(|sampler| sampler.missing()).unwrap_or_default()
     }
@@ -205,6 +232,6 @@ pub fn target_of(facts: &TargetFacts) -> WatchTarget {
         flavour: identity.flavour,
         version: identity.version,
         settings: identity.settings.into_iter().collect(),
-        missing: Vec::new(),
+        ..WatchTarget::default()
     }
 }

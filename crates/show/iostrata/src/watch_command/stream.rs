@@ -12,12 +12,13 @@ use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
 use iostrata_metrics::Board;
-use iostrata_run::{WatchDocument, WatchSample, WatchTarget};
+use iostrata_run::{StallCommand, WatchDocument, WatchSample, WatchTarget};
 use iostrata_study::{Listener, SamplePace};
 use iostrata_watch::Watched;
 
 use super::recorder::Recorder;
 use super::source::Source;
+use super::stall_hook::StallHook;
 use crate::args::WatchArgs;
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
@@ -59,6 +60,7 @@ pub struct Stream<'a> {
     interruption: Interruption,
     recorder: Option<Recorder<'a>>,
     board: Option<Arc<Mutex<Board>>>,
+    hook: Option<StallHook>,
 }
 
 /// When samples are taken.
@@ -120,7 +122,9 @@ impl<'a> Stream<'a> {
             begun.map_err(|error| ExitError::NotHere(error.to_string()))?;
         }
         let interruption = interruption.clone();
-        Ok(Self { targets, first, receiver, interruption, recorder, board: None })
+        let hook = args.on_stall.as_ref();
+        let hook = hook.map(|line| StallHook::new(line, args.record.as_deref(), targets.len()));
+        Ok(Self { targets, first, receiver, interruption, recorder, board: None, hook })
     }
 
     /// From now on a board takes every sample.
@@ -151,6 +155,10 @@ impl<'a> Stream<'a> {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.take(&arrived.watched);
                 }
+                if let Some(hook) = &mut self.hook {
+                    let name = self.targets.get(arrived.target).map(|target| target.name.as_str());
+                    hook.take(arrived.target, name.unwrap_or_default(), &arrived.watched);
+                }
                 if let Some(board) = &self.board {
                     let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
                     board.take(arrived.target, &arrived.watched);
@@ -160,6 +168,11 @@ impl<'a> Stream<'a> {
             Err(RecvTimeoutError::Timeout) => Next::Nothing,
             Err(RecvTimeoutError::Disconnected) => Next::End,
         }
+    }
+
+    /// What became of the commands that were run when stalls began; one that still runs is ended.
+    pub fn stall_commands(&mut self) -> Vec<StallCommand> {
+        self.hook.as_mut().map(StallHook::end).unwrap_or_default()
     }
 
     /// Everything that came, where it is kept.

@@ -2,6 +2,7 @@
 //! and what holds it back.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use iostrata_engine::read_status;
 use iostrata_host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root};
@@ -11,10 +12,14 @@ use iostrata_watch::OnHost;
 /// A file that every data directory of InnoDB holds, and that a server keeps open.
 const SYSTEM_FILE: &str = "ibdata1";
 
+/// How long is looked whether its tasks wait for processors, while it stalls.
+const TASKS_LOOK: Duration = Duration::from_millis(200);
+
 /// The host of a target; empty where it is another one.
 #[derive(Default)]
 pub struct TargetHost {
     is_here: bool,
+    data: PathBuf,
     device: Option<DevicesBelow>,
     held: Option<HeldBack>,
 }
@@ -45,7 +50,12 @@ impl TargetHost {
     fn at(data: &Path, find: FindProcess) -> Self {
         let root = Root::system();
         let device = DevicesBelow::of(&root, data).ok().flatten();
-        Self { is_here: true, device, held: HeldBack::of(&root, data, find).ok() }
+        Self {
+            is_here: true,
+            data: data.to_owned(),
+            device,
+            held: HeldBack::of(&root, data, find).ok(),
+        }
     }
 
     /// What happened there since it was last looked at.
@@ -55,8 +65,19 @@ impl TargetHost {
                 .device
                 .as_mut()
                 .and_then(|below| Some((below.name(), below.since_last()?))),
+            // A file system that does not answer would hold up the samples; it does the server too.
+            disk_free_bytes: self
+                .is_here
+                .then(|| rustix::fs::statvfs(&self.data).ok())
+                .flatten()
+                .map(|found| found.f_bavail * found.f_frsize),
             held: self.held.as_mut().map(HeldBack::since_last).unwrap_or_default(),
         }
+    }
+
+    /// Tasks of its process that wait for a processor at a time; looking takes a moment.
+    pub fn tasks_waiting(&self) -> Option<u64> {
+        self.held.as_ref()?.tasks_waiting(TASKS_LOOK)
     }
 
     /// What is not told of it, and why.

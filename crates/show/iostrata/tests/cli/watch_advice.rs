@@ -1,5 +1,5 @@
-//! What a recording advises, on a private MariaDB: tried in turns and put back, and an open
-//! transaction that is named.
+//! What a recording says, on a private MariaDB: advice that is tried in turns and put back, an open
+//! transaction that is named, and a stall with who blocks whom.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -242,4 +242,45 @@ fn a_transaction_that_stays_open_while_history_grows_is_named() {
     let line = format!("watch {target} --interval 100ms --once --json");
     let after = document(&bench.line(&line), "watch-sample");
     assert_eq!(after["oldest_transaction_s"], 0.0, "{after}");
+}
+
+#[test]
+fn a_stall_is_kept_with_who_blocks_whom_and_its_command_runs() {
+    let options = ["--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=2"];
+    let Some(private) = Private::start(&options) else { return };
+    let bench = Bench::new();
+    let target = private.target("root", "shop");
+    let on = format!("--target {target} --tables 1 --table-size 1000");
+    let prepared = bench.line(&format!("oltp update_index prepare {on}"));
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    let child = |arguments: &[&str]| {
+        let mut command = bench.command(arguments);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let line = format!("oltp update_index run {on} --threads 4 --time 18 --json");
+    let load = child(&line.split_whitespace().collect::<Vec<_>>());
+    let command = "echo $IOSTRATA_TARGET >> $IOSTRATA_RECORDING/../hook; exit 3";
+    let line = format!("watch {target} --interval 250ms --time 16 --lines --record RUN");
+    let words: Vec<&str> = line.split_whitespace().chain(["--on-stall", command]).collect();
+    let watch = child(&words);
+    sleep(Duration::from_secs(9));
+    private.hold_in("shop", &["UPDATE sbtest1 SET k = k + 1"], || sleep(Duration::from_secs(4)));
+    let watched = watch.wait_with_output().unwrap();
+    let _ended = load.wait_with_output().unwrap();
+    assert!(watched.status.success(), "{}", stderr(&watched));
+    let said = " sessions by row locks of shop.sbtest1";
+    assert!(stdout(&watched).contains(said), "{}", stdout(&watched));
+    let kept = document(&bench.line("report RUN --json"), "watch");
+    let snapshots = kept["snapshots"].as_array().unwrap();
+    let blocks = |one: &Value| one.pointer("/blockers/0/blocks").and_then(Value::as_u64);
+    assert!(snapshots.iter().filter_map(blocks).any(|count| count >= 2), "{snapshots:?}");
+    // A busy machine may have stalled besides.
+    let ran = kept["on_stall"].as_array().unwrap().iter();
+    let ran: Vec<&Value> = ran.filter(|one| !one["took_s"].is_null()).collect();
+    assert!(ran.iter().all(|one| one["ended"] == "exit status: 3"), "{ran:?}");
+    assert!(stderr(&watched).contains("--on-stall at"), "{}", stderr(&watched));
+    let hook = std::fs::read_to_string(bench.path("hook")).unwrap();
+    assert_eq!((hook.lines().count(), ran.is_empty()), (ran.len(), false), "{hook}");
+    private.end();
 }

@@ -1,8 +1,8 @@
 //! What was watched of a target: its course, its stalls, and what was changed on it.
 
 use iostrata_run::{
-    CHARTS, FIGURES, Figure, FigureChart, RunResult, SamplerCost, StallCause, TransactionStall,
-    TunedFigure, TunedSetting, WatchDocument,
+    CHARTS, FIGURES, Figure, FigureChart, LockWait, RunResult, SamplerCost, SessionState,
+    StallCause, StallSnapshot, TransactionStall, TunedFigure, TunedSetting, WatchDocument,
 };
 use iostrata_stats::Measured;
 
@@ -18,6 +18,8 @@ use crate::words;
 
 /// What is counted per second.
 const RATE: &str = "transactions/s";
+/// What is said before everything else.
+const LIMITED: &str = "io_limit_binds";
 /// How settings are tried out.
 const TRIED: &str = "Set on the server under the load that it had, and measured in turns with the \
                      settings of before, which it has again. A pair is two windows one after the \
@@ -79,7 +81,13 @@ fn headline(watched: &WatchDocument) -> Vec<String> {
             format!("it stalled {} times, {length} together", all.len())
         }
     };
-    vec![format!("{rate} in {}; {stalled}", words::value(watched.duration_s, "s"))]
+    let mut lines = vec![format!("{rate} in {}; {stalled}", words::value(watched.duration_s, "s"))];
+    // Beside a limit that binds all along, nothing else matters.
+    let limit = watched.findings.iter().find(|finding| finding.id == LIMITED);
+    if let Some(limit) = limit {
+        lines.insert(0, limit.text.clone());
+    }
+    lines
 }
 
 fn cards(watched: &WatchDocument) -> Vec<Card> {
@@ -137,10 +145,53 @@ fn stalls(watched: &WatchDocument) -> Blocks {
         .words("what speaks for it", |stall| text(stall.evidence.as_str()))
         .most(STALLS);
     body.table(On::ALL, table);
+    snapshots(watched, &mut body);
     if watched.stalls.iter().any(|stall| stall.cause == StallCause::Unknown) {
         body.say("Where the cause is unknown, nothing that the target tells explains the stall.");
     }
     body
+}
+
+/// What went on when stalls began.
+fn snapshots(watched: &WatchDocument, body: &mut Blocks) {
+    let said: Vec<(f64, String)> = watched
+        .snapshots
+        .iter()
+        .flat_map(|one| one.sentences().into_iter().map(|text| (one.stall_t_s, text)))
+        .collect();
+    if said.is_empty() {
+        return;
+    }
+    let table = Table::of(&said)
+        .numbers("stall at", |(t_s, _)| value(*t_s, "s"))
+        .words("what went on when it began", |(_, said)| text(said.as_str()))
+        .most(STALLS);
+    body.title(On::FILES, "When they began");
+    body.table(On::ALL, table);
+    for one in &watched.snapshots {
+        let name = format!("Who waited, and the monitor, at {}", words::value(one.stall_t_s, "s"));
+        body.folded(On::PAGE, name, facts(snapshot_facts(one)));
+    }
+    let failed = watched.on_stall.iter().filter(|one| !one.is_sound);
+    for one in failed.take(STALLS) {
+        let at = words::value(one.stall_t_s, "s");
+        body.note(format!("The command of --on-stall, for the stall at {at}: {}.", one.ended));
+    }
+}
+
+fn snapshot_facts(one: &StallSnapshot) -> Vec<(String, String)> {
+    let state = |one: &SessionState| (format!("{} sessions", one.sessions), one.state.clone());
+    let wait = |one: &LockWait| {
+        let index = one.index.as_ref().map_or(String::new(), |index| format!(" ({index})"));
+        let text = format!("for {}, {} of {}{index}", one.blocking, one.mode, one.object);
+        (format!("connection {} waits", one.waiting), text)
+    };
+    let line = |line: &String| ("monitor".to_owned(), line.clone());
+    let missing = |line: &String| ("not told".to_owned(), line.clone());
+    let sessions = one.sessions.iter().map(state);
+    let waits = one.lock_waits.iter().map(wait);
+    let monitor = one.monitor.iter().map(line);
+    sessions.chain(waits).chain(monitor).chain(one.missing.iter().map(missing)).collect()
 }
 
 /// A chart of the figures that the target tells of those that are its lines.

@@ -21,7 +21,10 @@ const LAST: &str = "sync";
 
 /// Every kind that the table of figures has, with its name.
 fn kinds() -> impl Iterator<Item = (&'static str, &'static Figure)> {
-    let is_kind = |figure: &Figure| figure.label.is_some_and(|(name, _)| name == "kind");
+    // Statements have kinds as well.
+    let is_kind = |figure: &Figure| {
+        figure.label.is_some_and(|(name, _)| name == "kind") && figure.unit == "pages/s"
+    };
     let named = |figure: &'static Figure| Some((figure.chart?.1, figure));
     FIGURES.iter().filter(move |figure| is_kind(figure)).filter_map(named)
 }

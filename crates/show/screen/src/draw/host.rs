@@ -1,5 +1,5 @@
-//! What tasks waited for and what held them back on the target's host, and what was written to
-//! which files: a row each.
+//! What tasks waited for and what held them back on the target's host, what was written to which
+//! files, and what clients sent: a row each.
 
 use iostrata_run::host::{LimitedRate, PressureShare, ThrottleEvidence};
 use iostrata_run::{FileClass, WatchSample};
@@ -10,7 +10,7 @@ use super::words;
 use crate::look::Look;
 
 /// Rows of it, where there is room.
-pub(crate) const ROWS: u16 = 2;
+pub(crate) const ROWS: u16 = 3;
 
 /// From this share of a limit on requests were held back, in percent.
 const HELD_PCT: f64 = 90.0;
@@ -18,7 +18,7 @@ const HELD_PCT: f64 = 90.0;
 /// Draws as many rows as there are.
 pub(crate) fn draw(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     let look = paper.look;
-    let rows = [pressure(look, sample), files(sample)];
+    let rows = [pressure(look, sample), files(sample), traffic(look, sample)];
     for (row, figures) in (at.y..at.y + at.height).zip(rows) {
         paper.figures(Rect { y: row, height: 1, ..at }, figures);
     }
@@ -49,6 +49,34 @@ fn pressure(look: Look, sample: &WatchSample) -> Vec<FigureText<'static>> {
     figures.push(FigureText::new("quota", words::told(held, iostrata_units::microseconds)));
     let stolen = words::told(sample.cpu_stolen_pct, |pct| format!("{pct:.0} %"));
     figures.push(FigureText::new("stolen", stolen));
+    figures
+}
+
+/// Statements, misses of the pool, connections, and what else there is of replication and room.
+fn traffic(look: Look, sample: &WatchSample) -> Vec<FigureText<'static>> {
+    let count = |figure: Option<f64>| words::told(figure, iostrata_units::count);
+    let writes = [sample.inserts_per_s, sample.updates_per_s, sample.deletes_per_s];
+    let writes = writes.into_iter().sum::<Option<f64>>();
+    let misses = words::told(sample.pool_miss_pct, |pct| format!("{pct:.1} %"));
+    let mut figures = vec![
+        FigureText::new("reads", format!("{}/s", count(sample.selects_per_s))),
+        FigureText::new("writes", format!("{}/s", count(writes))),
+        FigureText::new("misses", misses),
+    ];
+    if let Some((now, limit)) = sample.connections.zip(sample.connections_limit) {
+        let style = if 10 * now >= 9 * limit { look.warning() } else { look.figure() };
+        let text = format!("{now} of {limit}");
+        figures.push(FigureText::new("connections", text).style(style));
+    }
+    if let Some(lag_s) = sample.replica_lag_s {
+        figures.push(FigureText::new("replica behind", words::length(lag_s as f64)));
+    }
+    if let Some(pct) = sample.flow_control_paused_pct {
+        figures.push(FigureText::new("flow control", format!("{pct:.0} %")));
+    }
+    if let Some(free) = sample.disk_free_bytes {
+        figures.push(FigureText::new("disk free", iostrata_units::bytes(free as f64)));
+    }
     figures
 }
 

@@ -135,10 +135,14 @@ mod tests {
         let plan = Division::of(80, 24);
         assert!(plan.has_purge && plan.has_device && !plan.is_wide);
         assert_eq!((plan.tps, plan.events, plan.age, plan.host), (3, 3, 0, 0));
-        assert_eq!(Division::of(80, 26).host, host::ROWS);
+        assert_eq!(Division::of(80, 27).host, host::ROWS);
         let plan = Division::of(120, 40);
         assert!(
-            plan.is_wide && plan.host == 2 && plan.age == 3 && plan.tps >= 8 && plan.events >= 6,
+            plan.is_wide
+                && plan.host == host::ROWS
+                && plan.age == 3
+                && plan.tps >= 8
+                && plan.events >= 6,
             "{plan:?}"
         );
     }

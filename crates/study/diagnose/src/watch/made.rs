@@ -38,7 +38,7 @@ pub(super) fn calm() -> WatchDocument {
         flavour: "mariadb".to_owned(),
         version: "11.8.9-MariaDB-4 from Debian".to_owned(),
         settings: settings.into(),
-        missing: Vec::new(),
+        ..WatchTarget::default()
     };
     let samples = (0..SECONDS).map(sample).collect();
     let duration_s = f64::from(SECONDS);
