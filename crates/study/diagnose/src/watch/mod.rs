@@ -2,13 +2,14 @@
 //!
 //! Method: what is concluded needs both a setting and what it did in the recording; a setting that
 //! is unusual and did no harm is left alone. Rates carry the interval of the mean over the
-//! recording. Invariant: pure. A short recording says nothing. A value that is set already is never
-//! advised, and nothing is advised that could lose data: the doublewrite stays on and commits stay
-//! durable; what they cost is said.
+//! recording. Invariant: pure. Of a short recording it is only said how long it must be. A value
+//! that is set already is never advised, and nothing is advised that could lose data: the
+//! doublewrite stays on and commits stay durable; what they cost is said.
 
 mod advised;
 mod cleaner;
 mod commit;
+mod course;
 mod doublewrite;
 mod evidence;
 mod expected;
@@ -38,7 +39,11 @@ pub use trial::WatchTrial;
 pub use tuned::{CommitTimes, tuned_figures};
 
 /// Every statement by name; `docs/watch-findings.md` has an entry for each.
-pub const WATCH_FINDINGS: [&str; 15] = [
+pub const WATCH_FINDINGS: [&str; 19] = [
+    "io_limit_binds",
+    "regular_pauses",
+    "settings_left_changed",
+    "recording_short",
     "redo_too_small",
     "io_capacity_below_need",
     "device_below_need",
@@ -71,8 +76,12 @@ impl Concluded {
 
 /// What a recording says, the most telling first. Advice for one setting is given once.
 pub fn diagnose_watch(document: &WatchDocument) -> (Vec<Finding>, Vec<Advice>) {
-    let Some(recording) = Recording::of(document) else { return (Vec::new(), Vec::new()) };
+    let Some(recording) = Recording::of(document) else {
+        return (course::too_short(document).into_iter().collect(), Vec::new());
+    };
     let concluded = [
+        course::io_limit(&recording),
+        course::regular_pauses(&recording),
         cleaner::sleeps(&recording),
         cleaner::adaptive_off(&recording),
         redo::too_small(&recording),
@@ -86,6 +95,7 @@ pub fn diagnose_watch(document: &WatchDocument) -> (Vec<Finding>, Vec<Advice>) {
         pool::dirty_limit(&recording),
         doublewrite::share(&recording),
         commit::binlog(&recording),
+        course::settings_left(&recording),
         traps::flush_method(&recording),
         traps::redo_size(&recording),
     ];

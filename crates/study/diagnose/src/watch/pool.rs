@@ -12,6 +12,8 @@ const SMALL: &str = "pool_too_small";
 const DIRTY: &str = "dirty_limit_binds";
 /// Share of the pages written that went to free frames.
 const LRU_SHARE_MIN: f64 = 0.25;
+/// Share of the samples in which pages waited for a free frame.
+const WAITING_SHARE_MIN: f64 = 0.1;
 /// Fewer pages per second are no load.
 const LRU_PER_S_MIN: f64 = 20.0;
 /// How near to its limit the share of dirty pages is held by it, of the limit.
@@ -35,12 +37,22 @@ pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
         is_load.then(|| lru.value / flushed.value)
     });
     let is_evicting = lru_share.is_some_and(|share| share >= LRU_SHARE_MIN);
-    if stalls == 0 && !is_evicting {
+    let waits = recording.mean(|sample| sample.free_page_waits_per_s);
+    let waiting = recording.share(|sample| Some(sample.free_page_waits_per_s? > 0.0));
+    let waiting = waiting.filter(|share| *share >= WAITING_SHARE_MIN).zip(waits.as_ref());
+    if stalls == 0 && !is_evicting && waiting.is_none() {
         return None;
     }
     let mut seen = Vec::new();
     if stalls > 0 {
         seen.push(format!("it stalled {} for want of a free page", times(stalls)));
+    }
+    if let Some((share, waits)) = waiting {
+        seen.push(format!(
+            "pages waited for a free frame {} times per second, in {} of the samples",
+            count(waits.value),
+            percent(100.0 * share)
+        ));
     }
     if let Some(share) = lru_share.filter(|_| is_evicting) {
         seen.push(format!("{} of the pages written made room", percent(100.0 * share)));
@@ -60,7 +72,8 @@ pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
         .with("free_page_stalled_s", stalled_s)
         .with("lru_share", lru_share);
     let all = [("flush_lru_pages_per_s", &lru), ("flushed_pages_per_s", &flushed)];
-    for (name, one) in all.into_iter().chain([("device_reads_per_s", &reads)]) {
+    let others = [("device_reads_per_s", &reads), ("free_page_waits_per_s", &waits)];
+    for (name, one) in all.into_iter().chain(others) {
         if let Some(one) = one {
             evidence = evidence.measured(name, one);
         }

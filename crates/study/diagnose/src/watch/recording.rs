@@ -7,7 +7,7 @@ use iostrata_run::{ManagedService, StallCause, WatchDocument, WatchSample};
 use iostrata_stats::{Measured, estimate};
 
 /// Fewer samples with figures say nothing.
-const SAMPLES_MIN: usize = 30;
+pub(super) const SAMPLES_MIN: usize = 30;
 /// Share of its limit from which on the checkpoint age leaves no room, in percent.
 const PRESSED_PCT: f64 = 90.0;
 /// The part of a redo log that is the limit of the checkpoint age, about.

@@ -54,10 +54,11 @@ fn a_sound_recording_says_nothing() {
 }
 
 #[test]
-fn a_short_recording_says_nothing() {
+fn a_short_recording_says_how_long_it_must_be_and_nothing_else() {
     let mut document = pressed(calm());
     document.samples.truncate(20);
-    assert_eq!(diagnose_watch(&document), (Vec::new(), Vec::new()));
+    assert_eq!(ids(&document), ["recording_short"]);
+    assert_eq!(diagnose_watch(&document).1, Vec::new());
     let mut silent = pressed(calm());
     for sample in &mut silent.samples {
         sample.error = Some("the server has gone away".to_owned());
@@ -381,4 +382,18 @@ fn advice_never_takes_durability_or_sets_what_is_set() {
     settings.sort_unstable();
     settings.dedup();
     assert_eq!(settings.len(), advice.len(), "each setting once");
+}
+
+#[test]
+fn pages_that_wait_for_free_frames_are_told_while_throughput_holds() {
+    let waiting = |every: usize| {
+        with(calm(), move |at, sample| {
+            sample.free_page_waits_per_s = Some(if at % every == 0 { 30.0 } else { 0.0 });
+        })
+    };
+    assert_eq!(ids(&waiting(4)), ["pool_too_small"]);
+    let (findings, _) = diagnose_watch(&waiting(4));
+    let says = "pages waited for a free frame 7.5 times per second, in 25 % of the samples";
+    assert!(findings[0].text.contains(says), "{}", findings[0].text);
+    assert_eq!(ids(&waiting(60)), Vec::<String>::new(), "now and then is nothing");
 }
