@@ -184,6 +184,10 @@ pub enum Risk {
     Wear,
     /// What a client has not committed: it is rolled back.
     Uncommitted,
+    /// Tables or volumes are made anew: time, room and a backup are needed.
+    Rebuild,
+    /// Memory that others may need: too much of it ends in swap or the OOM killer.
+    Memory,
 }
 
 /// A setting to change.
@@ -197,6 +201,12 @@ pub struct Advice {
     /// What servers have unless told otherwise, where that is known.
     #[serde(default)]
     pub default: Option<String>,
+    /// The releases that have it: `MySQL 8.0.26 and later`; null where it is no server's setting.
+    #[serde(default)]
+    pub versions: Option<String>,
+    /// The manual that describes it; null where it is no server's setting.
+    #[serde(default)]
+    pub source: Option<String>,
     /// Where it is set: `my.cnf [mysqld]`, `mount option`, `udev rule`, `schema`.
     #[serde(rename = "where")]
     pub where_: String,

@@ -160,6 +160,8 @@ pub(crate) fn risk(risk: Risk) -> &'static str {
         Risk::Durability => "durability: a crash may lose more",
         Risk::Wear => "wear: the device ages faster",
         Risk::Uncommitted => "uncommitted: what its client has not committed is rolled back",
+        Risk::Rebuild => "rebuild: it needs a backup, time and room",
+        Risk::Memory => "memory: too much of it ends in swap or the OOM killer",
     }
 }
 

@@ -53,13 +53,6 @@ const TRIALS: &[Trial] = &[
         after: rung::COMMIT_DSYNC,
         text: "commits made durable by fdatasync, then by O_DSYNC",
     },
-    Trial {
-        key: "native_aio",
-        setting: "innodb_use_native_aio",
-        before: rung::READ_16K_LIBAIO_16,
-        after: rung::READ_16K_SYNC_16,
-        text: "reads through libaio, then by as many threads",
-    },
 ];
 
 /// Whether a point only tries out advice.

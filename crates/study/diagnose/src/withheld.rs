@@ -14,15 +14,24 @@ use crate::finding::{FindingId, in_memory, served_by_process};
 /// Name of the reason in the finding's evidence.
 const WITHHELD: &str = "not_sized_because";
 
-/// Says beside the flush capacity why nothing is sized by it, where something else decided it.
+/// Says beside the flush capacity what it bounds, or why it bounds nothing.
 pub(crate) fn withhold(case: &Case<'_, '_>, findings: &mut [Finding]) {
-    let Some(reason) = reason(case, findings) else { return };
+    let reason = reason(case, findings);
     let id = FindingId::FlushCapacity.name();
-    if let Some(capacity) = findings.iter_mut().find(|finding| finding.id == id) {
-        capacity.text =
-            format!("{} No innodb_io_capacity is derived from it: {reason}.", capacity.text);
-        capacity.evidence.insert(WITHHELD.to_owned(), reason.into());
-    }
+    let Some(capacity) = findings.iter_mut().find(|finding| finding.id == id) else { return };
+    let what = match reason {
+        Some(reason) => {
+            capacity.evidence.insert(WITHHELD.to_owned(), reason.into());
+            format!("It bounds no setting: {reason}.")
+        }
+        None if capacity.evidence.contains_key("pages_per_s") => {
+            "It is an upper bound for innodb_io_capacity_max, no value to set: what has to be \
+             flushed follows from the load, which iostrata watch measures."
+                .to_owned()
+        }
+        None => return,
+    };
+    capacity.text = format!("{} {what}", capacity.text);
 }
 
 /// Whether a flush capacity is the storage's own.

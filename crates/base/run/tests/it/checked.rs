@@ -32,6 +32,8 @@ fn loss(id: &str, pct: f64) -> Finding {
 
 fn advice(setting: &str, why: &[&str]) -> Advice {
     Advice {
+        versions: None,
+        source: None,
         setting: setting.to_owned(),
         value: "1".to_owned(),
         default: None,

@@ -2,11 +2,14 @@
 //! transaction that is named, and a stall with who blocks whom.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use iostrata_server::{Credentials, ServerAddress, ServerTarget};
+use iostrata_diagnose::{Family, SERVER_SETTINGS};
+use iostrata_server::private::ServerProgram;
+use iostrata_server::{Credentials, Flavour, ServerAddress, ServerTarget};
 use iostrata_target::{
     Access, ColumnType, Op, OpId, Rows, Schema, Session, SessionOptions, Target,
 };
@@ -67,6 +70,32 @@ impl Asleep {
             settings(&self.private) != self.before
         });
         tried
+    }
+}
+
+#[test]
+fn settings_that_advice_names_are_there_and_change_as_it_says() {
+    for program in crate::server::programs() {
+        let program = ServerProgram::find(&program).unwrap();
+        let private = Private::of(program, tempfile::tempdir().unwrap(), &[], &[]);
+        let version = connected(&private, "").version().clone();
+        let family = match version.flavour {
+            Flavour::MariaDb => Family::MariaDb,
+            _ => Family::MySql,
+        };
+        let at = version.numbers;
+        let there = settings(&private);
+        for setting in SERVER_SETTINGS {
+            let name = setting.name;
+            // What a newer one replaces goes on being shown.
+            assert!(there.contains_key(name) || !setting.is_in(family, at), "{name} at {at:?}");
+            if let Some(value) = there.get(name) {
+                let quoted = value.parse::<f64>().is_err().then_some("'").unwrap_or_default();
+                let set = format!("SET GLOBAL {name} = {quoted}{value}{quoted}");
+                let is_set = catch_unwind(AssertUnwindSafe(|| private.hold_in("", &[&set], || {})));
+                assert_eq!(is_set.is_ok(), setting.is_dynamic(family, at), "{set} at {at:?}");
+            }
+        }
     }
 }
 

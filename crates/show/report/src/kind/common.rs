@@ -22,6 +22,10 @@ use crate::words;
 const UNAVAILABLE: usize = 4;
 /// Where the settings of the server stand.
 const SERVER: &str = "my.cnf";
+/// How a place begins that is not of one known server.
+const OPTION_FILE: &str = "my.cnf";
+/// What advice names as its releases where all have it.
+const EVERY_SERVER: &str = "MySQL, MariaDB";
 /// Evidence that names points; they stand in the curve's own row.
 const POINTS: &str = "points";
 
@@ -89,12 +93,8 @@ pub(super) fn changes(all: &[Advice]) -> Blocks {
         body.add(On::FILES, Block::Text(Style::Lead(Tone::Plain), none.into()));
         return body;
     }
-    // A value cannot bring lines of its own into a file that is copied.
-    let one_line = |text: &str| text.replace(|c: char| c.is_control(), " ");
     let server = all.iter().filter(|advice| advice.where_.contains(SERVER));
-    let lines =
-        server.map(|one| format!("{} = {}\n", one_line(&one.setting), one_line(&one.value)));
-    let lines: String = lines.collect();
+    let lines: String = server.map(option_lines).collect();
     if !lines.is_empty() {
         body.title(On::PAGE, "For the server");
         body.add(On::PAGE, Block::Snippet("advice-my-cnf", format!("[mysqld]\n{lines}")));
@@ -103,13 +103,28 @@ pub(super) fn changes(all: &[Advice]) -> Blocks {
     body
 }
 
+/// The lines of an option file. Where it is not known which server reads it, a setting that not all
+/// of them have is prefixed, or the others would not start.
+fn option_lines(advice: &Advice) -> String {
+    // A value cannot bring lines of its own into a file that is copied.
+    let one_line = |text: &str| text.replace(|c: char| c.is_control(), " ");
+    let (setting, value) = (one_line(&advice.setting), one_line(&advice.value));
+    let some = advice.versions.as_ref().filter(|versions| *versions != EVERY_SERVER);
+    match some.filter(|_| advice.where_.starts_with(OPTION_FILE)) {
+        Some(versions) => format!("# {}\nloose_{setting} = {value}\n", one_line(versions)),
+        None => format!("{setting} = {value}\n"),
+    }
+}
+
 fn advice(advice: &Advice) -> Entry {
     let tag = |tone, text: &str| Span::Tag(tone, text.to_owned());
     let mut about = Text::default();
     if let Some(default) = &advice.default {
         about = about.with(tag(Tone::Plain, &format!("default {default}")));
     }
-    about = about.with(tag(Tone::Plain, &advice.where_));
+    // Which releases have it says more than that it stands in the server's option file.
+    let some = advice.versions.as_ref().filter(|versions| *versions != EVERY_SERVER);
+    about = about.with(tag(Tone::Plain, some.unwrap_or(&advice.where_)));
     let tone = if advice.risk == Risk::None { Tone::Good } else { Tone::Warn };
     about = about.with(tag(tone, words::risk(advice.risk)));
     for id in &advice.why {
@@ -124,6 +139,10 @@ fn advice(advice: &Advice) -> Entry {
         title: Text(vec![Span::Code(statement)]),
         about,
         text: vec![advice.text.clone(), format!("To undo: {}", advice.undo)],
+        facts: [("Where", some.map(|_| &advice.where_)), ("Source", advice.source.as_ref())]
+            .into_iter()
+            .filter_map(|(name, what)| Some((name.into(), what?.clone().into())))
+            .collect(),
         ..Entry::default()
     }
 }

@@ -42,6 +42,8 @@ fn verification(before: f64, after: f64, effect: [f64; 3]) -> Verification {
 fn advice() -> Advice {
     let set = "innodb_adaptive_flushing_lwm = 3489660928";
     Advice {
+        versions: None,
+        source: None,
         setting: "innodb_adaptive_flushing_lwm".to_owned(),
         value: "3489660928".to_owned(),
         default: None,

@@ -18,6 +18,8 @@ fn stall(t_s: f64, length_s: f64) -> TransactionStall {
 
 fn advice(setting: &str, value: &str, where_: String) -> Advice {
     Advice {
+        versions: None,
+        source: None,
         setting: setting.to_owned(),
         value: value.to_owned(),
         default: None,

@@ -1,72 +1,50 @@
-//! `innodb_io_capacity` and `innodb_io_capacity_max` from the flush capacity.
+//! `innodb_io_capacity_max` from the flush capacity: an upper bound.
 //!
-//! The measured capacity is the most that may be flushed when it is urgent: `_max`. Half of it is
-//! the rate of every day, so that flushing in the background never uses what commits and reads
-//! need; InnoDB's own default is the same ratio.
+//! What a server has to flush follows from its load's redo, which `watch` measures; what the device
+//! takes only bounds it. So nothing is advised where the device takes what servers ask for by
+//! default.
 
-use iostrata_run::{Advice, Risk};
+use iostrata_run::Advice;
 use iostrata_units::{count, microseconds};
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
 use crate::withheld::is_withheld;
 
-/// More than this InnoDB does not use: its page cleaners write about as much on the fastest drives,
-/// and a higher limit only makes bursts larger. It is also the default of MySQL 8.4.
-const IO_CAPACITY_MAX: f64 = 20_000.0;
+const SETTING: &str = "innodb_io_capacity_max";
+/// The default of servers before MySQL 8.4: what takes more needs no bound.
+const DEFAULT: f64 = 2_000.0;
 /// InnoDB's smallest value.
-const IO_CAPACITY_MIN: f64 = 100.0;
+const LEAST: f64 = 100.0;
 
-pub(super) fn io_capacity(found: &Found<'_>) -> Vec<Advice> {
+pub(super) fn io_capacity_max(found: &Found<'_>) -> Option<Advice> {
     if is_withheld(found.findings) {
-        return Vec::new();
+        return None;
     }
     let number = |name: &str| found.number(FindingId::FlushCapacity, name);
-    let (Some(pages), Some(p99_us), Some(objective_us)) =
-        (number("pages_per_s"), number("commit_p99_us"), number("commit_p99_objective_us"))
-    else {
-        return Vec::new();
-    };
+    let (pages, p99_us) = (number("pages_per_s")?, number("commit_p99_us")?);
+    let objective_us = number("commit_p99_objective_us")?;
     let percent = number("commit_percentile").unwrap_or(99.0);
     let lasting = number("pages_per_s_lasting").unwrap_or(pages);
-    let most = two_digits(lasting.min(IO_CAPACITY_MAX)).max(IO_CAPACITY_MIN);
-    let usual = two_digits(most / 2.0).max(IO_CAPACITY_MIN);
-    let capped = if lasting > IO_CAPACITY_MAX {
-        "; InnoDB does not use more than 20000".to_owned()
-    } else if lasting < pages {
-        format!("; but only {} pages/s last", count(lasting))
-    } else {
-        String::new()
+    let most = two_digits(lasting).max(LEAST);
+    if most >= DEFAULT {
+        return None;
+    }
+    let lasting_words = match lasting < pages {
+        true => format!("; but only {} pages/s last", count(lasting)),
+        false => String::new(),
     };
-    let most_text = format!(
-        "At {} pages/s the {percent:.0}th percentile of commits is {} (objective {}), doublewrite \
-         included{capped}.",
+    let text = format!(
+        "No more: at {} pages/s the {percent:.0}th percentile of commits is {} (objective {}), \
+         doublewrite included{lasting_words}. It is an upper bound; innodb_io_capacity is to cover \
+         what the load dirties (watch measures it).",
         count(pages),
         microseconds(p99_us),
         microseconds(objective_us)
     );
-    let usual_text = "Half of the limit, so that flushing in the background leaves the other half \
-                      to commits, reads and bursts."
-        .to_owned();
-    vec![
-        capacity("innodb_io_capacity", usual, usual_text, USUAL_DEFAULTS),
-        capacity("innodb_io_capacity_max", most, most_text, MOST_DEFAULTS),
-    ]
-}
-
-/// Defaults of MySQL before 8.4 and MariaDB, and of MySQL 8.4.
-const USUAL_DEFAULTS: [f64; 2] = [200.0, 10_000.0];
-const MOST_DEFAULTS: [f64; 2] = [2_000.0, 20_000.0];
-
-/// One of the two, also where it is a default: servers differ in theirs, and which one will read it
-/// is not known. More flushing than before wears flash.
-fn capacity(name: &str, value: f64, text: String, [least, newest]: [f64; 2]) -> Advice {
+    let undo = format!("SET GLOBAL {SETTING} to the value before");
     let why = [FindingId::FlushCapacity];
-    let undo = format!("SET GLOBAL {name} to the value before");
-    let advice = line(name, format!("{value}"), SettingPlace::MyCnf, &why, text, &undo);
-    let default = Some(format!("{least}; MySQL 8.4: {newest}"));
-    let risk = if value > least { Risk::Wear } else { Risk::None };
-    Advice { default, risk, ..advice }
+    Some(line(SETTING, format!("{most}"), SettingPlace::MyCnf, &why, text, &undo))
 }
 
 /// Rounded down to two significant digits: more would pretend a precision that nothing has.
@@ -85,10 +63,12 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_default_of_some_servers_is_advised_for_the_others() {
-        let numbers =
-            [("pages_per_s", 400.0), ("commit_p99_us", 900.0), ("commit_p99_objective_us", 1e3)];
+    fn advised(pages_per_s: f64) -> Option<Advice> {
+        let numbers = [
+            ("pages_per_s", pages_per_s),
+            ("commit_p99_us", 900.0),
+            ("commit_p99_objective_us", 1e3),
+        ];
         let findings = [Finding {
             id: FindingId::FlushCapacity.name().to_owned(),
             kind: FindingKind::Sizing,
@@ -99,10 +79,16 @@ mod tests {
             effect_pct_n: 3,
             evidence: numbers.map(|(name, value)| (name.to_owned(), value.into())).into(),
         }];
-        let advice = io_capacity(&Found { findings: &findings });
-        let values: Vec<&str> = advice.iter().map(|one| one.value.as_str()).collect();
-        assert_eq!(values, ["200", "400"]);
-        assert!(advice.iter().all(|one| one.risk == Risk::None));
+        io_capacity_max(&Found { findings: &findings })
+    }
+
+    #[test]
+    fn storage_that_takes_less_than_servers_ask_for_bounds_them() {
+        let advice = advised(400.0).unwrap();
+        assert_eq!((advice.setting.as_str(), advice.value.as_str()), (SETTING, "400"));
+        assert!(advice.text.contains("upper bound"), "{}", advice.text);
+        assert_eq!(advised(2_000.0), None);
+        assert_eq!(advised(50_000.0), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The number of data files, where writers of one file wait for each other.
 
-use iostrata_run::Advice;
+use iostrata_run::{Advice, Risk};
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
@@ -21,8 +21,12 @@ pub(super) fn data_files(found: &Found<'_>) -> Option<Advice> {
     let loss = found.get(first)?.effect_pct?;
     let text = format!(
         "One busy file takes {loss:.0} % less than eight; {files} files are enough. Keep \
-         innodb_file_per_table on and partition the tables that are written most."
+         innodb_file_per_table on. Partition a table only where most writes go to it: ALTER TABLE \
+         rebuilds it, each unique key must hold the partitioning column, and MySQL allows no \
+         foreign keys there."
     );
     let undo = "ALTER TABLE ... REMOVE PARTITIONING";
-    Some(line("number of data files", format!("{files}"), SettingPlace::Schema, &why, text, undo))
+    let advice =
+        line("number of data files", format!("{files}"), SettingPlace::Schema, &why, text, undo);
+    Some(Advice { risk: Risk::Rebuild, ..advice })
 }

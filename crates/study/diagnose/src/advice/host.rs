@@ -2,7 +2,8 @@
 //! volume begins.
 
 use iostrata_run::host::CgroupVersion;
-use iostrata_run::{Advice, ProbeHost};
+use iostrata_run::{Advice, ProbeHost, Risk};
+use iostrata_units::bytes;
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
@@ -52,16 +53,23 @@ pub(super) fn nr_requests(found: &Found<'_>, host: &ProbeHost) -> Option<Advice>
     Some(line(&setting, QUEUE_USUAL, SettingPlace::Sysfs, &[id], text, &undo))
 }
 
-/// The kernel's own share of memory for dirty pages again.
+/// Dirty data that a database host may hold: enough for bursts of buffered writes, and written back
+/// before a sync waits for long.
+const DIRTY_BYTES: u64 = 256 << 20;
+
+/// Room for dirty pages in bytes: a ratio of much memory is gigabytes that one sync waits for.
 pub(super) fn dirty_limit(found: &Found<'_>) -> Option<Advice> {
     let id = FindingId::SmallDirtyLimit;
     let (setting, value) = (found.word(id, "setting")?, found.word(id, "value")?);
     let text = format!(
-        "The kernel's default. {setting} = {value} stops buffered writers long before the device \
-         is busy; setting the ratio clears vm.dirty_bytes."
+        "{setting} = {value} stops buffered writers long before the device is busy. {} hold their \
+         bursts and still keep a sync short; set vm.dirty_background_bytes to a quarter of it, so \
+         that write-back begins before writers wait.",
+        bytes(DIRTY_BYTES as f64)
     );
     let undo = format!("sysctl {setting}={value}");
-    Some(line("vm.dirty_ratio", "20", SettingPlace::Sysctl, &[id], text, &undo))
+    let value = DIRTY_BYTES.to_string();
+    Some(line("vm.dirty_bytes", value, SettingPlace::Sysctl, &[id], text, &undo))
 }
 
 /// A start on a boundary.
@@ -70,11 +78,12 @@ pub(super) fn aligned_start(found: &Found<'_>) -> Option<Advice> {
     let device = found.word(id, "device")?;
     let what = found.word(id, "begin_of")?;
     let text = format!(
-        "Partition tools begin at 1 MiB by themselves. The {what} has to be made anew and its data \
-         restored."
+        "Partition tools begin at 1 MiB by themselves. The {what} has to be made anew, which \
+         destroys what is on it: back up first, restore afterwards."
     );
     let place =
         if what == "partition" { SettingPlace::PartitionTable } else { SettingPlace::LoopSetup };
     let setting = format!("first byte of {device}");
-    Some(line(&setting, "1048576", place, &[id], text, "restore the volume as it was"))
+    let advice = line(&setting, "1048576", place, &[id], text, "restore the volume as it was");
+    Some(Advice { risk: Risk::Rebuild, ..advice })
 }

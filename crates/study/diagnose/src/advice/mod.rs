@@ -18,6 +18,7 @@ mod volume;
 use iostrata_run::{Advice, Finding, ProbeHost, Risk};
 
 use crate::finding::FindingId;
+use crate::server_setting::{Family, ServerSetting};
 
 pub use redo::redo_table;
 
@@ -38,9 +39,8 @@ pub fn advise(findings: &[Finding], host: &ProbeHost) -> Vec<Advice> {
     advice.extend(sync_method::flush_method(&found, host));
     advice.extend(sync_method::fdatasync(&found));
     advice.extend(sync_method::write_through(&found));
-    advice.extend(sync_method::native_aio(&found));
     advice.extend(page_writes::flush_neighbors(&found));
-    advice.extend(capacity::io_capacity(&found));
+    advice.extend(capacity::io_capacity_max(&found));
     advice
 }
 
@@ -75,7 +75,6 @@ impl<'f> Found<'f> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SettingPlace {
     MyCnf,
-    MariaDbCnf,
     MountOption,
     Schema,
     ControlGroup,
@@ -90,7 +89,6 @@ impl SettingPlace {
     pub(crate) fn name(self) -> &'static str {
         match self {
             SettingPlace::MyCnf => "my.cnf [mysqld]",
-            SettingPlace::MariaDbCnf => "my.cnf [mariadb]",
             SettingPlace::MountOption => "mount option",
             SettingPlace::Schema => "schema",
             SettingPlace::ControlGroup => "control group",
@@ -103,7 +101,7 @@ impl SettingPlace {
     }
 }
 
-/// One line of advice without risk.
+/// One line of advice without risk. A server's setting brings its releases, defaults and manual.
 pub(crate) fn line(
     setting: &str,
     value: impl Into<String>,
@@ -112,11 +110,18 @@ pub(crate) fn line(
     text: String,
     undo: &str,
 ) -> Advice {
+    let of_server = ServerSetting::of(setting);
+    let section = match of_server.and_then(ServerSetting::only_in) {
+        Some(Family::MariaDb) => "my.cnf [mariadb]",
+        _ => place.name(),
+    };
     Advice {
         setting: setting.to_owned(),
         value: value.into(),
-        default: None,
-        where_: place.name().to_owned(),
+        default: of_server.map(ServerSetting::defaults),
+        versions: of_server.map(ServerSetting::versions),
+        source: of_server.map(ServerSetting::source),
+        where_: section.to_owned(),
         why: why.iter().map(|id| id.name().to_owned()).collect(),
         text,
         risk: Risk::None,

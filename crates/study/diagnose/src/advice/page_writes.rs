@@ -10,7 +10,9 @@ const SETTING: &str = "innodb_flush_neighbors";
 
 pub(super) fn flush_neighbors(found: &Found<'_>) -> Option<Advice> {
     let us = |id| found.number(id, "random_read_us");
-    if let Some(seek_us) = us(FindingId::SeekCost) {
+    // On a capped volume a neighbour costs a request of the cap, whatever a seek takes.
+    let is_capped = found.get(FindingId::VolumeCap).is_some();
+    if let Some(seek_us) = us(FindingId::SeekCost).filter(|_| !is_capped) {
         let text = format!(
             "A random access costs {}: writing the dirty neighbours of a page along with it saves \
              seeks.",
@@ -20,17 +22,16 @@ pub(super) fn flush_neighbors(found: &Found<'_>) -> Option<Advice> {
     }
     let read_us = us(FindingId::RotationalFlagWrong)?;
     let text = format!(
-        "A random read takes {}: there are no seeks to save, only writes to be wasted. MariaDB and \
-         MySQL before 8.0 write neighbours here because the kernel calls the device rotational; \
-         MySQL 8.0 and later already have 0.",
+        "A random read takes {}: there are no seeks to save, so writing neighbours only adds \
+         writes. MariaDB writes them here because the kernel calls the device rotational; MySQL \
+         before 8.0 does on any device; MySQL 8.0 and later has 0.",
         microseconds(read_us)
     );
     Some(neighbors("0", FindingId::RotationalFlagWrong, text))
 }
 
 fn neighbors(value: &str, why: FindingId, text: String) -> Advice {
-    let default = Some("0 in MySQL 8.0 and later, 1 in MariaDB".to_owned());
-    Advice { default, ..line(SETTING, value, SettingPlace::MyCnf, &[why], text, UNDO) }
+    line(SETTING, value, SettingPlace::MyCnf, &[why], text, UNDO)
 }
 
 const UNDO: &str = "SET GLOBAL innodb_flush_neighbors to the value before";

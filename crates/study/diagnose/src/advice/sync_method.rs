@@ -30,22 +30,30 @@ pub(super) fn data_journal(found: &Found<'_>, host: &ProbeHost) -> Option<Advice
     Some(line("data", "ordered", SettingPlace::MountOption, &[id], text, &undo))
 }
 
-/// Nothing is said of places in memory, or where a mount option brings direct I/O back.
-pub(super) fn flush_method(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
+/// Nothing is said of places in memory, where a mount option brings direct I/O back, or of ZFS,
+/// whose own cache answers either way. MariaDB 11.0 and later has a switch of its own for it.
+pub(super) fn flush_method(found: &Found<'_>, host: &ProbeHost) -> Vec<Advice> {
     let id = FindingId::DirectIoIgnored;
-    if host.path.kind == PathKind::Tmpfs || journals_data(host) {
-        return None;
+    let is_zfs = host.path.file_system.as_deref() == Some("zfs");
+    if host.path.kind == PathKind::Tmpfs || journals_data(host) || is_zfs {
+        return Vec::new();
     }
-    let text = match found.word(id, "behaviour")? {
-        "refused" => "O_DIRECT is refused here; say so instead of relying on the fallback.",
-        _ => {
+    let text = match found.word(id, "behaviour") {
+        None => return Vec::new(),
+        Some("refused") => "O_DIRECT is refused here; say so instead of relying on the fallback.",
+        Some(_) => {
             "O_DIRECT is accepted and not done here. With O_DIRECT some servers do not flush the \
              doublewrite file, because direct writes need none of the page cache's flushing; with \
              fsync they do."
         }
     };
-    let undo = "innodb_flush_method=O_DIRECT";
-    Some(line("innodb_flush_method", "fsync", SettingPlace::MyCnf, &[id], text.to_owned(), undo))
+    let one = |setting: &str, value: &str, undo: &str| {
+        line(setting, value, SettingPlace::MyCnf, &[id], text.to_owned(), undo)
+    };
+    vec![
+        one("innodb_flush_method", "fsync", "innodb_flush_method=O_DIRECT"),
+        one("innodb_data_file_buffering", "ON", "SET GLOBAL innodb_data_file_buffering=OFF"),
+    ]
 }
 
 pub(super) fn fdatasync(found: &Found<'_>) -> Option<Advice> {
@@ -57,7 +65,7 @@ pub(super) fn fdatasync(found: &Found<'_>) -> Option<Advice> {
     let (slow, fast) = (found.number(id, "to_value")?, found.number(id, "from_value")?);
     let text = format!(
         "fdatasync makes {} commits per second durable, fsync {}. It keeps everything that is \
-         needed to read the data back (MySQL 8.0.26 and later; the default from 8.4 on).",
+         needed to read the data back. MariaDB calls fdatasync anyway.",
         count(fast),
         count(slow)
     );
@@ -69,26 +77,11 @@ pub(super) fn write_through(found: &Found<'_>) -> Option<Advice> {
     let id = FindingId::DsyncBeatsFdatasync;
     let loss = found.get(id)?.effect_pct?;
     let text = format!(
-        "O_DSYNC makes commits durable in one trip to the device; fdatasync loses {} against it. \
-         MariaDB 11.0 and later can do that for the redo log alone.",
+        "With one committer O_DSYNC is durable in one trip to the device; fdatasync loses {} \
+         against it. Many committers share a flush in group commit: compare their throughput \
+         before you keep it.",
         percent(loss)
     );
     let undo = "innodb_log_file_write_through=OFF";
-    Some(line("innodb_log_file_write_through", "ON", SettingPlace::MariaDbCnf, &[id], text, undo))
-}
-
-pub(super) fn native_aio(found: &Found<'_>) -> Option<Advice> {
-    let id = FindingId::ApiOverhead;
-    let pair = (found.word(id, "from")?, found.word(id, "to")?);
-    if pair != (rung::READ_16K_SYNC_16, rung::READ_16K_LIBAIO_16) {
-        return None;
-    }
-    let loss = found.get(id)?.effect_pct?;
-    let text = format!(
-        "libaio loses {} against as many threads that read one after the other: submitting blocks \
-         here.",
-        percent(loss)
-    );
-    let undo = "innodb_use_native_aio=ON";
-    Some(line("innodb_use_native_aio", "OFF", SettingPlace::MyCnf, &[id], text, undo))
+    Some(line("innodb_log_file_write_through", "ON", SettingPlace::MyCnf, &[id], text, undo))
 }

@@ -68,8 +68,8 @@ pub(super) fn seek_cost(case: &Case<'_, '_>) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "A random read takes {}, a sequential request {}: there is an arm to move, and pages that \
-         lie together are worth writing together.",
+        "A random read takes {}, a sequential request {}: it behaves like a hard disk, and pages \
+         that lie together are worth writing together.",
         microseconds(random),
         microseconds(sequential)
     );
@@ -97,8 +97,8 @@ pub(super) fn flag_wrong(case: &Case<'_, '_>) -> Option<Finding> {
     }
     let iops = case.log.seen(ALONE).and_then(|seen| combined(seen.replicates.iter().copied()));
     let text = format!(
-        "The kernel calls {device} rotational, but a random read takes {} ({} one at a time): \
-         nothing turns. Servers that believe the flag write neighbouring pages for nothing.",
+        "The kernel calls {device} rotational, but a random read takes {} ({} one at a time): it \
+         is flash. Servers that believe the flag write neighbouring pages for nothing.",
         microseconds(us),
         rate(iops.map_or(0.0, |iops| iops.value))
     );

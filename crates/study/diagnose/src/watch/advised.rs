@@ -5,7 +5,8 @@
 
 use iostrata_run::{Advice, Risk};
 
-use super::recording::{Family, Recording};
+use super::recording::Recording;
+use crate::server_setting::{Family, ServerSetting};
 
 /// How advice begins that a server takes while it runs.
 pub(super) const DYNAMIC: &str = "SET GLOBAL ";
@@ -28,6 +29,7 @@ pub(super) fn set(
         return None;
     }
     let name = recording.named(setting);
+    let known = ServerSetting::of(setting);
     let (where_, undo) = match recording.family {
         Family::Engine => (
             format!("--engine {name}={value}, kept with the data"),
@@ -51,7 +53,7 @@ pub(super) fn set(
         family => {
             let file = if family == Family::MariaDb { "[mariadb]" } else { "[mysqld]" };
             let lasting = format!("{name} = {value} in my.cnf {file}");
-            if is_dynamic(recording, setting) {
+            if known.is_some_and(|one| one.is_dynamic(family, recording.version)) {
                 (
                     format!("{DYNAMIC}{name} = {value}; to keep it, {lasting}"),
                     format!("{DYNAMIC}{name} = {now}; and the line in my.cnf as before"),
@@ -65,22 +67,18 @@ pub(super) fn set(
         }
     };
     let why = vec![id.to_owned()];
-    let (default, expected) = (None, None);
-    Some(Advice { setting: name, value, default, where_, why, text, risk, undo, expected })
-}
-
-/// Whether a server takes a new value while it runs. Tried on MySQL 5.6.24 and 9.7.4 and on MariaDB
-/// 10.11.19, 11.4.5 and 11.8.9; for releases between, as their manuals say.
-fn is_dynamic(recording: &Recording<'_>, setting: &str) -> bool {
-    let version = recording.version;
-    match (recording.family, setting) {
-        (Family::Engine, _) => true,
-        (Family::MySql, "log_file_size" | "log_files_in_group" | "purge_threads") => false,
-        (Family::MySql, "log_buffer_size") => version >= (8, 0),
-        (Family::MySql, "buffer_pool_size") => version >= (5, 7),
-        (Family::MariaDb, "log_file_size") => version >= (10, 9),
-        (Family::MariaDb, "log_buffer_size") => false,
-        (Family::MariaDb, "purge_threads") => version >= (10, 5),
-        _ => true,
-    }
+    let of_server = known.filter(|_| recording.family != Family::Engine);
+    Some(Advice {
+        setting: name,
+        value,
+        default: of_server.map(ServerSetting::defaults),
+        versions: of_server.map(ServerSetting::versions),
+        source: of_server.map(ServerSetting::source),
+        where_,
+        why,
+        text,
+        risk,
+        undo,
+        expected: None,
+    })
 }

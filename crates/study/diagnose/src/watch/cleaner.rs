@@ -5,8 +5,9 @@ use iostrata_spec::Layer;
 use iostrata_units::{microseconds, percent};
 
 use super::evidence::{Evidence, finding, pressure_words};
-use super::recording::{Family, Recording};
+use super::recording::Recording;
 use super::{Concluded, advised};
+use crate::server_setting::Family;
 
 const SLEEPS: &str = "page_cleaner_sleeps";
 const NEIGHBORS: &str = "neighbors_without_seeks";

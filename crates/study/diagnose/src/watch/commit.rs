@@ -7,6 +7,7 @@ use iostrata_units::{bytes, count, percent, seconds, times};
 use super::evidence::{Evidence, finding};
 use super::recording::{Recording, is_on};
 use super::{Concluded, advised};
+use crate::server_setting::Family;
 
 const BUFFER: &str = "log_buffer_small";
 const BINLOG: &str = "binlog_synced_per_commit";
@@ -67,13 +68,17 @@ pub(super) fn binlog(recording: &Recording<'_>) -> Option<Concluded> {
     let tps = recording.mean(|sample| sample.tps);
     let text = format!(
         "Each group of commits syncs the binary log and the redo log, and a sync was in flight in \
-         {} of the samples{}. Both syncs keep what was committed; where neither replicas nor \
-         point-in-time recovery need the binary log, leaving it off (skip_log_bin) saves one.",
+         {} of the samples{}. Both syncs keep what was committed. Larger groups share them: \
+         {}. Leaving the binary log off (skip_log_bin) ends replication and point-in-time recovery.",
         percent(100.0 * syncing),
         flushes
             .as_ref()
             .map(|rate| format!(" ({} flushes of the device per second)", count(rate.value)))
             .unwrap_or_default(),
+        match recording.family {
+            Family::MariaDb => "binlog_commit_wait_count and binlog_commit_wait_usec",
+            _ => "binlog_group_commit_sync_delay",
+        },
     );
     let mut evidence = Evidence::default()
         .with("share_syncing", syncing)

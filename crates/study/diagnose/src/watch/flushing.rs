@@ -12,8 +12,8 @@ const BELOW: &str = "io_capacity_below_need";
 const DEVICE: &str = "device_below_need";
 /// How much more than the mean need is advised, since the need swings.
 const ROOM: f64 = 1.25;
-/// InnoDB uses no more.
-const CAPACITY_MAX: f64 = 20_000.0;
+/// The manual calls more than this seldom of use.
+const SELDOM_OF_USE: f64 = 20_000.0;
 /// A server that may flush so much more than it ever did is not held back by the setting.
 const FAR_ABOVE: f64 = 1.5;
 /// Requests in flight at which a device has enough to do.
@@ -30,14 +30,19 @@ pub(super) fn capacity_below_need(recording: &Recording<'_>) -> Option<Concluded
     }
     let best = recording.flushed_per_s_best();
     // No more than the device gave when it was busy.
-    let given = best.filter(|_| is_busy(recording)).unwrap_or(CAPACITY_MAX);
-    let wanted = rounded((need.value * ROOM).min(given.max(surely)).min(CAPACITY_MAX));
+    let given = best.filter(|_| is_busy(recording)).unwrap_or(f64::INFINITY);
+    let wanted = rounded((need.value * ROOM).min(given.max(surely)));
     let text = format!(
-        "{} pages become dirty per second and {} is {}, so that {}.",
+        "{} pages become dirty per second and {} is {}, so that {}.{}",
         count(need.value),
         recording.named("io_capacity"),
         count(capacity),
         pressure_words(&pressure),
+        if wanted > SELDOM_OF_USE {
+            " MySQL's manual calls more than 20,000 seldom of use: look at a larger redo log first."
+        } else {
+            ""
+        },
     );
     let evidence = Evidence::default()
         .pressure(&pressure)
@@ -106,7 +111,7 @@ fn is_busy(recording: &Recording<'_>) -> bool {
 /// To two digits, up.
 fn rounded(value: f64) -> f64 {
     let step = 10_f64.powf((value.max(1.0).log10()).floor() - 1.0).max(1.0);
-    ((value / step).ceil() * step).clamp(100.0, CAPACITY_MAX)
+    ((value / step).ceil() * step).max(100.0)
 }
 
 #[cfg(test)]
@@ -116,6 +121,6 @@ mod tests {
     #[test]
     fn capacities_are_round_and_allowed() {
         let all = [3.0, 101.0, 612.4, 1_234.0, 19_999.0, 40_000.0].map(rounded);
-        assert_eq!(all, [100.0, 110.0, 620.0, 1_300.0, 20_000.0, 20_000.0]);
+        assert_eq!(all, [100.0, 110.0, 620.0, 1_300.0, 20_000.0, 40_000.0]);
     }
 }

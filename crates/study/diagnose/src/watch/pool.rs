@@ -61,8 +61,8 @@ pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
         seen.push(format!("the device read {} times per second", count(reads.value)));
     }
     let text = format!(
-        "The pool of {} is too small for this load: {}. Where the machine has the memory, a \
-         larger one writes and reads less.",
+        "The pool of {} is too small for this load: {}. A larger one writes and reads less, where \
+         the machine has that much memory to spare.",
         bytes(size),
         seen.join(", ")
     );
@@ -79,7 +79,7 @@ pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
         }
     }
     let n = lru.or(flushed).map_or(0, |measured| measured.n);
-    let why = (SMALL, text.clone(), Risk::None);
+    let why = (SMALL, text.clone(), Risk::Memory);
     let advice = advised::set(recording, "buffer_pool_size", (2.0 * size) as u64, why);
     let finding = finding(SMALL, FindingKind::Loss, Layer::Engine, text, (n, evidence));
     Some(Concluded { finding, advice: advice.into_iter().collect() })
@@ -98,7 +98,8 @@ pub(super) fn dirty_limit(recording: &Recording<'_>) -> Option<Concluded> {
     }
     let text = format!(
         "In {} of the samples {} of the pool was dirty, the limit ({} = {limit}), while the \
-         checkpoint age was {} of its own: pages are written more often than redo asks for.",
+         checkpoint age was {} of its own: pages are written more often than redo asks for. More \
+         dirty pages make recovery after a crash longer.",
         percent(100.0 * share),
         percent(dirty.value),
         recording.named("max_dirty_pages_pct"),

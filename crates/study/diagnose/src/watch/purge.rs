@@ -5,8 +5,9 @@ use iostrata_spec::Layer;
 use iostrata_units::{count, seconds};
 
 use super::evidence::{Evidence, finding};
-use super::recording::{Family, Recording};
+use super::recording::Recording;
 use super::{Concluded, advised};
+use crate::server_setting::Family;
 
 const BEHIND: &str = "purge_behind";
 const HELD: &str = "purge_held_by_view";
@@ -115,6 +116,8 @@ impl Holder {
             setting: format!("KILL {id}"),
             value: String::new(),
             default: None,
+            versions: None,
+            source: None,
             where_: "SQL, as its user or with CONNECTION_ADMIN or SUPER".to_owned(),
             why: vec![HELD.to_owned()],
             text: text.to_owned(),

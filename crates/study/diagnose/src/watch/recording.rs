@@ -6,6 +6,8 @@
 use iostrata_run::{ManagedService, StallCause, WatchDocument, WatchSample};
 use iostrata_stats::{Measured, estimate};
 
+use crate::server_setting::{Family, Release};
+
 /// Fewer samples with figures say nothing.
 pub(super) const SAMPLES_MIN: usize = 30;
 /// Share of its limit from which on the checkpoint age leaves no room, in percent.
@@ -14,14 +16,6 @@ const PRESSED_PCT: f64 = 90.0;
 pub(super) const LIMIT_SHARE: f64 = 0.82;
 /// Samples of the highest rate that was kept up.
 const KEPT_UP_SAMPLES: usize = 5;
-
-/// The family of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
-    MySql,
-    MariaDb,
-    Engine,
-}
 
 /// Signs that redo space ran out, or nearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,8 +34,8 @@ pub(super) struct RedoPressure {
 pub(super) struct Recording<'d> {
     pub document: &'d WatchDocument,
     pub family: Family,
-    /// Major and minor, where the version begins with them.
-    pub version: (u32, u32),
+    /// Major, minor and patch level, where the version begins with them.
+    pub version: Release,
     /// Who runs the server, where that is a service.
     pub service: Option<ManagedService>,
     samples: Vec<&'d WatchSample>,
@@ -63,7 +57,7 @@ impl<'d> Recording<'d> {
         };
         let mut numbers = target.version.split(|char: char| !char.is_ascii_digit());
         let mut number = || numbers.next().and_then(|text| text.parse().ok()).unwrap_or(0);
-        let version = (number(), number());
+        let version = (number(), number(), number());
         let settings = target.settings.iter().map(|(name, value)| (&**name, &**value));
         let service = ManagedService::of(settings);
         Some(Self { document, family, version, service, samples })

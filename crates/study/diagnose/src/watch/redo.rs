@@ -14,8 +14,11 @@ const HOLDS_S_MIN: f64 = 300.0;
 /// What a log should hold.
 const HOLDS_S: f64 = 1_800.0;
 const GIB: f64 = 1_073_741_824.0;
-/// Bounds of what is advised: MySQL takes no larger one.
-const CAPACITY_BYTES: [f64; 2] = [0.25 * GIB, 128.0 * GIB];
+/// No smaller log is advised.
+const CAPACITY_BYTES_MIN: f64 = 0.25 * GIB;
+/// The largest that MySQL takes, and took before 8.0.34. MariaDB names no bound.
+const CAPACITY_BYTES_MAX: f64 = 512.0 * GIB;
+const CAPACITY_BYTES_MAX_OLD: f64 = 128.0 * GIB;
 /// Longest time that flushing everything before a planned end may take.
 const DRAIN_S_MAX: f64 = 600.0;
 
@@ -39,7 +42,9 @@ pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
     let drainable = per_byte.zip(flushed).map(|(pages, rate)| DRAIN_S_MAX * rate / pages);
     let wanted = drainable.map_or(wanted, |most| wanted.min(most)).max(limit);
     let advised = wanted / limit * capacity;
-    let advised = whole(advised.clamp(CAPACITY_BYTES[0], CAPACITY_BYTES[1]));
+    let is_old = ((8, 0, 30)..(8, 0, 34)).contains(&recording.version);
+    let most = if is_old { CAPACITY_BYTES_MAX_OLD } else { CAPACITY_BYTES_MAX };
+    let advised = whole(advised.clamp(CAPACITY_BYTES_MIN, most));
     let new_limit = advised / capacity * limit;
     let text = format!(
         "The redo log holds {} of redo at {}/s, and {}. One of {} holds {}{}.",

@@ -6,7 +6,8 @@ use iostrata_units::bytes;
 
 use super::Concluded;
 use super::evidence::{Evidence, finding};
-use super::recording::{Family, Recording};
+use super::recording::Recording;
+use crate::server_setting::Family;
 
 const STALE: &str = "flush_method_stale";
 const IGNORED: &str = "redo_size_ignored";
@@ -15,7 +16,7 @@ const APART: f64 = 0.2;
 
 /// MariaDB since 11.0 goes by four switches; the flush method sets them at the start only.
 pub(super) fn flush_method(recording: &Recording<'_>) -> Option<Concluded> {
-    if recording.family != Family::MariaDb || recording.version < (11, 0) {
+    if recording.family != Family::MariaDb || recording.version < (11, 0, 0) {
         return None;
     }
     let method = recording.setting("flush_method")?;

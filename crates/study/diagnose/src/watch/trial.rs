@@ -151,6 +151,8 @@ mod tests {
 
     fn advice(setting: &str, value: &str, where_: &str) -> Advice {
         Advice {
+            versions: None,
+            source: None,
             setting: setting.to_owned(),
             value: value.to_owned(),
             default: None,

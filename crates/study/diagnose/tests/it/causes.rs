@@ -36,7 +36,7 @@ fn setting<'d>(document: &'d ProbeDocument, name: &str) -> Option<&'d str> {
 }
 
 fn is_sized(document: &ProbeDocument) -> bool {
-    setting(document, "innodb_io_capacity").is_some() || !document.redo_table.is_empty()
+    setting(document, "innodb_io_capacity_max").is_some() || !document.redo_table.is_empty()
 }
 
 fn layer(name: &str, kind: LayerKind, depth: u32, below: &[&str]) -> BlockLayer {
@@ -196,7 +196,7 @@ fn busy_processors_size_nothing() {
         let document = document(verdict);
         assert!(!is_sized(&document), "{verdict:?}");
         let text = &found(&document, "flush_capacity").unwrap().text;
-        assert!(text.contains("No innodb_io_capacity is derived"), "{text}");
+        assert!(text.contains("It bounds no setting"), "{text}");
     }
     assert!(is_sized(&document(Verdict::NotSteady)));
 }
@@ -275,7 +275,7 @@ fn few_dirty_bytes_are_named_with_the_setting() {
     let document = crate::support::document(&Disk::default(), &small, 11);
     let finding = found(&document, "small_dirty_limit").unwrap();
     assert!(finding.text.starts_with("vm.dirty_bytes is 1048576"), "{}", finding.text);
-    assert_eq!(setting(&document, "vm.dirty_ratio"), Some("20"));
+    assert_eq!(setting(&document, "vm.dirty_bytes"), Some("268435456"));
     let mut usual = host();
     usual.machine.dirty_bytes = Some(0);
     (usual.machine.dirty_ratio_pct, usual.machine.memory_available_bytes) =

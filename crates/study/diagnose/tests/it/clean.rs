@@ -11,7 +11,7 @@ fn nothing_is_lost_and_nothing_needs_to_change() {
     assert!(document.losses.is_empty(), "{:?}", document.losses);
     assert!(document.findings.iter().all(|one| one.kind == FindingKind::Sizing));
     let settings: Vec<&str> = document.advice.iter().map(|one| one.setting.as_str()).collect();
-    assert_eq!(settings, ["innodb_io_capacity", "innodb_io_capacity_max"]);
+    assert!(settings.is_empty(), "what the load needs is not known: {settings:?}");
     assert!(document.headline.len() >= 2 && document.headline.len() <= 5);
     let text = document.headline.join(" ");
     assert!(text.contains("No layer costs more than 1") && !text.contains("caution"), "{text}");
@@ -57,25 +57,12 @@ fn sizes_come_from_the_highest_level_that_keeps_the_objective() {
     let capacity = found(&document, "flush_capacity").unwrap();
     assert_eq!(capacity.evidence["pages_per_s"], 10_000.0);
     assert_eq!(capacity.evidence["pages_per_s_missed"], 20_000.0);
-    let value = |setting: &str| {
-        document.advice.iter().find(|one| one.setting == setting).unwrap().value.clone()
-    };
-    assert_eq!(value("innodb_io_capacity_max"), "10000");
-    assert_eq!(value("innodb_io_capacity"), "5000");
+    assert!(capacity.text.contains("upper bound"), "{}", capacity.text);
     let rows = &document.redo_table;
     assert_eq!(rows.len(), 4);
     assert_eq!(rows[0].redo_capacity_bytes, 1_800 << 20);
     assert!((rows[0].drain_s - 46.08).abs() < 0.01, "{}", rows[0].drain_s);
-    assert_eq!(rows[3].redo_capacity_bytes, 128 << 30);
-}
-
-#[test]
-fn a_huge_capacity_is_capped_at_what_the_server_uses() {
-    let disk = Disk { pages_per_s_max: 1e6, ..Disk::default() };
-    let document = document(&disk, &host(), 4);
-    let most = document.advice.iter().find(|one| one.setting == "innodb_io_capacity_max").unwrap();
-    assert_eq!(most.value, "20000");
-    assert!(most.text.contains("does not use more"), "{}", most.text);
+    assert_eq!(rows[3].redo_capacity_bytes, (100 * 1_800) << 20);
 }
 
 #[test]

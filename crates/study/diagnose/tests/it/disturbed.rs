@@ -95,6 +95,9 @@ fn figures_of_the_page_cache_are_not_compared() {
     assert!(found(&document, "direct_io_ignored").is_some());
     let line = document.advice.iter().find(|one| one.setting == "innodb_flush_method").unwrap();
     assert_eq!(line.value, "fsync");
+    assert_eq!(line.versions.as_deref(), Some("MySQL, MariaDB before 11.0"));
+    let newer = document.advice.iter().find(|one| one.setting == "innodb_data_file_buffering");
+    assert_eq!(newer.unwrap().where_, "my.cnf [mariadb]");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The sentences agree with each other, with the figures, and with what was not measured.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
-use iostrata_run::{Event, Refusal, Risk, Unavailable};
+use iostrata_run::{Event, Refusal, Unavailable};
 use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
@@ -31,16 +31,6 @@ fn a_rate_of_zero_is_no_figure() {
     let document = summarise(host(), &events, ProbeEnd::default());
     assert!(document.rungs.iter().all(|rung| rung.name != "sustained_16k"));
     assert_eq!(document.unknown_of("sustained_16k").unwrap().why, Refusal::NothingCompleted);
-}
-
-#[test]
-fn raising_a_rate_of_flushing_is_a_change_that_wears() {
-    let document = document(&Disk::default(), &host(), 5);
-    let usual = document.advice.iter().find(|one| one.setting == "innodb_io_capacity").unwrap();
-    assert_eq!((usual.value.as_str(), usual.risk), ("5000", Risk::Wear));
-    assert_eq!(usual.default.as_deref(), Some("200; MySQL 8.4: 10000"));
-    let text = document.headline.join(" ");
-    assert!(text.contains("innodb_io_capacity = 5000") && !text.contains("Nothing"), "{text}");
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn a_bandwidth_limit_is_named_with_its_group() {
     let planted = Planted {
         found: &[("limit_above_device", "limit")],
         words: &["30 MiB/s written", "blkio.throttle.write_bps_device"],
-        absent: &["Nothing needs to change", "innodb_io_capacity ="],
+        absent: &["Nothing needs to change", "innodb_io_capacity_max ="],
     };
     check(&probe_in(&ground, SMALL, Some(&group)), &planted);
     limit(0);
@@ -53,7 +53,7 @@ fn a_processor_quota_is_no_busy_processor() {
     let planted = Planted {
         found: &[("cpu_quota", "limit")],
         words: &["20 % of a processor's time", "cpu.cfs_quota_us"],
-        absent: &["innodb_io_capacity ="],
+        absent: &["innodb_io_capacity_max ="],
     };
     check(&probe_in(&ground, SMALL, Some(&group)), &planted);
     quota("-1");
@@ -90,7 +90,7 @@ fn btrfs_with_checksums_does_no_direct_writes() {
     let planted = Planted {
         found: &[("direct_io_ignored", "filesystem")],
         words: &["checksum"],
-        absent: &["limit_above_device", "container", "innodb_io_capacity ="],
+        absent: &["limit_above_device", "container", "innodb_io_capacity_max ="],
     };
     check(&probe(&ground, SMALL), &planted);
 }
@@ -104,7 +104,7 @@ fn data_in_the_journal_is_answered_with_ordered_data() {
     let planted = Planted {
         found: &[("direct_io_ignored", "filesystem")],
         words: &["advice data = ordered"],
-        absent: &["innodb_flush_method", "random 4 KiB reads/s", "innodb_io_capacity ="],
+        absent: &["innodb_flush_method", "random 4 KiB reads/s", "innodb_io_capacity_max ="],
     };
     check(&probe(&ground, SMALL), &planted);
     drop(ground);
@@ -160,7 +160,7 @@ fn a_megabyte_of_dirty_pages_is_named_with_its_setting() {
     fs::write("/proc/sys/vm/dirty_bytes", "1048576").unwrap();
     let planted = Planted {
         found: &[("small_dirty_limit", "filesystem")],
-        words: &["vm.dirty_bytes is 1048576", "advice vm.dirty_ratio = 20"],
+        words: &["vm.dirty_bytes is 1048576", "advice vm.dirty_bytes = 268435456"],
         ..Planted::default()
     };
     check(&probe(&ground, "--size 256M --max-time 40"), &planted);
@@ -178,7 +178,7 @@ fn memory_below_a_loop_device_sizes_nothing() {
     let planted = Planted {
         found: &[("not_a_local_disk", "host")],
         words: &["in memory (tmpfs)"],
-        absent: &["innodb_io_capacity =", "virtual disk"],
+        absent: &["innodb_io_capacity_max =", "virtual disk"],
     };
     check(&probe(&ground, "--size 128M"), &planted);
 }
@@ -193,7 +193,7 @@ fn a_reader_that_is_always_there_is_named_first() {
     let document = probe(&ground, SMALL);
     let planted = Planted {
         found: &[("foreign_io", "host")],
-        absent: &["innodb_io_capacity ="],
+        absent: &["innodb_io_capacity_max ="],
         ..Planted::default()
     };
     check(&document, &planted);

@@ -90,7 +90,7 @@ fn processors_that_others_use_size_nothing() {
         (0..8).map(|_| Beside::start("sh", &["-c", "while :; do :; done"])).collect();
     let planted = Planted {
         found: &[("cpu_bound_host", "host")],
-        absent: &["innodb_io_capacity =", "Nothing needs to change", "container"],
+        absent: &["innodb_io_capacity_max =", "Nothing needs to change", "container"],
         ..Planted::default()
     };
     check(&probe(&ground, "--size 256M"), &planted);

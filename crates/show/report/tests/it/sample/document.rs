@@ -182,6 +182,11 @@ fn findings() -> Vec<Finding> {
 fn advice() -> Vec<Advice> {
     let advice =
         |setting: &str, value: &str, place: &str, why: &str, text: &str, risk, undo: &str| Advice {
+            versions: setting.starts_with("innodb").then(|| match setting {
+                "innodb_flush_method" => "MySQL, MariaDB before 11.0".into(),
+                _ => "MySQL, MariaDB".into(),
+            }),
+            source: setting.starts_with("innodb").then(|| format!("MySQL manual: {setting}")),
             setting: setting.into(),
             value: value.into(),
             default: setting.contains("io_capacity").then(|| "200".into()),
