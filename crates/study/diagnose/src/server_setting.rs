@@ -89,7 +89,11 @@ pub static SERVER_SETTINGS: &[ServerSetting] = &[
         dynamic_since((8, 0, 11), "16M; 64M from 8.4"),
         at_start(None, "16M"),
     ),
-    row("innodb_log_file_size", at_start(None, "48M"), dynamic_since((10, 9, 0), "96M")),
+    row(
+        "innodb_log_file_size",
+        at_start(Some(REDO_CAPACITY), "48M"),
+        dynamic_since((10, 9, 0), "96M"),
+    ),
     row("innodb_log_file_write_through", None, since(FLUSH_SWITCHES, "OFF")),
     row("innodb_max_dirty_pages_pct", always("75; 90 from 8.0"), always("90")),
     row("innodb_max_dirty_pages_pct_lwm", always("0; 10 from 8.0"), always("0")),

@@ -30,6 +30,7 @@ pub(super) fn set(
     }
     let name = recording.named(setting);
     let known = ServerSetting::of(setting);
+    let is_dynamic = known.is_some_and(|one| one.is_dynamic(recording.family, recording.version));
     let (where_, undo) = match recording.family {
         Family::Engine => (
             format!("--engine {name}={value}, kept with the data"),
@@ -37,7 +38,7 @@ pub(super) fn set(
         ),
         _ if recording.service.is_some() => {
             let service = recording.service?;
-            let needs_restart = !is_dynamic(recording, setting);
+            let needs_restart = !is_dynamic;
             let restart = if needs_restart { "; it needs a restart" } else { "" };
             let set = |value: &str| service.command(&name, value, needs_restart);
             (
@@ -53,7 +54,7 @@ pub(super) fn set(
         family => {
             let file = if family == Family::MariaDb { "[mariadb]" } else { "[mysqld]" };
             let lasting = format!("{name} = {value} in my.cnf {file}");
-            if known.is_some_and(|one| one.is_dynamic(family, recording.version)) {
+            if is_dynamic {
                 (
                     format!("{DYNAMIC}{name} = {value}; to keep it, {lasting}"),
                     format!("{DYNAMIC}{name} = {now}; and the line in my.cnf as before"),
