@@ -72,7 +72,7 @@ const LINES: [&str; 16] = [
 /// Beginnings of lines of which all are kept: threads that wait for a latch.
 const LATCH_WAIT: &str = "--Thread ";
 
-type Row = Vec<Option<String>>;
+type AnswerRow = Vec<Option<String>>;
 /// How often statements of a digest ended, and how long they took together, in picoseconds.
 type Ended = HashMap<(Option<String>, Option<String>), (u64, u64)>;
 
@@ -93,12 +93,12 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     /// The answer to what stands behind SELECT; nothing where it is refused or time is over.
-    fn select(&mut self, what: &str, rest: &str) -> Option<Vec<Row>> {
+    fn select(&mut self, what: &str, rest: &str) -> Option<Vec<AnswerRow>> {
         let sql = format!("{}SELECT {}{rest}", self.limited[0], self.limited[1]);
         self.ask(what, &sql)
     }
 
-    fn ask(&mut self, what: &str, sql: &str) -> Option<Vec<Row>> {
+    fn ask(&mut self, what: &str, sql: &str) -> Option<Vec<AnswerRow>> {
         if self.began.elapsed() > BUDGET {
             let text = "not asked for, as the answers before took too long";
             self.missing.push(format!("{what}: {text}"));
@@ -190,7 +190,7 @@ impl StallQuestions {
 fn row_lock_waits(asking: &mut Asking<'_>, version: &ServerVersion) -> Vec<LockWait> {
     let is_new = version.flavour != Flavour::MariaDb && version.numbers >= (8, 0, 0);
     let sql = if is_new { ROW_LOCKS } else { ROW_LOCKS_BEFORE };
-    let wait = |row: Row| {
+    let wait = |row: AnswerRow| {
         let [waiting, blocking, object, index, mode] = <[_; 5]>::try_from(row).ok()?;
         Some(LockWait {
             kind: LockKind::Row,
@@ -273,7 +273,7 @@ fn ended(asking: &mut Asking<'_>) -> Option<Ended> {
         asking.missing.push(text.to_owned());
         return None;
     }
-    let one = |row: Row| {
+    let one = |row: AnswerRow| {
         let [schema, digest, count, took] = <[_; 4]>::try_from(row).ok()?;
         Some(((schema, digest), (number(count)?, number(took)?)))
     };
@@ -283,7 +283,7 @@ fn ended(asking: &mut Asking<'_>) -> Option<Ended> {
 /// What runs now.
 fn running(asking: &mut Asking<'_>) -> Vec<StatementDigest> {
     let rows = asking.select("running statements", RUNNING).unwrap_or_default();
-    let one = |row: Row| {
+    let one = |row: AnswerRow| {
         let [digest, running, text] = <[_; 3]>::try_from(row).ok()?;
         let text = text.map(|text| cut(&text, TEXT_LETTERS));
         let running = number(running)?;

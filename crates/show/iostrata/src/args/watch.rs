@@ -58,8 +58,8 @@ pub struct WatchArgs {
     pub record: Option<PathBuf>,
     /// Run this by sh once when a target begins to stall, for at most a minute
     ///
-    /// IOSTRATA_TARGET, _STALL_BEGAN, _STALL_CAUSE, _STALL_EVIDENCE and _RECORDING say what is known
-    /// of it. A stall that begins while the command of another one runs has none.
+    /// IOSTRATA_TARGET, _STALL_BEGAN, _STALL_CAUSE, _STALL_EVIDENCE and _RECORDING say what is
+    /// known of it. A stall that begins while the command of another one runs has none.
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["once", "summary"])]
     pub on_stall: Option<String>,
     /// End after this time [default: at SIGINT or SIGTERM]

@@ -30,12 +30,12 @@ pub struct StallHook {
     recording: Option<PathBuf>,
     /// By target, the start of the stall that was last seen.
     seen: Vec<Option<f64>>,
-    running: Option<Running>,
+    running: Option<CommandRun>,
     done: Vec<StallCommand>,
 }
 
 /// A command that runs; dropping `_stop` ends it.
-struct Running {
+struct CommandRun {
     of: StallCommand,
     _stop: Sender<()>,
     ended: Receiver<(String, bool, f64)>,
@@ -81,7 +81,7 @@ impl StallHook {
         of: &StallCommand,
         stall: &TransactionStall,
         since_s: f64,
-    ) -> std::io::Result<Running> {
+    ) -> std::io::Result<CommandRun> {
         let since = Duration::try_from_secs_f64(since_s).unwrap_or_default();
         let began = SystemTime::now().checked_sub(since).unwrap_or(SystemTime::now());
         let began = jiff::Timestamp::try_from(began).unwrap_or_default();
@@ -110,19 +110,19 @@ impl StallHook {
             let _gone: Result<(), _> = send.send((how, is_sound, began.elapsed().as_secs_f64()));
         };
         thread::Builder::new().name("on-stall".to_owned()).spawn(run)?;
-        Ok(Running { of: of.clone(), _stop: stop, ended })
+        Ok(CommandRun { of: of.clone(), _stop: stop, ended })
     }
 
     /// Takes in what ended; where watching is over, what runs is ended.
     fn collect(&mut self, is_over: bool) {
-        let Some(Running { of, _stop, ended }) = self.running.take() else { return };
+        let Some(CommandRun { of, _stop, ended }) = self.running.take() else { return };
         let told = if is_over {
             drop(_stop);
             ended.recv().ok()
         } else {
             match ended.try_recv() {
                 Err(std::sync::mpsc::TryRecvError::Empty) => {
-                    self.running = Some(Running { of, _stop, ended });
+                    self.running = Some(CommandRun { of, _stop, ended });
                     return;
                 }
                 told => told.ok(),

@@ -14,8 +14,8 @@ const MIB: f64 = 1_048_576.0;
 const RATES_MIB_PER_S: [f64; 4] = [1.0, 5.0, 20.0, 100.0];
 /// How much redo the log should hold.
 const HOLDS_S: f64 = 1_800.0;
-/// Bounds of a sensible log: below, every burst stalls; above, MySQL takes no larger one (8.0.34 and
-/// later; 128 GiB before).
+/// Bounds of a sensible log: below, every burst stalls; above, MySQL takes no larger one (8.0.34
+/// and later; 128 GiB before).
 const CAPACITY_BYTES: [f64; 2] = [256.0 * MIB, 512.0 * 1024.0 * MIB];
 /// Redo per page that it leaves dirty. OLTP makes a few hundred bytes per change and changes a page
 /// several times before it is flushed; insert loads make more per page and drain faster.

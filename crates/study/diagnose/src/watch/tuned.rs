@@ -2,8 +2,8 @@
 //!
 //! Invariants: pure; only times under a like load are compared, in which the redo went round once
 //! at least: before that a server neither stalls nor writes what it will have to. What was not seen
-//! is not known. Rates carry the interval of their mean, a percentile that of its rank; a least value
-//! and a sum have none, and say of how many samples they are.
+//! is not known. Rates carry the interval of their mean, a percentile that of its rank; a least
+//! value and a sum have none, and say of how many samples they are.
 
 use std::collections::BTreeMap;
 
