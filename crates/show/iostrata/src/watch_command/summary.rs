@@ -405,3 +405,21 @@ fn long(time_s: f64) -> String {
         time_s => seconds(time_s),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_managed_service_is_named_where_there_is_one() {
+        let of = |settings: &[(&str, &str)]| {
+            let settings =
+                settings.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+            let facts = TargetFacts { settings: settings.collect(), ..TargetFacts::default() };
+            page(&summary(&facts, &BTreeMap::new(), &[]))
+        };
+        let page = of(&[("basedir", "/rdsdbbin/mysql-8.0.35.R3/")]);
+        assert!(page.contains("Service       Amazon RDS: nobody may SET GLOBAL"), "{page}");
+        assert!(!of(&[("basedir", "/usr/")]).contains("Service"));
+    }
+}

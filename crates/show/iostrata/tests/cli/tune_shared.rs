@@ -218,6 +218,8 @@ fn a_dry_run_changes_nothing() {
             assert_eq!(settings(private), *before);
             printed().contains("not set: --dry-run")
         });
+        let had = on.samples("dry");
+        wait_until("it goes on", 100, || on.samples("dry") >= had + 3);
         assert_eq!(settings(private), *before);
         let dry = end(dry, Signal::TERM);
         assert_eq!(dry.status.code(), Some(143), "{}", stderr(&dry));

@@ -3,7 +3,7 @@
 use iostrata_report::{html, markdown, terminal};
 use iostrata_run::{
     Advice, ExpectedEffect, ExpectedFigure, Finding, FindingKind, FlushFigures, FlushRecording,
-    Risk, RunKind, RunResult, SamplerCost, StallCause, TransactionStall, TunedSetting,
+    Risk, RunKind, RunResult, SamplerCost, StallCause, TransactionStall, TunedFigure, TunedSetting,
     WatchDocument, WatchSample, WatchTarget,
 };
 use iostrata_spec::Layer;
@@ -89,6 +89,27 @@ fn the_recording_says_what_was_computed_of_all_of_it() {
     }
     let page = &all[2];
     assert!(page.contains(">87 %<"), "the highest age, which no kept sample has: {page}");
+}
+
+#[test]
+fn what_was_tuned_stands_beside_what_was_not() {
+    let mut view_of = watched();
+    if let Some(RunResult::Watch(document)) = &mut view_of.result {
+        document.tuned = vec![TunedFigure {
+            title: "worst two seconds".to_owned(),
+            unit: "transactions/s".to_owned(),
+            tuned: Some(Measured::new(434.0, [431.0, 437.0], 30, Verdicts::none())),
+            ..TunedFigure::default()
+        }];
+    }
+    let view = view_of.view();
+    for text in [terminal(&view, 100, false), markdown(&view), html(&view)] {
+        for said in ["What tuning saved and cost", "worst two seconds", "434", "not known"] {
+            assert!(text.contains(said), "{said} is not in\n{text}");
+        }
+    }
+    let plain = watched();
+    assert!(!html(&plain.view()).contains("What tuning saved"), "nothing was tuned");
 }
 
 #[test]
