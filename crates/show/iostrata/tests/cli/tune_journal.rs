@@ -83,15 +83,16 @@ fn a_journal_that_cannot_be_written_keeps_no_setting_from_going_back() {
     let load = load(&of_load, &private, ROWS, STEADY_RATE);
     let before = settings(&private);
     let target = private.target("root", "oltp");
-    let breaks: [(&str, fn(&StateDisk)); 2] =
-        [("full", StateDisk::fill), ("read-only", StateDisk::make_read_only)];
-    for (name, break_it) in breaks {
+    for name in ["full", "read-only"] {
         for signal in [Signal::TERM, Signal::KILL] {
             let bench = Bench::new();
             let Some(disk) = StateDisk::mount(&bench) else { return };
             let tune = start_told(&bench, &format!("tune {target} --json --out RUN"), "said");
             wait_until_tuned(&private, &before);
-            break_it(&disk);
+            match name {
+                "full" => disk.fill(),
+                _ => disk.make_read_only(),
+            }
             end(tune, signal);
             let said = || fs::read_to_string(bench.path("said")).unwrap();
             let told = format!("{name}, {signal:?}");
