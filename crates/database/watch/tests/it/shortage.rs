@@ -1,8 +1,7 @@
 //! Real servers that run out of disk or processors, and the cause that is named.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
+use std::process::Command;
 use std::thread;
 
 use iostrata_run::StallCause;
@@ -87,46 +86,6 @@ fn a_processor_quota_that_runs_out_is_named() {
         let cause = StallCause::Processors;
         let all = stage.watch_for(Some(cause), WATCHED_S, Some(then));
         std::fs::write(&quota, before.trim()).unwrap();
-        assert_named(&all, cause);
-    }
-}
-
-/// Programs that do nothing but take a processor, until they are dropped.
-struct Burners(Vec<Child>);
-
-impl Drop for Burners {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let pid = child.id().to_string();
-            let _ended = Command::new("kill").arg(&pid).status();
-            let _reaped = child.wait();
-        }
-    }
-}
-
-#[test]
-fn one_processor_that_others_take_as_well_is_named() {
-    let test = "one_processor_that_others_take_as_well_is_named";
-    for program in programs(test) {
-        let mut stage = begin(program, test, &[]);
-        stage.load(SESSIONS, UPDATE, ROWS);
-        let (send, burners) = channel();
-        let then = Then::after(AT_S, move |stage| {
-            let bound = Command::new("taskset")
-                .args(["-a", "-c", "-p", "0", &stage.pid().to_string()])
-                .stdout(Stdio::null())
-                .status();
-            assert!(bound.unwrap().success());
-            let burner = |_| {
-                // It ends by itself where the test is killed.
-                let words = ["60", "taskset", "-c", "0", "sh", "-c", "while :; do :; done"];
-                Command::new("timeout").args(words).spawn().unwrap()
-            };
-            send.send(Burners((0..40).map(burner).collect())).unwrap();
-        });
-        let cause = StallCause::Processors;
-        let all = stage.watch_for(Some(cause), WATCHED_S, Some(then));
-        drop(burners.try_recv());
         assert_named(&all, cause);
     }
 }

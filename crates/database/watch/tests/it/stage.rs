@@ -142,13 +142,6 @@ impl Stage {
         self.server.as_ref().unwrap().kill(&self.session).unwrap();
     }
 
-    /// The server's process.
-    pub fn pid(&self) -> u32 {
-        let settings = self.target().facts().unwrap().settings;
-        let file = settings.iter().find(|(name, _)| *name == "pid_file").unwrap();
-        std::fs::read_to_string(&file.1).unwrap().trim().parse().unwrap()
-    }
-
     pub fn target(&self) -> ServerTarget {
         let address = self.server.as_ref().unwrap().address().replacen("/?", "/shop?", 1);
         ServerTarget::open(address.parse::<ServerAddress>().unwrap(), None).unwrap()
