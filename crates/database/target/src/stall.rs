@@ -22,6 +22,9 @@ const FLUSH_US_SLOW: f64 = 20_000.0;
 const SLOWER: f64 = 4.0;
 /// Share of a stall for which other members of a cluster held writers back, to explain it.
 const PAUSED: f64 = 0.3;
+/// The longest time from one sync of the redo to the next where commits do not wait for it, with
+/// room for samples that come late.
+const SYNC_EVERY_S: f64 = 1.5;
 /// Fewest samples within a stall that say what was pending all the time.
 const SAMPLES_MIN: usize = 2;
 
@@ -205,10 +208,14 @@ impl<'a> View<'a> {
         2 * shares.iter().filter(|share| **share >= least).count() > shares.len()
     }
 
+    /// The age was full in half of the samples around the stall: one that was so when it began, and
+    /// fell meanwhile, does not explain why it goes on.
     fn redo_stays_full(&self) -> Reason {
-        let most = self.around.iter().filter_map(|(_, one)| age_share(one)).fold(0.0, f64::max);
+        let shares: Vec<f64> = self.around.iter().filter_map(|(_, one)| age_share(one)).collect();
+        let full = shares.iter().filter(|share| **share >= AGE_FULL).count();
+        let most = shares.iter().copied().fold(0.0, f64::max);
         let text = format!("checkpoint age was at {:.0} % of its limit", most * 100.0);
-        (most >= AGE_FULL).then_some((StallCause::RedoFull, text))
+        (full > 0 && 2 * full >= shares.len()).then_some((StallCause::RedoFull, text))
     }
 
     /// All that is written out at once keeps pages busy: writers wait for these before they wait for
@@ -282,9 +289,12 @@ impl<'a> View<'a> {
         if self.within.len() < SAMPLES_MIN {
             return None;
         }
-        let (first, last) = (self.within.first()?.1, self.within.last()?.1);
+        let ((from_s, first), (to_s, last)) = (*self.within.first()?, *self.within.last()?);
         let behind = || last.redo_end_bytes?.checked_sub(last.redo_durable_bytes?);
-        let stuck = first.redo_durable_bytes == last.redo_durable_bytes;
+        // Where commits do not wait for it, redo is synced once a second only.
+        let is_late =
+            to_s - from_s > SYNC_EVERY_S || self.least(TargetSample::pending_ios) > Some(0);
+        let stuck = first.redo_durable_bytes == last.redo_durable_bytes && is_late;
         if let Some(behind) = behind().filter(|behind| stuck && *behind > 0) {
             let text = format!("nothing became durable, and {behind} bytes of redo waited");
             return Some((StallCause::Device, text));

@@ -85,6 +85,27 @@ fn each_cause_is_named_by_its_evidence() {
 }
 
 #[test]
+fn redo_that_is_synced_once_a_second_is_not_stuck_within_the_second() {
+    let short = |pending: u64| {
+        let sampled = |at: u64| {
+            let is_within = at >= 34;
+            let sample = TargetSample {
+                redo_end_bytes: Some(1_000 * (at + 1)),
+                redo_durable_bytes: Some(if is_within { 33_000 } else { 1_000 * at }),
+                pending_writes: Some(if is_within { pending } else { 1 }),
+                pending_reads: Some(0),
+                ..nothing()
+            };
+            Sampled { at_s: at as f64 * 0.3, sample: Ok(sample) }
+        };
+        let all: Vec<Sampled> = (0..37).map(sampled).collect();
+        stall_cause(&all, Stalled { from_s: 10.0, to_s: 11.0, sessions: 8 }).0
+    };
+    assert_eq!(short(0), StallCause::Unknown);
+    assert_eq!(short(1), StallCause::Device);
+}
+
+#[test]
 fn what_is_as_usual_explains_nothing() {
     let even = |second, _| TargetSample {
         checkpoint_age_bytes: Some(80),
@@ -103,6 +124,19 @@ fn what_is_as_usual_explains_nothing() {
     let (cause, evidence) = stall_cause(&samples(even), STALLED);
     assert_eq!(cause, StallCause::Unknown);
     assert_eq!(evidence, "4 samples within it show none of the known causes");
+}
+
+#[test]
+fn an_age_that_fell_while_a_stall_goes_on_does_not_explain_it() {
+    let full_until = |last: u64| {
+        move |second: u64, is_within: bool| TargetSample {
+            checkpoint_age_bytes: Some(if is_within && second <= last { 99 } else { 5 }),
+            checkpoint_age_limit_bytes: Some(100),
+            ..nothing()
+        }
+    };
+    assert_eq!(cause(full_until(13)), StallCause::RedoFull);
+    assert_eq!(cause(full_until(11)), StallCause::Unknown);
 }
 
 #[test]

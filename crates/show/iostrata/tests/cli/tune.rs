@@ -2,8 +2,11 @@
 //! refused.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Output, Stdio};
-use std::time::Duration;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::process::{Child, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use iostrata_change::spawn_for_life;
 use iostrata_server::private::ServerProgram;
@@ -52,13 +55,24 @@ pub fn settings(private: &Private) -> BTreeMap<String, String> {
 }
 
 /// A program that is ended with its value at the latest, so that a test that fails leaves none.
-pub struct Running(Option<Child>);
+/// What it prints goes to files, which take any amount: on a pipe that nothing reads a program
+/// would wait for ever once it is full.
+pub struct Running {
+    child: Child,
+    /// What it prints and what it says, where the test has not named a file for it.
+    printed: [Option<File>; 2],
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::TERM).unwrap();
-            child.wait().unwrap();
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.signal(Signal::TERM);
+            let until = Instant::now() + Duration::from_secs(30);
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+                sleep(Duration::from_millis(5));
+            }
+            let _gone = self.child.kill();
+            let _reaped = self.child.wait();
         }
     }
 }
@@ -66,50 +80,57 @@ impl Drop for Running {
 /// Starts the program, which ends with this process at the latest: the load of a server that tests
 /// share outlives the thread of the first.
 pub fn start(bench: &Bench, line: &str) -> Running {
-    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Running(Some(spawn_for_life(command).unwrap()))
+    start_with(bench, line, [None, None])
 }
 
 /// The same, with what it says in a file of this name, to be read while it runs.
 pub fn start_told(bench: &Bench, line: &str, said: &str) -> Running {
-    let said = std::fs::File::create(bench.path(said)).unwrap();
-    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
-    command.stdout(Stdio::piped()).stderr(said);
-    Running(Some(spawn_for_life(command).unwrap()))
+    start_with(bench, line, [None, Some(said)])
 }
 
 /// The same, with what it prints in a file of this name.
 pub fn start_printing(bench: &Bench, line: &str, printed: &str) -> Running {
-    let printed = std::fs::File::create(bench.path(printed)).unwrap();
+    start_with(bench, line, [Some(printed), None])
+}
+
+fn start_with(bench: &Bench, line: &str, named: [Option<&str>; 2]) -> Running {
     let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
-    command.stdout(printed).stderr(Stdio::piped());
-    Running(Some(spawn_for_life(command).unwrap()))
+    let printed = named.map(|name| name.is_none().then(|| tempfile::tempfile().unwrap()));
+    let file = |at: usize| match (named[at], &printed[at]) {
+        (Some(name), _) => File::create(bench.path(name)).unwrap(),
+        (None, own) => own.as_ref().unwrap().try_clone().unwrap(),
+    };
+    command.stdout(file(0)).stderr(file(1));
+    Running { child: spawn_for_life(command).unwrap(), printed }
 }
 
 impl Running {
     pub fn signal(&self, signal: Signal) {
-        let pid = self.0.as_ref().map(|child| Pid::from_raw(child.id() as i32).unwrap());
-        kill_process(pid.unwrap(), signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     pub fn has_ended(&mut self) -> bool {
-        self.0.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some())
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// How it ended, by itself.
     pub fn wait(mut self) -> Output {
-        let child = self.0.as_mut().unwrap();
-        wait_for_end(child, "tune ends by itself");
-        self.0.take().unwrap().wait_with_output().unwrap()
+        let status = wait_for_end(&mut self.child, "it ends by itself");
+        let [stdout, stderr] = self.printed.each_mut().map(|file| {
+            let mut text = Vec::new();
+            if let Some(file) = file {
+                file.rewind().unwrap();
+                file.read_to_end(&mut text).unwrap();
+            }
+            text
+        });
+        Output { status, stdout, stderr }
     }
 }
 
-pub fn end(mut running: Running, signal: Signal) -> Output {
-    let child = running.0.take().unwrap();
-    let pid = Pid::from_raw(child.id() as i32).unwrap();
-    kill_process(pid, signal).unwrap();
-    child.wait_with_output().unwrap()
+pub fn end(running: Running, signal: Signal) -> Output {
+    running.signal(signal);
+    running.wait()
 }
 
 /// Loads a server until the load is ended, on so many rows, with these options beside.
@@ -127,7 +148,7 @@ pub fn load(bench: &Bench, private: &Private, rows: u32, more: &str) -> Running 
 pub fn wait_until_tuned(private: &Private, before: &BTreeMap<String, String>) {
     wait_until("the server is tuned", 100, || settings(private) != *before);
     if is_soak() {
-        std::thread::sleep(Duration::from_secs(6));
+        sleep(Duration::from_secs(6));
         assert_ne!(settings(private), *before, "it is still tuned");
     }
 }
@@ -144,7 +165,7 @@ fn another_server_has_its_own_settings_and_is_tuned_anew() {
     wait_until_tuned(&private, &before);
     private.kill();
     // A start is told in whole seconds.
-    std::thread::sleep(Duration::from_millis(usual_or_soak(1_100, 4_000)));
+    sleep(Duration::from_millis(usual_or_soak(1_100, 4_000)));
     private.start_again();
     wait_until("it is said that it is another one", 100, || said().contains("started again"));
     let samples = || {
@@ -153,7 +174,7 @@ fn another_server_has_its_own_settings_and_is_tuned_anew() {
     };
     let before_anew = samples();
     wait_until("the other server is sampled", 100, || samples() > before_anew + 3);
-    std::thread::sleep(Duration::from_secs(usual_or_soak(0, 4)));
+    sleep(Duration::from_secs(usual_or_soak(0, 4)));
     let ended = end(tune, Signal::TERM);
     let said = said();
     assert_eq!(ended.status.code(), Some(143), "{said}");

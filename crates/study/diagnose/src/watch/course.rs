@@ -137,7 +137,7 @@ impl Period {
     }
 }
 
-/// Settings that were changed since the server started, while nobody tunes it.
+/// Settings that were changed since the server started, while no tuner runs.
 pub(super) fn settings_left(recording: &Recording<'_>) -> Option<Concluded> {
     let target = &recording.document.target;
     let changed = &target.changed_settings;
@@ -157,7 +157,7 @@ pub(super) fn settings_left(recording: &Recording<'_>) -> Option<Concluded> {
         more => format!(" and {more} more"),
     };
     let text = format!(
-        "Settings were changed since the server started, and nobody tunes it: {}{more}. They are \
+        "Settings were changed since the server started, and no tuner runs: {}{more}. They are \
          gone at the next start unless its option file has them. What a tuner left that was \
          killed, iostrata restore puts back.",
         names.join(", ")
