@@ -22,9 +22,10 @@ const FLUSH_US_SLOW: f64 = 20_000.0;
 const SLOWER: f64 = 4.0;
 /// Share of a stall for which other members of a cluster held writers back, to explain it.
 const PAUSED: f64 = 0.3;
-/// The longest time from one sync of the redo to the next where commits do not wait for it, with
-/// room for samples that come late.
-const SYNC_EVERY_S: f64 = 1.5;
+/// Where commits do not wait for it, redo is synced once a second, or a little earlier.
+const SYNC_EVERY_S: f64 = 0.9;
+/// Samples within a stall that is long enough to look at how it goes on.
+const SAMPLES_LONG: usize = 4;
 /// Fewest samples within a stall that say what was pending all the time.
 const SAMPLES_MIN: usize = 2;
 
@@ -208,14 +209,17 @@ impl<'a> View<'a> {
         2 * shares.iter().filter(|share| **share >= least).count() > shares.len()
     }
 
-    /// The age was full in half of the samples around the stall: one that was so when it began, and
-    /// fell meanwhile, does not explain why it goes on.
+    /// An age that was full when a long stall began, and fell meanwhile, does not explain why it goes
+    /// on.
     fn redo_stays_full(&self) -> Reason {
-        let shares: Vec<f64> = self.around.iter().filter_map(|(_, one)| age_share(one)).collect();
-        let full = shares.iter().filter(|share| **share >= AGE_FULL).count();
-        let most = shares.iter().copied().fold(0.0, f64::max);
+        let full = |one: &TargetSample| age_share(one).is_some_and(|share| share >= AGE_FULL);
+        if self.within.len() >= SAMPLES_LONG {
+            let count = self.within.iter().filter(|(_, one)| full(one)).count();
+            (2 * count >= self.within.len()).then_some(())?;
+        }
+        let most = self.around.iter().filter_map(|(_, one)| age_share(one)).fold(0.0, f64::max);
         let text = format!("checkpoint age was at {:.0} % of its limit", most * 100.0);
-        (full > 0 && 2 * full >= shares.len()).then_some((StallCause::RedoFull, text))
+        (most >= AGE_FULL).then_some((StallCause::RedoFull, text))
     }
 
     /// All that is written out at once keeps pages busy: writers wait for these before they wait for
@@ -285,19 +289,30 @@ impl<'a> View<'a> {
         if most >= sessions && 2 * least >= sessions { self.lock() } else { None }
     }
 
+    /// Redo that waits to become durable for half of the stall at least: longer than it waits where
+    /// commits do not ask for it, or while I/O is in flight.
+    fn stuck_redo(&self) -> Reason {
+        let behind = |one: &TargetSample| one.redo_end_bytes?.checked_sub(one.redo_durable_bytes?);
+        let (mut stuck_s, mut waiting) = (0.0, 0);
+        for pair in self.within.windows(2) {
+            let [(from_s, before), (to_s, after)] = pair else { continue };
+            let bytes = behind(after).unwrap_or(0);
+            if before.redo_durable_bytes == after.redo_durable_bytes && bytes > 0 {
+                (stuck_s, waiting) = (stuck_s + to_s - from_s, bytes);
+            }
+        }
+        let all_s = self.within.last()?.0 - self.within.first()?.0;
+        let is_late = stuck_s >= SYNC_EVERY_S || self.least(TargetSample::pending_ios) > Some(0);
+        let text = format!("nothing became durable, and {waiting} bytes of redo waited");
+        (waiting > 0 && 2.0 * stuck_s >= all_s && is_late).then_some((StallCause::Device, text))
+    }
+
     fn device(&self) -> Reason {
         if self.within.len() < SAMPLES_MIN {
             return None;
         }
-        let ((from_s, first), (to_s, last)) = (*self.within.first()?, *self.within.last()?);
-        let behind = || last.redo_end_bytes?.checked_sub(last.redo_durable_bytes?);
-        // Where commits do not wait for it, redo is synced once a second only.
-        let is_late =
-            to_s - from_s > SYNC_EVERY_S || self.least(TargetSample::pending_ios) > Some(0);
-        let stuck = first.redo_durable_bytes == last.redo_durable_bytes && is_late;
-        if let Some(behind) = behind().filter(|behind| stuck && *behind > 0) {
-            let text = format!("nothing became durable, and {behind} bytes of redo waited");
-            return Some((StallCause::Device, text));
+        if let Some(stuck) = self.stuck_redo() {
+            return Some(stuck);
         }
         if let Some((us, usual_us)) = self.slow_flushes() {
             let [ms, usual_ms] = [us / 1e3, usual_us / 1e3];

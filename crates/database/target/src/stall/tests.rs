@@ -76,6 +76,11 @@ fn each_cause_is_named_by_its_evidence() {
         ..nothing()
     };
     assert_eq!(cause(stuck), StallCause::Device);
+    let stuck_later = |second: u64, is_within: bool| TargetSample {
+        redo_durable_bytes: Some(if is_within && second > 11 { 12_000 } else { 1_000 * second }),
+        ..stuck(second, is_within)
+    };
+    assert_eq!(cause(stuck_later), StallCause::Device, "for 2 of its 3 seconds");
     let pending = |_, is_within| TargetSample {
         pending_reads: Some(0),
         pending_writes: Some(u64::from(is_within)),
