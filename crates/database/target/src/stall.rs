@@ -102,8 +102,9 @@ pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String
         View::redo_past_async,
         View::redo_stays_full,
         View::lock,
-        View::device,
+        // Who waits for a processor syncs late, too.
         View::processors,
+        View::device,
     ];
     rules.iter().find_map(|rule| rule(&view)).unwrap_or_else(|| {
         let text = match view.within.len() {
@@ -380,7 +381,8 @@ impl View<'_> {
         (count > 0 && 2 * count >= sessions).then_some((cause, text))
     }
 
-    /// Where nothing else shows: busy tasks wait for processors in many servers that are well.
+    /// After all that sessions wait for by name: busy tasks wait for processors in many servers that
+    /// are well.
     fn processors(&self) -> Reason {
         let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits)?;
         let (count, sessions) = (waits.processor, u64::from(self.stalled.sessions));

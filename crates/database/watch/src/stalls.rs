@@ -156,7 +156,8 @@ impl Stalls {
         let sessions = running.map_or(u32::MAX, |count| count.try_into().unwrap_or(u32::MAX));
         let all: Vec<Sampled> = self.sampled.iter().cloned().collect();
         let (cause, evidence) = stall_cause(&all, Stalled { from_s, to_s, sessions });
-        if cause == StallCause::Unknown
+        // A server from which processors are withheld syncs late, whatever the device does.
+        if matches!(cause, StallCause::Unknown | StallCause::Device)
             && let Some(processors) = self.processors(from_s, to_s)
         {
             return (StallCause::Processors, processors);

@@ -81,6 +81,11 @@ fn each_cause_is_named_by_its_evidence() {
         ..stuck(second, is_within)
     };
     assert_eq!(cause(stuck_later), StallCause::Device, "for 2 of its 3 seconds");
+    let starved = |second, is_within: bool| TargetSample {
+        session_waits: is_within.then(|| SessionWaits { processor: 5, ..SessionWaits::default() }),
+        ..stuck(second, is_within)
+    };
+    assert_eq!(cause(starved), StallCause::Processors, "they sync late, too");
     let pending = |_, is_within| TargetSample {
         pending_reads: Some(0),
         pending_writes: Some(u64::from(is_within)),
