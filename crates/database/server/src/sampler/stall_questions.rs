@@ -156,7 +156,7 @@ impl StallQuestions {
         let monitor = monitor.into_iter().next().and_then(|row| row.into_iter().nth(2)?);
         let monitor = monitor_lines(&monitor.unwrap_or_default());
         self.before = ended(&mut asking).map(|ended| (Instant::now(), ended));
-        self.statements = self.before.is_some().then(|| running(&mut asking)).unwrap_or_default();
+        self.statements = if self.before.is_some() { running(&mut asking) } else { Vec::default() };
         let statements = self.statements.clone();
         let Asking { missing, .. } = asking;
         StallSnapshot {

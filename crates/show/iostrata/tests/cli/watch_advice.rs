@@ -90,7 +90,7 @@ fn settings_that_advice_names_are_there_and_change_as_it_says() {
             // What a newer one replaces goes on being shown.
             assert!(there.contains_key(name) || !setting.is_in(family, at), "{name} at {at:?}");
             if let Some(value) = there.get(name) {
-                let quoted = value.parse::<f64>().is_err().then_some("'").unwrap_or_default();
+                let quoted = if value.parse::<f64>().is_err() { "'" } else { "" };
                 let set = format!("SET GLOBAL {name} = {quoted}{value}{quoted}");
                 let is_set = catch_unwind(AssertUnwindSafe(|| private.hold_in("", &[&set], || {})));
                 assert_eq!(is_set.is_ok(), setting.is_dynamic(family, at), "{set} at {at:?}");

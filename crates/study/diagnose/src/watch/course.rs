@@ -250,7 +250,7 @@ mod tests {
         assert!(text.contains("in 100 % of the samples"), "{text}");
         assert_eq!(first(&at(80.0)).0, "regular_pauses");
         let now_and_then = |at: usize, sample: &mut iostrata_run::WatchSample| {
-            sample.throttle = Some(throttle(if at % 5 == 0 { 100.0 } else { 40.0 }));
+            sample.throttle = Some(throttle(if at.is_multiple_of(5) { 100.0 } else { 40.0 }));
         };
         assert_eq!(first(&with(calm(), now_and_then)).0, "");
     }
