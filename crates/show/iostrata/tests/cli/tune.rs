@@ -26,8 +26,6 @@ pub const OPTIONS: [&str; 3] = [
     "--innodb-flush-log-at-trx-commit=0",
 ];
 
-/// With what it has by default, a MySQL from 8.0.30 on keeps its redo free by itself.
-pub const LITTLE: [&str; 2] = ["--innodb-io-capacity=200", "--innodb-io-capacity-max=2000"];
 pub const ROWS: u32 = 200_000;
 pub const RATE: &str = "--rate 3000 --max-queue 100 --on-overload drop";
 

@@ -5,18 +5,11 @@ use rustix::process::Signal;
 
 use crate::harness::{Bench, document, stderr, wait_until};
 use crate::server::{Private, programs};
-use crate::tune::{LITTLE, RATE, ROWS, end, load, settings, start};
+use crate::tune::{ROWS, STEADY_RATE, end, hard_pressed, load, settings, start};
 
-/// A redo that goes round within seconds, and a limit of dirty pages that the load comes to.
-const OPTIONS: [&str; 7] = [
-    "--innodb-redo-log-capacity=134217728",
-    "--innodb-buffer-pool-size=128M",
-    "--innodb-flush-log-at-trx-commit=0",
-    LITTLE[0],
-    LITTLE[1],
-    "--innodb-max-dirty-pages-pct=20",
-    "--innodb-max-dirty-pages-pct-lwm=0",
-];
+/// A limit of dirty pages that the load comes to.
+const LOW_LIMIT: [&str; 2] =
+    ["--innodb-max-dirty-pages-pct=20", "--innodb-max-dirty-pages-pct-lwm=0"];
 
 #[test]
 fn the_limit_of_dirty_pages_is_raised_and_put_back() {
@@ -28,8 +21,9 @@ fn the_limit_of_dirty_pages_is_raised_and_put_back() {
         return;
     };
     let bench = Bench::new();
-    let private = Private::of(program, tempfile::tempdir().unwrap(), &OPTIONS, &[]);
-    let load = load(&bench, &private, ROWS, RATE);
+    let options = [&hard_pressed(&program)[..], &LOW_LIMIT].concat();
+    let private = Private::of(program, tempfile::tempdir().unwrap(), &options, &[]);
+    let load = load(&bench, &private, ROWS, STEADY_RATE);
     let before = settings(&private);
     let target = private.target("root", "oltp");
     let tune = start(&bench, &format!("tune {target} --quiet --out levers"));
