@@ -201,7 +201,7 @@ pub struct Advice {
     /// What servers have unless told otherwise, where that is known.
     #[serde(default)]
     pub default: Option<String>,
-    /// The releases that have it: `MySQL 8.0.26 and later`; null where it is no server's setting.
+    /// The releases that have it, where not all have: `MySQL 8.0.26 and later`.
     #[serde(default)]
     pub versions: Option<String>,
     /// The manual that describes it; null where it is no server's setting.

@@ -35,7 +35,6 @@ mod study_diff_document;
 mod study_document;
 mod transaction_course;
 mod transaction_document;
-mod tuned_figure;
 mod unavailable;
 mod unknown;
 mod watch_document;
@@ -94,10 +93,9 @@ pub use transaction_document::{
     DriverCost, StudyTransactions, TransactionDocument, TransactionDurability, TransactionLevel,
     TransactionSeries, TransactionTarget,
 };
-pub use tuned_figure::TunedFigure;
 pub use unavailable::{Unavailable, UnavailableCause};
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
-pub use watch_document::{StallCommand, TunedSetting, WatchDocument, WatchTarget};
+pub use watch_document::{StallCommand, TunedFigure, TunedSetting, WatchDocument, WatchTarget};
 pub use watched::{
     Blocker, CHARTS, FIGURES, Figure, FigureChart, FigureColumn, FigureKind, FigureMetric,
     FileCounts, FileOpCounts, FileTable, LockKind, LockWait, OldestTransaction, SampleField,

@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_stats::Measured;
 use serde::{Deserialize, Serialize};
 
 use crate::watched::WatchSample;
 use crate::{
     Advice, ExpectedEffect, Finding, FlushRecording, SamplerCost, SettingOrigin, StallSnapshot,
-    TransactionStall, TunedFigure, Unavailable, Verification,
+    TransactionStall, Unavailable, Verification,
 };
 
 /// What is watched.
@@ -49,6 +50,24 @@ pub struct TunedSetting {
     pub to: String,
     /// Why.
     pub why: String,
+}
+
+/// A figure of a server while it was tuned, beside the same with its own settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TunedFigure {
+    /// Which: `tps`, `worst_2s_tps`, `stalled_s`, `commit_p99_us`, `pages_written_per_txn`,
+    /// `device_ms_per_txn`, `observed_s`.
+    pub name: String,
+    /// In words.
+    pub title: String,
+    /// Its unit.
+    pub unit: String,
+    /// With the settings of its own, under a load like that when it was tuned; null where that was
+    /// not seen.
+    pub untuned: Option<Measured>,
+    /// While it was tuned.
+    pub tuned: Option<Measured>,
 }
 
 /// A command that was to be run when a target began to stall.

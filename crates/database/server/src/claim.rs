@@ -1,6 +1,6 @@
 //! One of a kind at a server: a named lock that lives as long as its connection.
 //!
-//! Invariant: whoever holds it is the only one, on whichever host it runs; the server itself lets
+//! Invariant: its holder is the only one, on whichever host it runs; the server itself lets
 //! go of it when the connection ends.
 
 use std::collections::BTreeMap;
@@ -9,11 +9,18 @@ use std::sync::Arc;
 use iostrata_target::TargetError;
 use mysql::Conn;
 
-use crate::commit_times;
 use crate::connect::texts;
 use crate::facts::named;
 use crate::failure;
 use crate::role::{self, ServerRole};
+
+/// How long commits took.
+const COMMIT_TIMES: &str = "SELECT h.BUCKET_TIMER_HIGH, SUM(h.COUNT_BUCKET) FROM \
+    performance_schema.events_statements_summary_by_digest d JOIN \
+    performance_schema.events_statements_histogram_by_digest h ON h.DIGEST = d.DIGEST AND \
+    h.SCHEMA_NAME <=> d.SCHEMA_NAME WHERE d.DIGEST_TEXT = 'COMMIT' AND h.COUNT_BUCKET > 0 GROUP BY \
+    h.BUCKET_TIMER_HIGH";
+const PS_PER_US: u64 = 1_000_000;
 
 /// A claim that is held.
 #[derive(Debug)]
@@ -63,9 +70,16 @@ impl Claim {
     }
 
     /// Commits since the start, by the upper bound of the time that they took, in microseconds;
-    /// nothing where the server does not tell.
+    /// nothing where the server does not count them (MySQL does from 8.0 on). Only the statement
+    /// COMMIT counts; an autocommit is part of its statement.
     pub fn commit_times(&mut self) -> Option<BTreeMap<u64, u64>> {
-        commit_times::commit_times(&mut self.conn)
+        let rows = texts(&mut self.conn, COMMIT_TIMES).ok()?;
+        let mut times = BTreeMap::new();
+        for row in rows {
+            let number = |at: usize| row.get(at)?.as_ref()?.parse::<u64>().ok();
+            *times.entry(number(0)?.div_ceil(PS_PER_US)).or_default() += number(1)?;
+        }
+        Some(times)
     }
 
     fn says(&mut self, sql: &str) -> Result<bool, TargetError> {

@@ -7,7 +7,6 @@
 
 mod address;
 mod claim;
-mod commit_times;
 mod connect;
 mod credentials;
 mod event;

@@ -23,7 +23,7 @@ pub struct Bounds {
 /// What the user allows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneConfig {
-    /// Where the checkpoint age is held, in percent of the age at which writers wait.
+    /// Where the checkpoint age is held, in percent of the max checkpoint age.
     pub set_point_pct: f64,
     /// Mean time of a device's read, in milliseconds, above which less is flushed while the age
     /// allows it.

@@ -35,7 +35,7 @@ pub struct NotTunable {
 
 /// Awake from the first dirty page on, in percent.
 const AWAKE_PCT: f64 = 0.001;
-/// Where the async limit of the age is, as a share of the age at which writers wait.
+/// Where the async limit of the age is, as a share of the max checkpoint age.
 const ASYNC_SHARE: f64 = 0.875;
 /// Passes over which MySQL's page cleaner averages; 30 by default.
 const AVG_LOOPS: f64 = 2.0;

@@ -71,7 +71,7 @@ impl WorkDone {
 pub struct Vitals {
     /// Checkpoint age, in bytes.
     pub age_bytes: f64,
-    /// The checkpoint age at which writers wait, in bytes.
+    /// The max checkpoint age, in bytes.
     pub limit_bytes: f64,
     /// Redo since the oldest change of a dirty page, as far as it can be told, in bytes.
     pub modified_bytes: f64,
@@ -134,7 +134,7 @@ impl Monitor {
     /// Takes in a sample at a time.
     pub fn take(&mut self, now_us: u64, sample: &TargetSample) -> Result<Vitals, Missing> {
         let limit = sample.checkpoint_age_limit_bytes.filter(|bytes| *bytes > 0);
-        let limit = limit.ok_or(Missing("the checkpoint age at which writers wait"))?;
+        let limit = limit.ok_or(Missing("the max checkpoint age"))?;
         let age = sample.checkpoint_age_bytes.ok_or(Missing("its checkpoint age"))?;
         let end = sample.redo_end_bytes.ok_or(Missing("where its redo ends"))?;
         let dirty = sample.dirty_pages.ok_or(Missing("how many pages are dirty"))?;
@@ -258,8 +258,11 @@ mod tests {
             monitor.take(0, &sample).unwrap_err().to_string()
         };
         let said = lacks(&|sample| sample.checkpoint_age_limit_bytes = None);
-        assert!(said.contains("at which writers wait"), "{said}");
-        assert!(lacks(&|sample| sample.checkpoint_age_limit_bytes = Some(0)).contains("wait"));
+        assert!(said.contains("max checkpoint age"), "{said}");
+        assert!(
+            lacks(&|sample| sample.checkpoint_age_limit_bytes = Some(0))
+                .contains("max checkpoint age")
+        );
         assert!(lacks(&|sample| sample.checkpoint_age_bytes = None).contains("checkpoint age"));
         assert!(lacks(&|sample| sample.redo_end_bytes = None).contains("redo ends"));
         assert!(lacks(&|sample| sample.dirty_pages = None).contains("dirty"));

@@ -45,17 +45,17 @@ pub fn refused(facts: &TargetFacts, why: &str) -> ExitError {
     ExitError::Usage(format!("{}: {why}", facts.name))
 }
 
-/// Where a server stands, for whoever wants to set it.
-pub struct Standing {
+/// What has to hold before a server is set.
+pub struct Preconditions {
     /// The group of which it is a member that is written to.
     pub member: Option<String>,
     /// What is in the way, with what would help.
     pub obstacles: Vec<String>,
 }
 
-impl Standing {
-    /// A replica's redo is another server's doing, and whoever made it read-only wants nothing set
-    /// on it; a managed service lets nobody set it; and a user needs the right.
+impl Preconditions {
+    /// It is neither a replica, whose redo comes from another server, nor read-only; no managed
+    /// service runs it; and its user has the right.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -88,7 +88,7 @@ fn not_settable(service: ManagedService) -> String {
             "this is {name}, whose servers write redo only: there is no page cleaner to be tuned"
         ),
         _ => format!(
-            "this is {name}, where nobody may SET GLOBAL: innodb_io_capacity is set in {place}; \
+            "this is {name}, which allows no SET GLOBAL: innodb_io_capacity is set in {place}; \
              tune --dry-run says to what"
         ),
     }

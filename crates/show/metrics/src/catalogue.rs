@@ -31,7 +31,7 @@ impl MetricKind {
 pub struct TuneState {
     /// Whether the server is tuned now; otherwise it has its own settings.
     pub is_active: bool,
-    /// Where its age is held, as a share of the age at which writers wait.
+    /// Where its age is held, as a share of the max checkpoint age.
     pub set_point_ratio: f64,
     /// Settings that were changed.
     pub changes: u64,

@@ -156,8 +156,14 @@ impl ServerSetting {
         all.into_iter().flatten().collect::<Vec<_>>().join(". ")
     }
 
-    /// The releases that go by it, `MySQL 8.0.26 and later`; `all` where every one does.
-    pub fn versions(&self) -> String {
+    /// The releases that go by it, where not all do: `MySQL 8.0.26 and later`.
+    pub fn versions(&self) -> Option<String> {
+        let in_all = |releases: Option<Releases>| {
+            releases.is_some_and(|one| one.from == ALWAYS && one.before.is_none())
+        };
+        if in_all(self.mysql) && in_all(self.mariadb) {
+            return None;
+        }
         let of = |name: &str, releases: Option<Releases>| {
             let Releases { from, before, .. } = releases?;
             Some(match (from == ALWAYS, before) {
@@ -168,7 +174,7 @@ impl ServerSetting {
             })
         };
         let all = [of("MySQL", self.mysql), of("MariaDB", self.mariadb)];
-        all.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        Some(all.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 
     /// Where its manual describes it.
@@ -195,11 +201,12 @@ mod tests {
         let method = ServerSetting::of("flush_method").unwrap();
         assert!(method.is_in(Family::MariaDb, (10, 11, 19)));
         assert!(!method.is_in(Family::MariaDb, (11, 4, 5)));
-        assert_eq!(method.versions(), "MySQL, MariaDB before 11.0");
+        assert_eq!(method.versions().unwrap(), "MySQL, MariaDB before 11.0");
         let sync = ServerSetting::of("innodb_use_fdatasync").unwrap();
         assert!(!sync.is_in(Family::MySql, (8, 0, 25)));
         assert!(sync.is_in(Family::MySql, (8, 0, 26)));
-        assert_eq!(sync.versions(), "MySQL 8.0.26 and later");
+        assert_eq!(sync.versions().unwrap(), "MySQL 8.0.26 and later");
+        assert_eq!(ServerSetting::of("io_capacity").unwrap().versions(), None);
         assert_eq!(sync.only_in(), Some(Family::MySql));
         assert!(ServerSetting::of("innodb_turbo").is_none());
     }

@@ -1,16 +1,16 @@
-//! Who waits for a metadata lock of whom, worked out of the list of locks.
+//! Which connection blocks which by a metadata lock, from performance_schema.metadata_locks.
 //!
-//! The server tells which locks are held and which are waited for, not who stands in whose way.
-//! Invariant: pure. A lock that lets others use a table waits for one that does not, and the other
-//! way round; of those that wait only what cannot be shared stands in the way of others.
+//! The table lists granted and pending locks, not the wait-for graph. Invariant: pure. A shared
+//! lock and an exclusive one of an object block each other; a pending exclusive lock blocks the
+//! shared ones that are requested after it.
 
 use iostrata_target::{LockKind, LockWait};
 
-/// Whether they are told, behind SELECT.
+/// Whether the table is filled, behind SELECT.
 pub(crate) const IS_ON: &str = "COUNT(*) FROM performance_schema.setup_instruments \
      WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND EXISTS (SELECT 1 FROM \
      performance_schema.setup_consumers WHERE NAME = 'global_instrumentation' AND ENABLED = 'YES')";
-/// All locks of what somebody waits for, behind SELECT.
+/// All locks of objects that have a pending one, behind SELECT.
 pub(crate) const LOCKS: &str = "t.PROCESSLIST_ID, m.OBJECT_TYPE, COALESCE(m.OBJECT_SCHEMA, ''), \
      COALESCE(m.OBJECT_NAME, ''), m.LOCK_TYPE, m.LOCK_STATUS FROM \
      performance_schema.metadata_locks m JOIN performance_schema.threads t ON t.THREAD_ID = \
@@ -79,10 +79,10 @@ impl MetadataLock {
         words.contains(&self.mode.as_str()) || self.mode == "EXCLUSIVE"
     }
 
-    /// Whether it stands in the way of one that is waited for.
+    /// Whether it blocks a pending lock.
     fn blocks(&self, waiting: &Self) -> bool {
         let differs = self.is_strong() || waiting.is_strong();
-        // One that only waits stands in the way of those that came after it and could be shared.
+        // A pending exclusive lock blocks shared ones that came after it.
         self.connection != waiting.connection
             && self.is_of_same(waiting)
             && differs
@@ -90,12 +90,12 @@ impl MetadataLock {
     }
 }
 
-/// Who waits for whom.
+/// The wait-for graph.
 pub(crate) fn waits(all: &[MetadataLock]) -> Vec<LockWait> {
     let mut out = Vec::new();
     for waiting in all.iter().filter(|one| !one.is_held) {
         let held = all.iter().any(|one| one.is_held && one.blocks(waiting));
-        // Behind one that is held it does not matter who else waits.
+        // Where a granted lock blocks it, pending ones do not matter.
         for one in all.iter().filter(|one| one.blocks(waiting) && (one.is_held || !held)) {
             let wait = LockWait {
                 kind: LockKind::Metadata,

@@ -108,7 +108,7 @@ impl Sampler for StatusSampler {
     }
 
     fn statements_since(&mut self) -> Option<(Vec<StatementDigest>, f64)> {
-        self.round.as_mut()?.statements_since()
+        self.round.as_mut()?.statements_since(&self.version)
     }
 
     fn missing(&self) -> Vec<String> {

@@ -12,7 +12,7 @@ pub(crate) struct MonitorText {
     pub(crate) flushed_lsn: Option<u64>,
     /// Where recovery would begin.
     pub(crate) checkpoint_lsn: Option<u64>,
-    /// Percona Server: the age at which writers wait.
+    /// Percona Server: the max checkpoint age.
     pub(crate) age_max: Option<u64>,
     /// Percona Server: the age from which pages are flushed as fast as possible.
     pub(crate) age_target: Option<u64>,

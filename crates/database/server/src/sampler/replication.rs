@@ -38,7 +38,7 @@ pub(crate) struct ReplicationQuestions {
 type Rows = Vec<Vec<Option<String>>>;
 
 impl ReplicationQuestions {
-    /// Asks, where it is time. Refusals are answers: a user who may not ask is told nothing.
+    /// Asks where it is due. Where the user lacks the right, nothing is known.
     pub(crate) fn ask(&mut self, conn: &mut Conn) -> Result<Replication, mysql::Error> {
         if self.is_refused || self.look_in > 0 {
             self.look_in = self.look_in.saturating_sub(1);

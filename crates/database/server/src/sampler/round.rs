@@ -258,8 +258,11 @@ impl StatusRound {
     }
 
     /// What ended since.
-    pub(crate) fn statements_since(&mut self) -> Option<(Vec<StatementDigest>, f64)> {
-        self.stall.statements_since(&mut self.conn)
+    pub(crate) fn statements_since(
+        &mut self,
+        version: &ServerVersion,
+    ) -> Option<(Vec<StatementDigest>, f64)> {
+        self.stall.statements_since(&mut self.conn, version)
     }
 
     fn ask_variables(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {

@@ -46,8 +46,8 @@ const ROW_LOCKS_BEFORE: &str = "r.trx_mysql_thread_id, b.trx_mysql_thread_id, \
 const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
 const DIGESTS: &str = "performance_schema.events_statements_summary_by_digest";
 const RUNNING: &str = "DIGEST, COUNT(*), LEFT(MAX(DIGEST_TEXT), 400) FROM \
-     performance_schema.events_statements_current WHERE END_EVENT_ID IS NULL AND DIGEST IS NOT NULL AND THREAD_ID <> (SELECT THREAD_ID FROM \
-     performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()) \
+     performance_schema.events_statements_current WHERE END_EVENT_ID IS NULL AND \
+     DIGEST IS NOT NULL AND THREAD_ID <> (SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()) \
      GROUP BY DIGEST ORDER BY 2 DESC LIMIT 10";
 
 /// Beginnings of lines of the monitor's text, of which the first that has it is kept.
@@ -150,7 +150,7 @@ impl StallQuestions {
         lock_waits.extend(metadata_lock_waits(&mut asking, version));
         let mut blockers = StallSnapshot::blockers_of(&lock_waits);
         blockers.truncate(BLOCKERS_MAX);
-        tell_blockers(&mut asking, &mut blockers);
+        describe_blockers(&mut asking, &mut blockers);
         lock_waits.truncate(WAITS_MAX);
         let monitor = asking.ask("monitor", MONITOR).unwrap_or_default();
         let monitor = monitor.into_iter().next().and_then(|row| row.into_iter().nth(2)?);
@@ -174,15 +174,15 @@ impl StallQuestions {
     pub(crate) fn statements_since(
         &mut self,
         conn: &mut Conn,
+        version: &ServerVersion,
     ) -> Option<(Vec<StatementDigest>, f64)> {
         let (at, before) = self.before.as_ref()?;
         let (began, seconds) = (Instant::now(), at.elapsed().as_secs_f64());
-        let limited = [String::new(), String::new()];
-        let mut asking = Asking { conn, began, limited, missing: Vec::new() };
+        let mut asking = Asking { conn, began, limited: limits(version), missing: Vec::new() };
         let after = ended(&mut asking)?;
         let mut all = grown(before, after, &self.statements);
         all.truncate(STATEMENTS_MAX);
-        tell_texts(&mut asking, &mut all);
+        add_texts(&mut asking, &mut all);
         Some((all, seconds))
     }
 }
@@ -208,14 +208,14 @@ fn row_lock_waits(asking: &mut Asking<'_>, version: &ServerVersion) -> Vec<LockW
 fn metadata_lock_waits(asking: &mut Asking<'_>, version: &ServerVersion) -> Vec<LockWait> {
     let (is_mariadb, numbers) = (version.flavour == Flavour::MariaDb, version.numbers);
     if if is_mariadb { numbers < (10, 5, 2) } else { numbers < (5, 7, 3) } {
-        asking.missing.push("metadata locks: this version does not tell who holds them".to_owned());
+        asking.missing.push("metadata locks: this version does not list their holders".to_owned());
         return Vec::new();
     }
     let on = asking.select("metadata locks", metadata_locks::IS_ON).unwrap_or_default();
     let is_on = on.into_iter().next().and_then(|row| number(row.into_iter().next()?));
     if is_on != Some(1) {
-        let text = "metadata locks: performance_schema tells who holds them, where it and its \
-                    instrument wait/lock/metadata/sql/mdl are on";
+        let text = "metadata locks: performance_schema or its instrument \
+                    wait/lock/metadata/sql/mdl is off";
         asking.missing.push(text.to_owned());
         return Vec::new();
     }
@@ -224,9 +224,9 @@ fn metadata_lock_waits(asking: &mut Asking<'_>, version: &ServerVersion) -> Vec<
     metadata_locks::waits(&all)
 }
 
-/// Says of each blocker who it is and what it does.
-fn tell_blockers(asking: &mut Asking<'_>, blockers: &mut [Blocker]) {
-    if blockers.is_empty() {
+/// Adds to each blocker its user, command, time and state.
+fn describe_blockers(asking: &mut Asking<'_>, blockers: &mut [Blocker]) {
+    if blockers.is_empty() || asking.began.elapsed() > BUDGET {
         return;
     }
     let ids: Vec<String> = blockers.iter().map(|one| one.connection.to_string()).collect();
@@ -319,7 +319,7 @@ fn grown(before: &Ended, after: Ended, running: &[StatementDigest]) -> Vec<State
 }
 
 /// Asks for the texts of digests that have none yet.
-fn tell_texts(asking: &mut Asking<'_>, all: &mut [StatementDigest]) {
+fn add_texts(asking: &mut Asking<'_>, all: &mut [StatementDigest]) {
     let is_sound = |digest: &&str| digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     let wanted: Vec<String> = all
         .iter()

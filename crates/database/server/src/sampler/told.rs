@@ -91,7 +91,7 @@ impl Told {
         status("checkpoint_age").or_else(between).or(self.metric("log_lsn_checkpoint_age"))
     }
 
-    /// Statements of these kinds together, where the server tells the first.
+    /// The sum of Com_ counters; nothing where the server lacks the first.
     pub(crate) fn statements(&self, kinds: &[&str]) -> Option<u64> {
         let count = |kind: &&str| self.status(&format!("Com_{kind}"));
         count(kinds.first()?)?;

@@ -73,6 +73,12 @@ fn every_flavour_tells_age_limit_and_transactions() {
             10,
             "those of clients"
         );
+        let grown = |of: fn(&TargetSample) -> Option<u64>| of(&last).unwrap() - of(&idle).unwrap();
+        assert_eq!((grown(|one| one.inserts), grown(|one| one.deletes)), (20, 10));
+        assert_eq!(grown(|one| one.updates), 0);
+        assert!(grown(|one| one.pool_requests) > 0 && last.selects.is_some());
+        assert!(last.pool_reads.is_some() && last.temporary_tables_on_disk.is_some());
+        assert!(last.deadlocks.is_some(), "{last:?}");
         let missing = sampler.missing().join("\n");
         assert!(!missing.contains("checkpoint_age"), "{missing}");
         // Off by default; a counter that is off reads 0.

@@ -73,7 +73,7 @@ impl<'a> TuneRecord<'a> {
     /// Tells Prometheus the same from now on.
     ///
     /// # Errors
-    /// An address at which nobody may listen.
+    /// An address that cannot be listened on.
     pub fn export_at(&mut self, address: SocketAddr, display: &Display) -> Result<(), ExitError> {
         let target = std::slice::from_ref(&self.observed.target);
         self.export = Some(Export::start(address, target, display)?);

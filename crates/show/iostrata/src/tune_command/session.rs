@@ -15,7 +15,7 @@ use super::record::{TuneRecord, look};
 use super::settings::{Set, TuneSettings};
 use crate::database_command::ending;
 use crate::exit_error::ExitError;
-use crate::server_rights::{Standing, claim, no_primary, one, refused};
+use crate::server_rights::{Preconditions, claim, no_primary, one, refused};
 use crate::signals::pause;
 
 /// Seconds between two lines of status; settings are looked at then, too.
@@ -58,11 +58,14 @@ impl TuneSession {
         let generation = Generation::of(version.flavour.word(), version.numbers)
             .map_err(|error| ExitError::Usage(error.to_string()))?;
         let facts = target.facts().map_err(ending)?;
-        let standing = Standing::of(&target, &facts)?;
-        standing.member.iter().for_each(|one| narrator.say(&format!("{} is {one}", facts.name)));
+        let preconditions = Preconditions::of(&target, &facts)?;
+        preconditions
+            .member
+            .iter()
+            .for_each(|one| narrator.say(&format!("{} is {one}", facts.name)));
         match plan.is_dry {
-            true => standing.obstacles.iter().for_each(|why| narrator.obstacle(why)),
-            false => standing.refuse(&facts)?,
+            true => preconditions.obstacles.iter().for_each(|why| narrator.obstacle(why)),
+            false => preconditions.refuse(&facts)?,
         }
         let present = told(&facts);
         if present.get(Lever::IoCapacity).is_none() {

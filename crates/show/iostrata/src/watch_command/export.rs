@@ -11,7 +11,7 @@ use crate::exit_error::ExitError;
 
 /// Answers until it is dropped.
 pub struct Export {
-    /// What is told; whoever takes samples puts them there.
+    /// The samples that are exported; who takes them puts them there.
     pub board: Arc<Mutex<Board>>,
     _server: MetricsServer,
 }

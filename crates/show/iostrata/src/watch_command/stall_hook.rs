@@ -106,7 +106,7 @@ impl StallHook {
                 Ok(child) => wait(child, began, &stopped),
                 Err(error) => (format!("cannot be started: {error}"), false),
             };
-            // Nobody asks any more where watching is over.
+            // The receiver is gone once watching is over.
             let _gone: Result<(), _> = send.send((how, is_sound, began.elapsed().as_secs_f64()));
         };
         thread::Builder::new().name("on-stall".to_owned()).spawn(run)?;

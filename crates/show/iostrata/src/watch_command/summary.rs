@@ -215,7 +215,7 @@ fn page(document: &ServerSummaryDocument) -> String {
     page.line(
         "Service",
         service.map_or_else(String::new, |service| {
-            format!("{service}: nobody may SET GLOBAL; settings are changed at the service")
+            format!("{service}: it allows no SET GLOBAL; settings are changed at the service")
         }),
     );
     let role = document.replica.clone().or_else(|| document.member.clone());
@@ -419,7 +419,7 @@ mod tests {
             page(&summary(&facts, &BTreeMap::new(), &[]))
         };
         let page = of(&[("basedir", "/rdsdbbin/mysql-8.0.35.R3/")]);
-        assert!(page.contains("Service       Amazon RDS: nobody may SET GLOBAL"), "{page}");
+        assert!(page.contains("Service       Amazon RDS: it allows no SET GLOBAL"), "{page}");
         assert!(!of(&[("basedir", "/usr/")]).contains("Service"));
     }
 }

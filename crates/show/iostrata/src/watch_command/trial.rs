@@ -22,7 +22,7 @@ use crate::display::Display;
 use crate::exit_error::ExitError;
 use crate::kept_claim::KeptClaim;
 use crate::server_group::{GroupSet, ServerGroup};
-use crate::server_rights::{Standing, claim, one};
+use crate::server_rights::{Preconditions, claim, one};
 use crate::signals::{Interruption, pause};
 
 /// Windows before and after, one after the other in turns: A B B A A B B A.
@@ -64,7 +64,7 @@ impl Trial {
         let address = server_address(server, &credentials, "")?;
         let target = ServerTarget::open_one(address.clone()).map_err(ending)?;
         let facts = target.facts().map_err(ending)?;
-        Standing::of(&target, &facts)?.refuse(&facts)?;
+        Preconditions::of(&target, &facts)?.refuse(&facts)?;
         let claim = KeptClaim::keep(claim(&target, &facts)?);
         let (one, window, interval) = (one(&target)?.clone(), args.verify_window, args.interval);
         Ok(Self { address, window, interval, one, claim })

@@ -1,4 +1,4 @@
-//! `tune` and `restore` of a server that lets nobody in without TLS, by certificates of an
+//! `tune` and `restore` of a server that requires TLS, by certificates of an
 //! authority of one's own.
 
 use std::path::Path;

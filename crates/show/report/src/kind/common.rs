@@ -24,8 +24,6 @@ const UNAVAILABLE: usize = 4;
 const SERVER: &str = "my.cnf";
 /// How a place begins that is not of one known server.
 const OPTION_FILE: &str = "my.cnf";
-/// What advice names as its releases where all have it.
-const EVERY_SERVER: &str = "MySQL, MariaDB";
 /// Evidence that names points; they stand in the curve's own row.
 const POINTS: &str = "points";
 
@@ -109,8 +107,7 @@ fn option_lines(advice: &Advice) -> String {
     // A value cannot bring lines of its own into a file that is copied.
     let one_line = |text: &str| text.replace(|c: char| c.is_control(), " ");
     let (setting, value) = (one_line(&advice.setting), one_line(&advice.value));
-    let some = advice.versions.as_ref().filter(|versions| *versions != EVERY_SERVER);
-    match some.filter(|_| advice.where_.starts_with(OPTION_FILE)) {
+    match advice.versions.as_ref().filter(|_| advice.where_.starts_with(OPTION_FILE)) {
         Some(versions) => format!("# {}\nloose_{setting} = {value}\n", one_line(versions)),
         None => format!("{setting} = {value}\n"),
     }
@@ -123,7 +120,7 @@ fn advice(advice: &Advice) -> Entry {
         about = about.with(tag(Tone::Plain, &format!("default {default}")));
     }
     // Which releases have it says more than that it stands in the server's option file.
-    let some = advice.versions.as_ref().filter(|versions| *versions != EVERY_SERVER);
+    let some = advice.versions.as_ref();
     about = about.with(tag(Tone::Plain, some.unwrap_or(&advice.where_)));
     let tone = if advice.risk == Risk::None { Tone::Good } else { Tone::Warn };
     about = about.with(tag(tone, words::risk(advice.risk)));

@@ -1,9 +1,11 @@
 //! What was watched of a target: its course, its stalls, and what was changed on it.
 
 use iostrata_run::{
-    CHARTS, FIGURES, Figure, FigureChart, LockWait, RunResult, SamplerCost, SessionState,
-    StallCause, StallSnapshot, TransactionStall, TunedFigure, TunedSetting, WatchDocument,
+    CHARTS, FIGURES, Figure, FigureChart, Finding, FindingKind, LockWait, RunResult, SamplerCost,
+    SessionState, StallCause, StallSnapshot, TransactionStall, TunedFigure, TunedSetting,
+    WatchDocument,
 };
+use iostrata_spec::Layer;
 use iostrata_stats::Measured;
 
 use super::common::{changes, facts, findings, unavailable, verifications};
@@ -18,8 +20,6 @@ use crate::words;
 
 /// What is counted per second.
 const RATE: &str = "transactions/s";
-/// What is said before everything else.
-const LIMITED: &str = "io_limit_binds";
 /// How settings are tried out.
 const TRIED: &str = "Set on the server under the load that it had, and measured in turns with the \
                      settings of before, which it has again. A pair is two windows one after the \
@@ -82,11 +82,9 @@ fn headline(watched: &WatchDocument) -> Vec<String> {
         }
     };
     let mut lines = vec![format!("{rate} in {}; {stalled}", words::value(watched.duration_s, "s"))];
-    // Beside a limit that binds all along, nothing else matters.
-    let limit = watched.findings.iter().find(|finding| finding.id == LIMITED);
-    if let Some(limit) = limit {
-        lines.insert(0, limit.text.clone());
-    }
+    // Where a limit decides how much is done, nothing else matters as much.
+    let is_limit = |one: &&Finding| one.kind == FindingKind::Loss && one.layer == Layer::Limit;
+    lines.splice(0..0, watched.findings.iter().find(is_limit).map(|limit| limit.text.clone()));
     lines
 }
 

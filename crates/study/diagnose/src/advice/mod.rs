@@ -119,7 +119,7 @@ pub(crate) fn line(
         setting: setting.to_owned(),
         value: value.into(),
         default: of_server.map(ServerSetting::defaults),
-        versions: of_server.map(ServerSetting::versions),
+        versions: of_server.and_then(ServerSetting::versions),
         source: of_server.map(ServerSetting::source),
         where_: section.to_owned(),
         why: why.iter().map(|id| id.name().to_owned()).collect(),

@@ -73,7 +73,7 @@ pub(super) fn set(
         setting: name,
         value,
         default: of_server.map(ServerSetting::defaults),
-        versions: of_server.map(ServerSetting::versions),
+        versions: of_server.and_then(ServerSetting::versions),
         source: of_server.map(ServerSetting::source),
         where_,
         why,

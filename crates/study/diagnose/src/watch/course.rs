@@ -1,5 +1,5 @@
 //! What the course of a recording says by itself: a limit that is used up all along, pauses by the
-//! clock, settings that somebody left behind, and too little to say anything.
+//! clock, settings that were left behind, and too little to say anything.
 
 use iostrata_run::host::{LimitedRate, ThrottleEvidence};
 use iostrata_run::{Finding, FindingKind, SettingOrigin, StallCause, WatchDocument};

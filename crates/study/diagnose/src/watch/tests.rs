@@ -114,7 +114,7 @@ fn advice_for_a_managed_server_is_of_its_service() {
     assert!(undo.contains("ParameterValue=104857600,"), "{undo}");
     assert!(!where_.contains("SET GLOBAL") && !where_.contains("my.cnf"), "{where_}");
     let trial = WatchTrial::of(&advice);
-    assert!(trial.settings.is_empty(), "nobody may set it: {trial:?}");
+    assert!(trial.settings.is_empty(), "it cannot be set: {trial:?}");
 }
 
 #[test]

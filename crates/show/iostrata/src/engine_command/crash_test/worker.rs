@@ -206,7 +206,7 @@ fn write(
     }
 }
 
-/// Whether somebody else held a row for too long, or waits for this one.
+/// Whether another transaction held a row for too long, or waits for this one.
 fn is_of_others(error: &EngineError) -> bool {
     use TransactionError::{Deadlock, LockTimeout};
     matches!(error, EngineError::Transaction(Deadlock { .. } | LockTimeout { .. }))

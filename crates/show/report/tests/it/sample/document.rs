@@ -182,10 +182,8 @@ fn findings() -> Vec<Finding> {
 fn advice() -> Vec<Advice> {
     let advice =
         |setting: &str, value: &str, place: &str, why: &str, text: &str, risk, undo: &str| Advice {
-            versions: setting.starts_with("innodb").then(|| match setting {
-                "innodb_flush_method" => "MySQL, MariaDB before 11.0".into(),
-                _ => "MySQL, MariaDB".into(),
-            }),
+            versions: (setting == "innodb_flush_method")
+                .then(|| "MySQL, MariaDB before 11.0".into()),
             source: setting.starts_with("innodb").then(|| format!("MySQL manual: {setting}")),
             setting: setting.into(),
             value: value.into(),
