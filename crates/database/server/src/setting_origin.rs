@@ -31,14 +31,16 @@ const MYSQL_HEAD: &str = "SELECT VARIABLE_NAME, g.VARIABLE_VALUE, i.VARIABLE_SOU
     NULLIF(i.SET_HOST, '')), '')), CAST(i.SET_TIME AS CHAR) \
     FROM performance_schema.variables_info i \
     JOIN performance_schema.global_variables g USING (VARIABLE_NAME)";
-/// The path of an option file came with 10.5.
+/// The path of an option file came with 10.5. What was set to its default again is no change.
 const MARIADB: [&str; 2] = [
     "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_ORIGIN, GLOBAL_VALUE_PATH, NULL, NULL \
      FROM information_schema.SYSTEM_VARIABLES \
-     WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', 'AUTO') ORDER BY 1",
+     WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', 'AUTO') AND NOT \
+     (GLOBAL_VALUE_ORIGIN = 'SQL' AND GLOBAL_VALUE <=> DEFAULT_VALUE) ORDER BY 1",
     "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_ORIGIN, NULL, NULL, NULL \
      FROM information_schema.SYSTEM_VARIABLES \
-     WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', 'AUTO') ORDER BY 1",
+     WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', 'AUTO') AND NOT \
+     (GLOBAL_VALUE_ORIGIN = 'SQL' AND GLOBAL_VALUE <=> DEFAULT_VALUE) ORDER BY 1",
 ];
 
 /// The settings that are not defaults, by name; nothing where the server does not tell.

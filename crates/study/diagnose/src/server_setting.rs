@@ -147,6 +147,11 @@ impl ServerSetting {
         }
     }
 
+    /// The default of a family: `200; 10000 from 8.4`.
+    pub fn default_of(&self, family: Family) -> Option<String> {
+        self.releases(family).map(|releases| releases.default.to_owned())
+    }
+
     /// Defaults of both families: `MySQL 200; 10000 from 8.4. MariaDB 200`.
     pub fn defaults(&self) -> String {
         let of = |name: &str, releases: Option<Releases>| {

@@ -224,7 +224,7 @@ const fn chart_of(name: &'static str, title: &'static str) -> FigureChart {
 }
 
 static THROUGHPUT: FigureChart = chart_of("tps", "Throughput");
-static AGE: FigureChart = chart_of("age", "Checkpoint age, of the age at which writers wait");
+static AGE: FigureChart = chart_of("age", "Checkpoint age, of its max");
 static FLUSH: FigureChart = chart_of("flush", "Pages written, by reason");
 static DIRTY: FigureChart = chart_of("dirty", "Dirty pages");
 static HISTORY: FigureChart = chart_of("history", "History list");

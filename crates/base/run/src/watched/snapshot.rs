@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 /// Letters of a statement that a sentence quotes.
 const STATEMENT_LETTERS: usize = 120;
+/// Statements that took less of the time, all of a digest together, are not worth a sentence: those
+/// of the watcher are among them.
+const STATEMENT_SHARE_MIN: f64 = 0.1;
 /// States, blockers and statements that sentences name.
 const NAMED: usize = 3;
 
@@ -164,7 +167,12 @@ impl StallSnapshot {
             out.push(format!("sessions: {}", states.join(", ")));
         }
         out.extend(self.blockers.iter().take(NAMED).map(|one| self.blocker_sentence(one)));
-        out.extend(self.statements.iter().take(NAMED).map(|one| self.statement_sentence(one)));
+        let is_large = |one: &&StatementDigest| {
+            let span_ms = self.statements_s.map_or(f64::INFINITY, |seconds| 1e3 * seconds);
+            one.running > 0 || one.ended_ms >= STATEMENT_SHARE_MIN * span_ms
+        };
+        let statements = self.statements.iter().filter(is_large).take(NAMED);
+        out.extend(statements.map(|one| self.statement_sentence(one)));
         out
     }
 
@@ -249,6 +257,9 @@ mod tests {
         assert_eq!(blocker, said);
         let said = "statement: 2 running, 7 ended in 9 s, 12 s together: UPDATE `t` SET `v` = ? x";
         assert!(statement.starts_with(said) && statement.len() < 220, "{statement}");
+        let small = StatementDigest { ended: 11, ended_ms: 10.0, ..StatementDigest::default() };
+        let snapshot = StallSnapshot { statements: vec![small], ..snapshot };
+        assert_eq!(snapshot.sentences().len(), 2, "10 ms of 9 s");
         assert_eq!(StallSnapshot::default().sentences(), Vec::<String>::new());
     }
 }

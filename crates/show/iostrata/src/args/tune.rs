@@ -12,7 +12,7 @@ use super::{LoginArgs, Printing, value};
 /// How the server is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeWord {
-    /// Hold the checkpoint age at a set-point below the age at which writers wait
+    /// Hold the checkpoint age at a set-point below the max checkpoint age
     Steady,
     /// Raise innodb_io_capacity by 100 whenever the redo was three quarters full ten times
     AutoRaise,
@@ -42,14 +42,14 @@ pub struct TuneArgs {
     /// Bounds of settings, the set-point and the read latency to keep, in TOML (docs/tune.md)
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the checkpoint age is held, in percent of the age at which writers wait
+    /// Where the checkpoint age is held, in percent of the max checkpoint age
     #[arg(long, value_name = "PCT", value_parser = value::percent)]
     pub set_point: Option<u8>,
     /// Slow writers down by innodb_max_purge_lag when the device cannot follow them
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub allow_delay: bool,
-    /// Tell Prometheus what is tuned at http://ADDR:PORT/metrics; a port alone is one of this host
+    /// Serve metrics for Prometheus at http://ADDR:PORT/metrics; a port alone is one of this host
     #[arg(long, value_name = "ADDR:PORT", value_parser = listening)]
     pub metrics_addr: Option<SocketAddr>,
     #[command(flatten)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use iostrata_metrics::listen_address;
 
 use super::{LoginArgs, Printing, value};
@@ -50,17 +51,19 @@ pub struct WatchArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub lines: bool,
-    /// Tell Prometheus the same at http://ADDR:PORT/metrics; a port alone is one of this host
+    /// Serve metrics for Prometheus at http://ADDR:PORT/metrics; a port alone is one of this host
     #[arg(long, value_name = "ADDR:PORT", value_parser = listening)]
     pub metrics_addr: Option<SocketAddr>,
     /// Keep everything in a run directory, for `iostrata report DIR`
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
-    /// Run this by sh once when a target begins to stall, for at most a minute
+    /// Run COMMAND with sh once when a target begins to stall; it is ended after a minute
     ///
-    /// IOSTRATA_TARGET, _STALL_BEGAN, _STALL_CAUSE, _STALL_EVIDENCE and _RECORDING say what is
-    /// known of it. A stall that begins while the command of another one runs has none.
+    /// Its environment has IOSTRATA_TARGET, IOSTRATA_STALL_BEGAN, IOSTRATA_STALL_T_S,
+    /// IOSTRATA_STALL_CAUSE, IOSTRATA_STALL_EVIDENCE and IOSTRATA_RECORDING. While one command
+    /// runs, other stalls start none.
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["once", "summary"])]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub on_stall: Option<String>,
     /// End after this time [default: at SIGINT or SIGTERM]
     #[arg(long, value_name = "TIME", value_parser = value::bound)]

@@ -98,8 +98,16 @@ impl<'a> Narrator<'a> {
             0 => "it never stalled".to_owned(),
             stalls => format!("it stalled {}", times(stalls)),
         };
-        let is_known = |one: &&TunedFigure| one.tuned.is_some() || one.untuned.is_some();
-        document.tuned.iter().filter(is_known).for_each(|one| self.say(&beside(one)));
+        let figures = &document.tuned;
+        if figures.iter().any(|one| one.untuned.is_some()) {
+            let is_known = |one: &&TunedFigure| one.tuned.is_some() || one.untuned.is_some();
+            figures.iter().filter(is_known).for_each(|one| self.say(&beside(one)));
+        } else if !figures.is_empty() {
+            self.say(
+                "What tuning saved is not known: a like load did not run untuned until the redo \
+                 had gone round",
+            );
+        }
         let lasted = document.duration_s;
         self.say(&format!("{lasted:.0} s: {tuned}{tps}{per_txn}; {stalled}"));
     }

@@ -84,7 +84,17 @@ fn headline(watched: &WatchDocument) -> Vec<String> {
     let mut lines = vec![format!("{rate} in {}; {stalled}", words::value(watched.duration_s, "s"))];
     // Where a limit decides how much is done, nothing else matters as much.
     let is_limit = |one: &&Finding| one.kind == FindingKind::Loss && one.layer == Layer::Limit;
-    lines.splice(0..0, watched.findings.iter().find(is_limit).map(|limit| limit.text.clone()));
+    // What a setting answers stands with the advice.
+    let is_open = |one: &&Finding| {
+        one.kind != FindingKind::Sizing
+            && !is_limit(one)
+            && watched.advice.iter().all(|advice| !advice.why.contains(&one.id))
+    };
+    let texts = |of: &dyn Fn(&&Finding) -> bool| {
+        watched.findings.iter().filter(of).map(|one| one.text.clone()).collect::<Vec<_>>()
+    };
+    lines.extend(texts(&is_open));
+    lines.splice(0..0, texts(&is_limit));
     lines
 }
 
@@ -97,7 +107,7 @@ fn cards(watched: &WatchDocument) -> Vec<Card> {
     }
     if let Some(most) = watched.checkpoint_age_pct_max {
         let big = words::value(most, "percent").into();
-        let of = "the highest checkpoint age, of the age at which writers wait";
+        let of = "the highest checkpoint age, of its max";
         cards.push(Card { title: "redo", big, text: of.into() });
     }
     if let Some(pages) = watched.pages_written_per_txn {

@@ -72,7 +72,7 @@ pub(super) fn set(
     Some(Advice {
         setting: name,
         value,
-        default: of_server.map(ServerSetting::defaults),
+        default: known.and_then(|one| one.default_of(recording.family)),
         versions: of_server.and_then(ServerSetting::versions),
         source: of_server.map(ServerSetting::source),
         where_,

@@ -157,9 +157,8 @@ pub(super) fn settings_left(recording: &Recording<'_>) -> Option<Concluded> {
         more => format!(" and {more} more"),
     };
     let text = format!(
-        "Settings were changed since the server started, and no tuner runs: {}{more}. They are \
-         gone at the next start unless its option file has them. What a tuner left that was \
-         killed, iostrata restore puts back.",
+        "Set since the server started, and no tune runs: {}{more}. A restart brings back what the \
+         option file says; iostrata restore, what a killed tune left.",
         names.join(", ")
     );
     let names: Vec<&str> = changed.iter().map(|one| one.name.as_str()).collect();
@@ -186,10 +185,9 @@ pub(super) fn too_short(document: &WatchDocument) -> Option<Finding> {
     let every_s = (last - first) / steps as f64;
     let need_s = (every_s * SAMPLES_MIN as f64).ceil();
     let text = format!(
-        "{} samples are too few for a judgement, which needs {SAMPLES_MIN}: at this interval \
-         record for {} at least (--time {need_s:.0}s).",
+        "{} samples are too few for a judgement; {SAMPLES_MIN} are needed: --time {need_s:.0}s at \
+         this interval.",
         answered.len(),
-        seconds(need_s)
     );
     let evidence = Evidence::default()
         .with("samples", answered.len() as u64)
@@ -306,7 +304,7 @@ mod tests {
         let (id, text) = first(&document);
         assert_eq!(id, "recording_short");
         assert!(text.starts_with("12 samples are too few"), "{text}");
-        assert!(text.contains("at least (--time 150s)"), "{text}");
+        assert!(text.contains("--time 150s at this interval"), "{text}");
         document.samples.truncate(1);
         assert_eq!(first(&document).0, "", "there is no interval");
     }
