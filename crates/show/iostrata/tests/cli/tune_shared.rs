@@ -179,7 +179,7 @@ fn what_is_tuned_is_told_to_prometheus_and_at_the_end() {
         assert!(named("tps")["tuned"]["value"].as_f64().unwrap() > 0.0, "{figures:?}");
         assert!(named("tps")["tuned"]["n"].as_u64().unwrap() > 0, "{figures:?}");
         assert!(named("tps")["untuned"].is_null(), "it was taken over at once: {figures:?}");
-        assert!(on.said().contains("tuned, not known untuned"), "{}", on.said());
+        assert!(on.said().contains("What tuning saved is not known"), "{}", on.said());
     });
 }
 
