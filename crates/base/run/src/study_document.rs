@@ -291,6 +291,9 @@ pub struct StudyAxis {
     pub change_pct_ci95: Option<Interval>,
     /// The smallest level that no larger one beats measurably by more than 5 %.
     pub enough: Option<f64>,
+    /// The largest gain beyond that level, in percent, that the intervals allow.
+    #[serde(default)]
+    pub beyond_pct_max: Option<f64>,
     /// The fit, for `workers` with four levels or more.
     pub usl: Option<UslDocument>,
     /// How long requests wait, along an axis of rates.

@@ -43,8 +43,9 @@ pub use axis::{
 };
 pub use combine::{combine, combine_weighted, mean_and_half_width};
 pub use compare::{
-    CompareError, Comparison, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN, allowed_pct, paired,
-    paired_difference, paired_measured,
+    Cells, CompareError, Comparison, Conclusion, Difference, FigurePair, KNOWN_PCT_MAX,
+    MARGINS_PCT, PAIRS_MIN, allowed_pct, compare, difference, is_within_pct, paired,
+    paired_measured,
 };
 pub use drift::{Drift, drift};
 pub use effects::{

@@ -115,6 +115,11 @@ pub enum ThenMetric {
 }
 
 impl ThenMetric {
+    /// Whether it is the least or the most of a window, so that longer windows have others.
+    pub fn is_extreme(self) -> bool {
+        matches!(self, Self::MinOverMean1s | Self::HistoryLength)
+    }
+
     /// Every metric with its name in a study's text and the unit of its figures.
     pub const NAMED: [(&'static str, ThenMetric, &'static str); 43] = [
         ("iops", ThenMetric::Iops, "IOPS"),

@@ -62,7 +62,7 @@ impl Layout {
             .map(|one| IndexedRatio {
                 cell: cells[&one.cell],
                 replicate: replicates[&one.replicate],
-                value: one.log_ratio,
+                value: one.value,
             })
             .collect();
         let per_cell = counts(&entries, cells.len(), |entry| entry.cell);
@@ -237,8 +237,7 @@ mod tests {
     use super::*;
 
     fn seen(values: &[(usize, u32, f64)]) -> Vec<Seen> {
-        let one =
-            |&(cell, replicate, log_ratio)| Seen { cell, replicate, log_ratio, square_min: 0.0 };
+        let one = |&(cell, replicate, value)| Seen { cell, replicate, value, square_min: 0.0 };
         values.iter().map(one).collect()
     }
 

@@ -1,7 +1,7 @@
 //! One contrast, seen in several cells and several replicates.
 //!
-//! Purpose: the mean of log ratios `x[cell][replicate]`, possibly with holes, and an interval that
-//! holds it whichever of three things makes them differ:
+//! Purpose: the mean of log ratios, or of differences, `x[cell][replicate]`, possibly with holes,
+//! and an interval that holds it whichever of three things makes them differ:
 //! - noise of each ratio;
 //! - the effect itself, which may vary over cells (that is an interaction): then cells are the
 //!   units, and a contrast seen in many replicates of two cells is still seen in two cells;
@@ -26,6 +26,8 @@ mod layout;
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
+use crate::Interval;
+use crate::multiplicity::p_value;
 use crate::student::t95;
 use layout::Layout;
 
@@ -38,24 +40,24 @@ const ROUNDING: f64 = 1e-12;
 /// Largest half width on a log ratio; beyond, the ends are no longer finite numbers.
 const HALF_WIDTH_MAX: f64 = 300.0;
 
-/// One log ratio.
+/// One log ratio, or one difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Seen {
     /// Which cell; equal in every factor that is not compared.
     pub(crate) cell: usize,
     /// Which replicate.
     pub(crate) replicate: u32,
-    /// The logarithm of the ratio.
-    pub(crate) log_ratio: f64,
-    /// Sum of the squared relative half widths of the figures in it.
+    /// The logarithm of the ratio, or the difference.
+    pub(crate) value: f64,
+    /// Sum of the squared half widths of the figures in it: relative ones of a ratio.
     pub(crate) square_min: f64,
 }
 
-/// The mean of log ratios and how well it is known.
+/// The mean and how well it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Contrast {
     /// Mean over cells of the mean of each cell.
-    pub(crate) log_ratio: f64,
+    pub(crate) mean: f64,
     /// Half width of its 95 % interval and its degrees of freedom; absent with a single ratio.
     pub(crate) error: Option<Error>,
     /// Lowest and highest mean of a cell.
@@ -78,12 +80,32 @@ struct Variance {
     freedom: f64,
 }
 
-/// The contrast of log ratios; at most one per cell and replicate. `None` without any.
+impl Contrast {
+    /// With an interval so many times as wide.
+    pub(crate) fn widened(mut self, times: f64) -> Self {
+        self.error.iter_mut().for_each(|error| error.half_width *= times);
+        self
+    }
+
+    /// The 95 % interval of the ratio whose logarithms these are; absent with a single one.
+    pub(crate) fn ratio_ci95(&self) -> Option<Interval> {
+        let half_width = self.error?.half_width.min(HALF_WIDTH_MAX);
+        Some([-1.0, 1.0].map(|side| (self.mean + side * half_width).exp()))
+    }
+
+    /// Probability that chance alone brings a mean at least so far from 0.
+    pub(crate) fn p_value(&self) -> Option<f64> {
+        self.error.map(|error| p_value(self.mean, error.half_width, error.freedom))
+    }
+}
+
+/// The contrast of log ratios or differences; at most one per cell and replicate. `None` without
+/// any.
 pub(crate) fn contrast(seen: &[Seen]) -> Option<Contrast> {
     let layout = Layout::of(seen)?;
     let widest = |range: [f64; 2], &mean: &f64| [range[0].min(mean), range[1].max(mean)];
     Some(Contrast {
-        log_ratio: layout.mean,
+        mean: layout.mean,
         error: (seen.len() >= 2).then(|| error_of(&layout)),
         cell_range: layout.cell_means.iter().fold([f64::INFINITY, f64::NEG_INFINITY], widest),
         cells: layout.cells(),
@@ -94,7 +116,7 @@ pub(crate) fn contrast(seen: &[Seen]) -> Option<Contrast> {
 fn error_of(layout: &Layout) -> Error {
     let variance = variance_of(layout);
     let between = t95(variance.freedom) * variance.value.sqrt();
-    let half_width = between.max(layout.half_width_min).clamp(ROUNDING, HALF_WIDTH_MAX);
+    let half_width = between.max(layout.half_width_min).max(ROUNDING);
     Error { half_width, freedom: variance.freedom }
 }
 
@@ -150,7 +172,7 @@ mod tests {
         let one = |cell, replicate| Seen {
             cell,
             replicate,
-            log_ratio: value(cell, replicate),
+            value: value(cell, replicate),
             square_min: 0.0,
         };
         (0..cells).flat_map(|cell| (0..replicates).map(move |at| one(cell, at))).collect()
@@ -167,7 +189,7 @@ mod tests {
         let found = contrast(&grid(1, 4, |_, at| values[at as usize])).unwrap();
         let (mean, half_width) = crate::combine::mean_and_half_width(&values);
         let error = found.error.unwrap();
-        assert!((found.log_ratio - mean).abs() < 1e-12, "{found:?}");
+        assert!((found.mean - mean).abs() < 1e-12, "{found:?}");
         assert!((error.half_width - half_width).abs() < 1e-9 && error.freedom == 3.0, "{error:?}");
     }
 
@@ -188,7 +210,7 @@ mod tests {
         let mut seen = grid(2, 3, |cell, _| cell as f64);
         seen.truncate(4);
         let found = contrast(&seen).unwrap();
-        assert_eq!((found.log_ratio, found.cell_range), (0.5, [0.0, 1.0]));
+        assert_eq!((found.mean, found.cell_range), (0.5, [0.0, 1.0]));
         assert_eq!((found.cells, found.replicates), (2, 3));
     }
 

@@ -21,9 +21,12 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::combine::mean_and_half_width;
 use crate::contrast::{Contrast, Seen, contrast};
 use crate::multiplicity::{ERROR_RATE, benjamini_hochberg, p_value};
 use crate::{Conclusion, Interval, Measured, PAIRS_MIN, Verdicts, allowed_pct};
@@ -78,10 +81,14 @@ pub struct Effect {
     pub ratio_ci95: Option<Interval>,
     /// The ratio of each cell, from the lowest to the highest.
     pub cell_range: CellRange,
-    /// Whether every one of several cells shows it by itself and in the same direction: at least
-    /// three pairs in each, and its own interval beyond 1. It may hold where the interval of the
-    /// mean holds 1, since few cells that differ tell little of cells that were not measured.
+    /// Whether every one of several cells shows it by itself and in the same direction (at least
+    /// three pairs in each, and its own interval beyond 1), and their mean does over replicates.
+    /// It may hold where the interval of the mean holds 1, since few cells that differ tell little
+    /// of cells that were not measured.
     pub is_everywhere: bool,
+    /// p value of the mean over these cells alone, replicates being the units, adjusted for all
+    /// contrasts of the family; absent with fewer than three replicates.
+    pub p_of_these_cells: Option<f64>,
     /// The largest difference from a ratio of 1, up or down, in percent, that the interval allows;
     /// absent without one.
     pub change_pct_max: Option<f64>,
@@ -91,10 +98,11 @@ pub struct Effect {
     pub cells: u64,
     /// Replicates that these come from.
     pub replicates: u64,
-    /// p value adjusted for all contrasts of the study; absent when nothing may be concluded.
+    /// p value adjusted for all contrasts of the family, main effects or interactions; absent when
+    /// nothing may be concluded.
     pub p_adjusted: Option<f64>,
-    /// What follows, with all contrasts of the study taken into account: the interval may exclude 1
-    /// and there is still no measurable difference, because among many contrasts some do so by
+    /// What follows, with all contrasts of the family taken into account: the interval may exclude
+    /// 1 and there is still no measurable difference, because among many contrasts some do so by
     /// chance.
     pub conclusion: Conclusion,
     /// Verdicts of every figure that went in.
@@ -207,8 +215,9 @@ pub fn effects(observations: &[Observation]) -> Result<Effects, EffectsError> {
             Some(Interaction { change, altered_by, effect, matters: false })
         })
         .collect();
-    let of_main = main.iter_mut().map(|one| &mut one.effect);
-    let tested = adjust(of_main.chain(interactions.iter_mut().map(|one| &mut one.effect)));
+    // Two families: there are many more interactions, of which fewer are asked about.
+    let tested = adjust(main.iter_mut().map(|one| &mut one.effect))
+        + adjust(interactions.iter_mut().map(|one| &mut one.effect));
     for one in &mut interactions {
         one.matters = is_significant(&one.effect) && size(&one.effect) > INTERACTION_RATIO_MIN.ln();
     }
@@ -231,47 +240,64 @@ fn size(effect: &Effect) -> f64 {
 /// The effect of changes over all cells where they can be seen, its p value not yet adjusted.
 fn effect_of(plan: &Plan<'_>, changes: &[LevelChange]) -> Option<Effect> {
     let Matched { seen, verdicts } = plan.matched(changes);
-    let Contrast { log_ratio, error, cell_range, cells, replicates } = contrast(&seen)?;
-    let ratio_ci95 =
-        error.map(|error| [-1.0, 1.0].map(|side| (log_ratio + side * error.half_width).exp()));
-    let concludes = seen.len() >= PAIRS_MIN && replicates >= PAIRS_MIN;
-    let p = error.map(|error| p_value(log_ratio, error.half_width, error.freedom));
+    let found = contrast(&seen)?;
+    let ratio_ci95 = found.ratio_ci95();
+    let p = found.p_value().filter(|_| found.replicates >= PAIRS_MIN);
+    let Contrast { mean, cell_range, cells, replicates, .. } = found;
     let [min, max] = cell_range.map(f64::exp);
     Some(Effect {
-        ratio: log_ratio.exp(),
+        ratio: mean.exp(),
         ratio_ci95,
         cell_range: CellRange { min, max },
         is_everywhere: is_everywhere(&seen),
+        p_of_these_cells: p_of_these_cells(&seen),
         change_pct_max: ratio_ci95.map(allowed_pct),
         n: seen.len() as u64,
         cells: cells as u64,
         replicates: replicates as u64,
-        p_adjusted: p.filter(|_| concludes),
+        p_adjusted: p,
         conclusion: Conclusion::TooFewPairs,
         verdicts,
     })
 }
 
-/// Whether every cell shows the same direction. Two cells do so by chance in one contrast of 800
-/// (2 x 0.025 x 0.025), more of them less often, so it stands without an adjustment.
+/// Whether every one of several cells shows the same direction by itself.
 fn is_everywhere(seen: &[Seen]) -> bool {
     // What matches a contrast comes cell by cell.
     let cells: Vec<&[Seen]> = seen.chunk_by(|a, b| a.cell == b.cell).collect();
     let shows = |cell: &&[Seen], sign: f64| {
-        let alone = contrast(cell).and_then(|alone| Some((alone.log_ratio, alone.error?)));
-        alone.is_some_and(|(log_ratio, error)| sign * log_ratio > error.half_width)
-            && cell.len() >= PAIRS_MIN
+        let alone = contrast(cell).and_then(|alone| Some((alone.mean, alone.error?)));
+        alone.is_some_and(|(mean, error)| sign * mean > error.half_width) && cell.len() >= PAIRS_MIN
     };
     cells.len() > 1 && [-1.0, 1.0].iter().any(|sign| cells.iter().all(|cell| shows(cell, *sign)))
 }
 
-/// Adjusts the p values of all effects that may conclude, and concludes; returns their number.
+/// p value of the mean over these cells, whatever it is in others: replicates are the units, so
+/// that what is common to one does not look like an effect of every cell.
+fn p_of_these_cells(seen: &[Seen]) -> Option<f64> {
+    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for one in seen {
+        let (sum, count) = sums.entry(one.replicate).or_default();
+        (*sum, *count) = (*sum + one.value, *count + 1.0);
+    }
+    let means: Vec<f64> = sums.values().map(|(sum, count)| sum / count).collect();
+    let (mean, half_width) = (means.len() >= PAIRS_MIN).then(|| mean_and_half_width(&means))?;
+    Some(p_value(mean, half_width, means.len() as f64 - 1.0))
+}
+
+/// Adjusts the p values of one family of effects that may conclude, and concludes; returns their
+/// number.
 fn adjust<'a>(effects: impl Iterator<Item = &'a mut Effect>) -> u64 {
     let mut tested: Vec<(&mut Effect, f64)> =
         effects.filter_map(|effect| effect.p_adjusted.map(|p| (effect, p))).collect();
     let raw: Vec<f64> = tested.iter().map(|(_, p)| *p).collect();
-    for ((effect, _), p) in tested.iter_mut().zip(benjamini_hochberg(&raw)) {
+    let of_these = |(effect, _): &(&mut Effect, f64)| effect.p_of_these_cells.unwrap_or(1.0);
+    let of_these: Vec<f64> = tested.iter().map(of_these).collect();
+    let adjusted = benjamini_hochberg(&raw).into_iter().zip(benjamini_hochberg(&of_these));
+    for ((effect, _), (p, of_these)) in tested.iter_mut().zip(adjusted) {
         effect.p_adjusted = Some(p);
+        effect.p_of_these_cells = Some(of_these);
+        effect.is_everywhere &= of_these <= ERROR_RATE;
         effect.conclusion = if p > ERROR_RATE {
             Conclusion::NoMeasurableDifference
         } else if effect.ratio > 1.0 {

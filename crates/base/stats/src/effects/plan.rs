@@ -70,9 +70,9 @@ impl<'a> Plan<'a> {
             }
             last = Some(levels);
             let Some(corners) = self.corners(levels, *replicate, changes) else { continue };
-            let mut one = Seen { cell, replicate: *replicate, log_ratio: 0.0, square_min: 0.0 };
+            let mut one = Seen { cell, replicate: *replicate, value: 0.0, square_min: 0.0 };
             for (sign, figure) in corners {
-                one.log_ratio += sign * figure.value.ln();
+                one.value += sign * figure.value.ln();
                 one.square_min += figure.ci95.map_or(0.0, |_| figure.relative_half_width().powi(2));
                 matched.verdicts.merge(&figure.verdicts);
             }

@@ -9,7 +9,8 @@ use iostrata_run::{AxisKind, StudyAxis, StudyPoint, UslDocument};
 use iostrata_spec::study::setting::Setting;
 use iostrata_spec::study::{Cell, FactorLevels, LevelAt, StudyPlan};
 use iostrata_stats::{
-    AXIS_MATERIAL_PCT, AxisPoint, AxisShape, Enough, Measured, Usl, UslPoint, axis, enough, usl,
+    AXIS_MATERIAL_PCT, AxisPoint, AxisShape, KNOWN_PCT_MAX, Measured, Usl, UslPoint, axis, enough,
+    usl,
 };
 
 use super::effect::not_ruled_out;
@@ -79,11 +80,13 @@ fn one(
     let all: Vec<AxisPoint> = places.iter().flat_map(figures_of).collect();
     let found = axis(&all).ok()?;
     let enough = enough(&all, AXIS_MATERIAL_PCT).ok()?;
+    // Where the intervals still allow a large gain, nothing is known to be enough.
+    let known = enough.level.zip(enough.beyond_pct_max).filter(|(_, most)| *most <= KNOWN_PCT_MAX);
     let x: Vec<f64> = places.iter().map(|(level, _)| *level).collect();
     let law = (factor == WORKERS).then(|| law(&places, points)).flatten();
     let (kind, at, change) = shape(&found.shape);
     Some(StudyAxis {
-        text: sentence(factor, &levels, &x, &found.shape, &enough),
+        text: sentence(factor, &levels, &x, &found.shape, known),
         factor: factor.to_owned(),
         levels,
         points: places.iter().map(|(_, id)| (*id).to_owned()).collect(),
@@ -92,7 +95,8 @@ fn one(
         at,
         change_pct: change.map(|(change, _)| change),
         change_pct_ci95: change.map(|(_, ends)| ends),
-        enough: enough.level,
+        enough: known.map(|(level, _)| level),
+        beyond_pct_max: known.map(|(_, most)| most),
         usl: law,
         response: response(factor, &places, &cells, seen, points),
     })
@@ -130,7 +134,7 @@ fn sentence(
     levels: &[LevelAt],
     x: &[f64],
     shape: &AxisShape,
-    enough: &Enough,
+    enough: Option<(f64, f64)>,
 ) -> String {
     let (place, first, last) = (place(levels), x[0], x[x.len() - 1]);
     let course = match shape {
@@ -153,11 +157,16 @@ fn sentence(
         ),
         AxisShape::NotClear => format!("its course over {first} to {last} {factor} is not clear"),
     };
-    let enough = match enough.level {
-        Some(level) if factor != WORKERS => format!("; {level} {factor} are enough"),
+    let enough = match enough {
+        Some((level, most)) if factor != WORKERS => "; ".to_owned() + &no_gain(level, factor, most),
         _ => String::new(),
     };
     format!("{place}: {course}{enough}")
+}
+
+/// `no gain seen beyond files = 4 (up to 6 % possible)`.
+pub(crate) fn no_gain(level: f64, factor: &str, most_pct: f64) -> String {
+    format!("no gain seen beyond {factor} = {level} (up to {:.0} % possible)", most_pct.max(0.0))
 }
 
 /// A level as a place on its axis; nothing for a level that lies on none.

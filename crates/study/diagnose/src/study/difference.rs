@@ -4,9 +4,9 @@
 //! stands only where the interval of the difference supports it.
 
 use iostrata_spec::study::{Contrast, ThenMetric};
-use iostrata_stats::{Interval, Measured, PAIRS_MIN, paired_difference};
+use iostrata_stats::{Difference, ERROR_RATE, Interval, Measured};
 
-use super::sentence::{Outcome, template, too_few_pairs, with_figures};
+use super::sentence::{Outcome, not_shown, template, too_few_pairs, with_figures};
 use super::sides::Sides;
 
 /// What a difference of a metric is measured by.
@@ -31,44 +31,45 @@ pub(super) fn scale(metric: ThenMetric) -> Option<Scale> {
     Some(Scale { unit, material, about_equal })
 }
 
-/// The sentence that holds, else why none does, and the difference behind it.
-pub(super) fn decided(
+/// The sentence of what was decided.
+pub(super) fn sentence(
     contrast: &Contrast,
     sides: &Sides,
+    found: &Difference,
+    (outcome, ends): (Outcome, Interval),
     scale: Scale,
-) -> (Result<String, String>, Option<Measured>) {
-    // Both sides hold the same replicates, so that nothing but a missing one can be wrong.
-    let Ok(found) = paired_difference(&sides.below, &sides.above) else {
-        return (Err(too_few_pairs(0)), None);
-    };
-    let text = outcome(&found, scale).map(|(outcome, ends)| {
-        let mean =
-            |side: &[Measured]| side.iter().map(|one| one.value).sum::<f64>() / side.len() as f64;
-        let sentence =
-            with_figures(template(contrast, outcome), contrast.metric, sides, mean, None);
-        format!("{sentence} ({})", in_words(found.value, ends, outcome, scale))
-    });
-    (text, Some(found))
+) -> String {
+    let mean =
+        |side: &[Measured]| side.iter().map(|one| one.value).sum::<f64>() / side.len() as f64;
+    let said = with_figures(template(contrast, outcome), contrast.metric, sides, mean, None);
+    format!("{said} ({})", in_words(found.value.value, ends, outcome, scale))
 }
 
-fn outcome(found: &Measured, scale: Scale) -> Result<(Outcome, Interval), String> {
-    let ends @ [low, high] = match found.ci95 {
-        Some(ends) if found.n >= PAIRS_MIN as u64 => ends,
-        _ => return Err(too_few_pairs(found.n)),
+/// What holds, else why nothing does; `p` with all answers of the study taken into account.
+pub(super) fn outcome(
+    found: &Difference,
+    p: Option<f64>,
+    scale: Scale,
+) -> Result<(Outcome, Interval), String> {
+    let (Some(p), Some(ends @ [low, high])) = (p, found.value.ci95) else {
+        return Err(too_few_pairs(found.replicates));
     };
-    let is_material = found.value.abs() >= scale.material;
-    match (low > 0.0, high < 0.0) {
-        (true, _) if is_material => Ok((Outcome::More, ends)),
-        (_, true) if is_material => Ok((Outcome::Less, ends)),
-        _ if low.abs().max(high.abs()) <= scale.about_equal => Ok((Outcome::Same, ends)),
-        _ => {
-            let [low, high] = [low, high].map(iostrata_units::count);
-            let unit = scale.unit;
-            Err(format!(
-                "its replicates differ too much, a difference of {low} to {high} {unit} is possible"
-            ))
-        }
+    let value = found.value.value;
+    if p <= ERROR_RATE && value.abs() >= scale.material {
+        return Ok((if value > 0.0 { Outcome::More } else { Outcome::Less }, ends));
     }
+    if low.abs().max(high.abs()) <= scale.about_equal {
+        return Ok((Outcome::Same, ends));
+    }
+    let is_beyond_zero = low > 0.0 || high < 0.0;
+    let range = format!(
+        "a difference of {}, 95 % {} to {} {}",
+        iostrata_units::count(value),
+        iostrata_units::count(low),
+        iostrata_units::count(high),
+        scale.unit
+    );
+    Err(not_shown(is_beyond_zero, &range))
 }
 
 /// `a difference of 38 points, 95 % 25 to 51`: up, whichever way the sentence looks at it.
@@ -78,12 +79,19 @@ fn in_words(value: f64, [low, high]: Interval, outcome: Outcome, scale: Scale) -
         Outcome::More | Outcome::Same => (value, low, high),
     };
     let [value, low, high] = [value, low, high].map(iostrata_units::count);
-    format!("a difference of {value} {}, 95 % {low} to {high}", scale.unit)
+    let equal = match outcome {
+        Outcome::Same => {
+            format!("equal within {} {}: ", iostrata_units::count(scale.about_equal), scale.unit)
+        }
+        Outcome::More | Outcome::Less => String::new(),
+    };
+    format!("{equal}a difference of {value} {}, 95 % {low} to {high}", scale.unit)
 }
 
 #[cfg(test)]
 mod tests {
     use iostrata_spec::study::Take;
+    use iostrata_stats::difference;
 
     use super::*;
 
@@ -105,8 +113,11 @@ mod tests {
             less: "only {of} against {over}".to_owned(),
             same: "{of} either way".to_owned(),
         };
-        let sides = Sides { points: <_>::default(), above: side(above), below: side(below) };
-        decided(&contrast, &sides, scale(metric).unwrap()).0
+        let sides = Sides::of_one_cell(side(above), side(below));
+        let (found, scale) =
+            (difference(&sides.pairs(), sides.cells).unwrap(), scale(metric).unwrap());
+        let outcome = outcome(&found, found.p, scale)?;
+        Ok(sentence(&contrast, &sides, &found, outcome, scale))
     }
 
     #[test]
@@ -118,15 +129,17 @@ mod tests {
         assert!(less.starts_with("only 2 against 50 (a difference of 48 points, 95 % 3"), "{less}");
         let same = stalled(&[0.0, 0.0, 1.0], &[0.0, 2.0, 0.0]).unwrap();
         assert!(
-            same.starts_with("0.333 either way (a difference of -0.333 points, 95 % -"),
+            same.starts_with("0.333 either way (equal within 10 points: a difference of -0.333"),
             "{same}"
         );
         assert_eq!(
             stalled(&[10.0, 60.0, 20.0], &[30.0, 10.0, 0.0]).unwrap_err(),
-            "its replicates differ too much, a difference of -70.6 to 104 points is possible"
+            "too noisy (a difference of 16.7, 95 % -70.6 to 104 points)"
         );
         let few = stalled(&[50.0, 52.0], &[0.0, 0.0]).unwrap_err();
-        assert_eq!(few, "2 of the 3 pairs of replicates it takes");
+        assert_eq!(few, "only 2 replicates have both sides; 3 are needed");
+        let many = stalled(&[20.0, 25.0, 22.0], &[0.0, 0.0, 6.0]).unwrap();
+        assert!(many.starts_with("22"), "{many}");
     }
 
     #[test]

@@ -117,9 +117,9 @@ fn interaction(plan: &StudyPlan, one: &iostrata_stats::Interaction) -> StudyInte
     let ratio = one.effect.ratio;
     let how = if ratio > 1.0 { "larger" } else { "smaller" };
     let text = format!(
-        "going from {factor} {from} to {to} gains {:.2} times as much at {by} {by_to} as at {by} \
-         {by_from}: the effect is {how} there{}",
-        ratio,
+        "the ratio of {factor} {to} to {from} is {:.0} % {how} at {by} {by_to} than at {by} \
+         {by_from}{}",
+        100.0 * (ratio - 1.0).abs(),
         interval(&one.effect)
     );
     StudyInteraction {
@@ -150,8 +150,8 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
             let change = 100.0 * (effect.ratio - 1.0);
             let more = if change > 0.0 { "more" } else { "less" };
             format!(
-                "{factor} {to} does {:.1} % {more} {unit} than {from}{}, between {:.2} and {:.2} \
-                 times at single points ({pairs})",
+                "{factor} {to} does {:.1} % {more} {unit} than {from}{}; {:.2} to {:.2} times by \
+                 point ({pairs})",
                 change.abs(),
                 interval(effect),
                 range.min,
@@ -167,7 +167,8 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
             )
         }
         Conclusion::NoMeasurableDifference if excludes_one(effect) => format!(
-            "{factor} {from} to {to}{}: one of many comparisons, so that it may be chance ({pairs})",
+            "{factor} {from} to {to}{}: not significant after correction for the number of effects \
+             ({pairs})",
             interval(effect)
         ),
         Conclusion::NoMeasurableDifference => {
@@ -188,14 +189,16 @@ fn excludes_one(effect: &Effect) -> bool {
 /// What intervals still allow, in words.
 pub(crate) fn not_ruled_out(most_pct: f64) -> String {
     if most_pct > KNOWN_PCT_MAX {
-        return "; the replicates differ too much to say more".to_owned();
+        return format!("; too noisy: one of {most_pct:.0} % is not ruled out");
     }
     format!("; one of up to {most_pct:.1} % is not ruled out")
 }
 
 fn interval(effect: &Effect) -> String {
     match effect.ratio_ci95 {
-        Some([low, high]) => format!(" (ratio {:.3}, 95 % {low:.3} to {high:.3})", effect.ratio),
+        Some([low, high]) => {
+            format!(" (ratio {:.3}, single 95 % {low:.3} to {high:.3})", effect.ratio)
+        }
         None => String::new(),
     }
 }

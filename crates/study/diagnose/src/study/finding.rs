@@ -11,7 +11,7 @@ use iostrata_spec::study::StudyPlan;
 use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict, allowed_pct};
 use serde_json::json;
 
-use super::axis::{WORKERS, place};
+use super::axis::{WORKERS, no_gain, place};
 use super::layer_loss::layer_losses;
 use super::points::Seen;
 use super::response::{RATE, responses};
@@ -87,16 +87,11 @@ fn files(axis: &StudyAxis) -> Option<Finding> {
     if [WORKERS, RATE].iter().chain(&AMOUNTS).any(|factor| *factor == axis.factor) {
         return None;
     }
-    let enough = axis.enough?;
-    let why = match axis.kind {
-        AxisKind::Flat => "their number makes no difference",
-        AxisKind::NoMeasurableDifference => "no measurable difference between their numbers",
-        _ => "more bring nothing measurable",
-    };
+    let said = no_gain(axis.enough?, &axis.factor, axis.beyond_pct_max?);
     Some(Finding {
         id: "enough".to_owned(),
         kind: FindingKind::Sizing,
-        text: format!("{}: {enough} {} are enough; {why}", place(&axis.levels), axis.factor),
+        text: format!("{}: {said}", place(&axis.levels)),
         layer: Layer::FileApi,
         effect_pct: None,
         effect_pct_ci95: None,
@@ -184,6 +179,7 @@ mod tests {
             change_pct: Some(-50.0),
             change_pct_ci95: Some([-60.0, -40.0]),
             enough: Some(1.0),
+            beyond_pct_max: Some(6.0),
             usl: None,
             response: None,
         }

@@ -15,9 +15,21 @@ pub(super) enum Outcome {
     Same,
 }
 
-/// Why nothing is concluded from so many pairs.
-pub(super) fn too_few_pairs(n: u64) -> String {
-    format!("{n} of the {PAIRS_MIN} pairs of replicates it takes")
+/// Why nothing is concluded from so many replicates.
+pub(super) fn too_few_pairs(replicates: u64) -> String {
+    match replicates {
+        1 => format!("only 1 replicate has both sides; {PAIRS_MIN} are needed"),
+        n => format!("only {n} replicates have both sides; {PAIRS_MIN} are needed"),
+    }
+}
+
+/// Why nothing is concluded from an interval, which stands behind it: among several answers some
+/// lie beyond nothing by chance.
+pub(super) fn not_shown(is_beyond_nothing: bool, range: &str) -> String {
+    match is_beyond_nothing {
+        true => format!("not significant after correction for the number of answers ({range})"),
+        false => format!("too noisy ({range})"),
+    }
 }
 
 /// The sentence of an outcome, without its figures.

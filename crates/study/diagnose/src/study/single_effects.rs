@@ -7,7 +7,10 @@
 use std::collections::BTreeMap;
 
 use iostrata_spec::study::{Contrast, StudyPlan};
-use iostrata_stats::{Comparison, Interval, Measured, Verdicts, paired_measured};
+use iostrata_stats::{
+    Cells, Comparison, FigurePair, Interval, KNOWN_PCT_MAX, Measured, Verdicts, compare,
+    is_within_pct,
+};
 
 use super::points::Seen;
 use super::sides::{by_cell, end, pairs, sides};
@@ -25,7 +28,7 @@ pub(super) fn in_words(
     }
     let alone = |effect: &Contrast| {
         let sides = sides(effect, plan, seen)?;
-        let found = paired_measured(&sides.below, &sides.above).ok()?;
+        let found = compare(&sides.pairs(), sides.cells).ok()?;
         Some((found.ratio, found.ratio_ci95?))
     };
     let each: Option<Vec<(&str, f64, Interval)>> = contrast
@@ -54,9 +57,10 @@ fn together(rest: &Comparison, whole: &Comparison) -> String {
     let left =
         format!("the whole is {:.2} times that, 95 % {} to {}", rest.ratio, end(low), end(high));
     // A rest that may be as large as the whole explains nothing.
-    let is_known = low.ln().abs().max(high.ln().abs()) < whole.ratio.ln().abs();
+    let is_known = is_within_pct([low, high], KNOWN_PCT_MAX)
+        && low.ln().abs().max(high.ln().abs()) < whole.ratio.ln().abs();
     let explains = match (low <= 1.0 && 1.0 <= high, is_known) {
-        (true, true) => "together they explain it",
+        (true, true) => "together they explain it, within 25 %",
         (true, false) => "whether they explain it together cannot be said",
         (false, _) if (rest.ratio < 1.0) == (whole.ratio > 1.0) => "they overlap",
         (false, _) => "they do more together than each alone",
@@ -73,9 +77,10 @@ fn rest(
     let figures = by_cell(contrast.metric, plan, seen);
     let (mut whole, mut product) = (Vec::new(), Vec::new());
     let effects = contrast.of_effects();
-    for (above, below) in pairs(contrast, plan, &figures) {
+    let mut places = Vec::new();
+    for (place, (above, below)) in pairs(contrast, plan).into_iter().enumerate() {
         let alone = |effect: &Contrast| {
-            let found = pairs(effect, plan, &figures).into_iter();
+            let found = pairs(effect, plan).into_iter();
             found.filter(|(_, own)| *own == below).map(|(cell, _)| cell).next()
         };
         let cells: Vec<usize> =
@@ -90,11 +95,16 @@ fn rest(
             if !value.is_finite() {
                 return None;
             }
+            places.push((place, *replicate));
             whole.push(Measured { ci95: None, ..of.clone() });
             product.push(Measured::without_interval(value, 1, Verdicts::none()));
         }
     }
-    paired_measured(&product, &whole).ok()
+    let figures = product.iter().zip(&whole);
+    let both = places.iter().zip(figures);
+    let pair =
+        |(&(cell, replicate), (first, second))| FigurePair { cell, replicate, first, second };
+    compare(&both.map(pair).collect::<Vec<_>>(), Cells::Planned).ok()
 }
 
 #[cfg(test)]
@@ -105,13 +115,15 @@ mod tests {
 
     fn found(ratio: f64, ratio_ci95: Option<Interval>) -> Comparison {
         let conclusion = Conclusion::TooFewPairs;
-        Comparison { ratio, ratio_ci95, n: 3, conclusion, verdicts: Verdicts::none() }
+        let verdicts = Verdicts::none();
+        Comparison { ratio, ratio_ci95, n: 3, replicates: 3, p: None, conclusion, verdicts }
     }
 
     #[test]
     fn a_rest_that_may_be_as_large_as_the_whole_explains_nothing() {
         let of = |whole: f64, rest: f64, ends| together(&found(rest, ends), &found(whole, None));
         assert!(of(6.0, 1.0, Some([0.9, 1.1])).contains("together they explain it"));
+        assert!(of(6.0, 1.59, Some([0.98, 2.58])).contains("cannot be said"), "0.8 to 1.25");
         assert!(of(1.07, 1.0, Some([0.9, 1.1])).contains("cannot be said"));
         assert!(of(6.0, 0.8, Some([0.7, 0.9])).contains("they overlap"));
         assert!(of(0.5, 1.2, Some([1.1, 1.3])).contains("they overlap"));

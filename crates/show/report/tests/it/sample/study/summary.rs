@@ -196,6 +196,7 @@ fn curve(axis: &str, levels: Vec<LevelAt>, points: &[(f64, &StudyPoint)]) -> Stu
         change_pct: at.map(|_| change),
         change_pct_ci95: at.map(|_| [change - 3.0, change + 3.0]),
         enough: (axis == "files").then_some(*best_x),
+        beyond_pct_max: (axis == "files").then_some(6.0),
         response: None,
         usl: has_law.then(|| UslDocument {
             lambda: points[0].1.value,
