@@ -65,7 +65,7 @@ pub use pooled::{Percentile, pooled_percentiles, pooled_summary};
 pub use random::{Random, split_mix};
 pub use rate_search::RateSearch;
 pub use repeat::{Repeat, repeat};
-pub use replicates::{Need, more_needed};
+pub use replicates::{Need, more_needed, until_precise};
 pub use shape::{Shape, Steadiness};
 pub use stability::{DOWN_SHARE, LowSpell, Stability, low_spells, stability, worst_of_seconds};
 pub use stopping::{Stop, StoppingRule, time_for_precision};

@@ -11,7 +11,7 @@ use iostrata_spec::OpKind;
 use iostrata_spec::study::{Cell, StudyPlan};
 use iostrata_stats::{
     LatencyHistogram, LatencyUs, Measured, Percentile, Verdicts, combine, combine_weighted,
-    pooled_percentiles, pooled_summary,
+    pooled_percentiles, pooled_summary, until_precise,
 };
 
 use super::caution::cautions;
