@@ -69,10 +69,12 @@ pub(crate) fn misused(target: &str, text: String) -> TargetError {
 fn judged(error: &EngineError) -> (Trouble, &'static str, Option<&'static str>) {
     match error {
         EngineError::Transaction(error) => of_transaction(error),
+        // One that has stopped because its disk was full does not go on when there is room.
+        EngineError::Poisoned { .. } if error.is_full() => (Trouble::Stopped, "no_space", None),
         error if error.is_full() => {
             (Trouble::NoSpace, "no_space", Some("make room on the disk, or load less"))
         }
-        EngineError::Poisoned { .. } => (Trouble::Failed, "poisoned", None),
+        EngineError::Poisoned { .. } => (Trouble::Stopped, "poisoned", None),
         EngineError::Broken { .. } => (Trouble::Failed, "broken", None),
         EngineError::Corrupt { .. } => (Trouble::Failed, "corrupt", Some(CHECK)),
         EngineError::Request(error) => match error {
@@ -134,8 +136,8 @@ mod tests {
         let conflict = TransactionError::Conflict { transaction: 1, table, key };
         for (error, trouble, code, words) in [
             (full.clone(), Trouble::NoSpace, "no_space", "full"),
-            (because(full), Trouble::NoSpace, "no_space", "stopped writing"),
-            (because(broken), Trouble::Failed, "poisoned", "stopped writing"),
+            (because(full), Trouble::Stopped, "no_space", "stopped writing"),
+            (because(broken), Trouble::Stopped, "poisoned", "stopped writing"),
             (timeout.into(), Trouble::Retry, "lock_timeout", "waited 1000 ms"),
             (conflict.into(), Trouble::Retry, "conflict", "begin it again"),
             (RequestError::Closed.into(), Trouble::Gone, "closed", "is closed"),

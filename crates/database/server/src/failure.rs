@@ -17,7 +17,7 @@ struct Meaning(Trouble, Option<String>);
 pub(crate) fn told(target: &str, attempt: &str, error: &Error) -> TargetError {
     let (code, said, Meaning(trouble, fix)) = match error {
         Error::MySqlError(error) => {
-            let meaning = meaning_of(error.code, &error.message);
+            let meaning = meaning_of(error.code, &error.state, &error.message);
             let said = format!("error {}: {}", error.code, error.message);
             (error.code.to_string(), said, meaning)
         }
@@ -121,10 +121,15 @@ fn of_driver(error: &DriverError) -> (String, String, Meaning) {
     }
 }
 
-fn meaning_of(code: u16, message: &str) -> Meaning {
+/// What servers call a transaction that was rolled back and may be begun again, whatever its number.
+const ROLLED_BACK: [&str; 2] = ["40000", "40001"];
+
+fn meaning_of(code: u16, state: &str, message: &str) -> Meaning {
     let (trouble, fix) = match code {
         // Deadlock, lock wait timeout, record changed since it was read.
         1213 | 1205 | 1020 => (Trouble::Retry, None),
+        // Group replication: another member's transaction was certified before.
+        3101 => (Trouble::Retry, None),
         // TiDB: conflicts of writes, and schemas that changed meanwhile.
         8002 | 8022 | 8028 | 9007 => (Trouble::Retry, None),
         // Galera: the node has left the group, or has not joined it yet; another one may serve.
@@ -170,6 +175,7 @@ fn meaning_of(code: u16, message: &str) -> Meaning {
         1461 => (Trouble::NotReady, Some("raise max_prepared_stmt_count")),
         1153 => (Trouble::Failed, Some("raise max_allowed_packet of the server")),
         1021 | 1114 => (Trouble::NoSpace, Some("make room where the server keeps its data")),
+        _ if ROLLED_BACK.contains(&state) => (Trouble::Retry, None),
         _ if is_no_space(message) => {
             (Trouble::NoSpace, Some("make room where the server keeps its data"))
         }
@@ -199,7 +205,11 @@ mod tests {
     use super::*;
 
     fn server(code: u16, message: &str) -> TargetError {
-        let (message, state) = (message.to_owned(), "HY000".to_owned());
+        in_state(code, "HY000", message)
+    }
+
+    fn in_state(code: u16, state: &str, message: &str) -> TargetError {
+        let (message, state) = (message.to_owned(), state.to_owned());
         let error = Error::MySqlError(mysql::MySqlError { state, message, code });
         told("mysql://b@h:3306/x", "INSERT", &error)
     }
@@ -234,6 +244,15 @@ mod tests {
             let error = server(code, message);
             assert_eq!((error.trouble, error.code), (trouble, code.to_string()), "{message}");
         }
+    }
+
+    #[test]
+    fn what_a_server_rolled_back_is_begun_again_whatever_its_number() {
+        let conflict = "Plugin instructed the server to rollback the current transaction.";
+        for (code, state) in [(3101, "HY000"), (3572, "40001"), (1614, "40000"), (9999, "40001")] {
+            assert_eq!(in_state(code, state, conflict).trouble, Trouble::Retry, "{code} {state}");
+        }
+        assert_eq!(in_state(9999, "42000", conflict).trouble, Trouble::Failed);
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub enum Trouble {
     NotReady,
     /// No space is left where the target keeps its data.
     NoSpace,
+    /// The target does nothing more until it is opened again.
+    Stopped,
     /// Anything else.
     Failed,
 }

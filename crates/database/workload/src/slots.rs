@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use iostrata_load::{Ended, Settled, TransactionCost};
+use iostrata_load::{Ended, FailedTransaction, Reach, Settled, TransactionCost};
 use iostrata_target::{Session, TargetError, Ticket, Trouble};
 
 /// Times that a transaction is begun at most.
@@ -78,8 +78,7 @@ impl<T: Copy> Slots<T> {
                         let _also_failed = session.rollback();
                     }
                     if error.trouble != Trouble::Retry || retries + 1 == TRIES_MAX {
-                        let is_gone = error.trouble == Trouble::Gone;
-                        return (Ended::Failed { code: error.code, is_gone }, retries);
+                        return (Ended::Failed(failed(error)), retries);
                     }
                     retries += 1;
                 }
@@ -96,10 +95,7 @@ impl<T: Copy> Slots<T> {
         let settled = match slot.session.settle(ticket, waits) {
             Ok(false) => return (None, Settled::NotYet),
             Ok(true) => (Some(known), Settled::Durable),
-            Err(error) => {
-                let is_gone = error.trouble == Trouble::Gone;
-                (None, Settled::Failed { code: error.code, is_gone })
-            }
+            Err(error) => (None, Settled::Failed(failed(error))),
         };
         slot.pending.pop_front();
         settled
@@ -127,6 +123,17 @@ impl<T: Copy> Slots<T> {
         self.slots.iter().for_each(|slot| add(&mut all, &*slot.session));
         all
     }
+}
+
+/// What is over with a failure: what is missing, forbidden or closed now stays so.
+fn failed(error: TargetError) -> FailedTransaction {
+    let reach = match error.trouble {
+        Trouble::Gone => Reach::Session,
+        Trouble::NotReady | Trouble::Stopped => Reach::Run,
+        Trouble::NoSpace => Reach::Window,
+        Trouble::Retry | Trouble::Exists | Trouble::Failed => Reach::Transaction,
+    };
+    FailedTransaction { text: error.to_string(), code: error.code, reach }
 }
 
 fn add(all: &mut TransactionCost, session: &dyn Session) {

@@ -58,6 +58,24 @@ pub enum LoadFailure {
         /// How many could.
         queue_max: u32,
     },
+    /// A transaction failed after which every other one would fail, too.
+    Refused {
+        /// Under what it is counted.
+        code: String,
+        /// What the target said, and the fix.
+        text: String,
+    },
+    /// So many transactions failed that the others are no measurement.
+    TransactionsFailed {
+        /// How many did.
+        failed: u64,
+        /// How many were done.
+        done: u64,
+        /// Under what most of them are counted.
+        code: String,
+        /// What the target said the first time, and the fix.
+        text: String,
+    },
 }
 
 /// What failed in one worker.

@@ -59,13 +59,34 @@ impl WindowFigures {
         Self {
             duration_s: (ended_s - cut as f64 * outcome.slice_s).max(0.0),
             warm_up_s: cut as f64 * outcome.slice_s,
-            streams: counted.into_iter().map(Counted::figures).collect(),
+            streams: counted
+                .into_iter()
+                .map(Counted::figures)
+                .map(|figures| without_burst(figures, outcome.failure.is_some()))
+                .collect(),
             own_io: outcome.own_io,
             written_bytes: outcome.written_bytes,
             interrupted: outcome.interrupted,
             failure: outcome.failure.clone(),
         }
     }
+}
+
+/// A rate that fell because requests failed says nothing of a burst allowance.
+fn without_burst(mut figures: StreamFigures, has_failed: bool) -> StreamFigures {
+    if has_failed {
+        let of = |verdicts: &Verdicts| -> Verdicts {
+            verdicts.iter().filter(|verdict| *verdict != Verdict::BurstLimited).collect()
+        };
+        figures.verdicts = of(&figures.verdicts);
+        for (_, op) in figures.ops.iter_mut() {
+            op.iops.verdicts = of(&op.iops.verdicts);
+        }
+        if let Some(total) = &mut figures.total {
+            total.verdicts = of(&total.verdicts);
+        }
+    }
+    figures
 }
 
 /// The part of a stream's outcome that counts.

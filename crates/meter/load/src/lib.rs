@@ -54,8 +54,8 @@ pub use outcome::WindowOutcome;
 pub use permutation::Permutation;
 pub use process::{WORKER_COMMAND, worker_main};
 pub use transactions::{
-    Ended, LiveFigures, Planned, Ran, SessionError, Settled, TransactionCost, TransactionLoad,
-    TransactionSource, TransactionWorker, Turn,
+    Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,
+    TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn,
 };
 pub use usage::ThreadCpu;
 pub use window::measure;

@@ -65,11 +65,25 @@ pub enum StudyError {
     /// A database could not do what was asked.
     #[error(transparent)]
     Database(#[from] TargetError),
-    /// No transaction could be done.
-    #[error("all of its transactions failed, with {code}; change its load or its settings")]
-    AllFailed {
-        /// What the target said.
+    /// Every further transaction would fail, too.
+    #[error("{text}")]
+    Refused {
+        /// Under what the failure is counted.
         code: String,
+        /// What the target said, and the fix.
+        text: String,
+    },
+    /// So many transactions failed that the others are no measurement.
+    #[error("{failed} of {} transactions failed, most of them with {code}: {text}", failed + done)]
+    TransactionsFailed {
+        /// How many did.
+        failed: u64,
+        /// How many were done.
+        done: u64,
+        /// Under what most of them are counted.
+        code: String,
+        /// What the target said the first time, and the fix.
+        text: String,
     },
     /// A database that a point asks for is not there, or lacks one of its settings.
     #[error("{why}; {fix}")]
@@ -146,6 +160,10 @@ impl From<LoadFailure> for StudyError {
                 Self::SessionsGone { sessions, seconds, code }
             }
             LoadFailure::Overloaded { queue_max } => Self::Overloaded { queue_max },
+            LoadFailure::Refused { code, text } => Self::Refused { code, text },
+            LoadFailure::TransactionsFailed { failed, done, code, text } => {
+                Self::TransactionsFailed { failed, done, code, text }
+            }
         }
     }
 }
@@ -162,7 +180,9 @@ impl StudyError {
             ) => full(source.kind()),
             Self::Database(error) => error.trouble == Trouble::NoSpace,
             // As the engine says it.
-            Self::AllFailed { code } => code == "no_space",
+            Self::Refused { code, .. } | Self::TransactionsFailed { code, .. } => {
+                code == "no_space"
+            }
             Self::Second(error) | Self::Died { error, .. } => error.is_full(),
             Self::Request { errno: Some(errno), .. } => {
                 full(Error::from_raw_os_error(*errno).kind())

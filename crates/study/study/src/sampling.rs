@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use iostrata_run::{Replicate, SampleSpan, SamplerCost, TargetCourse};
+use iostrata_run::{Replicate, SampleSpan, SamplerCost, StallCause, TargetCourse};
 use iostrata_target::{Sampled, Sampler, Stalled, Target, TargetSample, stall_cause};
 use iostrata_watch::{OnHost, TimedSample};
 
@@ -66,6 +66,16 @@ impl SamplePace {
     }
 }
 
+/// Codes of targets whose disk, or table space, is full.
+const NO_SPACE: [&str; 3] = ["no_space", "1021", "1114"];
+
+/// What transactions that failed say of room on the disk; samples do not show it.
+fn out_of_space(replicate: &Replicate) -> Option<String> {
+    let counts = replicate.streams.first()?.transactions.as_ref()?;
+    let (code, count) = NO_SPACE.iter().find_map(|code| counts.errors.get_key_value(*code))?;
+    Some(format!("{count} transactions of the window failed for want of room on the disk ({code})"))
+}
+
 /// What a window's samples are taken with, and what they came to.
 pub struct Sampling {
     sampler: Option<Box<dyn Sampler>>,
@@ -98,8 +108,16 @@ impl Sampling {
 
     /// Names the stalls of a replicate, which this has watched, and says what else was seen.
     pub fn explain(&self, replicate: &mut Replicate, sessions: u32) {
-        let cause =
-            |from_s, to_s| stall_cause(&self.samples.all, Stalled { from_s, to_s, sessions });
+        let full = out_of_space(replicate);
+        let cause = |from_s, to_s| {
+            let found = stall_cause(&self.samples.all, Stalled { from_s, to_s, sessions });
+            match &full {
+                Some(evidence) if found.0 == StallCause::Unknown => {
+                    (StallCause::DiskFull, evidence.clone())
+                }
+                _ => found,
+            }
+        };
         let (stalls, sampler) = (transaction_stalls(replicate, &cause), self.samples.cost());
         let stream = replicate.streams.first_mut();
         if let Some(counts) = stream.and_then(|stream| stream.transactions.as_mut()) {

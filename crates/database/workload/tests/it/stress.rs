@@ -138,6 +138,6 @@ fn run_failed(source: &StressTerminals<'_>) -> bool {
     (0..2_000).any(|nth| {
         let ran = worker.run(0, Turn { home: 0, nth });
         worker.settle(0, true);
-        matches!(ran.ended, Ended::Failed { code, .. } if code == "missing_row")
+        matches!(ran.ended, Ended::Failed(failed) if failed.code == "missing_row")
     })
 }

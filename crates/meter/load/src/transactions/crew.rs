@@ -2,11 +2,13 @@
 //!
 //! Invariant: whatever is here is written rarely, or by one worker each.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::transactions::agenda::Agenda;
 use crate::transactions::live::Live;
+use crate::transactions::source::{FailedTransaction, Reach};
 
 /// What all workers share.
 pub(crate) struct Crew {
@@ -24,6 +26,60 @@ pub(crate) struct Crew {
     pub workers: u32,
     /// Sessions that are gone.
     pub gone: Gone,
+    /// What failed.
+    pub failures: Failures,
+}
+
+/// What the target said to transactions that failed.
+#[derive(Default)]
+pub(crate) struct Failures(Mutex<FirstWords>);
+
+#[derive(Default)]
+struct FirstWords {
+    /// By code, what was said the first time.
+    by_code: BTreeMap<String, String>,
+    /// The code after which nothing could be done any more.
+    ended_by: Option<String>,
+    /// The first code that speaks against the window.
+    spoiled_by: Option<String>,
+}
+
+impl Failures {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FirstWords> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A transaction failed.
+    pub(crate) fn add(&self, failed: &FailedTransaction) {
+        let mut words = self.lock();
+        if !words.by_code.contains_key(&failed.code) {
+            words.by_code.insert(failed.code.clone(), failed.text.clone());
+        }
+        let code = match failed.reach {
+            Reach::Run => &mut words.ended_by,
+            Reach::Window => &mut words.spoiled_by,
+            Reach::Transaction | Reach::Session => return,
+        };
+        code.get_or_insert_with(|| failed.code.clone());
+    }
+
+    /// The code after which nothing could be done any more, and what was said with it.
+    pub(crate) fn ended_by(&self) -> Option<(String, String)> {
+        let words = self.lock();
+        let code = words.ended_by.clone()?;
+        let text = words.by_code.get(&code).cloned().unwrap_or_default();
+        Some((code, text))
+    }
+
+    /// The code that speaks against the window, however many were done.
+    pub(crate) fn spoiled_by(&self) -> Option<String> {
+        self.lock().spoiled_by.clone()
+    }
+
+    /// What was said with a code.
+    pub(crate) fn text(&self, code: &str) -> String {
+        self.lock().by_code.get(code).cloned().unwrap_or_default()
+    }
 }
 
 /// How many sessions are gone, and why.

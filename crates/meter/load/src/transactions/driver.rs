@@ -21,7 +21,7 @@ use crate::span::Span;
 use crate::transactions::agenda::{Next, WAIT_NS_MAX};
 use crate::transactions::crew::Crew;
 use crate::transactions::source::{
-    Ended, Planned, Settled, TransactionCost, TransactionWorker, Turn,
+    Ended, FailedTransaction, Planned, Reach, Settled, TransactionCost, TransactionWorker, Turn,
 };
 
 /// While a transaction is due soon and a commit is pending, both are looked at so often.
@@ -212,7 +212,7 @@ impl<'a, C: Clock> Driver<'a, C> {
         match ran.ended {
             Ended::Done => self.complete(slot),
             Ended::Pending => self.pending.push_back(slot),
-            Ended::Failed { code, is_gone } => self.fail(slot, &code, is_gone),
+            Ended::Failed(failed) => self.fail(slot, &failed),
         }
     }
 
@@ -237,18 +237,22 @@ impl<'a, C: Clock> Driver<'a, C> {
 
     /// Counts a transaction that failed, and makes room if its session is still there.
     #[cold]
-    fn fail(&mut self, slot: u32, code: &str, is_gone: bool) {
+    fn fail(&mut self, slot: u32, failed: &FailedTransaction) {
         let now = self.clock.now();
         if self.recorder.is_beyond(now) {
             self.cross(now);
         }
         if !self.closed {
             let segment = self.recorder.segment();
-            self.recorder.transactions(segment).add_errors(code, 1);
+            self.recorder.transactions(segment).add_errors(&failed.code, 1);
             self.crew.live.fail(self.number);
         }
-        if is_gone {
-            self.crew.gone.add(code);
+        self.crew.failures.add(failed);
+        if failed.reach == Reach::Run {
+            self.shared.post_stop_soon(now);
+        }
+        if failed.reach == Reach::Session {
+            self.crew.gone.add(&failed.code);
             let retry_at = now + self.clock.ticks_in(BACKOFF_NS);
             self.lost.push(Lost { slot, retry_at, backoff_ns: BACKOFF_NS });
         } else {
@@ -303,9 +307,9 @@ impl<'a, C: Clock> Driver<'a, C> {
                 self.pending.pop_front();
                 self.complete(slot);
             }
-            Settled::Failed { code, is_gone } => {
+            Settled::Failed(failed) => {
                 self.pending.pop_front();
-                self.fail(slot, &code, is_gone);
+                self.fail(slot, &failed);
             }
         }
     }

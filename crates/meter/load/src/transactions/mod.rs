@@ -24,8 +24,8 @@ use crate::transactions::window::TransactionWindow;
 
 pub use live::LiveFigures;
 pub use source::{
-    Ended, Planned, Ran, SessionError, Settled, TransactionCost, TransactionSource,
-    TransactionWorker, Turn,
+    Ended, FailedTransaction, Planned, Ran, Reach, SessionError, Settled, TransactionCost,
+    TransactionSource, TransactionWorker, Turn,
 };
 
 /// Transactions of a workload on a target.

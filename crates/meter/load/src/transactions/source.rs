@@ -54,12 +54,31 @@ pub enum Ended {
     /// Committed, and durable when it is settled.
     Pending,
     /// It failed, after all retries.
-    Failed {
-        /// Under what it is counted: a server's error number, or an engine's word.
-        code: String,
-        /// Whether the session is lost with it.
-        is_gone: bool,
-    },
+    Failed(FailedTransaction),
+}
+
+/// A transaction that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedTransaction {
+    /// Under what it is counted: a server's error number, or an engine's word.
+    pub code: String,
+    /// What was attempted, what the target said, and the fix, in one sentence.
+    pub text: String,
+    /// What is over with it.
+    pub reach: Reach,
+}
+
+/// What is over when a transaction fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The transaction; the next one may be done.
+    Transaction,
+    /// Its session, which may be opened again.
+    Session,
+    /// The window: while such a thing happens, what is done is no measure of the target.
+    Window,
+    /// The run: every further transaction would fail, too.
+    Run,
 }
 
 /// What running a transaction came to.
@@ -81,12 +100,7 @@ pub enum Settled {
     /// It is not durable yet.
     NotYet,
     /// It never will be.
-    Failed {
-        /// Under what it is counted.
-        code: String,
-        /// Whether the session is lost with it.
-        is_gone: bool,
-    },
+    Failed(FailedTransaction),
 }
 
 /// What sessions have cost so far.

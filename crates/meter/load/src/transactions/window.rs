@@ -3,6 +3,7 @@
 //! Invariants: sessions belong to one worker each; a window of given length is exactly so long,
 //! whether its warm-up was given or found. It computes no figure.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::segment::{Recorded, Segment};
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::span::Span;
 use crate::transactions::agenda::{Agenda, OpenLoop};
-use crate::transactions::crew::{Crew, Gone};
+use crate::transactions::crew::{Crew, Failures, Gone};
 use crate::transactions::driver::Driver;
 use crate::transactions::live::{LastLook, Live, LiveFigures};
 use crate::transactions::source::TransactionSource;
@@ -243,7 +244,7 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
             interrupted: conducted.interrupted,
             own_io: None,
             written_bytes: 0,
-            failure: self.failure(are_gone),
+            failure: self.failure(are_gone).or_else(|| self.most_failed(&stream)),
             streams: vec![stream],
         }
     }
@@ -266,6 +267,9 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
 
     /// Why the window ended early.
     fn failure(&self, are_gone: bool) -> Option<LoadFailure> {
+        if let Some((code, text)) = self.crew.failures.ended_by() {
+            return Some(LoadFailure::Refused { code, text });
+        }
         if are_gone {
             return Some(LoadFailure::SessionsGone {
                 sessions: self.crew.gone.sessions(),
@@ -276,6 +280,22 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
         let TransactionPacing::Open { queue_max, .. } = self.spec.pacing else { return None };
         let is_overloaded = self.crew.is_overloaded.load(Ordering::Relaxed);
         is_overloaded.then_some(LoadFailure::Overloaded { queue_max })
+    }
+
+    /// What speaks against the window as a whole: more transactions failed than were done, or some
+    /// for a reason that spoils it.
+    fn most_failed(&self, stream: &StreamOutcome) -> Option<LoadFailure> {
+        let mut errors: BTreeMap<&str, u64> = BTreeMap::new();
+        for (code, count) in stream.segments.iter().flat_map(|one| &one.transactions.errors) {
+            *errors.entry(code).or_default() += count;
+        }
+        let failed: u64 = errors.values().sum();
+        let done: f64 = stream.slices.counts(|_| true).iter().sum();
+        let most = errors.into_iter().max_by_key(|(_, count)| *count)?.0.to_owned();
+        let done = done as u64;
+        let code = self.crew.failures.spoiled_by().or((failed > done).then_some(most))?;
+        let text = self.crew.failures.text(&code);
+        Some(LoadFailure::TransactionsFailed { failed, done, code, text })
     }
 }
 
@@ -296,6 +316,7 @@ fn crew(spec: &TransactionSpec, workers: u32) -> Crew {
         is_overloaded: AtomicBool::new(false),
         workers,
         gone: Gone::new(spec.threads.max(1)),
+        failures: Failures::default(),
     }
 }
 

@@ -163,6 +163,7 @@ impl Levels<'_, '_> {
         let event = Event::Replicate(Box::new(replicate.clone()));
         self.pipeline.store(event).map_err(exit_error)?;
         self.replicates.push(replicate);
+        let error = error.filter(|_| !interrupted);
         self.failure = error.map(|error| self.named(exit_error(error)));
         Ok(!interrupted && self.failure.is_none())
     }
@@ -170,7 +171,7 @@ impl Levels<'_, '_> {
     /// A failure with the target's name.
     fn named(&self, error: ExitError) -> ExitError {
         match error {
-            ExitError::NotHere(text) => {
+            ExitError::NotHere(text) if !text.contains(&self.target.name()) => {
                 ExitError::NotHere(format!("{}: {text}", self.target.name()))
             }
             other => other,

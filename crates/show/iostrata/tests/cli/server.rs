@@ -164,6 +164,40 @@ fn a_server_that_is_not_ready_is_told_with_code_and_fix() {
     drop(private.end());
 }
 
+/// What every transaction would meet ends the run, with the server's words and what helps.
+#[test]
+fn a_run_whose_transactions_all_fail_is_a_failure() {
+    let Some(private) = Private::start(&[]) else { return };
+    let bench = Bench::new();
+    let target = private.target("root", "sbtest");
+    let tables = format!("--target {target} --tables 2 --table-size 100");
+    let prepared = bench.line(&format!("oltp read_write prepare {tables}"));
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    let failed = |words: &[&str], code: &str| {
+        let line = format!("oltp read_write run {tables} --time 60 --warmup-time 0 --json");
+        let output = bench.line(&line);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        words.iter().for_each(|word| assert!(said.contains(word), "no {word} in {said}"));
+        let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert_eq!(completed(&document), 0.0);
+        assert!(number(&document, &format!("/errors/{code}")) >= 1.0);
+        assert!(number(&document, "/duration_s") < 30.0, "it does not go on for a minute");
+    };
+    private.hold_in("sbtest", &["SET GLOBAL tx_read_only = ON"], || {});
+    failed(&["error 1792", "use a primary"], "1792");
+    private.hold_in("sbtest", &["SET GLOBAL tx_read_only = OFF"], || {});
+    // Its rows are looked at before the run, so that it has to go meanwhile.
+    let gone = start(&bench, &format!("oltp read_write run {tables} --time 60 --json"));
+    std::thread::sleep(Duration::from_secs(1));
+    private.hold_in("sbtest", &["DROP TABLE sbtest2"], || {});
+    let gone = gone.wait_with_output().unwrap();
+    assert_eq!(gone.status.code(), Some(3), "{}", stderr(&gone));
+    assert!(stderr(&gone).contains("error 1146"), "{}", stderr(&gone));
+    assert!(serde_json::from_str::<Value>(&stdout(&gone)).is_ok());
+    drop(private.end());
+}
+
 /// Somebody holds the districts, which every order and payment needs.
 #[test]
 fn a_load_that_is_held_up_by_a_lock_shows_the_stall() {

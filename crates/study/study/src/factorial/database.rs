@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use iostrata_change::{Platform, Session};
 use iostrata_load::{Load, Surroundings, TransactionLoad, TransactionSource, WindowObserver};
-use iostrata_run::StreamFigures;
 use iostrata_spec::TransactionSpec;
 use iostrata_spec::study::pacing::WARM_UP_WINDOWS_MAX;
 use iostrata_target::{Sampler, Target};
@@ -146,14 +145,6 @@ pub(super) fn warm_up(
     }
 }
 
-/// Why nothing was done: transactions that all fail are no load.
-pub(super) fn all_failed(streams: &[StreamFigures]) -> Option<String> {
-    let done: f64 = streams.iter().flat_map(|one| one.series.totals()).sum();
-    let mut errors = streams.iter().filter_map(|one| one.transactions.as_ref());
-    let code = errors.find_map(|counts| counts.errors.keys().next().cloned());
-    code.filter(|_| done == 0.0)
-}
-
 /// Ends a warm-up when the redo has gone round.
 struct RedoWatch<'a> {
     sampler: Option<Box<dyn Sampler>>,
@@ -199,23 +190,4 @@ impl WindowObserver for RedoWatch<'_> {
     }
 
     fn closed(&mut self) {}
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use iostrata_run::{Series, TransactionFigures};
-    use iostrata_spec::OpKind;
-
-    #[test]
-    fn transactions_that_all_fail_are_no_load() {
-        let mut counts = TransactionFigures::default();
-        counts.add_errors("too_large", 3);
-        let failed = StreamFigures { transactions: Some(counts), ..StreamFigures::default() };
-        assert_eq!(all_failed(std::slice::from_ref(&failed)).as_deref(), Some("too_large"));
-        let counts = [(OpKind::Transaction, vec![0, 1])].into_iter().collect();
-        let series = Series { counts, ..Series::default() };
-        assert_eq!(all_failed(&[StreamFigures { series, ..failed }]), None, "one was done");
-        assert_eq!(all_failed(&[StreamFigures::default()]), None, "none was due");
-    }
 }

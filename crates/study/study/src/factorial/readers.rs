@@ -144,9 +144,9 @@ mod tests {
         assert_eq!(figures, ReaderFigures::default());
         let failed = readers.beside(|window| {
             window.opened();
-            Err::<(), _>(StudyError::AllFailed { code: "gone".to_owned() })
+            Err::<(), _>(StudyError::Overloaded { queue_max: 1 })
         });
-        assert!(matches!(failed, Err(StudyError::AllFailed { .. })));
+        assert!(matches!(failed, Err(StudyError::Overloaded { .. })));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use iostrata_run::{SecondDatabase, Series, StreamFigures};
 use iostrata_spec::TransactionSpec;
 use iostrata_spec::study::pacing::WARM_UP_WINDOWS_MAX;
 
-use super::database::{StudiedDatabase, all_failed};
+use super::database::StudiedDatabase;
 use crate::use_watch::UseWatch;
 use crate::{StudyError, Watcher};
 
@@ -78,10 +78,9 @@ impl<W: Platform> Second<W> {
             Ok::<_, StudyError>((measured, ran))
         })?;
         let figures = ran.map_err(|error| of_second(error.into()))?;
-        match (figures.failure, all_failed(&figures.streams)) {
-            (Some(failure), _) => Err(of_second(failure.into())),
-            (None, Some(code)) => Err(of_second(StudyError::AllFailed { code })),
-            (None, None) => Ok((measured, begun.get().copied(), figures.streams)),
+        match figures.failure {
+            Some(failure) => Err(of_second(failure.into())),
+            None => Ok((measured, begun.get().copied(), figures.streams)),
         }
     }
 }

@@ -18,7 +18,7 @@ use iostrata_stats::Measured;
 use iostrata_units::seconds;
 
 use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, TakenReplicate};
-use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, all_failed, warm_up};
+use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, warm_up};
 use super::pace::figure_of;
 use super::point::transactions;
 use super::readers::Readers;
@@ -238,9 +238,6 @@ impl<W: Platform> Bench<'_, W> {
         let Measurement { mut replicate, interrupted, error } = measured;
         if let Some(error) = error {
             return Err(error);
-        }
-        if let Some(code) = all_failed(&replicate.streams).filter(|_| !interrupted) {
-            return Err(StudyError::AllFailed { code });
         }
         sampling.explain(&mut replicate, load.threads);
         if let Some(stream) = replicate.streams.first_mut() {

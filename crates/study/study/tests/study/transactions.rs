@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use iostrata_host::Root;
 use iostrata_load::{
-    Ended, LiveFigures, Planned, Ran, SessionError, Settled, TransactionCost, TransactionLoad,
-    TransactionSource, TransactionWorker, Turn,
+    Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,
+    TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn,
 };
 use iostrata_run::{Event, Manifest, Replicate, RunKind, RunReader, RunResult, RunWriter};
 use iostrata_spec::{OpKind, TransactionSpec};
@@ -45,7 +45,11 @@ impl TransactionWorker for Clerk {
         self.0 += 1;
         std::thread::sleep(Duration::from_millis(1));
         let ended = match self.0 % 10 {
-            0 => Ended::Failed { code: "1213".to_owned(), is_gone: false },
+            0 => Ended::Failed(FailedTransaction {
+                code: "1213".to_owned(),
+                text: "deadlock".to_owned(),
+                reach: Reach::Transaction,
+            }),
             _ => Ended::Done,
         };
         Ran { kind: OpKind::NewOrder, ended, retries: 1 }

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_spec::{OpKind, TransactionPacing};
+use iostrata_stats::Verdict;
 
 use super::stand_in::{Act, Event, StandIn, only, spec};
 use crate::clock::{MonotonicClock, clock_facts};
@@ -114,4 +115,51 @@ fn a_window_ends_early_when_every_session_stays_away() {
     assert!(figures.duration_s < 30.0, "{} s", figures.duration_s);
     let done = only(&figures).ops[OpKind::Transaction].as_ref().unwrap().ios;
     assert!((50..=100).contains(&done), "what was measured until then is kept: {done}");
+}
+
+fn failure_of(act: impl Fn(u64) -> Act + Sync + 'static) -> (Option<LoadFailure>, f64) {
+    let figures =
+        StandIn::new(move |n, _| act(n)).measure(&spec(2, 10.0, TransactionPacing::Closed));
+    (figures.failure, figures.duration_s)
+}
+
+#[test]
+fn a_window_ends_at_a_failure_that_every_other_transaction_would_share() {
+    let act = |n| if n < 100 { Act::Done(MS) } else { Act::Ends("1792") };
+    let (failure, duration_s) = failure_of(act);
+    let (code, text) = ("1792".to_owned(), "it said 1792".to_owned());
+    assert_eq!(failure, Some(LoadFailure::Refused { code, text }));
+    assert!(duration_s < 5.0, "{duration_s} s");
+}
+
+#[test]
+fn a_window_of_which_most_transactions_fail_is_a_failure() {
+    let share = |of: u64| move |n: u64| if n % 10 < of { Act::Fails("1") } else { Act::Done(MS) };
+    assert_eq!(failure_of(share(4)).0, None);
+    let Some(LoadFailure::TransactionsFailed { failed, done, code, text }) = failure_of(share(6)).0
+    else {
+        panic!("six of ten fail")
+    };
+    assert!(done > 0 && failed > done, "{failed} {done}");
+    assert_eq!((code.as_str(), text.as_str()), ("1", "it said 1"));
+}
+
+#[test]
+fn a_window_in_which_the_disk_was_full_is_a_failure_and_no_burst() {
+    let rate = |n: u64| match n {
+        5_000 => Act::Spoils("no_space"),
+        0..5_000 => Act::Done(Duration::from_micros(500)),
+        _ => Act::Done(8 * MS),
+    };
+    let spec = spec(1, 20.0, TransactionPacing::Closed);
+    let fallen = StandIn::new(move |n, _| rate(n + u64::from(n >= 5_000))).measure(&spec);
+    let total = |figures: &WindowFigures| only(figures).total.clone().unwrap().verdicts;
+    assert!(total(&fallen).has(Verdict::BurstLimited), "{:?}", total(&fallen));
+    let full = StandIn::new(move |n, _| rate(n)).measure(&spec);
+    let Some(LoadFailure::TransactionsFailed { failed: 1, code, .. }) = &full.failure else {
+        panic!("{:?}", full.failure)
+    };
+    assert_eq!(code, "no_space");
+    assert!(!total(&full).has(Verdict::BurstLimited));
+    assert!(!only(&full).verdicts.has(Verdict::BurstLimited));
 }

@@ -10,8 +10,8 @@ use crate::clock::{Clock, VirtualClock, clock_facts};
 use crate::controller::Conducted;
 use crate::figures::WindowFigures;
 use crate::transactions::source::{
-    Ended, Planned, Ran, SessionError, Settled, TransactionCost, TransactionSource,
-    TransactionWorker, Turn,
+    Ended, FailedTransaction, Planned, Ran, Reach, SessionError, Settled, TransactionCost,
+    TransactionSource, TransactionWorker, Turn,
 };
 use crate::transactions::window::TransactionWindow;
 
@@ -23,8 +23,16 @@ pub(super) enum Act {
     /// Its commit never will be.
     Undone(Duration),
     Fails(&'static str),
+    /// Fails, and the window is worth nothing for it.
+    Spoils(&'static str),
+    /// Fails, as every other one would.
+    Ends(&'static str),
     /// Fails, and the session with it, which cannot be opened again before so long has passed.
     Goes(Duration),
+}
+
+fn failed(code: &str, reach: Reach) -> FailedTransaction {
+    FailedTransaction { code: code.to_owned(), text: format!("it said {code}"), reach }
 }
 
 /// What happened, in order.
@@ -139,7 +147,7 @@ impl TransactionWorker for Sessions<'_> {
         let pass = |time: Duration| clock.advance(time.as_nanos() as u64);
         let act = (self.of.acts)(self.ran, turn);
         self.ran += 1;
-        let failed = |code: &str, is_gone| Ended::Failed { code: code.to_owned(), is_gone };
+        let failed = |code: &str, reach| Ended::Failed(failed(code, reach));
         let ended = match act {
             Act::Done(time) => {
                 pass(time);
@@ -157,11 +165,19 @@ impl TransactionWorker for Sessions<'_> {
             }
             Act::Fails(code) => {
                 pass(Duration::from_micros(1));
-                failed(code, false)
+                failed(code, Reach::Transaction)
+            }
+            Act::Spoils(code) => {
+                pass(Duration::from_micros(1));
+                failed(code, Reach::Window)
+            }
+            Act::Ends(code) => {
+                pass(Duration::from_micros(1));
+                failed(code, Reach::Run)
             }
             Act::Goes(time) => {
                 self.gone_until_ns[slot as usize] = clock.now() + time.as_nanos() as u64;
-                failed("2013", true)
+                failed("2013", Reach::Session)
             }
         };
         Ran { kind: (self.of.plan)(turn).kind, ended, retries: 0 }
@@ -169,7 +185,7 @@ impl TransactionWorker for Sessions<'_> {
 
     fn settle(&mut self, slot: u32, waits: bool) -> Settled {
         let Some(durable_ns) = self.durable_ns[slot as usize] else {
-            return Settled::Failed { code: "lost".to_owned(), is_gone: false };
+            return Settled::Failed(failed("lost", Reach::Transaction));
         };
         if waits {
             self.of.clock.wait(durable_ns);
