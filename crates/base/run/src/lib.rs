@@ -64,7 +64,7 @@ pub use file_io::{FileClass, FileClassIo, FileIo, FileIoSource};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
 pub use managed_service::ManagedService;
 pub use manifest::{FormatVersion, Manifest, RunKind};
-pub use prepare_document::{CheckDocument, ConditionDocument, PrepareDocument};
+pub use prepare_document::{CheckDocument, ConditionDocument, PrepareDocument, TableCountDocument};
 pub use queue_change::{DeviceChange, DeviceMetric, QueueChange};
 pub use reader::{FoundRun, RunReader, RunResult};
 pub use scrub::scrubbed;

@@ -30,16 +30,35 @@ pub struct PrepareDocument {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckDocument {
-    /// Whether all conditions hold.
+    /// Whether no row is missing and all conditions hold.
     pub ok: bool,
     /// All conditions: of TPC-C the twelve of the specification's clause 3.3.2.
     pub conditions: Vec<ConditionDocument>,
+    /// The rows of each table, where it is known how many there must be.
+    #[serde(default)]
+    pub counts: Vec<TableCountDocument>,
     /// How much was checked.
     pub size: u64,
     /// Of what: `warehouses`, `objects`, `rows`.
     pub size_unit: String,
     /// Rows that were read.
     pub rows: u64,
+}
+
+/// How many rows a table has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TableCountDocument {
+    /// Its name.
+    pub table: String,
+    /// Whether there are as many as there must be, in every place.
+    pub ok: bool,
+    /// Rows that are there.
+    pub rows: u64,
+    /// Rows that must be there.
+    pub expected: u64,
+    /// Where there are others, the first places.
+    pub detail: String,
 }
 
 /// What came of one condition.

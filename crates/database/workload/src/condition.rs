@@ -38,9 +38,50 @@ impl Condition {
     }
 }
 
+/// How many rows a table has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableCount {
+    /// Its name.
+    pub table: String,
+    /// Those that are there.
+    pub rows: u64,
+    /// Those that must be.
+    pub expected: u64,
+    /// Places with other numbers of rows.
+    pub wrong: u64,
+    /// The first of them, in words.
+    pub told: Vec<String>,
+}
+
+impl TableCount {
+    /// None yet.
+    pub(crate) fn new(table: &str) -> Self {
+        Self { table: table.to_owned(), ..Self::default() }
+    }
+
+    /// Adds the rows of a place.
+    pub(crate) fn note(&mut self, place: impl FnOnce() -> String, rows: i64, expected: i64) {
+        self.rows += rows.max(0) as u64;
+        self.expected += expected.max(0) as u64;
+        if rows != expected {
+            self.wrong += 1;
+            if self.told.len() < TOLD_MAX {
+                self.told.push(format!("{rows} of {expected} rows in {}", place()));
+            }
+        }
+    }
+
+    /// Whether every place has as many rows as it must have.
+    pub fn is_ok(&self) -> bool {
+        self.wrong == 0
+    }
+}
+
 /// What came of all conditions of a workload's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
+    /// The rows of each table, where their numbers are known beforehand.
+    pub counts: Vec<TableCount>,
     /// Each condition, counted from 1.
     pub conditions: Vec<Condition>,
     /// Rows that were read.
@@ -50,12 +91,13 @@ pub struct Checked {
 impl Checked {
     /// So many conditions, which their specification words.
     pub(crate) fn specified(conditions: usize) -> Self {
-        Self { conditions: vec![Condition::default(); conditions], rows: 0 }
+        Self { conditions: vec![Condition::default(); conditions], ..Self::default() }
     }
 
-    /// Whether all hold.
+    /// Whether no row is missing and all conditions hold.
     pub fn is_ok(&self) -> bool {
-        self.conditions.iter().all(|condition| condition.violations == 0)
+        self.counts.iter().all(TableCount::is_ok)
+            && self.conditions.iter().all(|condition| condition.violations == 0)
     }
 
     /// Notes that a condition, counted from 1, does not hold somewhere.

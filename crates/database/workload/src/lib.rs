@@ -16,5 +16,5 @@ mod slots;
 pub mod stress;
 pub mod tpcc;
 
-pub use condition::{Checked, Condition};
+pub use condition::{Checked, Condition, TableCount};
 pub use filling::Loaded;

@@ -36,7 +36,7 @@ pub fn check(target: &dyn Target, progress: &mut dyn FnMut(f64)) -> Result<Check
     let options = SessionOptions { ops: ops().into(), ..SessionOptions::default() };
     let mut session = target.session(&schema, &options)?;
     session.begin()?;
-    let mut checked = Checked { conditions: conditions(loaded), rows: 0 };
+    let mut checked = Checked { conditions: conditions(loaded), ..Checked::default() };
     let sums = read(&mut *session, loaded, &mut checked, progress)?;
     let mut rows = Rows::default();
     for (index, sums) in sums.iter().enumerate() {

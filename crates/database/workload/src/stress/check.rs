@@ -88,7 +88,7 @@ impl Check {
         let conditions = says.into_iter().map(Condition::new).collect();
         Self {
             history,
-            checked: Checked { conditions, rows: 0 },
+            checked: Checked { conditions, ..Checked::default() },
             objects: vec![Object::default(); objects.max(0) as usize],
         }
     }

@@ -1,4 +1,5 @@
-//! The twelve consistency conditions of clause 3.3.2, over all warehouses.
+//! The rows of all tables, and the twelve consistency conditions of clause 3.3.2, over all
+//! warehouses.
 //!
 //! Invariant: everything is read in one transaction, so that all conditions speak of one moment;
 //! amounts are whole cents, so that sums are exact. Rows are read once and in order; of customers
@@ -9,8 +10,9 @@ use std::sync::Arc;
 use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
 use crate::condition::Checked;
+use crate::tpcc::counts::{Counts, FixedCounts};
 use crate::tpcc::ops::{Declared, ScanBy};
-use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, TableId, schema};
+use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, TableId, schema};
 
 mod district;
 
@@ -42,6 +44,8 @@ struct Scans {
     warehouses: OpId,
     districts: OpId,
     customers: OpId,
+    items: OpId,
+    fixed: FixedCounts,
     history: OpId,
     new_orders: OpId,
     orders: OpId,
@@ -64,13 +68,14 @@ pub fn check(
     let mut session = target.session(&schema, &options)?;
     session.begin()?;
     let mut check = Check::new(plan);
+    check.items(&mut *session, &scans)?;
     check.history(&mut *session, &scans)?;
     for warehouse in 1..=plan.warehouses {
         progress((warehouse - 1) as f64 / plan.warehouses as f64);
         check.warehouse(&mut *session, &scans, warehouse)?;
     }
     session.rollback()?;
-    Ok(check.checked)
+    Ok(check.done())
 }
 
 /// The number that the next order of a district gets.
@@ -110,8 +115,10 @@ fn scans(d: &mut Declared<'_>) -> Scans {
             "customers",
             TableId::Customer,
             by(1),
-            &["c_d_id", "c_id", "c_balance", "c_ytd_payment"],
+            &["c_d_id", "c_id", "c_balance", "c_ytd_payment", "c_payment_cnt"],
         ),
+        items: d.scan("items", TableId::Item, by(0), &["i_id"]),
+        fixed: FixedCounts::declare(d),
         history: d.scan(
             "history",
             TableId::History,
@@ -137,10 +144,15 @@ fn scans(d: &mut Declared<'_>) -> Scans {
 struct Check {
     plan: CheckPlan,
     checked: Checked,
+    counts: Counts,
     /// Of every customer, warehouse by warehouse and district by district.
     paid: Vec<Paid>,
     /// Sums of payments of every district.
     taken: Vec<i64>,
+    /// Payments, as customers have counted them.
+    payments: i64,
+    /// Rows of HISTORY.
+    history_rows: i64,
 }
 
 impl Check {
@@ -154,9 +166,31 @@ impl Check {
         Self {
             plan,
             checked,
+            counts: Counts::new(),
+            payments: 0,
+            history_rows: 0,
             paid: vec![Paid::default(); districts * CUSTOMERS as usize],
             taken: vec![0; districts],
         }
+    }
+
+    /// Everything that was found. HISTORY has a row for each payment that a customer has counted, and
+    /// those that the load made at least.
+    fn done(mut self) -> Checked {
+        let loaded = self.plan.warehouses * DISTRICTS * CUSTOMERS;
+        let expected = self.payments.max(loaded);
+        let place = || "all warehouses".to_owned();
+        self.counts.of(TableId::History).note(place, self.history_rows, expected);
+        self.checked.counts = self.counts.0;
+        self.checked
+    }
+
+    fn items(&mut self, session: &mut dyn Session, scans: &Scans) -> Result<(), TargetError> {
+        let mut rows = 0;
+        session.stream(scans.items, &[], &mut |_| rows += 1)?;
+        self.checked.rows += rows as u64;
+        self.counts.of(TableId::Item).note(|| "all".to_owned(), rows, ITEMS);
+        Ok(())
     }
 
     fn district(&self, warehouse: i64, district: i64) -> Option<usize> {
@@ -176,6 +210,7 @@ impl Check {
     fn history(&mut self, session: &mut dyn Session, scans: &Scans) -> Result<(), TargetError> {
         session.stream(scans.history, &[], &mut |row| {
             self.checked.rows += 1;
+            self.history_rows += 1;
             let [c_w, c_d, c, w, d, amount] = numbers(row);
             let (customer, district) = (self.customer(c_w, c_d, c), self.district(w, d));
             let (Some(customer), Some(district)) = (customer, district) else {
@@ -205,16 +240,24 @@ impl Check {
         })?;
         self.checked.rows += u64::from(ytd.is_some()) + districts.len() as u64;
         let place = format!("warehouse {warehouse}");
-        let (Some(ytd), 10) = (ytd, districts.len()) else {
-            let found = districts.len();
-            self.checked.violated(1, || format!("{place}: not there, or {found} districts of 10"));
-            return Ok(());
-        };
-        let sum: i64 = districts.iter().map(|[_, ytd, _]| ytd).sum();
-        let first = ((warehouse - 1) * DISTRICTS) as usize;
-        let taken: i64 = self.taken[first..][..DISTRICTS as usize].iter().sum();
-        self.checked.compare(1, &place, (ytd, "W_YTD"), (sum, "the sum of D_YTD"));
-        self.checked.compare(8, &place, (ytd, "W_YTD"), (taken, "the sum of H_AMOUNT"));
+        let named = || place.clone();
+        self.counts.of(TableId::Warehouse).note(named, i64::from(ytd.is_some()), 1);
+        self.counts.of(TableId::District).note(named, districts.len() as i64, DISTRICTS);
+        let stock = scans.fixed.stock(session, warehouse)?;
+        self.checked.rows += stock.max(0) as u64;
+        self.counts.of(TableId::Stock).note(named, stock, ITEMS);
+        match (ytd, districts.len()) {
+            (Some(ytd), 10) => {
+                let sum: i64 = districts.iter().map(|[_, ytd, _]| ytd).sum();
+                let first = ((warehouse - 1) * DISTRICTS) as usize;
+                let taken: i64 = self.taken[first..][..DISTRICTS as usize].iter().sum();
+                self.checked.compare(1, &place, (ytd, "W_YTD"), (sum, "the sum of D_YTD"));
+                self.checked.compare(8, &place, (ytd, "W_YTD"), (taken, "the sum of H_AMOUNT"));
+            }
+            (_, found) => self
+                .checked
+                .violated(1, || format!("{place}: not there, or {found} districts of 10")),
+        }
         for [district, ytd, next] in districts {
             self.one_district(session, scans, (warehouse, district), (ytd, next))?;
         }
@@ -243,6 +286,7 @@ impl Check {
         let Some(at) = self.district(warehouse, district) else { return Ok(()) };
         let taken = self.taken[at];
         self.checked.compare(9, &place, (ytd, "D_YTD"), (taken, "the sum of H_AMOUNT"));
+        self.count_orders(&rows, &place, next);
         let found = District { rows: &rows, next };
         found.judge(&mut self.checked, &place, self.plan.is_fresh);
         for (customer, amount) in rows.delivered() {
@@ -253,15 +297,35 @@ impl Check {
         Ok(())
     }
 
+    /// Orders are as many as their numbers say, of which none is ever removed; the others follow from
+    /// them. A district has those of the load at least.
+    fn count_orders(&mut self, rows: &DistrictRows, place: &str, next: i64) {
+        let [orders, carried, new_orders, lines, lines_said] = rows.numbers();
+        let fresh = ORDERS - DELIVERED_AT_FIRST;
+        let waiting = if self.plan.is_fresh { fresh } else { orders - carried };
+        for (table, rows, expected) in [
+            (TableId::Orders, orders, (next - 1).max(ORDERS)),
+            (TableId::NewOrders, new_orders, waiting),
+            (TableId::OrderLine, lines, lines_said),
+        ] {
+            self.counts.of(table).note(|| place.to_owned(), rows, expected);
+        }
+    }
+
     fn customers(
         &mut self,
         session: &mut dyn Session,
         scans: &Scans,
         warehouse: i64,
     ) -> Result<(), TargetError> {
+        let mut found = [0; DISTRICTS as usize];
         session.stream(scans.customers, &[warehouse.into()], &mut |row| {
             self.checked.rows += 1;
-            let [district, id, balance, ytd] = numbers(row);
+            let [district, id, balance, ytd, payments] = numbers(row);
+            self.payments += payments;
+            if let Some(found) = found.get_mut((district - 1) as usize) {
+                *found += 1;
+            }
             let at = self.customer(warehouse, district, id);
             let paid = at.map_or(Paid::default(), |at| self.paid[at]);
             let place = format_args!("customer {warehouse}/{district}/{id}");
@@ -270,7 +334,12 @@ impl Check {
             self.checked.compare(10, &place, (balance, "C_BALANCE"), (expected, of));
             let sum = (balance + ytd, "C_BALANCE + C_YTD_PAYMENT");
             self.checked.compare(12, &place, sum, (paid.delivered, "the delivered amounts"));
-        })
+        })?;
+        for (district, rows) in (1..).zip(found) {
+            let place = || format!("district {warehouse}/{district}");
+            self.counts.of(TableId::Customer).note(place, rows, CUSTOMERS);
+        }
+        Ok(())
     }
 }
 

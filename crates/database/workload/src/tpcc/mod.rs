@@ -1,6 +1,7 @@
 //! TPC-C as revision 5.11 of the specification has it; deviations are in docs/tpcc.md.
 
 mod check;
+mod counts;
 mod dataset;
 pub(crate) mod draw;
 mod input;

@@ -58,6 +58,21 @@ impl<'a> Declared<'a> {
         self.add(name, table, access)
     }
 
+    /// The sum of a column over the rows whose keys begin with a value.
+    pub fn sum(&mut self, name: &'static str, table: TableId, column: &str) -> OpId {
+        let access = Access::Scan {
+            index: None,
+            prefix: 1,
+            is_range: false,
+            order: Order::Any,
+            limit: None,
+            locks: false,
+            columns: self.columns(table, &[column]),
+            fold: Fold::Sum,
+        };
+        self.add(name, table, access)
+    }
+
     fn modify(
         &mut self,
         name: &'static str,

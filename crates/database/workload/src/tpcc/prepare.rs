@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use iostrata_target::{Part, Rows, Target, TargetError, Trouble};
 
 use crate::filling::{Loaded, fill_all, refuse_stopped};
+use crate::tpcc::counts;
 use crate::tpcc::dataset::{Dataset, Notes, Stage};
 use crate::tpcc::population::{Population, rows_per_warehouse};
 use crate::tpcc::schema::{TableId, schema};
@@ -82,6 +83,7 @@ pub fn prepare(
     }
     let mut prepared = Prepared { dataset: dataset.clone(), loaded: Loaded::default() };
     if dataset.stage != Stage::Loading {
+        refuse_damaged(target, &dataset)?;
         return Ok(prepared);
     }
     let schema = schema();
@@ -122,6 +124,22 @@ pub fn prepare(
     dataset.stage = Stage::Loaded;
     prepared.dataset = dataset;
     Ok(prepared)
+}
+
+/// Tables that lack rows are not there already, whatever is noted of them.
+fn refuse_damaged(target: &dyn Target, dataset: &Dataset) -> Result<(), TargetError> {
+    let schema = schema();
+    let present = target.present(&schema)?;
+    let gone = schema.tables.iter().enumerate().find(|(at, _)| !present.contains(at));
+    let missing = match gone {
+        Some((_, table)) => Some(format!("table {} is not there", table.name)),
+        None => counts::missing(target, dataset.warehouses)?,
+    };
+    missing.map_or(Ok(()), |missing| {
+        let what = format!("the TPC-C tables were loaded and lack rows since: {missing}");
+        let fix = "load them again with `tpcc prepare --reset`";
+        Err(TargetError::not_ready(&target.name(), "damaged", what, fix))
+    })
 }
 
 fn begin(target: &dyn Target, options: &PrepareOptions) -> Result<Dataset, TargetError> {

@@ -1,9 +1,9 @@
 //! `check`: what holds of a workload's tables.
 
-use iostrata_run::{CheckDocument, ConditionDocument};
+use iostrata_run::{CheckDocument, ConditionDocument, TableCountDocument};
 use iostrata_target::{Schema, Target, TargetError};
 use iostrata_workload::tpcc::{self, CheckPlan, Dataset, Stage};
-use iostrata_workload::{Checked, Condition};
+use iostrata_workload::{Checked, Condition, TableCount};
 
 use super::opened::{Opened, ending};
 use crate::args::{CheckArgs, Printing};
@@ -55,14 +55,14 @@ impl WorkloadCheck {
     /// What the target said; a condition that does not hold is exit code 1.
     pub fn judge(&self, opened: &Opened, is_quiet: bool) -> Result<(), ExitError> {
         let document = self.document(opened, is_quiet)?;
-        let found: Vec<&str> = broken(&document).map(|broken| broken.detail.as_str()).collect();
-        match found.is_empty() {
-            true => Ok(()),
-            false => {
-                let not_held = not_held(&document, found.len());
-                Err(ExitError::Judged(format!("{not_held}: {}", found.join("; "))))
-            }
+        if document.ok {
+            return Ok(());
         }
+        let rows = document.counts.iter().filter(|count| !count.ok);
+        let rows = rows.map(|count| format!("{}: {}", count.table, count.detail));
+        let found: Vec<String> =
+            rows.chain(broken(&document).map(|broken| broken.detail.clone())).collect();
+        Err(ExitError::Judged(format!("{}: {}", not_held(&document), found.join("; "))))
     }
 
     fn document(&self, opened: &Opened, is_quiet: bool) -> Result<CheckDocument, ExitError> {
@@ -74,6 +74,7 @@ impl WorkloadCheck {
         Ok(CheckDocument {
             ok: checked.is_ok(),
             conditions: conditions(&checked.conditions),
+            counts: checked.counts.iter().map(count).collect(),
             size,
             size_unit: self.size_unit.to_owned(),
             rows: checked.rows,
@@ -86,16 +87,42 @@ fn told(document: &CheckDocument, printing: Printing) -> Result<(), ExitError> {
         true => print_json(document)?,
         false => print_text(&text(document))?,
     }
-    let broken = broken(document).count();
-    (broken == 0).then_some(()).ok_or_else(|| ExitError::Judged(not_held(document, broken)))
+    document.ok.then_some(()).ok_or_else(|| ExitError::Judged(not_held(document)))
 }
 
 fn broken(document: &CheckDocument) -> impl Iterator<Item = &ConditionDocument> {
     document.conditions.iter().filter(|condition| !condition.ok)
 }
 
-fn not_held(document: &CheckDocument, broken: usize) -> String {
-    format!("{broken} of the {} conditions do not hold", document.conditions.len())
+/// What does not hold, in one line.
+fn not_held(document: &CheckDocument) -> String {
+    let tables: Vec<&str> = document
+        .counts
+        .iter()
+        .filter(|count| !count.ok)
+        .map(|count| count.table.as_str())
+        .collect();
+    let (broken, all) = (broken(document).count(), document.conditions.len());
+    match (tables.is_empty(), broken) {
+        (true, _) => format!("{broken} of the {all} conditions do not hold"),
+        (false, 0) => format!("the number of rows is wrong in {}", tables.join(", ")),
+        (false, _) => format!(
+            "the number of rows is wrong in {}, and {broken} of the {all} conditions do not hold",
+            tables.join(", ")
+        ),
+    }
+}
+
+fn count(count: &TableCount) -> TableCountDocument {
+    let more = count.wrong - count.told.len() as u64;
+    let more = if more > 0 { format!(", and in {more} more places") } else { String::new() };
+    TableCountDocument {
+        table: count.table.clone(),
+        ok: count.is_ok(),
+        rows: count.rows,
+        expected: count.expected,
+        detail: format!("{}{more}", count.told.join(", ")),
+    }
 }
 
 fn conditions(all: &[Condition]) -> Vec<ConditionDocument> {
@@ -119,13 +146,23 @@ fn conditions(all: &[Condition]) -> Vec<ConditionDocument> {
 }
 
 fn text(document: &CheckDocument) -> String {
-    let CheckDocument { conditions, size, size_unit, rows, .. } = document;
-    let verdict = match broken(document).count() {
+    let CheckDocument { conditions, counts, size, size_unit, rows, .. } = document;
+    let held = match broken(document).count() {
         0 => format!("All {} conditions hold", conditions.len()),
         1 => "One condition does not hold".to_owned(),
         n => format!("{n} conditions do not hold"),
     };
+    let verdict = match counts.iter().filter(|count| !count.ok).count() {
+        0 => held,
+        1 => format!("One table has a wrong number of rows. {held}"),
+        n => format!("{n} tables have a wrong number of rows. {held}"),
+    };
     let mut text = format!("{verdict}: {size} {size_unit}, {rows} rows read.\n");
+    for TableCountDocument { table, rows, expected, detail, .. } in
+        counts.iter().filter(|count| !count.ok)
+    {
+        text += &format!("      NO  {table}: {rows} rows, {expected} must be there: {detail}\n");
+    }
     for ConditionDocument { id, ok, detail } in conditions {
         let mark = if *ok { "ok" } else { "NO" };
         text += &format!("  {id:>2}  {mark}  {detail}\n");

@@ -111,6 +111,48 @@ fn a_violated_condition_is_found() {
         .map(|condition| condition["id"].as_u64().unwrap())
         .collect();
     assert_eq!(violated, [5, 11]);
+    assert_eq!(counted(&found, "new_orders"), (false, 8_999, 9_000));
+    assert_eq!(counted(&found, "customer"), (true, 30_000, 30_000));
+    rows_that_are_missing_are_found(&bench, &target);
+}
+
+/// Of a table: whether its rows are in order, how many there are and must be.
+fn counted(check: &Value, table: &str) -> (bool, u64, u64) {
+    let counts = check["counts"].as_array().unwrap();
+    let count = counts.iter().find(|count| count["table"] == table).unwrap();
+    let number = |name: &str| count[name].as_u64().unwrap();
+    (count["ok"] == true, number("rows"), number("expected"))
+}
+
+/// Every other row of the stock is removed: no condition compares it with anything.
+fn rows_that_are_missing_are_found(bench: &Bench, target: &str) {
+    let kept = iostrata_engine::Engine::kept_settings(bench.path("db")).unwrap().unwrap();
+    let engine = iostrata_engine::Engine::options().settings(kept).open(bench.path("db")).unwrap();
+    let stock = engine.table("stock").unwrap().unwrap();
+    let keys: Vec<_> = stock.range(..).step_by(2).map(|row| row.unwrap().0).collect();
+    for keys in keys.chunks(1_000) {
+        let mut batch = engine.batch();
+        keys.iter().for_each(|key| batch.delete(&stock, key).unwrap());
+        batch.commit().unwrap();
+    }
+    engine.close().unwrap();
+    let checked = bench.line(&format!("tpcc check {target} --json"));
+    assert_eq!(checked.status.code(), Some(1), "{}", stderr(&checked));
+    let found: Value = serde_json::from_str(&stdout(&checked)).unwrap();
+    assert_eq!(found["conditions"].as_array().unwrap().len(), 12);
+    assert_eq!(counted(&found, "stock"), (false, 50_000, 100_000));
+    let shown = stdout(&bench.line(&format!("tpcc check {target}")));
+    assert!(shown.contains("stock: 50000 rows, 100000 must be there"), "{shown}");
+    let again = bench.line(&format!("tpcc prepare {target} --warehouses 1"));
+    assert_eq!(again.status.code(), Some(2), "{}", stdout(&again));
+    let said = stderr(&again);
+    assert!(said.contains("stock has 50000 of 100000 rows in warehouse 1"), "{said}");
+    let run = bench.line(&format!("tpcc run {target} --time 60 --json"));
+    assert_eq!(run.status.code(), Some(3), "{}", stdout(&run));
+    assert!(stderr(&run).contains("tpcc prepare --reset"), "{}", stderr(&run));
+    let run: Value = serde_json::from_str(&stdout(&run)).unwrap();
+    assert!(number(&run, "/errors/missing_row") > 0.0);
+    assert!(number(&run, "/duration_s") < 30.0, "it ends at the first row that is missing");
 }
 
 #[test]

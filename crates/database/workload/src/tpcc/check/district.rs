@@ -54,6 +54,19 @@ impl DistrictRows {
         self.rows
     }
 
+    /// How many orders, carried orders, new orders and lines there are, and how many lines orders say
+    /// that they have.
+    pub fn numbers(&self) -> [i64; 5] {
+        let sum = |of: fn(&OneOrder) -> i64| self.orders.values().map(of).sum();
+        [
+            sum(|order| order.is_there.into()),
+            sum(|order| (order.is_there && order.is_carried).into()),
+            sum(|order| order.is_new.into()),
+            sum(|order| order.lines),
+            sum(|order| order.lines_said),
+        ]
+    }
+
     /// What was delivered of each order, by customer.
     pub fn delivered(&self) -> impl Iterator<Item = (i64, i64)> {
         self.orders.values().map(|order| (order.customer, order.delivered_amount))
