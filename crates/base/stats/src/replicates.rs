@@ -1,13 +1,13 @@
 //! How many more replicates a point needs.
 //!
-//! Purpose: spend a budget of time where it narrows an interval, and not where it cannot.
-//! Method: the half width of [`combine`], which is what reports print, is carried forward to more
+//! Purpose: spend a budget of time where it narrows an interval, and not where it cannot. Method:
+//! the half width of [`combine`], which is what reports print, is carried forward to more
 //! replicates as it will shrink if they vary as those so far do: the part between replicates with
 //! Student's t over the square root of their number, the part within them with the square root.
-//! Invariant: `Enough` exactly when the figure of the replicates so far, as [`until_precise`] has it,
-//! is within the target.
-//! It is an estimate: from two or three replicates their spread is known to a factor of two or so,
-//! so ask again after each. It knows nothing of the time that a replicate takes.
+//! Invariant: `Enough` exactly when the figure of the replicates so far, as [`until_precise`] has
+//! it, is within the target. It is an estimate: from two or three replicates their spread is known
+//! to a factor of two or so, so ask again after each. It knows nothing of the time that a replicate
+//! takes.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +21,12 @@ const REPLICATES_MAX: usize = 50;
 
 /// How much wider the interval of a figure is whose replicates were added until it was precise:
 /// some stop for a spread that is small by luck. In simulations with three replicates or more, 2 to
-/// 12 % of noise and a target of 5 % the plain interval held the truth in 90 to 95 %, this one in 94
-/// to 96 %.
+/// 12 % of noise and a target of 5 % the plain interval held the truth in 90 to 95 %, this one in
+/// 94 to 96 %.
 const STOPPING: f64 = 1.2;
 
-/// The figure of so many replicates that were added until it was precise. The first three were taken
-/// anyway.
+/// The figure of so many replicates that were added until it was precise. The first three were
+/// taken anyway.
 pub fn until_precise(figure: Measured, replicates: usize) -> Measured {
     match figure.half_width() {
         Some(half_width) if replicates > PAIRS_MIN => {
@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn counts_as_by_hand() {
-        // A standard deviation of 5 % between: 1.2 * t95(n - 1) * 5 / sqrt(n) is 5.02 at 8, 4.61 at 9.
+        // A standard deviation of 5 % between: 1.2 * t95(n - 1) * 5 / sqrt(n) is 5.02 at 8, 4.61 at
+        // 9.
         let three = [95.0, 100.0, 105.0].map(|value| sound(value, 0.1));
         assert_eq!(more_needed(&three, 0.05), Need::Replicates(6));
         // Own half widths of 20 %: 1.2 * 20 / sqrt(n) is 5 at 23.
