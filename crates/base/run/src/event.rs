@@ -84,6 +84,16 @@ pub struct Traced {
     pub latency: BlockLatency,
 }
 
+/// A stretch in which a device had requests in flight and answered none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DevicePause {
+    /// When it began, in seconds since the start of the run.
+    pub at_s: f64,
+    /// How long it lasted, in seconds.
+    pub lasts_s: f64,
+}
+
 /// A system change that the study made, and what the kernel took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -134,6 +144,14 @@ pub enum Event {
     Pooled(Box<Pooled>),
     /// Where the requests of a point spent their time, from a pass apart from the measured ones.
     Traced(Box<Traced>),
+    /// For how long the device was watched for pauses, within windows and between them, and those
+    /// that it made.
+    Paused {
+        /// Seconds watched.
+        watched_s: f64,
+        /// The pauses in their order.
+        pauses: Vec<DevicePause>,
+    },
     /// A system setting was changed for the run, or turned out differently than asked for.
     Changed(ChangeRecord),
     /// A target is watched or tuned from here on: what it is.

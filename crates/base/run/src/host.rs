@@ -33,7 +33,7 @@ pub use evidence::{
 };
 pub use facts::{CgroupFacts, HostFacts};
 pub use iostat::{DeviceRequests, DeviceWindow};
-pub use limit::{CgroupVersion, IoLimit, LimitScope, LimitedRate};
+pub use limit::{CgroupVersion, IoControl, IoControlKind, IoLimit, LimitScope, LimitedRate};
 pub use number::{DeviceNumber, DeviceNumberError};
 pub use path::{DirectIo, DirectIoBehaviour, NetworkKind, PathFacts, PathKind};
 pub use profile::{

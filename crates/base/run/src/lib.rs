@@ -54,7 +54,9 @@ pub use engine_document::{
     EngineStatsDocument, EngineTable,
 };
 pub use error::{RunReadError, RunWriteError};
-pub use event::{ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced};
+pub use event::{
+    ChangeRecord, DevicePause, Event, Pooled, PooledLatency, Profiled, Replicate, Traced,
+};
 pub use expected_effect::{ExpectedEffect, ExpectedFigure};
 pub use figures::{
     Cpu, IoErrorCount, OpFigures, ReaderFigures, SecondDatabase, Series, StreamFigures,

@@ -17,6 +17,9 @@ pub struct Unavailable {
     /// What kind of reason it is; `impossible` in runs of older versions.
     #[serde(default)]
     pub cause: UnavailableCause,
+    /// What the kernel logged of the devices below meanwhile, where that can be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernel_lines: Vec<String>,
 }
 
 /// What kind of reason something was not measured for.
@@ -31,6 +34,8 @@ pub enum UnavailableCause {
     LeftOut,
     /// It was planned, and the file system filled up.
     NoRoom,
+    /// It was planned, and the device gave an error or its file system turned read-only.
+    Broken,
     /// It was planned, and failed.
     Failed,
 }
@@ -43,25 +48,35 @@ impl Unavailable {
         fix: Option<String>,
     ) -> Self {
         let cause = UnavailableCause::Impossible;
-        Self { what: what.into(), why: why.into(), fix, cause }
+        Self { what: what.into(), why: why.into(), fix, cause, kernel_lines: Vec::new() }
     }
 
     /// A planned part that was left out for want of time or of a budget, which `option` sets.
     pub fn left_out(what: impl Into<String>, why: impl Into<String>, option: &str) -> Self {
         let fix = Some(format!("allow more with {option}"));
-        Self { what: what.into(), why: why.into(), fix, cause: UnavailableCause::LeftOut }
+        Self { fix, cause: UnavailableCause::LeftOut, ..Self::failed(what, why) }
     }
 
     /// A planned part that failed because the file system filled up.
     pub fn without_room(what: impl Into<String>, why: impl Into<String>) -> Self {
         let fix = Some("free some space and run it again".to_owned());
-        Self { what: what.into(), why: why.into(), fix, cause: UnavailableCause::NoRoom }
+        Self { fix, cause: UnavailableCause::NoRoom, ..Self::failed(what, why) }
+    }
+
+    /// A planned part in which the device gave an error or its file system turned read-only.
+    pub fn broken(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { cause: UnavailableCause::Broken, ..Self::failed(what, why) }
+    }
+
+    /// Whether the storage failed or filled up: what was planned after it says nothing.
+    pub fn ended_it(&self) -> bool {
+        matches!(self.cause, UnavailableCause::Broken | UnavailableCause::NoRoom)
     }
 
     /// A planned part that failed.
     pub fn failed(what: impl Into<String>, why: impl Into<String>) -> Self {
         let cause = UnavailableCause::Failed;
-        Self { what: what.into(), why: why.into(), fix: None, cause }
+        Self { what: what.into(), why: why.into(), fix: None, cause, kernel_lines: Vec::new() }
     }
 
     /// Whether it was planned, and would have been possible here.

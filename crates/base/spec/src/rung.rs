@@ -21,6 +21,9 @@ pub const COMMITS_16: &str = "commits_16";
 /// TPC-C's transactions on 4 connections.
 pub const TPCC_4: &str = "tpcc_4";
 
+/// Overwrites before everything else, where they are asked for.
+pub const PRECONDITION: &str = "precondition";
+
 /// The rung of the storage that takes turns with these transactions, so that both are of the same
 /// rounds.
 pub fn in_turns_with(transactions: &str) -> Option<&'static str> {
@@ -63,6 +66,7 @@ rungs! {
     COMMIT_FDATASYNC_16 "commit_fdatasync_16"
     COMMIT_FSYNC "commit_fsync"
     COMMIT_DSYNC "commit_dsync"
+    COMMIT_DSYNC_16 "commit_dsync_16"
     APPEND_FDATASYNC "append_fdatasync"
     APPEND_FSYNC "append_fsync"
     SUSTAINED_16K "sustained_16k"

@@ -95,19 +95,33 @@ pub(crate) fn cgroup_facts(root: &Root) -> CgroupFacts {
     let cpu = group_v1(root, &mounts, "cpu", SELF);
     let memory = group_v1(root, &mounts, "memory", SELF);
     let quota = tightest_quota(root, &v2, &cpu);
-    let memory_v2 =
-        above(&v2).filter_map(|group| root.number::<u64>(group.dir().join("memory.max")));
-    let memory_v1 = above(&memory)
-        .filter_map(|group| root.number::<u64>(group.dir().join("memory.limit_in_bytes")));
+    let memory = tightest_memory(root, &v2, &memory);
     CgroupFacts {
         path_v2: membership_v2(root, SELF),
         path_v1_blkio: membership_v1(root, "blkio", SELF),
         cpu_quota_cpus: quota.as_ref().map(|(_, cpus)| *cpus),
         cpu_quota_version: quota.as_ref().map(|(group, _)| group.version),
         cpu_quota_group: quota.map(|(group, _)| group.path.to_string_lossy().into_owned()),
-        // Version 1 writes "no limit" as a number near the largest.
-        memory_limit_bytes: memory_v2.chain(memory_v1).filter(|bytes| *bytes < 1 << 60).min(),
+        memory_limit_bytes: memory.as_ref().map(|(_, bytes)| *bytes),
+        memory_limit_version: memory.as_ref().map(|(group, _)| group.version),
+        memory_limit_group: memory.map(|(group, _)| group.path.to_string_lossy().into_owned()),
     }
+}
+
+/// The tightest of all memory limits on the way up, in bytes, and the group that sets it. Above
+/// `memory.high` a group is slowed down until it has given memory back.
+fn tightest_memory(root: &Root, v2: &Option<Cgroup>, v1: &Option<Cgroup>) -> Option<(Cgroup, u64)> {
+    let of = |group: Cgroup| {
+        let files: &[&str] = match group.version {
+            CgroupVersion::V2 => &["memory.max", "memory.high"],
+            CgroupVersion::V1 => &["memory.limit_in_bytes"],
+        };
+        let number = |file: &&str| root.number::<u64>(group.dir().join(file));
+        // Version 1 writes "no limit" as a number near the largest.
+        let least = files.iter().filter_map(number).filter(|bytes| *bytes < 1 << 60).min();
+        Some((group, least?))
+    };
+    above(v2).chain(above(v1)).filter_map(of).min_by_key(|(_, bytes)| *bytes)
 }
 
 fn above(group: &Option<Cgroup>) -> impl Iterator<Item = Cgroup> + '_ {

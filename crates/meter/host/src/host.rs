@@ -45,6 +45,7 @@ pub fn describe_host(root: &Root) -> HostFacts {
         aio_requests_max: root.number("/proc/sys/fs/aio-max-nr"),
         aio_requests_used: root.number("/proc/sys/fs/aio-nr"),
         io_uring_disabled: root.number("/proc/sys/kernel/io_uring_disabled"),
+        idle_exit_us_max: idle_exit_us_max(root),
         dirty_ratio_pct: root.number("/proc/sys/vm/dirty_ratio"),
         dirty_background_ratio_pct: root.number("/proc/sys/vm/dirty_background_ratio"),
         dirty_bytes: root.number("/proc/sys/vm/dirty_bytes"),
@@ -82,6 +83,14 @@ fn count_of(list: &str) -> Option<u32> {
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
         sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
     })
+}
+
+/// The slowest of the idle states that are not switched off.
+fn idle_exit_us_max(root: &Root) -> Option<u64> {
+    const STATES: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
+    let states = root.names(STATES).into_iter().map(|name| format!("{STATES}/{name}"));
+    let used = states.filter(|state| root.flag(format!("{state}/disable")) != Some(true));
+    used.filter_map(|state| root.number(format!("{state}/latency"))).max()
 }
 
 fn mitigations_option(root: &Root) -> Option<String> {

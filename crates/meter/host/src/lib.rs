@@ -7,6 +7,7 @@
 
 mod below;
 mod cgroup;
+mod controls;
 mod cpu;
 mod device;
 mod direct;
@@ -19,6 +20,7 @@ mod host;
 #[cfg(test)]
 mod iostat_tests;
 mod judge;
+mod kernel_log;
 mod kind;
 mod layer;
 mod limits;
@@ -26,6 +28,7 @@ mod location;
 mod mountinfo;
 mod mounts;
 mod path;
+mod pause_watch;
 mod pressure;
 mod processes;
 mod quiet;
@@ -52,9 +55,11 @@ pub use foreign::{FlushCost, foreign_io};
 pub use found_process::ProcessPlace;
 pub use held_back::{FindProcess, HeldBack};
 pub use host::describe_host;
+pub use kernel_log::KernelLog;
 pub use location::Location;
 pub use mountinfo::{MountEntry, mounts};
 pub use path::describe_path;
+pub use pause_watch::PauseWatch;
 pub use pressure::{PressureTotals, StallTotal};
 pub use quiet::quiet_check;
 pub use root::Root;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use iostrata_run::host::{DirectIoBehaviour, LayerKind, PathFacts, PathKind};
 
 use crate::cgroup::SELF;
+use crate::controls::controls_on;
 use crate::device::facts_of_dir;
 use crate::direct::{Release, direct_io, release};
 use crate::kind::path_kind;
@@ -38,6 +39,7 @@ pub fn describe_path(root: &Root, path: &Path) -> Result<PathFacts, HostError> {
         .into_iter()
         .map(|found| found.limit)
         .collect();
+    facts.io_controls = controls_on(root, &mounts, &found.stack.layers);
     facts.block_stack = found.stack.layers;
     Ok(facts)
 }

@@ -1,9 +1,12 @@
 //! Whether the volume is capped: a rate that neither depth nor size nor direction of the requests
 //! changes.
 //!
-//! Method: reads of both sizes run at one even rate from the depth on at which the latency of a
-//! single request would allow a third more. Requests per second are capped where both sizes have
-//! the same rate, bytes per second where they have the same bandwidth; writes must agree.
+//! Method: reads run at one even rate from the depth on at which the latency of a single request
+//! would allow a third more. Requests per second are capped where both sizes have the same rate,
+//! bytes per second where they have the same bandwidth, both where the small size ends at a rate
+//! and the large one at a bandwidth. Writes that go beyond speak against it, those that end there
+//! bear witness, and those below say nothing: too few may have been in flight, or they have a cap of
+//! their own.
 //! Invariant: a device that is busy is no cap. Its rate differs with size and direction, rises with
 //! depth, or is not even; one that the processors or others held back is not looked at.
 
@@ -23,11 +26,18 @@ pub(crate) const CURVES: [&str; 2] = ["read_4k_depth_", "read_16k_depth_"];
 const MANY: u32 = 32;
 const DEPTHS: [u32; 7] = [2, 4, 8, 16, 32, 64, 128];
 /// Random writes with several in flight.
-const WRITES: [&str; 3] = [rung::WRITE_16K_FILES_8, rung::WRITE_16K_FILES_4, rung::SUSTAINED_16K];
+const WRITES: [&str; 4] =
+    [rung::WRITE_16K_FILES_8, rung::WRITE_16K_FILES_4, "reference_write", rung::SUSTAINED_16K];
+/// The least and the most writes in flight, and how many the former are.
+const WRITES_FEW: &str = rung::WRITE_16K_FILES_8;
+const WRITES_MANY: &str = rung::SUSTAINED_16K;
+const FEW: f64 = 8.0;
 /// What a single request's latency must allow over the cap for a depth to meet it.
 const BEYOND: f64 = 1.33;
 /// Depths of each curve that must have met the cap.
 const DEPTHS_MIN: usize = 2;
+/// The same where no writes bear witness.
+const DEPTHS_MIN_READS_ALONE: usize = 3;
 /// How far a point may lie from the cap.
 const TOLERANCE: f64 = 0.05;
 /// How far writes may: the file system's own requests pass the same gate.
@@ -68,6 +78,10 @@ pub(crate) struct Cap {
     pub unit: Unit,
     /// How much of it per second, from the windows that met it.
     pub per_s: Measured,
+    /// Bytes per second at which the larger reads end, where those are capped apart.
+    pub bytes_per_s: Option<Measured>,
+    /// Writes per second at which writes end, where that is fewer.
+    pub writes_per_s: Option<f64>,
     /// The fewest requests in flight that meet it, of either size.
     pub depth_min: u32,
     /// More of them, for comparison.
@@ -93,37 +107,129 @@ struct Met<'a> {
 pub(crate) fn cap(log: &Observed<'_>, which: Which) -> Option<Cap> {
     let [small, large] = CURVES.map(|curve| flat(log, curve, which));
     let (small, large) = (small?, large?);
-    let all: Vec<&Replicate> =
-        small.iter().chain(&large).flat_map(|met| met.windows.iter().copied()).collect();
-    let has_writes = WRITES.iter().any(|id| !log.replicates(id, which).is_empty());
-    let spread_max = if has_writes { SPREAD_MAX } else { SPREAD_MAX_READS_ALONE };
-    let (unit, per_s) = [Unit::Requests, Unit::Bytes]
+    let gate = [Unit::Requests, Unit::Bytes]
         .into_iter()
-        .find_map(|unit| Some((unit, even(&all, unit, spread_max)?)))?;
-    let writes: Vec<f64> = WRITES
-        .iter()
-        .flat_map(|id| log.replicates(id, which))
-        .filter(|(_, one)| is_witness(one))
-        .filter_map(|(_, one)| counted(one, unit))
-        .collect();
-    let writes_too = median(writes).map(|rate| (rate / per_s.value - 1.0).abs() <= WRITE_TOLERANCE);
-    if writes_too == Some(false) {
+        .find_map(|unit| Gate::common(&small, &large, unit))
+        .or_else(|| Gate::apart(&small, &large))?;
+    let written = written(log, &gate);
+    if written == Written::Beyond {
+        return None;
+    }
+    let depths = small.len().min(large.len());
+    let is_confirming = which != Which::All;
+    // Two gates at once are as rare as a drive that is bound by its link is common.
+    let is_witnessed = written == Written::AtTheCap && gate.bytes_per_s.is_none();
+    if !is_witnessed
+        && (gate.spread > SPREAD_MAX_READS_ALONE.max(gate.step)
+            || !is_confirming && depths < DEPTHS_MIN_READS_ALONE)
+    {
         return None;
     }
     let depth_min = small[0].depth.max(large[0].depth);
     let deeper = || small.iter().filter(|met| met.depth > depth_min);
     let many = deeper().rfind(|met| met.depth <= MANY).or_else(|| deeper().next())?;
     let device_us = weighted_mean(many.windows.iter().copied(), device_latency_us);
+    let writes_per_s = own_writes_per_s(log).filter(|_| written == Written::Below);
     Some(Cap {
-        unit,
-        per_s,
+        unit: gate.unit,
+        per_s: gate.per_s,
+        bytes_per_s: gate.bytes_per_s,
+        writes_per_s,
         depth_min,
         depth_many: many.depth,
         latency_us: many.latency_us,
         alone_us: alone_us(log, CURVES[0], which)?,
         in_device: device_us.is_none_or(|us| us >= DEVICE_SHARE * many.latency_us),
-        writes_too: writes_too.is_some(),
+        writes_too: written == Written::AtTheCap,
     })
+}
+
+/// A rate that lets through evenly.
+struct Gate {
+    unit: Unit,
+    per_s: Measured,
+    bytes_per_s: Option<Measured>,
+    /// Standard deviation of single windows over the mean, and what one request more makes of it.
+    spread: f64,
+    step: f64,
+}
+
+impl Gate {
+    /// One rate for both sizes.
+    fn common(small: &[Met<'_>], large: &[Met<'_>], unit: Unit) -> Option<Self> {
+        let all: Vec<&Replicate> = windows_of(small).chain(windows_of(large)).collect();
+        let (per_s, spread, step) = even(&all, unit)?;
+        Some(Self { unit, per_s, bytes_per_s: None, spread, step })
+    }
+
+    /// Requests for the small size, bytes for the large one: each carries more of the other unit
+    /// than its own cap would let it.
+    fn apart(small: &[Met<'_>], large: &[Met<'_>]) -> Option<Self> {
+        let (small, large): (Vec<_>, Vec<_>) =
+            (windows_of(small).collect(), windows_of(large).collect());
+        let (per_s, spread, step) = even(&small, Unit::Requests)?;
+        let (bytes_per_s, spread_large, step_large) = even(&large, Unit::Bytes)?;
+        let bytes_of_small = per_s.value * per_request(small.first()?, Unit::Bytes)?;
+        let requests_of_large = bytes_per_s.value / per_request(large.first()?, Unit::Bytes)?;
+        let is_apart = bytes_per_s.value > (1.0 + TOLERANCE) * bytes_of_small
+            && requests_of_large < (1.0 - TOLERANCE) * per_s.value;
+        is_apart.then_some(Self {
+            unit: Unit::Requests,
+            per_s,
+            bytes_per_s: Some(bytes_per_s),
+            spread: spread.max(spread_large),
+            step: step.max(step_large),
+        })
+    }
+}
+
+fn windows_of<'m, 'a: 'm>(met: &'m [Met<'a>]) -> impl Iterator<Item = &'a Replicate> + 'm {
+    met.iter().flat_map(|met| met.windows.iter().copied())
+}
+
+/// What random writes say about a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// They went beyond it.
+    Beyond,
+    /// They ended there, too.
+    AtTheCap,
+    /// They stayed below, or there are none.
+    Below,
+}
+
+fn written(log: &Observed<'_>, gate: &Gate) -> Written {
+    // Writes have the larger size.
+    let (unit, most) = match &gate.bytes_per_s {
+        Some(bytes) => (Unit::Bytes, bytes.value),
+        None => (gate.unit, gate.per_s.value),
+    };
+    let rates = WRITES.iter().filter_map(|id| {
+        let windows = windows(log, id, Which::All);
+        median(windows.iter().filter_map(|one| counted(one, unit)).collect())
+    });
+    let shares: Vec<f64> = rates.map(|rate| rate / most - 1.0).collect();
+    if shares.iter().any(|share| *share > WRITE_TOLERANCE) {
+        Written::Beyond
+    } else if shares.iter().any(|share| *share >= -WRITE_TOLERANCE) {
+        Written::AtTheCap
+    } else {
+        Written::Below
+    }
+}
+
+/// The rate at which writes end: the same with few and with many in flight, although the latency of
+/// one alone would allow a third more of the few.
+fn own_writes_per_s(log: &Observed<'_>) -> Option<f64> {
+    let rate = |id: &str| {
+        let windows = windows(log, id, Which::All);
+        median(windows.iter().filter_map(|one| counted(one, Unit::Requests)).collect())
+    };
+    let (few, many) = (rate(WRITES_FEW)?, rate(WRITES_MANY)?);
+    let alone = windows(log, rung::OVERWRITE_16K, Which::All);
+    let alone_us = weighted_mean(alone, application_latency_us)?;
+    let is_level = (few / many - 1.0).abs() <= TOLERANCE;
+    (is_level && FEW * 1e6 / alone_us >= BEYOND * few).then_some(many)
 }
 
 /// Confirming points were chosen beyond the cap; that they are just so again is not asked.
@@ -186,8 +292,9 @@ fn per_request(replicate: &Replicate, unit: Unit) -> Option<f64> {
     })
 }
 
-/// The cap, where all windows ran at one even rate in this unit.
-fn even(windows: &[&Replicate], unit: Unit, spread_max: f64) -> Option<Measured> {
+/// The mean rate of windows in a unit, their standard deviation over it, and what one request more
+/// or less is of a window; `None` where they are few or uneven.
+fn even(windows: &[&Replicate], unit: Unit) -> Option<(Measured, f64, f64)> {
     let figures: Vec<Measured> = windows
         .iter()
         .filter(|one| one.point.metric.op == OpKind::Read)
@@ -205,5 +312,5 @@ fn even(windows: &[&Replicate], unit: Unit, spread_max: f64) -> Option<Measured>
         Some(op_of(stream, OpKind::Read)?.ios as f64)
     });
     let step = 1.0 / median(requests.collect())?.max(1.0);
-    (spread <= spread_max.max(step)).then_some(cap)
+    (spread <= SPREAD_MAX.max(step)).then_some((cap, spread, step))
 }

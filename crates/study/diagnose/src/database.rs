@@ -174,6 +174,11 @@ impl Database {
         self.flushing().take_while(|level| self.held(level) == Held::Yes).last()
     }
 
+    /// The highest rate that was tried, in pages per second.
+    pub fn highest(&self) -> Option<f64> {
+        self.flushing().next_back().map(|level| level.pages_per_s)
+    }
+
     /// Its place on the axis.
     pub fn carried_x(&self) -> Option<f64> {
         self.carried().map(|level| level.pages_per_s)

@@ -4,7 +4,9 @@
 //! was not measured is not praised. The order is: what the storage does, what it loses, what to
 //! change, how sure.
 
-use iostrata_run::{Advice, Finding, FindingKind, ProbeDocument, Resource, Rung};
+use iostrata_run::{
+    Advice, Finding, FindingKind, Loss, ProbeDocument, Resource, Rung, Unavailable,
+};
 use iostrata_stats::Verdict;
 use iostrata_units::{count, microseconds, percent};
 
@@ -24,20 +26,37 @@ const COMMITS: &str = rung::COMMIT_FDATASYNC;
 
 /// The sentences for a document whose other parts are complete.
 pub(crate) fn headline(document: &ProbeDocument) -> Vec<String> {
+    let first: Vec<String> = first(document).map(|finding| finding.text.clone()).collect();
     if let Some(sentences) = nothing_measured(document) {
-        return sentences;
+        return [first, sentences].concat();
+    }
+    if document.unavailable.iter().any(Unavailable::ended_it) {
+        let after = [can(document), changes(document)];
+        return first.into_iter().chain(after).chain(not_measured(document)).collect();
     }
     let changed = [Some(changes(document)), not_measured(document)];
     let changed = changed.into_iter().flatten().collect::<Vec<_>>().join(" ");
     let reached = transactions(document);
-    let mut sentences: Vec<String> = std::iter::once(can(document)).chain(reached).collect();
+    let mut sentences: Vec<String> =
+        first.into_iter().chain([can(document)]).chain(reached).collect();
     sentences.extend([lost(document), changed]);
     sentences.extend(caution(document));
     sentences
 }
 
+/// What is said before everything else: storage that failed, a layer that every figure passes.
+fn first(document: &ProbeDocument) -> impl Iterator<Item = &Finding> {
+    const FIRST: [FindingId; 2] = [FindingId::StorageFailed, FindingId::FileSystemBetween];
+    FIRST.into_iter().filter_map(|id| finding(document, id))
+}
+
+fn finding(document: &ProbeDocument, id: FindingId) -> Option<&Finding> {
+    document.findings.iter().find(|finding| finding.id == id.name())
+}
+
 fn can(document: &ProbeDocument) -> String {
-    let reads = READS.iter().find_map(|(name, words)| {
+    let is_buffered = finding(document, FindingId::LoopWithoutDirectIo).is_some();
+    let reads = READS.iter().filter(|_| !is_buffered).find_map(|(name, words)| {
         let rung = document.known(name).filter(|rung| !is_of_memory(rung))?;
         Some(format!("{} {words}", count(rung.value)))
     });
@@ -72,18 +91,17 @@ fn transactions(document: &ProbeDocument) -> Option<String> {
     let binding = bound.resources.iter().find(|one| one.name == bound.resource);
     let per_txn = binding.and_then(|one| Some((one.per_txn?, one.unit.as_str())));
     let per_txn = per_txn.map_or(String::new(), |(per_txn, unit)| match unit {
-        "us" => format!(": {} a commit", microseconds(per_txn)),
-        "syncs" if (per_txn - 1.0).abs() < 0.05 => ": one sync a commit".to_owned(),
-        unit => format!(": {per_txn:.1} {unit} a commit"),
+        "us" => format!(": {} for each commit", microseconds(per_txn)),
+        "syncs" if (per_txn - 1.0).abs() < 0.05 => ": one for each commit".to_owned(),
+        unit => format!(": {per_txn:.1} {unit} for each commit"),
     });
-    let binds = bound.resource.title();
     Some(format!(
-        "{allowing} {} commits/s on one connection; the database reaches {} ({}). {}{} bind{per_txn}.",
+        "{allowing} {} commits/s on one connection; the database reaches {} ({}). The limit is \
+         {}{per_txn}.",
         count(bound.value),
         count(reached.value),
         percent(bound.reached_pct),
-        binds[..1].to_uppercase(),
-        &binds[1..],
+        bound.resource.title(),
     ))
 }
 
@@ -96,7 +114,7 @@ fn lost(document: &ProbeDocument) -> String {
     let losses = document.findings.iter().filter(|finding| is_loss(finding));
     let worst = losses.clone().max_by(|a, b| size_of(a).total_cmp(&size_of(b)));
     match (worst, losses.count()) {
-        (Some(worst), 1) => format!("It loses in one place: {}", worst.text),
+        (Some(worst), 1) => format!("1 loss: {}", worst.text),
         (Some(worst), many) => format!("{many} losses; the largest: {}", worst.text),
         (None, _) => match document.losses.first() {
             Some(loss) => format!(
@@ -112,14 +130,21 @@ fn lost(document: &ProbeDocument) -> String {
 
 /// What the layers cost at most where no loss was found, with what that rests on.
 fn nothing_lost(document: &ProbeDocument) -> String {
-    let open = document.undecided.len() as u64;
-    let decided = document.compared.saturating_sub(open);
+    let certain = certain_losses(document).count() as u64;
+    let open = document.undecided.len() as u64 - certain;
+    let decided = document.compared.saturating_sub(open + certain);
     if document.interrupted {
         return "No loss was seen before the run was stopped.".to_owned();
     }
+    if finding(document, FindingId::FileSystemBetween).is_some() {
+        return "What it costs is not known: nothing below it could be measured.".to_owned();
+    }
     let stayed = |open| format!("{open} stayed open: their intervals hold a loss and none");
     match (decided, open) {
-        (0, 0) => "Nothing could be compared, so nothing is known of losses.".to_owned(),
+        (0, 0) if certain == 0 => {
+            "Nothing could be compared, so nothing is known of losses.".to_owned()
+        }
+        (0, 0) => small(document).trim_start().to_owned(),
         (0, 1) => "Nothing is known of losses: the interval of 1 comparison of equal work holds a \
                    loss and none."
             .to_owned(),
@@ -154,11 +179,22 @@ fn costs_at_most(document: &ProbeDocument, decided: u64) -> String {
 
 /// The largest of the losses that are certain and small.
 fn small(document: &ProbeDocument) -> String {
-    let worst = document.small_losses.iter().max_by(|a, b| a.loss_pct.total_cmp(&b.loss_pct));
-    worst.map_or_else(String::new, |loss| {
-        let [low, high] = loss.loss_pct_ci95.unwrap_or([loss.loss_pct; 2]);
-        format!(" Measurable, but small: {} (95 % {low:.0} to {high:.0} %).", loss.text)
-    })
+    let worst = |losses: Vec<&Loss>, what: &str| {
+        let worst = losses.into_iter().max_by(|a, b| a.loss_pct.total_cmp(&b.loss_pct));
+        worst.map_or_else(String::new, |loss| {
+            let [low, high] = loss.loss_pct_ci95.unwrap_or([loss.loss_pct; 2]);
+            format!(" {what}: {} (95 % {low:.0} to {high:.0} %).", loss.text)
+        })
+    };
+    let certain = worst(certain_losses(document).collect(), "A loss, perhaps too small to count");
+    let small = worst(document.small_losses.iter().collect(), "Measurable, but small");
+    format!("{certain}{small}")
+}
+
+/// Undecided comparisons that are losses for certain: their intervals hold the threshold, not 0.
+fn certain_losses(document: &ProbeDocument) -> impl Iterator<Item = &Loss> {
+    let is_certain = |loss: &&Loss| loss.loss_pct_ci95.is_some_and(|[low, _]| low > 0.0);
+    document.undecided.iter().filter(is_certain)
 }
 
 fn comparisons(n: u64) -> String {
@@ -177,12 +213,14 @@ fn is_loss(finding: &Finding) -> bool {
 fn changes(document: &ProbeDocument) -> String {
     let (fits, repairs): (Vec<&Advice>, Vec<&Advice>) =
         document.advice.iter().partition(|advice| is_fitting(advice));
+    let (moves, repairs): (Vec<&Advice>, Vec<&Advice>) =
+        repairs.into_iter().partition(|advice| advice.where_ == SettingPlace::DataDirectory.name());
     let (raises, changes): (Vec<&Advice>, Vec<&Advice>) =
         repairs.into_iter().partition(|advice| advice.where_ == SettingPlace::Volume.name());
-    let mut clauses: Vec<String> = raises
-        .iter()
-        .map(|advice| format!("raise the {} {}", advice.setting, advice.value))
-        .collect();
+    let moves = moves.iter().map(|advice| format!("give the data {}", advice.value));
+    let raises =
+        raises.iter().map(|advice| format!("raise the {} {}", advice.setting, advice.value));
+    let mut clauses: Vec<String> = moves.chain(raises).collect();
     let settings = |chosen: &[&Advice]| {
         let pairs = chosen.iter().map(|advice| format!("{} = {}", advice.setting, advice.value));
         pairs.collect::<Vec<_>>().join(", ")
@@ -233,7 +271,8 @@ fn caution_words(id: &str) -> Option<&'static str> {
         }
         FindingId::DirectIoIgnored => Some("direct I/O is not done here"),
         FindingId::PageCacheAnswered => Some("the page cache answered reads"),
-        FindingId::NotALocalDisk => Some("this is not a disk of this machine"),
+        FindingId::NotALocalDisk => Some("the data are in memory"),
+        FindingId::LoopWithoutDirectIo => Some("memory answers for the loop device"),
         FindingId::NotSteadyDevice => Some("the device is not steady"),
         FindingId::ForeignIo => Some("other processes used the device"),
         FindingId::Steal => Some("the hypervisor took processor time away"),
@@ -245,11 +284,16 @@ fn caution_words(id: &str) -> Option<&'static str> {
     }
 }
 
+/// A drive whose cache is protected says no more than that it has one: that is no caution.
+fn is_usual(finding: &Finding) -> bool {
+    finding.evidence.get("kept_by").is_some_and(|by| by == "drive")
+}
+
 fn caution(document: &ProbeDocument) -> Option<String> {
     let cautions = document
         .findings
         .iter()
-        .filter(|finding| finding.kind == FindingKind::Caution)
+        .filter(|finding| finding.kind == FindingKind::Caution && !is_usual(finding))
         .filter_map(|finding| caution_words(&finding.id));
     let reasons: Vec<&str> = document.incomplete.as_deref().into_iter().chain(cautions).collect();
     (!reasons.is_empty()).then(|| format!("Take it with caution: {}.", reasons.join("; ")))

@@ -7,6 +7,7 @@
 
 mod above_device;
 mod advice;
+mod between;
 mod bound;
 mod cap;
 mod case;

@@ -13,12 +13,13 @@ use iostrata_stats::PAIRS_MIN;
 use iostrata_units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
+use crate::between::FileSystemBetween;
 use crate::bound::{PAIRED_ROUNDS, with_bounds};
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
-use crate::finding::{FindingId, explains_requests};
+use crate::finding::{FindingId, telling};
 use crate::observed::{Observed, Which};
-use crate::pair::{PAIRS, Pair};
+use crate::pair::Pair;
 use crate::rung::rungs_of;
 
 /// The losses, in the order of the catalogue of pairs.
@@ -30,7 +31,7 @@ pub fn losses(host: &ProbeHost, events: &[Event]) -> Vec<Loss> {
 pub(crate) fn losses_of(case: &Case<'_, '_>, rungs: &[Rung]) -> Vec<Loss> {
     let log = case.log;
     let mut losses: Vec<Loss> = Vec::new();
-    for pair in telling(log) {
+    for pair in telling(case) {
         let Some(loss) = pair_loss(log, pair) else { continue };
         match losses.iter_mut().find(|other| other.to == loss.to && other.layer == loss.layer) {
             Some(other) if other.loss_pct >= loss.loss_pct => {}
@@ -39,15 +40,10 @@ pub(crate) fn losses_of(case: &Case<'_, '_>, rungs: &[Rung]) -> Vec<Loss> {
         }
     }
     losses.extend(database_loss(log, rungs));
-    losses.extend(WATCHED.iter().filter_map(|&(id, us_min)| device_loss(case, id, us_min)));
+    if FileSystemBetween::of(case.host).is_none() {
+        losses.extend(WATCHED.iter().filter_map(|&(id, us_min)| device_loss(case, id, us_min)));
+    }
     losses
-}
-
-/// The pairs that can tell a loss: where requests are capped, those that cost further requests by
-/// their nature say nothing about a layer.
-fn telling(log: &Observed<'_>) -> impl Iterator<Item = &'static Pair> {
-    let capped = explains_requests(log);
-    PAIRS.iter().filter(move |pair| !(capped && pair.is_inherent()))
 }
 
 /// What became of the pairs of a run.
@@ -67,10 +63,11 @@ pub(crate) struct Comparisons {
 }
 
 /// Every pair, whether it lost or not. Some are compared in both directions.
-pub(crate) fn comparisons_of(log: &Observed<'_>) -> Comparisons {
+pub(crate) fn comparisons_of(case: &Case<'_, '_>) -> Comparisons {
+    let log = case.log;
     let (mut made, mut open) = (BTreeSet::new(), BTreeSet::new());
     let mut all = Comparisons::default();
-    for pair in telling(log) {
+    for pair in telling(case) {
         let Some(found) = compare(log, pair, Which::All) else { continue };
         let points = [pair.from.min(pair.to), pair.from.max(pair.to)];
         made.insert(points);
@@ -113,28 +110,47 @@ fn is_small(pair: &Pair, found: &Compared) -> bool {
     found.loss.n >= PAIRS_MIN as u64 && found.loss.is_significant() && is_below
 }
 
+/// What the replicates that were to confirm a loss show.
+enum Confirmed {
+    Yes,
+    /// A loss beyond its interval, below the threshold.
+    Less,
+    No,
+}
+
+impl Confirmed {
+    fn of(reaches: bool, is_loss: bool) -> Self {
+        match (reaches, is_loss) {
+            (true, _) => Self::Yes,
+            (false, true) => Self::Less,
+            (false, false) => Self::No,
+        }
+    }
+}
+
 /// Whether an effect on these points is beyond doubt: confirmed where it was to be confirmed.
 fn bar_of(
     log: &Observed<'_>,
     finding: FindingId,
     points: &[&str],
-    confirmed: impl FnOnce(Which) -> Option<bool>,
+    confirmed: impl FnOnce(Which) -> Option<Confirmed>,
 ) -> Option<Bar> {
     let asked = log.confirm_ids(finding.name());
     let was_to_be = asked.is_some_and(|ids| points.iter().all(|point| ids.contains(point)));
     match was_to_be.then(|| confirmed(Which::Confirming(finding.name()))).flatten() {
-        Some(true) => Some(Bar::Finding),
-        Some(false) => None,
-        None => Some(Bar::Margin),
+        Some(Confirmed::Yes) => Some(Bar::Finding),
+        Some(Confirmed::No) => None,
+        // A loss all the same, though perhaps not of that size.
+        Some(Confirmed::Less) | None => Some(Bar::Margin),
     }
 }
 
 fn pair_loss(log: &Observed<'_>, pair: &Pair) -> Option<Loss> {
     let found = compare(log, pair, Which::All)?;
     let bar = bar_of(log, pair.finding, &[pair.from, pair.to], |which| {
-        compare(log, pair, which)
-            .filter(|again| again.loss.n >= PAIRS_MIN as u64)
-            .map(|again| again.reaches(pair, Bar::Finding))
+        compare(log, pair, which).filter(|again| again.loss.n >= PAIRS_MIN as u64).map(|again| {
+            Confirmed::of(again.reaches(pair, Bar::Finding), again.loss.is_significant())
+        })
     })?;
     found.reaches(pair, bar).then(|| loss_of(pair, &found))
 }
@@ -172,7 +188,7 @@ fn device_loss(case: &Case<'_, '_>, id: &str, us_min: f64) -> Option<Loss> {
     let bar = bar_of(case.log, FindingId::LimitAboveDevice, &[id], |which| {
         above_device(case, id, which)
             .filter(|again| again.share.n >= PAIRS_MIN as u64)
-            .map(|again| again.reaches(us_min, Bar::Finding))
+            .map(|again| Confirmed::of(again.reaches(us_min, Bar::Finding), false))
     })?;
     found.reaches(us_min, bar).then(|| Loss {
         from: "device".to_owned(),

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::host::IoLimit;
-use iostrata_run::{Event, Pooled, Replicate, Unavailable};
+use iostrata_run::{DevicePause, Event, Pooled, Replicate, Unavailable};
 use iostrata_spec::Point;
 use iostrata_stats::Measured;
 
@@ -44,6 +44,7 @@ pub(crate) struct Observed<'a> {
     transactions: Vec<Seen<'a>>,
     limits: Vec<&'a IoLimit>,
     pooled: BTreeMap<&'a str, &'a Pooled>,
+    paused: Option<(f64, &'a [DevicePause])>,
 }
 
 /// What was known when something was suspected for the first time.
@@ -67,6 +68,7 @@ impl<'a> Observed<'a> {
                 Event::Pooled(pooled) => {
                     log.pooled.insert(&pooled.point, pooled);
                 }
+                Event::Paused { watched_s, pauses } => log.paused = Some((*watched_s, pauses)),
                 Event::Profiled(_)
                 | Event::Traced(_)
                 | Event::Changed(_)
@@ -123,6 +125,11 @@ impl<'a> Observed<'a> {
         let seen = self.seen(point)?;
         let lasts = |number: &u32| seen.replicates.iter().any(|one| one.replicate == *number);
         pooled.replicates.iter().all(lasts).then_some(pooled)
+    }
+
+    /// For how many seconds the device was watched for pauses, and those that it made.
+    pub fn paused(&self) -> Option<(f64, &'a [DevicePause])> {
+        self.paused
     }
 
     /// The limits of control groups as they were read last, where they changed during the run.

@@ -59,7 +59,7 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
     let log = Observed::of(events);
     let case = Case { log: &log, host: &host };
     let findings = findings_of(&case);
-    let comparisons = comparisons_of(&log);
+    let comparisons = comparisons_of(&case);
     let rungs = with_bounds(rungs_of(&log), &case);
     let mut document = ProbeDocument {
         headline: Vec::new(),
@@ -92,8 +92,10 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
 
 /// Why parts are missing that would change what is concluded.
 fn incomplete(log: &Observed<'_>, end: ProbeEnd) -> Option<String> {
-    let is_full = log.unavailable().iter().any(|one| one.cause == UnavailableCause::NoRoom);
-    let why = if is_full {
+    let has = |cause| log.unavailable().iter().any(|one| one.cause == cause);
+    let why = if has(UnavailableCause::Broken) {
+        "the storage failed during the probe"
+    } else if has(UnavailableCause::NoRoom) {
         "the file system filled up during the probe"
     } else if end.interrupted {
         "the run was stopped before its end"

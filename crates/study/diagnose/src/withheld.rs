@@ -6,6 +6,7 @@
 use iostrata_run::{Finding, Replicate};
 use iostrata_stats::Verdict;
 
+use crate::between::FileSystemBetween;
 use crate::case::Case;
 use crate::database::{CURVE, Database};
 use crate::disturbed::carries;
@@ -49,6 +50,12 @@ fn reason(case: &Case<'_, '_>, findings: &[Finding]) -> Option<&'static str> {
     }
     if served_by_process(case).is_some() {
         return Some("a process in user space serves the files");
+    }
+    if let Some(FileSystemBetween::Overlay(_)) = FileSystemBetween::of(case.host) {
+        return Some("an overlay stands between");
+    }
+    if get(FindingId::LoopWithoutDirectIo).is_some() {
+        return Some("the page cache below the loop device took the writes");
     }
     if get(FindingId::DirectIoIgnored).is_some() {
         return Some("the page cache took the writes");

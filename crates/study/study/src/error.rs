@@ -7,6 +7,24 @@ use iostrata_load::{FailedRequest, LoadError, LoadFailure};
 use iostrata_run::Unavailable;
 use iostrata_spec::OpKind;
 use iostrata_target::{TargetError, Trouble};
+use rustix::io::Errno;
+
+/// What the kernel answers where a device fails: errors of the medium and of the way to it, a
+/// device that is gone, a file system that gave up.
+const BROKEN: [Errno; 12] = [
+    Errno::IO,
+    Errno::NXIO,
+    Errno::NODEV,
+    Errno::ROFS,
+    Errno::NODATA,
+    Errno::BADMSG,
+    Errno::NOTCONN,
+    Errno::SHUTDOWN,
+    Errno::TIMEDOUT,
+    Errno::STALE,
+    Errno::UCLEAN,
+    Errno::REMOTEIO,
+];
 
 /// Why a point or a study could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -191,11 +209,33 @@ impl StudyError {
         }
     }
 
+    /// Whether the device gave an error, went away, or left its file system read-only.
+    pub(crate) fn is_broken(&self) -> bool {
+        let broken = |errno: i32| BROKEN.iter().any(|one| one.raw_os_error() == errno);
+        match self {
+            Self::Request { errno: Some(errno), .. } => broken(*errno),
+            Self::Files(error) => {
+                let mut source = std::error::Error::source(error);
+                let mut found = false;
+                while let Some(error) = source {
+                    let error_io = error.downcast_ref::<std::io::Error>();
+                    found |= error_io.and_then(std::io::Error::raw_os_error).is_some_and(broken);
+                    source = error.source();
+                }
+                found
+            }
+            _ => false,
+        }
+    }
+
     /// A point that could not be measured because of this.
     pub(crate) fn missing(&self, what: &str) -> Unavailable {
-        match self.is_full() {
-            true => Unavailable::without_room(what, self.to_string()),
-            false => Unavailable::failed(what, self.to_string()),
+        if self.is_full() {
+            Unavailable::without_room(what, self.to_string())
+        } else if self.is_broken() {
+            Unavailable::broken(what, self.to_string())
+        } else {
+            Unavailable::failed(what, self.to_string())
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use iostrata_host::{HostObserver, Observer, ObserverOptions, Root, Scope};
+use iostrata_host::{HostObserver, Observer, ObserverOptions, PauseWatch, Root, Scope};
 use iostrata_load::{LiveFigures, Load, Surroundings, WindowFigures, WindowObserver};
 use iostrata_run::Replicate;
 use iostrata_run::host::{Evidence, PathFacts};
@@ -72,6 +72,11 @@ impl<'a> Meter<'a> {
     /// Seconds since the meter was made.
     pub fn elapsed_s(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
+    }
+
+    /// Watches the devices below for pauses from now on, with the clock of the windows.
+    pub fn watch_pauses(&self, root: &Root) -> PauseWatch {
+        PauseWatch::start(root, &self.scope, self.started)
     }
 
     /// Bytes that all requests wrote so far.

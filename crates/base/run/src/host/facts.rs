@@ -54,6 +54,10 @@ pub struct HostFacts {
     pub aio_requests_used: Option<u64>,
     /// `kernel.io_uring_disabled`: 0 open to all, 1 to a group, 2 to nobody.
     pub io_uring_disabled: Option<u64>,
+    /// The longest time that an idle processor takes to wake up by the kernel's own account, in
+    /// microseconds; absent where none is told.
+    #[serde(default)]
+    pub idle_exit_us_max: Option<u64>,
     /// Share of memory that may be dirty before writers must wait, in percent (`vm.dirty_ratio`).
     pub dirty_ratio_pct: Option<u64>,
     /// Share of memory at which background write-back begins, in percent.
@@ -84,4 +88,10 @@ pub struct CgroupFacts {
     /// The tightest memory limit, in bytes; absent when there is none. The page cache of this
     /// process counts against it.
     pub memory_limit_bytes: Option<u64>,
+    /// Path of the group that sets it, below the hierarchy's mount point.
+    #[serde(default)]
+    pub memory_limit_group: Option<String>,
+    /// Hierarchy that the group belongs to.
+    #[serde(default)]
+    pub memory_limit_version: Option<CgroupVersion>,
 }

@@ -28,6 +28,37 @@ pub struct IoLimit {
     pub write_iops: Option<u64>,
 }
 
+/// A way to share a device out between groups that is no limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IoControl {
+    /// Path of the group that sets it, below the hierarchy's mount point.
+    pub cgroup: String,
+    /// Hierarchy that the group belongs to.
+    pub version: CgroupVersion,
+    /// How it shares.
+    pub kind: IoControlKind,
+    /// The device, where it is for one.
+    pub device: Option<String>,
+    /// What the file says.
+    pub value: String,
+}
+
+/// How a device is shared out between groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum IoControlKind {
+    /// By a model of what requests cost (`io.cost.qos`).
+    Cost,
+    /// By a latency that one group is promised (`io.latency`).
+    Latency,
+    /// By weights (`io.weight`, `blkio.weight`).
+    Weight,
+    /// By weights of the scheduler bfq (`io.bfq.weight`).
+    BfqWeight,
+}
+
 /// A generation of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

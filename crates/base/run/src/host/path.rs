@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BlockLayer, DeviceFacts, DeviceNumber, IoLimit};
+use super::{BlockLayer, DeviceFacts, DeviceNumber, IoControl, IoLimit};
 
 /// Everything known about where a file would be kept.
 ///
@@ -43,6 +43,9 @@ pub struct PathFacts {
     pub devices: Vec<DeviceFacts>,
     /// Limits that hold this process back on those devices.
     pub limits: Vec<IoLimit>,
+    /// How groups share those devices out by other means.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub io_controls: Vec<IoControl>,
     /// What direct I/O does here.
     pub direct_io: DirectIo,
     /// What could not be found out and why, or what is unusual; one sentence each.
@@ -69,6 +72,7 @@ impl PathFacts {
             block_stack: Vec::new(),
             devices: Vec::new(),
             limits: Vec::new(),
+            io_controls: Vec::new(),
             direct_io: DirectIo {
                 behaviour: DirectIoBehaviour::Unknown,
                 reason: None,

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::Errno;
@@ -20,6 +21,13 @@ use crate::{
 
 const CHUNK_BYTES: u32 = 1 << 20;
 const DEPTH: u32 = 8;
+/// A chunk that takes no longer lets one more be in flight: on a slow device few are left to wait
+/// for when filling is stopped.
+const QUICK: Duration = Duration::from_millis(200);
+/// Who filling is for hears of it at least this often.
+const LOOK_NS: u64 = 200_000_000;
+/// Buffered writes are flushed after this many chunks: memory takes them faster than any device.
+const FLUSH_CHUNKS: u64 = 16;
 
 /// The filling of one set.
 pub(super) struct Filling<'a> {
@@ -48,7 +56,7 @@ pub(super) fn fill(
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
                 Err(error) => return Err(system("allocate", &spec.path, error)),
             }
-            write_all(filling, spec, number)?;
+            write_all(filling, spec, file, number)?;
             file.sync_all().map_err(|source| system("flush", &spec.path, source))?;
             // What was written buffered must not stay in the page cache and answer reads.
             let _only_advice = fadvise(file.as_fd(), 0, None, Advice::DontNeed);
@@ -86,7 +94,12 @@ fn open_for_filling(spec: &FileSpec) -> Result<OpenFiles, FileSetError> {
 }
 
 /// By the fastest API that works here; buffered writes gain nothing from depth.
-fn write_all(filling: &mut Filling<'_>, spec: &FileSpec, number: u64) -> Result<(), FileSetError> {
+fn write_all(
+    filling: &mut Filling<'_>,
+    spec: &FileSpec,
+    file: &File,
+    number: u64,
+) -> Result<(), FileSetError> {
     let files = open_for_filling(spec)?;
     let seed = filling.plan.seed.wrapping_add(number);
     let depth = if files.mode().direct { DEPTH } else { 1 };
@@ -95,15 +108,16 @@ fn write_all(filling: &mut Filling<'_>, spec: &FileSpec, number: u64) -> Result<
     let config = ApiConfig { depth, ..ApiConfig::default() };
     if depth > 1 {
         if let Ok((api, _caps)) = UringApi::start(&config, &files, &buffers) {
-            return write_by(filling, spec, api, buffers, depth);
+            return write_by(filling, spec, api, buffers, depth, None);
         }
         if let Ok((api, _caps)) = LibaioApi::start(&config, &files, &buffers) {
-            return write_by(filling, spec, api, buffers, depth);
+            return write_by(filling, spec, api, buffers, depth, None);
         }
     }
     let (api, _caps) = SyncApi::start(&ApiConfig::default(), &files, &buffers)
         .map_err(|error| failed(spec, error))?;
-    write_by(filling, spec, api, buffers, 1)
+    let buffered = (!files.mode().direct).then_some(file);
+    write_by(filling, spec, api, buffers, 1, buffered)
 }
 
 fn write_by<A: FileApi>(
@@ -112,15 +126,18 @@ fn write_by<A: FileApi>(
     mut api: A,
     mut buffers: Buffers,
     depth: u32,
+    file: Option<&File>,
 ) -> Result<(), FileSetError> {
     let mut free: Vec<u32> = (0..depth).collect();
     let mut lens = vec![0; depth as usize];
     let (mut next, mut written) = (0, 0);
+    let (mut ahead, mut unflushed) = (1, 0);
     while written < spec.bytes {
         if filling.stop.load(Ordering::Relaxed) {
             return Err(FileSetError::Stopped { path: spec.path.clone() });
         }
-        while next < spec.bytes {
+        let began = Instant::now();
+        while next < spec.bytes && depth - (free.len() as u32) < ahead {
             let Some(tag) = free.pop() else { break };
             let len = (spec.bytes - next).min(u64::from(CHUNK_BYTES)) as u32;
             lens[tag as usize] = len;
@@ -137,13 +154,23 @@ fn write_by<A: FileApi>(
                 wrong = Some(done.result);
             }
         };
-        api.reap(1, None, on).map_err(|error| failed(spec, error))?;
+        api.reap(1, Some(LOOK_NS), on).map_err(|error| failed(spec, error))?;
+        if moved > 0 && began.elapsed() < QUICK {
+            ahead = (ahead + 1).min(depth);
+        }
         if let Some(result) = wrong {
             // A write is cut short where room ends.
             let errno = if result < 0 { -result } else { libc::ENOSPC };
             return Err(system("fill", &spec.path, io::Error::from_raw_os_error(errno)));
         }
         written += moved;
+        unflushed += moved;
+        if let Some(file) = file
+            && unflushed >= FLUSH_CHUNKS * u64::from(CHUNK_BYTES)
+        {
+            file.sync_data().map_err(|source| system("flush", &spec.path, source))?;
+            unflushed = 0;
+        }
         filling.done_bytes += moved;
         let (done_bytes, total_bytes) = (filling.done_bytes, filling.total_bytes);
         (filling.progress)(Progress { done_bytes, total_bytes });

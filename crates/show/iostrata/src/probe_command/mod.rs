@@ -110,8 +110,11 @@ fn measure(
     }
     show(args, &document, &sink, &outcome)?;
     let of_storage = |rung: &Rung| rung.name != rung::METER_NULL && rung.name != "clock_read";
+    let ended_it = document.unavailable.iter().find(|one| one.ended_it());
     sink.end(if outcome.interrupted {
         Err(ExitError::Interrupted(interruption.exit_code()))
+    } else if let Some(ended_it) = ended_it {
+        Err(ExitError::NotHere(format!("{}: {}", ended_it.what, ended_it.why)))
     } else if !document.rungs.iter().any(of_storage) {
         let place = match &options.below_is_unknown {
             Some(_) => String::new(),

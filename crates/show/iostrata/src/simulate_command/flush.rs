@@ -103,6 +103,7 @@ fn document(
         why: "the simulation was stopped before it".to_owned(),
         fix: Some("give a longer --max-time".to_owned()),
         cause: UnavailableCause::LeftOut,
+        kernel_lines: Vec::new(),
     };
     let unavailable: Vec<Unavailable> = names.iter().filter(is_missing).map(missing).collect();
     let mut verdicts = Verdicts::none();

@@ -279,6 +279,7 @@ impl Bench {
                     why: "the simulation was stopped before it".to_owned(),
                     fix: Some("give a longer --max-time".to_owned()),
                     cause: UnavailableCause::LeftOut,
+                    kernel_lines: Vec::new(),
                 }),
             }
         }

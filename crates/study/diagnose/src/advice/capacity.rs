@@ -5,7 +5,7 @@
 //! default.
 
 use iostrata_run::Advice;
-use iostrata_units::{count, microseconds};
+use iostrata_units::{count, microseconds, seconds};
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
@@ -32,7 +32,11 @@ pub(super) fn io_capacity_max(found: &Found<'_>) -> Option<Advice> {
     }
     let lasting_words = match lasting < pages {
         true => format!("; but only {} pages/s last", count(lasting)),
-        false => String::new(),
+        false => {
+            found.number(FindingId::LastingRate, "seen_s").map_or_else(String::new, |seen_s| {
+                format!("; no more than {} of writes was seen", seconds(seen_s))
+            })
+        }
     };
     let text = format!(
         "No more: at {} pages/s the {percent:.0}th percentile of commits is {} (objective {}), \

@@ -11,6 +11,7 @@ mod files;
 mod host;
 mod limit;
 mod page_writes;
+mod place;
 mod redo;
 mod sync_method;
 mod volume;
@@ -26,6 +27,9 @@ pub use redo::redo_table;
 pub fn advise(findings: &[Finding], host: &ProbeHost) -> Vec<Advice> {
     let found = Found { findings };
     let mut advice = Vec::new();
+    advice.extend(place::own_volume(&found));
+    advice.extend(place::mount_option(&found));
+    advice.extend(place::direct_loop(&found));
     advice.extend(limit::lift_limits(&found, host));
     advice.extend(limit::lift_new(&found));
     advice.extend(volume::raise_cap(&found));
@@ -75,6 +79,7 @@ impl<'f> Found<'f> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SettingPlace {
     MyCnf,
+    DataDirectory,
     MountOption,
     Schema,
     ControlGroup,
@@ -89,13 +94,14 @@ impl SettingPlace {
     pub(crate) fn name(self) -> &'static str {
         match self {
             SettingPlace::MyCnf => "my.cnf [mysqld]",
+            SettingPlace::DataDirectory => "place of the data",
             SettingPlace::MountOption => "mount option",
             SettingPlace::Schema => "schema",
             SettingPlace::ControlGroup => "control group",
             SettingPlace::Sysctl => "sysctl",
             SettingPlace::Sysfs => "/sys/block/DEVICE/queue",
             SettingPlace::PartitionTable => "partition table",
-            SettingPlace::LoopSetup => "losetup --offset",
+            SettingPlace::LoopSetup => "losetup",
             SettingPlace::Volume => "provider of the volume",
         }
     }

@@ -73,14 +73,25 @@ pub(super) fn fdatasync(found: &Found<'_>) -> Option<Advice> {
     Some(line("innodb_use_fdatasync", "ON", SettingPlace::MyCnf, &[id], text, undo))
 }
 
+/// Share of the commits of 16 committers by fdatasync that O_DSYNC must make, too.
+const AS_GOOD: f64 = 0.95;
+
+/// Only where group commit does not lose what one committer gains.
 pub(super) fn write_through(found: &Found<'_>) -> Option<Advice> {
     let id = FindingId::DsyncBeatsFdatasync;
     let loss = found.get(id)?.effect_pct?;
+    let (dsync, fdatasync) =
+        (found.number(id, "dsync_of_16")?, found.number(id, "fdatasync_of_16")?);
+    if dsync < AS_GOOD * fdatasync {
+        return None;
+    }
     let text = format!(
         "With one committer O_DSYNC is durable in one trip to the device; fdatasync loses {} \
-         against it. Many committers share a flush in group commit: compare their throughput \
-         before you keep it.",
-        percent(loss)
+         against it. 16 committers make {} commits/s by O_DSYNC and {} by fdatasync. Group commit \
+         shares a sync: compare under your load before you keep it.",
+        percent(loss),
+        count(dsync),
+        count(fdatasync)
     );
     let undo = "innodb_log_file_write_through=OFF";
     Some(line("innodb_log_file_write_through", "ON", SettingPlace::MyCnf, &[id], text, undo))

@@ -13,6 +13,7 @@ use super::known_limit::{Reached, reached};
 use super::queue::small_queue;
 use super::statement::{Effect, WithEvidence, loss, loss_of_unknown_size};
 use crate::above_device::{AboveDevice, WATCHED, above_device, limit_used_pct};
+use crate::between::FileSystemBetween;
 use crate::case::Case;
 use crate::cause::{Cause, cause};
 use crate::compared::Bar;
@@ -22,7 +23,7 @@ use crate::observed::Which;
 const CONFIRM_MAX: usize = 2;
 
 pub(super) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
-    if reached(case).is_some() {
+    if reached(case).is_some() || FileSystemBetween::of(case.host).is_some() {
         return Vec::new();
     }
     let hinted: Vec<&str> = reaching(case, Which::All, Bar::Suspicion)
@@ -75,6 +76,10 @@ fn known(case: &Case<'_, '_>, reached: &Reached<'_>) -> Finding {
 /// Time above the device, with its cause as far as it is known.
 fn waiting(case: &Case<'_, '_>) -> Option<Finding> {
     let id = FindingId::LimitAboveDevice;
+    // What passes requests on is named by itself.
+    if FileSystemBetween::of(case.host).is_some() {
+        return None;
+    }
     let which = Which::Confirming(id.name());
     let mut found = reaching(case, which, Bar::Finding);
     if small_queue(case).is_some() {
@@ -101,6 +106,7 @@ fn waiting(case: &Case<'_, '_>) -> Option<Finding> {
             .with("point", point)
             .with("application_us", found.application_us)
             .with("device_us", found.device_us)
+            .with("cause", cause.name())
             .with("cause_known", cause != Cause::Unknown)
             .with_some("limit_cgroup", group)
             .with_some("limit_used_pct", used),

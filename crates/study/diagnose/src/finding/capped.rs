@@ -27,14 +27,23 @@ pub(crate) fn explains_requests(log: &Observed<'_>) -> bool {
     !log.falls().is_empty()
         || match log.confirm_ids(FindingId::VolumeCap.name()) {
             Some(_) => confirmed(log).is_some(),
-            None => cap(log, Which::All).is_some(),
+            // A drive that its link binds looks as if both were capped, until the host is asked.
+            None => cap(log, Which::All).is_some_and(|cap| cap.bytes_per_s.is_none()),
         }
 }
 
 /// Whether requests wait above the device for a reason that has a name: a limit, a short queue.
 fn is_known_otherwise(case: &Case<'_, '_>, cap: &Cap) -> bool {
     let point = format!("{}{}", CURVES[0], cap.depth_many);
-    !cap.in_device && cause(case, &point) != Cause::Unknown
+    let is_of_link = cap.bytes_per_s.is_some() && is_own_drive(case);
+    is_of_link || !cap.in_device && cause(case, &point) != Cause::Unknown
+}
+
+/// Whether a drive of this machine is below, which its link or its controller binds.
+fn is_own_drive(case: &Case<'_, '_>) -> bool {
+    let lowest = case.host.path.devices.last().and_then(|device| device.transport.as_deref());
+    let is_local = lowest.is_some_and(|how| !["virtual", "iscsi"].contains(&how));
+    is_local && case.host.machine.virtualisation.is_none()
 }
 
 /// One alone, some that meet the cap, many; both sizes; writes.
@@ -75,6 +84,8 @@ pub(super) fn conclude(case: &Case<'_, '_>) -> Option<Finding> {
             .with(name, cap.per_s.value)
             .with(&format!("{name}_low"), low)
             .with(&format!("{name}_high"), high)
+            .with_some("also_cap_bytes_per_s", cap.bytes_per_s.as_ref().map(|bytes| bytes.value))
+            .with_some("writes_cap_iops", cap.writes_per_s)
             .with("depth_reached", cap.depth_min)
             .with("alone_us", cap.alone_us)
             .with("waiting_us", cap.latency_us - cap.alone_us),
@@ -87,24 +98,28 @@ fn text(cap: &Cap) -> String {
         Unit::Bytes => bytes(value),
     };
     let what = match cap.unit {
-        Unit::Requests => "requests/s",
-        Unit::Bytes => "per second",
+        Unit::Requests => " requests/s",
+        Unit::Bytes => "/s",
     };
     let between = cap
         .per_s
         .ci95
         .map_or_else(String::new, |[low, high]| format!(" ({} to {})", per_s(low), per_s(high)));
-    let alike = match (cap.unit, cap.writes_too) {
-        (Unit::Requests, true) => "4 KiB or 16 KiB, read or written",
-        (Unit::Requests, false) => "4 KiB or 16 KiB",
-        (Unit::Bytes, true) => "in requests of 4 KiB or 16 KiB, read or written",
-        (Unit::Bytes, false) => "in requests of 4 KiB or 16 KiB",
+    let sizes = match cap.bytes_per_s {
+        Some(_) => "of 4 KiB",
+        None => "of 4 or 16 KiB",
     };
-    let whose = if cap.in_device { "The volume" } else { "Something above the device" };
+    let directions = if cap.writes_too { ", read or written" } else { ", read" };
+    let apart = cap.bytes_per_s.as_ref();
+    let apart = apart.map(|most| format!(" Those of 16 KiB end at {}/s.", bytes(most.value)));
+    let writes = cap.writes_per_s.map(|most| format!(" Writes end at {}/s.", count(most)));
+    let whose = if cap.in_device { "The volume is capped" } else { "Capped above the device" };
     format!(
-        "{whose} lets {} {what} pass{between} and no more, {alike}. {} in flight reach that; more \
-         bring only waiting: {} with {} in flight, {} alone.",
+        "{whose} at {}{what}{between}, {sizes}{directions}.{}{} Beyond {} in flight only latency \
+         grows: {} with {}, {} alone.",
         per_s(cap.per_s.value),
+        apart.unwrap_or_default(),
+        writes.unwrap_or_default(),
         cap.depth_min,
         microseconds(cap.latency_us),
         cap.depth_many,

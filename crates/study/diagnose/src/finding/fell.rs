@@ -11,6 +11,7 @@ use iostrata_units::{count, microseconds, percent, seconds};
 use super::FindingId;
 use super::known_limit::limit_words;
 use super::statement::{Effect, WithEvidence, loss};
+use crate::between;
 use crate::case::Case;
 use crate::lasting::Fall;
 
@@ -60,10 +61,12 @@ pub(super) fn allowance(case: &Case<'_, '_>) -> Option<Finding> {
         return None;
     }
     let fall = worst(case)?;
-    let text = format!(
-        "{} A burst allowance ran out, or whoever serves the device limited it.{LASTS}",
-        what_fell(case, fall)
-    );
+    let why = match between::buffered_loop(case.host) {
+        Some(name) => format!("The page cache that {name} goes through was full."),
+        None => "Burst credit or a flash cache that ran out, heat, a neighbour, or a limit below."
+            .to_owned(),
+    };
+    let text = format!("{} {why}{LASTS}", what_fell(case, fall));
     Some(evidence(loss(FindingId::BurstLimit, Layer::Device, effect(fall), text), fall))
 }
 
@@ -92,7 +95,7 @@ fn what_fell(case: &Case<'_, '_>, fall: &Fall) -> String {
     };
     let [from_s, to_s] = fall.between_s;
     format!(
-        "{who} lost {} after {} and did not come back ({}: {} before, {} after).",
+        "{who} fell by {} at {} and stayed there ({}: {} before, {} after).",
         percent(fall.loss.loss_pct),
         seconds((from_s + to_s) / 2.0),
         fall.witness,

@@ -97,15 +97,17 @@ pub(super) fn volatile_cache(case: &Case<'_, '_>) -> Option<Finding> {
     let share = paired(&whole, &writes).ok()?.loss();
     let flush_us = middle(&again, |one| Some(one.flush_us))?;
     let commit_us = median(whole)?;
+    let keeper = Keeper::of(case);
     let text = format!(
-        "A commit takes {}, {} of it for the flush. A drive with power-loss protection flushes in \
-         well under 100 us; until then only more transactions per flush help.",
+        "A commit takes {}, {} of it for the flush. {}",
         microseconds(commit_us),
-        percent(share.loss_pct)
+        percent(share.loss_pct),
+        keeper.of_a_dear_flush()
     );
     let effect = Effect { pct: share.loss_pct, ci95: share.loss_pct_ci95, n: share.n };
     Some(
-        loss(id, Layer::Device, effect, text)
+        loss(id, keeper.layer(), effect, text)
+            .with("flushed_by", keeper.name())
             .with("commit_us", commit_us)
             .with("flush_us", flush_us)
             .with_some("device_flush_us", middle(&again, |one| one.device_us)),

@@ -26,6 +26,16 @@ macro_rules! findings {
 }
 
 findings! {
+    /// The storage gave an error, turned read-only or filled up.
+    StorageFailed = "storage_failed",
+    /// A file system that passes requests on stands between: FUSE, an overlay, a network.
+    FileSystemBetween = "file_system_between",
+    /// A loop device goes through the page cache.
+    LoopWithoutDirectIo = "loop_without_direct_io",
+    /// Caches below this kernel may hold all files that are read.
+    CacheBelow = "cache_below",
+    /// The mount makes every write wait until it is durable.
+    SyncMount = "sync_mount",
     /// Writers of one file wait for each other.
     PerFileWriteLock = "per_file_write_lock",
     /// Readers and writers of one file wait for each other.
@@ -82,8 +92,14 @@ findings! {
     BurstLimit = "burst_limit",
     /// The drive's buffer takes the first writes faster than writes last.
     WriteBuffer = "write_buffer",
+    /// For how long writes were seen to hold their rate.
+    LastingRate = "lasting_rate",
     /// Nothing is answered for a moment, again and again.
     PeriodicPauses = "periodic_pauses",
+    /// Nothing is answered for a moment, at no period.
+    IrregularPauses = "irregular_pauses",
+    /// A control group limits memory.
+    MemoryLimit = "memory_limit",
     /// Rates drifted, waved or stepped.
     NotSteadyDevice = "not_steady_device",
     /// Other processes used the device.

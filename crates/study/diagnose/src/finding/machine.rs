@@ -85,10 +85,10 @@ pub(super) fn steal(case: &Case<'_, '_>) -> Option<Finding> {
     let (hit, all) = hit(case, Verdict::Steal)?;
     let stolen =
         median(hit.iter().filter_map(|one| Some(one.evidence.as_ref()?.cpu?.steal_pct)).collect());
-    let much = stolen.map(|pct| format!(" ({} of them)", percent(pct))).unwrap_or_default();
+    let much = stolen.map_or_else(|| "Steal".to_owned(), |pct| format!("{} steal", percent(pct)));
     let text = format!(
-        "The hypervisor took the processors away{much} during {} of {all} measurements: latencies \
-         contain waiting that is not the storage's.",
+        "{much} in {} of {all} measurements: latencies contain waiting for the hypervisor, not for \
+         the storage.",
         hit.len()
     );
     let found = caution(FindingId::Steal, Layer::Host, hit.len() as u64, text);

@@ -8,6 +8,7 @@ mod above;
 mod alignment;
 mod cache;
 mod capped;
+mod failed;
 mod fell;
 mod flush;
 mod id;
@@ -33,9 +34,10 @@ use crate::case::Case;
 use crate::observed::{Observed, Which};
 use crate::withheld::withhold;
 
-pub(crate) use capped::explains_requests;
+use capped::explains_requests;
 pub use id::FindingId;
 pub(crate) use known_limit::{lifting, limit_words};
+pub(crate) use pairs::telling;
 pub(crate) use place::{in_memory, served_by_process};
 
 /// Something that the points measured so far hint at.
@@ -129,6 +131,12 @@ fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
         Id::PageCacheAnswered => cache::cached_confirming(case),
         Id::SchedulerCost
         | Id::BarriersOff
+        | Id::StorageFailed
+        | Id::FileSystemBetween
+        | Id::LoopWithoutDirectIo
+        | Id::CacheBelow
+        | Id::SyncMount
+        | Id::LastingRate
         | Id::CpuQuota
         | Id::MisalignedStart
         | Id::NearlyFull
@@ -137,6 +145,8 @@ fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
         | Id::AtomicWritesPromised
         | Id::WriteBuffer
         | Id::PeriodicPauses
+        | Id::IrregularPauses
+        | Id::MemoryLimit
         | Id::NotSteadyDevice
         | Id::ForeignIo
         | Id::Steal
@@ -169,6 +179,11 @@ fn conclude_one(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         Id::RotationalFlagWrong => seek::flag_wrong(case),
         Id::DirectIoIgnored => cache::direct_ignored(case),
         Id::PageCacheAnswered => cache::cached(case),
+        Id::StorageFailed => failed::storage_failed(case),
+        Id::FileSystemBetween => place::file_system_between(case),
+        Id::LoopWithoutDirectIo => place::loop_without_direct_io(case),
+        Id::CacheBelow => place::cache_below(case),
+        Id::SyncMount => place::sync_mount(case),
         Id::BarriersOff => place::barriers_off(case),
         Id::MisalignedStart => alignment::misaligned_start(case),
         Id::NearlyFull => room::nearly_full(case),
@@ -178,7 +193,10 @@ fn conclude_one(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         Id::BurstLimit => steady::burst_limit(case).or_else(|| fell::allowance(case)),
         Id::LimitSetMeanwhile => fell::limit_set(case),
         Id::WriteBuffer => steady::write_buffer(case),
+        Id::LastingRate => steady::lasting_rate(case),
         Id::PeriodicPauses => pauses::periodic(case),
+        Id::IrregularPauses => pauses::irregular(case),
+        Id::MemoryLimit => write_back::memory_limit(case),
         Id::NotSteadyDevice => steady::not_steady(case),
         Id::ForeignIo => machine::foreign_io(case),
         Id::Steal => machine::steal(case),

@@ -4,11 +4,13 @@
 //! its threshold, first in the planned replicates, then again in new ones.
 
 use iostrata_run::Finding;
-use iostrata_spec::Point;
+use iostrata_spec::{Layer, Point, rung};
 use iostrata_units::{count, microseconds, percent};
 
+use super::place::sync_option;
 use super::statement::{Effect, WithEvidence, loss};
 use super::{FindingId, explains_requests};
+use crate::between::{self, FileSystemBetween};
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
 use crate::figure::combined;
@@ -18,11 +20,30 @@ use crate::pair::{PAIRS, Pair};
 /// Share of the best rate that counts as enough files.
 const ENOUGH: f64 = 0.9;
 
-/// The pairs of a finding. Where the volume is capped, work that takes more requests takes longer
-/// by as much: that is the cap, not the work.
-fn looked_at(id: FindingId, case: &Case<'_, '_>) -> impl Iterator<Item = &'static Pair> {
+/// Findings that a mount which makes every write durable answers by itself.
+const OF_A_SYNC_MOUNT: [FindingId; 5] = [
+    FindingId::UnwrittenExtentCost,
+    FindingId::AppendAllocationCost,
+    FindingId::BufferedWriteCost,
+    FindingId::FsyncJournalCost,
+    FindingId::DsyncBeatsFdatasync,
+];
+
+/// The pairs that can tell a loss. Where the volume is capped, work that takes more requests takes
+/// longer by as much: that is the cap, not the work. Behind a file system that passes requests on
+/// every difference is its doing.
+pub(crate) fn telling(case: &Case<'_, '_>) -> impl Iterator<Item = &'static Pair> {
     let capped = explains_requests(case.log);
-    PAIRS.iter().filter(move |pair| pair.finding == id && !(capped && pair.is_inherent()))
+    let is_between = FileSystemBetween::of(case.host).is_some();
+    let is_sync = sync_option(case).is_some_and(|(option, _)| option == "sync");
+    PAIRS.iter().filter(move |pair| {
+        let answered = is_sync && OF_A_SYNC_MOUNT.contains(&pair.finding);
+        !(is_between || answered || capped && pair.is_inherent())
+    })
+}
+
+fn looked_at(id: FindingId, case: &Case<'_, '_>) -> impl Iterator<Item = &'static Pair> {
+    telling(case).filter(move |pair| pair.finding == id)
 }
 
 pub(super) fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
@@ -45,14 +66,24 @@ pub(super) fn conclude(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
     })?;
     let effect =
         Effect { pct: found.loss.loss_pct, ci95: found.loss.loss_pct_ci95, n: found.loss.n };
-    let text = format!("{}{}", sentence(pair, &found), consequence(id));
-    let finding = loss(id, pair.layer, effect, text)
+    let text = format!("{}{}", sentence(pair, &found), consequence(id, case));
+    // The first touch of a thin volume is the volume's work.
+    let is_thin = is_first_touch(id) && between::thin_volume(case.host).is_some();
+    let layer = if is_thin { Layer::Block } else { pair.layer };
+    let finding = loss(id, layer, effect, text)
         .with("from", pair.from)
         .with("to", pair.to)
         .with("from_value", found.lower)
         .with("to_value", found.upper)
         .with("unit", found.unit)
         .with("extra_us_per_request", found.extra_us);
+    let of_16 = |rung: &str| {
+        let seen = case.log.seen(rung).filter(|_| id == FindingId::DsyncBeatsFdatasync)?;
+        combined(seen.replicates.iter().copied()).map(|figure| figure.value)
+    };
+    let finding = finding
+        .with_some("dsync_of_16", of_16(rung::COMMIT_DSYNC_16))
+        .with_some("fdatasync_of_16", of_16(rung::COMMIT_FDATASYNC_16));
     let files = (id == FindingId::PerFileWriteLock).then(|| files_enough(case)).flatten();
     Some(finding.with_some("files_enough", files))
 }
@@ -71,8 +102,20 @@ fn sentence(pair: &Pair, found: &Compared) -> String {
     )
 }
 
-fn consequence(id: FindingId) -> &'static str {
-    match id {
+/// Whether the work writes where nothing was written before.
+fn is_first_touch(id: FindingId) -> bool {
+    matches!(id, FindingId::UnwrittenExtentCost | FindingId::AppendAllocationCost)
+}
+
+fn consequence(id: FindingId, case: &Case<'_, '_>) -> String {
+    if is_first_touch(id)
+        && let Some(pool) = between::thin_volume(case.host)
+    {
+        return format!(
+            " The volume is thin: what is written for the first time takes room in {pool}."
+        );
+    }
+    let of_file_system = match id {
         FindingId::PerFileWriteLock => {
             " Writers of one file wait for each other; spread busy tables over more files."
         }
@@ -90,7 +133,13 @@ fn consequence(id: FindingId) -> &'static str {
             " A durable write needs one trip to the device instead of a write and a flush."
         }
         _ => "",
-    }
+    };
+    let may_be_volume = is_first_touch(id) && case.host.machine.virtualisation.is_some();
+    let of_volume = match may_be_volume {
+        true => " A volume from a snapshot, or a thin image, pays for its first touch as well.",
+        false => "",
+    };
+    format!("{of_file_system}{of_volume}")
 }
 
 /// The fewest files that reach nearly the rate of the best number of files.

@@ -1,17 +1,59 @@
-//! Pauses that keep a period.
+//! Pauses of a device: those that keep a period, and those that come at any time.
+//!
+//! Invariant: pauses of what lets requests through in portions are not its own.
 
-use iostrata_run::Finding;
+use std::ops::RangeInclusive;
+
+use iostrata_run::host::DirectIoBehaviour;
+use iostrata_run::{DevicePause, Finding};
 use iostrata_spec::Layer;
 use iostrata_units::seconds;
 
-use super::FindingId;
+use super::known_limit::reached;
 use super::statement::{Effect, WithEvidence, loss};
+use super::{FindingId, explains_requests};
+use crate::between;
 use crate::case::Case;
+use crate::disturbed::is_undisturbed;
 use crate::stalls::periodic_pauses;
 
+/// Share of the time that pauses take, in percent: less is worth no line, and what is closed for
+/// longer than it is open is a gate.
+const SHARE_PCT: RangeInclusive<f64> = 1.5..=50.0;
+
+/// Whether something that has a name lets requests through in portions, or memory answers and the
+/// device writes back in bursts.
+fn is_a_gate(case: &Case<'_, '_>) -> bool {
+    let is_cached = case.host.path.direct_io.behaviour == DirectIoBehaviour::Ignored
+        || between::buffered_loop(case.host).is_some();
+    is_cached || explains_requests(case.log) || reached(case).is_some()
+}
+
 pub(super) fn periodic(case: &Case<'_, '_>) -> Option<Finding> {
+    if is_a_gate(case) {
+        return None;
+    }
+    let watched = || of_the_watch(case).filter(Pauses::is_regular)?.finding(case);
+    of_windows(case).or_else(watched)
+}
+
+/// Pauses of the whole device that keep no period.
+pub(super) fn irregular(case: &Case<'_, '_>) -> Option<Finding> {
+    if is_a_gate(case) || of_windows(case).is_some() {
+        return None;
+    }
+    of_the_watch(case).filter(|pauses| !pauses.is_regular())?.finding(case)
+}
+
+/// What each request of such a moment pays.
+const PAYS: &str = "Every request of that moment waits as long, whatever the mean says.";
+
+fn of_windows(case: &Case<'_, '_>) -> Option<Finding> {
     let found = periodic_pauses(case.log)?;
     let share = |lasts_s: f64| (100.0 * lasts_s / found.period_s).clamp(0.0, 100.0);
+    if !SHARE_PCT.contains(&share(found.lasts_s)) {
+        return None;
+    }
     let around = found.lasts_half_width_s;
     let effect = Effect {
         pct: share(found.lasts_s),
@@ -19,11 +61,10 @@ pub(super) fn periodic(case: &Case<'_, '_>) -> Option<Finding> {
         n: found.seen as u64,
     };
     let text = format!(
-        "Every {} nothing is answered for {} ({} of {} moments at which that was due): every \
-         request of that moment waits so long, whatever the mean says. Something below does other \
-         work in between: the drive's own upkeep, a snapshot, another machine on the same storage.",
-        seconds(found.period_s),
+        "I/O stops for {} every {} ({} of {} times): the drive's own upkeep, a snapshot, or another \
+         machine on the same storage. {PAYS}",
         seconds(found.lasts_s),
+        seconds(found.period_s),
         found.seen,
         found.due.max(found.seen)
     );
@@ -34,4 +75,89 @@ pub(super) fn periodic(case: &Case<'_, '_>) -> Option<Finding> {
             .with("seen", found.seen as u64)
             .with("due", found.due as u64),
     )
+}
+
+/// Pauses that were seen by watching the device all the time.
+struct Pauses<'a> {
+    watched_s: f64,
+    all: &'a [DevicePause],
+}
+
+/// Fewer are chance.
+const PAUSES_MIN: usize = 3;
+/// How far a distance may lie from a multiple of the period, as a share of it.
+const AROUND: f64 = 0.15;
+
+fn of_the_watch<'a>(case: &Case<'_, 'a>) -> Option<Pauses<'a>> {
+    let (watched_s, all) = case.log.paused()?;
+    let pauses = Pauses { watched_s, all };
+    let measured = case.log.all_replicates();
+    let disturbed = measured.iter().filter(|one| !is_undisturbed(one)).count();
+    let is_told = all.len() >= PAUSES_MIN && 2 * disturbed < measured.len();
+    (is_told && SHARE_PCT.contains(&pauses.share_pct())).then_some(pauses)
+}
+
+impl Pauses<'_> {
+    fn share_pct(&self) -> f64 {
+        let all_s: f64 = self.all.iter().map(|pause| pause.lasts_s).sum();
+        100.0 * all_s / self.watched_s.max(1e-9)
+    }
+
+    /// The shortest distance between two of them, made precise by all.
+    fn period_s(&self) -> f64 {
+        let moments: Vec<f64> = self.all.iter().map(|pause| pause.at_s).collect();
+        let distances = moments.windows(2).map(|two| two[1] - two[0]);
+        let shortest_s = distances.fold(f64::INFINITY, f64::min);
+        let span_s = moments[moments.len() - 1] - moments[0];
+        span_s / (span_s / shortest_s).round().max(1.0)
+    }
+
+    fn is_regular(&self) -> bool {
+        let period_s = self.period_s();
+        let [first, .., last] = self.all else { return false };
+        // Of a short period every distance is about a multiple: half of the pauses must be there.
+        let due = (last.at_s - first.at_s) / period_s;
+        let are_there = due <= 2.1 * (self.all.len() - 1) as f64;
+        are_there
+            && self.all.windows(2).all(|two| {
+                let periods = (two[1].at_s - two[0].at_s) / period_s;
+                (periods - periods.round()).abs() <= AROUND && periods.round() >= 1.0
+            })
+    }
+
+    fn finding(&self, case: &Case<'_, '_>) -> Option<Finding> {
+        let mean_s = self.all.iter().map(|one| one.lasts_s).sum::<f64>() / self.all.len() as f64;
+        let longest_s = self.all.iter().map(|one| one.lasts_s).fold(0.0, f64::max);
+        let effect = Effect { pct: self.share_pct(), ci95: None, n: self.all.len() as u64 };
+        let times = format!("{} times in {}", self.all.len(), seconds(self.watched_s));
+        let device = case.host.path.devices.first().map_or("the device", |one| one.name.as_str());
+        let (id, text) = match self.is_regular() {
+            true => {
+                let (lasts, every) = (seconds(mean_s), seconds(self.period_s()));
+                let text = format!(
+                    "I/O of {device} stops for {lasts} every {every} ({times}): the drive's own \
+                     upkeep, a snapshot, or another machine on the same storage. {PAYS}"
+                );
+                (FindingId::PeriodicPauses, text)
+            }
+            false => {
+                let text = format!(
+                    "I/O of {device} stopped {times} for {}, at most {}, at no period: garbage \
+                     collection of a drive, or another machine on the same storage. {PAYS}",
+                    seconds(mean_s),
+                    seconds(longest_s)
+                );
+                (FindingId::IrregularPauses, text)
+            }
+        };
+        let period_s = self.is_regular().then(|| self.period_s());
+        Some(
+            loss(id, Layer::Device, effect, text)
+                .with_some("period_s", period_s)
+                .with("lasts_ms", mean_s * 1e3)
+                .with("longest_ms", longest_s * 1e3)
+                .with("seen", self.all.len() as u64)
+                .with("watched_s", self.watched_s),
+        )
+    }
 }

@@ -1,12 +1,13 @@
 //! Facts of the place: what is mounted there and what the device promises.
 
 use iostrata_run::Finding;
-use iostrata_run::host::{LayerKind, NetworkKind, PathKind};
-use iostrata_spec::Layer;
+use iostrata_run::host::{LayerKind, PathKind};
+use iostrata_spec::{Layer, rung};
 use iostrata_units::bytes;
 
 use super::FindingId;
-use super::statement::{WithEvidence, caution, sizing};
+use super::statement::{WithEvidence, caution, loss_of_unknown_size, sizing};
+use crate::between::{self, FileSystemBetween};
 use crate::case::Case;
 
 /// Options that stop a file system from flushing the device.
@@ -49,33 +50,86 @@ pub(crate) fn in_memory<'c>(case: &Case<'c, '_>) -> Option<&'c str> {
 
 /// The file system, where a process in user space serves it.
 pub(crate) fn served_by_process<'c>(case: &Case<'c, '_>) -> Option<&'c str> {
-    let path = &case.host.path;
-    let is_fuse = |name: &&str| *name == "fuse" || *name == "fuseblk" || name.starts_with("fuse.");
-    let by_kind = path.kind == PathKind::Network { protocol: NetworkKind::Fuse };
-    path.file_system.as_deref().filter(is_fuse).or(by_kind.then_some("fuse"))
+    match FileSystemBetween::of(case.host) {
+        Some(FileSystemBetween::UserSpace(name)) => Some(name),
+        _ => None,
+    }
 }
 
+/// What the path lies on where that is memory.
 pub(super) fn not_a_local_disk(case: &Case<'_, '_>) -> Option<Finding> {
-    let path = &case.host.path;
-    let what = if let Some(memory) = in_memory(case) {
-        format!(
-            "lies in memory ({memory}): nothing here survives a power cut, and no disk was measured"
-        )
-    } else if let Some(file_system) = served_by_process(case) {
-        format!(
-            "is served by a process in user space ({file_system}): that process is part of every \
-             figure, and what lies behind it cannot be seen from here"
-        )
-    } else if let PathKind::Network { .. } = &path.kind {
-        "is served from elsewhere: what lies behind it cannot be seen from here, and the network \
-         is part of every figure"
-            .to_owned()
-    } else {
-        return None;
-    };
-    let text = format!("{} {what}.", path.path);
+    let (path, memory) = (&case.host.path, in_memory(case)?);
+    let text = format!(
+        "{} lies in memory ({memory}): nothing here survives a power cut, and no disk was \
+         measured.",
+        path.path
+    );
     let found = caution(FindingId::NotALocalDisk, Layer::Host, 0, text);
     Some(found.with_some("file_system", path.file_system.clone()))
+}
+
+pub(super) fn file_system_between(case: &Case<'_, '_>) -> Option<Finding> {
+    let path = &case.host.path;
+    let between = FileSystemBetween::of(case.host)?;
+    let text = format!(
+        "{} {}. Give the data a volume of its own; what is below it was not measured.",
+        path.path,
+        between.words()
+    );
+    let found = caution(FindingId::FileSystemBetween, Layer::Filesystem, 0, text);
+    Some(found.with("between", between.name()).with_some("file_system", path.file_system.clone()))
+}
+
+pub(super) fn loop_without_direct_io(case: &Case<'_, '_>) -> Option<Finding> {
+    let name = between::buffered_loop(case.host)?;
+    let text = format!(
+        "{name} goes through the page cache: memory answers its reads and takes its writes. Set it \
+         up with direct I/O (losetup --direct-io=on) to measure what holds its file."
+    );
+    Some(caution(FindingId::LoopWithoutDirectIo, Layer::Block, 0, text).with("device", name))
+}
+
+pub(super) fn cache_below(case: &Case<'_, '_>) -> Option<Finding> {
+    let cache = between::cache_below(case.host)?;
+    let read = case.log.seen(rung::READ_4K_DEPTH_1)?.replicates.first()?;
+    let read_bytes = read.point.streams.first()?.spec.size_bytes;
+    let text = format!(
+        "The reads went to {} of files, which {cache} may hold: they may be faster than the disks. \
+         A --size beyond that memory tells.",
+        bytes(read_bytes as f64)
+    );
+    let found = caution(FindingId::CacheBelow, Layer::Device, 0, text);
+    Some(found.with("read_bytes", read_bytes).with("cache", cache))
+}
+
+/// Options that make each write, or each change of a directory, wait for the device.
+const SYNC: [(&str, &str); 3] = [
+    ("sync", "every write waits until it is durable"),
+    ("dirsync", "every change of a directory waits until it is durable"),
+    ("wsync", "every change of a directory waits until it is durable"),
+];
+
+/// The option that a mount has of these.
+pub(super) fn sync_option<'c>(case: &Case<'c, '_>) -> Option<(&'c str, &'static str)> {
+    let options = &case.host.path.mount_options;
+    SYNC.iter().find_map(|(name, what)| {
+        let option = options.iter().find(|option| option.as_str() == *name)?;
+        Some((option.as_str(), *what))
+    })
+}
+
+pub(super) fn sync_mount(case: &Case<'_, '_>) -> Option<Finding> {
+    let (option, what) = sync_option(case)?;
+    let text = format!(
+        "The file system is mounted with {option}: {what}. A server syncs by itself what has to be \
+         durable; mount without it."
+    );
+    let id = FindingId::SyncMount;
+    let found = match option {
+        "sync" => loss_of_unknown_size(id, Layer::Filesystem, 0, text),
+        _ => caution(id, Layer::Filesystem, 0, text),
+    };
+    Some(found.with("mount_option", option))
 }
 
 pub(super) fn atomic_writes_promised(case: &Case<'_, '_>) -> Option<Finding> {

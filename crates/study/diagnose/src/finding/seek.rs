@@ -6,7 +6,9 @@ use iostrata_stats::{PAIRS_MIN, Verdict};
 use iostrata_units::{microseconds, rate};
 
 use super::FindingId;
+use super::capped::confirmed;
 use super::statement::{WithEvidence, sizing};
+use crate::cap::cap;
 use crate::case::Case;
 use crate::disturbed::carries;
 use crate::figure::{application_latency_us, combined, device_latency_us, median};
@@ -21,7 +23,7 @@ const FLASH_US_MAX: f64 = 1_000.0;
 const SEEK_US_MIN: f64 = 3_000.0;
 /// Sequential requests must be this many times as fast as random ones.
 const SEEK_RATIO_MIN: f64 = 3.0;
-/// A disk with one arm gains less than this from 16 requests in flight; networks gain more.
+/// A disk with one arm, of so many below, gains less than this from 16 requests in flight; networks gain more.
 const ARM_GAIN_MAX: f64 = 4.0;
 
 /// Latency by the device where it is known, else by the application.
@@ -49,9 +51,25 @@ fn seek(case: &Case<'_, '_>, which: Which) -> Option<(f64, f64, u64)> {
     let rate_of = |id: &str| {
         combined(case.log.replicates(id, which).iter().map(|(_, one)| *one)).map(|one| one.value)
     };
+    // A cap lets requests wait as long as an arm does.
+    if confirmed(case.log).or_else(|| cap(case.log, Which::All)).is_some() {
+        return None;
+    }
     let gain = rate_of(MANY)? / rate_of(ALONE)?;
-    let arm = random >= SEEK_US_MIN && random >= SEEK_RATIO_MIN * sequential && gain < ARM_GAIN_MAX;
+    let most = ARM_GAIN_MAX * arms(case);
+    let arm = random >= SEEK_US_MIN && random >= SEEK_RATIO_MIN * sequential && gain < most;
     arm.then_some((random, sequential, n))
+}
+
+/// Disks below that the kernel calls rotational: each has an arm of its own. At least one.
+fn arms(case: &Case<'_, '_>) -> f64 {
+    let path = &case.host.path;
+    let turns = |name: &str| {
+        let device = path.devices.iter().find(|device| device.name == name);
+        device.is_some_and(|device| device.rotational_flag == Some(true))
+    };
+    let lowest = path.block_stack.iter().filter(|layer| layer.below.is_empty());
+    lowest.filter(|layer| turns(&layer.name)).count().max(1) as f64
 }
 
 pub(super) fn seek_cost_confirming(case: &Case<'_, '_>) -> Vec<Point> {

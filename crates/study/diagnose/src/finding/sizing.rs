@@ -35,7 +35,10 @@ pub(super) fn flush_capacity(case: &Case<'_, '_>) -> Option<Finding> {
             format!("; at {} pages/s {}", count(next.pages_per_s), missed(&database, next))
         }
         (None, Some(_)) => String::new(),
-        (None, None) => "; no rate that was tried is known to be too high".to_owned(),
+        (None, None) if database.highest() == Some(level.pages_per_s) => {
+            "; every rate that was tried held".to_owned()
+        }
+        (None, None) => "; higher rates stayed undecided".to_owned(),
     };
     let lasts = lasting.map(|pages| {
         format!(
@@ -79,8 +82,8 @@ fn nothing_carried(database: &Database) -> Option<Finding> {
     let least = database.first_missed().filter(|level| level.n >= PAIRS_MIN as u64)?;
     let objective_us = database.commit_objective_us()?;
     let text = format!(
-        "{} pages of 16 KiB per second are too many beside commits and reads: {} (objective {}); \
-         no lower rate that was tried is known to hold.",
+        "Flushing {} pages of 16 KiB per second already misses the objective: {} (objective {}). No \
+         lower rate that was tried is known to hold.",
         count(least.pages_per_s),
         missed(database, least),
         microseconds(objective_us)
@@ -95,15 +98,13 @@ fn missed(database: &Database, level: &Level) -> String {
     if let Some(Shortfall { what, asked, done }) = level.shortfall {
         return format!("only {} of {} {what}/s are done", count(done), count(asked));
     }
-    let beyond = |percent: f64| format!("one of {}", count(100.0 / (100.0 - percent)));
     match (database.commit_objective_us(), level.read) {
         (Some(objective), _) if level.commit.us > objective => {
-            let one = beyond(database.commit_percent());
-            format!("{one} commits takes {} or more", microseconds(level.commit.us))
+            let percent = database.commit_percent();
+            format!("p{percent} of commits is {}", microseconds(level.commit.us))
         }
         (_, Some(read)) => {
-            let one = beyond(database.read_percent());
-            format!("{one} reads takes {} or more", microseconds(read.us))
+            format!("p{} of reads is {}", database.read_percent(), microseconds(read.us))
         }
         _ => "it does not hold".to_owned(),
     }

@@ -22,6 +22,9 @@ const SIZE_MIN: f64 = 0.2;
 const PRESSURE_PCT_MAX: f64 = 20.0;
 /// Share of the processors that may be busy, in percent.
 const BUSY_PCT_MAX: f64 = 85.0;
+/// A fall within the sustained point that is a loss, and the low end of its interval, in percent.
+const FALL_PCT_MIN: f64 = 100.0 / 3.0;
+const FALL_PCT_LOW_MIN: f64 = 20.0;
 /// What a drive's own buffer holds at most, and how long it can hide the rate that lasts.
 const BUFFER_BYTES_MAX: f64 = 2e9;
 const BUFFER_S_MAX: f64 = 5.0;
@@ -81,10 +84,14 @@ impl SustainedFall {
 }
 
 pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
-    let fall = SustainedFall::of(case).filter(|fall| !fall.is_of_a_buffer())?;
+    let is_loss = |fall: &SustainedFall| {
+        let low = fall.loss.loss_pct_ci95.map_or(0.0, |[low, _]| low);
+        !fall.is_of_a_buffer() && fall.pct() >= FALL_PCT_MIN && low >= FALL_PCT_LOW_MIN
+    };
+    let fall = SustainedFall::of(case).filter(is_loss)?;
     let text = format!(
-        "Writes fell from {} to {} ({} less) after {} and {}: an allowance ran out. Figures from \
-         before are higher than what lasts.",
+        "Writes fell from {} to {} ({} less) after {} and {}: a flash cache or burst credit that \
+         ran out, heat, or a neighbour. Figures from before are higher than what lasts.",
         rate(fall.before),
         rate(fall.after),
         percent(fall.pct()),
@@ -106,6 +113,36 @@ pub(super) fn write_buffer(case: &Case<'_, '_>) -> Option<Finding> {
     );
     let found = sizing(FindingId::WriteBuffer, Layer::Device, fall.loss.n, text);
     Some(fall.with_evidence(found))
+}
+
+/// The rate that writes held as long as they were watched, and for how long that was.
+pub(super) fn lasting_rate(case: &Case<'_, '_>) -> Option<Finding> {
+    let replicate = case.log.seen(SUSTAINED)?.replicates.last()?;
+    if SustainedFall::of(case).is_some() || !case.log.falls().is_empty() {
+        return None;
+    }
+    let write = replicate.streams.first()?.ops[OpKind::Write].as_ref()?;
+    let before = case.log.seen(rung::PRECONDITION).and_then(|seen| seen.replicates.last());
+    let before = before.and_then(|one| one.streams.first()?.ops[OpKind::Write].as_ref());
+    let after = before.map_or_else(String::new, |filled| {
+        format!(" after {} of overwrites", bytes(filled.bytes as f64))
+    });
+    let text = format!(
+        "Writes held {} for {} and {}{after}; what lasts longer was not seen. Burst credit lasts \
+         half an hour and a flash cache takes up to 100 GiB: probe --precondition --lasting 30m \
+         finds it.",
+        rate(write.iops.value),
+        seconds(replicate.duration_s),
+        bytes(write.bytes as f64)
+    );
+    let found = sizing(FindingId::LastingRate, Layer::Device, write.iops.n, text);
+    Some(
+        found
+            .with("writes_per_s", write.iops.value)
+            .with("seen_s", replicate.duration_s)
+            .with("written_bytes", write.bytes)
+            .with_some("overwritten_before_bytes", before.map(|filled| filled.bytes)),
+    )
 }
 
 /// Pages of 16 KiB per second that can be flushed for long, where writes fell in the sustained

@@ -1,13 +1,13 @@
-//! Settings that make buffered writers wait for write-back.
+//! Settings that make buffered writers wait for write-back, and the memory that is shared.
 
 use iostrata_run::Finding;
-use iostrata_run::host::HostFacts;
+use iostrata_run::host::{CgroupVersion, HostFacts};
 use iostrata_spec::Layer;
 use iostrata_units::{bytes, percent};
 
 use super::FindingId;
 use super::pairs;
-use super::statement::{WithEvidence, caution};
+use super::statement::{WithEvidence, caution, sizing};
 use crate::case::Case;
 
 /// Fewer dirty bytes than this make every buffered writer wait for the device: a batch of
@@ -20,7 +20,11 @@ fn dirty_limit(machine: &HostFacts) -> Option<(&'static str, String, f64)> {
         return Some(("vm.dirty_bytes", limit.to_string(), limit as f64));
     }
     let ratio = machine.dirty_ratio_pct?;
-    let available = machine.memory_available_bytes?;
+    // A group of version 2 has its own share of dirty data, of the memory that it may use.
+    let of_group = machine.cgroup.memory_limit_bytes;
+    let is_shared = machine.cgroup.memory_limit_version == Some(CgroupVersion::V2);
+    let of_group = of_group.filter(|_| is_shared).unwrap_or(u64::MAX);
+    let available = machine.memory_available_bytes?.min(of_group);
     Some(("vm.dirty_ratio", ratio.to_string(), available as f64 * ratio as f64 / 100.0))
 }
 
@@ -44,4 +48,24 @@ pub(super) fn small_dirty_limit(case: &Case<'_, '_>) -> Option<Finding> {
             .with("value", value)
             .with("dirty_bytes_max", limit),
     )
+}
+
+/// A group that may use less than this share of the machine's memory is worth a line.
+const MEMORY_SHARE_MAX: f64 = 0.5;
+
+pub(super) fn memory_limit(case: &Case<'_, '_>) -> Option<Finding> {
+    let machine = &case.host.machine;
+    let cgroup = &machine.cgroup;
+    let (limit, all) = (cgroup.memory_limit_bytes?, machine.memory_bytes?);
+    if limit as f64 >= MEMORY_SHARE_MAX * all as f64 {
+        return None;
+    }
+    let group = cgroup.memory_limit_group.as_deref().unwrap_or("of this process");
+    let text = format!(
+        "The control group {group} may use {} of memory: the buffer pool, connections and the page \
+         cache share it, and buffered writes wait where it is full.",
+        bytes(limit as f64)
+    );
+    let found = sizing(FindingId::MemoryLimit, Layer::Limit, 0, text);
+    Some(found.with("memory_bytes", limit).with("cgroup", group))
 }

@@ -96,8 +96,8 @@ fn the_bound_is_what_the_same_rounds_of_the_disk_allow() {
         let one = by_name(name);
         assert_eq!((one.per_txn, one.allows_per_s), (None, None), "{name:?} is not counted");
     }
-    let said = document.headline.iter().find(|said| said.contains("bind")).unwrap();
-    assert!(said.contains("(80 %). Syncs bind: one sync a commit."), "{said}");
+    let said = document.headline.iter().find(|said| said.contains("The limit")).unwrap();
+    assert!(said.contains("(80 %). The limit is syncs: one for each commit."), "{said}");
 }
 
 #[test]

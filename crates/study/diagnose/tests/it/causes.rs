@@ -2,14 +2,14 @@
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_run::host::{
-    BlockLayer, CgroupVersion, DeviceFacts, DirectIoBehaviour, ForeignIo, IoLimit, LayerKind,
-    LimitedRate, NetworkKind, PathKind, ProcessIo, ThrottleEvidence,
+    CgroupVersion, DeviceFacts, DirectIoBehaviour, ForeignIo, IoControl, IoControlKind, IoLimit,
+    LayerKind, LimitedRate, NetworkKind, PathKind, ProcessIo, ThrottleEvidence,
 };
 use iostrata_run::{Event, FindingKind, ProbeDocument, ProbeHost, Replicate};
 use iostrata_spec::Layer;
 use iostrata_stats::Verdict;
 
-use crate::support::{Disk, found, host, io_limit, loss_ids, only, probe, probe_with};
+use crate::support::{Disk, found, host, io_limit, layer, loss_ids, only, probe, probe_with};
 
 /// The document of a log in which something was seen beside every replicate.
 fn beside(
@@ -37,18 +37,6 @@ fn setting<'d>(document: &'d ProbeDocument, name: &str) -> Option<&'d str> {
 
 fn is_sized(document: &ProbeDocument) -> bool {
     setting(document, "innodb_io_capacity_max").is_some() || !document.redo_table.is_empty()
-}
-
-fn layer(name: &str, kind: LayerKind, depth: u32, below: &[&str]) -> BlockLayer {
-    BlockLayer {
-        name: name.to_owned(),
-        device_number: None,
-        kind,
-        depth,
-        below: below.iter().map(|&name| name.to_owned()).collect(),
-        size_bytes: None,
-        alignment_offset_bytes: None,
-    }
 }
 
 fn loop_over(file_system: Option<&str>, offset_bytes: u64) -> LayerKind {
@@ -142,10 +130,10 @@ fn a_process_in_user_space_is_named_and_nothing_is_sized_by_it() {
     let mut served = host();
     served.path.file_system = Some("fuseblk".to_owned());
     let document = crate::support::document(&disk, &served, 4);
-    let finding = found(&document, "limit_above_device").unwrap();
+    let finding = found(&document, "file_system_between").unwrap();
     assert_eq!(finding.layer, Layer::Filesystem);
     assert!(finding.text.contains("user space"), "{}", finding.text);
-    assert!(found(&document, "not_a_local_disk").is_some());
+    assert!(found(&document, "limit_above_device").is_none(), "one cause is named once");
     assert!(!is_sized(&document));
     let mut plain = host();
     plain.path.kind = PathKind::Network { protocol: NetworkKind::Fuse };
@@ -335,4 +323,221 @@ fn what_is_known_of_a_cheap_flush_depends_on_who_answers_it() {
     };
     assert_eq!(kept_by(&over("tmpfs")), "memory");
     assert_eq!(kept_by(&over("fuse.x")), "process");
+}
+
+#[test]
+fn a_file_system_that_passes_requests_on_is_the_first_sentence() {
+    // What FUSE does to native AIO and to one file, and an overlay perhaps to none.
+    let disk = Disk { noise: 0.01, ..Disk::default() }
+        .with("read_16k_libaio_16", 0.16)
+        .with("write_16k_files_1", 0.4)
+        .with("commit_fsync", 0.1);
+    let mut fuse = host();
+    fuse.path.file_system = Some("fuse.bindfs".to_owned());
+    let mut overlay = host();
+    overlay.path.file_system = Some("overlay".to_owned());
+    overlay.path.kind =
+        PathKind::Overlay { lower: Vec::new(), upper: None, upper_file_system: None };
+    let mut nfs = host();
+    nfs.path.kind = PathKind::Network { protocol: NetworkKind::Nfs };
+    for (host, word) in [(fuse, "user space"), (overlay, "an overlay"), (nfs, "over NFS")] {
+        let document = crate::support::document(&disk, &host, 15);
+        assert!(document.headline[0].contains(word), "{:?}", document.headline);
+        assert!(document.headline[0].contains("a volume of its own"));
+        assert_eq!(setting(&document, "data directory"), Some("a volume of its own"));
+        let text = document.headline.join(" ");
+        assert!(text.contains("Give the data a volume of its own"), "{text}");
+        assert!(loss_ids(&document).is_empty() && document.losses.is_empty(), "{text}");
+        assert_eq!(setting(&document, "number of data files"), None);
+        assert_eq!(setting(&document, "innodb_use_fdatasync"), None);
+        assert_eq!(text.matches(word).count(), 1, "{text}");
+    }
+    let plain = crate::support::document(&disk, &host(), 15);
+    assert!(found(&plain, "file_system_between").is_none());
+    assert!(loss_ids(&plain).len() == 3, "{:?}", loss_ids(&plain));
+}
+
+#[test]
+fn whose_a_dear_flush_is() {
+    let disk = Disk { flush_us: 2_000.0, ..Disk::default() };
+    let said = |change: &dyn Fn(&mut ProbeHost)| {
+        let mut host = host();
+        change(&mut host);
+        let document = crate::support::document(&disk, &host, 16);
+        let finding = found(&document, "volatile_cache_flush_cost").unwrap().clone();
+        let whose = finding.evidence["flushed_by"].as_str().unwrap().to_owned();
+        (whose, finding.layer, finding.text.contains("drive with power-loss protection"))
+    };
+    assert_eq!(said(&|_| ()), ("drive".to_owned(), Layer::Device, true));
+    type Change = fn(&mut ProbeHost);
+    let others: [(&str, Layer, Change); 7] = [
+        ("network", Layer::Filesystem, |host| {
+            host.path.kind = PathKind::Network { protocol: NetworkKind::Nfs };
+        }),
+        ("zfs", Layer::Filesystem, |host| host.path.file_system = Some("zfs".to_owned())),
+        ("remote", Layer::Device, |host| {
+            host.path.devices[0].transport = Some("iscsi".to_owned());
+        }),
+        ("remote", Layer::Device, |host| {
+            host.path.block_stack = vec![layer("rbd0", LayerKind::Disk, 0, &[])];
+        }),
+        ("hypervisor", Layer::Device, |host| {
+            host.path.devices[0].transport = Some("virtio".to_owned());
+        }),
+        ("layers", Layer::Block, |host| {
+            let md =
+                LayerKind::Md { level: Some("raid1".into()), disks: Some(2), chunk_bytes: None };
+            host.path.block_stack = vec![layer("md0", md, 0, &[])];
+        }),
+        ("layers", Layer::Block, |host| {
+            let crypt = LayerKind::Crypt { name: Some("data".to_owned()) };
+            host.path.block_stack = vec![layer("dm-0", crypt, 0, &[])];
+        }),
+    ];
+    for (whose, layer, change) in others {
+        assert_eq!(said(&change), (whose.to_owned(), layer, false), "{whose}");
+    }
+}
+
+#[test]
+fn a_protected_drive_is_no_caution_in_the_headline() {
+    let headline = |change: &dyn Fn(&mut ProbeHost)| {
+        let mut host = host();
+        host.path.devices[0].write_cache = Some("write back".to_owned());
+        change(&mut host);
+        let document = crate::support::document(&Disk::default(), &host, 17);
+        assert!(found(&document, "flush_suspiciously_cheap").is_some());
+        document.headline.join(" ")
+    };
+    assert!(!headline(&|_| ()).contains("power cut"));
+    let guest = headline(&|host| host.machine.virtualisation = Some("kvm".to_owned()));
+    assert!(guest.contains("survives a power cut cannot be told"), "{guest}");
+}
+
+#[test]
+fn a_loop_device_through_the_page_cache_reads_memory() {
+    let over = |direct: bool| {
+        let mut host = host();
+        let mut kind = loop_over(Some("ext4"), 0);
+        if let LayerKind::Loop { direct_io, .. } = &mut kind {
+            *direct_io = Some(direct);
+        }
+        host.path.block_stack = vec![layer("loop0", kind, 0, &[])];
+        crate::support::document(&Disk::default(), &host, 18)
+    };
+    let buffered = over(false);
+    assert!(found(&buffered, "loop_without_direct_io").is_some());
+    let text = buffered.headline.join(" ");
+    assert!(!text.contains("random 4 KiB reads/s") && text.contains("memory answers"), "{text}");
+    assert_eq!(setting(&buffered, "direct I/O of loop0"), Some("on"));
+    assert!(!is_sized(&buffered));
+    let direct = over(true);
+    assert!(found(&direct, "loop_without_direct_io").is_none());
+    assert!(direct.headline[0].contains("random 4 KiB reads/s"));
+}
+
+#[test]
+fn caches_below_that_hold_the_files_are_a_caution() {
+    let found_for = |change: &dyn Fn(&mut ProbeHost)| {
+        let mut host = host();
+        change(&mut host);
+        let document = crate::support::document(&Disk::default(), &host, 19);
+        found(&document, "cache_below").is_some()
+    };
+    assert!(!found_for(&|_| ()));
+    assert!(found_for(&|host| host.path.devices[0].model = Some("PERC H740P".to_owned())));
+    assert!(found_for(&|host| host.path.devices[0].transport = Some("virtio".to_owned())));
+    assert!(found_for(&|host| host.path.file_system = Some("zfs".to_owned())));
+}
+
+#[test]
+fn a_mount_that_syncs_every_write_is_the_cause() {
+    let disk = Disk { write_us: 500.0, ..Disk::default() }
+        .with("append_16k", 0.2)
+        .with("flushed_16k_buffered", 0.2);
+    let mut sync = host();
+    sync.path.mount_options.push("sync".to_owned());
+    let document = crate::support::document(&disk, &sync, 20);
+    assert!(found(&document, "sync_mount").is_some());
+    assert!(found(&document, "append_allocation_cost").is_none());
+    assert!(found(&document, "buffered_write_cost").is_none());
+    assert_eq!(setting(&document, "sync"), Some("off"));
+    assert!(document.headline.join(" ").contains("mounted with sync"));
+    let plain = crate::support::document(&disk, &host(), 20);
+    assert!(found(&plain, "sync_mount").is_none());
+    assert!(found(&plain, "append_allocation_cost").is_some());
+}
+
+#[test]
+fn the_first_touch_of_a_thin_volume_is_the_volumes() {
+    let disk = Disk { write_us: 500.0, ..Disk::default() }.with("append_16k", 0.2);
+    let layer_of = |stack: Vec<iostrata_run::host::BlockLayer>| {
+        let mut host = host();
+        host.path.block_stack = stack;
+        let document = crate::support::document(&disk, &host, 21);
+        found(&document, "append_allocation_cost").unwrap().layer
+    };
+    let lvm = |name: &str| LayerKind::Lvm { name: Some(name.to_owned()) };
+    let thin = vec![
+        layer("dm-4", lvm("vg-data"), 0, &["dm-3"]),
+        layer("dm-3", lvm("vg-pool-tpool"), 1, &[]),
+    ];
+    assert_eq!(layer_of(thin), Layer::Block);
+    assert_eq!(layer_of(vec![layer("dm-4", lvm("vg-data"), 0, &[])]), Layer::Filesystem);
+}
+
+#[test]
+fn a_wait_of_one_request_alone_is_of_idle_processors() {
+    let said = |disk: &Disk, change: &dyn Fn(&mut ProbeHost)| {
+        let mut host = host();
+        host.machine.idle_exit_us_max = Some(133);
+        change(&mut host);
+        let document = crate::support::document(disk, &host, 22);
+        let finding = found(&document, "limit_above_device").unwrap();
+        (finding.evidence["cause"].as_str().unwrap().to_owned(), finding.layer)
+    };
+    let idle = Disk { idle_us: 180.0, ..Disk::default() };
+    assert_eq!(said(&idle, &|_| ()), ("idle".to_owned(), Layer::Host));
+    // What holds every request back is no idle processor.
+    let limited = Disk { limit_iops: Some(1_500.0), ..Disk::default() };
+    assert_eq!(said(&limited, &|_| ()).0, "unknown");
+    let shared = said(&limited, &|host| {
+        host.path.io_controls = vec![IoControl {
+            cgroup: "/other".to_owned(),
+            version: CgroupVersion::V2,
+            kind: IoControlKind::Latency,
+            device: Some("vda".to_owned()),
+            value: "target=10000".to_owned(),
+        }];
+    });
+    assert_eq!(shared, ("control".to_owned(), Layer::Limit));
+    let weight = said(&limited, &|host| {
+        host.path.io_controls = vec![IoControl {
+            cgroup: "/db".to_owned(),
+            version: CgroupVersion::V2,
+            kind: IoControlKind::Weight,
+            device: None,
+            value: "50".to_owned(),
+        }];
+    });
+    assert_eq!(weight.0, "unknown", "nothing here goes by weights");
+}
+
+#[test]
+fn a_group_that_may_use_little_memory_is_named_and_bounds_dirty_data() {
+    let limited = |bytes: u64, version| {
+        let mut host = host();
+        host.machine.memory_bytes = Some(16 << 30);
+        (host.machine.dirty_ratio_pct, host.machine.memory_available_bytes) =
+            (Some(20), Some(12 << 30));
+        host.machine.cgroup.memory_limit_bytes = Some(bytes);
+        host.machine.cgroup.memory_limit_version = Some(version);
+        host.machine.cgroup.memory_limit_group = Some("/db".to_owned());
+        let document = crate::support::document(&Disk::default(), &host, 23);
+        let is_found = |id| found(&document, id).is_some();
+        (is_found("memory_limit"), is_found("small_dirty_limit"))
+    };
+    assert_eq!(limited(256 << 20, CgroupVersion::V2), (true, true));
+    assert_eq!(limited(256 << 20, CgroupVersion::V1), (true, false));
+    assert_eq!(limited(12 << 30, CgroupVersion::V2), (false, false));
 }

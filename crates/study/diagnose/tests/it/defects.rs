@@ -71,6 +71,16 @@ fn a_durable_write_that_beats_the_flush_is_named() {
 }
 
 #[test]
+fn what_one_committer_gains_and_sixteen_lose_is_not_advised() {
+    let disk = Disk { flush_us: 400.0, ..Disk::default() }
+        .with("commit_fdatasync", 0.4)
+        .with("commit_dsync_16", 0.3);
+    let document = document(&disk, &host(), 7);
+    assert!(found(&document, "dsync_beats_fdatasync").is_some());
+    assert!(settings(&document).iter().all(|(name, _)| *name != "innodb_log_file_write_through"));
+}
+
+#[test]
 fn a_slow_flush_is_the_devices() {
     let disk = Disk { flush_us: 2_000.0, ..Disk::default() };
     let document = document(&disk, &host(), 8);
@@ -160,7 +170,7 @@ fn a_burst_that_runs_out_is_seen_in_the_sustained_point() {
     let finding = found(&document, "burst_limit").unwrap();
     let fall = finding.evidence["fall_pct"].as_f64().unwrap();
     assert!((fall - 66.7).abs() < 3.0, "{fall}");
-    assert!(document.headline.iter().any(|line| line.contains("allowance")));
+    assert!(document.headline.iter().any(|line| line.contains("burst credit")));
 }
 
 #[test]

@@ -158,3 +158,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn storage_that_failed_is_the_first_sentence() {
+    let mut events: Vec<Event> = probe(&Disk::default(), &host(), 1);
+    events.truncate(60);
+    let why = "writing /data/f at offset 0 failed: Input/output error";
+    let mut broken = Unavailable::broken("overwrites", why);
+    broken.kernel_lines = vec!["I/O error, dev vda, sector 8".to_owned()];
+    events.push(Event::Unavailable(broken));
+    events.push(Event::Finished { at_s: 20.0, bytes_written: 1 });
+    let document = summarise(host(), &events, ProbeEnd::of(&events));
+    let text = document.headline.join(" ");
+    assert!(document.headline[0].starts_with("The storage failed"), "{text}");
+    assert!(document.headline[0].contains("I/O error, dev vda, sector 8"), "{text}");
+    assert!(!text.contains("Nothing needs") && !text.contains("costs"), "{text}");
+    assert!(text.contains("What to change cannot be said: the storage failed"), "{text}");
+    events.insert(0, Event::Unavailable(Unavailable::without_room("overwrites", "no space")));
+    let full = summarise(host(), &events, ProbeEnd::of(&events));
+    assert!(full.headline[0].starts_with("The file system filled up"), "{:?}", full.headline);
+}

@@ -1,12 +1,13 @@
 //! Causes that show as patterns over rate and over time: caps, falls.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
-use iostrata_run::{Event, FindingKind, ProbeDocument, Replicate, Series};
+use iostrata_run::host::{DeviceFacts, DirectIoBehaviour, LayerKind};
+use iostrata_run::{DevicePause, Event, FindingKind, ProbeDocument, Replicate, Series};
 use iostrata_spec::{Layer, OpKind};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{
-    Disk, document, found, host, io_limit, loss_ids, only, probe, probe_over_time,
+    Disk, document, found, host, io_limit, layer, loss_ids, only, probe, probe_over_time,
 };
 
 /// A volume far away, of which so much is paid for.
@@ -45,12 +46,82 @@ fn a_volume_that_takes_so_many_bytes_is_named() {
 }
 
 #[test]
+fn a_cap_that_eight_writers_do_not_reach_is_named() {
+    // 8 writers at a millisecond make 8,000 writes per second and say nothing of 16,000.
+    let far = Disk { read_us: 1_000.0, write_us: 1_000.0, noise: 0.004, ..volume() };
+    let high = Disk { volume_iops: Some(16_000.0), ..far.clone() };
+    let capped = document(&high, &host(), 5);
+    let cap = found(&capped, "volume_cap").unwrap().evidence["cap_iops"].as_f64().unwrap();
+    assert!((cap / 16_000.0 - 1.0).abs() < 0.02, "{cap}");
+    // Writes that go beyond the rate at which reads end are no cap's.
+    let beyond = Disk { write_us: 100.0, volume_iops: None, channels: 16.0, ..far };
+    assert!(found(&document(&beyond, &host(), 5), "volume_cap").is_none());
+}
+
+#[test]
+fn requests_and_bytes_may_be_capped_apart() {
+    // 16,000 requests/s are paid for, and 125 MB/s come with the volume.
+    let disk = Disk {
+        read_us: 500.0,
+        write_us: 500.0,
+        noise: 0.004,
+        volume_iops: Some(16_000.0),
+        volume_bytes_per_s: Some(125e6),
+        ..volume()
+    };
+    let capped = document(&disk, &host(), 6);
+    let evidence = &found(&capped, "volume_cap").unwrap().evidence;
+    assert!((evidence["cap_iops"].as_f64().unwrap() / 16_000.0 - 1.0).abs() < 0.02);
+    assert!((evidence["also_cap_bytes_per_s"].as_f64().unwrap() / 125e6 - 1.0).abs() < 0.02);
+    let settings: Vec<&str> = capped.advice.iter().map(|one| one.setting.as_str()).collect();
+    assert_eq!(settings[..2], ["IOPS of the volume", "throughput of the volume"]);
+    // A drive of this machine that its link binds looks the same, and nobody can raise that.
+    let mut sata = host();
+    sata.path.devices[0].transport = Some("ata".to_owned());
+    assert!(found(&document(&disk, &sata, 6), "volume_cap").is_none());
+}
+
+#[test]
+fn writes_may_have_a_cap_of_their_own() {
+    // Reads are served by the host's cache.
+    let disk =
+        Disk { noise: 0.004, volume_iops: Some(12_000.0), writes_iops: Some(3_200.0), ..volume() };
+    let capped = document(&disk, &host(), 7);
+    let finding = found(&capped, "volume_cap").unwrap();
+    assert!((finding.evidence["cap_iops"].as_f64().unwrap() / 12_000.0 - 1.0).abs() < 0.02);
+    assert!((finding.evidence["writes_cap_iops"].as_f64().unwrap() / 3_200.0 - 1.0).abs() < 0.02);
+    assert!(finding.text.contains("Writes end at 3.2 K/s"), "{}", finding.text);
+}
+
+#[test]
+fn a_slow_capped_volume_has_no_arm_and_an_array_has_several() {
+    let arm = Disk { read_us: 8_000.0, write_us: 1_500.0, channels: 1.5, ..Disk::default() };
+    let slow = Disk { channels: 64.0, noise: 0.004, volume_iops: Some(300.0), ..arm.clone() };
+    let capped = document(&slow, &host(), 8);
+    assert!(found(&capped, "volume_cap").is_some());
+    assert!(found(&capped, "seek_cost").is_none());
+    let array = Disk { channels: 6.0, ..arm };
+    assert!(found(&document(&array, &host(), 8), "seek_cost").is_none(), "one disk gains less");
+    let mut raid = host();
+    let below = ["sda", "sdb", "sdc", "sdd"];
+    let level = Some("raid10".to_owned());
+    let md = LayerKind::Md { level, disks: Some(4), chunk_bytes: None };
+    raid.path.block_stack = vec![layer("md0", md, 0, &below)];
+    raid.path.block_stack.extend(below.map(|name| layer(name, LayerKind::Disk, 1, &[])));
+    for name in below {
+        let device = DeviceFacts { rotational_flag: Some(true), ..DeviceFacts::named(name) };
+        raid.path.devices.push(device);
+    }
+    assert!(found(&document(&array, &raid, 8), "seek_cost").is_some());
+}
+
+#[test]
 fn a_gate_above_the_device_is_told_from_one_in_it() {
     let disk = Disk { limit_iops: Some(1_500.0), ..Disk::default() };
     let document = document(&disk, &host(), 3);
     let finding = found(&document, "volume_cap").unwrap();
     assert_eq!(finding.layer, Layer::Limit);
-    assert!(finding.text.starts_with("Something above the device"), "{}", finding.text);
+    assert!(finding.text.starts_with("Capped above the device"), "{}", finding.text);
 }
 
 #[test]
@@ -219,8 +290,74 @@ fn pauses_are_named_with_their_period_and_length() {
         assert!((number("period_s") / every_s - 1.0).abs() < 0.01, "{finding:?}");
         assert!((number("lasts_ms") - 1e3 * lasts_s).abs() < 6.0, "{finding:?}");
         assert_eq!(finding.layer, Layer::Device);
-        assert!(document.headline.join(" ").contains("nothing is answered"));
+        assert!(document.headline.join(" ").contains("I/O stops for"));
     }
     let sound = concluded(&probe(&Disk::default(), &host(), 7));
     assert!(found(&sound, "periodic_pauses").is_none());
+}
+
+#[test]
+fn pauses_that_are_short_or_of_a_gate_are_no_loss() {
+    let named = |every_s: f64, lasts_s: f64, host: &iostrata_run::ProbeHost| {
+        let mut events = probe(&Disk::default(), host, 7);
+        for event in &mut events {
+            if let Event::Replicate(one) = event {
+                pausing(one, every_s, lasts_s);
+            }
+        }
+        let document = summarise(host.clone(), &events, ProbeEnd::default());
+        found(&document, "periodic_pauses").is_some()
+    };
+    assert!(named(1.0, 0.05, &host()));
+    assert!(!named(2.0, 0.02, &host()), "1 % is worth no line");
+    let mut journal = host();
+    journal.path.direct_io.behaviour = DirectIoBehaviour::Ignored;
+    assert!(!named(1.0, 0.05, &journal), "the page cache writes back in bursts");
+}
+
+#[test]
+fn a_fall_of_a_quarter_is_no_burst() {
+    let events = |share: f64| {
+        let mut events = probe(&Disk::default(), &host(), 9);
+        for event in &mut events {
+            let Event::Replicate(one) = event else { continue };
+            if one.point.id == "sustained_16k" {
+                let fell = |at: u32| if at < 60 { 2_000 } else { (2_000.0 * share) as u32 };
+                let counts = (0..120).map(|at| fell(at) + at % 7).collect();
+                let counts = [(OpKind::Write, counts)].into_iter().collect();
+                one.streams[0].series = Series { width_s: 0.1, counts, ..Series::default() };
+            }
+        }
+        concluded(&events)
+    };
+    assert!(found(&events(0.5), "burst_limit").is_some());
+    assert!(found(&events(0.77), "burst_limit").is_none());
+}
+
+fn paused(pauses: &[(f64, f64)]) -> ProbeDocument {
+    let mut events = probe(&Disk::default(), &host(), 11);
+    let pauses = pauses.iter().map(|&(at_s, lasts_s)| DevicePause { at_s, lasts_s }).collect();
+    events.push(Event::Paused { watched_s: 100.0, pauses });
+    concluded(&events)
+}
+
+#[test]
+fn pauses_with_a_long_period_are_seen_by_the_watch() {
+    let every_20_s = paused(&[(7.0, 0.4), (27.1, 0.4), (46.9, 0.42), (67.0, 0.38), (87.0, 0.4)]);
+    let finding = found(&every_20_s, "periodic_pauses").unwrap();
+    assert!((finding.evidence["period_s"].as_f64().unwrap() / 20.0 - 1.0).abs() < 0.02);
+    assert!((finding.effect_pct.unwrap() - 2.0).abs() < 0.1);
+    assert!(found(&every_20_s, "irregular_pauses").is_none());
+    // One was missed: it fell between two looks that came late.
+    let missed = paused(&[(7.0, 0.6), (27.1, 0.6), (67.0, 0.6), (87.0, 0.6)]);
+    assert!(found(&missed, "periodic_pauses").is_some());
+    let at_any_time = paused(&[(7.0, 0.4), (18.0, 0.9), (46.9, 0.2), (53.0, 0.3)]);
+    let finding = found(&at_any_time, "irregular_pauses").unwrap();
+    assert!(finding.text.contains("4 times in 100 s"), "{}", finding.text);
+    assert!(found(&at_any_time, "periodic_pauses").is_none());
+    for few in [&[(7.0, 0.9), (27.0, 0.9)][..], &[(7.0, 0.1), (27.0, 0.1), (47.0, 0.1)], &[]] {
+        let document = paused(few);
+        assert!(found(&document, "periodic_pauses").is_none(), "{few:?}");
+        assert!(found(&document, "irregular_pauses").is_none(), "{few:?}");
+    }
 }

@@ -22,7 +22,7 @@ pub(super) const LEAST_BYTES: u64 = 64 * MIB;
 /// The smallest read set that shows more than caches.
 const READ_BYTES_MIN: u64 = 16 * MIB;
 /// Replicates that write as much as they are allowed, those of the database-shaped load included.
-const HEAVY_REPLICATES: u64 = 102;
+const HEAVY_REPLICATES: u64 = 106;
 /// Sets that are written to and have to be filled: on one, two, four and eight files.
 const WRITE_SETS: f64 = 4.0;
 /// Logs that have to be filled.

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use iostrata_host::Root;
+use iostrata_host::{KernelLog, Root};
 use iostrata_load::TransactionLoad;
 use iostrata_run::{Event, ProbeHost, Unavailable};
 use iostrata_spec::Point;
@@ -42,8 +42,15 @@ pub fn run(
         over_at_s: announcement.time_max.as_secs_f64(),
         share_done: 0.0,
         fill_bytes_per_s: 0.0,
+        kernel_log: KernelLog::from_now(&Root::system()),
+        is_broken: false,
     };
+    let watch = probe.pipeline.meter.watch_pauses(&Root::system());
     let shape = probe.climb()?;
+    let (watched_s, pauses) = watch.finish();
+    if watched_s > 0.0 {
+        probe.pipeline.store(Event::Paused { watched_s, pauses })?;
+    }
     match (database, &options.transactions) {
         (Some(database), _) => probe.climb_on(database, shape)?,
         (None, Transactions::Missing(why)) => {
@@ -152,7 +159,7 @@ impl Probe<'_> {
         points: &[(Option<TopRung>, Point)],
         is_begun: bool,
     ) -> Result<(), StudyError> {
-        if is_begun || self.pipeline.is_interrupted() {
+        if is_begun || self.pipeline.is_interrupted() || self.is_broken {
             return Ok(());
         }
         let all = iostrata_units::seconds(self.announcement.top_time_max.as_secs_f64());
@@ -212,7 +219,7 @@ impl Probe<'_> {
 
     /// Names the parts for which no time was left; after a signal there is nothing to explain.
     fn leave_out(&mut self, parts: &[Part]) -> Result<(), StudyError> {
-        if self.pipeline.is_interrupted() {
+        if self.pipeline.is_interrupted() || self.is_broken {
             return Ok(());
         }
         let all = iostrata_units::seconds(self.announcement.time_max.as_secs_f64());

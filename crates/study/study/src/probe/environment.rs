@@ -18,6 +18,11 @@ pub(super) fn others(path: &PathFacts) -> Option<String> {
     Some(format!("; {who} uses {} at the same time", check.device))
 }
 
+/// Names of the devices below, as the kernel's log has them.
+pub(super) fn devices(path: &PathFacts) -> Vec<String> {
+    path.block_stack.iter().map(|layer| layer.name.clone()).collect()
+}
+
 /// What cannot be seen or trusted in a place like this, each with the reason and the way out.
 pub(super) fn limits_of(path: &PathFacts) -> Vec<Unavailable> {
     let mut limits = Vec::new();

@@ -14,7 +14,7 @@ use crate::{FileSetCache, WantedFiles};
 
 const MIB: u64 = 1 << 20;
 /// Share of the whole time in which the read set must be filled.
-const READ_SHARE: f64 = 0.2;
+const READ_SHARE: f64 = 0.25;
 /// Share of the whole time in which all sets that are written to must be filled.
 const WRITE_SHARE: f64 = 0.25;
 /// After this long, how long the rest will take is predicted from the rate so far.
@@ -56,7 +56,9 @@ pub(super) fn fill_read_set(
     let began = Instant::now();
     let mut written_bytes = 0;
     loop {
-        let mut pace = Pace::new(allowed, interrupted);
+        // All tries together keep the time.
+        let left = allowed.saturating_sub(began.elapsed());
+        let mut pace = Pace::new(left, interrupted);
         let prepared = pace.prepare(cache, std::slice::from_ref(stream), progress);
         written_bytes += pace.done_bytes;
         let seconds = pace.began.elapsed().as_secs_f64().max(1e-6);
@@ -68,9 +70,9 @@ pub(super) fn fill_read_set(
             Err(FileSetError::Stopped { .. }) if pace.gave_up => {}
             Err(error) => return Err(error),
         }
-        let smaller = smaller_bytes(pace.done_bytes, seconds, allowed.as_secs_f64());
-        let too_small = smaller < LEAST_BYTES / 4 || smaller >= stream.spec.size_bytes;
-        if too_small || began.elapsed() > 2 * allowed {
+        let left = allowed.saturating_sub(began.elapsed());
+        let smaller = smaller_bytes(pace.done_bytes, seconds, left.as_secs_f64());
+        if smaller < LEAST_BYTES / 4 || smaller >= stream.spec.size_bytes {
             let seconds = began.elapsed().as_secs_f64();
             return Ok(ReadSet::TooSlow { written_bytes, seconds });
         }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use iostrata_diagnose::Suspicion;
-use iostrata_host::{Root, Scope, describe_path};
+use iostrata_host::{KernelLog, Root, Scope, describe_path};
 use iostrata_load::IoLoad;
 use iostrata_run::host::IoLimit;
 use iostrata_run::{Event, ProbeHost, Unavailable};
@@ -45,6 +45,10 @@ pub(super) struct Probe<'a> {
     pub share_done: f64,
     /// How fast files are filled.
     pub fill_bytes_per_s: f64,
+    /// What the kernel says since the probe began.
+    pub kernel_log: KernelLog,
+    /// Whether the storage failed: nothing more is asked of it.
+    pub is_broken: bool,
 }
 
 impl Probe<'_> {
@@ -114,9 +118,11 @@ impl Probe<'_> {
         Ok(prepared.shape)
     }
 
-    /// Whether a signal came or the time is up.
+    /// Whether a signal came, the storage failed or the time is up.
     pub fn is_over(&self) -> bool {
-        self.pipeline.is_interrupted() || self.pipeline.elapsed_s() > self.over_at_s
+        self.is_broken
+            || self.pipeline.is_interrupted()
+            || self.pipeline.elapsed_s() > self.over_at_s
     }
 
     /// Bytes that may have been written by the end of the current part: what the sustained point
@@ -163,7 +169,7 @@ impl Probe<'_> {
                 }
                 if let Err(error) = self.run_point(point, replicate)? {
                     failed.push(point.id.clone());
-                    self.pipeline.store(Event::Unavailable(error.missing(&point.title)))?;
+                    self.store_failure(&point.title, &error)?;
                 }
                 self.share_done += step;
             }
@@ -171,6 +177,16 @@ impl Probe<'_> {
             points.reverse();
         }
         Ok(())
+    }
+
+    /// Names a point that failed. Where the storage itself did, the kernel's own words are kept.
+    fn store_failure(&mut self, what: &str, error: &StudyError) -> Result<(), StudyError> {
+        let mut missing = error.missing(what);
+        if error.is_broken() {
+            self.is_broken = true;
+            missing.kernel_lines = self.kernel_log.since(&environment::devices(&self.host.path));
+        }
+        self.pipeline.store(Event::Unavailable(missing))
     }
 
     /// Measures a point once. The inner result is the point's own failure; the outer one ends the
@@ -202,7 +218,8 @@ impl Probe<'_> {
             &mut |_| (),
         );
         if let Err(error) = prepared {
-            return Ok(if self.is_over() { Ok(()) } else { Err(error.into()) });
+            let error = StudyError::from(error);
+            return Ok(if self.is_over() && !error.is_broken() { Ok(()) } else { Err(error) });
         }
         let load = IoLoad::new(&point.streams, self.pipeline.files.files(&point.streams));
         let measured = self.pipeline.measure(point, replicate, &load, &|_| share, &text, &mut []);

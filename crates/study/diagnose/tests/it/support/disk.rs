@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_run::host::{Evidence, Iostat};
+use iostrata_run::host::{CpuShares, Evidence, Iostat};
 use iostrata_run::{Cpu, OpFigures, Replicate, Series, StreamFigures};
 use iostrata_spec::{IoApi, IoSpec, OpKind, Pacing, PerKind, Point};
 use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
@@ -20,6 +20,8 @@ pub struct Disk {
     pub write_us: f64,
     /// What the kernel and the meter add to the device's latency, in microseconds.
     pub above_us: f64,
+    /// What a processor that went idle adds to a request that is alone, in microseconds.
+    pub idle_us: f64,
     /// Latency of a flush at the device, in microseconds.
     pub flush_us: f64,
     /// Requests that the device serves at the same time.
@@ -30,6 +32,8 @@ pub struct Disk {
     pub limit_iops: Option<f64>,
     /// Most requests per second that the volume takes, waiting in it.
     pub volume_iops: Option<f64>,
+    /// Most writes per second that the volume takes, where that is another figure.
+    pub writes_iops: Option<f64>,
     /// Most bytes per second that the volume takes.
     pub volume_bytes_per_s: Option<f64>,
     /// Most page writes per second beside commits and reads.
@@ -49,10 +53,12 @@ impl Default for Disk {
             write_us: 25.0,
             flush_us: 30.0,
             above_us: 5.0,
+            idle_us: 0.0,
             channels: 16.0,
             shares_flushes: true,
             limit_iops: None,
             volume_iops: None,
+            writes_iops: None,
             volume_bytes_per_s: None,
             pages_per_s_max: 15_000.0,
             factor: BTreeMap::new(),
@@ -107,11 +113,15 @@ impl Disk {
         self.volume_iops.into_iter().chain(of_bytes).reduce(f64::min)
     }
 
-    fn closed(&self, service_us: f64, spec: &IoSpec, factor: f64) -> Speed {
+    fn closed(&self, op: OpKind, spec: &IoSpec, factor: f64) -> Speed {
+        let writes = op == OpKind::Write;
+        let service_us = if writes { self.write_us } else { self.read_us };
         let in_flight = f64::from(spec.jobs * spec.depth);
         let device_us = service_us * (in_flight / self.channels).max(1.0);
-        let free = in_flight / (device_us + self.above_us) * 1e6 * factor;
-        let held = [self.limit_iops, self.cap_iops(spec.block_bytes)];
+        let idle_us = if in_flight == 1.0 { self.idle_us } else { 0.0 };
+        let free = in_flight / (device_us + self.above_us + idle_us) * 1e6 * factor;
+        let of_writes = self.writes_iops.filter(|_| writes);
+        let held = [self.limit_iops, self.cap_iops(spec.block_bytes), of_writes];
         let iops = held.into_iter().flatten().fold(free, f64::min);
         Speed { iops, application_us: in_flight / iops * 1e6 }
     }
@@ -134,11 +144,11 @@ impl Disk {
             return self.commit(point, factor);
         }
         if spec.mix.reads() {
-            let speed = self.closed(self.read_us, spec, factor);
+            let speed = self.closed(OpKind::Read, spec, factor);
             stream.ops.insert(OpKind::Read, op(speed.iops, speed.application_us));
         }
         if spec.mix.writes() {
-            let speed = self.closed(self.write_us, spec, factor);
+            let speed = self.closed(OpKind::Write, spec, factor);
             stream.ops.insert(OpKind::Write, op(speed.iops, speed.application_us));
             if point.id == "sustained_16k" {
                 stream.series = self.sustained(speed.iops, random);
@@ -230,7 +240,9 @@ impl Disk {
             flush_await_ms: Some(self.flush_us / 1000.0),
             ..Iostat::default()
         };
-        Evidence { seconds: SECONDS, device: Some(device), ..Evidence::default() }
+        let cpu = CpuShares { idle_pct: 90.0, user_pct: 10.0, ..CpuShares::default() };
+        let (device, cpu) = (Some(device), Some(cpu));
+        Evidence { seconds: SECONDS, device, cpu, ..Evidence::default() }
     }
 }
 

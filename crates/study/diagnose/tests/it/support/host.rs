@@ -2,8 +2,8 @@
 
 use iostrata_run::ProbeHost;
 use iostrata_run::host::{
-    CgroupVersion, DeviceFacts, DeviceNumber, DirectIo, DirectIoBehaviour, HostFacts, IoLimit,
-    LimitScope, PathFacts, PathKind,
+    BlockLayer, CgroupVersion, DeviceFacts, DeviceNumber, DirectIo, DirectIoBehaviour, HostFacts,
+    IoLimit, LayerKind, LimitScope, PathFacts, PathKind,
 };
 
 /// A virtual machine with a write-back disk that is rightly called flash.
@@ -32,6 +32,7 @@ pub fn host() -> ProbeHost {
         block_stack: Vec::new(),
         devices: vec![device],
         limits: Vec::new(),
+        io_controls: Vec::new(),
         direct_io: DirectIo {
             behaviour: DirectIoBehaviour::Honoured,
             reason: None,
@@ -55,5 +56,18 @@ pub fn io_limit(read_iops: u64, write_iops: u64) -> IoLimit {
         write_bytes_per_s: None,
         read_iops: Some(read_iops),
         write_iops: Some(write_iops),
+    }
+}
+
+/// A layer of blocks.
+pub fn layer(name: &str, kind: LayerKind, depth: u32, below: &[&str]) -> BlockLayer {
+    BlockLayer {
+        name: name.to_owned(),
+        device_number: None,
+        kind,
+        depth,
+        below: below.iter().map(|&name| name.to_owned()).collect(),
+        size_bytes: None,
+        alignment_offset_bytes: None,
     }
 }

@@ -16,7 +16,7 @@ use iostrata_spec::Point;
 use iostrata_stats::{Verdict, Verdicts};
 
 pub use disk::Disk;
-pub use host::{host, io_limit};
+pub use host::{host, io_limit, layer};
 pub use plan::plan;
 pub use random::Random;
 

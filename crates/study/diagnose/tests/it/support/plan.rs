@@ -145,6 +145,9 @@ fn commits() -> Vec<Point> {
         commit("commit_fsync", 1, &|_| ()),
         commit("commit_fdatasync", 1, &|_| ()),
         commit("commit_dsync", 1, &|spec| (spec.flush, spec.sync) = (None, SyncWrites::Dsync)),
+        commit("commit_dsync_16", 16, &|spec| {
+            (spec.flush, spec.sync) = (None, SyncWrites::Dsync);
+        }),
         commit("append_fsync", 1, &|_| ()),
         commit("append_fdatasync", 1, &|_| ()),
         commit("commit_fdatasync_4", 4, &|_| ()),

@@ -34,6 +34,9 @@ pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
             flush(spec, FlushMethod::Fdatasync);
         }));
     }
+    points.push(commit(shape, rung::COMMIT_DSYNC_16, "O_DSYNC write, 16 at once", |spec| {
+        (spec.jobs, spec.sync) = (16, SyncWrites::Dsync);
+    }));
     for (id, committers) in [
         (rung::COMMIT_FDATASYNC, 1.0),
         (rung::COMMIT_FDATASYNC_4, 4.0),

@@ -101,7 +101,7 @@ impl Part {
             Part::Appends => 4.5,
             Part::Flushed => 4.5,
             Part::InOrder => 2.5,
-            Part::Commits => 17.0,
+            Part::Commits => 19.0,
             Part::Database => 26.0,
             Part::Sustained => 12.0,
             Part::Transactions => 0.0,

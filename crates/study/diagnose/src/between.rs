@@ -1,0 +1,146 @@
+//! What stands between the files and the drive that keeps them.
+//!
+//! Invariant: facts of the host alone. A file system that passes requests on to another one is a
+//! layer of its own: what is slow behind it is first of all its doing, and no setting of a server
+//! gives it back.
+
+use iostrata_run::ProbeHost;
+use iostrata_run::host::{DeviceFacts, LayerKind, NetworkKind, PathKind};
+
+/// A file system that passes requests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileSystemBetween<'h> {
+    /// A process in user space serves it.
+    UserSpace(&'h str),
+    /// Directories laid over each other; writes go to the upper one.
+    Overlay(Option<&'h str>),
+    /// Another machine, or the host of this virtual one, serves it.
+    Network(&'static str),
+}
+
+impl<'h> FileSystemBetween<'h> {
+    pub fn of(host: &'h ProbeHost) -> Option<Self> {
+        let path = &host.path;
+        let name = path.file_system.as_deref();
+        let is_fuse = |name: &&str| ["fuse", "fuseblk"].contains(name) || name.starts_with("fuse.");
+        match (&path.kind, name.filter(is_fuse)) {
+            (_, Some(name)) => Some(Self::UserSpace(name)),
+            (PathKind::Network { protocol: NetworkKind::Fuse }, _) => Some(Self::UserSpace("fuse")),
+            (PathKind::Network { protocol }, _) => Some(Self::Network(protocol_words(*protocol))),
+            (PathKind::Overlay { upper, .. }, _) => Some(Self::Overlay(upper.as_deref())),
+            _ => None,
+        }
+    }
+
+    /// A word for the evidence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UserSpace(_) => "user_space",
+            Self::Overlay(_) => "overlay",
+            Self::Network(_) => "network",
+        }
+    }
+
+    /// What it is and what it does to a request, after the name of the directory.
+    pub fn words(self) -> String {
+        match self {
+            Self::UserSpace(name) => {
+                format!("is served by a process in user space ({name}): it handles every request")
+            }
+            Self::Overlay(upper) => format!(
+                "is an overlay, the layers of a container: writes go to {}",
+                upper.unwrap_or("an upper directory that cannot be seen from here")
+            ),
+            Self::Network(how) => {
+                format!("is served {how}: the way there is part of every figure")
+            }
+        }
+    }
+}
+
+fn protocol_words(protocol: NetworkKind) -> &'static str {
+    match protocol {
+        NetworkKind::Nfs => "over NFS",
+        NetworkKind::Cifs => "over SMB",
+        NetworkKind::NineP | NetworkKind::Virtiofs => "by the virtual machine's host",
+        NetworkKind::Fuse => "by a process in user space",
+        NetworkKind::Ceph => "by a Ceph cluster",
+        NetworkKind::Other => "by other machines",
+    }
+}
+
+/// A loop device that reads and writes its file through the page cache of this kernel.
+pub(crate) fn buffered_loop(host: &ProbeHost) -> Option<&str> {
+    let is_buffered =
+        |kind: &LayerKind| matches!(kind, LayerKind::Loop { direct_io: Some(false), .. });
+    let layers = &host.path.block_stack;
+    layers.iter().find(|layer| is_buffered(&layer.kind)).map(|layer| layer.name.as_str())
+}
+
+/// Starts of names of devices whose blocks lie on other machines.
+const REMOTE: [(&str, &str); 3] = [("rbd", "Ceph RBD"), ("nbd", "NBD"), ("drbd", "DRBD")];
+
+/// How a device's blocks are reached, where they lie on another machine.
+pub(crate) fn remote_blocks(host: &ProbeHost) -> Option<&'static str> {
+    let numbered = |name: &str, start: &str| {
+        let rest = name.strip_prefix(start);
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let path = &host.path;
+    let by_name = path.block_stack.iter().find_map(|layer| {
+        REMOTE.iter().find(|(start, _)| numbered(&layer.name, start)).map(|(_, words)| *words)
+    });
+    let is_iscsi = |device: &DeviceFacts| device.transport.as_deref() == Some("iscsi");
+    by_name.or_else(|| path.devices.iter().any(is_iscsi).then_some("iSCSI"))
+}
+
+/// Makers and models of controllers that have memory of their own.
+const CONTROLLERS: [&str; 8] =
+    ["PERC", "MegaRAID", "LOGICAL VOLUME", "MR9", "ServeRAID", "Smart Array", "AVAGO", "LSI"];
+
+/// What may keep more than the files that are read, below this kernel.
+pub(crate) fn cache_below(host: &ProbeHost) -> Option<&'static str> {
+    let path = &host.path;
+    if path.file_system.as_deref() == Some("zfs") {
+        return Some("the cache of ZFS (ARC)");
+    }
+    if let Some(FileSystemBetween::Network(_)) = FileSystemBetween::of(host) {
+        return Some("memory of the machine that serves the files");
+    }
+    if remote_blocks(host).is_some() {
+        return Some("memory of the machine that has the disks");
+    }
+    let named = |device: &DeviceFacts| {
+        let words = [&device.vendor, &device.model].map(|word| word.as_deref().unwrap_or(""));
+        CONTROLLERS.iter().any(|name| words.iter().any(|word| word.contains(name)))
+    };
+    if path.devices.iter().any(named) {
+        return Some("memory of the RAID controller");
+    }
+    let lowest = path.devices.last().and_then(|device| device.transport.as_deref());
+    (lowest == Some("virtio")).then_some("memory of the virtual machine's host")
+}
+
+/// Layers of blocks between the file system and the drives that do more than pass requests on.
+pub(crate) fn block_layers(host: &ProbeHost) -> Vec<String> {
+    let words = |kind: &LayerKind| match kind {
+        LayerKind::Crypt { .. } => Some("dm-crypt".to_owned()),
+        LayerKind::Md { level, .. } => Some(format!("md {}", level.as_deref().unwrap_or("array"))),
+        LayerKind::Bcache => Some("bcache".to_owned()),
+        LayerKind::DeviceMapper { .. } => Some("a mapped device".to_owned()),
+        _ => None,
+    };
+    let layers = &host.path.block_stack;
+    let thin = thin_volume(host).map(|_| "a thin volume".to_owned());
+    let mut all: Vec<String> =
+        layers.iter().filter_map(|layer| words(&layer.kind)).chain(thin).collect();
+    all.dedup();
+    all
+}
+
+/// The pool behind a thin volume of LVM: what is written for the first time takes room in it.
+pub(crate) fn thin_volume(host: &ProbeHost) -> Option<&str> {
+    let name = |kind: &'_ LayerKind| matches!(kind, LayerKind::Lvm { name: Some(name) } if name.ends_with("-tpool"));
+    let pool = host.path.block_stack.iter().find(|layer| name(&layer.kind))?;
+    Some(&pool.name)
+}
