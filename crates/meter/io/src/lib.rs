@@ -26,7 +26,7 @@ pub use api::memory::MemoryApi;
 pub use api::null::NullApi;
 pub use api::sync::SyncApi;
 pub use api::uring::UringApi;
-pub use api::{ApiConfig, Caps, FileApi, Refused, WriteThrough};
+pub use api::{ApiConfig, Caps, FileApi, Refused, WriteThrough, submission_batch};
 pub use buffers::{Buffers, Pages};
 pub use error::{IoError, OpenError};
 pub use extents::ExtentReport;

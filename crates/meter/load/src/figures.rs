@@ -11,6 +11,7 @@ use iostrata_stats::{
     is_possible_in_window,
 };
 
+use crate::detail::{CloneDetail, StreamDetail};
 use crate::failure::LoadFailure;
 use crate::outcome::{CpuOf, StreamOutcome, WindowOutcome};
 use crate::segment::Segment;
@@ -39,6 +40,8 @@ pub struct WindowFigures {
     pub warm_up_s: f64,
     /// One entry per stream.
     pub streams: Vec<StreamFigures>,
+    /// What is beside it, likewise.
+    pub details: Vec<StreamDetail>,
     /// What the load itself asked of devices in the window, where it knows.
     pub own_io: Option<OwnIo>,
     /// Bytes written, counting those outside the window.
@@ -59,6 +62,7 @@ impl WindowFigures {
         Self {
             duration_s: (ended_s - cut as f64 * outcome.slice_s).max(0.0),
             warm_up_s: cut as f64 * outcome.slice_s,
+            details: counted.iter().map(Counted::detail).collect(),
             streams: counted
                 .into_iter()
                 .map(Counted::figures)
@@ -262,21 +266,38 @@ impl<'a> Counted<'a> {
         }
     }
 
-    fn series(&self) -> Series {
+    /// What fio's forms of the output show beside the figures.
+    fn detail(&self) -> StreamDetail {
+        let (cut_s, group) = (self.warm_up_s, self.group());
+        let cut = (cut_s / self.slice_s).round() as usize;
+        let of_clone = |(slices, ended_s): &(Slices, f64)| {
+            let ended_s = if *ended_s > 0.0 { ended_s.min(self.ended_s) } else { self.ended_s };
+            let end = cut + self.slices.len;
+            CloneDetail {
+                duration_s: (ended_s - cut_s).max(0.0),
+                width_s: group as f64 * self.slice_s,
+                series: slices.range(cut.min(slices.len)..end.min(slices.len)).grouped(group),
+            }
+        };
+        StreamDetail {
+            requests: self.segment.detail.as_deref().cloned().unwrap_or_default(),
+            used: self.segment.cpu,
+            clones: self.stream.clones.iter().map(of_clone).collect(),
+        }
+    }
+
+    /// Slices in one point of a series.
+    fn group(&self) -> usize {
         let wanted_s = (self.duration_s / SERIES_POINTS).min(SERIES_WIDTH_S_MAX);
-        let group = ((wanted_s / self.slice_s).round() as usize)
+        ((wanted_s / self.slice_s).round() as usize)
             .max(1)
-            .max(self.slices.len.div_ceil(self.stream.asked.series_points_max));
-        // A last, shorter group would look like a drop, so it is left out.
+            .max(self.slices.len.div_ceil(self.stream.asked.series_points_max))
+    }
+
+    fn series(&self) -> Series {
+        let group = self.group();
         let groups = self.slices.len / group;
-        let sums = self.slices.kinds.map(|_, tallies| -> Vec<Tally> {
-            let sum = |tallies: &[Tally]| {
-                let mut sum = Tally::default();
-                tallies.iter().for_each(|tally| sum.add(*tally));
-                sum
-            };
-            tallies.chunks_exact(group).map(sum).collect()
-        });
+        let sums = self.slices.grouped(group);
         let latency = |at: usize| {
             let mut all = Tally::default();
             sums.iter().for_each(|(_, tallies)| all.add(tallies[at]));

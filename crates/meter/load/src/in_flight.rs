@@ -8,6 +8,7 @@ use iostrata_io::Done;
 use iostrata_spec::OpKind;
 
 use crate::clock::{Clock, Ticks};
+use crate::detail::Submissions;
 use crate::failure::{FailedRequest, Failure};
 use crate::generator::measured;
 use crate::recorder::{Edge, Recorder};
@@ -38,6 +39,8 @@ pub(crate) struct InFlight<C> {
     pub number: u32,
     pub written_bytes: u64,
     pub written_bytes_max: u64,
+    /// Only where requests are noted in detail.
+    pub submissions: Option<Box<Submissions>>,
 }
 
 impl<C: Clock> InFlight<C> {
@@ -60,6 +63,13 @@ impl<C: Clock> InFlight<C> {
             let service_ns = self.clock.to_ns(now.saturating_sub(started));
             let response_ns = self.clock.to_ns(now.saturating_sub(since));
             self.recorder.record(kind, service_ns, response_ns);
+            if let Some(submissions) = &self.submissions
+                && submissions.is_apart
+            {
+                let at = submissions.stamps[tag as usize];
+                let submission_ns = self.clock.to_ns(at.saturating_sub(started)).min(service_ns);
+                self.recorder.record_apart(kind, submission_ns, service_ns - submission_ns);
+            }
             if COUNTS_BYTES {
                 self.recorder.add_bytes(kind, len);
             }

@@ -12,6 +12,7 @@ use iostrata_stats::Verdict;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock};
+use crate::detail::{Submissions, is_apart};
 use crate::error::LoadError;
 use crate::outcome::{Asked, CpuOf, JobOutcome};
 use crate::recorder::Recorder;
@@ -29,6 +30,8 @@ pub struct StreamPlan {
     pub spec: IoSpec,
     /// The prepared files; empty for the null API.
     pub files: Vec<FileSpec>,
+    /// Whether its requests are noted in detail.
+    pub detail: bool,
 }
 
 /// One worker to start.
@@ -45,6 +48,8 @@ pub(crate) struct Job {
     pub first_slices: Vec<usize>,
     /// Its part of the window.
     pub span: Span,
+    /// Whether its requests are noted in detail.
+    pub detail: bool,
 }
 
 impl Job {
@@ -116,8 +121,8 @@ impl Job {
             Buffers::in_pages(pages, spec.depth, spec.block_bytes_most(), seed)?
         };
         let (api, caps) = A::start(&api_config(spec), files, &buffers)?;
-        let recorder =
-            Recorder::new(shared.clone(), self.number, &self.first_slices, &recorded(spec));
+        let recorded = Recorded { detail: self.detail, ..recorded(spec) };
+        let recorder = Recorder::new(shared.clone(), self.number, &self.first_slices, &recorded);
         let parts = WorkerParts {
             clock,
             shared: shared.clone(),
@@ -126,6 +131,7 @@ impl Job {
             number: self.number,
             job: self.job,
             span: self.span,
+            submissions: self.detail.then(|| Box::new(Submissions::of(spec))),
         };
         let worker = Worker::new(spec, api, parts);
         shared.post_state(self.number, WorkerState::Ready);
@@ -205,5 +211,7 @@ pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
     Recorded {
         kinds: kinds.map(|(kind, _)| kind).collect(),
         scheduled: matches!(spec.pacing, Pacing::Open { .. }),
+        detail: false,
+        is_apart: is_apart(spec.api),
     }
 }

@@ -9,6 +9,7 @@
 mod arrivals;
 mod clock;
 mod controller;
+mod detail;
 mod error;
 mod extras;
 mod failure;
@@ -43,6 +44,7 @@ mod zipf;
 
 pub use arrivals::Arrivals;
 pub use clock::{Clock, ClockFacts, MonotonicClock, Ticks, TscClock, VirtualClock, clock_facts};
+pub use detail::{CloneDetail, RequestDetail, StreamDetail};
 pub use error::LoadError;
 pub use failure::{FailedRequest, LoadFailure};
 pub use figures::WindowFigures;
@@ -53,10 +55,11 @@ pub use observer::{NoObserver, Surroundings, WindowObserver};
 pub use outcome::WindowOutcome;
 pub use permutation::Permutation;
 pub use process::{WORKER_COMMAND, worker_main};
+pub use tally::Tally;
 pub use transactions::{
     Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,
     TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn,
 };
-pub use usage::ThreadCpu;
+pub use usage::ThreadUse;
 pub use window::measure;
 pub use zipf::Zipf;

@@ -43,9 +43,17 @@ impl IoLoad {
         assert_eq!(streams.len(), files.len(), "files for every stream");
         let plan = |(stream, files): (&Stream, Vec<FileSpec>)| {
             let (name, spec) = (stream.name.clone(), stream.spec.clone());
-            StreamPlan { name, spec, files }
+            StreamPlan { name, spec, files, detail: false }
         };
         Self { streams: streams.iter().zip(files).map(plan).collect() }
+    }
+
+    /// The same with its requests noted in detail, which costs a reading of the clock for every
+    /// submission.
+    #[must_use]
+    pub fn in_detail(mut self) -> Self {
+        self.streams.iter_mut().for_each(|stream| stream.detail = true);
+        self
     }
 }
 

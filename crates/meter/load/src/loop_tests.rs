@@ -10,7 +10,7 @@ use iostrata_spec::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, OpKind as Kind, Pacing,
     Preparation, RateProcess,
 };
-use iostrata_stats::{Latencies, Verdict};
+use iostrata_stats::{Latencies, LatencyHistogram, Verdict};
 
 use crate::clock::{Clock, Ticks, VirtualClock};
 use crate::generator::Generator;
@@ -40,7 +40,15 @@ impl JobOutcome {
 impl Job {
     pub(crate) fn of(spec: IoSpec) -> Self {
         let span = Span::default();
-        Self { number: 0, job: 0, spec, files: Vec::new(), first_slices: vec![0], span }
+        Self {
+            number: 0,
+            job: 0,
+            spec,
+            files: Vec::new(),
+            first_slices: vec![0],
+            span,
+            detail: false,
+        }
     }
 }
 
@@ -258,4 +266,32 @@ fn an_open_loop_keeps_its_schedule_when_requests_are_slow() {
     let response = outcome.latencies(0, Kind::Read).response.as_ref().unwrap();
     let last_us = response.summary().unwrap().max;
     assert!((495_000.0..505_000.0).contains(&last_us), "{last_us}");
+}
+
+#[test]
+fn what_is_noted_in_detail_adds_up_to_what_is_counted() {
+    let mut spec = small(Mix::Both { read_pct: 50 });
+    (spec.depth, spec.api) = (4, IoApi::Libaio);
+    let job = |detail| move |spec| Job { detail, ..Job::of(spec) };
+    let (plain, ..) = on_memory_in(job(false), spec.clone(), 20, |_| 30_000);
+    assert!(plain.segments[0].detail.is_none(), "nobody asked for it");
+    let (outcome, _, shared) = on_memory_in(job(true), spec, 20, |_| 30_000);
+    let detail = outcome.segments[0].detail.as_ref().unwrap();
+    let mut counted = 0;
+    for kind in [Kind::Read, Kind::Write] {
+        let service = &outcome.latencies(0, kind).service;
+        let halves =
+            [&detail.submission, &detail.completion].map(|all| all[kind].as_ref().unwrap());
+        assert_eq!(halves.map(LatencyHistogram::count), [service.count(); 2]);
+        let sum_us = |of: &LatencyHistogram| of.mean_us().unwrap() * of.count() as f64;
+        let sums = halves.map(sum_us);
+        assert!((sums[0] + sums[1] - sum_us(service)).abs() < 1.0, "{sums:?} {service:?}");
+        let all = shared.slices(&[0], &[kind], 20).sum(kind);
+        assert!((all.submission_ns as f64 * 1e-3 - sums[0]).abs() < 1.0);
+        counted += service.count();
+    }
+    let started: u64 = detail.depths.iter().sum();
+    assert!((counted..=counted + 4).contains(&started), "{started} of {counted}");
+    assert!(detail.depths[2] > 0 && detail.depths[3] == 0, "four at most: {:?}", detail.depths);
+    assert!(detail.submissions[1] > 0 && detail.completions[1] > 0, "{detail:?}");
 }

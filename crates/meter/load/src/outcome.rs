@@ -76,6 +76,8 @@ pub(crate) struct StreamOutcome {
     pub counted_slice: usize,
     /// Seconds from the start of the window to the end of its last worker.
     pub ended_s: f64,
+    /// Tallies of each worker, with its own end; only where its requests are noted in detail.
+    pub clones: Vec<(Slices, f64)>,
 }
 
 /// What a window brought back.
@@ -112,6 +114,7 @@ impl StreamOutcome {
             written_bytes: 0,
             counted_slice: 0,
             ended_s: 0.0,
+            clones: Vec::new(),
         }
     }
 

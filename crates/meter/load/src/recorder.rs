@@ -7,11 +7,12 @@ use iostrata_run::TransactionFigures;
 use iostrata_spec::OpKind;
 
 use crate::clock::Ticks;
+use crate::detail::RequestDetail;
 use crate::segment::{Recorded, Segment};
 use crate::shared_stats::SharedStats;
 use crate::span::Span;
 use crate::tally::SliceTally;
-use crate::usage::ThreadCpu;
+use crate::usage::ThreadUse;
 
 /// Whether the window goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(crate) struct Recorder {
     tally: SliceTally,
     segments: Vec<Segment>,
     segment: usize,
-    cpu_mark: ThreadCpu,
+    cpu_mark: ThreadUse,
     /// The slice before which this worker's part ends.
     end_slice: usize,
     closed: bool,
@@ -53,7 +54,7 @@ impl Recorder {
             tally: SliceTally::default(),
             segments,
             segment: 0,
-            cpu_mark: ThreadCpu::default(),
+            cpu_mark: ThreadUse::default(),
             end_slice: usize::MAX,
             closed: false,
             ended: 0,
@@ -72,7 +73,7 @@ impl Recorder {
         self.end_slice = span.end_slice.unwrap_or(usize::MAX);
         let begun = self.segments.iter().filter(|one| one.first_slice <= span.first_slice).count();
         self.segment = begun.saturating_sub(1);
-        self.cpu_mark = ThreadCpu::now();
+        self.cpu_mark = ThreadUse::now();
         true
     }
 
@@ -107,6 +108,19 @@ impl Recorder {
     #[inline]
     pub(crate) fn add_bytes(&mut self, kind: OpKind, bytes: u32) {
         self.segments[self.segment].add_bytes(kind, bytes);
+    }
+
+    /// Counts one completed request whose submission is apart.
+    pub(crate) fn record_apart(&mut self, kind: OpKind, submission_ns: u64, completion_ns: u64) {
+        self.tally[kind as usize].submission_ns += submission_ns;
+        self.detail(|detail| detail.record(kind, submission_ns, completion_ns));
+    }
+
+    /// Notes something in the detail of the current segment, where there is one.
+    pub(crate) fn detail(&mut self, note: impl FnOnce(&mut RequestDetail)) {
+        if let Some(detail) = &mut self.segments[self.segment].detail {
+            note(detail);
+        }
     }
 
     /// Notes how late a scheduled request started.
@@ -155,7 +169,7 @@ impl Recorder {
     }
 
     fn mark_cpu(&mut self) {
-        let now = ThreadCpu::now();
+        let now = ThreadUse::now();
         self.segments[self.segment].cpu.add(now.since(self.cpu_mark));
         self.cpu_mark = now;
     }

@@ -9,7 +9,8 @@ use iostrata_spec::{OpKind, PerKind};
 use iostrata_stats::{Latencies, LatencyHistogram};
 use serde::{Deserialize, Serialize};
 
-use crate::usage::ThreadCpu;
+use crate::detail::RequestDetail;
+use crate::usage::ThreadUse;
 
 /// Which histograms a worker needs; what it never does costs no memory.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,10 @@ pub(crate) struct Recorded {
     pub kinds: Vec<OpKind>,
     /// Whether there is a schedule, and so a response latency and a lateness.
     pub scheduled: bool,
+    /// Whether requests are noted in detail.
+    pub detail: bool,
+    /// Whether that tells their submission from their completion.
+    pub is_apart: bool,
 }
 
 /// The operations of one kind in a segment.
@@ -36,8 +41,10 @@ pub(crate) struct Segment {
     pub kinds: PerKind<KindSegment>,
     /// How late operations started, when there is a schedule.
     pub lateness: Option<LatencyHistogram>,
-    /// Processor time used in it, pacing included.
-    pub cpu: ThreadCpu,
+    /// Its requests in detail, where that was asked for.
+    pub detail: Option<Box<RequestDetail>>,
+    /// What the worker used in it, pacing included.
+    pub cpu: ThreadUse,
     /// Time spent spinning for the next due moment, in nanoseconds.
     pub pacing_ns: u64,
     /// What only transactions have.
@@ -56,6 +63,9 @@ impl Segment {
             first_slice,
             kinds: recorded.kinds.iter().map(kind).collect(),
             lateness: recorded.scheduled.then(LatencyHistogram::new),
+            detail: recorded
+                .detail
+                .then(|| Box::new(RequestDetail::new(&recorded.kinds, recorded.is_apart))),
             ..Self::default()
         }
     }
@@ -85,6 +95,7 @@ impl Segment {
     pub(crate) fn shrink(&mut self) {
         self.kinds.iter_mut().for_each(|(_, of_kind)| of_kind.latencies.shrink());
         self.lateness.iter_mut().for_each(LatencyHistogram::shrink);
+        self.detail.iter_mut().for_each(|detail| detail.shrink());
     }
 
     /// Adds another segment: of a later stretch, or of another worker.
@@ -96,6 +107,9 @@ impl Segment {
         }
         if let Some(lateness) = &other.lateness {
             self.lateness.get_or_insert_default().merge(lateness);
+        }
+        if let Some(detail) = &other.detail {
+            self.detail.get_or_insert_default().merge(detail);
         }
         self.cpu.add(other.cpu);
         self.pacing_ns += other.pacing_ns;

@@ -27,8 +27,9 @@ const WORKER_STATE: usize = 0;
 const WORKER_WRITTEN: usize = 1;
 const WORKER_ENDED: usize = 2;
 const WORKER_HEAD_WORDS: usize = 8;
-/// Words of one kind of operation in a slice: a count, a service and a response sum.
-const TALLY_WORDS: usize = 3;
+/// Words of one kind of operation in a slice: a count, and sums of service, response and
+/// submission.
+const TALLY_WORDS: usize = 4;
 
 /// A worker that is ready waits at least this long between two looks for the start.
 const START_POLL_MIN: Duration = Duration::from_micros(200);
@@ -227,10 +228,11 @@ impl SharedStats {
     pub(crate) fn post_slice(&self, worker: u32, slice: usize, tally: &SliceTally) {
         let words = self.words()[self.slice_base(worker, slice)..].chunks_exact(TALLY_WORDS);
         for (words, kind) in words.zip(&self.layout.kinds) {
-            let Tally { count, service_ns, response_ns } = tally[*kind as usize];
+            let Tally { count, service_ns, response_ns, submission_ns } = tally[*kind as usize];
             words[0].store(count, Relaxed);
             words[1].store(service_ns, Relaxed);
             words[2].store(response_ns, Relaxed);
+            words[3].store(submission_ns, Relaxed);
         }
     }
 
@@ -244,6 +246,7 @@ impl SharedStats {
             count: words[0].load(Relaxed),
             service_ns: words[1].load(Relaxed),
             response_ns: words[2].load(Relaxed),
+            submission_ns: words[3].load(Relaxed),
         }
     }
 
@@ -326,7 +329,8 @@ mod tests {
             kinds: OpKind::OF_FILES.to_vec(),
         })
         .unwrap();
-        let tally = [Tally { count: 1, service_ns: 2, response_ns: 3 }; OpKind::COUNT];
+        let one = Tally { count: 1, service_ns: 2, response_ns: 3, submission_ns: 4 };
+        let tally = [one; OpKind::COUNT];
         shared.post_slice(1, 3, &tally);
         shared.post_written(1, 77);
         shared.post_state(1, WorkerState::Ready);

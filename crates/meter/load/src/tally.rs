@@ -16,14 +16,17 @@ pub struct Tally {
     pub service_ns: u64,
     /// Sum of their response latencies, in nanoseconds.
     pub response_ns: u64,
+    /// Sum of the times until they were submitted, in nanoseconds; 0 where that is not noted.
+    pub submission_ns: u64,
 }
 
 impl Tally {
     /// Adds another worker's or slice's.
-    pub(crate) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         self.count += other.count;
         self.service_ns += other.service_ns;
         self.response_ns += other.response_ns;
+        self.submission_ns += other.submission_ns;
     }
 }
 
@@ -43,6 +46,17 @@ impl Slices {
     /// Some of them.
     pub(crate) fn range(&self, range: Range<usize>) -> Self {
         Self { len: range.len(), kinds: self.kinds.map(|_, all| all[range.clone()].to_vec()) }
+    }
+
+    /// Sums of so many slices each. A last, shorter group would look like a drop, so it is left
+    /// out.
+    pub(crate) fn grouped(&self, group: usize) -> PerKind<Vec<Tally>> {
+        let sum = |tallies: &[Tally]| {
+            let mut sum = Tally::default();
+            tallies.iter().for_each(|tally| sum.add(*tally));
+            sum
+        };
+        self.kinds.map(|_, tallies| tallies.chunks_exact(group).map(sum).collect())
     }
 
     /// All operations of a kind.

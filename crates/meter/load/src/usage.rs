@@ -1,18 +1,24 @@
-//! Processor time of the calling thread.
+//! What the calling thread used of the machine.
 #![allow(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
 
-/// Processor seconds of a thread.
+/// Processor seconds, context switches and page faults of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ThreadCpu {
+pub struct ThreadUse {
     /// In user space.
     pub user_s: f64,
     /// In the kernel.
     pub sys_s: f64,
+    /// Context switches, asked for or not.
+    pub context_switches: u64,
+    /// Page faults that read from a device.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
 }
 
-impl ThreadCpu {
+impl ThreadUse {
     /// Of the calling thread since it began: getrusage(RUSAGE_THREAD).
     pub(crate) fn now() -> Self {
         // SAFETY: an all-zero rusage is valid, and getrusage only writes into it.
@@ -23,7 +29,14 @@ impl ThreadCpu {
             usage
         };
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-        Self { user_s: seconds(usage.ru_utime), sys_s: seconds(usage.ru_stime) }
+        let count = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
+        Self {
+            user_s: seconds(usage.ru_utime),
+            sys_s: seconds(usage.ru_stime),
+            context_switches: count(usage.ru_nvcsw) + count(usage.ru_nivcsw),
+            major_faults: count(usage.ru_majflt),
+            minor_faults: count(usage.ru_minflt),
+        }
     }
 
     /// What was used since `earlier`.
@@ -31,6 +44,9 @@ impl ThreadCpu {
         Self {
             user_s: (self.user_s - earlier.user_s).max(0.0),
             sys_s: (self.sys_s - earlier.sys_s).max(0.0),
+            context_switches: self.context_switches.saturating_sub(earlier.context_switches),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
         }
     }
 
@@ -38,5 +54,8 @@ impl ThreadCpu {
     pub(crate) fn add(&mut self, other: Self) {
         self.user_s += other.user_s;
         self.sys_s += other.sys_s;
+        self.context_switches += other.context_switches;
+        self.major_faults += other.major_faults;
+        self.minor_faults += other.minor_faults;
     }
 }

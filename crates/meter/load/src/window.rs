@@ -126,6 +126,11 @@ impl<'a, C: Clock> Window<'a, C> {
             stream.counted_slice = if exact { job.span.counted_slice } else { 0 };
             stream.ended_s = stream.ended_s.max(self.controller.ended_s(job.number));
             stream.add(outcome, shared.written(job.number));
+            if job.detail {
+                let kinds = recorded(&job.spec).kinds;
+                let slices = shared.slices(&[job.number], &kinds, used);
+                stream.clones.push((slices, self.controller.ended_s(job.number)));
+            }
         }
         let with_files = || {
             let both = self.streams.iter().zip(&streams);
@@ -227,6 +232,7 @@ fn jobs(streams: &[StreamPlan], exact: bool, slices: u32, slice: Duration) -> Ve
                 files,
                 first_slices: first_slices.clone(),
                 span,
+                detail: stream.detail,
             };
             jobs.push((index, job));
         }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: between the start and the end of the window it allocates nothing, takes no lock,
 //! formats nothing and reads the clock at most once per batch of starts and once per batch of
-//! completions. A request has a stamp at its start and one at its completion; where a single
+//! completions, and once more per submission where requests are noted in detail. A request has a stamp at its start and one at its completion; where a single
 //! completion makes room for the next request, its stamp is that request's start. The same code
 //! runs for every API and every clock. Waiting for a schedule reads it as often as it must: that is
 //! pacing, not part of a request.
@@ -16,6 +16,7 @@ use iostrata_spec::IoSpec;
 
 use crate::arrivals::Arrivals;
 use crate::clock::{Clock, Ticks};
+use crate::detail::{Submissions, batch_class};
 use crate::extras::Extras;
 use crate::failure::Failure;
 use crate::flush_schedule::FlushSchedule;
@@ -64,6 +65,8 @@ pub(crate) struct WorkerParts<C> {
     pub job: u32,
     /// Its part of the window.
     pub span: Span,
+    /// Only where requests are noted in detail.
+    pub submissions: Option<Box<Submissions>>,
 }
 
 impl<A: FileApi, C: Clock> Worker<A, C> {
@@ -82,6 +85,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             written_bytes_max: spec
                 .write_bytes_max
                 .map_or(u64::MAX, |all| (all / u64::from(spec.jobs)).max(1)),
+            submissions: parts.submissions,
         };
         let varied = &spec.variation;
         Self {
@@ -113,6 +117,9 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         }
         loop {
             self.fill();
+            if self.in_flight.submissions.is_some() {
+                self.note_submission()?;
+            }
             if self.depth_now() == 0 {
                 if self.in_flight.closed || (self.exhausted && self.ends_alone) {
                     break;
@@ -279,6 +286,26 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         }
         self.in_flight.requests[tag as usize] = Flight { started, since, offset, file, len };
         self.api.queue(Op { kind, file, offset, len, buffer: tag, tag });
+        if let Some(submissions) = &mut self.in_flight.submissions {
+            submissions.started(tag);
+        }
+    }
+
+    /// Submits what was started, where the API does so apart from completing, and notes when.
+    #[inline(never)]
+    fn note_submission(&mut self) -> Result<(), IoError> {
+        let in_flight = self.depth_now();
+        let InFlight { clock, recorder, submissions, .. } = &mut self.in_flight;
+        let Some(submissions) = submissions.as_deref_mut().filter(|one| one.has_fresh()) else {
+            return Ok(());
+        };
+        let mut now = 0;
+        if submissions.is_apart {
+            self.api.submit()?;
+            now = clock.now();
+        }
+        recorder.detail(|detail| submissions.note(now, in_flight, detail));
+        Ok(())
     }
 
     /// Submits what is queued and enters what has completed.
@@ -314,6 +341,9 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             let now = *stamp.get_or_insert_with(|| in_flight.clock.now());
             in_flight.complete::<COUNTS_BYTES>(done, now);
         })?;
+        if in_flight.submissions.is_some() {
+            in_flight.recorder.detail(|detail| detail.completions[batch_class(count)] += 1);
+        }
         match count {
             0 => self.nothing_came(min, before),
             1 => self.in_flight.stamp = stamp,

@@ -45,7 +45,7 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), ExitError> 
     let share = |elapsed_s: f64| elapsed_s / longest_s;
     let measured = pipeline.measure(&point, 0, &load, &share, &point.title, &mut []);
     display.finish();
-    let Measurement { mut replicate, interrupted, error } = measured.map_err(exit_error)?;
+    let Measurement { mut replicate, interrupted, error, .. } = measured.map_err(exit_error)?;
     if let Some(set) = wanted.as_ref().and_then(|wanted| pipeline.files.get(wanted)) {
         replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &point));
     }

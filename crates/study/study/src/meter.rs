@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use iostrata_host::{HostObserver, Observer, ObserverOptions, PauseWatch, Root, Scope};
-use iostrata_load::{LiveFigures, Load, Surroundings, WindowFigures, WindowObserver};
+use iostrata_load::{LiveFigures, Load, StreamDetail, Surroundings, WindowFigures, WindowObserver};
 use iostrata_run::Replicate;
 use iostrata_run::host::{Evidence, PathFacts};
 use iostrata_spec::Point;
@@ -48,6 +48,8 @@ pub struct Measurement {
     pub interrupted: bool,
     /// Why it ended early, when a request failed or a file vanished.
     pub error: Option<StudyError>,
+    /// What is beside the figures of each stream, and not stored.
+    pub details: Vec<StreamDetail>,
 }
 
 impl<'a> Meter<'a> {
@@ -129,6 +131,7 @@ impl<'a> Meter<'a> {
                 evidence,
             },
             error: figures.failure.map(StudyError::from),
+            details: figures.details,
         })
     }
 

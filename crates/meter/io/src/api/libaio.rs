@@ -14,7 +14,7 @@ use std::{io, ptr};
 use crate::api::aio_abi::{IoEvent, Iocb};
 use crate::api::aio_context::AioContext;
 use crate::api::flushes::Flushes;
-use crate::api::{batch, token};
+use crate::api::{submission_batch, token};
 use crate::{
     ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, Refused, SyncKind,
     WriteThrough,
@@ -69,7 +69,7 @@ impl FileApi for LibaioApi {
             addresses,
             targets: vec![0; depth as usize].into_boxed_slice(),
             events: vec![IoEvent::default(); depth as usize].into_boxed_slice(),
-            batch: batch(depth) as usize,
+            batch: submission_batch(depth) as usize,
             queued: 0,
             in_flight: 0,
             aside: Flushes::new(config),

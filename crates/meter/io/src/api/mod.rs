@@ -61,7 +61,7 @@ impl Default for ApiConfig {
 /// `reap`: a sixteenth of the depth. Larger batches cost less CPU, but the device idles while they
 /// are made and then hands all of them back at once; measured at depth 32 on a virtio disk, one
 /// batch per round loses a tenth of the requests per second, a sixteenth loses nothing.
-pub(crate) fn batch(depth: u32) -> u32 {
+pub fn submission_batch(depth: u32) -> u32 {
     (depth / 16).max(1)
 }
 

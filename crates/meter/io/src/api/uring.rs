@@ -15,7 +15,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 use crate::api::flushes::Flushes;
 use crate::api::libaio::write_flags;
 use crate::api::uring_setup::{self, Granted, NAME};
-use crate::api::{batch, token};
+use crate::api::{submission_batch, token};
 use crate::{ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, SyncKind};
 
 const ENTER_GETEVENTS: u32 = 1;
@@ -62,7 +62,7 @@ impl FileApi for UringApi {
             files: files.clone(),
             buffers: buffers.share(),
             depth,
-            batch: batch(depth),
+            batch: submission_batch(depth),
             queued: 0,
             in_flight: 0,
             aside: Flushes::new(config),

@@ -197,6 +197,7 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
         let recorded = Recorded {
             kinds: self.controller.main_kinds.clone(),
             scheduled: self.spec.pacing.is_scheduled(),
+            ..Recorded::default()
         };
         let recorder = Recorder::new(shared.clone(), number, &self.first_slices, &recorded);
         let clock = self.controller.clock.clone();

@@ -10,7 +10,8 @@ use crate::tally::{SliceTally, Tally};
 
 /// What so many requests leave in a slice, of which each took this long.
 fn tally(count: u64, latency_ms: u64) -> SliceTally {
-    let read = Tally { count, service_ns: count * latency_ms * 1_000_000, response_ns: 0 };
+    let service_ns = count * latency_ms * 1_000_000;
+    let read = Tally { count, service_ns, ..Tally::default() };
     let mut tally = SliceTally::default();
     tally[OpKind::Read as usize] = read;
     tally
@@ -29,7 +30,7 @@ fn ends_after_ms(spec: IoSpec, latency_ms: u64) -> u64 {
 }
 
 fn ends_with(spec: IoSpec, tally: impl Fn(usize) -> SliceTally) -> u64 {
-    let plans = [StreamPlan { name: "main".to_owned(), spec, files: Vec::new() }];
+    let plans = [StreamPlan { name: "main".to_owned(), spec, files: Vec::new(), detail: false }];
     let clock = VirtualClock::default();
     let window = Window::new(&plans, clock_facts(), clock.clone()).unwrap();
     let Controller { shared, length, .. } = &window.controller;

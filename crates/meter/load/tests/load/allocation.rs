@@ -38,7 +38,7 @@ fn window(millis: u64) -> (u64, u64) {
     spec.runtime = Some(Duration::from_millis(millis));
     let interrupted = AtomicBool::new(false);
     let surroundings = Surroundings { interrupted: &interrupted, program: None };
-    let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new() };
+    let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new(), detail: false };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let outcome = measure(&[plan], &surroundings, &mut NoObserver).unwrap();
     let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;

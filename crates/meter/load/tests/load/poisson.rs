@@ -16,7 +16,7 @@ fn start_lateness_on_the_wall_clock_is_reported() {
         spec.runtime = Some(Duration::from_millis(600));
         let interrupted = AtomicBool::new(false);
         let surroundings = Surroundings { interrupted: &interrupted, program: None };
-        let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new() };
+        let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new(), detail: false };
         let outcome = measure(&[plan], &surroundings, &mut NoObserver).unwrap();
         let figures = WindowFigures::of(&outcome);
         let stream = &figures.streams[0];

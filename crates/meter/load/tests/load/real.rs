@@ -9,7 +9,7 @@ use iostrata_spec::{IoApi, IoSpec, Mix, OpKind};
 fn run(spec: IoSpec) -> (WindowOutcome, WindowFigures) {
     let interrupted = AtomicBool::new(false);
     let surroundings = Surroundings { interrupted: &interrupted, program: None };
-    let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new() };
+    let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new(), detail: false };
     let outcome = measure(&[plan], &surroundings, &mut NoObserver).unwrap();
     let figures = WindowFigures::of(&outcome);
     (outcome, figures)

@@ -158,7 +158,7 @@ impl Levels<'_, '_> {
         let mut told = OpenWindow { measuring: self.measuring, threads: spec.threads };
         let watchers: &mut [&mut dyn Watcher] = &mut [&mut lines, &mut sampling, &mut told];
         let measured = self.pipeline.measure(&point, at, &load, &share, &title, watchers);
-        let Measurement { mut replicate, interrupted, error } = measured.map_err(exit_error)?;
+        let Measurement { mut replicate, interrupted, error, .. } = measured.map_err(exit_error)?;
         sampling.explain(&mut replicate, spec.threads);
         let event = Event::Replicate(Box::new(replicate.clone()));
         self.pipeline.store(event).map_err(exit_error)?;

@@ -235,7 +235,7 @@ impl<W: Platform> Bench<'_, W> {
         )?;
         drop(watchers);
         let used = watch.used();
-        let Measurement { mut replicate, interrupted, error } = measured;
+        let Measurement { mut replicate, interrupted, error, .. } = measured;
         if let Some(error) = error {
             return Err(error);
         }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use crate::api::batch;
+use crate::api::submission_batch;
 use crate::disk::real::RealDisk;
 use crate::disk::real::batch::{Carrier, REQUEST_BYTES_MAX, Transfer};
 use crate::disk::real::file::OpenFile;
@@ -203,7 +203,7 @@ impl Batch for Queued {
                 return;
             }
             // Others want the room of the first that are complete.
-            let few = batch(self.slots.len() as u32) as usize;
+            let few = submission_batch(self.slots.len() as u32) as usize;
             self.wait(if self.waiting.is_empty() { missing } else { missing.min(few) });
         }
     }
