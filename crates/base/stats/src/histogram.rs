@@ -163,6 +163,30 @@ impl LatencyHistogram {
         self.max_ns = 0;
     }
 
+    /// Words in which any histogram can be kept: a count for each bucket, their sum, their largest.
+    pub const WORDS: usize = BUCKETS + 2;
+    /// Of these words the one of the largest latency; all others are sums.
+    pub const MAX_WORD: usize = BUCKETS + 1;
+
+    /// The words that are not 0, each with its number.
+    pub fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let sum_ns = u64::try_from(self.sum_ns).unwrap_or(u64::MAX);
+        self.held().chain([(BUCKETS, sum_ns), (Self::MAX_WORD, self.max_ns)])
+    }
+
+    /// The histogram that is kept in these words.
+    pub fn of_words(word: impl Fn(usize) -> u64) -> Self {
+        let mut histogram = Self::default();
+        for (index, count) in (0..BUCKETS).map(|index| (index, word(index))) {
+            if count > 0 {
+                histogram.add_count(index, count);
+            }
+        }
+        histogram.sum_ns = u128::from(word(BUCKETS));
+        histogram.max_ns = word(Self::MAX_WORD);
+        histogram
+    }
+
     /// Mean latency in microseconds, exact; `None` when empty.
     pub fn mean_us(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.sum_ns as f64 / self.count() as f64 / NS_PER_US)

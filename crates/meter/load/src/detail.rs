@@ -13,7 +13,7 @@ use crate::tally::Tally;
 use crate::usage::ThreadUse;
 
 /// Classes of depths and of batches.
-const CLASSES: usize = 7;
+pub(crate) const CLASSES: usize = 7;
 
 /// Requests of a stretch of a window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

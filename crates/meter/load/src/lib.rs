@@ -2,9 +2,10 @@
 //!
 //! Purpose: run one or more workloads at the same time in one window of time and give back counts,
 //! histograms and slices. Invariants: the loop allocates nothing, takes no lock, formats nothing
-//! and reads the clock at most twice per request; every API, the null one included, goes through
-//! the same loop. Transactions have a loop of their own and everything else in common with it. It
-//! knows no database, looks at no device counters and prints nothing.
+//! and reads the clock at most twice per request, three times where requests are noted in detail;
+//! every API, the null one included, goes through the same loop. Transactions have a loop of their
+//! own and everything else in common with it. It knows no database, looks at no device counters and
+//! prints nothing.
 
 mod arrivals;
 mod clock;
@@ -31,6 +32,7 @@ mod recorder;
 mod region;
 mod segment;
 mod shared_stats;
+mod shown;
 mod span;
 mod tally;
 mod transactions;
@@ -51,7 +53,7 @@ pub use figures::WindowFigures;
 pub use generator::{Generator, Request};
 pub use job::{StreamPlan, open_mode};
 pub use load::{IoLoad, Load};
-pub use observer::{NoObserver, Surroundings, WindowObserver};
+pub use observer::{Interim, NoObserver, Surroundings, WindowObserver};
 pub use outcome::WindowOutcome;
 pub use permutation::Permutation;
 pub use process::{WORKER_COMMAND, worker_main};

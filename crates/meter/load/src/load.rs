@@ -9,8 +9,8 @@ use iostrata_spec::{IoApi, Stream};
 use crate::error::LoadError;
 use crate::figures::WindowFigures;
 use crate::job::StreamPlan;
-use crate::observer::{Surroundings, WindowObserver};
-use crate::window::measure;
+use crate::observer::{Interim, Surroundings, WindowObserver};
+use crate::window::measure_in_view;
 
 /// Something that keeps storage or a database busy, one window at a time.
 pub trait Load {
@@ -30,11 +30,12 @@ pub trait Load {
 
 /// Requests of files: streams that run together.
 #[derive(Clone, Debug)]
-pub struct IoLoad {
+pub struct IoLoad<'a> {
     streams: Vec<StreamPlan>,
+    interim: Option<Interim<'a>>,
 }
 
-impl IoLoad {
+impl<'a> IoLoad<'a> {
     /// Streams, each on its own prepared files; none for the null API.
     ///
     /// # Panics
@@ -45,7 +46,7 @@ impl IoLoad {
             let (name, spec) = (stream.name.clone(), stream.spec.clone());
             StreamPlan { name, spec, files, detail: false }
         };
-        Self { streams: streams.iter().zip(files).map(plan).collect() }
+        Self { streams: streams.iter().zip(files).map(plan).collect(), interim: None }
     }
 
     /// The same with its requests noted in detail, which costs a reading of the clock for every
@@ -55,9 +56,16 @@ impl IoLoad {
         self.streams.iter_mut().for_each(|stream| stream.detail = true);
         self
     }
+
+    /// The same with somebody who is given the figures so far.
+    #[must_use]
+    pub fn with_interim(mut self, interim: Option<Interim<'a>>) -> Self {
+        self.interim = interim;
+        self
+    }
 }
 
-impl Load for IoLoad {
+impl Load for IoLoad<'_> {
     fn reaches_storage(&self) -> bool {
         self.streams.iter().any(|stream| stream.spec.api != IoApi::Null)
     }
@@ -67,6 +75,7 @@ impl Load for IoLoad {
         surroundings: &Surroundings<'_>,
         observer: &mut dyn WindowObserver,
     ) -> Result<WindowFigures, LoadError> {
-        Ok(WindowFigures::of(&measure(&self.streams, surroundings, observer)?))
+        let outcome = measure_in_view(&self.streams, surroundings, observer, self.interim)?;
+        Ok(WindowFigures::of(&outcome))
     }
 }

@@ -23,7 +23,7 @@ pub(crate) const SLICE_NS: u64 = 1_000_000;
 
 fn shared(slices: u32) -> SharedStats {
     let kinds = Kind::OF_FILES.to_vec();
-    let layout = StatsLayout { workers: 1, slices, slice_ticks: SLICE_NS, kinds };
+    let layout = StatsLayout { workers: 1, slices, slice_ticks: SLICE_NS, kinds, shown: true };
     let shared = SharedStats::new(layout).unwrap();
     shared.post_start(1);
     shared.post_stop_after(u64::from(slices));

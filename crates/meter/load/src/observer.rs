@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use crate::figures::WindowFigures;
 use crate::transactions::live::LiveFigures;
 
 /// Somebody who wants to know when the window opens and closes.
@@ -27,6 +29,21 @@ impl WindowObserver for NoObserver {
     fn opened(&mut self) {}
     fn open(&mut self, _elapsed_s: f64) {}
     fn closed(&mut self) {}
+}
+
+/// Somebody who is given the figures so far, again and again while a window is open.
+#[derive(Clone, Copy)]
+pub struct Interim<'a> {
+    /// How often.
+    pub every: Duration,
+    /// Takes them.
+    pub on: &'a (dyn Fn(WindowFigures) + Sync),
+}
+
+impl std::fmt::Debug for Interim<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interim").field("every", &self.every).finish_non_exhaustive()
+    }
 }
 
 /// What surrounds a window.

@@ -35,6 +35,10 @@ pub(crate) struct Recorder {
     end_slice: usize,
     closed: bool,
     ended: Ticks,
+    /// The slice from which on requests count.
+    counted_slice: usize,
+    /// How often the worker has shown what it has.
+    shown: u64,
 }
 
 impl Recorder {
@@ -58,6 +62,8 @@ impl Recorder {
             end_slice: usize::MAX,
             closed: false,
             ended: 0,
+            counted_slice: 0,
+            shown: 0,
         }
     }
 
@@ -73,6 +79,7 @@ impl Recorder {
         self.end_slice = span.end_slice.unwrap_or(usize::MAX);
         let begun = self.segments.iter().filter(|one| one.first_slice <= span.first_slice).count();
         self.segment = begun.saturating_sub(1);
+        self.counted_slice = span.counted_slice;
         self.cpu_mark = ThreadUse::now();
         true
     }
@@ -165,7 +172,23 @@ impl Recorder {
                 self.segment += 1;
             }
         }
+        if let Some(asked) = self.shared.asked()
+            && !self.closed
+            && asked != self.shown
+        {
+            self.shown = asked;
+            self.mark_cpu();
+            self.show(self.slice);
+        }
         if self.closed { Edge::Closed } else { Edge::Open }
+    }
+
+    /// Shows what was written down in so many slices.
+    fn show(&self, slices: usize) {
+        let counts = |segment: &Segment| segment.first_slice >= self.counted_slice;
+        let first = self.segments.iter().position(counts).unwrap_or(self.segments.len());
+        let segments = self.segments.get(first..=self.segment).unwrap_or_default();
+        self.shared.show(self.worker, slices, segments);
     }
 
     fn mark_cpu(&mut self) {
@@ -178,6 +201,9 @@ impl Recorder {
         self.mark_cpu();
         self.closed = true;
         self.ended = now;
+        if self.shared.asked().is_some() {
+            self.show(self.slice + 1);
+        }
         self.slice_end = Ticks::MAX;
     }
 

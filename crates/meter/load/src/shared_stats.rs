@@ -17,11 +17,15 @@ use iostrata_spec::OpKind;
 
 use crate::clock::Ticks;
 use crate::region::Region;
+use crate::segment::Segment;
+use crate::shown;
 use crate::tally::{SliceTally, Slices, Tally};
 
 const START: usize = 0;
 /// How many slices the window has, and how many of them some worker has begun.
 const SLICES: usize = 1;
+/// How often workers were asked to show what they have.
+const ASKED: usize = 2;
 const HEAD_WORDS: usize = 8;
 const WORKER_STATE: usize = 0;
 const WORKER_WRITTEN: usize = 1;
@@ -73,6 +77,8 @@ pub(crate) struct StatsLayout {
     pub slice_ticks: Ticks,
     /// Kinds of operations of all streams.
     pub kinds: Vec<OpKind>,
+    /// Whether workers show what they have when they are asked.
+    pub shown: bool,
 }
 
 impl StatsLayout {
@@ -81,7 +87,11 @@ impl StatsLayout {
     }
 
     fn worker_words(&self) -> usize {
-        WORKER_HEAD_WORDS + self.slices as usize * self.slice_words()
+        WORKER_HEAD_WORDS + self.slices as usize * self.slice_words() + self.shown_words()
+    }
+
+    fn shown_words(&self) -> usize {
+        if self.shown { shown::words_of(self.kinds.len()) } else { 0 }
     }
 
     fn words(&self) -> usize {
@@ -224,6 +234,31 @@ impl SharedStats {
         self.words()[self.worker_base(worker) + WORKER_ENDED].load(Acquire)
     }
 
+    /// Asks all workers to show what they have.
+    pub(crate) fn ask_to_show(&self) {
+        self.words()[ASKED].fetch_add(1, Release);
+    }
+
+    /// How often they were asked; `None` where they never are.
+    pub(crate) fn asked(&self) -> Option<u64> {
+        self.layout.shown.then(|| self.words()[ASKED].load(Acquire))
+    }
+
+    /// Shows what a worker has, which covers so many slices.
+    pub(crate) fn show(&self, worker: u32, slices: usize, segments: &[Segment]) {
+        shown::write(self.shown_of(worker), &self.layout.kinds, slices, segments);
+    }
+
+    /// What a worker showed last, with the slices that it covers.
+    pub(crate) fn shown(&self, worker: u32) -> Option<(usize, Segment)> {
+        shown::read(self.shown_of(worker), &self.layout.kinds)
+    }
+
+    fn shown_of(&self, worker: u32) -> &[AtomicU64] {
+        let end = self.worker_base(worker) + self.layout.worker_words();
+        &self.words()[end - self.layout.shown_words()..end]
+    }
+
     /// Posts a slice that ended.
     pub(crate) fn post_slice(&self, worker: u32, slice: usize, tally: &SliceTally) {
         let words = self.words()[self.slice_base(worker, slice)..].chunks_exact(TALLY_WORDS);
@@ -287,6 +322,7 @@ mod tests {
             slices: 100,
             slice_ticks: 10,
             kinds: OpKind::OF_FILES.to_vec(),
+            shown: false,
         })
         .unwrap();
         assert_eq!(shared.start(), None);
@@ -307,6 +343,7 @@ mod tests {
             slices: 100,
             slice_ticks: 10,
             kinds: OpKind::OF_FILES.to_vec(),
+            shown: false,
         })
         .unwrap();
         shared.post_start(1000);
@@ -327,6 +364,7 @@ mod tests {
             slices: 4,
             slice_ticks: 10,
             kinds: OpKind::OF_FILES.to_vec(),
+            shown: false,
         })
         .unwrap();
         let one = Tally { count: 1, service_ns: 2, response_ns: 3, submission_ns: 4 };

@@ -43,6 +43,15 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
+    /// Adds those of another worker, as far as these go.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (kind, theirs) in other.kinds.iter() {
+            let mine = self.kinds.entry(kind);
+            mine.resize(self.len.max(mine.len()), Tally::default());
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.add(*theirs));
+        }
+    }
+
     /// Some of them.
     pub(crate) fn range(&self, range: Range<usize>) -> Self {
         Self { len: range.len(), kinds: self.kinds.map(|_, all| all[range.clone()].to_vec()) }

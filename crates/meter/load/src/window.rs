@@ -7,19 +7,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use iostrata_run::host::OwnIo;
-use iostrata_spec::{IoApi, OpKind, Sharing, SyncWrites};
+use iostrata_spec::{IoApi, OpKind, PerKind, Sharing, SyncWrites};
 use iostrata_stats::StoppingRule;
 
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};
 use crate::controller::{Controller, Length, warm_up_cuts};
 use crate::error::LoadError;
 use crate::failure::LoadFailure;
+use crate::figures::WindowFigures;
 use crate::job::{Job, StreamPlan, asked, recorded};
-use crate::observer::{Surroundings, WindowObserver};
+use crate::observer::{Interim, Surroundings, WindowObserver};
 use crate::outcome::{JobOutcome, StreamOutcome, WindowOutcome};
 use crate::process;
+use crate::segment::Segment;
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::span::Span;
+use crate::tally::Slices;
 
 /// Slices of the longest window: bounds the memory of a series.
 const SLICES_MAX: u32 = 16_384;
@@ -27,6 +30,9 @@ const SLICES_MAX: u32 = 16_384;
 const SLICES_MAX_ALONE: u32 = 360_000;
 /// Fewest slices before a window may end early.
 const SLICES_MIN: u32 = 250;
+/// Workers that were asked have shown what they have after so many seconds: within a slice, unless
+/// their requests are slow.
+const SHOWN_WITHIN_S: f64 = 0.05;
 /// The shortest slice.
 const SLICE: Duration = Duration::from_millis(1);
 /// Runs the streams together in one window. The first stream's spec says how long.
@@ -38,10 +44,26 @@ pub fn measure(
     surroundings: &Surroundings<'_>,
     observer: &mut dyn WindowObserver,
 ) -> Result<WindowOutcome, LoadError> {
-    let facts = clock_facts();
+    measure_in_view(streams, surroundings, observer, None)
+}
+
+/// The same with somebody who is given the figures so far while the window is open.
+pub(crate) fn measure_in_view(
+    streams: &[StreamPlan],
+    surroundings: &Surroundings<'_>,
+    observer: &mut dyn WindowObserver,
+    interim: Option<Interim<'_>>,
+) -> Result<WindowOutcome, LoadError> {
+    let (facts, shown) = (clock_facts(), interim.is_some());
     match facts.tsc_ns_per_tick {
-        Some(ns) => Window::new(streams, facts, TscClock::new(ns))?.run(surroundings, observer),
-        None => Window::new(streams, facts, MonotonicClock)?.run(surroundings, observer),
+        Some(ns) => Window::new(streams, facts, TscClock::new(ns), shown)?.run(
+            surroundings,
+            observer,
+            interim,
+        ),
+        None => {
+            Window::new(streams, facts, MonotonicClock, shown)?.run(surroundings, observer, interim)
+        }
     }
 }
 
@@ -53,7 +75,12 @@ struct Window<'a, C> {
 }
 
 impl<'a, C: Clock> Window<'a, C> {
-    fn new(streams: &'a [StreamPlan], facts: &'a ClockFacts, clock: C) -> Result<Self, LoadError> {
+    fn new(
+        streams: &'a [StreamPlan],
+        facts: &'a ClockFacts,
+        clock: C,
+        shown: bool,
+    ) -> Result<Self, LoadError> {
         assert!(!streams.is_empty(), "a window needs a stream");
         let main = &streams[0].spec;
         let longest = longest(streams);
@@ -68,6 +95,7 @@ impl<'a, C: Clock> Window<'a, C> {
             slices: (slow.as_secs_f64() / longest.as_secs_f64() * f64::from(slices)) as u32,
             slice_ticks: (clock.ticks_in(longest.as_nanos() as u64) / u64::from(slices)).max(1),
             kinds: kinds(streams),
+            shown,
         };
         let rule = StoppingRule::new(main.precision, (slices / 16).max(SLICES_MIN) as usize);
         let controller = Controller {
@@ -87,6 +115,7 @@ impl<'a, C: Clock> Window<'a, C> {
         self,
         surroundings: &Surroundings<'_>,
         observer: &mut dyn WindowObserver,
+        interim: Option<Interim<'_>>,
     ) -> Result<WindowOutcome, LoadError> {
         let work = |worker: u32| {
             let (_, job) = &self.jobs[worker as usize];
@@ -96,8 +125,15 @@ impl<'a, C: Clock> Window<'a, C> {
                 None => job.run(&self.controller.shared, self.facts),
             }
         };
+        let mut view = interim.map(View::new);
+        let mut at_look = |_: &mut dyn WindowObserver, open_s: f64| {
+            if let Some(view) = &mut view {
+                view.look(&self, open_s);
+            }
+            false
+        };
         let (outcomes, conducted) =
-            self.controller.run(work, surroundings, observer, &mut |_, _| false)?;
+            self.controller.run(work, surroundings, observer, &mut at_look)?;
         Ok(self.gather(outcomes, conducted.interrupted))
     }
 
@@ -107,6 +143,47 @@ impl<'a, C: Clock> Window<'a, C> {
         let outcome = process::run_in_child(program, job, workers, shared, self.facts);
         shared.post_state(job.number, WorkerState::Done);
         outcome
+    }
+
+    /// What the workers have shown so far, as if the window ended there.
+    fn interim(&self) -> WindowOutcome {
+        let (shared, slice_s) = (&self.controller.shared, self.controller.slice_s());
+        let shown: Vec<_> = self.jobs.iter().map(|(_, job)| shared.shown(job.number)).collect();
+        let len = shown.iter().flatten().map(|(slices, _)| *slices).max().unwrap_or(0);
+        let outcome = |plan: &StreamPlan| {
+            let slices = Slices { len, kinds: PerKind::default() };
+            StreamOutcome::new(asked(&plan.name, &plan.spec), slices)
+        };
+        let mut streams: Vec<StreamOutcome> = self.streams.iter().map(outcome).collect();
+        for ((index, job), shown) in self.jobs.iter().zip(shown) {
+            let Some((covered, segment)) = shown else { continue };
+            let stream = &mut streams[*index];
+            let kinds = recorded(&job.spec).kinds;
+            let own = shared.slices(&[job.number], &kinds, covered);
+            stream.slices.add(&own);
+            let ended_s = covered as f64 * slice_s;
+            // Segments are shown whole, from the first that counts on.
+            let counts = |first: &&usize| **first >= job.span.counted_slice;
+            let first_slice = job.first_slices.iter().find(counts).copied().unwrap_or(len);
+            stream.counted_slice = first_slice;
+            stream.ended_s = stream.ended_s.max(ended_s);
+            let kinds = segment.kinds.iter().filter(|(kind, _)| kinds.contains(kind));
+            let kinds = kinds.map(|(kind, of)| (kind, of.clone())).collect();
+            stream.add_segments(vec![Segment { first_slice, kinds, ..segment }]);
+            if job.detail {
+                stream.clones.push((own, ended_s));
+            }
+        }
+        WindowOutcome {
+            slice_s,
+            exact: true,
+            cut_slice: 0,
+            interrupted: false,
+            own_io: None,
+            written_bytes: 0,
+            failure: None,
+            streams,
+        }
     }
 
     fn gather(&self, outcomes: Vec<JobOutcome>, interrupted: bool) -> WindowOutcome {
@@ -145,6 +222,35 @@ impl<'a, C: Clock> Window<'a, C> {
             written_bytes: with_files().map(|(_, stream)| stream.written_bytes).sum(),
             failure: self.streams.iter().zip(&streams).find_map(|(plan, one)| failure(plan, one)),
             streams,
+        }
+    }
+}
+
+/// When somebody is given the figures so far, and whether the workers were asked for them.
+struct View<'a> {
+    interim: Interim<'a>,
+    due_s: f64,
+    asked_s: Option<f64>,
+}
+
+impl<'a> View<'a> {
+    fn new(interim: Interim<'a>) -> Self {
+        Self { due_s: interim.every.as_secs_f64(), interim, asked_s: None }
+    }
+
+    /// Asks when it is time, and hands on what was shown a little later.
+    fn look<C: Clock>(&mut self, window: &Window<'_, C>, open_s: f64) {
+        match self.asked_s {
+            None if open_s >= self.due_s => {
+                window.controller.shared.ask_to_show();
+                self.asked_s = Some(open_s);
+            }
+            Some(asked_s) if open_s >= asked_s + SHOWN_WITHIN_S => {
+                (self.interim.on)(WindowFigures::of(&window.interim()));
+                self.asked_s = None;
+                self.due_s = (self.due_s + self.interim.every.as_secs_f64()).max(open_s);
+            }
+            _ => {}
         }
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Invariant: between the start and the end of the window it allocates nothing, takes no lock,
 //! formats nothing and reads the clock at most once per batch of starts and once per batch of
-//! completions, and once more per submission where requests are noted in detail. A request has a stamp at its start and one at its completion; where a single
-//! completion makes room for the next request, its stamp is that request's start. The same code
-//! runs for every API and every clock. Waiting for a schedule reads it as often as it must: that is
-//! pacing, not part of a request.
+//! completions, and once more per submission where requests are noted in detail. A request has a
+//! stamp at its start and one at its completion; where a single completion makes room for the next
+//! request, its stamp is that request's start. The same code runs for every API and every clock.
+//! Waiting for a schedule reads it as often as it must: that is pacing, not part of a request.
 //! It decides nothing: requests come from the generator, times from the schedule, the end from the
 //! shared statistics.
 

@@ -143,7 +143,8 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
         let Shape { slices, slice, length, counted_slice, first_slices } =
             Shape::of(spec, workers, kinds.len());
         let slice_ticks = clock.ticks_in(slice.as_nanos() as u64).max(1);
-        let layout = StatsLayout { workers, slices, slice_ticks, kinds: kinds.clone() };
+        let layout =
+            StatsLayout { workers, slices, slice_ticks, kinds: kinds.clone(), shown: false };
         let controller = Controller {
             shared: SharedStats::new(layout).map_err(LoadError::SharedStats)?,
             clock,

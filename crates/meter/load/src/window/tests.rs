@@ -32,7 +32,7 @@ fn ends_after_ms(spec: IoSpec, latency_ms: u64) -> u64 {
 fn ends_with(spec: IoSpec, tally: impl Fn(usize) -> SliceTally) -> u64 {
     let plans = [StreamPlan { name: "main".to_owned(), spec, files: Vec::new(), detail: false }];
     let clock = VirtualClock::default();
-    let window = Window::new(&plans, clock_facts(), clock.clone()).unwrap();
+    let window = Window::new(&plans, clock_facts(), clock.clone(), false).unwrap();
     let Controller { shared, length, .. } = &window.controller;
     let ticks = shared.layout().slice_ticks;
     clock.advance(1);

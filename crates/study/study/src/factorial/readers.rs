@@ -19,7 +19,7 @@ const BEYOND: Duration = Duration::from_secs(60);
 
 /// Readers with their files.
 pub(super) struct Readers {
-    load: IoLoad,
+    load: IoLoad<'static>,
     threads: u32,
 }
 
