@@ -17,13 +17,19 @@ use crate::exit_error::ExitError;
 /// shows something else has none.
 pub struct Display {
     quiet: bool,
+    progress: bool,
     bar: OnceLock<ProgressBar>,
 }
 
 impl Display {
     /// A display; `quiet` shows nothing.
     pub fn new(quiet: bool) -> Self {
-        Self { quiet, bar: OnceLock::new() }
+        Self { quiet, progress: !quiet, bar: OnceLock::new() }
+    }
+
+    /// The same that shows no progress.
+    pub fn without_progress(self) -> Self {
+        Self { progress: false, ..self }
     }
 
     /// A line for the user that is no result.
@@ -41,7 +47,7 @@ impl Display {
 
     /// How far it has come: a share from 0 to 1 and what is being done.
     pub fn progress(&self, share: f64, text: &str) {
-        let bar = self.bar.get_or_init(|| bar(self.quiet));
+        let bar = self.bar.get_or_init(|| bar(self.progress));
         bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
         bar.set_message(text.to_owned());
     }
@@ -61,8 +67,8 @@ impl Display {
     }
 }
 
-fn bar(quiet: bool) -> ProgressBar {
-    if quiet || !std::io::stderr().is_terminal() {
+fn bar(progress: bool) -> ProgressBar {
+    if !progress || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(1000);

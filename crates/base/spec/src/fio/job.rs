@@ -70,14 +70,13 @@ impl Builder<'_> {
         for stream in &streams {
             stream.spec.check().map_err(|error| self.refusal_of(&error))?;
         }
-        let is_mixed = spec_is_mixed(&streams);
         Ok(FioJob {
             description: settings.get("description").map(|one| one.value.clone()),
             group: self.group,
             group_reporting,
             unlink: settings.value("unlink", value::switch)?.unwrap_or(false),
             percentiles: reports::percentiles(settings)?,
-            logs: reports::logs(settings, is_mixed)?,
+            logs: reports::logs(settings)?,
             options: shown(&self.section.assignments),
             streams,
             name,
@@ -302,10 +301,6 @@ impl Builder<'_> {
             None => self.refuse(format!("{} {}: {why}", error.option, error.found)),
         }
     }
-}
-
-fn spec_is_mixed(streams: &[FioStream]) -> bool {
-    streams.iter().any(|stream| stream.spec.mix.reads() && stream.spec.mix.writes())
 }
 
 fn mean_bytes(spec: &IoSpec) -> [f64; 2] {

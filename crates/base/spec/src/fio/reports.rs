@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::error::{FioError, Why};
 use super::plan::FioLogs;
-use super::settings::{Settings, refusal};
+use super::settings::Settings;
 use super::value;
 
 const PERCENTILES: [f64; 17] = [
@@ -33,19 +33,12 @@ pub(super) fn percentiles(settings: &Settings) -> Result<Vec<f64>, FioError> {
 }
 
 /// The logs that a job writes.
-pub(super) fn logs(settings: &Settings, is_mixed: bool) -> Result<FioLogs, FioError> {
+pub(super) fn logs(settings: &Settings) -> Result<FioLogs, FioError> {
     let prefix = |name| settings.get(name).map(|one| one.value.clone());
-    let latency = settings.get("write_lat_log");
-    if let Some(assignment) = latency
-        && is_mixed
-    {
-        let why = "the series has one mean latency for reads and writes; use two jobs";
-        return Err(refusal(assignment, Why::new(why)));
-    }
     let logs = FioLogs {
         bandwidth: prefix("write_bw_log"),
         iops: prefix("write_iops_log"),
-        latency: latency.map(|one| one.value.clone()),
+        latency: prefix("write_lat_log"),
         every: None,
         per_job: true,
     };

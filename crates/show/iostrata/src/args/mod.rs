@@ -30,7 +30,7 @@ pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArg
 pub use engine::{
     CrashKind, CrashTestArgs, CrashWorkerArgs, EngineAction, EngineArgs, EngineCommon,
 };
-pub use fio::{FioArgs, OutputFormat};
+pub use fio::{Eta, FioArgs, OutputFormat};
 pub use help_files::{CompletionsArgs, ManArgs, write_man_pages};
 pub use insert::{InsertAction, InsertArgs, InsertPrepareArgs, InsertRunArgs};
 pub use io::IoArgs;

@@ -1,22 +1,23 @@
-//! Logs of bandwidth, requests per second and latency in fio's format.
+//! Logs of bandwidth, requests per second and latency in fio's format, one of each kind per clone.
 //!
 //! One line: milliseconds from the start of the job, value, direction (0 reads, 1 writes), block
 //! size and, where fio 3 has it, the priority. Lines are averages over the series of the run, so
 //! that the block size is 0, as in fio's averaged logs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use iostrata_run::{OpFigures, Series};
+use iostrata_load::{CloneDetail, Tally};
 use iostrata_spec::OpKind;
-use iostrata_spec::fio::FioPlan;
+use iostrata_spec::fio::{FioLogs, FioPlan};
 
 use super::measured::{MeasuredStream, MeasuredWave};
 use crate::exit_error::ExitError;
 
 /// What a log holds.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum LogKind {
     /// KiB per second.
     Bandwidth,
@@ -24,6 +25,47 @@ enum LogKind {
     Iops,
     /// Mean latency in nanoseconds.
     Latency,
+    /// Its part until the request was submitted; no line where that is not apart.
+    Submission,
+    /// Its part from there on.
+    Completion,
+}
+
+impl LogKind {
+    const ALL: [Self; 5] =
+        [Self::Bandwidth, Self::Iops, Self::Latency, Self::Submission, Self::Completion];
+
+    /// Its name in the names of files.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Bandwidth => "bw",
+            Self::Iops => "iops",
+            Self::Latency => "lat",
+            Self::Submission => "slat",
+            Self::Completion => "clat",
+        }
+    }
+
+    fn prefix(self, logs: &FioLogs) -> Option<&str> {
+        match self {
+            Self::Bandwidth => logs.bandwidth.as_deref(),
+            Self::Iops => logs.iops.as_deref(),
+            Self::Latency | Self::Submission | Self::Completion => logs.latency.as_deref(),
+        }
+    }
+
+    /// Of the requests of so many bytes that came in so many seconds; `None` where there is nothing
+    /// to log.
+    fn value(self, sum: &Tally, block_bytes: f64, seconds: f64) -> Option<f64> {
+        let mean = |ns: u64| (sum.count > 0).then(|| ns as f64 / sum.count as f64);
+        match self {
+            Self::Iops => Some(sum.count as f64 / seconds),
+            Self::Bandwidth => Some(sum.count as f64 * block_bytes / 1024.0 / seconds),
+            Self::Latency => mean(sum.service_ns),
+            Self::Submission => mean(sum.submission_ns).filter(|_| sum.submission_ns > 0),
+            Self::Completion => mean(sum.service_ns - sum.submission_ns.min(sum.service_ns)),
+        }
+    }
 }
 
 /// Writes the logs that the jobs ask for.
@@ -31,81 +73,57 @@ enum LogKind {
 /// # Errors
 /// When a log cannot be written.
 pub fn write(plan: &FioPlan, waves: &[MeasuredWave]) -> Result<(), ExitError> {
+    let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
     let mut number = 0;
     for wave in waves {
         for stream in wave.streams(&plan.waves[wave.number]) {
-            number += 1;
             let logs = &stream.job.logs;
-            for (kind, word, prefix) in [
-                (LogKind::Bandwidth, "bw", &logs.bandwidth),
-                (LogKind::Iops, "iops", &logs.iops),
-                (LogKind::Latency, "lat", &logs.latency),
-                (LogKind::Latency, "clat", &logs.latency),
-            ] {
-                let Some(prefix) = prefix else { continue };
-                let path = match logs.per_job {
-                    true => format!("{prefix}_{word}.{number}.log"),
-                    false => format!("{prefix}_{word}.log"),
-                };
-                append(PathBuf::from(path), &lines(&stream, kind), number > 1 && !logs.per_job)?;
+            for clone in &stream.detail.clones {
+                number += 1;
+                for kind in LogKind::ALL {
+                    let (Some(prefix), word) = (kind.prefix(logs), kind.word()) else { continue };
+                    let path = match logs.per_job {
+                        true => format!("{prefix}_{word}.{number}.log"),
+                        false => format!("{prefix}_{word}.log"),
+                    };
+                    let text = texts.entry(PathBuf::from(path)).or_default();
+                    text.push_str(&lines(&stream, clone, kind));
+                }
             }
         }
     }
-    Ok(())
-}
-
-fn append(path: PathBuf, text: &str, after_another: bool) -> Result<(), ExitError> {
-    let mut whole = match after_another {
-        true => std::fs::read_to_string(&path).unwrap_or_default(),
-        false => String::new(),
-    };
-    whole.push_str(text);
-    std::fs::write(&path, whole).map_err(|error| {
-        ExitError::NotHere(format!("the log {} cannot be written: {error}", path.display()))
+    texts.into_iter().try_for_each(|(path, text)| {
+        std::fs::write(&path, text).map_err(|error| {
+            ExitError::NotHere(format!("the log {} cannot be written: {error}", path.display()))
+        })
     })
 }
 
-fn lines(stream: &MeasuredStream<'_>, kind: LogKind) -> String {
-    let figures = stream.figures;
+fn lines(stream: &MeasuredStream<'_>, clone: &CloneDetail, kind: LogKind) -> String {
     let mut text = String::new();
-    let kinds = [(0, OpKind::Read), (1, OpKind::Write)]
-        .map(|(direction, kind)| (direction, &figures.ops[kind], figures.series.of(kind)));
-    let Some(count) = kinds.iter().map(|(_, _, counts)| counts.len()).max() else { return text };
-    let series = &figures.series;
-    let group = slices(series.width_s, stream.job.logs.every);
+    let columns = [(0, OpKind::Read), (1, OpKind::Write)].map(|(direction, kind)| {
+        let op = stream.figures.ops[kind].as_ref();
+        let block_bytes = op.map_or(0.0, |op| op.bytes as f64 / op.ios.max(1) as f64);
+        (direction, block_bytes, clone.series[kind].as_deref().unwrap_or_default())
+    });
+    let longest = columns.iter().map(|(.., series)| series.len()).max().unwrap_or(0);
+    let behind_last = (clone.duration_s / clone.width_s.max(1e-9) - 1e-6).ceil().max(0.0) as usize;
+    let count = longest.min(behind_last);
+    let group = slices(clone.width_s, stream.job.logs.every);
     for first in (0..count).step_by(group) {
         let behind = (first + group).min(count);
-        let seconds = (behind - first) as f64 * series.width_s;
-        let ms = (behind as f64 * series.width_s * 1000.0).round() as u64;
-        for (direction, op, counts) in kinds {
-            let (Some(op), Some(counts)) = (op, counts.get(first..behind)) else { continue };
-            let value = value(kind, op, counts, series, first, seconds);
-            let _never_fails = writeln!(text, "{ms}, {value}, {direction}, 0, 0");
+        let seconds = (behind - first) as f64 * clone.width_s;
+        let ms = (behind as f64 * clone.width_s * 1000.0).round() as u64;
+        for (direction, block_bytes, series) in columns {
+            let Some(slices) = series.get(first..behind) else { continue };
+            let mut sum = Tally::default();
+            slices.iter().for_each(|one| sum.add(*one));
+            if let Some(value) = kind.value(&sum, block_bytes, seconds) {
+                let _never_fails = writeln!(text, "{ms}, {value:.0}, {direction}, 0, 0");
+            }
         }
     }
     text
-}
-
-fn value(
-    kind: LogKind,
-    op: &OpFigures,
-    counts: &[u32],
-    series: &Series,
-    first: usize,
-    seconds: f64,
-) -> u64 {
-    let ios: f64 = counts.iter().map(|count| f64::from(*count)).sum();
-    let block_bytes = if op.ios > 0 { op.bytes as f64 / op.ios as f64 } else { 0.0 };
-    let value = match kind {
-        LogKind::Iops => ios / seconds,
-        LogKind::Bandwidth => ios * block_bytes / 1024.0 / seconds,
-        LogKind::Latency => {
-            let means = series.latency_mean_us.iter().skip(first).zip(counts);
-            let sum_us: f64 = means.map(|(mean, count)| f64::from(*mean) * f64::from(*count)).sum();
-            sum_us * 1000.0 / ios.max(1.0)
-        }
-    };
-    value.round() as u64
 }
 
 /// Slices of the series in one line.

@@ -1,5 +1,6 @@
 //! A wave of jobs as a point, and what measuring it brought.
 
+use iostrata_load::StreamDetail;
 use iostrata_run::{FioJobDocument, FioWaveDocument, Replicate, StreamFigures};
 use iostrata_spec::fio::{FioJob, FioStream, FioWave};
 use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, Point, Stream};
@@ -39,8 +40,12 @@ pub fn point(number: usize, wave: &FioWave) -> Point {
 pub struct MeasuredWave {
     /// Which.
     pub number: usize,
+    /// When it began, in milliseconds since 1970.
+    pub began_ms: i64,
     /// Its figures.
     pub replicate: Replicate,
+    /// What is beside those of each stream.
+    pub details: Vec<StreamDetail>,
 }
 
 /// One stream of a wave with its figures.
@@ -52,9 +57,24 @@ pub struct MeasuredStream<'a> {
     pub stream: &'a FioStream,
     /// Its figures.
     pub figures: &'a StreamFigures,
+    /// What is beside them.
+    pub detail: &'a StreamDetail,
 }
 
 impl MeasuredStream<'_> {
+    /// It in our own document.
+    pub fn document(&self, wave: &MeasuredWave) -> FioJobDocument {
+        let mut verdicts = wave.replicate.verdicts.clone();
+        verdicts.merge(&self.figures.verdicts);
+        FioJobDocument {
+            name: self.title(),
+            description: self.job.description.clone(),
+            group: self.job.group,
+            clones: self.stream.spec.jobs,
+            figures: io_document(self.figures, wave.replicate.duration_s, &verdicts),
+        }
+    }
+
     /// The job's name, with the clone's number where clones are apart.
     fn title(&self) -> String {
         match self.job.streams.len() {
@@ -70,24 +90,19 @@ impl MeasuredWave {
         let planned =
             wave.jobs.iter().flat_map(|job| job.streams.iter().map(move |one| (job, one)));
         planned
-            .zip(&self.replicate.streams)
-            .map(|((job, stream), figures)| MeasuredStream { job, stream, figures })
+            .zip(self.replicate.streams.iter().zip(&self.details))
+            .map(|((job, stream), (figures, detail))| MeasuredStream {
+                job,
+                stream,
+                figures,
+                detail,
+            })
             .collect()
     }
 
     /// Its part of the document.
     pub fn document(&self, wave: &FioWave) -> FioWaveDocument {
-        let jobs = self.streams(wave).into_iter().map(|one| {
-            let mut verdicts = self.replicate.verdicts.clone();
-            verdicts.merge(&one.figures.verdicts);
-            FioJobDocument {
-                name: one.title(),
-                description: one.job.description.clone(),
-                group: one.job.group,
-                clones: one.stream.spec.jobs,
-                figures: io_document(one.figures, self.replicate.duration_s, &verdicts),
-            }
-        });
+        let jobs = self.streams(wave).into_iter().map(|one| one.document(self));
         FioWaveDocument { duration_s: self.replicate.duration_s, jobs: jobs.collect() }
     }
 }

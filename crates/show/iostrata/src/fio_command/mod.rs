@@ -8,13 +8,17 @@ mod environment;
 mod files;
 mod logs;
 mod measured;
+mod normal;
+mod output;
 mod shape;
+mod status;
+mod terse;
 
 use std::time::Duration;
 
 use iostrata_host::Root;
 use iostrata_io::FileSet;
-use iostrata_load::IoLoad;
+use iostrata_load::{Interim, IoLoad};
 use iostrata_report::RunView;
 use iostrata_run::{Event, FioDocument, RunKind, RunResult};
 use iostrata_spec::fio::{FioPlan, FioStream, FioWave, parse};
@@ -22,7 +26,7 @@ use iostrata_spec::{IoApi, IoSpec};
 use iostrata_stats::Verdicts;
 use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};
 
-use crate::args::{Common, FioArgs, OutputFormat};
+use crate::args::{Common, Eta, FioArgs, OutputFormat};
 use crate::display::{Display, colour, print_json, print_text, width};
 use crate::exit_error::{ExitError, exit_error};
 use crate::io_parts::path_facts;
@@ -32,18 +36,23 @@ use crate::signals::Interruption;
 use environment::ThisProcess;
 use files::WaveFiles;
 use measured::MeasuredWave;
+use output::Output;
+use status::Status;
 
 /// Runs the command.
 ///
 /// # Errors
 /// As the contract's exit codes say.
 pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    let display = Display::new(args.common.printing.quiet);
+    let mut display = Display::new(args.common.printing.quiet);
+    if args.eta == Eta::Never {
+        display = display.without_progress();
+    }
     let mut plan = parse(&args.files, &args.section, &ThisProcess)
         .map_err(|error| ExitError::Usage(error.to_string()))?;
     bound_waves(&mut plan, &args.common)?;
     if args.dry_run {
-        return match args.common.printing.json || args.output_format == OutputFormat::Json {
+        return match args.common.printing.json || args.output_format.contains(&OutputFormat::Json) {
             true => print_json(&plan),
             false => print_text(&dry_run::text(&plan, width())),
         };
@@ -83,12 +92,23 @@ fn specs(plan: &mut FioPlan) -> impl Iterator<Item = &mut IoSpec> {
     jobs.flat_map(|job| &mut job.streams).map(|stream| &mut stream.spec)
 }
 
+/// What our document says of the run as a whole.
+fn beside(document: &FioDocument) -> serde_json::Value {
+    serde_json::json!({
+        "bytes_written": document.bytes_written,
+        "run": document.run,
+        "verdicts": document.verdicts,
+        "warnings": document.warnings,
+    })
+}
+
 struct Runner<'a> {
     args: &'a FioArgs,
     plan: &'a FioPlan,
     display: &'a Display,
     interruption: &'a Interruption,
     sink: RunSink<'a>,
+    output: Output,
     waves: Vec<MeasuredWave>,
     bytes_written: u64,
     elapsed_s: f64,
@@ -105,6 +125,7 @@ impl<'a> Runner<'a> {
         let mut sink = RunSink::begin(RunKind::Fio, "fio", out, display)?;
         let points = plan.waves.iter().enumerate().map(|(at, wave)| measured::point(at, wave));
         sink.amend(|manifest| manifest.plan = Some(points.collect()))?;
+        let output = Output::begin(args)?;
         let waves = Vec::new();
         Ok(Self {
             args,
@@ -112,6 +133,7 @@ impl<'a> Runner<'a> {
             display,
             interruption,
             sink,
+            output,
             waves,
             bytes_written: 0,
             elapsed_s: 0.0,
@@ -139,6 +161,7 @@ impl<'a> Runner<'a> {
         let on_files = streams.iter().find(|stream| stream.spec.api != IoApi::Null);
         let facts = on_files.and_then(|stream| path_facts(&stream.spec.path));
         if at == 0 {
+            self.output.header(self.plan)?;
             self.sink.amend_host(facts.as_ref());
         }
         let program = std::env::current_exe().ok();
@@ -150,17 +173,22 @@ impl<'a> Runner<'a> {
             streams.iter().map(|one| one.spec.longest().as_secs_f64()).fold(0.0, f64::max);
         let specs = |set: &Option<FileSet>| set.as_ref().map(|set| set.specs().to_vec());
         let specs = sets.iter().map(|set| specs(set).unwrap_or_default()).collect();
-        let load = IoLoad::new(&point.streams, specs);
+        let status = Status::begin(at, &point, facts.as_ref(), self.elapsed_s);
+        let on = |figures| self.output.status(self.plan, &self.waves, status.wave(figures));
+        let every = self.args.status_interval.filter(|_| self.output.is_fios());
+        let interim = every.map(|every| Interim { every, on: &on });
+        let load = IoLoad::new(&point.streams, specs).in_detail().with_interim(interim);
         let share = |elapsed_s: f64| elapsed_s / longest_s;
         let measured = pipeline.measure(&point, 0, &load, &share, &point.title, &mut []);
         self.bytes_written += pipeline.written_bytes();
         self.elapsed_s = pipeline.elapsed_s();
-        let Measurement { mut replicate, error, .. } = measured.map_err(exit_error)?;
+        let Measurement { mut replicate, error, details, .. } = measured.map_err(exit_error)?;
         for set in sets.iter().flatten() {
             replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &point));
         }
         pipeline.store(Event::Replicate(Box::new(replicate.clone()))).map_err(exit_error)?;
-        self.waves.push(MeasuredWave { number: at, replicate });
+        let began_ms = status.began_ms;
+        self.waves.push(MeasuredWave { number: at, began_ms, replicate, details });
         error.map_or(Ok(()), |error| Err(exit_error(error)))
     }
 
@@ -194,11 +222,13 @@ impl<'a> Runner<'a> {
         }
         self.sink.say_whether_kept();
         let logged = logs::write(self.plan, &self.waves);
-        if self.args.output_format == OutputFormat::Json {
-            print_json(&shape::document(self.plan, &self.waves))?;
-        } else if self.args.common.printing.json {
-            print_json(&document)?;
+        if self.output.is_fios() {
+            let waves: Vec<&MeasuredWave> = self.waves.iter().collect();
+            self.output.results(self.plan, &waves, Some(beside(&document)))?;
         } else {
+            self.output.json(&document)?;
+        }
+        if self.output.has_table() {
             let result = RunResult::Fio(Box::new(document));
             let view = RunView {
                 manifest: self.sink.manifest(),
@@ -206,7 +236,8 @@ impl<'a> Runner<'a> {
                 events: &[],
                 notes: &[],
             };
-            print_text(&iostrata_report::terminal(&view, width(), colour()))?;
+            let ours = iostrata_report::terminal(&view, width(), colour());
+            self.output.text(&format!("\n{ours}"))?;
         }
         if let (Err(_), Err(why)) = (&ended, &logged) {
             self.display.note(&why.to_string());

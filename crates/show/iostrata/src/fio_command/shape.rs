@@ -1,43 +1,253 @@
-//! Results in the shape of fio's JSON, as far as they are known.
+//! Results in the shape of fio's JSON: every key that fio 3.33 writes for the same jobs, with its
+//! type, and beside them `job_start` of newer versions and `iostrata`.
 //!
-//! Invariant: nothing is invented: what was not measured is null, as submission latency and context
-//! switches of a job. Latency is one, from the start of a request to its completion, so `clat_ns`
-//! and `lat_ns` are the same.
+//! Invariant: what a direction, a job or an engine does not have is zero, as fio has it. The other
+//! forms of the output are made of this one alone.
 
 use std::collections::BTreeMap;
 
+use iostrata_load::{CloneDetail, RequestDetail};
 use iostrata_run::OpFigures;
-use iostrata_spec::OpKind;
 use iostrata_spec::fio::FioPlan;
+use iostrata_spec::{IoApi, OpKind};
 use iostrata_stats::LatencyHistogram;
-use serde_json::{Value, json};
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::measured::{MeasuredStream, MeasuredWave};
 
 /// Window of fio's own samples of bandwidth and requests, in seconds.
 const SAMPLE_S: f64 = 0.5;
+/// Shares above zero are at least this much in buckets of latency, in percent.
+const LATENCY_PCT_MIN: f64 = 0.01;
+/// The same in classes of depths and batches.
+const DEPTH_PCT_MIN: f64 = 0.1;
+
+/// Depths that classes begin with.
+const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+/// Batches that classes end with.
+const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+/// Latencies that buckets end with, in each unit.
+const LATENCIES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+
+/// An object whose names keep their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entries<T>(pub Vec<(String, T)>);
+
+impl<T: Serialize> Serialize for Entries<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
+            type Value = Entries<T>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(InOrder(std::marker::PhantomData))
+    }
+}
 
 /// The whole document.
-pub fn document(plan: &FioPlan, waves: &[MeasuredWave]) -> Value {
-    let now = jiff::Zoned::now();
-    let jobs: Vec<Value> = waves
-        .iter()
-        .flat_map(|wave| {
-            reported(&wave.streams(&plan.waves[wave.number])).into_iter().map(|unit| unit.json())
-        })
-        .collect();
-    let mut document = json!({
-        "fio version": format!("iostrata-{} (fio shape)", env!("CARGO_PKG_VERSION")),
-        "timestamp": now.timestamp().as_second(),
-        "timestamp_ms": now.timestamp().as_millisecond(),
-        "time": now.strftime("%a %b %e %H:%M:%S %Y").to_string(),
-        "jobs": jobs,
-        "disk_util": waves.iter().filter_map(disk).collect::<Vec<_>>(),
-    });
-    if !plan.global_options.is_empty() {
-        document["global options"] = json!(plan.global_options);
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FioShape {
+    #[serde(rename = "fio version")]
+    pub version: String,
+    pub timestamp: i64,
+    pub timestamp_ms: i64,
+    pub time: String,
+    #[serde(rename = "global options", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub global_options: BTreeMap<String, String>,
+    pub jobs: Vec<JobShape>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disk_util: Vec<DiskShape>,
+    /// What fio has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iostrata: Option<serde_json::Value>,
+}
+
+/// A clone, or those that are reported as one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobShape {
+    pub jobname: String,
+    pub groupid: u32,
+    /// In milliseconds since 1970; newer versions of fio have it.
+    #[serde(default)]
+    pub job_start: i64,
+    pub error: i32,
+    pub eta: u64,
+    pub elapsed: u64,
+    #[serde(rename = "job options")]
+    pub options: BTreeMap<String, String>,
+    pub read: DirectionShape,
+    pub write: DirectionShape,
+    pub trim: DirectionShape,
+    pub sync: SyncShape,
+    pub job_runtime: u64,
+    pub usr_cpu: f64,
+    pub sys_cpu: f64,
+    pub ctx: u64,
+    pub majf: u64,
+    pub minf: u64,
+    pub iodepth_level: Entries<f64>,
+    pub iodepth_submit: Entries<f64>,
+    pub iodepth_complete: Entries<f64>,
+    pub latency_ns: Entries<f64>,
+    pub latency_us: Entries<f64>,
+    pub latency_ms: Entries<f64>,
+    pub latency_depth: u32,
+    pub latency_target: u64,
+    pub latency_percentile: f64,
+    pub latency_window: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desc: Option<String>,
+    /// What fio has not: its workloads with their intervals and verdicts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iostrata: Option<serde_json::Value>,
+    /// How many clones it stands for.
+    #[serde(skip)]
+    pub clones: u32,
+}
+
+impl JobShape {
+    /// Reads, writes, trims.
+    pub fn directions(&self) -> [&DirectionShape; 3] {
+        [&self.read, &self.write, &self.trim]
     }
-    document
+}
+
+/// Requests of one direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectionShape {
+    pub io_bytes: u64,
+    pub io_kbytes: u64,
+    pub bw_bytes: u64,
+    pub bw: u64,
+    pub iops: f64,
+    pub runtime: u64,
+    pub total_ios: u64,
+    pub short_ios: u64,
+    pub drop_ios: u64,
+    pub slat_ns: LatencyShape,
+    pub clat_ns: LatencyShape,
+    pub lat_ns: LatencyShape,
+    pub bw_min: u64,
+    pub bw_max: u64,
+    pub bw_agg: f64,
+    pub bw_mean: f64,
+    pub bw_dev: f64,
+    pub bw_samples: u64,
+    pub iops_min: u64,
+    pub iops_max: u64,
+    pub iops_mean: f64,
+    pub iops_stddev: f64,
+    pub iops_samples: u64,
+}
+
+/// Flushes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SyncShape {
+    pub total_ios: u64,
+    pub lat_ns: LatencyShape,
+}
+
+/// A distribution in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyShape {
+    pub min: u64,
+    pub max: u64,
+    pub mean: f64,
+    pub stddev: f64,
+    #[serde(rename = "N")]
+    pub count: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percentile: Option<Entries<u64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bins: Option<Entries<u64>>,
+}
+
+/// What a device did meanwhile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskShape {
+    pub name: String,
+    pub read_ios: u64,
+    pub write_ios: u64,
+    pub read_merges: u64,
+    pub write_merges: u64,
+    pub read_ticks: u64,
+    pub write_ticks: u64,
+    pub in_queue: u64,
+    pub util: f64,
+}
+
+/// What stands where fio names its version.
+pub fn version() -> String {
+    format!("iostrata-{} (fio shape)", env!("CARGO_PKG_VERSION"))
+}
+
+/// The document of what was measured so far; `bins` adds the histograms of fio's json+.
+pub fn document(plan: &FioPlan, waves: &[&MeasuredWave], bins: bool) -> FioShape {
+    let now = jiff::Zoned::now();
+    let mut jobs = Vec::new();
+    for wave in waves {
+        let streams = wave.streams(&plan.waves[wave.number]);
+        let elapsed = (wave.replicate.started_s + wave.replicate.duration_s).ceil() as u64;
+        for unit in reported(&streams) {
+            jobs.extend(unit.shape(wave, elapsed, bins));
+        }
+    }
+    share_bandwidth(&mut jobs);
+    FioShape {
+        version: version(),
+        timestamp: now.timestamp().as_second(),
+        timestamp_ms: now.timestamp().as_millisecond(),
+        time: now.strftime("%a %b %e %H:%M:%S %Y").to_string(),
+        global_options: plan.global_options.clone(),
+        jobs,
+        disk_util: disks(waves),
+        iostrata: None,
+    }
+}
+
+/// Sets the share that each has of the bandwidth of its group, direction by direction.
+fn share_bandwidth(jobs: &mut [JobShape]) {
+    let directions: [fn(&mut JobShape) -> &mut DirectionShape; 3] =
+        [|job| &mut job.read, |job| &mut job.write, |job| &mut job.trim];
+    for direction in directions {
+        let mut groups: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for job in jobs.iter_mut() {
+            let (bytes, runtime) = groups.entry(job.groupid).or_default();
+            *bytes += direction(job).io_bytes;
+            *runtime = (*runtime).max(direction(job).runtime);
+        }
+        for job in jobs.iter_mut() {
+            let (bytes, runtime) = groups.get(&job.groupid).copied().unwrap_or_default();
+            let one = direction(job);
+            if bytes > 0 {
+                let whole = bytes as f64 / 1.024 / runtime.max(1) as f64;
+                one.bw_agg = rounded((100.0 * one.bw_mean / whole).min(100.0));
+            }
+        }
+    }
 }
 
 /// Streams that are reported as one.
@@ -62,42 +272,90 @@ fn reported<'a>(streams: &[MeasuredStream<'a>]) -> Vec<Unit<'a>> {
 }
 
 impl<'a> Unit<'a> {
-    fn json(&self) -> Value {
-        let Some(first) = self.0.first() else { return Value::Null };
-        let duration_s = self.duration_s();
-        let cpu = |of: fn(&iostrata_run::Cpu) -> f64| {
-            let workers: f64 = self.0.iter().map(|one| f64::from(one.stream.spec.jobs)).sum();
-            let seconds: f64 = self.0.iter().map(|one| of(&one.figures.cpu)).sum();
-            100.0 * seconds / (duration_s * workers).max(f64::MIN_POSITIVE)
-        };
+    fn shape(&self, wave: &MeasuredWave, elapsed: u64, bins: bool) -> Option<JobShape> {
+        let first = self.0.first()?;
         let errno = self.0.iter().flat_map(|one| &one.figures.errors).map(|error| error.errno);
+        let requests = self.requests();
         let percentiles = &first.job.percentiles;
-        let op = |kind| self.direction(kind, percentiles);
-        json!({
-            "jobname": first.job.name,
-            "desc": first.job.description,
-            "groupid": first.job.group,
-            "error": errno.max().unwrap_or(0),
-            "eta": 0,
-            "elapsed": duration_s.ceil() as u64,
-            "job options": first.job.options,
-            "read": op(OpKind::Read),
-            "write": op(OpKind::Write),
-            "trim": Unit(Vec::new()).direction(OpKind::Read, &[]),
-            "sync": self.sync(percentiles),
-            "job_runtime": (duration_s * 1000.0).round() as u64,
-            "usr_cpu": cpu(|cpu| cpu.user_s),
-            "sys_cpu": cpu(|cpu| cpu.sys_s),
-            "ctx": null,
-            "majf": null,
-            "minf": null,
-            "iodepth_level": null,
-            "latency_depth": first.stream.spec.depth,
+        let op = |kind| self.direction(kind, percentiles, bins);
+        let service = self.service(OpKind::Sync);
+        let (read, write) = (op(OpKind::Read), op(OpKind::Write));
+        let ios = read.total_ios + write.total_ios;
+        let depths = |counts: &[u64]| shares(&DEPTHS, counts, ios, DEPTH_PCT_MIN);
+        let batches = |counts: &[u64; 7]| {
+            // The null engine has neither.
+            let is_null = first.stream.spec.api == IoApi::Null;
+            let counts = if is_null { &[0; 7] } else { counts };
+            shares(&BATCHES, counts, counts.iter().sum(), DEPTH_PCT_MIN)
+        };
+        let buckets = LatencyBuckets::of(&self.completions(&requests), ios);
+        let runtime_ms = self.runtime_s() * 1000.0;
+        let cpu = |of: fn(&iostrata_run::Cpu) -> f64| {
+            let seconds: f64 = self.0.iter().map(|one| of(&one.figures.cpu)).sum();
+            rounded(100_000.0 * seconds / runtime_ms.max(f64::MIN_POSITIVE))
+        };
+        let used = |of: fn(&iostrata_load::ThreadUse) -> u64| -> u64 {
+            self.0.iter().map(|one| of(&one.detail.used)).sum()
+        };
+        Some(JobShape {
+            jobname: first.job.name.clone(),
+            groupid: first.job.group,
+            job_start: wave.began_ms,
+            error: errno.max().unwrap_or(0),
+            eta: 0,
+            elapsed,
+            options: first.job.options.clone(),
+            read,
+            write,
+            trim: DirectionShape::default(),
+            sync: SyncShape {
+                total_ios: service.count(),
+                lat_ns: latency(&service, percentiles, bins),
+            },
+            job_runtime: runtime_ms.round() as u64,
+            usr_cpu: cpu(|cpu| cpu.user_s),
+            sys_cpu: cpu(|cpu| cpu.sys_s),
+            ctx: used(|used| used.context_switches),
+            majf: used(|used| used.major_faults),
+            minf: used(|used| used.minor_faults),
+            iodepth_level: depths(&requests.depths),
+            iodepth_submit: batches(&requests.submissions),
+            iodepth_complete: batches(&requests.completions),
+            latency_ns: buckets.ns,
+            latency_us: buckets.us,
+            latency_ms: buckets.ms,
+            latency_depth: first.stream.spec.depth,
+            latency_target: 0,
+            latency_percentile: 100.0,
+            latency_window: 0,
+            desc: first.job.description.clone(),
+            iostrata: Some(self.ours(wave)),
+            clones: self.0.iter().map(|one| one.stream.spec.jobs).sum(),
         })
     }
 
-    fn duration_s(&self) -> f64 {
-        self.0.iter().filter_map(|one| one.figures.duration_s).fold(0.0, f64::max)
+    /// Its workloads as our own document has them.
+    fn ours(&self, wave: &MeasuredWave) -> serde_json::Value {
+        let workloads = self.0.iter().map(|one| one.document(wave));
+        serde_json::json!({ "workloads": workloads.collect::<Vec<_>>() })
+    }
+
+    /// Its requests in detail, all of its streams together.
+    fn requests(&self) -> RequestDetail {
+        let mut all = RequestDetail::default();
+        self.0.iter().for_each(|one| all.merge(&one.detail.requests));
+        all
+    }
+
+    fn clones(&self) -> impl Iterator<Item = &'a CloneDetail> {
+        self.0.iter().flat_map(|one| &one.detail.clones)
+    }
+
+    /// How long its clones ran, added up, in seconds.
+    fn runtime_s(&self) -> f64 {
+        let clones: f64 = self.clones().map(|clone| clone.duration_s).sum();
+        let streams = self.0.iter().filter_map(|one| one.figures.duration_s);
+        if clones > 0.0 { clones } else { streams.sum() }
     }
 
     /// Requests of one kind with the time their stream ran.
@@ -115,111 +373,228 @@ impl<'a> Unit<'a> {
         all
     }
 
-    fn direction(&self, kind: OpKind, percentiles: &[f64]) -> Value {
+    /// From the submission to the completion, where these are apart; else the whole.
+    fn completion(&self, requests: &RequestDetail, kind: OpKind) -> LatencyHistogram {
+        match &requests.completion[kind] {
+            Some(completion) if self.is_apart() => completion.clone(),
+            _ => self.service(kind),
+        }
+    }
+
+    fn is_apart(&self) -> bool {
+        self.0.iter().all(|one| matches!(one.stream.spec.api, IoApi::Libaio | IoApi::IoUring))
+    }
+
+    fn completions(&self, requests: &RequestDetail) -> LatencyHistogram {
+        let mut all = self.completion(requests, OpKind::Read);
+        all.merge(&self.completion(requests, OpKind::Write));
+        all
+    }
+
+    fn direction(&self, kind: OpKind, percentiles: &[f64], bins: bool) -> DirectionShape {
         let sums = self.ops(kind).fold((0, 0, 0.0_f64), |(ios, bytes, seconds), (op, its)| {
             (ios + op.ios, bytes + op.bytes, seconds.max(its))
         });
         let (ios, bytes, duration_s) = sums;
-        let seconds = duration_s.max(f64::MIN_POSITIVE);
-        let latency = latency(&self.service(kind), percentiles);
-        let mut value = json!({
-            "io_bytes": bytes,
-            "io_kbytes": bytes / 1024,
-            "bw_bytes": (bytes as f64 / seconds).round() as u64,
-            "bw": (bytes as f64 / 1024.0 / seconds).round() as u64,
-            "iops": ios as f64 / seconds,
-            "runtime": if ios > 0 { (duration_s * 1000.0).round() as u64 } else { 0 },
-            "total_ios": ios,
-            "short_ios": 0,
-            "slat_ns": null,
-            "clat_ns": latency,
-            "lat_ns": latency,
-        });
-        let block_bytes = if ios > 0 { bytes as f64 / ios as f64 } else { 0.0 };
-        let rates = self.samples(kind);
-        merge(&mut value, spread("iops", "iops_stddev", &rates, 1.0));
-        merge(&mut value, spread("bw", "bw_dev", &rates, block_bytes / 1024.0));
-        value
-    }
-
-    fn sync(&self, percentiles: &[f64]) -> Value {
-        let service = self.service(OpKind::Sync);
-        json!({ "total_ios": service.count(), "lat_ns": latency(&service, percentiles) })
-    }
-
-    /// Requests per second in windows of half a second, or of the series where that is wider; each
-    /// stream by itself, as fio samples each job by itself.
-    fn samples(&self, kind: OpKind) -> Vec<f64> {
-        let mut samples = Vec::new();
-        for one in &self.0 {
-            let series = &one.figures.series;
-            let group = ((SAMPLE_S / series.width_s.max(1e-9)).round() as usize).max(1);
-            let seconds = group as f64 * series.width_s;
-            let rate =
-                |slices: &[u32]| slices.iter().map(|one| f64::from(*one)).sum::<f64>() / seconds;
-            samples.extend(series.of(kind).chunks_exact(group).map(rate));
+        if ios == 0 {
+            return DirectionShape::default();
         }
-        samples
+        let seconds = duration_s.max(f64::MIN_POSITIVE);
+        let requests = self.requests();
+        let submission = match &requests.submission[kind] {
+            Some(submission) if self.is_apart() => latency(submission, &[], false),
+            _ => LatencyShape::default(),
+        };
+        let service = self.service(kind);
+        let rates = Samples::of(self, kind, ios as f64 / seconds);
+        let block_kib = bytes as f64 / ios as f64 / 1024.0;
+        DirectionShape {
+            io_bytes: bytes,
+            io_kbytes: bytes / 1024,
+            bw_bytes: (bytes as f64 / seconds).round() as u64,
+            bw: (bytes as f64 / 1024.0 / seconds).round() as u64,
+            iops: rounded(ios as f64 / seconds),
+            runtime: (duration_s * 1000.0).round() as u64,
+            total_ios: ios,
+            short_ios: 0,
+            drop_ios: 0,
+            slat_ns: submission,
+            clat_ns: latency(&self.completion(&requests, kind), percentiles, bins),
+            lat_ns: LatencyShape { percentile: None, ..latency(&service, &[], false) },
+            bw_min: (rates.min * block_kib).round() as u64,
+            bw_max: (rates.max * block_kib).round() as u64,
+            bw_agg: 0.0,
+            bw_mean: rounded(rates.mean * block_kib),
+            bw_dev: rounded(rates.stddev() * block_kib),
+            bw_samples: rates.count,
+            iops_min: rates.min.round() as u64,
+            iops_max: rates.max.round() as u64,
+            iops_mean: rounded(rates.mean),
+            iops_stddev: rounded(rates.stddev()),
+            iops_samples: rates.count,
+        }
     }
 }
 
-fn merge(into: &mut Value, from: Value) {
-    if let (Value::Object(into), Value::Object(from)) = (into, from) {
-        into.extend(from);
+/// Requests per second in windows of half a second. fio samples each clone by itself; of clones
+/// that are reported as one, it adds up least, largest and mean.
+#[derive(Default)]
+struct Samples {
+    min: f64,
+    max: f64,
+    mean: f64,
+    squares: f64,
+    count: u64,
+}
+
+impl Samples {
+    fn of(unit: &Unit<'_>, kind: OpKind, rate: f64) -> Self {
+        let mut sum = Self::default();
+        for clone in unit.clones() {
+            let samples = samples(clone, kind);
+            let n = samples.len() as f64;
+            if samples.is_empty() {
+                continue;
+            }
+            let mean = samples.iter().sum::<f64>() / n;
+            sum.min += samples.iter().copied().fold(f64::INFINITY, f64::min);
+            sum.max += samples.iter().copied().fold(0.0, f64::max);
+            sum.mean += mean;
+            sum.squares += samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>();
+            sum.count += samples.len() as u64;
+        }
+        if sum.count == 0 {
+            // What is shorter than a window is one sample.
+            return Self { min: rate, max: rate, mean: rate, squares: 0.0, count: 1 };
+        }
+        sum
+    }
+
+    fn stddev(&self) -> f64 {
+        (self.squares / self.count.saturating_sub(1).max(1) as f64).sqrt()
     }
 }
 
-/// Least, largest, mean and deviation of samples, each `factor` times as large.
-fn spread(name: &str, deviation: &str, samples: &[f64], factor: f64) -> Value {
-    let n = samples.len() as f64;
-    let known = |value: f64| if samples.is_empty() { Value::Null } else { json!(value * factor) };
-    let mean = samples.iter().sum::<f64>() / n.max(1.0);
-    let square = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>();
-    let stddev = (square / (n - 1.0).max(1.0)).sqrt();
-    let least = samples.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = samples.iter().copied().fold(0.0, f64::max);
-    json!({
-        format!("{name}_min"): known(least),
-        format!("{name}_max"): known(most),
-        format!("{name}_mean"): known(mean),
-        deviation: known(stddev),
-        format!("{name}_samples"): samples.len(),
-    })
+/// The rates of one clone in windows of half a second, or of its series where that is wider.
+fn samples(clone: &CloneDetail, kind: OpKind) -> Vec<f64> {
+    let width_s = clone.width_s.max(1e-9);
+    let group = ((SAMPLE_S / width_s).round() as usize).max(1);
+    let seconds = group as f64 * width_s;
+    let whole = ((clone.duration_s / width_s + 1e-6).floor() as usize / group) * group;
+    let slices = clone.series[kind].as_deref().unwrap_or_default();
+    let rate = |slices: &[iostrata_load::Tally]| {
+        slices.iter().map(|one| one.count as f64).sum::<f64>() / seconds
+    };
+    slices[..whole.min(slices.len())].chunks_exact(group).map(rate).collect()
 }
 
-/// A distribution in nanoseconds, with its percentiles.
-fn latency(histogram: &LatencyHistogram, percentiles: &[f64]) -> Value {
-    let Some(summary) = histogram.summary() else { return json!({ "N": 0 }) };
+/// Counts as percent of a whole, by the names of their classes.
+fn shares<N: AsRef<str>>(names: &[N], counts: &[u64], whole: u64, least_pct: f64) -> Entries<f64> {
+    let share = |count: u64| share(count, whole, least_pct);
+    let entry = |(name, one): (&N, &u64)| (name.as_ref().to_owned(), share(*one));
+    Entries(names.iter().zip(counts).map(entry).collect())
+}
+
+fn share(count: u64, whole: u64, least_pct: f64) -> f64 {
+    match count {
+        0 => 0.0,
+        count => rounded((100.0 * count as f64 / whole.max(1) as f64).max(least_pct)),
+    }
+}
+
+/// Shares of latencies in fio's buckets.
+struct LatencyBuckets {
+    ns: Entries<f64>,
+    us: Entries<f64>,
+    ms: Entries<f64>,
+}
+
+impl LatencyBuckets {
+    fn of(completions: &LatencyHistogram, ios: u64) -> Self {
+        let unit = |ns: u64| LATENCIES.map(|end| end * ns);
+        let mut ends: Vec<u64> = [unit(1), unit(1_000), unit(1_000_000)].concat();
+        ends.push(2_000_000_000);
+        let mut counts = vec![0_u64; ends.len() + 1];
+        for bucket in completions.iter_buckets() {
+            let middle_ns = middle_ns(bucket.low_us, bucket.high_us);
+            counts[ends.partition_point(|end| *end <= middle_ns)] += bucket.count;
+        }
+        let mut names: Vec<String> = LATENCIES.map(|end| end.to_string()).to_vec();
+        let (ns, rest) = counts.split_at(LATENCIES.len());
+        let (us, ms) = rest.split_at(LATENCIES.len());
+        let ns = shares(&names, ns, ios, LATENCY_PCT_MIN);
+        let us = shares(&names, us, ios, LATENCY_PCT_MIN);
+        names.extend(["2000".to_owned(), ">=2000".to_owned()]);
+        let ms = shares(&names, ms, ios, LATENCY_PCT_MIN);
+        Self { ns, us, ms }
+    }
+}
+
+fn middle_ns(low_us: f64, high_us: f64) -> u64 {
+    ((low_us + high_us) / 2.0 * 1000.0) as u64
+}
+
+/// As many decimals as fio prints.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// A distribution in nanoseconds, with its percentiles and buckets if asked for.
+fn latency(histogram: &LatencyHistogram, percentiles: &[f64], bins: bool) -> LatencyShape {
+    let Some(summary) = histogram.summary() else { return LatencyShape::default() };
     let ns = |us: f64| (us * 1000.0).round() as u64;
     let least = histogram.iter_buckets().next().map_or(0.0, |bucket| bucket.low_us);
-    let percentile: BTreeMap<String, u64> = percentiles
+    let percentile = percentiles
         .iter()
-        .filter_map(|p| Some((format!("{p:.6}"), ns(histogram.percentile_us(*p)?))))
-        .collect();
-    json!({
-        "min": ns(least),
-        "max": ns(summary.max),
-        "mean": summary.mean * 1000.0,
-        "stddev": histogram.stddev_us().unwrap_or(0.0) * 1000.0,
-        "N": histogram.count(),
-        "percentile": percentile,
-    })
+        .filter_map(|p| Some((format!("{p:.6}"), ns(histogram.percentile_us(*p)?))));
+    let bin = |bucket: iostrata_stats::Bucket| {
+        (middle_ns(bucket.low_us, bucket.high_us).to_string(), bucket.count)
+    };
+    LatencyShape {
+        min: ns(least),
+        max: ns(summary.max),
+        mean: rounded(summary.mean * 1000.0),
+        stddev: rounded(histogram.stddev_us().unwrap_or(0.0) * 1000.0),
+        count: histogram.count(),
+        percentile: (!percentiles.is_empty()).then(|| Entries(percentile.collect())),
+        bins: bins.then(|| Entries(histogram.iter_buckets().map(bin).collect())),
+    }
 }
 
-/// What the device did meanwhile, from its own counters.
-fn disk(wave: &MeasuredWave) -> Option<Value> {
-    let evidence = wave.replicate.evidence.as_ref()?;
-    let (name, delta) = (evidence.device_name.as_ref()?, evidence.device_delta?);
-    let counters = delta.counters;
-    Some(json!({
-        "name": name,
-        "read_ios": counters.reads,
-        "write_ios": counters.writes,
-        "read_merges": counters.reads_merged,
-        "write_merges": counters.writes_merged,
-        "read_ticks": counters.read_ms,
-        "write_ticks": counters.write_ms,
-        "in_queue": counters.queue_ms,
-        "util": evidence.device.map(|device| device.util_pct),
-    }))
+/// What devices did in all waves, from their own counters.
+fn disks(waves: &[&MeasuredWave]) -> Vec<DiskShape> {
+    let mut disks: BTreeMap<String, (DiskShape, f64, f64)> = BTreeMap::new();
+    for wave in waves {
+        let Some(evidence) = &wave.replicate.evidence else { continue };
+        let (Some(name), Some(delta)) = (&evidence.device_name, evidence.device_delta) else {
+            continue;
+        };
+        let counters = delta.counters;
+        let (disk, busy_ms, seconds) = disks.entry(name.clone()).or_insert_with(|| {
+            let name = name.clone();
+            let disk = DiskShape {
+                name,
+                read_ios: 0,
+                write_ios: 0,
+                read_merges: 0,
+                write_merges: 0,
+                read_ticks: 0,
+                write_ticks: 0,
+                in_queue: 0,
+                util: 0.0,
+            };
+            (disk, 0.0, 0.0)
+        });
+        disk.read_ios += counters.reads;
+        disk.write_ios += counters.writes;
+        disk.read_merges += counters.reads_merged;
+        disk.write_merges += counters.writes_merged;
+        disk.read_ticks += counters.read_ms;
+        disk.write_ticks += counters.write_ms;
+        disk.in_queue += counters.queue_ms;
+        *busy_ms += counters.busy_ms as f64;
+        *seconds += delta.seconds;
+        disk.util = rounded((*busy_ms / 10.0 / seconds.max(f64::MIN_POSITIVE)).min(100.0));
+    }
+    disks.into_values().map(|(disk, ..)| disk).collect()
 }

@@ -3,13 +3,14 @@
 use super::entry::{FioOption, changes, refused, warned};
 
 const ALWAYS: &str = "it is always measured and reported";
+const CLAT_ONLY: &str = "percentiles are reported of clat_ns alone, as fio does by default";
 
 pub(super) const ENTRIES: &[FioOption] = &[
     changes("group_reporting", "1;numjobs=2", "clones and jobs of a group are reported as one"),
-    changes("percentile_list", "50:99.99", "percentiles in fio's shape of the output"),
+    changes("percentile_list", "50:99.99", "percentiles in fio's forms of the output"),
     changes("write_bw_log", "p", "log of bandwidth, PREFIX_bw.N.log"),
     changes("write_iops_log", "p", "log of requests per second, PREFIX_iops.N.log"),
-    changes("write_lat_log", "p", "log of latencies, PREFIX_clat.N.log; not for mixed jobs"),
+    changes("write_lat_log", "p", "logs of latencies, PREFIX_lat.N.log, _slat and _clat"),
     changes("log_avg_msec", "500;write_bw_log=p", "width of a line in logs; 100 ms if not given"),
     changes("per_job_logs", "0;write_bw_log=p", "logs without the number of the job"),
     warned("write_hist_log", "p", "histograms are kept in the run directory"),
@@ -30,13 +31,12 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("stats", "0", ALWAYS).but(&["1"]),
     warned("disk_util", "0", "the device is always observed").but(&["1"]),
     warned("clat_percentiles", "0", ALWAYS).but(&["1"]),
-    warned("lat_percentiles", "1", "latency is one: from the start of a request to its completion")
-        .but(&["0"]),
-    warned("slat_percentiles", "1", "the time of submission is not measured by itself").but(&["0"]),
+    warned("lat_percentiles", "1", CLAT_ONLY).but(&["0"]),
+    warned("slat_percentiles", "1", CLAT_ONLY).but(&["0"]),
     warned("significant_figures", "5", "figures are printed with three digits"),
     warned("disable_lat", "1", ALWAYS).but(&["0"]),
     warned("disable_clat", "1", ALWAYS).but(&["0"]),
-    warned("disable_slat", "1", "the time of submission is not measured by itself").but(&["0"]),
+    warned("disable_slat", "1", ALWAYS).but(&["0"]),
     warned("disable_bw_measurement", "1", ALWAYS).or(&["disable_bw"]).but(&["0"]),
     warned("unified_rw_reporting", "mixed", "reads and writes are reported apart, and their total")
         .but(&["none", "0"]),
