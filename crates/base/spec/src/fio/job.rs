@@ -13,7 +13,7 @@ use crate::{
 };
 
 use super::environment::Environment;
-use super::error::{FioError, FioWarning, Origin, Why};
+use super::error::{FioError, FioWarning, Why};
 use super::lines::{Assignment, Section};
 use super::places::{self, Amount, Names};
 use super::plan::{FioJob, FioStream};
@@ -39,23 +39,23 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    pub(super) fn build(&mut self) -> Result<FioJob, FioError> {
+    /// The job; `None` when it has no files, which is refused. Whatever else is refused is found
+    /// in the settings.
+    pub(super) fn build(&mut self) -> Option<FioJob> {
         let settings = self.settings;
         let name = settings.get("name").map_or(&self.section.name, |one| &one.value).clone();
         let clones = settings.value("numjobs", |text| match value::count(text)? {
             0 => Err(Why::new("out of range; use 1 to 4096")),
             clones if clones > CLONES_MAX => Err(Why::new("out of range; use 1 to 4096")),
             clones => Ok(clones),
-        })?;
+        });
         let clones = clones.unwrap_or(1);
         let names = places::names(settings, &name, clones)?;
-        let times = times::times(settings)?;
-        let spec = self.spec(&names, times)?;
-        let group_reporting = settings.value("group_reporting", value::switch)?.unwrap_or(false);
-        let increment = settings.value("offset_increment", {
-            let base = settings.base()?;
-            move |text| value::size(text, base)
-        })?;
+        let times = times::times(settings);
+        let spec = self.spec(&names, times);
+        let group_reporting = settings.switch("group_reporting").unwrap_or(false);
+        let base = settings.base();
+        let increment = settings.value("offset_increment", |text| value::size(text, base));
         let increment = increment.unwrap_or(0);
         let apart = !group_reporting || increment > 0 || times.delay.0 < times.delay.1;
         let streams = if apart {
@@ -68,15 +68,18 @@ impl Builder<'_> {
             vec![self.all_clones(&name, names, spec, clones)]
         };
         for stream in &streams {
-            stream.spec.check().map_err(|error| self.refusal_of(&error))?;
+            if let Err(error) = stream.spec.check() {
+                settings.refuse_as(self.refusal_of(&error));
+                break;
+            }
         }
-        Ok(FioJob {
+        Some(FioJob {
             description: settings.get("description").map(|one| one.value.clone()),
             group: self.group,
             group_reporting,
-            unlink: settings.value("unlink", value::switch)?.unwrap_or(false),
-            percentiles: reports::percentiles(settings)?,
-            logs: reports::logs(settings)?,
+            unlink: settings.switch("unlink").unwrap_or(false),
+            percentiles: reports::percentiles(settings),
+            logs: reports::logs(settings),
             options: shown(&self.section.assignments),
             streams,
             name,
@@ -84,109 +87,99 @@ impl Builder<'_> {
     }
 
     /// The workload of one clone, its files and bytes, but for what tells clones apart.
-    fn spec(&mut self, names: &Names, times: Times) -> Result<IoSpec, FioError> {
+    fn spec(&mut self, names: &Names, times: Times) -> IoSpec {
         let settings = self.settings;
         let paths = &names.by_clone[0];
-        let api = api(settings)?;
-        let RequestOrder { mix, random, step } = requests::direction(settings)?;
-        let (blocks, block_bytes) = requests::blocks(settings, mix)?;
+        let api = api(settings);
+        let RequestOrder { mix, random, step } = requests::direction(settings);
+        let (blocks, block_bytes) = requests::blocks(settings, mix);
         let mut spec = IoSpec::new(paths.first().cloned().unwrap_or_default());
         (spec.api, spec.mix, spec.block_bytes) = (api, mix, block_bytes);
-        spec.access = requests::access(settings, random)?;
+        spec.access = requests::access(settings, random);
         spec.files = paths.len() as u32;
         spec.variation = Variation {
             step,
             blocks,
-            file_order: requests::file_order(settings, spec.files)?,
-            pause: times::pause(settings)?,
+            file_order: requests::file_order(settings, spec.files),
+            pause: times::pause(settings),
             start_delay: times.delay.0,
             ramp_time: times.ramp,
-            ends_window: self.switch("exitall")?.unwrap_or(false),
-            drop_cache: api != IoApi::Null && self.switch("invalidate")?.unwrap_or(true),
+            ends_window: self.settings.switch("exitall").unwrap_or(false),
+            drop_cache: api != IoApi::Null && self.settings.switch("invalidate").unwrap_or(true),
             ..Variation::default()
         };
-        spec.memory = requests::memory(settings)?;
-        self.set_depth(&mut spec)?;
-        self.set_durability(&mut spec)?;
-        self.set_schedule(&mut spec)?;
-        self.set_amount(&mut spec, paths, times)?;
-        spec.processes = !self.switch("thread")?.unwrap_or(false);
-        spec.seed = self.seed()?;
-        spec.preparation = self.preparation(&spec)?;
-        Ok(spec)
-    }
-
-    fn switch(&self, name: &'static str) -> Result<Option<bool>, FioError> {
-        self.settings.value(name, value::switch)
+        spec.memory = requests::memory(settings);
+        self.set_depth(&mut spec);
+        self.set_durability(&mut spec);
+        self.set_schedule(&mut spec);
+        self.set_amount(&mut spec, paths, times);
+        spec.processes = !self.settings.switch("thread").unwrap_or(false);
+        spec.seed = self.seed();
+        spec.preparation = self.preparation(&spec);
+        spec
     }
 
     fn warn(&mut self, assignment: &Assignment, text: impl Into<String>) {
         self.warnings.push(warning(assignment, text));
     }
 
-    fn set_depth(&mut self, spec: &mut IoSpec) -> Result<(), FioError> {
+    fn set_depth(&mut self, spec: &mut IoSpec) {
         let settings = self.settings;
         if let Some(assignment) = settings.later("direct", "buffered") {
-            let given = value::switch(&assignment.value).map_err(|why| refusal(assignment, why))?;
-            spec.direct = given == (assignment.entry.name == "direct");
+            match value::switch(&assignment.value) {
+                Ok(given) => spec.direct = given == (assignment.entry.name == "direct"),
+                Err(why) => settings.refuse(assignment, why),
+            }
         }
-        if spec.api == IoApi::IoUring && self.switch("hipri")?.unwrap_or(false) {
+        if spec.api == IoApi::IoUring && settings.switch("hipri").unwrap_or(false) {
             spec.polled = true;
         }
         if spec.api == IoApi::Sync {
-            return Ok(());
+            return;
         }
-        spec.depth = settings.value("iodepth", value::count)?.unwrap_or(1);
-        let batch = settings.value("iodepth_batch_complete_min", value::count)?.unwrap_or(1);
-        let low = settings.value("iodepth_low", value::count)?.filter(|low| *low > 0);
+        spec.depth = settings.value("iodepth", value::count).unwrap_or(1);
+        let batch = settings.value("iodepth_batch_complete_min", value::count).unwrap_or(1);
+        let low = settings.value("iodepth_low", value::count).filter(|low| *low > 0);
         if let (Some(low), Some(assignment)) = (low, settings.peek("iodepth_low"))
             && low > spec.depth
         {
-            let why = format!("the depth is {}; use less", spec.depth);
-            return Err(refusal(assignment, Why::new(why)));
+            settings.refuse(assignment, Why::new(format!("the depth is {}; use less", spec.depth)));
+            return;
         }
         let drained = low.map_or(1, |low| spec.depth - low);
         spec.variation.reap_min = batch.max(drained).max(1);
-        Ok(())
     }
 
-    fn set_durability(&mut self, spec: &mut IoSpec) -> Result<(), FioError> {
+    fn set_durability(&mut self, spec: &mut IoSpec) {
         if !spec.mix.writes() {
-            return Ok(());
+            return;
         }
         let settings = self.settings;
-        let every = |name| -> Result<Option<u32>, FioError> {
-            Ok(settings.value(name, value::count)?.filter(|every| *every > 0))
-        };
-        let (fsync, fdatasync) = (every("fsync")?, every("fdatasync")?);
-        let (method, every) = match (fsync, fdatasync) {
-            (Some(_), Some(_)) => {
-                let both = settings.later("fsync", "fdatasync");
-                let why = "fsync and fdatasync are both given; use one of them";
-                return Err(match both {
-                    Some(one) => refusal(one, Why::new(why)),
-                    None => self.refuse(why),
-                });
-            }
-            (Some(every), None) => (FlushMethod::Fsync, Some(every)),
-            (None, every) => (FlushMethod::Fdatasync, every),
+        let every = |name| settings.value(name, value::count).filter(|every| *every > 0);
+        let (fsync, fdatasync) = (every("fsync"), every("fdatasync"));
+        if let (Some(_), Some(_), Some(later)) =
+            (fsync, fdatasync, settings.later("fsync", "fdatasync"))
+        {
+            settings.refuse(later, Why::new("fsync and fdatasync are both given; use one of them"));
+        }
+        let (method, every) = match fsync {
+            Some(_) => (FlushMethod::Fsync, fsync),
+            None => (FlushMethod::Fdatasync, fdatasync),
         };
         let (scope, count) = (FlushScope::File, FlushCount::Writes);
         spec.flush = every.map(|every| Flush { method, every, scope, count });
-        spec.sync = settings
-            .value("sync", |text| match text {
-                "0" | "none" => Ok(SyncWrites::None),
-                "" | "1" | "sync" => Ok(SyncWrites::Sync),
-                "dsync" => Ok(SyncWrites::Dsync),
-                _ => Err(Why::new("use none, sync or dsync")),
-            })?
-            .unwrap_or_default();
-        spec.variation.end_flush = self.switch("end_fsync")?.unwrap_or(false);
-        Ok(())
+        let sync = settings.value("sync", |text| match text {
+            "0" | "none" => Ok(SyncWrites::None),
+            "" | "1" | "sync" => Ok(SyncWrites::Sync),
+            "dsync" => Ok(SyncWrites::Dsync),
+            _ => Err(Why::new("use none, sync or dsync")),
+        });
+        spec.sync = sync.unwrap_or_default();
+        spec.variation.end_flush = settings.switch("end_fsync").unwrap_or(false);
     }
 
-    fn set_schedule(&mut self, spec: &mut IoSpec) -> Result<(), FioError> {
-        let schedule = times::schedule(self.settings, spec.mix, mean_bytes(spec))?;
+    fn set_schedule(&mut self, spec: &mut IoSpec) {
+        let schedule = times::schedule(self.settings, spec.mix, mean_bytes(spec));
         if schedule.mix != spec.mix
             && let crate::Mix::Both { read_pct } = schedule.mix
         {
@@ -197,57 +190,50 @@ impl Builder<'_> {
             }
         }
         (spec.pacing, spec.mix) = (schedule.pacing, schedule.mix);
-        Ok(())
     }
 
-    fn set_amount(
-        &mut self,
-        spec: &mut IoSpec,
-        paths: &[PathBuf],
-        times: Times,
-    ) -> Result<(), FioError> {
+    fn set_amount(&mut self, spec: &mut IoSpec, paths: &[PathBuf], times: Times) {
         let job = (self.section.name.as_str(), &self.section.origin);
         let [read, write] = mean_bytes(spec);
         let mean = if spec.mix.reads() { read } else { write };
         let block = (spec.block_bytes, mean);
-        let Amount { offset_bytes, file_bytes, io_bytes } =
-            places::amount(self.settings, job, paths, block, self.environment)?;
+        spec.runtime = Some(times.runtime.unwrap_or(times::LONGEST));
+        let amount = places::amount(self.settings, job, paths, block, self.environment);
+        let Some(Amount { offset_bytes, file_bytes, io_bytes }) = amount else { return };
         spec.variation.offset_bytes = offset_bytes;
         spec.size_bytes = file_bytes.saturating_mul(paths.len() as u64);
-        spec.runtime = Some(times.runtime.unwrap_or(times::LONGEST));
         if !times.time_based {
-            let loops = self.settings.value("loops", value::count)?.unwrap_or(1);
+            let loops = self.settings.value("loops", value::count).unwrap_or(1);
             spec.variation.io_bytes_max = Some(io_bytes.saturating_mul(u64::from(loops.max(1))));
         }
-        Ok(())
     }
 
-    fn seed(&self) -> Result<u64, FioError> {
+    fn seed(&self) -> u64 {
         let number = |text: &str| value::size(text, value::Base::FIO);
-        let given = self.settings.value("randseed", number)?;
-        let repeats = self.switch("randrepeat")?.unwrap_or(true);
+        let given = self.settings.value("randseed", number);
+        let repeats = self.settings.switch("randrepeat").unwrap_or(true);
         let seed = match given {
             Some(seed) => seed,
             None if repeats => SEED,
             None => self.environment.fresh_seed(),
         };
-        Ok(seed.wrapping_add(self.streams_before.wrapping_mul(SEED_STEP)))
+        seed.wrapping_add(self.streams_before.wrapping_mul(SEED_STEP))
     }
 
     /// What fio would find in a file at the start: nothing written yet where a job only writes.
-    fn preparation(&self, spec: &IoSpec) -> Result<Preparation, FioError> {
-        if spec.mix.reads() || self.switch("overwrite")?.unwrap_or(false) {
-            return Ok(Preparation::Written);
+    fn preparation(&self, spec: &IoSpec) -> Preparation {
+        if spec.mix.reads() || self.settings.switch("overwrite").unwrap_or(false) {
+            return Preparation::Written;
         }
-        if self.switch("create_on_open")?.unwrap_or(false) {
-            return Ok(Preparation::Empty);
+        if self.settings.switch("create_on_open").unwrap_or(false) {
+            return Preparation::Empty;
         }
         let how = self.settings.value("fallocate", |text| match text {
             "none" | "0" | "truncate" => Ok(Preparation::Empty),
             "native" | "posix" | "keep" | "1" => Ok(Preparation::Fallocated),
             _ => Err(Why::new("use none, native, posix, keep or truncate")),
-        })?;
-        Ok(how.unwrap_or(Preparation::Fallocated))
+        });
+        how.unwrap_or(Preparation::Fallocated)
     }
 
     fn one_clone(
@@ -310,7 +296,7 @@ fn mean_bytes(spec: &IoSpec) -> [f64; 2] {
     }
 }
 
-fn api(settings: &Settings) -> Result<IoApi, FioError> {
+fn api(settings: &Settings) -> IoApi {
     let api = settings.value("ioengine", |text| match text {
         "posixaio" | "mmap" | "splice" | "sg" | "io_uring_cmd" => Err(Why::new(
             "this way to the kernel is not measured here; use sync, libaio or io_uring",
@@ -318,8 +304,8 @@ fn api(settings: &Settings) -> Result<IoApi, FioError> {
         text => IoApi::of(text).ok_or_else(|| {
             Why::new("there is no such engine here; use sync, libaio, io_uring or null")
         }),
-    })?;
-    Ok(api.unwrap_or(IoApi::Sync))
+    });
+    api.unwrap_or(IoApi::Sync)
 }
 
 /// A delay between two, the same each time for the same clone and seed.
@@ -334,13 +320,7 @@ fn drawn_delay((low, high): (Duration, Duration), seed: u64, clone: u32) -> Dura
 
 /// A warning of an option.
 pub(super) fn warning(assignment: &Assignment, text: impl Into<String>) -> FioWarning {
-    let Origin { file, line } = &assignment.origin;
-    FioWarning {
-        file: file.as_ref().clone(),
-        line: *line,
-        option: assignment.shown(),
-        text: text.into(),
-    }
+    FioWarning::at(&assignment.origin, assignment.shown(), text.into())
 }
 
 /// Options as they were written.

@@ -41,21 +41,40 @@ pub(super) struct Section {
     pub name: String,
     pub origin: Origin,
     pub assignments: Vec<Assignment>,
+    /// Lines that are no option.
+    pub unread: Vec<FioError>,
 }
 
 impl Section {
+    pub(super) fn new(name: &str, origin: Origin) -> Self {
+        Self { name: name.to_owned(), origin, assignments: Vec::new(), unread: Vec::new() }
+    }
+
     pub(super) fn is_global(&self) -> bool {
         self.name.starts_with("global")
     }
 }
 
-/// The sections of a job file, with included files in place.
-pub(super) fn read(path: &Path, environment: &dyn Environment) -> Result<Vec<Section>, FioError> {
-    let mut reader =
-        LineReader { environment, sections: Vec::new(), including: Vec::new(), lines: 0 };
-    let whole = Origin { file: Arc::new(path.to_owned()), line: 0 };
-    reader.file(path, &whole, "job file")?;
-    Ok(reader.sections)
+/// The sections of a job file, with included files in place. What is no section at all is refused
+/// in `refused`.
+pub(super) fn read(
+    path: &Path,
+    environment: &dyn Environment,
+    refused: &mut Vec<FioError>,
+) -> Vec<Section> {
+    let mut reader = LineReader {
+        environment,
+        sections: Vec::new(),
+        including: Vec::new(),
+        lines: 0,
+        refused: Vec::new(),
+    };
+    let whole = Origin::whole(path.to_owned());
+    if let Err(error) = reader.file(path, &whole, "job file") {
+        reader.refused.push(error);
+    }
+    refused.append(&mut reader.refused);
+    reader.sections
 }
 
 struct LineReader<'a> {
@@ -64,6 +83,7 @@ struct LineReader<'a> {
     /// Files that are being read, the outermost first.
     including: Vec<PathBuf>,
     lines: usize,
+    refused: Vec<FioError>,
 }
 
 impl LineReader<'_> {
@@ -77,14 +97,14 @@ impl LineReader<'_> {
             return Err(refuse(format!("more than {INCLUDES_MAX} files include each other")));
         }
         let bytes =
-            self.environment.read(path).map_err(|why| match path == asked_by.file.as_path() {
+            self.environment.read(path).map_err(|why| match what == "job file" {
                 true => refuse(format!("it cannot be read: {why}")),
                 false => refuse(format!("{} cannot be read: {why}", path.display())),
             })?;
         self.including.push(path.to_owned());
         let file = Arc::new(path.to_owned());
         for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-            let origin = Origin { file: Arc::clone(&file), line: number as u32 + 1 };
+            let origin = Origin::File { file: Arc::clone(&file), line: number as u32 + 1 };
             self.lines += 1;
             if self.lines > LINES_MAX {
                 let why = format!("more than {LINES_MAX} lines; this is no job file");
@@ -94,7 +114,9 @@ impl LineReader<'_> {
                 let why = "the line is no UTF-8 text; is this a job file?".to_owned();
                 return Err(FioError { origin, what: what.to_owned(), why });
             };
-            self.line(line, origin)?;
+            if let Err(error) = self.line(line, origin) {
+                self.refused.push(error);
+            }
         }
         self.including.pop();
         Ok(())
@@ -112,7 +134,10 @@ impl LineReader<'_> {
         if let Some(name) =
             text.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t']))
         {
-            let path = beside(&origin.file, Path::new(name.trim()));
+            let path = match &origin {
+                Origin::File { file, .. } => beside(file, Path::new(name.trim())),
+                Origin::Argument { .. } => PathBuf::from(name.trim()),
+            };
             return self.file(&path, &origin, text);
         }
         self.option(text, origin)
@@ -124,32 +149,32 @@ impl LineReader<'_> {
             let why = "this is no section; write [name]".to_owned();
             return Err(FioError { origin, what: text.to_owned(), why });
         };
-        self.sections.push(Section { name: name.to_owned(), origin, assignments: Vec::new() });
+        self.sections.push(Section::new(name, origin));
         Ok(())
     }
 
     fn option(&mut self, text: &str, origin: Origin) -> Result<(), FioError> {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let (name, value) = (name.trim(), value.trim());
-        let refuse = |origin: Origin, why: String| FioError { origin, what: text.to_owned(), why };
-        let Some(entry) = catalogue::find(name) else {
-            return Err(refuse(origin, unknown(name)));
-        };
-        let value = match expand(value, self.environment) {
-            Ok(value) => value,
-            Err(why) => return Err(refuse(origin, why.0)),
-        };
         let Some(section) = self.sections.last_mut() else {
             let why = "it stands before the first section; put [global] or a job above it";
-            return Err(refuse(origin, why.to_owned()));
+            return Err(FioError { origin, what: text.to_owned(), why: why.to_owned() });
         };
-        section.assignments.push(Assignment { entry, name: name.to_owned(), value, origin });
+        let refuse = |origin: Origin, why: String| FioError { origin, what: text.to_owned(), why };
+        match (catalogue::find(name), expand(value, self.environment)) {
+            (None, _) => section.unread.push(refuse(origin, unknown(name, &[]))),
+            (Some(_), Err(why)) => section.unread.push(refuse(origin, why.0)),
+            (Some(entry), Ok(value)) => {
+                section.assignments.push(Assignment { entry, name: name.to_owned(), value, origin });
+            }
+        }
         Ok(())
     }
 }
 
-fn unknown(name: &str) -> String {
-    match catalogue::nearest(name) {
+/// Why a name is no option; `more` are names beside the catalogue's.
+pub(super) fn unknown(name: &str, more: &[String]) -> String {
+    match catalogue::nearest(name, more) {
         Some(near) => format!("there is no such option; did you mean {near}?"),
         None => "there is no such option; docs/fio.md lists them".to_owned(),
     }
@@ -168,8 +193,23 @@ mod tests {
     use super::super::stand_in::Desk;
     use super::*;
 
-    fn sections(text: &str) -> Result<Vec<Section>, FioError> {
-        read(Path::new("a.fio"), &Desk::default().with_file("a.fio", text))
+    fn sections(text: impl Into<Vec<u8>>) -> Result<Vec<Section>, FioError> {
+        read_all("a.fio", &Desk::default().with_file("a.fio", text))
+    }
+
+    /// The sections, or the first thing that is wrong with them.
+    fn read_all(path: &str, desk: &Desk) -> Result<Vec<Section>, FioError> {
+        let mut refused = Vec::new();
+        let found = read(Path::new(path), desk, &mut refused);
+        refused.extend(found.iter().flat_map(|section| section.unread.iter().cloned()));
+        refused.into_iter().next().map_or(Ok(found), Err)
+    }
+
+    fn line(assignment: &Assignment) -> (PathBuf, u32) {
+        match &assignment.origin {
+            Origin::File { file, line } => (file.as_ref().clone(), *line),
+            Origin::Argument { .. } => panic!("it stands in a file"),
+        }
     }
 
     #[test]
@@ -179,7 +219,7 @@ mod tests {
         assert_eq!((found.len(), found[0].name.as_str()), (1, "a"));
         let shown: Vec<String> = found[0].assignments.iter().map(Assignment::shown).collect();
         assert_eq!(shown, ["bs=4k", "time_based"]);
-        assert_eq!(found[0].assignments[0].origin.to_string(), "a.fio:5");
+        assert_eq!(line(&found[0].assignments[0]), ("a.fio".into(), 5));
     }
 
     #[test]
@@ -187,13 +227,13 @@ mod tests {
         let desk = Desk::default()
             .with_file("d/a.fio", "[a]\ninclude b.inc\nbs=8k")
             .with_file("d/b.inc", "rw=write\n[b]\nsize=1m");
-        let found = read(Path::new("d/a.fio"), &desk).unwrap();
+        let found = read_all("d/a.fio", &desk).unwrap();
         let names: Vec<&str> = found.iter().map(|section| section.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
         assert_eq!(found[1].assignments[1].shown(), "bs=8k");
-        assert_eq!(found[0].assignments[0].origin.to_string(), "d/b.inc:1");
+        assert_eq!(line(&found[0].assignments[0]), ("d/b.inc".into(), 1));
         let circle = Desk::default().with_file("a.fio", "[a]\ninclude a.fio");
-        let error = read(Path::new("a.fio"), &circle).unwrap_err();
+        let error = read_all("a.fio", &circle).unwrap_err();
         assert!(error.to_string().starts_with("a.fio:2: include a.fio: it includes itself"));
     }
 
@@ -212,7 +252,7 @@ mod tests {
             let error = sections(text).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
-        let error = read(Path::new("a.fio"), &Desk::default().with_file("a.fio", vec![0x5b, 0xff]));
+        let error = sections(vec![0x5b, 0xff]);
         assert!(error.unwrap_err().to_string().contains("a.fio:1"));
     }
 }

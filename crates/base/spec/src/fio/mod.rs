@@ -1,12 +1,14 @@
-//! fio's job files: read into a plan of our own workloads.
+//! fio's job files and command lines: read into a plan of our own workloads.
 //!
-//! Purpose: people have job files; [`parse`] says what each line of them comes to here. Invariant:
+//! Purpose: people have job files and lines to paste; [`parse`] says what each option of them comes
+//! to here. Invariant:
 //! pure, since files, variables and processors come through [`Environment`]; any bytes give a plan
-//! or a [`FioError`]; an option that is accepted changes the plan or is warned of. It prepares no
+//! or [`FioErrors`], which name all that cannot be run; an option that is accepted changes the plan or is warned of. It prepares no
 //! file and measures nothing.
 
 mod arithmetic;
 pub mod catalogue;
+mod command_line;
 mod environment;
 mod error;
 mod expand;
@@ -24,66 +26,120 @@ mod tests;
 mod times;
 mod value;
 
+pub use command_line::{FioArgument, split};
 pub use environment::{Environment, Machine};
-pub use error::{FioError, FioWarning, Origin};
+pub use error::{FioError, FioErrors, FioWarning, Origin};
 pub use plan::{FioJob, FioLogs, FioPlan, FioStream, FioWave};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use catalogue::OptionEffect;
+use command_line::Line;
 use job::{Builder, shown, warning};
 use lines::{Assignment, Section};
-use settings::{Settings, refusal};
+use settings::Settings;
 
-/// Reads job files. Those of one file run before those of the next. With `only`, only the sections
-/// of these names are jobs.
-///
-/// # Errors
-/// The first thing that cannot be run: file, line, option, reason, fix.
-pub fn parse(
-    files: &[PathBuf],
-    only: &[String],
-    environment: &dyn Environment,
-) -> Result<FioPlan, FioError> {
-    let mut planner = Planner::new(environment);
-    let all: Vec<Vec<Section>> =
-        files.iter().map(|file| lines::read(file, environment)).collect::<Result<_, _>>()?;
-    check_sections(files, only, &all)?;
-    for sections in &all {
-        if !planner.plan.waves.is_empty() {
-            planner.begin_wave();
-        }
-        planner.file(sections, only)?;
-    }
-    planner.finish(files)
+/// What is to be planned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FioRequest {
+    /// Job files. The jobs of one run before those of the next.
+    pub files: Vec<PathBuf>,
+    /// Options of the command line.
+    pub arguments: Vec<FioArgument>,
+    /// Only the sections of these names are jobs, if there are any.
+    pub only: Vec<String>,
+    /// Jobs that cannot be run are left out, with warnings, as long as one is left.
+    pub skip_unsupported: bool,
+    /// Names of the program's own options: a misspelt one is compared with them, too.
+    pub own_options: Vec<String>,
 }
 
-/// Refuses the name of a section that no file has.
-fn check_sections(
-    files: &[PathBuf],
-    only: &[String],
-    all: &[Vec<Section>],
-) -> Result<(), FioError> {
-    let jobs = all.iter().flatten().filter(|section| !section.is_global());
+/// Reads job files and the options of a command line.
+///
+/// # Errors
+/// All that cannot be run: file and line or argument, option, reason, fix.
+pub fn parse(
+    request: &FioRequest,
+    environment: &dyn Environment,
+) -> Result<FioPlan, FioErrors> {
+    let mut planner = Planner::new(environment, request.skip_unsupported);
+    let (line, files) = read(request, environment, &mut planner.refused);
+    let Line { sections, refused, warnings, read_only } = line;
+    planner.refused.extend(refused);
+    warnings.into_iter().for_each(|warning| planner.warn(warning));
+    planner.read_only = read_only;
+    planner.refused.extend(missing_sections(request, &sections, &files));
+    let defaults = planner.sections(Settings::default(), &sections, &request.only);
+    for (number, sections) in files.iter().enumerate() {
+        if number > 0 && !planner.plan.waves.is_empty() {
+            planner.begin_wave();
+        }
+        planner.sections(defaults.clone(), sections, &request.only);
+    }
+    planner.finish(request)
+}
+
+/// The command line that says the same, as `fio --showcmd` prints it: a line for each file.
+///
+/// # Errors
+/// What is no option.
+pub fn command_line(
+    request: &FioRequest,
+    environment: &dyn Environment,
+) -> Result<String, FioErrors> {
+    let mut refused = Vec::new();
+    let (line, files) = read(request, environment, &mut refused);
+    refused.extend(line.refused);
+    refused.extend(files.iter().flatten().flat_map(|section| section.unread.iter().cloned()));
+    if !refused.is_empty() {
+        return Err(FioErrors(refused));
+    }
+    let own = (!line.sections.is_empty()).then_some(&line.sections);
+    Ok(own.into_iter().chain(&files).map(|one| command_line::shown(one) + "\n").collect())
+}
+
+fn read(
+    request: &FioRequest,
+    environment: &dyn Environment,
+    refused: &mut Vec<FioError>,
+) -> (Line, Vec<Vec<Section>>) {
+    let line = command_line::read(&request.arguments, &request.own_options);
+    let files = request.files.iter().map(|file| lines::read(file, environment, refused)).collect();
+    (line, files)
+}
+
+/// Refuses the name of a section that is nowhere.
+fn missing_sections(
+    request: &FioRequest,
+    line: &[Section],
+    files: &[Vec<Section>],
+) -> Option<FioError> {
+    let jobs = line.iter().chain(files.iter().flatten()).filter(|section| !section.is_global());
     let names: BTreeSet<&str> = jobs.map(|section| section.name.as_str()).collect();
-    let Some(missing) = only.iter().find(|name| !names.contains(name.as_str())) else {
-        return Ok(());
-    };
+    let missing = request.only.iter().find(|name| !names.contains(name.as_str()))?;
     let names: Vec<&str> = names.into_iter().collect();
     let why = match names.as_slice() {
         [] => "there is no such section, and no other; write one such as [job]".to_owned(),
         [name] => format!("there is no such section; the only one is {name}"),
         names => format!("there is no such section; there are {}", names.join(", ")),
     };
-    let origin = Origin { file: Arc::new(files.first().cloned().unwrap_or_default()), line: 0 };
-    Err(FioError { origin, what: format!("--section {missing}"), why })
+    Some(FioError { origin: whole(request), what: format!("--section {missing}"), why })
+}
+
+/// The first file as a whole, or the command line.
+fn whole(request: &FioRequest) -> Origin {
+    request.files.first().map_or(Origin::Argument { number: 0 }, |file| Origin::whole(file.clone()))
 }
 
 struct Planner<'a> {
     environment: &'a dyn Environment,
+    skip_unsupported: bool,
+    read_only: Option<Origin>,
     plan: FioPlan,
+    refused: Vec<FioError>,
+    /// Why jobs were left out.
+    skipped: Vec<FioError>,
     group: u32,
     jobs_in_group: u32,
     streams: u64,
@@ -92,20 +148,24 @@ struct Planner<'a> {
     unused: BTreeMap<OptionPlace, Assignment>,
 }
 
-type OptionPlace = (PathBuf, u32, &'static str);
+type OptionPlace = (Option<PathBuf>, u32, &'static str);
 
 fn place(assignment: &Assignment) -> OptionPlace {
-    let origin = &assignment.origin;
-    (origin.file.as_ref().clone(), origin.line, assignment.entry.name)
+    let (file, number) = assignment.origin.order();
+    (file, number, assignment.entry.name)
 }
 
 impl<'a> Planner<'a> {
-    fn new(environment: &'a dyn Environment) -> Self {
+    fn new(environment: &'a dyn Environment, skip_unsupported: bool) -> Self {
         let plan =
             FioPlan { waves: Vec::new(), warnings: Vec::new(), global_options: BTreeMap::new() };
         Self {
             environment,
+            skip_unsupported,
+            read_only: None,
             plan,
+            refused: Vec::new(),
+            skipped: Vec::new(),
             group: 0,
             jobs_in_group: 0,
             streams: 0,
@@ -126,37 +186,33 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn file(&mut self, sections: &[Section], only: &[String]) -> Result<(), FioError> {
-        let mut globals = Settings::default();
+    /// Plans the jobs of some sections; returns what their global ones add to `globals`.
+    fn sections(
+        &mut self,
+        mut globals: Settings,
+        sections: &[Section],
+        only: &[String],
+    ) -> Settings {
         for section in sections {
-            for assignment in &section.assignments {
-                self.judge(assignment)?;
-            }
+            section.assignments.iter().for_each(|one| self.warn_of(one));
             if section.is_global() {
                 globals.add(section);
             } else if only.is_empty() || only.contains(&section.name) {
                 let mut settings = globals.clone();
                 settings.add(section);
-                self.job(section, &settings)?;
+                self.job(section, &settings);
             }
         }
         self.plan.global_options = shown(globals.all());
-        Ok(())
+        globals
     }
 
-    /// Refuses or warns of an option by what the catalogue says of it.
-    fn judge(&mut self, assignment: &Assignment) -> Result<(), FioError> {
-        let entry = assignment.entry;
-        if entry.neutral.contains(&assignment.value.as_str()) {
-            return Ok(());
-        }
-        match entry.effect {
-            OptionEffect::Changes(_) => Ok(()),
-            OptionEffect::Warned(why) => {
-                self.warn(warning(assignment, why));
-                Ok(())
-            }
-            OptionEffect::Refused(why) => Err(refusal(assignment, error::Why::new(why))),
+    /// Warns of an option that the catalogue says is ignored.
+    fn warn_of(&mut self, assignment: &Assignment) {
+        if let OptionEffect::Warned(why) = assignment.entry.effect
+            && !assignment.entry.is_neutral(&assignment.value)
+        {
+            self.warn(warning(assignment, why));
         }
     }
 
@@ -166,9 +222,9 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn job(&mut self, section: &Section, settings: &Settings) -> Result<(), FioError> {
-        let stonewall = settings.value("stonewall", value::switch)?.unwrap_or(false);
-        let new_group = settings.value("new_group", value::switch)?.unwrap_or(false);
+    fn job(&mut self, section: &Section, settings: &Settings) {
+        let stonewall = settings.switch("stonewall").unwrap_or(false);
+        let new_group = settings.switch("new_group").unwrap_or(false);
         let first = self.plan.waves.last().is_none_or(|wave| wave.jobs.is_empty());
         if self.plan.waves.is_empty() || (stonewall && !first) {
             self.begin_wave();
@@ -183,12 +239,43 @@ impl<'a> Planner<'a> {
             group: self.group,
             warnings: Vec::new(),
         };
-        let mut job = builder.build()?;
+        let job = builder.build();
         let warnings = std::mem::take(&mut builder.warnings);
-        warnings.into_iter().for_each(|warning| self.warn(warning));
+        if let (Some(job), Some(origin)) = (&job, &self.read_only)
+            && job.streams.iter().any(|stream| stream.spec.mix.writes())
+        {
+            let why = format!("[{}] writes; leave the job out", section.name);
+            let (origin, what) = (origin.clone(), "readonly".to_owned());
+            settings.refuse_as(FioError { origin, what, why });
+        }
+        let refusals = settings.refusals();
+        match job {
+            Some(job) if refusals.is_empty() => {
+                warnings.into_iter().for_each(|warning| self.warn(warning));
+                self.note_use(settings);
+                self.add(job);
+            }
+            _ => self.leave_out(section, refusals),
+        }
+    }
+
+    fn leave_out(&mut self, section: &Section, refusals: Vec<FioError>) {
+        for error in refusals {
+            if self.skip_unsupported {
+                let text = format!("[{}] is left out: {}", section.name, error.why);
+                self.warn(FioWarning::at(&error.origin, error.what.clone(), text));
+            }
+            let refused =
+                if self.skip_unsupported { &mut self.skipped } else { &mut self.refused };
+            if !refused.contains(&error) {
+                refused.push(error);
+            }
+        }
+    }
+
+    fn add(&mut self, mut job: FioJob) {
         self.jobs_in_group += 1;
         self.streams += job.streams.iter().map(|stream| u64::from(stream.spec.jobs)).sum::<u64>();
-        self.note_use(settings);
         if let Some(wave) = self.plan.waves.last_mut() {
             let taken: BTreeSet<String> =
                 wave.jobs.iter().flat_map(|job| &job.streams).map(|one| one.name.clone()).collect();
@@ -197,7 +284,6 @@ impl<'a> Planner<'a> {
             }
             wave.jobs.push(job);
         }
-        Ok(())
     }
 
     fn note_use(&mut self, settings: &Settings) {
@@ -216,18 +302,20 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn finish(mut self, files: &[PathBuf]) -> Result<FioPlan, FioError> {
+    fn finish(mut self, request: &FioRequest) -> Result<FioPlan, FioErrors> {
         self.plan.waves.retain(|wave| !wave.jobs.is_empty());
         if self.plan.waves.is_empty() {
-            let file = files.first().cloned().unwrap_or_default();
-            let why = "there is no job in it; write a section such as [job]".to_owned();
-            let origin = Origin { file: Arc::new(file), line: 0 };
-            return Err(FioError { origin, what: "job file".to_owned(), why });
+            self.refused.append(&mut self.skipped);
+        }
+        if !self.refused.is_empty() {
+            return Err(FioErrors(self.refused));
+        }
+        if self.plan.waves.is_empty() {
+            return Err(no_job(request).into());
         }
         for (place, assignment) in std::mem::take(&mut self.unused) {
-            let says_default = assignment.entry.neutral.contains(&assignment.value.as_str());
             if matches!(assignment.entry.effect, OptionEffect::Changes(_))
-                && !says_default
+                && !assignment.entry.is_neutral(&assignment.value)
                 && !self.used.contains(&place)
             {
                 self.warn(warning(&assignment, without_effect(assignment.entry.name)));
@@ -235,6 +323,22 @@ impl<'a> Planner<'a> {
         }
         Ok(self.plan)
     }
+}
+
+fn no_job(request: &FioRequest) -> FioError {
+    let (what, why) = match (request.files.is_empty(), request.arguments.is_empty()) {
+        (false, _) => ("job file", "there is no job in it; write a section such as [job]"),
+        (true, true) => {
+            let why = "name a job file, or begin a job with --name, as in iostrata fio --name=a \
+                       --size=64m --rw=randread";
+            ("there is no job", why)
+        }
+        (true, false) => {
+            let why = "options before --name are defaults of jobs; begin one with --name=NAME";
+            ("there is no job", why)
+        }
+    };
+    FioError { origin: whole(request), what: what.to_owned(), why: why.to_owned() }
 }
 
 /// Gives a stream a name that no other has and that files can be tagged with.

@@ -6,9 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
-use super::error::{FioError, Origin, Why};
-use super::lines::Assignment;
-use super::settings::{Settings, job_refusal, refusal};
+use super::error::{Origin, Why};
+use super::settings::{Settings, job_refusal};
 use super::value::{self, Base};
 
 const FILES_MAX: u32 = 65_536;
@@ -21,14 +20,15 @@ pub(super) struct Names {
     pub shared: bool,
 }
 
-/// The names of the files of `clones` clones of a job.
-pub(super) fn names(settings: &Settings, job: &str, clones: u32) -> Result<Names, FioError> {
+/// The names of the files of `clones` clones of a job; `None` when what names them is refused.
+pub(super) fn names(settings: &Settings, job: &str, clones: u32) -> Option<Names> {
     let directories: Vec<PathBuf> = match settings.get("directory") {
         Some(one) => {
             let names = split_names(&one.value);
             if names.is_empty() {
                 let why = "name at least one directory, or leave the option out";
-                return Err(refusal(one, Why::new(why)));
+                settings.refuse(one, Why::new(why));
+                return None;
             }
             names.into_iter().map(PathBuf::from).collect()
         }
@@ -38,17 +38,18 @@ pub(super) fn names(settings: &Settings, job: &str, clones: u32) -> Result<Names
         let names = split_names(&assignment.value);
         if names.is_empty() || names.iter().any(|name| name == "-") {
             let why = "name files or devices, apart by `:`; standard streams hold no blocks";
-            return Err(refusal(assignment, Why::new(why)));
+            settings.refuse(assignment, Why::new(why));
+            return None;
         }
         let paths = names.iter().map(|name| directories[0].join(name)).collect();
-        return Ok(Names { by_clone: vec![paths], shared: true });
+        return Some(Names { by_clone: vec![paths], shared: true });
     }
     let files = settings.value("nrfiles", |text| match value::count(text)? {
         files if files == 0 || files.saturating_mul(clones) > FILES_MAX => {
             Err(Why::new(format!("out of range; use 1 to {FILES_MAX} files over all clones")))
         }
         files => Ok(files),
-    })?;
+    });
     let files = files.unwrap_or(1);
     let format = settings.get("filename_format");
     let pattern = format.map_or(NAME_FORMAT, |one| one.value.as_str());
@@ -56,14 +57,15 @@ pub(super) fn names(settings: &Settings, job: &str, clones: u32) -> Result<Names
         && (pattern.is_empty() || pattern.contains("$clientuid"))
     {
         let why = "there is no client; use $jobname, $jobnum and $filenum";
-        return Err(refusal(assignment, Why::new(why)));
+        settings.refuse(assignment, Why::new(why));
+        return None;
     }
     let by_clone = (0..clones).map(|clone| {
         let directory = &directories[clone as usize % directories.len()];
         let name = |file| named(pattern, job, clone, file);
         (0..files).map(|file| directory.join(name(file))).collect()
     });
-    Ok(Names { by_clone: by_clone.collect(), shared: false })
+    Some(Names { by_clone: by_clone.collect(), shared: false })
 }
 
 fn named(pattern: &str, job: &str, clone: u32, file: u32) -> String {
@@ -125,34 +127,47 @@ fn asked(text: &str, base: Base) -> Result<Asked, Why> {
     }
 }
 
-/// What the sizes of a job say about the files of one clone.
+/// What the sizes of a job say about the files of one clone; `None` when they are refused.
 pub(super) fn amount(
     settings: &Settings,
     (job, origin): (&str, &Origin),
     paths: &[PathBuf],
     block: (u32, f64),
     environment: &dyn Environment,
-) -> Result<Amount, FioError> {
-    let base = settings.base()?;
+) -> Option<Amount> {
+    let base = settings.base();
     let files = paths.len() as u64;
     let read = |text: &str| asked(text, base);
-    let there = || -> Result<Option<u64>, FioError> {
+    // The least of the files; `None` when one is not known.
+    let there = || -> Option<Option<u64>> {
         let mut least = None;
         for path in paths {
-            let found = environment.bytes_of(path).map_err(|why| {
-                let why = format!("the size of {} is not known: {why}", path.display());
-                job_refusal(job, origin, format!("{why}; say size= or run as a user who may"))
-            })?;
-            least = found.into_iter().chain(least).min();
+            match environment.bytes_of(path) {
+                Ok(found) => least = found.into_iter().chain(least).min(),
+                Err(why) => {
+                    let why = format!("the size of {} is not known: {why}", path.display());
+                    let why = format!("{why}; say size= or run as a user who may");
+                    settings.refuse_as(job_refusal(job, origin, why));
+                    return None;
+                }
+            }
         }
-        Ok(least)
+        Some(least)
     };
-    let offset = settings.value("offset", read)?;
-    let size = settings.value("size", read)?;
-    let each = settings.value("filesize", |text| one_size(text, base))?;
-    let needs_file = |assignment: Option<&Assignment>| {
-        let why = "it is a share of a file that does not exist; use bytes";
-        assignment.map_or_else(|| job_refusal(job, origin, why), |one| refusal(one, Why::new(why)))
+    let offset = settings.value("offset", read);
+    let size = settings.value("size", read);
+    let each = settings.value("filesize", |text| one_size(text, base));
+    let is_wrong = |name, found: bool| settings.peek(name).is_some() && !found;
+    if is_wrong("size", size.is_some()) || is_wrong("filesize", each.is_some()) {
+        return None;
+    }
+    let whole = |name| -> Option<u64> {
+        let there = there()?;
+        if let (None, Some(assignment)) = (there, settings.peek(name)) {
+            let why = "it is a share of a file that does not exist; use bytes";
+            settings.refuse(assignment, Why::new(why));
+        }
+        there
     };
     let share = |percent: f64, of: u64| {
         (of as f64 * percent / 100.0) as u64 / u64::from(block.0) * u64::from(block.0)
@@ -160,15 +175,13 @@ pub(super) fn amount(
     let offset_bytes = match offset {
         None => 0,
         Some(Asked::Bytes(bytes)) => bytes,
-        Some(Asked::Percent(percent)) => {
-            share(percent, there()?.ok_or_else(|| needs_file(settings.peek("offset")))?)
-        }
+        Some(Asked::Percent(percent)) => share(percent, whole("offset")?),
     };
     let file_bytes = match (each, size) {
         (Some(each), _) => each,
         (None, Some(Asked::Bytes(bytes))) => bytes / files,
         (None, Some(Asked::Percent(percent))) => {
-            let whole = there()?.ok_or_else(|| needs_file(settings.peek("size")))?;
+            let whole = whole("size")?;
             share(percent, whole).min(whole.saturating_sub(offset_bytes))
         }
         (None, None) => match there()? {
@@ -176,19 +189,20 @@ pub(super) fn amount(
             None => {
                 let path = paths.first().map_or(Path::new("a file"), PathBuf::as_path);
                 let why = format!("{} does not exist yet; say size=", path.display());
-                return Err(job_refusal(job, origin, why));
+                settings.refuse_as(job_refusal(job, origin, why));
+                return None;
             }
         },
     };
     let all = (file_bytes / u64::from(block.0) * u64::from(block.0)).saturating_mul(files);
-    let moved = settings.value("io_size", read)?.map(|moved| match moved {
+    let moved = settings.value("io_size", read).map(|moved| match moved {
         Asked::Bytes(bytes) => bytes,
         Asked::Percent(percent) => share(percent, all),
     });
-    let counted = settings.value("number_ios", |text| value::size(text, Base::FIO))?;
+    let counted = settings.value("number_ios", |text| value::size(text, Base::FIO));
     let counted = counted.filter(|ios| *ios > 0).map(|ios| (ios as f64 * block.1) as u64);
     let io_bytes = moved.unwrap_or(all);
-    Ok(Amount { offset_bytes, file_bytes, io_bytes: counted.map_or(io_bytes, |n| n.min(io_bytes)) })
+    Some(Amount { offset_bytes, file_bytes, io_bytes: counted.map_or(io_bytes, |n| n.min(io_bytes)) })
 }
 
 fn one_size(text: &str, base: Base) -> Result<u64, Why> {

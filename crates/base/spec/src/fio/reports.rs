@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::error::{FioError, Why};
+use super::error::Why;
 use super::plan::FioLogs;
 use super::settings::Settings;
 use super::value;
@@ -14,7 +14,7 @@ const PERCENTILES: [f64; 17] = [
 const PERCENTILES_MAX: usize = 20;
 
 /// The percentiles of `percentile_list`, rising; fio's own where it says nothing.
-pub(super) fn percentiles(settings: &Settings) -> Result<Vec<f64>, FioError> {
+pub(super) fn percentiles(settings: &Settings) -> Vec<f64> {
     let given = settings.value("percentile_list", |text| {
         let mut list = Vec::new();
         for part in text.split(':') {
@@ -28,12 +28,12 @@ pub(super) fn percentiles(settings: &Settings) -> Result<Vec<f64>, FioError> {
             return Err(Why::new(format!("at most {PERCENTILES_MAX} percentiles are reported")));
         }
         Ok(list)
-    })?;
-    Ok(given.unwrap_or_else(|| PERCENTILES.to_vec()))
+    });
+    given.unwrap_or_else(|| PERCENTILES.to_vec())
 }
 
 /// The logs that a job writes.
-pub(super) fn logs(settings: &Settings) -> Result<FioLogs, FioError> {
+pub(super) fn logs(settings: &Settings) -> FioLogs {
     let prefix = |name| settings.get(name).map(|one| one.value.clone());
     let logs = FioLogs {
         bandwidth: prefix("write_bw_log"),
@@ -43,12 +43,12 @@ pub(super) fn logs(settings: &Settings) -> Result<FioLogs, FioError> {
         per_job: true,
     };
     if logs.bandwidth.is_none() && logs.iops.is_none() && logs.latency.is_none() {
-        return Ok(logs);
+        return logs;
     }
     let milliseconds = |text: &str| value::time(text, Duration::from_millis(1));
-    Ok(FioLogs {
-        every: settings.value("log_avg_msec", milliseconds)?.filter(|every| !every.is_zero()),
-        per_job: settings.value("per_job_logs", value::switch)?.unwrap_or(true),
+    FioLogs {
+        every: settings.value("log_avg_msec", milliseconds).filter(|every| !every.is_zero()),
+        per_job: settings.switch("per_job_logs").unwrap_or(true),
         ..logs
-    })
+    }
 }

@@ -5,8 +5,8 @@
 use crate::variation::{BlockShare, BlockSizes, Blocks, FileOrder, Step};
 use crate::{Access, Memory, Mix, Rw, Words, ZipfTheta};
 
-use super::error::{FioError, Why};
-use super::settings::{Settings, refusal};
+use super::error::Why;
+use super::settings::Settings;
 use super::value::{self, Base, by_direction, range};
 
 const SHARES_MAX: usize = 64;
@@ -20,43 +20,44 @@ pub(super) struct RequestOrder {
 }
 
 /// What `rw`, its suffix, `rw_sequencer` and `rwmix...` say.
-pub(super) fn direction(settings: &Settings) -> Result<RequestOrder, FioError> {
-    let base = settings.base()?;
-    let Some(assignment) = settings.get("rw") else {
-        return Ok(RequestOrder { mix: Mix::Read, random: false, step: Step::None });
-    };
-    let refuse = |why: Why| refusal(assignment, why);
-    let (word, suffix) = match assignment.value.split_once(':') {
-        Some((word, suffix)) => (word.trim(), Some(suffix.trim())),
-        None => (assignment.value.as_str(), None),
-    };
-    let Some(rw) = Rw::of(word) else {
-        let why = match word.contains("trim") {
-            true => "nothing is discarded here; use reads or writes".to_owned(),
-            false => format!("there is no such direction; use one of {}", Rw::names().join(", ")),
+pub(super) fn direction(settings: &Settings) -> RequestOrder {
+    let base = settings.base();
+    let read = RequestOrder { mix: Mix::Read, random: false, step: Step::None };
+    let order = settings.value("rw", |text| {
+        let (word, suffix) = match text.split_once(':') {
+            Some((word, suffix)) => (word.trim(), Some(suffix.trim())),
+            None => (text, None),
         };
-        return Err(refuse(Why::new(why)));
-    };
-    let random = rw.is_random();
-    let mix = if rw.is_mixed() { mixed(settings)? } else { rw.mix(0) };
-    let step = match suffix {
-        None => Step::None,
-        Some(suffix) => step(settings, suffix, random, base).map_err(refuse)?,
-    };
-    Ok(RequestOrder { mix, random, step })
+        let Some(rw) = Rw::of(word) else {
+            let known = Rw::names().join(", ");
+            let why = match word.contains("trim") {
+                true => "nothing is discarded here; use reads or writes".to_owned(),
+                false => format!("there is no such direction; use one of {known}"),
+            };
+            return Err(Why::new(why));
+        };
+        let random = rw.is_random();
+        let mix = if rw.is_mixed() { mixed(settings) } else { rw.mix(0) };
+        let step = match suffix {
+            None => Step::None,
+            Some(suffix) => step(settings, suffix, random, base)?,
+        };
+        Ok(RequestOrder { mix, random, step })
+    });
+    order.unwrap_or(read)
 }
 
-fn mixed(settings: &Settings) -> Result<Mix, FioError> {
+fn mixed(settings: &Settings) -> Mix {
     let Some(assignment) = settings.later("rwmixread", "rwmixwrite") else {
-        return Ok(Mix::Both { read_pct: 50 });
+        return Mix::Both { read_pct: 50 };
     };
     let share = value::count(&assignment.value).ok().filter(|share| *share <= 100);
-    let Some(share) = share else {
-        return Err(refusal(assignment, Why::new("it is a share in percent; use 0 to 100")));
-    };
-    let share = share as u8;
+    if share.is_none() {
+        settings.refuse(assignment, Why::new("it is a share in percent; use 0 to 100"));
+    }
+    let share = share.unwrap_or(50) as u8;
     let is_read = assignment.entry.name == "rwmixread";
-    Ok(Mix::Both { read_pct: if is_read { share } else { 100 - share } })
+    Mix::Both { read_pct: if is_read { share } else { 100 - share } }
 }
 
 fn step(settings: &Settings, suffix: &str, random: bool, base: Base) -> Result<Step, Why> {
@@ -76,15 +77,15 @@ fn step(settings: &Settings, suffix: &str, random: bool, base: Base) -> Result<S
 }
 
 /// Block sizes, and the smallest of them.
-pub(super) fn blocks(settings: &Settings, mix: Mix) -> Result<(Blocks, u32), FioError> {
-    let base = settings.base()?;
+pub(super) fn blocks(settings: &Settings, mix: Mix) -> (Blocks, u32) {
+    let base = settings.base();
     // As in fio the most detailed one counts, in whichever order they stand.
     let [read, write] = if let Some(split) =
-        settings.value("bssplit", |text| sizes_of(text, |part| shares(part, base)))?
+        settings.value("bssplit", |text| sizes_of(text, |part| shares(part, base)))
     {
         split
     } else if let Some(ranges) =
-        settings.value("bsrange", |text| sizes_of(text, |part| between(part, base)))?
+        settings.value("bsrange", |text| sizes_of(text, |part| between(part, base)))
     {
         ranges
     } else {
@@ -92,7 +93,7 @@ pub(super) fn blocks(settings: &Settings, mix: Mix) -> Result<(Blocks, u32), Fio
             "" => Ok(BlockSizes::One(4096)),
             part => value::block(part, base).map(BlockSizes::One),
         };
-        let given = settings.value("bs", |text| sizes_of(text, one))?;
+        let given = settings.value("bs", |text| sizes_of(text, one));
         given.unwrap_or([BlockSizes::One(4096), BlockSizes::One(4096)])
     };
     let (read, write) = match mix {
@@ -102,9 +103,9 @@ pub(super) fn blocks(settings: &Settings, mix: Mix) -> Result<(Blocks, u32), Fio
     };
     let least = read.least().min(write.least());
     if read == write && matches!(read, BlockSizes::One(_)) {
-        return Ok((Blocks::Fixed, least));
+        return (Blocks::Fixed, least);
     }
-    Ok((Blocks::ByKind { read, write }, least))
+    (Blocks::ByKind { read, write }, least)
 }
 
 fn sizes_of(
@@ -160,9 +161,9 @@ fn shares(text: &str, base: Base) -> Result<BlockSizes, Why> {
 }
 
 /// Where requests go.
-pub(super) fn access(settings: &Settings, random: bool) -> Result<Access, FioError> {
+pub(super) fn access(settings: &Settings, random: bool) -> Access {
     if !random {
-        return Ok(Access::Sequential);
+        return Access::Sequential;
     }
     let zipf = settings.value("random_distribution", |text| {
         let (word, theta) = text.split_once(':').unwrap_or((text, ""));
@@ -174,27 +175,27 @@ pub(super) fn access(settings: &Settings, random: bool) -> Result<Access, FioErr
             })),
             _ => Err(Why::new("this distribution is not there; use random or zipf:THETA")),
         }
-    })?;
+    });
     if let Some(Some(theta)) = zipf {
-        return Ok(Access::Zipfian(ZipfTheta(theta)));
+        return Access::Zipfian(ZipfTheta(theta));
     }
-    let drawn = settings.value("norandommap", value::switch)?.unwrap_or(false);
-    Ok(if drawn { Access::Uniform } else { Access::Coverage })
+    let drawn = settings.switch("norandommap").unwrap_or(false);
+    if drawn { Access::Uniform } else { Access::Coverage }
 }
 
 /// What requests read into and write from. A file behind a colon is where fio finds huge pages.
-pub(super) fn memory(settings: &Settings) -> Result<Memory, FioError> {
+pub(super) fn memory(settings: &Settings) -> Memory {
     let memory = settings.value("mem", |text| {
         let known = text.split(':').next().and_then(|word| Memory::of(word.trim()));
         known.ok_or_else(|| Why::new("there is no such memory here; use malloc or mmaphuge"))
-    })?;
-    Ok(memory.unwrap_or_default())
+    });
+    memory.unwrap_or_default()
 }
 
 /// Which of several files is next.
-pub(super) fn file_order(settings: &Settings, files: u32) -> Result<FileOrder, FioError> {
+pub(super) fn file_order(settings: &Settings, files: u32) -> FileOrder {
     if files < 2 {
-        return Ok(FileOrder::Sequential);
+        return FileOrder::Sequential;
     }
     let order = settings.value("file_service_type", |text| {
         let (word, every) = text.split_once(':').unwrap_or((text, "1"));
@@ -205,8 +206,8 @@ pub(super) fn file_order(settings: &Settings, files: u32) -> Result<FileOrder, F
             "sequential" => Ok(FileOrder::Sequential),
             _ => Err(Why::new("files are not skewed; use roundrobin, random or sequential")),
         }
-    })?;
-    Ok(order.unwrap_or(FileOrder::RoundRobin(1)))
+    });
+    order.unwrap_or(FileOrder::RoundRobin(1))
 }
 
 #[cfg(test)]

@@ -1,21 +1,25 @@
 //! The options that hold for one job: its own over those of the global sections before it.
 //!
 //! Invariant: whoever reads an option marks it as used; what no job used is warned of, so that
-//! nothing is accepted and forgotten.
+//! nothing is accepted and forgotten. What is refused is collected, so that all of it is named.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::catalogue::OptionEffect;
 use super::error::{FioError, Origin, Why};
 use super::lines::{Assignment, Section};
-use super::value::Base;
+use super::value::{self, Base};
 
 /// Options by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     held: BTreeMap<&'static str, (usize, Assignment)>,
     count: usize,
+    /// Lines that hold no option: they hold for all that follows.
+    unread: Vec<FioError>,
     used: RefCell<BTreeSet<&'static str>>,
+    refused: RefCell<Vec<FioError>>,
 }
 
 impl Settings {
@@ -25,6 +29,7 @@ impl Settings {
             self.count += 1;
             self.held.insert(assignment.entry.name, (self.count, assignment.clone()));
         }
+        self.unread.extend_from_slice(&section.unread);
     }
 
     /// The option, which counts as used from now on.
@@ -49,19 +54,54 @@ impl Settings {
         if order(one) > order(other) { first } else { second }
     }
 
-    /// The value of an option, read by `read`.
+    /// The value of an option, read by `read`; what is no value is refused and not there.
     pub(super) fn value<T>(
         &self,
         name: &'static str,
         read: impl FnOnce(&str) -> Result<T, Why>,
-    ) -> Result<Option<T>, FioError> {
-        let Some(assignment) = self.get(name) else { return Ok(None) };
-        read(&assignment.value).map(Some).map_err(|why| refusal(assignment, why))
+    ) -> Option<T> {
+        let assignment = self.get(name)?;
+        read(&assignment.value).map_err(|why| self.refuse(assignment, why)).ok()
+    }
+
+    /// The value of a switch.
+    pub(super) fn switch(&self, name: &'static str) -> Option<bool> {
+        self.value(name, value::switch)
     }
 
     /// What `k` stands for in this job.
-    pub(super) fn base(&self) -> Result<Base, FioError> {
-        Ok(self.value("kb_base", Base::of)?.unwrap_or(Base::FIO))
+    pub(super) fn base(&self) -> Base {
+        self.value("kb_base", Base::of).unwrap_or(Base::FIO)
+    }
+
+    /// Takes note that the job cannot be run as an option says.
+    pub(super) fn refuse(&self, assignment: &Assignment, why: Why) {
+        self.refuse_as(refusal(assignment, why));
+    }
+
+    /// Takes note that the job cannot be run.
+    pub(super) fn refuse_as(&self, error: FioError) {
+        let mut refused = self.refused.borrow_mut();
+        if !refused.contains(&error) {
+            refused.push(error);
+        }
+    }
+
+    /// Everything for which the job cannot be run, by what the catalogue says and by its values.
+    pub(super) fn refusals(&self) -> Vec<FioError> {
+        let judged = self.all().filter_map(|one| {
+            let neutral = one.entry.is_neutral(&one.value);
+            match one.entry.effect {
+                OptionEffect::Refused(why) if !neutral => Some(refusal(one, Why::new(why))),
+                _ => None,
+            }
+        });
+        let unread = self.unread.iter().cloned();
+        let mut all: Vec<FioError> = unread.chain(judged).collect();
+        all.extend(self.refused.borrow().iter().cloned());
+        all.sort_by_key(|error| error.origin.order());
+        all.dedup();
+        all
     }
 
     /// Options that were set and that nobody used.

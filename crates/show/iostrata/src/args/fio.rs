@@ -1,20 +1,29 @@
-//! `iostrata fio`: fio's job files.
+//! `iostrata fio`: fio's job files and its command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, CommandFactory, ValueEnum};
+use iostrata_spec::fio::{FioArgument, catalogue, split};
 
 use super::{Common, value};
 
 /// Arguments of `iostrata fio`.
 #[derive(Args, Debug)]
+#[command(
+    override_usage = "iostrata fio [OPTIONS] [JOB OPTIONS] [JOBFILE]...",
+    after_long_help = job_options_help()
+)]
 pub struct FioArgs {
     /// Job files; the jobs of each end before those of the next begin
-    #[arg(required = true, value_name = "JOBFILE")]
+    #[arg(value_name = "JOBFILE")]
     pub files: Vec<PathBuf>,
-    /// Print what the job files come to, and stop
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+    /// Options of jobs, as [`in_our_words`] makes them
+    #[arg(long, hide = true, value_name = "NUMBER:NAME=VALUE")]
+    pub job_option: Vec<FioArgument>,
+    /// Print what the jobs come to, and stop
+    #[arg(long, visible_alias = "parse-only", num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub dry_run: bool,
     /// Print the results as fio does, in these forms (several apart by commas) [default: fio's
@@ -36,6 +45,14 @@ pub struct FioArgs {
     /// Run only the sections of this name (repeatable)
     #[arg(long, value_name = "NAME")]
     pub section: Vec<String>,
+    /// Leave out jobs that cannot be run, and name them
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub skip_unsupported: bool,
+    /// Print the job files as command lines, and stop
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub showcmd: bool,
     /// Leave to overwrite existing files or devices
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
@@ -67,4 +84,68 @@ pub enum OutputFormat {
     /// JSON with histograms
     #[value(name = "json+")]
     JsonPlus,
+}
+
+/// The hidden option that carries options of jobs.
+const JOB_OPTION: &str = "job-option";
+
+/// The arguments with fio's job options in front, each as one hidden option of ours.
+pub fn in_our_words(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_none_or(|command| command != "fio") {
+        return arguments;
+    }
+    let (jobs, rest) = split(&arguments.split_off(2), &own_options());
+    arguments.extend(jobs.iter().map(|job| format!("--{JOB_OPTION}={job}").into()));
+    arguments.extend(rest);
+    arguments
+}
+
+/// Names of the command's own options.
+pub fn own_options() -> Vec<String> {
+    let mut command = super::Cli::command();
+    command.build();
+    let fio = command.find_subcommand("fio");
+    let options = fio.into_iter().flat_map(clap::Command::get_arguments);
+    let options = options.filter(|option| option.get_id() != "job_option");
+    let names = options.filter_map(|option| option.get_long_and_visible_aliases()).flatten();
+    names.map(str::to_owned).collect()
+}
+
+/// Every option of jobs, by areas.
+fn job_options_help() -> String {
+    let mut text = String::from(
+        "Job options, one dash or two; those before the first --name are defaults of all jobs:\n",
+    );
+    for (title, entries) in catalogue::areas() {
+        text.push_str(&format!("\n{title}:\n"));
+        for entry in entries {
+            let names: Vec<String> = entry.names().map(|name| format!("--{name}")).collect();
+            let names = names.join(", ");
+            text.push_str(&format!("  {names:<28} {}\n", entry.effect));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_option_of_ours_has_the_name_of_an_option_of_jobs() {
+        let of_jobs: Vec<&str> = catalogue::entries().flat_map(|entry| entry.names()).collect();
+        for own in own_options() {
+            assert!(!of_jobs.contains(&own.replace('-', "_").as_str()), "{own}");
+        }
+    }
+
+    #[test]
+    fn options_of_jobs_are_carried_by_one_of_ours() {
+        let words = "x fio -rw=read --json --bs 4k j.fio".split(' ').map(OsString::from).collect();
+        let expected =
+            ["x", "fio", "--job-option=1:rw=read", "--job-option=3:bs=4k", "--json", "j.fio"];
+        assert_eq!(in_our_words(words), expected);
+        let other: Vec<OsString> = ["x", "io", "--rw=read"].map(OsString::from).into();
+        assert_eq!(in_our_words(other.clone()), other);
+    }
 }

@@ -30,7 +30,7 @@ pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArg
 pub use engine::{
     CrashKind, CrashTestArgs, CrashWorkerArgs, EngineAction, EngineArgs, EngineCommon,
 };
-pub use fio::{Eta, FioArgs, OutputFormat};
+pub use fio::{Eta, FioArgs, OutputFormat, own_options};
 pub use help_files::{CompletionsArgs, ManArgs, write_man_pages};
 pub use insert::{InsertAction, InsertArgs, InsertPrepareArgs, InsertRunArgs};
 pub use io::IoArgs;
@@ -71,11 +71,12 @@ pub enum Command {
     Probe(ProbeArgs),
     /// Run one I/O workload, in fio's words
     Io(Box<IoArgs>),
-    /// Run fio job files
+    /// Run fio job files and fio command lines
     ///
-    /// Reads them as fio does and runs what they come to. What cannot be run is refused with file,
-    /// line, option and reason; what is ignored is said. docs/fio.md lists every option.
-    Fio(FioArgs),
+    /// Reads them as fio does and runs what they come to. What cannot be run is refused with file
+    /// and line or argument, option and reason; what is ignored is named. docs/fio.md lists every
+    /// option.
+    Fio(Box<FioArgs>),
     /// Vary one thing at a time: factorial studies, shipped or your own
     Study(StudyArgs),
     /// Ask in virtual time what a setting does on disks that are not there
@@ -162,7 +163,7 @@ impl Command {
     pub fn makes_files(&self) -> bool {
         match self {
             Self::Probe(_) | Self::Io(_) => true,
-            Self::Fio(args) => !args.dry_run,
+            Self::Fio(args) => !args.dry_run && !args.showcmd,
             Self::Study(args) => {
                 matches!(args.action, StudyAction::Run(_) | StudyAction::Resume(_))
             }
@@ -223,7 +224,8 @@ pub struct Common {
 /// below zero joined to its option, since `-5` alone reads as an option of that name.
 pub fn prepared(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     // What follows a bare `--` is no option.
-    let mut arguments = in_our_order(arguments.collect()).into_iter().peekable();
+    let arguments = fio::in_our_words(in_our_order(arguments.collect()));
+    let mut arguments = arguments.into_iter().peekable();
     let mut result: Vec<OsString> = Vec::new();
     while let Some(argument) = arguments.next_if(|argument| argument != "--") {
         let argument = dashed(argument);

@@ -1,4 +1,4 @@
-//! `iostrata fio`: job files read, shown, run, and their results in our form or in fio's.
+//! `iostrata fio`: job files and command lines read, shown, run, and their results in our form or in fio's.
 //!
 //! Invariant: a front end and nothing more: it makes points of our specs and measures them as
 //! `iostrata io` measures its one.
@@ -21,12 +21,14 @@ use iostrata_io::FileSet;
 use iostrata_load::{Interim, IoLoad};
 use iostrata_report::RunView;
 use iostrata_run::{Event, FioDocument, RunKind, RunResult};
-use iostrata_spec::fio::{FioPlan, FioStream, FioWave, parse};
+use iostrata_spec::fio::{
+    FioErrors, FioPlan, FioRequest, FioStream, FioWave, command_line, parse,
+};
 use iostrata_spec::{IoApi, IoSpec};
 use iostrata_stats::Verdicts;
 use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};
 
-use crate::args::{Common, Eta, FioArgs, OutputFormat};
+use crate::args::{Common, Eta, FioArgs, OutputFormat, own_options};
 use crate::display::{Display, colour, print_json, print_text, width};
 use crate::exit_error::{ExitError, exit_error};
 use crate::io_parts::path_facts;
@@ -48,8 +50,12 @@ pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), ExitError>
     if args.eta == Eta::Never {
         display = display.without_progress();
     }
-    let mut plan = parse(&args.files, &args.section, &ThisProcess)
-        .map_err(|error| ExitError::Usage(error.to_string()))?;
+    let request = request(args);
+    let refused = |errors: FioErrors| ExitError::Usage(errors.to_string());
+    if args.showcmd {
+        return print_text(&command_line(&request, &ThisProcess).map_err(refused)?);
+    }
+    let mut plan = parse(&request, &ThisProcess).map_err(refused)?;
     bound_waves(&mut plan, &args.common)?;
     if args.dry_run {
         return match args.common.printing.json || args.output_format.contains(&OutputFormat::Json) {
@@ -64,6 +70,16 @@ pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), ExitError>
     let ended = runner.all();
     display.finish();
     runner.conclude(ended)
+}
+
+fn request(args: &FioArgs) -> FioRequest {
+    FioRequest {
+        files: args.files.clone(),
+        arguments: args.job_option.clone(),
+        only: args.section.clone(),
+        skip_unsupported: args.skip_unsupported,
+        own_options: own_options(),
+    }
 }
 
 /// Applies the bounds of the command line: `--max-time` is shared among the waves, `--point-time`

@@ -69,7 +69,7 @@ pub(crate) fn points(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Vec<S
 /// A cell's point; nothing without a replicate.
 pub(crate) fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
     let replicates = &seen.replicates;
-    let figure = combined(replicates.iter().copied())?;
+    let figure = until_precise(combined(replicates.iter().copied())?, replicates.len());
     let measured_s: f64 = replicates.iter().map(|one| one.duration_s).sum();
     let deltas = replicates.iter().filter_map(|one| one.evidence.as_ref()?.device_delta);
     let delta: Option<DeviceDelta> = deltas.reduce(|sum, one| sum.plus(&one));

@@ -1,5 +1,7 @@
 //! One line of the catalogue.
 
+use std::fmt;
+
 /// What an option does here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionEffect {
@@ -9,6 +11,16 @@ pub enum OptionEffect {
     Warned(&'static str),
     /// It is refused: why, and what to do instead.
     Refused(&'static str),
+}
+
+impl fmt::Display for OptionEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changes(what) => f.write_str(what),
+            Self::Warned(why) => write!(f, "ignored: {why}"),
+            Self::Refused(why) => write!(f, "refused: {why}"),
+        }
+    }
 }
 
 /// One option of fio.
@@ -24,12 +36,19 @@ pub struct FioOption {
     pub neutral: &'static [&'static str],
     /// A value that has the effect; with `;` and other options that it needs beside it.
     pub example: &'static str,
+    /// Whether it stands without a value, and in the command line takes one only behind a `=`.
+    pub bare: bool,
 }
 
 impl FioOption {
     /// All names.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// Whether a value asks for what is done anyway.
+    pub(in crate::fio) fn is_neutral(&self, value: &str) -> bool {
+        self.neutral.contains(&value)
     }
 
     /// The example's value.
@@ -52,8 +71,13 @@ impl FioOption {
         self
     }
 
+    pub(super) const fn bare(mut self) -> Self {
+        self.bare = true;
+        self
+    }
+
     const fn new(name: &'static str, example: &'static str, effect: OptionEffect) -> Self {
-        Self { name, aliases: &[], effect, neutral: &[], example }
+        Self { name, aliases: &[], effect, neutral: &[], example, bare: false }
     }
 }
 

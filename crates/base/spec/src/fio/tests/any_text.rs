@@ -3,9 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::plan;
+use super::{files, plan};
 use crate::fio::catalogue::entries;
-use crate::fio::parse;
 use crate::fio::stand_in::Desk;
 
 /// Values that options take, and some that none does.
@@ -58,7 +57,7 @@ fn lines() -> impl Strategy<Value = String> {
 /// The text is planned twice alike, or refused with its file.
 fn holds(text: Vec<u8>) -> Result<(), TestCaseError> {
     let desk = Desk::default().with_file("j.fio", text);
-    match parse(&["j.fio".into()], &[], &desk) {
+    match files(&["j.fio"], &[], &desk) {
         Ok(plan) => {
             for stream in plan.streams() {
                 prop_assert_eq!(stream.spec.check(), Ok(()));

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{plan, plan_in};
+use super::{files, plan, plan_in};
 use crate::fio::stand_in::Desk;
-use crate::fio::{FioPlan, parse};
+use crate::fio::FioPlan;
 use crate::{
     Access, BlockSizes, Blocks, FileOrder, Flush, FlushMethod, IoApi, Mix, Pacing, Preparation,
     RateProcess, Sharing, Step, SyncWrites, ZipfTheta,
@@ -66,21 +66,21 @@ fn files_and_stonewalls_make_waves_and_groups() {
     let desk = Desk::default()
         .with_file("a.fio", "[global]\nsize=1m\n[a]\n[b]\nnew_group\n[c]\nstonewall\n")
         .with_file("b.fio", "[d]\nsize=1m\n[e]\nsize=1m\nstonewall\n");
-    let plan = parse(&["a.fio".into(), "b.fio".into()], &[], &desk).unwrap();
+    let plan = files(&["a.fio", "b.fio"], &[], &desk).unwrap();
     assert_eq!(names(&plan), [vec!["a", "b"], vec!["c"], vec!["d"], vec!["e"]]);
     let groups: Vec<u32> =
         plan.waves.iter().flat_map(|wave| &wave.jobs).map(|job| job.group).collect();
     assert_eq!(groups, [0, 1, 2, 3, 4]);
-    let chosen = parse(&["a.fio".into()], &["b".to_owned()], &desk).unwrap();
+    let chosen = files(&["a.fio"], &["b"], &desk).unwrap();
     assert_eq!(names(&chosen), [["b"]]);
-    let missing = parse(&["b.fio".into()], &["nobody".to_owned()], &desk).unwrap_err();
+    let missing = files(&["b.fio"], &["nobody"], &desk).unwrap_err();
     assert!(missing.to_string().contains("there are d, e"), "{missing}");
     let globals =
         Desk::default().with_file("a.fio", "[global]\nsize=1m\n[a]\n").with_file("b.fio", "[d]\n");
-    let error = parse(&["a.fio".into(), "b.fio".into()], &[], &globals).unwrap_err();
+    let error = files(&["a.fio", "b.fio"], &[], &globals).unwrap_err();
     assert!(error.to_string().starts_with("b.fio:1: [d]: d.0.0 does not exist yet"), "{error}");
     let hidden = Desk::default().with_file("a.fio", "[a]\nfilename=/dev/x\n").with_hidden("/dev/x");
-    let error = parse(&["a.fio".into()], &[], &hidden).unwrap_err().to_string();
+    let error = files(&["a.fio"], &[], &hidden).unwrap_err().to_string();
     assert!(error.contains("the size of /dev/x is not known: Permission denied"), "{error}");
 }
 
@@ -220,10 +220,7 @@ fn what_cannot_be_run_names_line_option_and_reason() {
 #[test]
 fn a_section_that_is_not_there_is_refused_with_those_that_are() {
     let environment = Desk::default().with_file("j.fio", "[global]\nsize=1m\n[b]\n[a]\n");
-    let of = |only: &[&str]| {
-        let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-        parse(&["j.fio".into()], &only, &environment)
-    };
+    let of = |only: &[&str]| files(&["j.fio"], only, &environment);
     let names = "j.fio: --section c: there is no such section; there are a, b";
     assert_eq!(of(&["a", "c"]).unwrap_err().to_string(), names);
     assert_eq!(of(&["a"]).unwrap().waves[0].jobs.len(), 1);
