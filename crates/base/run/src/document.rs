@@ -97,6 +97,10 @@ pub struct Rung {
     pub value_ci95: Option<Interval>,
     /// Samples behind it.
     pub value_n: u64,
+    /// The lowest and the highest of its replicates, where there are two to five: an interval of so
+    /// few does not hold what differs from run to run in two ways only.
+    #[serde(default)]
+    pub value_range: Option<Interval>,
     /// Its unit.
     pub unit: String,
     /// Whether more is better.

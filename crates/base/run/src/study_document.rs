@@ -55,6 +55,9 @@ pub struct StudyPoint {
     pub value_ci95: Option<Interval>,
     /// Samples behind it.
     pub value_n: u64,
+    /// The lowest and the highest of its replicates, where there are two to five.
+    #[serde(default)]
+    pub value_range: Option<Interval>,
     /// `IOPS` or `transactions/s`.
     pub unit: String,
     /// Bytes per second.

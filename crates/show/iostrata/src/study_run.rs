@@ -288,13 +288,12 @@ fn announced(plan: &StudyPlan, place: &VolumePlace, host: &ProbeHost) -> Result<
         None => format!("as loop files in {in_dir} ({} on {device})", units::bytes(space as f64)),
     };
     Ok(format!(
-        "Study {}: {} points on {} {on}; writes {filled} before it measures, takes {} (at a fixed \
-         60 s per point: {}). Everything is put back at the end; Ctrl-C is safe.",
+        "Study {}: {} points on {} {on}; writes {filled} before it measures, takes {}. \
+         Everything is put back at the end; Ctrl-C is safe.",
         plan.name,
         plan.cells.len(),
         names.join(", "),
         study_show::takes(&cost),
-        units::seconds(plan.fixed_minute_s()),
     ))
 }
 

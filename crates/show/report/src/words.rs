@@ -292,6 +292,11 @@ pub(crate) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
+/// What the intervals of a run do not hold, said once: nothing in a window tells of what is rarer.
+pub(crate) fn intervals_hold_for(measured_s: f64) -> String {
+    format!("Rarer events than the {} measured are in no interval.", value(measured_s, "s"))
+}
+
 /// `100,000`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();

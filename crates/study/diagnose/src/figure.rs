@@ -5,7 +5,7 @@
 
 use iostrata_run::{OpFigures, Replicate, StreamFigures};
 use iostrata_spec::{FlushCount, MetricKind, OpKind, Pacing, Point, SyncWrites};
-use iostrata_stats::{Measured, Verdicts, combine_weighted, is_possible};
+use iostrata_stats::{Interval, Measured, Verdicts, combine_weighted, is_possible};
 
 /// Figures of one kind of request of a stream.
 pub(crate) fn op_of(stream: &StreamFigures, op: OpKind) -> Option<&OpFigures> {
@@ -74,6 +74,21 @@ pub(crate) fn combined<'a>(
         Some((weight, metric_of(one)?))
     };
     combine_weighted(&replicates.into_iter().filter_map(weigh).collect::<Vec<_>>())
+}
+
+/// Replicates of which the lowest and the highest stand beside the interval.
+const FEW: std::ops::RangeInclusive<usize> = 2..=5;
+
+/// The lowest and the highest of few replicates: no interval of three holds a figure that is one of
+/// two from run to run.
+pub(crate) fn range_of_few<'a>(
+    replicates: impl IntoIterator<Item = &'a Replicate>,
+) -> Option<Interval> {
+    let values: Vec<f64> =
+        replicates.into_iter().filter_map(|one| Some(metric_of(one)?.value)).collect();
+    let low = values.iter().copied().reduce(f64::min)?;
+    let high = values.iter().copied().reduce(f64::max)?;
+    FEW.contains(&values.len()).then_some([low, high])
 }
 
 /// Whether every write of the main stream is followed by its own flush.

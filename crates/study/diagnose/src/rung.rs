@@ -9,7 +9,8 @@ use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts};
 
 use crate::disturbed::carries;
 use crate::figure::{
-    agrees_with_depth, application_latency_us, combined, device_latency_us, weighted_mean,
+    agrees_with_depth, application_latency_us, combined, device_latency_us, range_of_few,
+    weighted_mean,
 };
 use crate::observed::{Observed, Seen};
 
@@ -44,6 +45,7 @@ fn clock_rung(log: &Observed<'_>) -> Option<Rung> {
         value: read_ns.value,
         value_ci95: read_ns.ci95,
         value_n: read_ns.n,
+        value_range: None,
         unit: "ns".to_owned(),
         better: Better::Lower,
         latency_us: None,
@@ -98,6 +100,7 @@ fn rung(seen: &Seen<'_>) -> Option<Rung> {
         value: figure.value,
         value_ci95: figure.ci95,
         value_n: figure.n,
+        value_range: range_of_few(all()),
         unit: seen.point.metric.unit.clone(),
         better: seen.point.metric.better,
         latency_us: mean(application_latency_us),

@@ -88,7 +88,8 @@ pub fn split(arguments: &[OsString], own: &[String]) -> (Vec<FioArgument>, Vec<O
             rest.push(format!("{dashes}{name}{value}").into());
             continue;
         };
-        let next = || arguments.get(at).and_then(|next| next.to_str()).filter(|next| is_value(next));
+        let next =
+            || arguments.get(at).and_then(|next| next.to_str()).filter(|next| is_value(next));
         let value = match value {
             Some(value) => value,
             None if stands_alone => String::new(),
@@ -234,9 +235,13 @@ mod tests {
         assert_eq!(rest, ["1", "j.fio", "--output", "f", "--json"]);
         let (jobs, rest) = of("--end_fsync --refill_buffers --readonly --end-fsync=1 -h -- --bs");
         let expected = ["1:end_fsync=", "2:refill_buffers=", "3:readonly=", "4:end-fsync=1"];
-        assert_eq!((jobs, rest), (expected.map(str::to_owned).to_vec(), vec![
-            "-h".to_owned(), "--".to_owned(), "--bs".to_owned()
-        ]));
+        assert_eq!(
+            (jobs, rest),
+            (
+                expected.map(str::to_owned).to_vec(),
+                vec!["-h".to_owned(), "--".to_owned(), "--bs".to_owned()]
+            )
+        );
     }
 
     #[test]

@@ -96,11 +96,10 @@ impl LineReader<'_> {
         if self.including.len() >= INCLUDES_MAX {
             return Err(refuse(format!("more than {INCLUDES_MAX} files include each other")));
         }
-        let bytes =
-            self.environment.read(path).map_err(|why| match what == "job file" {
-                true => refuse(format!("it cannot be read: {why}")),
-                false => refuse(format!("{} cannot be read: {why}", path.display())),
-            })?;
+        let bytes = self.environment.read(path).map_err(|why| match what == "job file" {
+            true => refuse(format!("it cannot be read: {why}")),
+            false => refuse(format!("{} cannot be read: {why}", path.display())),
+        })?;
         self.including.push(path.to_owned());
         let file = Arc::new(path.to_owned());
         for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
@@ -165,7 +164,12 @@ impl LineReader<'_> {
             (None, _) => section.unread.push(refuse(origin, unknown(name, &[]))),
             (Some(_), Err(why)) => section.unread.push(refuse(origin, why.0)),
             (Some(entry), Ok(value)) => {
-                section.assignments.push(Assignment { entry, name: name.to_owned(), value, origin });
+                section.assignments.push(Assignment {
+                    entry,
+                    name: name.to_owned(),
+                    value,
+                    origin,
+                });
             }
         }
         Ok(())

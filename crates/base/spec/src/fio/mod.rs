@@ -59,10 +59,7 @@ pub struct FioRequest {
 ///
 /// # Errors
 /// All that cannot be run: file and line or argument, option, reason, fix.
-pub fn parse(
-    request: &FioRequest,
-    environment: &dyn Environment,
-) -> Result<FioPlan, FioErrors> {
+pub fn parse(request: &FioRequest, environment: &dyn Environment) -> Result<FioPlan, FioErrors> {
     let mut planner = Planner::new(environment, request.skip_unsupported);
     let (line, files) = read(request, environment, &mut planner.refused);
     let Line { sections, refused, warnings, read_only } = line;
@@ -265,8 +262,7 @@ impl<'a> Planner<'a> {
                 let text = format!("[{}] is left out: {}", section.name, error.why);
                 self.warn(FioWarning::at(&error.origin, error.what.clone(), text));
             }
-            let refused =
-                if self.skip_unsupported { &mut self.skipped } else { &mut self.refused };
+            let refused = if self.skip_unsupported { &mut self.skipped } else { &mut self.refused };
             if !refused.contains(&error) {
                 refused.push(error);
             }

@@ -202,7 +202,11 @@ pub(super) fn amount(
     let counted = settings.value("number_ios", |text| value::size(text, Base::FIO));
     let counted = counted.filter(|ios| *ios > 0).map(|ios| (ios as f64 * block.1) as u64);
     let io_bytes = moved.unwrap_or(all);
-    Some(Amount { offset_bytes, file_bytes, io_bytes: counted.map_or(io_bytes, |n| n.min(io_bytes)) })
+    Some(Amount {
+        offset_bytes,
+        file_bytes,
+        io_bytes: counted.map_or(io_bytes, |n| n.min(io_bytes)),
+    })
 }
 
 fn one_size(text: &str, base: Base) -> Result<u64, Why> {

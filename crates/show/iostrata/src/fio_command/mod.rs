@@ -21,9 +21,7 @@ use iostrata_io::FileSet;
 use iostrata_load::{Interim, IoLoad};
 use iostrata_report::RunView;
 use iostrata_run::{Event, FioDocument, RunKind, RunResult};
-use iostrata_spec::fio::{
-    FioErrors, FioPlan, FioRequest, FioStream, FioWave, command_line, parse,
-};
+use iostrata_spec::fio::{FioErrors, FioPlan, FioRequest, FioStream, FioWave, command_line, parse};
 use iostrata_spec::{IoApi, IoSpec};
 use iostrata_stats::Verdicts;
 use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};

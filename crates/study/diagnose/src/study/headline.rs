@@ -99,8 +99,8 @@ fn then(document: &StudyDocument) -> Option<String> {
     let most = times.iter().copied().fold(0.0, f64::max);
     (!times.is_empty()).then(|| {
         format!(
-            "{} of {} printed figures have a counterpart here: {least:.2} to {most:.2} times what \
-             was printed.",
+            "{} of the {} published figures could be compared: they are {least:.2} to {most:.2} \
+             times what was published.",
             times.len(),
             document.then.len()
         )
@@ -114,13 +114,11 @@ fn precision(document: &StudyDocument) -> String {
         many => format!("; the budget dropped {many} replicates"),
     };
     format!(
-        "{} points in {}; {:.0} % of them within {:.0} %{dropped}. At a fixed 60 s per point it \
-         would have taken {}.",
+        "{} points in {}; {:.0} % of them within {:.0} %{dropped}.",
         document.points.len(),
         iostrata_units::seconds(document.duration_s),
         document.precise_pct,
-        100.0 * document.precision,
-        iostrata_units::seconds(document.fixed_minute_s)
+        100.0 * document.precision
     )
 }
 

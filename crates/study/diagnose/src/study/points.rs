@@ -16,7 +16,7 @@ use iostrata_stats::{
 
 use super::caution::cautions;
 use super::{stolen, transactions};
-use crate::figure::{combined, metric_of, op_of};
+use crate::figure::{combined, metric_of, op_of, range_of_few};
 
 /// The replicates and the evidence of one point.
 #[derive(Debug, Default)]
@@ -80,6 +80,7 @@ pub(crate) fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
         value: figure.value,
         value_ci95: figure.ci95.map(not_negative),
         value_n: figure.n,
+        value_range: range_of_few(replicates.iter().copied()),
         unit: replicates.first().map_or("IOPS", |one| &one.point.metric.unit).to_owned(),
         bytes_per_s: bytes(replicates) / measured_s.max(f64::MIN_POSITIVE),
         replicates: replicates.len() as u32,

@@ -17,7 +17,8 @@ pub(super) const ENTRIES: &[FioOption] = &[
         .but(&["0"]),
     refused("bs_unaligned", "1", "blocks are whole multiples of the smallest; leave it out")
         .or(&["blocksize_unaligned"])
-        .but(&["0"]).bare(),
+        .but(&["0"])
+        .bare(),
     changes(
         "ioengine",
         "libaio",
@@ -58,7 +59,8 @@ pub(super) const ENTRIES: &[FioOption] = &[
         "zipf:1.2;rw=randread",
         "random or zipf:THETA; others are refused",
     ),
-    changes("norandommap", "1;rw=randread", "blocks are drawn, instead of each once in a pass").bare(),
+    changes("norandommap", "1;rw=randread", "blocks are drawn, instead of each once in a pass")
+        .bare(),
     changes("randseed", "77", "seed of every random choice"),
     changes("randrepeat", "0", "whether the seed is the same each time"),
     warned("allrandrepeat", "1", "one seed rules every choice; see randrepeat").but(&["0"]),
@@ -71,12 +73,16 @@ pub(super) const ENTRIES: &[FioOption] = &[
     .but(&["100"]),
     refused("serialize_overlap", "1", "requests may overlap; use iodepth=1").but(&["0"]),
     refused("io_submit_mode", "offload", "workers submit themselves; use numjobs").but(&["inline"]),
-    changes("hipri", "1;ioengine=io_uring;direct=1", "completions are polled for").but(&["0"]).bare(),
+    changes("hipri", "1;ioengine=io_uring;direct=1", "completions are polled for")
+        .but(&["0"])
+        .bare(),
     warned("fixedbufs", "1", "buffers are always registered").but(&["0"]).bare(),
     warned("registerfiles", "1", "files are always registered").but(&["0"]).bare(),
     warned("nonvectored", "0", "requests have one buffer each").but(&["1"]).bare(),
     warned("userspace_reap", "1", "completions come from the kernel").but(&["0"]).bare(),
-    refused("sqthread_poll", "1", "no kernel thread polls the ring; leave it out").but(&["0"]).bare(),
+    refused("sqthread_poll", "1", "no kernel thread polls the ring; leave it out")
+        .but(&["0"])
+        .bare(),
     warned("sqthread_poll_cpu", "1", "no kernel thread polls the ring"),
     refused("uncached", "1", "buffered requests use the page cache; use direct=1").but(&["0"]),
     refused("nowait", "1", "requests may wait; leave it out").but(&["0"]),

@@ -14,7 +14,9 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("new_group", "1", "begins another group of reports").bare(),
     changes("exitall", "1", "the first job that ends, ends those beside it").bare(),
     warned("exit_what", "all", "exitall ends the jobs that run beside").but(&["group"]),
-    warned("exitall_on_error", "1", "a failed request always ends the jobs beside").but(&["0"]).bare(),
+    warned("exitall_on_error", "1", "a failed request always ends the jobs beside")
+        .but(&["0"])
+        .bare(),
     changes("rate", "1m", "bytes per second of a clone, by direction"),
     changes("rate_iops", "100", "requests per second of a clone, by direction"),
     changes("rate_process", "poisson;rate_iops=100", "linear or poisson"),

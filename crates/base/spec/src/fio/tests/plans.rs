@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{files, plan, plan_in};
-use crate::fio::stand_in::Desk;
 use crate::fio::FioPlan;
+use crate::fio::stand_in::Desk;
 use crate::{
     Access, BlockSizes, Blocks, FileOrder, Flush, FlushMethod, IoApi, Mix, Pacing, Preparation,
     RateProcess, Sharing, Step, SyncWrites, ZipfTheta,

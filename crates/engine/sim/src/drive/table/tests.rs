@@ -46,6 +46,7 @@ fn sample() -> ProbeDocument {
             value,
             value_ci95: None,
             value_n: 1,
+            value_range: None,
             unit: "1/s".to_owned(),
             better: Better::Higher,
             latency_us: None,

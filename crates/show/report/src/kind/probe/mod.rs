@@ -62,6 +62,11 @@ fn carried(view: &RunView<'_>, probe: &ProbeDocument) -> BTreeSet<Verdict> {
     all
 }
 
+/// Seconds in which anything was measured.
+fn measured_s(view: &RunView<'_>) -> f64 {
+    view.replicates().map(|one| one.duration_s).sum()
+}
+
 fn summary(view: &RunView<'_>, probe: &ProbeDocument) -> Text {
     let starred = probe.rungs.iter().filter(|rung| !rung.verdicts.is_sound()).count();
     let mut parts = vec![
@@ -77,7 +82,10 @@ fn summary(view: &RunView<'_>, probe: &ProbeDocument) -> Text {
     if !probe.unknown.is_empty() {
         sentence += &format!("; {} not known", words::counted(probe.unknown.len(), "figure"));
     }
-    sentence += "; \u{b1} is half the 95 % interval. ";
+    sentence += &format!(
+        "; \u{b1} is half the 95 % interval. {} ",
+        words::intervals_hold_for(measured_s(view))
+    );
     let stopped = if probe.interrupted { "Stopped before its end. " } else { "" };
     Text::from(stopped).plain(sentence).with(Span::Verdicts(probe.verdicts.clone()))
 }
@@ -175,6 +183,9 @@ fn table(rungs: &[Rung]) -> Table {
         .numbers("Value", |one| figure(one.value, one.value_ci95, one.value_n, &one.unit))
         .numbers("95 % interval", |one| interval(one.value, one.value_ci95, &one.unit))
         .numbers_on(On::PAGE, "n", |one| count(one.value_n))
+        .numbers_on(On::PAGE, "Lowest to highest", |one| {
+            interval(one.value, one.value_range, &one.unit)
+        })
         .words("Cautions", |one| verdicts(&one.verdicts))
         .into()
 }

@@ -145,12 +145,10 @@ fn summary(study: &StudyDocument) -> Text {
         return said.into();
     }
     said += &format!(
-        "{} over {over}, {}, {extent}, in {}; at a fixed 60 s each it would have taken {}. {} of \
-         them are within \u{b1} {}.",
+        "{} over {over}, {}, {extent}, in {}. {} of them are within \u{b1} {}.",
         words::counted(study.points.len(), "point"),
         words::counted(replicates as usize, "replicate"),
         seconds(study.duration_s),
-        seconds(study.fixed_minute_s),
         words::value(study.precise_pct, "percent"),
         words::value(study.precision * 100.0, "percent"),
     );
@@ -163,7 +161,11 @@ fn summary(study: &StudyDocument) -> Text {
         said += &format!(" {dropped} {were} dropped for the budget.");
     }
     let written = words::value(study.bytes_written as f64, "bytes");
-    said += &format!(" {written} written. Intervals are 95 %.");
+    let measured_s: f64 = study.points.iter().map(|point| point.measured_s).sum();
+    said += &format!(
+        " {written} written. Intervals are 95 %. {}",
+        words::intervals_hold_for(measured_s)
+    );
     if !study.verdicts.is_sound() {
         let why: Vec<&str> = study.verdicts.iter().map(Verdict::explain).collect();
         said += &format!(" Of most points: {}.", why.join("; "));

@@ -98,7 +98,8 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
         .numbers(rate_words(study), |p| figure(p.value, p.value_ci95, p.value_n, &p.unit))
         .numbers("95 %", |p| interval(p.value, p.value_ci95, &p.unit).toned(wide(p)))
         .numbers_on(On::PAGE, "n", |p| count(p.value_n))
-        .group("Point", 3);
+        .numbers_on(On::PAGE, "Lowest to highest", |p| interval(p.value, p.value_range, &p.unit))
+        .group("Point", 4);
     for (group, head, unit, of) in evidence {
         let on = if SHORT.contains(head) { On::FILES } else { On::PAGE };
         table = table.numbers_on(on, head, |p| optional(of(p), unit)).group(group, 1);

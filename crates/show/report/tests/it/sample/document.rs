@@ -28,6 +28,7 @@ fn rungs() -> Vec<Rung> {
             value: row.value,
             value_ci95: Some([row.value * (1.0 - spread(row)), row.value * (1.0 + spread(row))]),
             value_n: 102,
+            value_range: None,
             unit: row.unit.into(),
             better: if row.unit.ends_with("/s") { Better::Higher } else { Better::Lower },
             latency_us: latency(row),

@@ -163,6 +163,7 @@ fn point(at: &At, noise: &mut Noise) -> StudyPoint {
         value,
         value_ci95: around(value, share),
         value_n: 96,
+        value_range: None,
         unit: "IOPS".into(),
         bytes_per_s: value * bytes,
         replicates: 3,
