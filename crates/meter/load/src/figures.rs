@@ -166,6 +166,9 @@ impl<'a> Counted<'a> {
             notes: self.stream.notes.clone(),
             verdicts,
         };
+        if has_failed(&figures) {
+            withdraw_burst(&mut figures);
+        }
         let most = self.stream.asked.in_flight_max;
         let withheld = withhold_impossible(&mut figures, most, self.duration_s);
         debug_assert!(!withheld, "{:?}", figures.notes);
@@ -347,6 +350,31 @@ fn figure_of(mut measured: Measured) -> Measured {
         *low = low.max(0.0);
     }
     measured
+}
+
+/// Share of all that was tried that must have failed for a fall of the rate to be its doing. A few
+/// deadlocks are how databases are.
+const FAILED_SHARE_MIN: f64 = 0.01;
+
+/// Whether requests failed that may be what made the rate fall.
+fn has_failed(figures: &StreamFigures) -> bool {
+    let failed: u64 = figures.transactions.iter().flat_map(|all| all.errors.values()).sum();
+    let done: u64 = figures.ops.iter().map(|(_, op)| op.ios).sum();
+    let share = failed as f64 / (failed + done).max(1) as f64;
+    !figures.errors.is_empty() || share >= FAILED_SHARE_MIN
+}
+
+/// A rate that fell where requests failed is no allowance that ran out.
+fn withdraw_burst(figures: &mut StreamFigures) {
+    let without = |verdicts: &mut Verdicts| {
+        *verdicts = verdicts.iter().filter(|one| *one != Verdict::BurstLimited).collect();
+    };
+    without(&mut figures.verdicts);
+    figures.total.iter_mut().for_each(|total| without(&mut total.verdicts));
+    for (_, op) in figures.ops.iter_mut() {
+        without(&mut op.iops.verdicts);
+        without(&mut op.latency_mean_us.verdicts);
+    }
 }
 
 #[cfg(test)]

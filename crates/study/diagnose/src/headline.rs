@@ -70,7 +70,13 @@ fn can(document: &ProbeDocument) -> String {
     });
     let parts: Vec<String> = [reads, commits].into_iter().flatten().collect();
     if parts.is_empty() {
-        return "Random reads and commits were not measured.".to_owned();
+        let is_there = |name: &str| document.rungs.iter().any(|rung| rung.name == name);
+        return match READS.iter().map(|(name, _)| *name).chain([COMMITS]).any(is_there) {
+            true => "Random reads and commits were answered by memory, or are too uncertain to \
+                     state."
+                .to_owned(),
+            false => "Random reads and commits were not measured.".to_owned(),
+        };
     }
     format!("This storage does {}.", parts.join(" and "))
 }

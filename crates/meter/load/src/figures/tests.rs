@@ -77,3 +77,25 @@ fn figures_that_contradict_each_other_are_withheld() {
         stream.notes
     );
 }
+
+#[test]
+fn a_rate_that_fell_where_requests_failed_is_no_burst() {
+    let fallen = || {
+        let mut stream = main_stream(&outcome(8, 400, 400_000));
+        stream.verdicts.add(Verdict::BurstLimited);
+        stream.verdicts.add(Verdict::NotSteady);
+        stream.ops.get_mut(OpKind::Read).unwrap().iops.verdicts.add(Verdict::BurstLimited);
+        stream
+    };
+    let with_errors = |errors: u64| {
+        let mut stream = fallen();
+        let errors = [("no_space".to_owned(), errors)].into_iter().collect();
+        stream.transactions = Some(TransactionFigures { errors, ..Default::default() });
+        stream
+    };
+    let mut full = with_errors(5_000);
+    assert!(has_failed(&full) && !has_failed(&with_errors(1)) && !has_failed(&fallen()));
+    withdraw_burst(&mut full);
+    assert!(!full.verdicts.has(Verdict::BurstLimited) && full.verdicts.has(Verdict::NotSteady));
+    assert!(!full.ops[OpKind::Read].as_ref().unwrap().iops.verdicts.has(Verdict::BurstLimited));
+}

@@ -1,6 +1,7 @@
 //! `iostrata probe` and `iostrata report`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
@@ -36,6 +37,15 @@ pub struct ProbeArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub verify: bool,
+    /// Overwrite the files first, with half of --max-write and for 10 minutes at most, so that fresh
+    /// flash and burst credit are used up before anything is measured
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub precondition: bool,
+    /// Let the sustained writes last for this time, with half of --max-write at most, to see
+    /// whether their rate does [default: 12s]
+    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    pub lasting: Option<Duration>,
     #[command(flatten)]
     pub common: Common,
 }

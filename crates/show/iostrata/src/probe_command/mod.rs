@@ -168,6 +168,12 @@ fn options_of(args: &ProbeArgs, place: &ProbedPlace) -> Result<ProbeOptions, Exi
             "--max-time: too short for a probe; use 5s or more (120s is the default)".to_owned(),
         ));
     }
+    if args.read_only && (args.precondition || args.lasting.is_some()) {
+        return Err(ExitError::Usage(
+            "--read-only: --precondition and --lasting write; leave them out".to_owned(),
+        ));
+    }
+    check_lasting(args)?;
     Ok(ProbeOptions {
         dir,
         read_only: args.read_only,
@@ -177,9 +183,34 @@ fn options_of(args: &ProbeArgs, place: &ProbedPlace) -> Result<ProbeOptions, Exi
         point_time: args.common.point_time,
         precision,
         verify: args.verify,
+        precondition: args.precondition,
+        lasting: args.lasting,
         below_is_unknown,
         transactions: place.transactions(args),
     })
+}
+
+/// The least time that is left for everything but lasting writes.
+const BESIDE_LASTING: Duration = Duration::from_secs(30);
+
+fn check_lasting(args: &ProbeArgs) -> Result<(), ExitError> {
+    let Some(lasting) = args.lasting else { return Ok(()) };
+    let shown = |time: Duration| units::seconds(time.as_secs_f64());
+    if lasting < Duration::from_secs(1) {
+        return Err(ExitError::Usage(format!(
+            "--lasting {}: too short to last; use 1s or more (12s is the default)",
+            shown(lasting)
+        )));
+    }
+    match args.common.max_time {
+        Some(all) if all < lasting + BESIDE_LASTING => Err(ExitError::Usage(format!(
+            "--lasting {}: does not fit into --max-time {}; use at least {}",
+            shown(lasting),
+            shown(all),
+            shown(lasting + BESIDE_LASTING)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What it will write and for how long, said before it begins.
@@ -224,7 +255,22 @@ fn announced_below(
         let written = units::bytes(announcement.written_bytes_max as f64);
         format!("Writes at most {written} in all, into own files of at most {files};")
     };
-    format!("{what} {writes} takes at most {time}.")
+    let first = match announcement.precondition_bytes_max {
+        0 => String::new(),
+        most => format!(
+            " Overwrites them first, with at most {} in {}.",
+            units::bytes(most as f64),
+            units::seconds(announcement.precondition_time_max.as_secs_f64())
+        ),
+    };
+    let lasting = options.lasting.map_or_else(String::new, |lasting| {
+        format!(
+            " Sustained writes last {}, with at most {}.",
+            units::seconds(lasting.as_secs_f64()),
+            units::bytes(announcement.sustained_write_bytes_max as f64)
+        )
+    });
+    format!("{what} {writes} takes at most {time}.{first}{lasting}")
 }
 
 fn note_other_users(root: &Root, host: &ProbeHost, display: &Display) {

@@ -32,6 +32,14 @@ const RESERVE: f64 = 0.15;
 /// What the sustained point may write of the budget.
 const SUSTAINED_SHARE: f64 = 0.15;
 const SUSTAINED_BYTES_MAX: u64 = 4096 * MIB;
+/// The same where writes are to last for a time that was asked for.
+const LASTING_SHARE: f64 = 0.5;
+/// How long sustained writes last by themselves, at factor 1.
+pub(super) const SUSTAINED: Duration = Duration::from_secs(12);
+/// What overwriting the files before anything else may write of the budget, and how long it may
+/// take; of a shorter time, half.
+const PRECONDITION_SHARE: f64 = 0.5;
+const PRECONDITION: Duration = Duration::from_secs(600);
 /// The whole, filling and confirmations included, at factor 1.
 const WHOLE: Duration = Duration::from_secs(116);
 const WHOLE_READ_ONLY: Duration = Duration::from_secs(40);
@@ -72,9 +80,20 @@ pub struct Announcement {
     pub point_write_bytes_max: u64,
     /// Bytes that the sustained point may write.
     pub sustained_write_bytes_max: u64,
+    /// What the sustained point lasts longer than it does by itself.
+    pub lasting_more: Duration,
+    /// Bytes that overwriting the files first may write; 0 where it was not asked for.
+    pub precondition_bytes_max: u64,
+    /// How long that may take.
+    pub precondition_time_max: Duration,
 }
 
 impl Announcement {
+    /// The time of a probe that neither overwrites its files first nor writes for longer.
+    pub(super) fn usual_time(&self) -> Duration {
+        self.time_max.saturating_sub(self.lasting_more + self.precondition_time_max)
+    }
+
     /// How many sets of `write_bytes` are filled in all, logs included.
     pub(super) fn sets(&self) -> f64 {
         WRITE_SETS + LOG_SETS * self.log_bytes as f64 / self.write_bytes.max(1) as f64
@@ -101,11 +120,23 @@ pub fn announce(options: &ProbeOptions, path: &PathFacts) -> Result<Announcement
             Size(filled_bytes)
         )));
     }
-    let for_requests = options.write_bytes_max - filled_bytes;
-    let sustained = ((for_requests as f64 * SUSTAINED_SHARE) as u64).min(SUSTAINED_BYTES_MAX);
+    let all = options.write_bytes_max - filled_bytes;
+    let first = if options.precondition { PRECONDITION_SHARE } else { 0.0 };
+    let precondition_bytes_max = (all as f64 * first) as u64;
+    let for_requests = all - precondition_bytes_max;
+    let sustained = match options.lasting {
+        Some(_) => (for_requests as f64 * LASTING_SHARE) as u64,
+        None => ((for_requests as f64 * SUSTAINED_SHARE) as u64).min(SUSTAINED_BYTES_MAX),
+    };
     let heavy = (for_requests - sustained) as f64 * (1.0 - RESERVE);
     let whole = if options.read_only { WHOLE_READ_ONLY } else { WHOLE };
-    let [time_max, top_time_max] = times(options, whole);
+    let lasting_more = options.lasting.unwrap_or(SUSTAINED).saturating_sub(SUSTAINED);
+    let precondition_time_max = match (options.precondition, options.time_max) {
+        (false, _) => Duration::ZERO,
+        (true, Some(all)) => PRECONDITION.min(all.saturating_sub(lasting_more) / 2),
+        (true, None) => PRECONDITION,
+    };
+    let [time_max, top_time_max] = times(options, whole + lasting_more + precondition_time_max);
     Ok(Announcement {
         read_bytes,
         write_bytes,
@@ -116,6 +147,9 @@ pub fn announce(options: &ProbeOptions, path: &PathFacts) -> Result<Announcement
         top_time_max,
         point_write_bytes_max: (heavy as u64 / HEAVY_REPLICATES).max(u64::from(u16::MAX)),
         sustained_write_bytes_max: sustained,
+        lasting_more,
+        precondition_bytes_max,
+        precondition_time_max,
     })
 }
 
@@ -146,6 +180,9 @@ fn announce_top(options: &ProbeOptions) -> Announcement {
         top_time_max,
         point_write_bytes_max: 0,
         sustained_write_bytes_max: 0,
+        lasting_more: Duration::ZERO,
+        precondition_bytes_max: 0,
+        precondition_time_max: Duration::ZERO,
     }
 }
 

@@ -42,6 +42,7 @@ pub fn run(
         over_at_s: announcement.time_max.as_secs_f64(),
         share_done: 0.0,
         fill_bytes_per_s: 0.0,
+        precondition_s: 0.0,
         kernel_log: KernelLog::from_now(&Root::system()),
         is_broken: false,
     };
@@ -71,6 +72,7 @@ impl Probe<'_> {
             return Ok(None);
         }
         let Some(mut shape) = self.prepare()? else { return Ok(None) };
+        self.precondition(&shape)?;
         let parts: Vec<Part> = Part::ALL
             .into_iter()
             .filter(|part| !self.options.read_only || !part.writes())

@@ -25,6 +25,7 @@ fn shape() -> Shape {
         point_write_bytes_max: 128 << 20,
         point_time_max: Duration::from_secs(30),
         precision: 0.03,
+        lasting: None,
     }
 }
 
@@ -40,6 +41,8 @@ fn options() -> ProbeOptions {
         below_is_unknown: None,
         transactions: Transactions::NotAsked,
         verify: false,
+        precondition: false,
+        lasting: None,
     }
 }
 

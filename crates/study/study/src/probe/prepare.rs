@@ -40,7 +40,7 @@ pub(super) fn prepare(
     let mut spec = IoSpec::new(&options.dir);
     spec.size_bytes = announcement.read_bytes;
     let mut stream = Stream { name: "data".to_owned(), spec };
-    let time_max = announcement.time_max;
+    let time_max = announcement.usual_time();
     let (read_bytes, fill_bytes_per_s) =
         match fill_read_set(cache, &mut stream, time_max, stop, progress)? {
             ReadSet::Filled { bytes, bytes_per_s } => (bytes, bytes_per_s),
@@ -86,6 +86,7 @@ pub(super) fn prepare(
         point_write_bytes_max: announcement.point_write_bytes_max,
         point_time_max: options.point_time.unwrap_or(Duration::from_secs(30)),
         precision: options.precision,
+        lasting: options.lasting,
     };
     Ok(Prepared { shape: Some(shape), unavailable, fill_bytes_per_s })
 }

@@ -13,7 +13,7 @@ use iostrata_run::host::IoLimit;
 use iostrata_run::{Event, ProbeHost, Unavailable};
 use iostrata_spec::Point;
 
-use super::blocks::{Block, Moment, Part};
+use super::blocks::{self, Block, Moment, Part};
 use super::budget::Announcement;
 use super::environment;
 use super::filling::Pace;
@@ -45,6 +45,8 @@ pub(super) struct Probe<'a> {
     pub share_done: f64,
     /// How fast files are filled.
     pub fill_bytes_per_s: f64,
+    /// How long overwriting the files took.
+    pub precondition_s: f64,
     /// What the kernel says since the probe began.
     pub kernel_log: KernelLog,
     /// Whether the storage failed: nothing more is asked of it.
@@ -70,6 +72,21 @@ impl Probe<'_> {
         Ok(())
     }
 
+    /// Overwrites the file that is read, over and over, before anything is measured: what a drive
+    /// or a volume does only while it is fresh is then over.
+    pub fn precondition(&mut self, shape: &Shape) -> Result<(), StudyError> {
+        let (bytes_max, time_max) =
+            (self.announcement.precondition_bytes_max, self.announcement.precondition_time_max);
+        if bytes_max == 0 {
+            return Ok(());
+        }
+        let began_s = self.pipeline.elapsed_s();
+        self.part = Part::Precondition;
+        self.run_block(&blocks::precondition(shape, bytes_max, time_max), 0.0)?;
+        self.precondition_s = self.pipeline.elapsed_s() - began_s;
+        Ok(())
+    }
+
     /// Seconds that filling the sets which are not there yet will take.
     pub fn fill_left_s(&self, shape: &Shape) -> f64 {
         if self.options.read_only || self.fill_bytes_per_s <= 0.0 {
@@ -82,10 +99,11 @@ impl Probe<'_> {
     /// How much shorter the points of these parts must be for the whole to keep its bound, with
     /// time left for points that confirm a suspicion.
     pub fn time_factor(&self, parts: &[Part], fill_left_s: f64) -> f64 {
-        let all_s = self.announcement.time_max.as_secs_f64();
+        let all_s = self.announcement.usual_time().as_secs_f64();
         let was_confirmed = !parts.contains(&Part::Database);
         let reserve_s = all_s * if was_confirmed { CONFIRM_SHARE_END } else { CONFIRM_SHARE };
-        let left_s = (all_s - reserve_s - fill_left_s - self.pipeline.elapsed_s()).max(0.0);
+        let gone_s = self.pipeline.elapsed_s() - self.precondition_s;
+        let left_s = (all_s - reserve_s - fill_left_s - gone_s).max(0.0);
         let planned_s: f64 = parts.iter().map(|part| part.planned_s()).sum();
         (left_s / planned_s).clamp(MIN_TIME_FACTOR, 1.0)
     }

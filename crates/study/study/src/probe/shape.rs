@@ -25,6 +25,10 @@ pub struct ProbeOptions {
     pub precision: f64,
     /// Whether advice is tried out.
     pub verify: bool,
+    /// Whether the files are overwritten before anything is measured.
+    pub precondition: bool,
+    /// How long the sustained writes last, when given.
+    pub lasting: Option<Duration>,
     /// Why nothing is known of the storage: then only a database is measured.
     pub below_is_unknown: Option<Unavailable>,
     /// Whether transactions are measured as well.
@@ -72,6 +76,8 @@ pub struct Shape {
     pub point_time_max: Duration,
     /// Relative half-width at which a point may stop.
     pub precision: f64,
+    /// How long the sustained writes last, where that was asked for.
+    pub lasting: Option<Duration>,
 }
 
 /// Database pages.

@@ -184,6 +184,77 @@ fn memory_below_a_loop_device_sizes_nothing() {
 }
 
 #[test]
+fn an_overlay_is_the_first_sentence() {
+    if !runs("an_overlay_is_the_first_sentence") {
+        return;
+    }
+    let planted = Planted {
+        found: &[("file_system_between", "filesystem")],
+        words: &["a volume of its own"],
+        absent: &["number of data files", "api_overhead", "innodb_io_capacity_max ="],
+    };
+    let document = probe(&Ground::overlay(2 << 30, EXT4), "--size 256M --max-time 40");
+    check(&document, &planted);
+    let first = document["headline"][0].as_str().unwrap();
+    assert!(first.contains("is an overlay"), "{first}");
+    let cured = Planted { absent: &["file_system_between"], ..Planted::default() };
+    check(&probe(&ext4(2 << 30, &[]), "--size 256M --max-time 40"), &cured);
+}
+
+#[test]
+fn a_loop_device_through_the_page_cache_is_memory() {
+    if !runs("a_loop_device_through_the_page_cache_is_memory") {
+        return;
+    }
+    let planted = Planted {
+        found: &[("loop_without_direct_io", "block")],
+        words: &["advice direct I/O of loop"],
+        absent: &["random 4 KiB reads/s", "innodb_io_capacity_max ="],
+    };
+    let ground = Ground::on_buffered_loop(2 << 30, EXT4);
+    check(&probe(&ground, "--size 256M --max-time 40"), &planted);
+    drop(ground);
+    let cured = Planted { absent: &["loop_without_direct_io"], ..Planted::default() };
+    check(&probe(&ext4(2 << 30, &[]), "--size 256M --max-time 40"), &cured);
+}
+
+#[test]
+fn a_mount_that_syncs_every_write_is_named() {
+    if !runs("a_mount_that_syncs_every_write_is_named") {
+        return;
+    }
+    let planted = Planted {
+        found: &[("sync_mount", "filesystem")],
+        words: &["advice sync = off"],
+        absent: &["append_allocation_cost", "buffered_write_cost", "Nothing needs to change"],
+    };
+    check(&probe(&ext4(2 << 30, &["-o", "sync"]), "--size 256M --max-time 40"), &planted);
+    let cured = Planted { absent: &["sync_mount"], ..Planted::default() };
+    check(&probe(&ext4(2 << 30, &[]), "--size 256M --max-time 40"), &cured);
+}
+
+#[test]
+fn a_group_that_may_use_256_mib_of_memory() {
+    const TEST: &str = "a_group_that_may_use_256_mib_of_memory";
+    if !runs(TEST) {
+        return;
+    }
+    let mut ground = ext4(2 << 30, &[]);
+    let Some(group) = ground.group("memory", TEST) else { return };
+    let limit = |bytes: &str| fs::write(group.join("memory.limit_in_bytes"), bytes).unwrap();
+    limit("268435456");
+    let planted = Planted {
+        found: &[("memory_limit", "limit")],
+        words: &["may use 256 MiB of memory"],
+        ..Planted::default()
+    };
+    check(&probe_in(&ground, "--size 64M --max-time 40", Some(&group)), &planted);
+    limit("-1");
+    let cured = Planted { absent: &["memory_limit"], ..Planted::default() };
+    check(&probe_in(&ground, "--size 64M --max-time 40", Some(&group)), &cured);
+}
+
+#[test]
 fn a_reader_that_is_always_there_is_named_first() {
     if !runs("a_reader_that_is_always_there_is_named_first") {
         return;

@@ -1,8 +1,13 @@
 //! Causes that lie in what a device is, says or is told.
 
+use std::time::Duration;
+
+use serde_json::Value;
+
 use super::ground::Ground;
 use super::setting::{Beside, Setting};
 use super::{Planted, check, probe, runs};
+use crate::harness::stderr;
 
 fn queue_file(ground: &Ground, name: &str) -> String {
     format!("/sys/block/{}/queue/{name}", ground.device().trim_start_matches("/dev/"))
@@ -97,4 +102,27 @@ fn processors_that_others_use_size_nothing() {
     drop(busy);
     let cured = Planted { absent: &["cpu_bound_host"], ..Planted::default() };
     check(&probe(&ground, "--size 256M"), &cured);
+}
+
+#[test]
+fn a_disk_that_gives_errors_is_the_first_sentence() {
+    if !runs("a_disk_that_gives_errors_is_the_first_sentence") {
+        return;
+    }
+    let ground = Ground::emulated("nvme", "16G");
+    let line = format!("probe {} --json --quiet --size 256M --max-time 60", ground.dir().display());
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(20));
+            ground.fault("--eio-rate 20000");
+        });
+        ground.bench().line(&line)
+    });
+    ground.fault("--none");
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let first = document["headline"][0].as_str().unwrap();
+    assert!(first.starts_with("The storage failed"), "{first}");
+    assert!(first.contains("error") && first.contains("The kernel:"), "{first}");
+    check(&document, &Planted { absent: &["Nothing needs to change"], ..Planted::default() });
 }

@@ -20,6 +20,8 @@ pub struct Ground {
     is_loop: bool,
     groups: Vec<PathBuf>,
     memory: Option<TempDir>,
+    /// Where the device is mounted, where `dir` is an overlay above it.
+    overlaid: Option<PathBuf>,
 }
 
 impl Ground {
@@ -50,7 +52,31 @@ impl Ground {
     pub fn on_loop_at(offset: &str, bytes: u64, mkfs: &str, mount_options: &[&str]) -> Self {
         let ground = Self::bare();
         let file = ground.bench().path("volume");
-        ground.over(&file, offset, bytes, mkfs, mount_options)
+        ground.over(&file, "on", offset, bytes, mkfs, mount_options)
+    }
+
+    /// The same on a loop device that goes through the page cache.
+    pub fn on_buffered_loop(bytes: u64, mkfs: &str) -> Self {
+        let ground = Self::bare();
+        let file = ground.bench().path("volume");
+        ground.over(&file, "off", "0", bytes, mkfs, &[])
+    }
+
+    /// An overlay whose upper directory is on ext4.
+    pub fn overlay(bytes: u64, mkfs: &str) -> Self {
+        let mut ground = Self::on_loop(bytes, mkfs, &[]);
+        let below = ground.dir.clone();
+        for name in ["lower", "upper", "work"] {
+            std::fs::create_dir(below.join(name)).unwrap();
+        }
+        let dir = ground.bench().path("overlay");
+        std::fs::create_dir(&dir).unwrap();
+        let at = |name: &str| below.join(name).display().to_string();
+        let layers =
+            format!("lowerdir={},upperdir={},workdir={}", at("lower"), at("upper"), at("work"));
+        run("mount", &["-t", "overlay", "overlay", "-o", &layers, dir.to_str().unwrap()]);
+        ground.overlaid = Some(std::mem::replace(&mut ground.dir, dir));
+        ground
     }
 
     /// The same over a file in memory.
@@ -59,12 +85,13 @@ impl Ground {
         let memory = TempDir::with_prefix_in("planted-", "/dev/shm").unwrap();
         let file = memory.path().join("volume");
         ground.memory = Some(memory);
-        ground.over(&file, "0", bytes, mkfs, &[])
+        ground.over(&file, "on", "0", bytes, mkfs, &[])
     }
 
     fn over(
         mut self,
         file: &Path,
+        direct: &str,
         offset: &str,
         bytes: u64,
         mkfs: &str,
@@ -73,7 +100,8 @@ impl Ground {
         let ground = &mut self;
         std::fs::File::create(file).unwrap().set_len(bytes).unwrap();
         let file = file.to_str().unwrap();
-        let words = ["--find", "--show", "--direct-io=on", "--offset", offset, file];
+        let direct = format!("--direct-io={direct}");
+        let words = ["--find", "--show", &direct, "--offset", offset, file];
         let device = run("losetup", &words).trim().to_owned();
         (ground.device, ground.is_loop) = (Some(device.clone()), true);
         let mut words: Vec<&str> = mkfs.split_whitespace().collect();
@@ -89,7 +117,7 @@ impl Ground {
         let dir = disks.0.path("data");
         std::fs::create_dir(&dir).unwrap();
         let (device, mounted, is_loop, groups) = (None, false, false, Vec::new());
-        Self { disks, device, dir, mounted, is_loop, groups, memory: None }
+        Self { disks, device, dir, mounted, is_loop, groups, memory: None, overlaid: None }
     }
 
     fn mount(&mut self, options: &[&str]) {
@@ -167,7 +195,12 @@ impl Drop for Ground {
         let until = Instant::now() + Duration::from_secs(10);
         while self.mounted && Instant::now() < until {
             let gone = Command::new("umount").arg(&self.dir).status();
-            self.mounted = !gone.is_ok_and(|status| status.success());
+            if gone.is_ok_and(|status| status.success()) {
+                match self.overlaid.take() {
+                    Some(below) => self.dir = below,
+                    None => self.mounted = false,
+                }
+            }
             std::thread::sleep(Duration::from_millis(100));
         }
         if let (true, Some(device)) = (self.is_loop, &self.device) {

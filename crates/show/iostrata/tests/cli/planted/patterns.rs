@@ -57,8 +57,8 @@ fn a_limit_that_is_set_while_the_probe_runs() {
     });
     let planted = Planted {
         found: &[("limit_set_meanwhile", "limit")],
-        words: &["blkio.throttle", "was limited to 500 reads/s", "did not come back"],
-        absent: &["Nothing needs to change", "burst allowance"],
+        words: &["blkio.throttle", "was limited to 500 reads/s", "stayed there"],
+        absent: &["Nothing needs to change", "Burst credit"],
     };
     check(&document, &planted);
 }
@@ -71,8 +71,8 @@ fn a_volume_that_takes_so_many_requests() {
     let capped = probe(&Ground::emulated("cloud-burst", "100G"), "--size 512M");
     let planted = Planted {
         found: &[("volume_cap", "device")],
-        words: &["requests/s pass", "more bring only waiting", "IOPS of the volume"],
-        absent: &["append_allocation_cost", "not_steady_device", "Nothing needs to change"],
+        words: &["is capped at", "only latency grows", "IOPS of the volume"],
+        absent: &["append_allocation_cost", "not_steady_device", "seek_cost", "periodic_pauses"],
     };
     check(&capped, &planted);
     let cap = number(&capped, "volume_cap", "cap_iops").unwrap();
@@ -92,8 +92,8 @@ fn a_burst_allowance_that_runs_out_on_the_way() {
     let document = probe(&ground, "--size 256M");
     let planted = Planted {
         found: &[("burst_limit", "device")],
-        words: &["burst allowance ran out", "did not come back"],
-        absent: &["Nothing needs to change", "append_allocation_cost"],
+        words: &["Burst credit", "heat", "neighbour", "stayed there"],
+        absent: &["Nothing needs to change", "append_allocation_cost", "periodic_pauses"],
     };
     check(&document, &planted);
     // Nothing of before: reads that last run at the baseline of 300 per second.
@@ -116,7 +116,7 @@ fn a_drive_that_pauses_once_a_second() {
     ground.fault("--stall 50ms/1s");
     let planted = Planted {
         found: &[("periodic_pauses", "device")],
-        words: &["Every 1 s nothing is answered"],
+        words: &["every 1 s"],
         absent: &["Nothing needs to change"],
     };
     let sizes = [(); 2].map(|()| {
@@ -136,4 +136,47 @@ fn a_drive_that_pauses_once_a_second() {
     ground.fault("--none");
     let cured = Planted { absent: &["periodic_pauses"], ..Planted::default() };
     check(&probe(&ground, "--size 512M"), &cured);
+}
+
+#[test]
+fn a_drive_that_pauses_each_20_seconds() {
+    if !runs("a_drive_that_pauses_each_20_seconds") {
+        return;
+    }
+    let ground = Ground::emulated("nvme", "16G");
+    ground.fault("--stall 400ms/20s");
+    let planted = Planted {
+        found: &[("periodic_pauses", "device")],
+        words: &["every 20 s"],
+        absent: &["Nothing needs to change", "irregular_pauses"],
+    };
+    check(&probe(&ground, "--size 512M"), &planted);
+    ground.fault("--none");
+    let cured = Planted { absent: &["_pauses"], ..Planted::default() };
+    check(&probe(&ground, "--size 512M"), &cured);
+}
+
+#[test]
+fn credit_that_outlasts_a_probe_is_found_by_writing_first() {
+    if !runs("credit_that_outlasts_a_probe_is_found_by_writing_first") {
+        return;
+    }
+    // Credit for more requests than a probe makes, and for fewer than two GiB of overwrites are.
+    let ground = Ground::emulated("cloud-burst,credits=60000", "100G");
+    let fresh = probe(&ground, "--size 256M --max-time 40");
+    let planted = Planted {
+        found: &[("lasting_rate", "device")],
+        words: &["was not seen", "--precondition --lasting"],
+        absent: &["burst_limit"],
+    };
+    check(&fresh, &planted);
+    drop(ground);
+    let ground = Ground::emulated("cloud-burst,credits=60000", "100G");
+    let used = probe(&ground, "--size 256M --max-time 400 --precondition --lasting 30s");
+    let rate = |document: &Value| {
+        let rungs = document["rungs"].as_array().unwrap();
+        let rung = rungs.iter().find(|rung| rung["name"] == "read_4k_depth_16").unwrap();
+        rung["value"].as_f64().unwrap()
+    };
+    assert!(rate(&used) < 0.5 * rate(&fresh), "{} and {}", rate(&used), rate(&fresh));
 }

@@ -13,7 +13,10 @@ use std::time::Duration;
 use iostrata_run::Event;
 use iostrata_spec::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, Mix, OpKind, Point, Stream};
 
+use super::budget::SUSTAINED;
 use super::shape::{PAGE_BYTES, Shape};
+
+pub(super) use workloads::precondition;
 
 /// A block and how often its points are measured.
 #[derive(Clone, Debug)]
@@ -37,6 +40,8 @@ pub(super) enum Part {
     Commits,
     Database,
     Sustained,
+    /// Overwrites before everything else, where they are asked for.
+    Precondition,
     /// Of a database, where one is named; planned by its own rounds.
     Transactions,
 }
@@ -86,6 +91,7 @@ impl Part {
             Part::Commits => "the sync laboratory",
             Part::Database => "the database-shaped load",
             Part::Sustained => "sustained writes",
+            Part::Precondition => "overwriting the files first",
             Part::Transactions => "transactions",
         }
     }
@@ -103,8 +109,8 @@ impl Part {
             Part::InOrder => 2.5,
             Part::Commits => 19.0,
             Part::Database => 26.0,
-            Part::Sustained => 12.0,
-            Part::Transactions => 0.0,
+            Part::Sustained => SUSTAINED.as_secs_f64(),
+            Part::Precondition | Part::Transactions => 0.0,
         }
     }
 
@@ -122,7 +128,7 @@ impl Part {
             Part::Commits => commits::blocks(shape),
             Part::Database => database::blocks(shape, events),
             Part::Sustained => workloads::sustained(shape, sustained_max),
-            Part::Transactions => Vec::new(),
+            Part::Precondition | Part::Transactions => Vec::new(),
         }
     }
 }

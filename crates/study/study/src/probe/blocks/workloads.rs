@@ -7,6 +7,7 @@ use iostrata_spec::{Access, CurvePlace, IoApi, Layer, Mix, OpKind, rung};
 
 use super::files::flush_every;
 use super::{Block, alone, point, rate_of, size, spec, with_depth};
+use crate::probe::budget::SUSTAINED;
 use crate::probe::shape::{PAGE_BYTES, Shape};
 
 const DEPTHS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -22,7 +23,6 @@ const IN_ORDER_MILLIS: u64 = 400;
 const FLUSHED_JOBS: u32 = 4;
 const WRITES_PER_FLUSH: u32 = 32;
 const SUSTAINED_DEPTH: u32 = 32;
-const SUSTAINED_MILLIS: u64 = 12_000;
 
 /// The null API: what the meter itself costs.
 pub(super) fn self_cost(shape: &Shape) -> Vec<Block> {
@@ -134,11 +134,25 @@ fn in_order(shape: &Shape, id: &str, words: &str, mix: Mix, op: OpKind) -> Vec<B
     vec![Block { points: vec![point], replicates: 4 }]
 }
 
+/// The file that is read is overwritten in order, again and again: caches of flash and credit of
+/// volumes are used up before anything is measured.
+pub(in crate::probe) fn precondition(shape: &Shape, bytes_max: u64, time_max: Duration) -> Block {
+    let millis = time_max.as_millis() as u64;
+    let mut spec = with_depth(spec(shape, Mix::Write, shape.deep_api, millis), IN_ORDER_DEPTH);
+    (spec.access, spec.block_bytes) = (Access::Sequential, IN_ORDER_BYTES);
+    (spec.size_bytes, spec.point_time, spec.runtime) = (shape.read_bytes, time_max, Some(time_max));
+    spec.write_bytes_max = Some(bytes_max);
+    let title = "1 MiB overwrites before everything else";
+    let metric = rate_of(OpKind::Write, "MiB/s");
+    let id = rung::PRECONDITION;
+    Block { points: vec![point(id, title, Layer::Device, id, alone(spec), metric)], replicates: 1 }
+}
+
 /// Writes for as long as time and budget allow: does the rate hold?
 pub(super) fn sustained(shape: &Shape, write_bytes_max: u64) -> Vec<Block> {
-    let mut spec =
-        with_depth(spec(shape, Mix::Write, shape.deep_api, SUSTAINED_MILLIS), SUSTAINED_DEPTH);
-    spec.point_time = Duration::from_millis(SUSTAINED_MILLIS).mul_f64(shape.time_factor);
+    let millis = SUSTAINED.as_millis() as u64;
+    let mut spec = with_depth(spec(shape, Mix::Write, shape.deep_api, millis), SUSTAINED_DEPTH);
+    spec.point_time = shape.lasting.unwrap_or(SUSTAINED.mul_f64(shape.time_factor));
     // Steadiness is what is asked: it never stops early because it is precise enough.
     spec.runtime = Some(spec.point_time);
     spec.write_bytes_max = Some(write_bytes_max);
