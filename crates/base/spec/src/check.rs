@@ -3,13 +3,13 @@
 //! Invariant: every refusal names the option as the user types it, the value found, and the fix.
 
 use crate::variation::{BlockSizes, Blocks, Sharing, Step};
-use crate::{Access, IoApi, IoSpec, Pacing, ValueError};
+use crate::{Access, IoApi, IoSpec, Mix, Pacing, ValueError};
 use iostrata_units::Size;
 
 /// The smallest request. Direct I/O takes its multiples on every device that has such sectors.
 pub const BLOCK_BYTES_MIN: u32 = 512;
 /// The largest request.
-pub const BLOCK_BYTES_MAX: u32 = 16 << 20;
+pub const BLOCK_BYTES_MAX: u32 = 1 << 30;
 pub(crate) const JOBS_MAX: u32 = 4096;
 pub(crate) const DEPTH_MAX: u32 = 4096;
 pub(crate) const FILES_MAX: u32 = 65_536;
@@ -90,7 +90,7 @@ impl IoSpec {
 
     fn check_blocks(&self) -> Result<(), SpecError> {
         let (block, bs) = (self.block_bytes, Size(u64::from(self.block_bytes)));
-        if !(BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block) {
+        if !(BLOCK_BYTES_MIN..=self.block_bytes_max()).contains(&block) {
             return refuse("bs", bs, "out of range", block_range());
         }
         if self.direct && !block.is_multiple_of(BLOCK_BYTES_MIN) {
@@ -113,6 +113,11 @@ impl IoSpec {
         Ok(())
     }
 
+    /// A discard has no content, so that it may be larger than any buffer.
+    fn block_bytes_max(&self) -> u32 {
+        if self.mix == Mix::Trim { u32::MAX } else { BLOCK_BYTES_MAX }
+    }
+
     fn check_variation(&self) -> Result<(), SpecError> {
         let varied = &self.variation;
         if let Blocks::ByKind { read, write } = &varied.blocks {
@@ -133,6 +138,13 @@ impl IoSpec {
             && pause.every == 0
         {
             return refuse("thinktime_blocks", 0, "a pause after 0 requests", "use 1 or more");
+        }
+        let [read, write] = varied.align_bytes.unwrap_or([BLOCK_BYTES_MIN; 2]);
+        for align in [read, write] {
+            if align == 0 || (self.direct && !align.is_multiple_of(BLOCK_BYTES_MIN)) {
+                let fix = "use multiples of 512, or direct=0";
+                return refuse("ba", align, "direct I/O needs whole sectors", fix);
+            }
         }
         if varied.io_bytes_max == Some(0) {
             return refuse("io_size", 0, "there is nothing to do", "use one block or more");
@@ -159,7 +171,7 @@ impl IoSpec {
         }
         for bytes in each {
             let size = Size(bytes.into());
-            if !(BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&bytes) {
+            if !(BLOCK_BYTES_MIN..=self.block_bytes_max()).contains(&bytes) {
                 return refuse("bs", size, "out of range", block_range());
             }
             if self.direct && !bytes.is_multiple_of(BLOCK_BYTES_MIN) {
@@ -232,7 +244,7 @@ impl IoSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mix, ZipfTheta};
+    use crate::ZipfTheta;
     use proptest::prelude::*;
 
     fn refused(change: impl FnOnce(&mut IoSpec)) -> SpecError {
@@ -254,7 +266,7 @@ mod tests {
             (refused(|s| s.jobs = 0), "numjobs", "0"),
             (refused(|s| s.files = 0), "nrfiles", "0"),
             (refused(|s| (s.direct, s.block_bytes) = (true, 1000)), "bs", "1000"),
-            (refused(|s| s.block_bytes = 32 << 20), "bs", "32M"),
+            (refused(|s| s.block_bytes = 2 << 30), "bs", "2G"),
             (refused(|s| s.size_bytes = 1024), "size", "1K"),
             (
                 refused(|s| {

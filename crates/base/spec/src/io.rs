@@ -108,17 +108,30 @@ pub enum Mix {
     },
     /// Neither: every request is a flush of its file with nothing to write back.
     FlushOnly(FlushMethod),
+    /// Discards only.
+    Trim,
+    /// Each block is discarded, then written.
+    TrimWrite,
 }
 
 impl Mix {
     /// Whether any request reads.
     pub fn reads(self) -> bool {
-        !matches!(self, Mix::Write | Mix::Both { read_pct: 0 } | Mix::FlushOnly(_))
+        matches!(self, Mix::Read | Mix::Both { read_pct: 1.. })
     }
 
     /// Whether any request writes.
     pub fn writes(self) -> bool {
-        !matches!(self, Mix::Read | Mix::Both { read_pct: 100 } | Mix::FlushOnly(_))
+        match self {
+            Mix::Write | Mix::TrimWrite => true,
+            Mix::Both { read_pct } => read_pct != 100,
+            Mix::Read | Mix::FlushOnly(_) | Mix::Trim => false,
+        }
+    }
+
+    /// Whether any request discards.
+    pub fn trims(self) -> bool {
+        matches!(self, Mix::Trim | Mix::TrimWrite)
     }
 }
 

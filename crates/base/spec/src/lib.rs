@@ -27,5 +27,8 @@ pub use op_kind::{OpKind, PerKind};
 pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, Point, Stream};
 pub use rw::Rw;
 pub use transactions::{Overload, TransactionPacing, TransactionSpec};
-pub use variation::{BlockShare, BlockSizes, Blocks, FileOrder, Pause, Sharing, Step, Variation};
+pub use variation::{
+    BlockShare, BlockSizes, Blocks, FileOrder, Pause, Sharing, Steady, SteadyLimit, SteadyOf, Step,
+    Variation,
+};
 pub use words::{ValueError, Word, Words};

@@ -45,6 +45,7 @@ kinds! {
     Read "read" "reads" "Reads."
     Write "write" "writes" "Writes."
     Sync "sync" "flushes" "Flushes: fsync or fdatasync."
+    Trim "trim" "trims" "Discards."
     NewOrder "new_order" "new orders" "TPC-C: a customer orders."
     Payment "payment" "payments" "TPC-C: a customer pays."
     OrderStatus "order_status" "order statuses" "TPC-C: where is an order?"
@@ -57,7 +58,7 @@ kinds! {
 impl OpKind {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
-    /// The kinds of a file's requests, which every document names.
+    /// The kinds of a file's requests that every document names.
     pub const OF_FILES: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
 
     /// Its name in a series: one entry per slice of time.

@@ -4,7 +4,8 @@
 use crate::study::VolumeKind;
 use crate::words::{Word, Words, word};
 use crate::{
-    FlushCount, FlushScope, IoApi, Memory, Overload, Preparation, RateProcess, Rw, SyncWrites,
+    FlushCount, FlushScope, IoApi, Memory, Overload, Preparation, RateProcess, Rw, SteadyOf,
+    SyncWrites,
 };
 
 impl Words for Rw {
@@ -46,6 +47,15 @@ impl Words for SyncWrites {
         word(Self::RwfDsync, "rwf_dsync")
             .or(&["rwf-dsync"])
             .help("RWF_DSYNC on each write instead of a flag on the file"),
+    ];
+}
+
+impl Words for SteadyOf {
+    const WORDS: &'static [Word<Self>] = &[
+        word(Self::Iops, "iops"),
+        word(Self::IopsSlope, "iops_slope"),
+        word(Self::Bandwidth, "bw"),
+        word(Self::BandwidthSlope, "bw_slope"),
     ];
 }
 

@@ -83,7 +83,7 @@ pub enum Blocks {
     ByKind {
         /// Of reads.
         read: BlockSizes,
-        /// Of writes.
+        /// Of writes and discards.
         write: BlockSizes,
     },
 }
@@ -142,6 +142,46 @@ pub struct Pause {
     pub length: Duration,
 }
 
+/// What of a stream becomes steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SteadyOf {
+    /// No second's requests are further from their mean.
+    Iops,
+    /// The line through the requests of each second is no steeper.
+    IopsSlope,
+    /// No second's bytes are further from their mean.
+    Bandwidth,
+    /// The line through the bytes of each second is no steeper.
+    BandwidthSlope,
+}
+
+/// How far it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SteadyLimit {
+    /// In percent of the mean.
+    Pct(f64),
+    /// In requests per second.
+    Plain(f64),
+}
+
+/// When the rate of a stream is steady, as fio defines it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Steady {
+    /// What is looked at.
+    pub of: SteadyOf,
+    /// How far it may be.
+    pub limit: SteadyLimit,
+    /// How long it must be so.
+    pub duration: Duration,
+    /// Time before it is looked at.
+    pub ramp: Duration,
+}
+
 /// What a stream does differently from a plain one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -155,6 +195,14 @@ pub struct Variation {
     pub file_order: FileOrder,
     /// What lies between two offsets.
     pub step: Step,
+    /// Random requests in a hundred, of reads and of writes or discards; those in between follow
+    /// the last one of their direction. Absent: all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub random_pct: Option<[u8; 2]>,
+    /// What random offsets are multiples of, of reads and of writes or discards; absent: the
+    /// smallest block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub align_bytes: Option<[u32; 2]>,
     /// The first byte of each file that is used; `size_bytes` counts from it.
     pub offset_bytes: u64,
     /// Time between the start of the window and the stream's first request.
@@ -171,6 +219,12 @@ pub struct Variation {
     pub ends_window: bool,
     /// Each job flushes all its files after its last request, outside all figures.
     pub end_flush: bool,
+    /// The window ends when this stream is steady.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady: Option<Steady>,
+    /// The files are read into the page cache before the window.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pre_read: bool,
     /// Pages of the files leave the page cache before the window.
     pub drop_cache: bool,
 }
@@ -182,6 +236,8 @@ impl Default for Variation {
             sharing: Sharing::Parts,
             file_order: FileOrder::Sequential,
             step: Step::None,
+            random_pct: None,
+            align_bytes: None,
             offset_bytes: 0,
             start_delay: Duration::ZERO,
             ramp_time: Duration::ZERO,
@@ -190,6 +246,8 @@ impl Default for Variation {
             reap_min: 1,
             ends_window: false,
             end_flush: false,
+            steady: None,
+            pre_read: false,
             drop_cache: false,
         }
     }
@@ -201,6 +259,8 @@ impl Variation {
         self.blocks == Blocks::Fixed
             && self.file_order == FileOrder::Sequential
             && self.step == Step::None
+            && self.random_pct.is_none()
+            && self.align_bytes.is_none()
             && self.offset_bytes == 0
     }
 

@@ -33,7 +33,7 @@ pub use extents::ExtentReport;
 pub use fileset::leftovers::{
     FileRecord, abandoned_bytes, record_files, remove_abandoned, remove_leftovers,
 };
-pub use fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place, Progress};
+pub use fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place, Progress, names_a_device};
 #[cfg(any(test, feature = "testing"))]
 pub use memory_files::{Fate, MemoryFiles};
 pub use op::{Done, Op, OpKind, SyncKind};

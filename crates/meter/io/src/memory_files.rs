@@ -90,6 +90,7 @@ impl MemoryFiles {
         let end = (start + most as usize).min(content.len());
         match op.kind {
             OpKind::Read => buffers.write_slot(op.buffer, &content[start..end]),
+            OpKind::Trim => content[start..end].fill(0),
             _ => buffers.copy_out(op.buffer, &mut content[start..end]),
         }
         (end - start) as i32

@@ -10,6 +10,8 @@ pub enum OpKind {
     Read,
     /// Writes `len` bytes at `offset`.
     Write,
+    /// Discards `len` bytes at `offset`.
+    Trim,
     /// Flushes one whole file, as [`ApiConfig::sync_kind`](crate::ApiConfig::sync_kind) says.
     Sync,
 }

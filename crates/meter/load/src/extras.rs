@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::IoSpec;
+use iostrata_spec::{IoSpec, Mix};
 
 use crate::clock::Ticks;
 use crate::generator::{Generator, Request};
@@ -31,8 +31,9 @@ impl Extras {
     /// What worker `job` of a stream needs; `None` for a plain one.
     pub(crate) fn of(spec: &IoSpec, job: u32) -> Option<Self> {
         let variation = &spec.variation;
-        (!variation.is_plain_loop()).then(|| Self {
-            varied: (!variation.is_plain_order()).then(|| Varied::new(spec, job)),
+        let in_pairs = spec.mix == Mix::TrimWrite;
+        (in_pairs || !variation.is_plain_loop()).then(|| Self {
+            varied: (in_pairs || !variation.is_plain_order()).then(|| Varied::new(spec, job)),
             block_bytes: spec.block_bytes,
             bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),
             pauses: variation.pause.map(Pauses::new),

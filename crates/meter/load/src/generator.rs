@@ -13,7 +13,7 @@ use iostrata_stats::Random;
 /// One request, before it is given a buffer and a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Read, write or flush.
+    /// Read, write, flush or discard.
     pub kind: OpKind,
     /// Index of the file.
     pub file: u32,
@@ -28,6 +28,7 @@ pub(crate) fn measured(kind: OpKind) -> iostrata_spec::OpKind {
         OpKind::Read => iostrata_spec::OpKind::Read,
         OpKind::Write => iostrata_spec::OpKind::Write,
         OpKind::Sync => iostrata_spec::OpKind::Sync,
+        OpKind::Trim => iostrata_spec::OpKind::Trim,
     }
 }
 
@@ -98,7 +99,8 @@ impl Generator {
     fn next_kind(&mut self) -> OpKind {
         match self.mix {
             Mix::Read => OpKind::Read,
-            Mix::Write => OpKind::Write,
+            Mix::Write | Mix::TrimWrite => OpKind::Write,
+            Mix::Trim => OpKind::Trim,
             Mix::FlushOnly(_) => OpKind::Sync,
             Mix::Both { read_pct } => {
                 if self.random.below(100) < u64::from(read_pct) {

@@ -99,6 +99,9 @@ impl Job {
         if self.spec.variation.drop_cache {
             files.drop_cached();
         }
+        if self.spec.variation.pre_read {
+            files.read_into_cache();
+        }
         Ok(files)
     }
 
@@ -118,7 +121,9 @@ impl Job {
                 Memory::Malloc => Pages::Small,
                 Memory::MmapHuge => Pages::Huge,
             };
-            Buffers::in_pages(pages, spec.depth, spec.block_bytes_most(), seed)?
+            // A discard has no content.
+            let bytes = if spec.mix == Mix::Trim { 4096 } else { spec.block_bytes_most() };
+            Buffers::in_pages(pages, spec.depth, bytes, seed)?
         };
         let (api, caps) = A::start(&api_config(spec), files, &buffers)?;
         let recorded = Recorded { detail: self.detail, ..recorded(spec) };
@@ -159,7 +164,8 @@ pub fn open_mode(spec: &IoSpec) -> OpenMode {
         SyncWrites::Sync => OpenSync::Sync,
     };
     let flushes = matches!(spec.mix, Mix::FlushOnly(_));
-    OpenMode { direct: spec.direct, write: spec.mix.writes() || flushes, sync }
+    let changes = spec.mix.writes() || spec.mix.trims();
+    OpenMode { direct: spec.direct, write: changes || flushes, sync }
 }
 
 fn api_config(spec: &IoSpec) -> ApiConfig {
@@ -207,7 +213,8 @@ pub(crate) fn asked(name: &str, spec: &IoSpec) -> Asked {
 pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
     let flushes = spec.flush.is_some() || matches!(spec.mix, Mix::FlushOnly(_));
     let does = [spec.mix.reads(), spec.mix.writes(), flushes];
-    let kinds = OpKind::OF_FILES.into_iter().zip(does).filter(|(_, does)| *does);
+    let does = OpKind::OF_FILES.into_iter().zip(does);
+    let kinds = does.chain([(OpKind::Trim, spec.mix.trims())]).filter(|(_, does)| *does);
     Recorded {
         kinds: kinds.map(|(kind, _)| kind).collect(),
         scheduled: matches!(spec.pacing, Pacing::Open { .. }),

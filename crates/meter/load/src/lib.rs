@@ -34,6 +34,7 @@ mod segment;
 mod shared_stats;
 mod shown;
 mod span;
+mod steady;
 mod tally;
 mod transactions;
 mod usage;

@@ -1,7 +1,8 @@
-//! Requests of streams that are not plain: several block sizes, files in turn, runs and gaps.
+//! Requests of streams that are not plain: several block sizes, files in turn, runs and gaps, random
+//! ones among sequential ones, discards before writes.
 //!
 //! Invariant: every request lies inside one file, and a random offset is a multiple of its
-//! direction's smallest block; it never ends by itself. Apart from the plain generator, which it
+//! direction's smallest block or of what it is aligned to; it never ends by itself. Apart from the plain generator, which it
 //! would slow down.
 
 use iostrata_io::OpKind;
@@ -22,9 +23,22 @@ pub(crate) struct Varied {
     places: Places,
     step: Step,
     run: Run,
-    /// The smallest block of all: what places are counted in.
+    /// What random offsets are multiples of, by direction.
+    grids: [u64; 2],
+    /// What places are counted in.
     unit: u64,
     base: u64,
+    /// Where the requests of each direction go on in each file, and how many in a hundred do not.
+    following: Option<Following>,
+    /// The block that was discarded and is written next.
+    discarded: Option<(Request, u32)>,
+}
+
+#[derive(Clone, Debug)]
+struct Following {
+    random_pct: [u8; 2],
+    /// The end of the last request, by direction and file.
+    ends: [Box<[u64]>; 2],
 }
 
 #[derive(Clone, Debug, Default)]
@@ -97,31 +111,50 @@ impl Varied {
             left: 0,
             next: vec![0; spec.files as usize].into_boxed_slice(),
         };
+        let align = spec.variation.align_bytes;
+        let grids = [0, 1].map(|at| u64::from(align.map_or(sizes[at].least, |align| align[at])));
+        let unit = align.map_or(spec.block_bytes, |[read, write]| read.min(write));
+        let unit = u64::from(unit);
         Self {
             random: Random::of_stream(spec.seed, u64::from(worker)),
             mix: spec.mix,
+            grids,
             sizes,
-            places: Places::new(spec, spec.seed ^ (u64::from(worker) << 40)),
+            places: Places::new(spec, unit, spec.seed ^ (u64::from(worker) << 40)),
             files,
             step: spec.variation.step,
             run: Run::default(),
-            unit: u64::from(spec.block_bytes),
+            unit,
             base: spec.variation.offset_bytes,
+            following: spec.variation.random_pct.map(|random_pct| {
+                let ends = || vec![0; spec.files as usize].into_boxed_slice();
+                Following { random_pct, ends: [ends(), ends()] }
+            }),
+            discarded: None,
         }
     }
 
     /// The next request.
     pub(crate) fn next_request(&mut self) -> (Request, u32) {
+        if let Some((request, len)) = self.discarded.take() {
+            return (Request { kind: OpKind::Write, ..request }, len);
+        }
         let kind = self.next_kind();
         if kind == OpKind::Sync {
             let file = self.files.choose(&mut self.random);
             return (Request { kind, file, offset: 0 }, 0);
         }
-        let sizes = &self.sizes[usize::from(kind == OpKind::Write)];
-        let (len, grid) = (sizes.draw(&mut self.random), u64::from(sizes.least));
-        let (file, offset) = self.place(u64::from(len), grid);
-        self.run = Run { left: self.run.left, file, offset, end: offset + u64::from(len) };
-        (Request { kind, file, offset: self.base + offset }, len)
+        let direction = usize::from(kind != OpKind::Read);
+        let len = self.sizes[direction].draw(&mut self.random);
+        let (file, offset) = self.place(u64::from(len), direction);
+        let end = offset + u64::from(len);
+        self.run = Run { left: self.run.left, file, offset, end };
+        if let Some(following) = &mut self.following {
+            following.ends[direction][file as usize] = end;
+        }
+        let request = Request { kind, file, offset: self.base + offset };
+        self.discarded = (self.mix == Mix::TrimWrite).then_some((request, len));
+        (request, len)
     }
 
     fn next_kind(&mut self) -> OpKind {
@@ -129,12 +162,13 @@ impl Varied {
             Mix::Read => OpKind::Read,
             Mix::Write => OpKind::Write,
             Mix::FlushOnly(_) => OpKind::Sync,
+            Mix::Trim | Mix::TrimWrite => OpKind::Trim,
             Mix::Both { read_pct } if self.random.below(100) < u64::from(read_pct) => OpKind::Read,
             Mix::Both { .. } => OpKind::Write,
         }
     }
 
-    fn place(&mut self, len: u64, grid: u64) -> (u32, u64) {
+    fn place(&mut self, len: u64, direction: usize) -> (u32, u64) {
         if matches!(self.places, Places::Sequential) {
             return self.place_in_sequence(len);
         }
@@ -154,6 +188,13 @@ impl Varied {
             Step::None | Step::Skip(_) => 0,
         };
         let file = self.files.choose(&mut self.random);
+        if let Some(following) = &self.following
+            && self.random.below(100) >= u64::from(following.random_pct[direction])
+        {
+            let end = following.ends[direction][file as usize];
+            return (file, if end + len <= self.files.bytes { end } else { 0 });
+        }
+        let grid = self.grids[direction];
         let last = (self.files.bytes - len) / grid;
         let offset = match &mut self.places {
             Places::Uniform | Places::Sequential => self.random.below(last + 1) * grid,
@@ -205,8 +246,8 @@ impl Files {
 }
 
 impl Places {
-    fn new(spec: &IoSpec, seed: u64) -> Self {
-        let blocks = spec.file_bytes() / u64::from(spec.block_bytes);
+    fn new(spec: &IoSpec, unit: u64, seed: u64) -> Self {
+        let blocks = (spec.file_bytes() / unit).max(1);
         match spec.access {
             Access::Sequential => Places::Sequential,
             Access::Uniform => Places::Uniform,
@@ -342,6 +383,57 @@ mod tests {
         for len in [4096, 8192, 12288, 16384] {
             assert!((count(OpKind::Write, len) - 0.25).abs() < 0.02, "{len}");
         }
+    }
+
+    #[test]
+    fn requests_between_random_ones_follow_the_last_of_their_direction() {
+        let mut spec = spec(Access::Coverage, 1, 1000);
+        spec.mix = Mix::Both { read_pct: 50 };
+        spec.variation.random_pct = Some([100, 0]);
+        let found = requests(&spec, 400);
+        let of = |kind| found.iter().filter(move |(one, _)| one.kind == kind);
+        let writes: Vec<u64> = of(OpKind::Write).map(|(one, _)| one.offset / 4096).collect();
+        let in_order: Vec<u64> = (0..writes.len() as u64).collect();
+        assert_eq!(writes, in_order);
+        let reads: HashSet<u64> = of(OpKind::Read).map(|(one, _)| one.offset).collect();
+        assert_eq!(reads.len(), of(OpKind::Read).count(), "each block once in a pass");
+        spec.variation.random_pct = Some([25, 25]);
+        let mut ends = [u64::MAX; 2];
+        let mut following = 0;
+        let many = requests(&spec, 40_000);
+        for (one, len) in &many {
+            let end = &mut ends[usize::from(one.kind == OpKind::Write)];
+            following += u32::from(one.offset == *end);
+            *end = one.offset + u64::from(*len);
+        }
+        let share = f64::from(following) / many.len() as f64;
+        assert!((share - 0.75).abs() < 0.02, "{share}");
+    }
+
+    #[test]
+    fn random_offsets_are_multiples_of_what_they_are_aligned_to() {
+        let mut spec = spec(Access::Uniform, 1, 1000);
+        spec.variation.align_bytes = Some([16_384; 2]);
+        assert!(requests(&spec, 500).iter().all(|(one, _)| one.offset % 16_384 == 0));
+        spec.block_bytes = 16_384;
+        spec.variation.align_bytes = Some([4096; 2]);
+        let found = requests(&spec, 500);
+        assert!(found.iter().any(|(one, _)| one.offset % 16_384 != 0), "finer than a block");
+        let end = found.iter().map(|(one, len)| one.offset + u64::from(*len)).max().unwrap();
+        assert!(end <= spec.file_bytes());
+    }
+
+    #[test]
+    fn each_block_is_discarded_and_then_written() {
+        let mut spec = spec(Access::Uniform, 2, 1000);
+        spec.mix = Mix::TrimWrite;
+        for pair in requests(&spec, 100).chunks(2) {
+            let [(trim, _), (write, _)] = pair else { panic!("an odd number") };
+            assert_eq!((trim.kind, write.kind), (OpKind::Trim, OpKind::Write));
+            assert_eq!((trim.file, trim.offset), (write.file, write.offset));
+        }
+        spec.mix = Mix::Trim;
+        assert!(requests(&spec, 100).iter().all(|(one, _)| one.kind == OpKind::Trim));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::process;
 use crate::segment::Segment;
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::span::Span;
-use crate::tally::Slices;
+use crate::steady::SteadyState;
 
 /// Slices of the longest window: bounds the memory of a series.
 const SLICES_MAX: u32 = 16_384;
@@ -125,16 +125,32 @@ impl<'a, C: Clock> Window<'a, C> {
                 None => job.run(&self.controller.shared, self.facts),
             }
         };
-        let mut view = interim.map(View::new);
-        let mut at_look = |_: &mut dyn WindowObserver, open_s: f64| {
-            if let Some(view) = &mut view {
-                view.look(&self, open_s);
-            }
-            false
+        let mut steady = self.steady();
+        let (shared, slice_s) = (&self.controller.shared, self.controller.slice_s());
+        let mut is_steady = |open_s: f64| {
+            let most = shared.layout().slices as usize;
+            let slices = ((open_s / slice_s) as usize).min(most);
+            steady.iter_mut().any(|(stream, state)| {
+                let workers = workers_of(&self.jobs, *stream);
+                let kinds = recorded(&self.streams[*stream].spec).kinds;
+                let counts = || shared.slices(&workers, &kinds, slices).counts(|_| true);
+                state.is_attained(open_s, slice_s, counts)
+            })
         };
         let (outcomes, conducted) =
-            self.controller.run(work, surroundings, observer, &mut at_look)?;
+            self.controller
+                .run(work, surroundings, observer, &mut |_, open_s| is_steady(open_s))?;
         Ok(self.gather(outcomes, conducted.interrupted))
+    }
+
+    /// What streams that end when they are steady need.
+    fn steady(&self) -> Vec<(usize, SteadyState)> {
+        let asked = self.streams.iter().enumerate().filter_map(|(number, stream)| {
+            let varied = &stream.spec.variation;
+            let begin_s = (varied.start_delay + varied.ramp_time).as_secs_f64();
+            Some((number, SteadyState::new(varied.steady?, begin_s)))
+        });
+        asked.collect()
     }
 
     fn run_process(&self, program: &std::path::Path, job: &Job) -> Result<JobOutcome, LoadError> {

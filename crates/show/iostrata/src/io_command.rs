@@ -11,7 +11,7 @@ use iostrata_units as units;
 use crate::args::IoArgs;
 use crate::display::Display;
 use crate::exit_error::{ExitError, exit_error};
-use crate::io_parts::{files_ending, io_document, path_facts};
+use crate::io_parts::{files_ending, in_memory, io_document, path_facts};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use crate::{io_history, io_notes};
@@ -52,6 +52,7 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), ExitError> 
     pipeline.store(Event::Replicate(Box::new(replicate.clone()))).map_err(exit_error)?;
     let outcome = pipeline.finish(&[], interrupted).map_err(exit_error)?;
     let mut document = document(&replicate, &sink, error.is_none() && !interrupted);
+    document.notes.extend(facts.as_ref().filter(|_| wanted.is_some()).and_then(in_memory));
     if !sink.keep(&document) {
         document.run = None;
     }

@@ -24,6 +24,13 @@ pub fn path_facts(path: &Path) -> Option<PathFacts> {
     describe_path(&Root::system(), &existing).ok()
 }
 
+/// What to say of files that lie in no storage.
+pub fn in_memory(facts: &PathFacts) -> Option<String> {
+    let kind = facts.file_system.as_deref()?;
+    let is_memory = matches!(kind, "tmpfs" | "devtmpfs" | "ramfs");
+    is_memory.then(|| format!("its file system is in memory ({kind}): no storage is measured"))
+}
+
 /// How a command ends whose files could not be prepared.
 pub fn files_ending(error: &FileSetError, interruption: &Interruption) -> ExitError {
     match error {

@@ -22,6 +22,9 @@ pub trait Environment {
     /// In words, when there is one or may be one, and nobody here may know its size.
     fn bytes_of(&self, path: &Path) -> Result<Option<u64>, String>;
 
+    /// Whether a path can only be that of a device, and there is none.
+    fn lacks_device(&self, path: &Path) -> bool;
+
     /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for.
     fn machine(&self) -> Machine;
 

@@ -6,16 +6,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Words;
-use crate::variation::{Sharing, Variation};
+use crate::variation::{BlockSizes, Blocks, Sharing, Step, Variation};
 use crate::{
     Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError, SyncWrites,
 };
+use crate::{Mix, Words};
 
 use super::environment::Environment;
 use super::error::{FioError, FioWarning, Why};
 use super::lines::{Assignment, Section};
-use super::places::{self, Amount, Names};
+use super::places::{self, Amount, Amounts, Names};
 use super::plan::{FioJob, FioStream};
 use super::requests::{self, RequestOrder};
 use super::settings::{Settings, job_refusal, refusal};
@@ -32,6 +32,7 @@ pub(super) struct Builder<'a> {
     pub settings: &'a Settings,
     pub section: &'a Section,
     pub environment: &'a dyn Environment,
+    pub plans_only: bool,
     /// Workloads before this one: tells their seeds apart.
     pub streams_before: u64,
     pub group: u32,
@@ -51,18 +52,15 @@ impl Builder<'_> {
         });
         let clones = clones.unwrap_or(1);
         let names = places::names(settings, &name, clones)?;
+        self.check_devices(&names)?;
         let times = times::times(settings);
         let spec = self.spec(&names, times);
         let group_reporting = settings.switch("group_reporting").unwrap_or(false);
-        let base = settings.base();
-        let increment = settings.value("offset_increment", |text| value::size(text, base));
-        let increment = increment.unwrap_or(0);
-        let apart = !group_reporting || increment > 0 || times.delay.0 < times.delay.1;
+        let increments = settings.get("offset_increment").is_some_and(|one| one.value != "0");
+        let apart = !group_reporting || increments || times.delay.0 < times.delay.1;
         let streams = if apart {
             (0..clones)
-                .map(|clone| {
-                    self.one_clone(&name, &names, &spec, (clone, clones), times, increment)
-                })
+                .map(|clone| self.one_clone(&name, &names, &spec, (clone, clones), times))
                 .collect()
         } else {
             vec![self.all_clones(&name, names, spec, clones)]
@@ -78,6 +76,7 @@ impl Builder<'_> {
             group: self.group,
             group_reporting,
             unlink: settings.switch("unlink").unwrap_or(false),
+            create_only: settings.switch("create_only").unwrap_or(false),
             percentiles: reports::percentiles(settings),
             logs: reports::logs(settings),
             options: shown(&self.section.assignments),
@@ -86,25 +85,67 @@ impl Builder<'_> {
         })
     }
 
+    /// Refuses devices that are not there, where jobs are to run; a file in their place would be in
+    /// memory.
+    fn check_devices(&mut self, names: &Names) -> Option<()> {
+        let touches_none = |one: &Assignment| one.value == "null";
+        if self.settings.peek("ioengine").is_some_and(touches_none) {
+            return Some(());
+        }
+        let mut paths = names.by_clone.iter().flatten();
+        let Some(missing) = paths.find(|path| self.environment.lacks_device(path)) else {
+            return Some(());
+        };
+        let path = missing.display();
+        let asked = self.settings.peek("filename").or(self.settings.peek("directory"));
+        if self.plans_only {
+            let text = format!("{path} is not there; planned as a device of 1T, refused in a run");
+            asked.cloned().into_iter().for_each(|asked| self.warn(&asked, text.clone()));
+            return Some(());
+        }
+        let mut error = self.refuse(format!("{path}: no such device"));
+        if let Some(asked) = asked {
+            let why = format!("no such device: {path}");
+            let is_alone = asked.value == path.to_string();
+            let why = if is_alone { "no such device".to_owned() } else { why };
+            error = refusal(asked, Why(why));
+        }
+        self.settings.refuse_as(error);
+        None
+    }
+
     /// The workload of one clone, its files and bytes, but for what tells clones apart.
     fn spec(&mut self, names: &Names, times: Times) -> IoSpec {
         let settings = self.settings;
         let paths = &names.by_clone[0];
-        let api = api(settings);
-        let RequestOrder { mix, random, step } = requests::direction(settings);
+        let api = self.api();
+        let RequestOrder { mix, mut random, step } = requests::direction(settings);
         let (blocks, block_bytes) = requests::blocks(settings, mix);
+        let (mut random_pct, mut align_bytes) = (None, None);
+        if random {
+            let in_order;
+            (random_pct, in_order) = requests::random_share(settings, mix);
+            random = !in_order;
+        }
+        if random {
+            align_bytes = requests::align(settings, mix, &blocks, block_bytes);
+        }
         let mut spec = IoSpec::new(paths.first().cloned().unwrap_or_default());
         (spec.api, spec.mix, spec.block_bytes) = (api, mix, block_bytes);
         spec.access = requests::access(settings, random);
         spec.files = paths.len() as u32;
         spec.variation = Variation {
-            step,
+            step: if random || !random_is_counted(step) { step } else { Step::None },
+            random_pct,
+            align_bytes,
             blocks,
             file_order: requests::file_order(settings, spec.files),
             pause: times::pause(settings),
             start_delay: times.delay.0,
             ramp_time: times.ramp,
             ends_window: self.settings.switch("exitall").unwrap_or(false),
+            pre_read: settings.switch("pre_read").unwrap_or(false),
+            steady: times::steady(settings),
             drop_cache: api != IoApi::Null && self.settings.switch("invalidate").unwrap_or(true),
             ..Variation::default()
         };
@@ -112,7 +153,11 @@ impl Builder<'_> {
         self.set_depth(&mut spec);
         self.set_durability(&mut spec);
         self.set_schedule(&mut spec);
-        self.set_amount(&mut spec, paths, times);
+        self.set_amount(&mut spec, 0, paths, times);
+        if self.plans_only {
+            self.plan_larger(&mut spec);
+        }
+        self.fit_blocks(&mut spec);
         spec.processes = !self.settings.switch("thread").unwrap_or(false);
         spec.seed = self.seed();
         spec.preparation = self.preparation(&spec);
@@ -121,6 +166,33 @@ impl Builder<'_> {
 
     fn warn(&mut self, assignment: &Assignment, text: impl Into<String>) {
         self.warnings.push(warning(assignment, text));
+    }
+
+    /// The way to the kernel. glibc's POSIX requests are threads that read and write.
+    fn api(&mut self) -> IoApi {
+        let settings = self.settings;
+        let Some(assignment) = settings.get("ioengine") else { return IoApi::Sync };
+        let text = assignment.value.as_str();
+        if text == "posixaio" {
+            let depth = settings.peek("iodepth").and_then(|one| value::count(&one.value).ok());
+            if depth.is_none_or(|depth| depth <= 1) {
+                return IoApi::Sync;
+            }
+            let text = "requests go through io_uring, with the same depth";
+            self.warn(&assignment.clone(), text);
+            return IoApi::IoUring;
+        }
+        let api = IoApi::of(text);
+        if api.is_none() {
+            let why = match text {
+                "mmap" | "splice" | "sg" | "io_uring_cmd" => {
+                    "this way to the kernel is not measured here; use sync, libaio or io_uring"
+                }
+                _ => "there is no such engine here; use sync, libaio, io_uring or null",
+            };
+            settings.refuse(assignment, Why::new(why));
+        }
+        api.unwrap_or(IoApi::Sync)
     }
 
     fn set_depth(&mut self, spec: &mut IoSpec) {
@@ -192,14 +264,57 @@ impl Builder<'_> {
         (spec.pacing, spec.mix) = (schedule.pacing, schedule.mix);
     }
 
-    fn set_amount(&mut self, spec: &mut IoSpec, paths: &[PathBuf], times: Times) {
+    /// Takes out block sizes that no file holds: as in fio they are never drawn.
+    fn fit_blocks(&mut self, spec: &mut IoSpec) {
+        let most = u32::try_from(spec.file_bytes()).unwrap_or(u32::MAX);
+        let least = spec.block_bytes;
+        let Blocks::ByKind { read, write } = &mut spec.variation.blocks else { return };
+        let mut is_cut = false;
+        for sizes in [read, write] {
+            match sizes {
+                BlockSizes::One(_) => {}
+                BlockSizes::Range { most: largest, .. } => {
+                    is_cut |= *largest > most;
+                    *largest = (*largest).min(most.max(least));
+                }
+                BlockSizes::Shares(shares) if shares.iter().any(|share| share.bytes <= most) => {
+                    is_cut |= shares.iter().any(|share| share.bytes > most);
+                    shares.retain(|share| share.bytes <= most);
+                }
+                BlockSizes::Shares(_) => {}
+            }
+        }
+        let asked = self.settings.peek("bssplit").or(self.settings.peek("bsrange")).cloned();
+        if let (true, Some(assignment)) = (is_cut, asked) {
+            self.warn(&assignment, "blocks that are larger than the file are never drawn");
+        }
+    }
+
+    /// Where nothing is run, gives files that are shares of something the size of a block.
+    fn plan_larger(&mut self, spec: &mut IoSpec) {
+        let block = u64::from(spec.block_bytes_most());
+        let asked = self.settings.peek("size").filter(|size| size.value.contains('%')).cloned();
+        if let (true, Some(assignment)) = (spec.file_bytes() < block, asked) {
+            spec.size_bytes = block * u64::from(spec.files);
+            let io_bytes = spec.variation.io_bytes_max.map(|bytes| bytes.max(spec.size_bytes));
+            spec.variation.io_bytes_max = io_bytes;
+            self.warn(&assignment, "less than a block here: planned as one, refused in a run");
+        }
+    }
+
+    fn set_amount(&self, spec: &mut IoSpec, clone: u32, paths: &[PathBuf], times: Times) {
         let job = (self.section.name.as_str(), &self.section.origin);
         let [read, write] = mean_bytes(spec);
         let mean = if spec.mix.reads() { read } else { write };
         let block = (spec.block_bytes, mean);
         spec.runtime = Some(times.runtime.unwrap_or(times::LONGEST));
-        let amount = places::amount(self.settings, job, paths, block, self.environment);
+        let environment = (self.environment, self.plans_only);
+        let amounts = Amounts::new(self.settings, job, environment, block);
+        let amount = amounts.of(clone, paths);
         let Some(Amount { offset_bytes, file_bytes, io_bytes }) = amount else { return };
+        // As in fio, every byte is discarded and then written.
+        let io_bytes =
+            if spec.mix == Mix::TrimWrite { io_bytes.saturating_mul(2) } else { io_bytes };
         spec.variation.offset_bytes = offset_bytes;
         spec.size_bytes = file_bytes.saturating_mul(paths.len() as u64);
         if !times.time_based {
@@ -243,15 +358,15 @@ impl Builder<'_> {
         spec: &IoSpec,
         (clone, clones): (u32, u32),
         times: Times,
-        increment: u64,
     ) -> FioStream {
         let mut spec = spec.clone();
         spec.variation.sharing = Sharing::Whole;
-        let further = increment.saturating_mul(u64::from(clone));
-        spec.variation.offset_bytes = spec.variation.offset_bytes.saturating_add(further);
+        let paths = names.by_clone.get(clone as usize).unwrap_or(&names.by_clone[0]).clone();
+        if clone > 0 && self.settings.peek("offset_increment").is_some() {
+            self.set_amount(&mut spec, clone, &paths, times);
+        }
         spec.variation.start_delay = drawn_delay(times.delay, spec.seed, clone);
         spec.seed = spec.seed.wrapping_add(u64::from(clone).wrapping_mul(SEED_STEP));
-        let paths = names.by_clone.get(clone as usize).unwrap_or(&names.by_clone[0]).clone();
         spec.path = paths.first().cloned().unwrap_or_default();
         let name = if clones == 1 { name.to_owned() } else { format!("{name}.{clone}") };
         FioStream { name, first_clone: clone, spec, paths }
@@ -273,6 +388,7 @@ impl Builder<'_> {
         let why = format!("{}; {}", error.why, error.fix).replace("--", "");
         let words = match error.option {
             "bs" => ["bssplit", "bsrange", "bs"].as_slice(),
+            "ba" => &["ba"],
             "size" => &["filesize", "size", "nrfiles", "bs"],
             "rate-iops" => &["rate_iops", "rate"],
             "random-distribution" => &["random_distribution"],
@@ -289,23 +405,16 @@ impl Builder<'_> {
     }
 }
 
-fn mean_bytes(spec: &IoSpec) -> [f64; 2] {
-    match &spec.variation.blocks {
-        crate::Blocks::Fixed => [f64::from(spec.block_bytes); 2],
-        crate::Blocks::ByKind { read, write } => [read.mean(), write.mean()],
-    }
+/// Whether a step counts random offsets.
+fn random_is_counted(step: Step) -> bool {
+    matches!(step, Step::Run(_) | Step::Repeat(_))
 }
 
-fn api(settings: &Settings) -> IoApi {
-    let api = settings.value("ioengine", |text| match text {
-        "posixaio" | "mmap" | "splice" | "sg" | "io_uring_cmd" => Err(Why::new(
-            "this way to the kernel is not measured here; use sync, libaio or io_uring",
-        )),
-        text => IoApi::of(text).ok_or_else(|| {
-            Why::new("there is no such engine here; use sync, libaio, io_uring or null")
-        }),
-    });
-    api.unwrap_or(IoApi::Sync)
+fn mean_bytes(spec: &IoSpec) -> [f64; 2] {
+    match &spec.variation.blocks {
+        Blocks::Fixed => [f64::from(spec.block_bytes); 2],
+        Blocks::ByKind { read, write } => [read.mean(), write.mean()],
+    }
 }
 
 /// A delay between two, the same each time for the same clone and seed.

@@ -51,6 +51,8 @@ pub struct FioRequest {
     pub only: Vec<String>,
     /// Jobs that cannot be run are left out, with warnings, as long as one is left.
     pub skip_unsupported: bool,
+    /// Nothing will be run: devices that are not there are planned with a warning.
+    pub plans_only: bool,
     /// Names of the program's own options: a misspelt one is compared with them, too.
     pub own_options: Vec<String>,
 }
@@ -60,7 +62,7 @@ pub struct FioRequest {
 /// # Errors
 /// All that cannot be run: file and line or argument, option, reason, fix.
 pub fn parse(request: &FioRequest, environment: &dyn Environment) -> Result<FioPlan, FioErrors> {
-    let mut planner = Planner::new(environment, request.skip_unsupported);
+    let mut planner = Planner::new(environment, request);
     let (line, files) = read(request, environment, &mut planner.refused);
     let Line { sections, refused, warnings, read_only } = line;
     planner.refused.extend(refused);
@@ -132,6 +134,8 @@ fn whole(request: &FioRequest) -> Origin {
 struct Planner<'a> {
     environment: &'a dyn Environment,
     skip_unsupported: bool,
+    plans_only: bool,
+    has_globals: bool,
     read_only: Option<Origin>,
     plan: FioPlan,
     refused: Vec<FioError>,
@@ -153,12 +157,14 @@ fn place(assignment: &Assignment) -> OptionPlace {
 }
 
 impl<'a> Planner<'a> {
-    fn new(environment: &'a dyn Environment, skip_unsupported: bool) -> Self {
+    fn new(environment: &'a dyn Environment, request: &FioRequest) -> Self {
         let plan =
             FioPlan { waves: Vec::new(), warnings: Vec::new(), global_options: BTreeMap::new() };
         Self {
             environment,
-            skip_unsupported,
+            skip_unsupported: request.skip_unsupported,
+            plans_only: request.plans_only,
+            has_globals: false,
             read_only: None,
             plan,
             refused: Vec::new(),
@@ -193,6 +199,7 @@ impl<'a> Planner<'a> {
         for section in sections {
             section.assignments.iter().for_each(|one| self.warn_of(one));
             if section.is_global() {
+                self.has_globals |= matches!(section.origin, Origin::File { .. });
                 globals.add(section);
             } else if only.is_empty() || only.contains(&section.name) {
                 let mut settings = globals.clone();
@@ -220,11 +227,14 @@ impl<'a> Planner<'a> {
     }
 
     fn job(&mut self, section: &Section, settings: &Settings) {
+        let waits = self.waits(settings);
         let stonewall = settings.switch("stonewall").unwrap_or(false);
         let new_group = settings.switch("new_group").unwrap_or(false);
         let first = self.plan.waves.last().is_none_or(|wave| wave.jobs.is_empty());
         if self.plan.waves.is_empty() || (stonewall && !first) {
             self.begin_wave();
+        } else if waits {
+            self.plan.waves.push(FioWave::default());
         } else if new_group {
             self.begin_group();
         }
@@ -232,6 +242,7 @@ impl<'a> Planner<'a> {
             settings,
             section,
             environment: self.environment,
+            plans_only: self.plans_only,
             streams_before: self.streams,
             group: self.group,
             warnings: Vec::new(),
@@ -256,6 +267,22 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Whether a job waits for one that runs in the present wave.
+    fn waits(&mut self, settings: &Settings) -> bool {
+        let Some(assignment) = settings.get("wait_for") else { return false };
+        let mut named = self
+            .plan
+            .waves
+            .iter()
+            .map(|wave| wave.jobs.iter().any(|job| job.name == assignment.value));
+        let now = named.next_back().unwrap_or(false);
+        if !now && !named.any(|is_there| is_there) {
+            let why = "no job before it has this name; name one of those above";
+            settings.refuse(assignment, error::Why::new(why));
+        }
+        now
+    }
+
     fn leave_out(&mut self, section: &Section, refusals: Vec<FioError>) {
         for error in refusals {
             if self.skip_unsupported {
@@ -270,6 +297,11 @@ impl<'a> Planner<'a> {
     }
 
     fn add(&mut self, mut job: FioJob) {
+        // Jobs that only make their files are never beside others.
+        let is_alike = |other: &FioJob| other.create_only == job.create_only;
+        if !self.plan.waves.last().is_some_and(|wave| wave.jobs.iter().all(is_alike)) {
+            self.plan.waves.push(FioWave::default());
+        }
         self.jobs_in_group += 1;
         self.streams += job.streams.iter().map(|stream| u64::from(stream.spec.jobs)).sum::<u64>();
         if let Some(wave) = self.plan.waves.last_mut() {
@@ -307,7 +339,12 @@ impl<'a> Planner<'a> {
             return Err(FioErrors(self.refused));
         }
         if self.plan.waves.is_empty() {
-            return Err(no_job(request).into());
+            let nothing = no_job(request);
+            // As with fio, a file of defaults can be looked at.
+            if !(self.plans_only && self.has_globals) {
+                return Err(nothing.into());
+            }
+            self.warn(FioWarning::at(&nothing.origin, nothing.what, nothing.why));
         }
         for (place, assignment) in std::mem::take(&mut self.unused) {
             if matches!(assignment.entry.effect, OptionEffect::Changes(_))
@@ -360,8 +397,11 @@ fn without_effect(name: &str) -> &'static str {
         }
         "rwmixread" | "rwmixwrite" => "ignored: reads and writes are not mixed",
         "time_based" => "ignored: there is no runtime",
+        "offset_align" => "ignored: no offset is a share of a file",
         "rate_process" => "ignored: there is no rate",
-        "random_distribution" | "norandommap" => "ignored: offsets are not drawn",
+        "random_distribution" | "norandommap" | "ba" | "percentage_random" => {
+            "ignored: offsets are not drawn"
+        }
         "bs" | "bsrange" => "ignored: block sizes are given in more detail",
         "nrfiles" | "filename_format" => "ignored: files are named",
         "file_service_type" => "ignored: there is one file",

@@ -11,6 +11,8 @@ use super::settings::{Settings, job_refusal};
 use super::value::{self, Base};
 
 const FILES_MAX: u32 = 65_536;
+/// What a device that is not there is planned as.
+const PLANNED_BYTES: u64 = 1 << 40;
 const NAME_FORMAT: &str = "$jobname.$jobnum.$filenum";
 
 /// Names of a job's files, by clone; one entry when all clones share them.
@@ -100,7 +102,7 @@ fn split_names(text: &str) -> Vec<String> {
     names.into_iter().map(|name| name.trim().to_owned()).collect()
 }
 
-/// How much of each file is used, and how much is moved.
+/// How much of each file is used, and how much is moved, by one clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Amount {
     /// First byte used of each file.
@@ -120,93 +122,147 @@ enum Asked {
 fn asked(text: &str, base: Base) -> Result<Asked, Why> {
     match text.trim().strip_suffix('%') {
         None => value::size(text, base).map(Asked::Bytes),
-        Some(percent) => match value::decimal(percent)? {
+        Some(percent) => match value::decimal(percent.trim_end_matches('%'))? {
             percent if (0.0..=100.0).contains(&percent) => Ok(Asked::Percent(percent)),
             _ => Err(Why::new("it is a share; use 1% to 100%")),
         },
     }
 }
 
-/// What the sizes of a job say about the files of one clone; `None` when they are refused.
-pub(super) fn amount(
-    settings: &Settings,
-    (job, origin): (&str, &Origin),
-    paths: &[PathBuf],
-    block: (u32, f64),
-    environment: &dyn Environment,
-) -> Option<Amount> {
-    let base = settings.base();
-    let files = paths.len() as u64;
-    let read = |text: &str| asked(text, base);
-    // The least of the files; `None` when one is not known.
-    let there = || -> Option<Option<u64>> {
+/// What the sizes of a job say about the files of its clones.
+pub(super) struct Amounts<'a> {
+    settings: &'a Settings,
+    job: (&'a str, &'a Origin),
+    environment: &'a dyn Environment,
+    /// Whether a device that is not there counts as one of [`PLANNED_BYTES`].
+    plans_only: bool,
+    /// The smallest block, and the mean of all, in bytes.
+    block: (u64, f64),
+}
+
+impl<'a> Amounts<'a> {
+    pub(super) fn new(
+        settings: &'a Settings,
+        job: (&'a str, &'a Origin),
+        (environment, plans_only): (&'a dyn Environment, bool),
+        (least, mean): (u32, f64),
+    ) -> Self {
+        Self { settings, job, environment, plans_only, block: (u64::from(least), mean) }
+    }
+
+    /// What clone `clone` uses of its files; `None` when that is refused.
+    pub(super) fn of(&self, clone: u32, paths: &[PathBuf]) -> Option<Amount> {
+        let settings = self.settings;
+        let base = settings.base();
+        let files = paths.len() as u64;
+        let read = |text: &str| asked(text, base);
+        let size = settings.value("size", read);
+        let each = settings.value("filesize", |text| one_size(text, base));
+        let is_wrong = |name, found: bool| settings.peek(name).is_some() && !found;
+        if is_wrong("size", size.is_some()) || is_wrong("filesize", each.is_some()) {
+            return None;
+        }
+        let offset_bytes = self.offset(clone, paths, base)?;
+        // As in fio, 0 says nothing.
+        let size = size.filter(|size| !matches!(size, Asked::Bytes(0)));
+        let file_bytes = match (each.filter(|each| *each > 0), size) {
+            (Some(each), _) => each,
+            (None, Some(Asked::Bytes(bytes))) if clone == 0 => bytes / files,
+            (None, Some(Asked::Bytes(bytes))) => {
+                // A further clone may begin near the end of what is there.
+                let left = self.there(paths)?.map(|whole| whole.saturating_sub(offset_bytes));
+                left.filter(|left| *left > 0).map_or(bytes / files, |left| left.min(bytes / files))
+            }
+            (None, Some(Asked::Percent(percent))) => {
+                let whole = self.whole("size", paths)?;
+                self.share(percent, whole).min(whole.saturating_sub(offset_bytes))
+            }
+            (None, None) => self.rest(paths, offset_bytes)?,
+        };
+        let all = (file_bytes / self.block.0 * self.block.0).saturating_mul(files);
+        let moved = settings.value("io_size", read).map(|moved| match moved {
+            Asked::Bytes(bytes) => bytes,
+            Asked::Percent(percent) => self.share(percent, all),
+        });
+        let counted = settings.value("number_ios", |text| value::size(text, Base::FIO));
+        let counted = counted.filter(|ios| *ios > 0).map(|ios| (ios as f64 * self.block.1) as u64);
+        let io_bytes = moved.filter(|moved| *moved > 0).unwrap_or(all);
+        let io_bytes = counted.map_or(io_bytes, |counted| counted.min(io_bytes));
+        Some(Amount { offset_bytes, file_bytes, io_bytes })
+    }
+
+    /// The first byte: a share of the file goes up to a whole block, or to `offset_align`.
+    fn offset(&self, clone: u32, paths: &[PathBuf], base: Base) -> Option<u64> {
+        let settings = self.settings;
+        let read = |text: &str| asked(text, base);
+        let further = match settings.value("offset_increment", read) {
+            None => 0,
+            Some(_) if clone == 0 => 0,
+            Some(Asked::Bytes(bytes)) => bytes,
+            Some(Asked::Percent(percent)) => {
+                (self.whole("offset_increment", paths)? as f64 * percent / 100.0) as u64
+            }
+        };
+        let further = further.saturating_mul(u64::from(clone));
+        let align = settings.value("offset_align", |text| value::size(text, base));
+        match settings.value("offset", read) {
+            None => Some(further),
+            Some(Asked::Bytes(bytes)) => Some(bytes.saturating_add(further)),
+            Some(Asked::Percent(percent)) if percent > 0.0 => {
+                let whole = self.whole("offset", paths)?;
+                let begin = (whole as f64 * percent / 100.0) as u64;
+                let align = align.filter(|align| *align > 0).unwrap_or(self.block.0);
+                Some(begin.saturating_add(further).div_ceil(align).saturating_mul(align))
+            }
+            Some(Asked::Percent(_)) => Some(further),
+        }
+    }
+
+    /// What is left of the files behind an offset.
+    fn rest(&self, paths: &[PathBuf], offset_bytes: u64) -> Option<u64> {
+        let there = self.there(paths)?;
+        if there.is_none() {
+            let path = paths.first().map_or(Path::new("a file"), PathBuf::as_path);
+            let why = format!("{} does not exist yet; say size=", path.display());
+            self.settings.refuse_as(job_refusal(self.job.0, self.job.1, why));
+        }
+        there.map(|whole| whole.saturating_sub(offset_bytes))
+    }
+
+    fn share(&self, percent: f64, of: u64) -> u64 {
+        (of as f64 * percent / 100.0) as u64 / self.block.0 * self.block.0
+    }
+
+    /// The least of the files that exist; `None` when that of one is not known.
+    fn there(&self, paths: &[PathBuf]) -> Option<Option<u64>> {
         let mut least = None;
         for path in paths {
-            match environment.bytes_of(path) {
+            if self.plans_only && self.environment.lacks_device(path) {
+                least = Some(least.map_or(PLANNED_BYTES, |least: u64| least.min(PLANNED_BYTES)));
+                continue;
+            }
+            match self.environment.bytes_of(path) {
                 Ok(found) => least = found.into_iter().chain(least).min(),
                 Err(why) => {
                     let why = format!("the size of {} is not known: {why}", path.display());
                     let why = format!("{why}; say size= or run as a user who may");
-                    settings.refuse_as(job_refusal(job, origin, why));
+                    self.settings.refuse_as(job_refusal(self.job.0, self.job.1, why));
                     return None;
                 }
             }
         }
         Some(least)
-    };
-    let offset = settings.value("offset", read);
-    let size = settings.value("size", read);
-    let each = settings.value("filesize", |text| one_size(text, base));
-    let is_wrong = |name, found: bool| settings.peek(name).is_some() && !found;
-    if is_wrong("size", size.is_some()) || is_wrong("filesize", each.is_some()) {
-        return None;
     }
-    let whole = |name| -> Option<u64> {
-        let there = there()?;
-        if let (None, Some(assignment)) = (there, settings.peek(name)) {
+
+    /// The same where an option is a share of it.
+    fn whole(&self, option: &'static str, paths: &[PathBuf]) -> Option<u64> {
+        let there = self.there(paths)?;
+        if let (None, Some(assignment)) = (there, self.settings.peek(option)) {
             let why = "it is a share of a file that does not exist; use bytes";
-            settings.refuse(assignment, Why::new(why));
+            self.settings.refuse(assignment, Why::new(why));
         }
         there
-    };
-    let share = |percent: f64, of: u64| {
-        (of as f64 * percent / 100.0) as u64 / u64::from(block.0) * u64::from(block.0)
-    };
-    let offset_bytes = match offset {
-        None => 0,
-        Some(Asked::Bytes(bytes)) => bytes,
-        Some(Asked::Percent(percent)) => share(percent, whole("offset")?),
-    };
-    let file_bytes = match (each, size) {
-        (Some(each), _) => each,
-        (None, Some(Asked::Bytes(bytes))) => bytes / files,
-        (None, Some(Asked::Percent(percent))) => {
-            let whole = whole("size")?;
-            share(percent, whole).min(whole.saturating_sub(offset_bytes))
-        }
-        (None, None) => match there()? {
-            Some(whole) => whole.saturating_sub(offset_bytes),
-            None => {
-                let path = paths.first().map_or(Path::new("a file"), PathBuf::as_path);
-                let why = format!("{} does not exist yet; say size=", path.display());
-                settings.refuse_as(job_refusal(job, origin, why));
-                return None;
-            }
-        },
-    };
-    let all = (file_bytes / u64::from(block.0) * u64::from(block.0)).saturating_mul(files);
-    let moved = settings.value("io_size", read).map(|moved| match moved {
-        Asked::Bytes(bytes) => bytes,
-        Asked::Percent(percent) => share(percent, all),
-    });
-    let counted = settings.value("number_ios", |text| value::size(text, Base::FIO));
-    let counted = counted.filter(|ios| *ios > 0).map(|ios| (ios as f64 * block.1) as u64);
-    let io_bytes = moved.unwrap_or(all);
-    Some(Amount {
-        offset_bytes,
-        file_bytes,
-        io_bytes: counted.map_or(io_bytes, |n| n.min(io_bytes)),
-    })
+    }
 }
 
 fn one_size(text: &str, base: Base) -> Result<u64, Why> {

@@ -46,6 +46,9 @@ pub struct FioJob {
     pub group_reporting: bool,
     /// Whether the files that are made for it are removed at the end.
     pub unlink: bool,
+    /// Whether its files are made and nothing is measured on them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub create_only: bool,
     /// Percentiles of latency in fio's shape of the output.
     pub percentiles: Vec<f64>,
     /// Logs to write.
@@ -54,6 +57,11 @@ pub struct FioJob {
     pub options: BTreeMap<String, String>,
     /// Its workloads: one for all clones, or one for each.
     pub streams: Vec<FioStream>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Logs of a job in fio's format.

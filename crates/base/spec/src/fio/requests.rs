@@ -26,18 +26,24 @@ pub(super) fn direction(settings: &Settings) -> RequestOrder {
     let order = settings.value("rw", |text| {
         let (word, suffix) = match text.split_once(':') {
             Some((word, suffix)) => (word.trim(), Some(suffix.trim())),
-            None => (text, None),
+            None => (text.trim(), None),
         };
-        let Some(rw) = Rw::of(word) else {
-            let known = Rw::names().join(", ");
-            let why = match word.contains("trim") {
-                true => "nothing is discarded here; use reads or writes".to_owned(),
-                false => format!("there is no such direction; use one of {known}"),
-            };
-            return Err(Why::new(why));
+        let (mix, random) = match (word, Rw::of(word)) {
+            ("trim", _) => (Mix::Trim, false),
+            ("randtrim", _) => (Mix::Trim, true),
+            ("trimwrite", _) => (Mix::TrimWrite, false),
+            ("randtrimwrite", _) => (Mix::TrimWrite, true),
+            (_, Some(rw)) if rw.is_mixed() => (mixed(settings), rw.is_random()),
+            (_, Some(rw)) => (rw.mix(0), rw.is_random()),
+            (_, None) => {
+                let known = Rw::names().join(", ");
+                let why = format!(
+                    "there is no such direction; use one of {known}, trim, randtrim, \
+                                   trimwrite, randtrimwrite"
+                );
+                return Err(Why::new(why));
+            }
         };
-        let random = rw.is_random();
-        let mix = if rw.is_mixed() { mixed(settings) } else { rw.mix(0) };
         let step = match suffix {
             None => Step::None,
             Some(suffix) => step(settings, suffix, random, base)?,
@@ -45,6 +51,56 @@ pub(super) fn direction(settings: &Settings) -> RequestOrder {
         Ok(RequestOrder { mix, random, step })
     });
     order.unwrap_or(read)
+}
+
+/// Random requests in a hundred, of reads and of writes or trims; `None` where all are, or none of
+/// any direction, as the second says.
+pub(super) fn random_share(settings: &Settings, mix: Mix) -> (Option<[u8; 2]>, bool) {
+    let shares = settings.value("percentage_random", |text| {
+        let one = |part: Option<&str>| match part.map(value::count).transpose()? {
+            None => Ok(100),
+            Some(share) if share <= 100 => Ok(share as u8),
+            Some(_) => Err(Why::new("it is a share in percent; use 0 to 100")),
+        };
+        let [read, write, trim] = by_direction(text);
+        Ok([one(read)?, one(if mix.trims() { trim } else { write })?])
+    });
+    let [read, write] = shares.unwrap_or([100; 2]);
+    let occurring: Vec<u8> = match mix {
+        Mix::Read => vec![read],
+        Mix::Both { .. } => vec![read, write],
+        _ => vec![write],
+    };
+    if occurring.iter().all(|share| *share == 0) {
+        return (None, true);
+    }
+    let all = occurring.iter().all(|share| *share == 100);
+    ((!all).then_some([read, write]), false)
+}
+
+/// What random offsets are multiples of, where that is not the smallest block.
+pub(super) fn align(
+    settings: &Settings,
+    mix: Mix,
+    blocks: &Blocks,
+    least: u32,
+) -> Option<[u32; 2]> {
+    let base = settings.base();
+    let least = match blocks {
+        Blocks::Fixed => [least; 2],
+        Blocks::ByKind { read, write } => [read.least(), write.least()],
+    };
+    let given = settings.value("ba", |text| {
+        let one = |part: Option<&str>| part.map(|part| value::size(part, base)).transpose();
+        let [read, write, trim] = by_direction(text);
+        Ok([one(read)?, one(if mix.trims() { trim } else { write })?])
+    })?;
+    let or_least = |at: usize| match given[at] {
+        None | Some(0) => least[at],
+        Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
+    };
+    let align = [or_least(0), or_least(1)];
+    (align != least).then_some(align)
 }
 
 fn mixed(settings: &Settings) -> Mix {
@@ -79,41 +135,37 @@ fn step(settings: &Settings, suffix: &str, random: bool, base: Base) -> Result<S
 /// Block sizes, and the smallest of them.
 pub(super) fn blocks(settings: &Settings, mix: Mix) -> (Blocks, u32) {
     let base = settings.base();
-    // As in fio the most detailed one counts, in whichever order they stand.
-    let [read, write] = if let Some(split) =
-        settings.value("bssplit", |text| sizes_of(text, |part| shares(part, base)))
-    {
-        split
-    } else if let Some(ranges) =
-        settings.value("bsrange", |text| sizes_of(text, |part| between(part, base)))
-    {
-        ranges
-    } else {
-        let one = |part: &str| match part {
-            "" => Ok(BlockSizes::One(4096)),
-            part => value::block(part, base).map(BlockSizes::One),
+    let sizes = |name, one: &dyn Fn(&str) -> Result<BlockSizes, Why>| {
+        let by_direction = |text: &str| -> Result<Vec<Option<BlockSizes>>, Why> {
+            by_direction(text).into_iter().map(|part| part.map(one).transpose()).collect()
         };
-        let given = settings.value("bs", |text| sizes_of(text, one));
-        given.unwrap_or([BlockSizes::One(4096), BlockSizes::One(4096)])
+        settings.value(name, by_direction).unwrap_or_else(|| vec![None, None, None])
     };
+    // As in fio the most detailed one counts, in whichever order they stand.
+    let split = sizes("bssplit", &|part| shares(part, base));
+    let needs_more = |so_far: &[Option<BlockSizes>]| so_far.iter().any(Option::is_none);
+    let none = || vec![None, None, None];
+    let range =
+        if needs_more(&split) { sizes("bsrange", &|part| between(part, base)) } else { none() };
+    let first = |one: Vec<Option<BlockSizes>>, other: Vec<Option<BlockSizes>>| {
+        one.into_iter().zip(other).map(|(one, other)| one.or(other)).collect::<Vec<_>>()
+    };
+    let detailed = first(split, range);
+    let plain = |part: &str| value::block(part, base).map(BlockSizes::One);
+    let one = if needs_more(&detailed) { sizes("bs", &plain) } else { none() };
+    let given = first(detailed, one);
+    let of = |at: usize| given[at].clone().unwrap_or(BlockSizes::One(4096));
     let (read, write) = match mix {
-        Mix::Read => (read.clone(), read),
-        Mix::Write | Mix::FlushOnly(_) => (write.clone(), write),
-        Mix::Both { .. } => (read, write),
+        Mix::Read => (of(0), of(0)),
+        Mix::Write | Mix::FlushOnly(_) => (of(1), of(1)),
+        Mix::Trim | Mix::TrimWrite => (of(2), of(2)),
+        Mix::Both { .. } => (of(0), of(1)),
     };
     let least = read.least().min(write.least());
     if read == write && matches!(read, BlockSizes::One(_)) {
         return (Blocks::Fixed, least);
     }
     (Blocks::ByKind { read, write }, least)
-}
-
-fn sizes_of(
-    text: &str,
-    one: impl Fn(&str) -> Result<BlockSizes, Why>,
-) -> Result<[BlockSizes; 2], Why> {
-    let [read, write] = by_direction(text);
-    Ok([one(read)?, one(write)?])
 }
 
 fn between(text: &str, base: Base) -> Result<BlockSizes, Why> {
@@ -135,6 +187,8 @@ fn shares(text: &str, base: Base) -> Result<BlockSizes, Why> {
             "" => None,
             text => Some(value::count(text)?),
         };
+        // As fio has it, of a range the first size counts.
+        let size = size.split_once('-').map_or(size, |(first, _)| first);
         parts.push((value::block(size, base)?, percent));
     }
     let given: u64 = parts.iter().filter_map(|(_, percent)| *percent).map(u64::from).sum();

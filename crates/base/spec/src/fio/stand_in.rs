@@ -51,6 +51,10 @@ impl Environment for Desk {
         found.map(|bytes| bytes.ok_or_else(|| "Permission denied".to_owned())).transpose()
     }
 
+    fn lacks_device(&self, path: &Path) -> bool {
+        path.starts_with("/dev") && !self.sizes.contains_key(path)
+    }
+
     fn machine(&self) -> Machine {
         Machine { page_bytes: 4096, memory_mb: 1000, cpus: 2 }
     }

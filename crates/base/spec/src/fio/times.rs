@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Words;
-use crate::variation::Pause;
+use crate::variation::{Pause, Steady, SteadyLimit, SteadyOf};
 use crate::{Mix, Pacing, RateProcess};
 
 use super::error::Why;
@@ -53,6 +53,30 @@ pub(super) fn pause(settings: &Settings) -> Option<Pause> {
     Some(Pause { every: every.max(1), length })
 }
 
+/// When the job has become steady, after which it ends.
+pub(super) fn steady(settings: &Settings) -> Option<Steady> {
+    let (of, limit) = settings.value("steadystate", |text| {
+        let wrong = || Why::new("write for example iops:2% or bw_slope:0.1%");
+        let (word, limit) = text.split_once(':').ok_or_else(wrong)?;
+        let of = SteadyOf::of(word.trim()).ok_or_else(wrong)?;
+        let limit = limit.trim();
+        let is_pct = limit.ends_with('%');
+        let limit = value::decimal(limit.trim_end_matches('%')).map_err(|_| wrong())?;
+        match limit >= 0.0 && (is_pct || matches!(of, SteadyOf::Iops | SteadyOf::IopsSlope)) {
+            true => {
+                Ok((of, if is_pct { SteadyLimit::Pct(limit) } else { SteadyLimit::Plain(limit) }))
+            }
+            false => Err(Why::new("a limit of bandwidth is a share here, such as bw:1%")),
+        }
+    })?;
+    let seconds = |text: &str| value::time(text, SECOND);
+    let duration = settings.value("steadystate_duration", seconds).unwrap_or_default();
+    let ramp = settings.value("steadystate_ramp_time", seconds).unwrap_or_default();
+    // fio's own span where none is given.
+    let duration = if duration.is_zero() { SECOND * 2 } else { duration };
+    Some(Steady { of, limit, duration, ramp })
+}
+
 /// A schedule, and the mix that it makes of a mixed job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Schedule {
@@ -65,7 +89,7 @@ pub(super) fn schedule(settings: &Settings, mix: Mix, mean_bytes: [f64; 2]) -> S
     let closed = Schedule { pacing: Pacing::Closed, mix };
     let base = settings.base();
     let [bytes, requests] =
-        ["rate", "rate_iops"].map(|name| settings.value(name, |text| rates(text, base)));
+        ["rate", "rate_iops"].map(|name| settings.value(name, |text| rates(text, mix, base)));
     let per_request = if bytes.is_some() { mean_bytes } else { [1.0, 1.0] };
     let (Some([read, write]), Some(assignment)) =
         (bytes.or(requests), settings.get("rate").or(settings.get("rate_iops")))
@@ -78,7 +102,7 @@ pub(super) fn schedule(settings: &Settings, mix: Mix, mean_bytes: [f64; 2]) -> S
     let [read, write] = [read / per_request[0], write / per_request[1]];
     let (rate_iops, mix) = match mix {
         Mix::Read => (read, mix),
-        Mix::Write | Mix::FlushOnly(_) => (write, mix),
+        Mix::Write | Mix::FlushOnly(_) | Mix::Trim | Mix::TrimWrite => (write, mix),
         Mix::Both { .. } if (read == 0.0) != (write == 0.0) => {
             let why = "one direction of a mixed job is not bounded by itself; use two jobs";
             settings.refuse(assignment, Why::new(why));
@@ -99,11 +123,11 @@ pub(super) fn schedule(settings: &Settings, mix: Mix, mean_bytes: [f64; 2]) -> S
     Schedule { pacing: Pacing::Open { rate_iops, process }, mix }
 }
 
-fn rates(text: &str, base: Base) -> Result<[f64; 2], Why> {
-    let one = |part: &str| match part {
-        "" => Ok(0.0),
-        part => value::size(part, base).map(|rate| rate as f64),
+fn rates(text: &str, mix: Mix, base: Base) -> Result<[f64; 2], Why> {
+    let one = |part: Option<&str>| match part {
+        None => Ok(0.0),
+        Some(part) => value::size(part, base).map(|rate| rate as f64),
     };
-    let [read, write] = by_direction(text);
-    Ok([one(read)?, one(write)?])
+    let [read, write, trim] = by_direction(text);
+    Ok([one(read)?, one(if mix.trims() { trim } else { write })?])
 }

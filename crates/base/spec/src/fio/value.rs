@@ -91,7 +91,7 @@ pub(super) fn block(text: &str, base: Base) -> Result<u32, Why> {
     match u32::try_from(size(text, base)?) {
         Ok(0) => Err(Why::new("a block has at least 512 bytes")),
         Ok(bytes) => Ok(bytes),
-        Err(_) => Err(Why::new("a block is at most 16m")),
+        Err(_) => Err(Why::new("a block is at most 1g, of trims 4g")),
     }
 }
 
@@ -140,14 +140,13 @@ pub(super) fn decimal(text: &str) -> Result<f64, Why> {
     value.filter(|value| value.is_finite()).ok_or_else(|| Why::new("it is no number"))
 }
 
-/// The parts of `a`, `a,b` or `a,b,c`: reads, writes, trims. A missing part is the last one given.
-pub(super) fn by_direction(text: &str) -> [&str; 2] {
-    let mut parts = text.split(',').map(str::trim);
-    let read = parts.next().unwrap_or_default();
-    match parts.next() {
-        None => [read, read],
-        Some(write) => [read, write],
-    }
+/// The parts of `a`, `a,b` or `a,b,c`: reads, writes, trims. A missing part is the last one given;
+/// an empty one, as the last of `a,`, is `None`: the default.
+pub(super) fn by_direction(text: &str) -> [Option<&str>; 3] {
+    let parts: Vec<Option<&str>> =
+        text.split(',').map(|part| Some(part.trim()).filter(|part| !part.is_empty())).collect();
+    let at = |number: usize| parts[number.min(parts.len() - 1)];
+    [at(0), at(1), at(2)]
 }
 
 /// `low-high` or `low:high`, in either order; a single value is both.

@@ -1,15 +1,15 @@
-//! Flushes that the kernel cannot do asynchronously, and completions that did not come from it.
+//! Flushes and discards that the kernel does not do asynchronously, and completions that did not
+//! come from it.
 //!
 //! Invariant: room for `depth` of each from the start; nothing is allocated later.
 //! It is empty in the usual case and then costs one comparison.
 
-use crate::api::sync::flush;
-use crate::{ApiConfig, Done, OpKind, OpenFiles, SyncKind};
+use crate::api::sync::{discard, flush};
+use crate::{ApiConfig, Done, Op, OpKind, OpenFiles, SyncKind};
 
 #[derive(Debug)]
 pub(crate) struct Flushes {
-    /// Tag and file of each flush to run.
-    waiting: Vec<(u32, u32)>,
+    waiting: Vec<Op>,
     done: Vec<Done>,
     sync_kind: SyncKind,
 }
@@ -29,9 +29,9 @@ impl Flushes {
         self.waiting.len() + self.done.len()
     }
 
-    /// Takes a flush to run at the next reap.
-    pub(crate) fn queue(&mut self, tag: u32, file: u32) {
-        self.waiting.push((tag, file));
+    /// Takes a flush or a discard to run at the next reap.
+    pub(crate) fn queue(&mut self, op: Op) {
+        self.waiting.push(op);
     }
 
     /// Takes a completion to hand on at the next reap.
@@ -39,7 +39,7 @@ impl Flushes {
         self.done.push(done);
     }
 
-    /// Runs the flushes and hands on every completion; returns how many.
+    /// Runs what waits and hands on every completion; returns how many.
     #[inline]
     pub(crate) fn run(&mut self, files: &OpenFiles, on: &mut impl FnMut(Done)) -> u32 {
         if self.count() == 0 {
@@ -52,10 +52,14 @@ impl Flushes {
     fn run_some(&mut self, files: &OpenFiles, on: &mut impl FnMut(Done)) -> u32 {
         let count = self.count() as u32;
         self.done.drain(..).for_each(&mut *on);
-        for (tag, file) in self.waiting.drain(..) {
-            let flushed = flush(files.descriptor(file), self.sync_kind);
-            let result = flushed.map_or_else(|errno| -errno.raw_os_error(), |()| 0);
-            on(Done { tag, kind: OpKind::Sync, result });
+        for op in self.waiting.drain(..) {
+            let file = files.descriptor(op.file);
+            let done = match op.kind {
+                OpKind::Trim => discard(file, &op),
+                _ => flush(file, self.sync_kind),
+            };
+            let result = done.map_or_else(|errno| -errno.raw_os_error(), |()| op.len as i32);
+            on(Done { tag: op.tag, kind: op.kind, result });
         }
         count
     }

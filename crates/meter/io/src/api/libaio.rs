@@ -85,8 +85,8 @@ impl FileApi for LibaioApi {
     fn queue(&mut self, op: Op) {
         let held = self.in_flight + self.queued + self.aside.count();
         assert!(held < self.requests.len(), "more than {held} requests in flight");
-        if op.kind == OpKind::Sync && !self.async_flush {
-            self.aside.queue(op.tag, op.file);
+        if op.kind == OpKind::Trim || (op.kind == OpKind::Sync && !self.async_flush) {
+            self.aside.queue(op);
             return;
         }
         self.requests[self.queued] = self.request(&op);
@@ -176,7 +176,8 @@ impl LibaioApi {
         // Before Linux 4.18 there is no asynchronous flush.
         if done.kind == OpKind::Sync && errno == libc::EINVAL {
             self.async_flush = false;
-            self.aside.queue(done.tag, self.targets[number]);
+            let (kind, file) = (OpKind::Sync, self.targets[number]);
+            self.aside.queue(Op { kind, file, offset: 0, len: 0, buffer: 0, tag: done.tag });
         } else {
             self.aside.done(done);
         }

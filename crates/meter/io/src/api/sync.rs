@@ -9,7 +9,7 @@
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use rustix::fs::{fdatasync, fsync};
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync};
 use rustix::io::Errno;
 
 use crate::{
@@ -88,6 +88,7 @@ impl SyncApi {
             OpKind::Read => self.read(file, op),
             OpKind::Write => self.write(file, op),
             OpKind::Sync => flush(file, self.sync_kind).map(|()| 0),
+            OpKind::Trim => discard(file, op).map(|()| op.len as usize),
         }
     }
 
@@ -151,6 +152,25 @@ fn answer(returned: isize) -> Result<usize, Errno> {
         let errno = std::io::Error::last_os_error().raw_os_error();
         Errno::from_raw_os_error(errno.unwrap_or(libc::EIO))
     })
+}
+
+/// The ioctl that discards blocks of a device.
+const BLKDISCARD: libc::Ioctl = 0x1277;
+
+/// Discards a range: blocks of a device, or of a file those that lie wholly within the range.
+pub(crate) fn discard(file: BorrowedFd<'_>, op: &Op) -> Result<(), Errno> {
+    let range = [op.offset, u64::from(op.len)];
+    // SAFETY: the kernel reads two numbers, which live through the call.
+    let returned = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD, range.as_ptr()) };
+    match answer(returned as isize) {
+        Ok(_) => Ok(()),
+        // It is no device.
+        Err(Errno::NOTTY) => {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(file, flags, op.offset, u64::from(op.len))
+        }
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Flushes one file, again when a signal interrupts.

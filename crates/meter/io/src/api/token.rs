@@ -10,6 +10,7 @@ pub(crate) fn of(op: &Op) -> u64 {
         OpKind::Read => 0,
         OpKind::Write => 1,
         OpKind::Sync => 2,
+        OpKind::Trim => 3,
     };
     kind << 32 | u64::from(op.tag)
 }
@@ -24,6 +25,7 @@ pub(crate) fn kind(token: u64) -> OpKind {
     match token >> 32 {
         0 => OpKind::Read,
         1 => OpKind::Write,
-        _ => OpKind::Sync,
+        2 => OpKind::Sync,
+        _ => OpKind::Trim,
     }
 }

@@ -32,7 +32,7 @@ pub struct UringApi {
     batch: u32,
     queued: u32,
     in_flight: u32,
-    /// Flushes on a polled ring, which has none of its own.
+    /// Discards, and flushes on a polled ring, which has none of its own.
     aside: Flushes,
     sync_kind: SyncKind,
     write_flags: i32,
@@ -77,8 +77,8 @@ impl FileApi for UringApi {
     fn queue(&mut self, op: Op) {
         let held = self.in_flight + self.queued + self.aside.count() as u32;
         assert!(held < self.depth, "more than {held} requests in flight");
-        if op.kind == OpKind::Sync && self.granted.polled {
-            self.aside.queue(op.tag, op.file);
+        if op.kind == OpKind::Trim || (op.kind == OpKind::Sync && self.granted.polled) {
+            self.aside.queue(op);
             return;
         }
         let entry = self.entry(&op);
@@ -140,7 +140,8 @@ impl UringApi {
         let entry = match op.kind {
             OpKind::Read => self.read(file, op),
             OpKind::Write => self.write(file, op),
-            OpKind::Sync => match self.sync_kind {
+            // A discard is never queued here.
+            OpKind::Sync | OpKind::Trim => match self.sync_kind {
                 SyncKind::Fsync => opcode::Fsync::new(file).build(),
                 SyncKind::Fdatasync => {
                     opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build()

@@ -21,6 +21,12 @@ pub enum FileSetError {
         /// Its directory.
         directory: PathBuf,
     },
+    /// There is no such device, and what would be made is no device.
+    #[error("{path}: no such device; a file made there would be in memory")]
+    NoDevice {
+        /// The path asked for.
+        path: PathBuf,
+    },
     /// The path is a socket, a pipe or the like.
     #[error(
         "{path} is neither a regular file, a directory nor a block device; choose another --path"

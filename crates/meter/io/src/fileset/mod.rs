@@ -17,7 +17,7 @@ mod space;
 use std::sync::atomic::AtomicBool;
 
 pub use error::FileSetError;
-pub use plan::{FileSetPlan, Fill, Place, Progress};
+pub use plan::{FileSetPlan, Fill, Place, Progress, names_a_device};
 
 use crate::{FileSpec, OpenError, OpenFiles, OpenMode, OpenSync};
 

@@ -27,7 +27,8 @@ impl Place {
     /// Finds out what `path` is.
     ///
     /// # Errors
-    /// When neither the path nor its directory exists, or it is something that holds no data.
+    /// When neither the path nor its directory exists, it would be a device, or it is something
+    /// that holds no data.
     pub fn find(path: &Path) -> Result<Self, FileSetError> {
         let owned = path.to_owned();
         match fs::metadata(path) {
@@ -37,7 +38,9 @@ impl Place {
             Ok(_) => Err(FileSetError::NotAFile { path: owned }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let directory = directory_of(path);
-                if directory.is_dir() {
+                if names_a_device(path) {
+                    Err(FileSetError::NoDevice { path: owned })
+                } else if directory.is_dir() {
                     Ok(Place::NewFile(owned))
                 } else {
                     Err(FileSetError::NoDirectory { path: owned, directory })
@@ -46,6 +49,15 @@ impl Place {
             Err(source) => Err(FileSetError::System { doing: "look at", path: owned, source }),
         }
     }
+}
+
+/// Whether only a device can be meant by a path: it lies under `/dev`, and not where files of shared
+/// memory are.
+pub fn names_a_device(path: &Path) -> bool {
+    let directory = directory_of(path);
+    let directory = fs::canonicalize(&directory).unwrap_or(directory);
+    let files = ["/dev/shm", "/dev/mqueue", "/dev/hugepages"];
+    directory.starts_with("/dev") && !files.iter().any(|place| directory.starts_with(place))
 }
 
 /// What a made file holds before the first request.

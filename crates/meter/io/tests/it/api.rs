@@ -118,8 +118,30 @@ fn every_way_to_sync_works<A: FileApi>(depth: u32) {
     }
 }
 
+/// Of two written blocks one is discarded.
+fn a_discarded_block_is_zeroes<A: FileApi>() {
+    let directory = directory();
+    let set = set(directory.path());
+    let mode = OpenMode { direct: true, write: true, sync: OpenSync::None };
+    let mut buffers = Buffers::new(1, BLOCK, 1).unwrap();
+    let files = set.open(mode).unwrap();
+    let (mut api, _caps) = A::start(&ApiConfig::default(), &files, &buffers).unwrap();
+    for block in [3, 4] {
+        buffers.copy_in(0, &content(block, 1));
+        assert_eq!(run(&mut api, &[op(OpKind::Write, 1, block, 0)]), [BLOCK as i32]);
+    }
+    assert_eq!(run(&mut api, &[op(OpKind::Trim, 1, 3, 0)]), [BLOCK as i32]);
+    for (block, expected) in [(3, vec![0; BLOCK as usize]), (4, content(4, 1))] {
+        assert_eq!(run(&mut api, &[op(OpKind::Read, 1, block, 0)]), [BLOCK as i32]);
+        let mut found = vec![1; BLOCK as usize];
+        buffers.copy_out(0, &mut found);
+        assert_eq!(found, expected, "block {block}");
+    }
+}
+
 #[test]
 fn sync_does_all_of_it() {
+    a_discarded_block_is_zeroes::<SyncApi>();
     every_way_to_sync_works::<SyncApi>(1);
     the_end_of_the_file_cuts_a_read_short::<SyncApi>();
     a_write_to_a_file_opened_for_reading_fails_alone::<SyncApi>();
@@ -179,6 +201,7 @@ fn the_depth_is_held<A: FileApi>() {
 }
 
 fn all_of_it<A: FileApi>() {
+    a_discarded_block_is_zeroes::<A>();
     many_in_flight::<A>(16);
     every_way_to_sync_works::<A>(8);
     the_end_of_the_file_cuts_a_read_short::<A>();

@@ -60,6 +60,8 @@ fn requests(spec: &IoSpec) -> String {
         Mix::Write => "writes".to_owned(),
         Mix::Both { read_pct } => format!("reads and writes {read_pct}:{}", 100 - read_pct),
         Mix::FlushOnly(_) => "flushes".to_owned(),
+        Mix::Trim => "trims".to_owned(),
+        Mix::TrimWrite => "trims, each with a write behind it".to_owned(),
     };
     let order = match spec.access {
         Access::Sequential => "sequential",

@@ -49,6 +49,10 @@ impl Environment for ThisProcess {
         Ok(meta.is_file().then_some(meta.len()))
     }
 
+    fn lacks_device(&self, path: &Path) -> bool {
+        iostrata_io::names_a_device(path) && !path.exists()
+    }
+
     fn machine(&self) -> Machine {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
         Machine { page_bytes: page_bytes(), memory_mb: memory_mb(), cpus }

@@ -14,6 +14,7 @@ mod shape;
 mod status;
 mod terse;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use iostrata_host::Root;
@@ -21,7 +22,9 @@ use iostrata_io::FileSet;
 use iostrata_load::{Interim, IoLoad};
 use iostrata_report::RunView;
 use iostrata_run::{Event, FioDocument, RunKind, RunResult};
-use iostrata_spec::fio::{FioErrors, FioPlan, FioRequest, FioStream, FioWave, command_line, parse};
+use iostrata_spec::fio::{
+    FioErrors, FioPlan, FioRequest, FioStream, FioWarning, FioWave, command_line, parse,
+};
 use iostrata_spec::{IoApi, IoSpec};
 use iostrata_stats::Verdicts;
 use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};
@@ -29,7 +32,7 @@ use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};
 use crate::args::{Common, Eta, FioArgs, OutputFormat, own_options};
 use crate::display::{Display, colour, print_json, print_text, width};
 use crate::exit_error::{ExitError, exit_error};
-use crate::io_parts::path_facts;
+use crate::io_parts::{in_memory, path_facts};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 
@@ -76,6 +79,7 @@ fn request(args: &FioArgs) -> FioRequest {
         arguments: args.job_option.clone(),
         only: args.section.clone(),
         skip_unsupported: args.skip_unsupported,
+        plans_only: args.dry_run,
         own_options: own_options(),
     }
 }
@@ -124,6 +128,8 @@ struct Runner<'a> {
     sink: RunSink<'a>,
     output: Output,
     waves: Vec<MeasuredWave>,
+    /// Those of the plan, and of where its files lie.
+    warnings: Vec<FioWarning>,
     bytes_written: u64,
     elapsed_s: f64,
 }
@@ -149,6 +155,7 @@ impl<'a> Runner<'a> {
             sink,
             output,
             waves,
+            warnings: plan.warnings.clone(),
             bytes_written: 0,
             elapsed_s: 0.0,
         })
@@ -174,6 +181,13 @@ impl<'a> Runner<'a> {
             streams.iter().map(|stream| files.of(stream, &cache)).collect();
         let on_files = streams.iter().find(|stream| stream.spec.api != IoApi::Null);
         let facts = on_files.and_then(|stream| path_facts(&stream.spec.path));
+        if let (Some(stream), Some(text)) = (on_files, facts.as_ref().and_then(in_memory)) {
+            self.warn_of_files(stream, text);
+        }
+        if wave.jobs.iter().all(|job| job.create_only) {
+            self.bytes_written += cache.filled_bytes();
+            return Ok(());
+        }
         if at == 0 {
             self.output.header(self.plan)?;
             self.sink.amend_host(facts.as_ref());
@@ -206,13 +220,22 @@ impl<'a> Runner<'a> {
         error.map_or(Ok(()), |error| Err(exit_error(error)))
     }
 
+    fn warn_of_files(&mut self, stream: &FioStream, text: String) {
+        let option = stream.spec.path.display().to_string();
+        let warning = FioWarning { file: PathBuf::new(), line: 0, option, text };
+        if !self.warnings.contains(&warning) {
+            self.display.note(&format!("warning: {warning}"));
+            self.warnings.push(warning);
+        }
+    }
+
     fn document(&self) -> FioDocument {
         let mut verdicts = Verdicts::none();
         self.waves.iter().for_each(|wave| verdicts.merge(&wave.replicate.verdicts));
         let waves = self.waves.iter();
         FioDocument {
             waves: waves.map(|wave| wave.document(&self.plan.waves[wave.number])).collect(),
-            warnings: self.plan.warnings.clone(),
+            warnings: self.warnings.clone(),
             bytes_written: self.bytes_written,
             run: self.sink.shown(),
             verdicts,
@@ -221,7 +244,7 @@ impl<'a> Runner<'a> {
 
     /// Keeps and prints what was measured, also when not all of it was.
     fn conclude(mut self, ended: Result<(), ExitError>) -> Result<(), ExitError> {
-        if self.waves.is_empty() {
+        if self.waves.is_empty() && ended.is_err() {
             return ended;
         }
         let mut document = self.document();

@@ -9,7 +9,7 @@ mod engine;
 mod exact_calls;
 mod files_kill;
 mod fio;
-mod fio_output;
+mod fio_line;
 mod full_disk;
 mod harness;
 mod help_files;

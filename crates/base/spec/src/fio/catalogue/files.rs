@@ -9,12 +9,20 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("directory", "/d:/e", "where files lie; several are taken in turn by clones"),
     changes("filename_format", "$jobname.x.$filenum", "how made files are named"),
     changes("nrfiles", "2", "files of each clone; the size is split among them").or(&["nr_files"]),
-    changes("size", "64m", "bytes of a clone's files, and what it moves unless time_based"),
+    changes(
+        "size",
+        "64m",
+        "bytes of a clone's files, and what it moves unless time_based; 0: all of what exists",
+    ),
     changes("filesize", "64m", "bytes of each file; a range is refused"),
     changes("io_size", "64m", "bytes that a clone moves, if not its size").or(&["io_limit"]),
     changes("number_ios", "3", "requests after which a clone ends"),
     changes("offset", "1m", "first byte used of each file").or(&["fileoffset"]),
-    changes("offset_increment", "1m;numjobs=2;filename=a", "further offset of each next clone"),
+    changes(
+        "offset_increment",
+        "1m;numjobs=2;filename=a",
+        "further offset of each next clone, in bytes or %",
+    ),
     changes("kb_base", "1000;size=64m", "what k, m and g stand for"),
     changes("file_service_type", "random;nrfiles=2", "which file is next; skewed ones are refused"),
     changes("fallocate", "none;rw=write", "whether files that are only written are allocated"),
@@ -38,13 +46,15 @@ pub(super) const ENTRIES: &[FioOption] = &[
         .but(&["0"]),
     refused("file_append", "1", "files are not appended to where they end; use offset=")
         .but(&["0"]),
-    refused("offset_align", "8k", "offsets are aligned to the smallest block; leave it out")
-        .but(&["0"]),
-    refused("create_only", "1", "a job that measures nothing is not run; use --dry-run to look")
-        .but(&["0"]),
+    changes(
+        "offset_align",
+        "64k;offset=10%;filename=/dev/x",
+        "what an offset in % is rounded up to",
+    )
+    .but(&["0"]),
+    changes("create_only", "1", "files are made and nothing is measured").but(&["0"]),
     refused("allow_mounted_write", "1", "a mounted device is never written; unmount it first")
         .but(&["0"]),
-    refused("pre_read", "1", "files are not read into the cache; put a reading job before it")
-        .but(&["0"]),
-    refused("wait_for", "a", "jobs do not wait for one of several; use stonewall"),
+    changes("pre_read", "1", "files are read into the page cache before the start").but(&["0"]),
+    changes("wait_for", "a", "the job begins when the named one and those beside it have ended"),
 ];

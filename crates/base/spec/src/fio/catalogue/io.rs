@@ -3,8 +3,12 @@
 use super::entry::{FioOption, changes, refused, warned};
 
 pub(super) const ENTRIES: &[FioOption] = &[
-    changes("rw", "randwrite", "reads, writes, mix, order and its suffix `:N`; trims are refused")
-        .or(&["readwrite"]),
+    changes(
+        "rw",
+        "randwrite",
+        "reads, writes, trims, mix, order, suffix `:N`; of a file trims punch holes",
+    )
+    .or(&["readwrite"]),
     changes("rw_sequencer", "identical;rw=randread:8", "what the suffix of a random rw repeats"),
     changes("rwmixread", "70;rw=randrw", "reads in a hundred requests"),
     changes("rwmixwrite", "70;rw=randrw", "writes in a hundred requests"),
@@ -12,9 +16,8 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("bsrange", "4k-16k", "block sizes between two, each as likely")
         .or(&["blocksize_range"]),
     changes("bssplit", "4k/10:64k/90", "block sizes with a share each"),
-    refused("ba", "8k", "offsets are aligned to the smallest block; leave it out")
-        .or(&["blockalign"])
-        .but(&["0"]),
+    changes("ba", "8k;rw=randread", "what random offsets are multiples of, by direction")
+        .or(&["blockalign"]),
     refused("bs_unaligned", "1", "blocks are whole multiples of the smallest; leave it out")
         .or(&["blocksize_unaligned"])
         .but(&["0"])
@@ -22,8 +25,8 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes(
         "ioengine",
         "libaio",
-        "sync, psync, vsync, pvsync, pvsync2: sync; libaio, io_uring, null: themselves; all others \
-         are refused",
+        "sync, psync, vsync, pvsync, pvsync2: sync; libaio, io_uring, null: themselves; posixaio: \
+         sync, or io_uring where it is deep; all others are refused",
     ),
     changes("iodepth", "8;ioengine=libaio", "requests in flight; sync engines have one"),
     changes(
@@ -64,11 +67,11 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("randseed", "77", "seed of every random choice"),
     changes("randrepeat", "0", "whether the seed is the same each time"),
     warned("allrandrepeat", "1", "one seed rules every choice; see randrepeat").but(&["0"]),
-    warned("random_generator", "lfsr", "xoshiro256++ is used").but(&["tausworthe"]),
-    refused(
+    warned("random_generator", "lfsr", "xoshiro256++ is used").but(&["tausworthe", "tausworthe64"]),
+    changes(
         "percentage_random",
-        "50",
-        "a share of random requests is not made; use two jobs, or a suffix such as rw=randread:8",
+        "50;rw=randread",
+        "random requests in a hundred, by direction; those between follow the last one",
     )
     .but(&["100"]),
     refused("serialize_overlap", "1", "requests may overlap; use iodepth=1").but(&["0"]),

@@ -45,10 +45,14 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("latency_window", "1s", "it belongs to latency_target"),
     warned("latency_percentile", "99", "it belongs to latency_target"),
     warned("latency_run", "1", "it belongs to latency_target").but(&["0"]),
-    refused("steadystate", "iops:1%", "use iostrata io --precision, which stops at an interval")
+    changes("steadystate", "iops:1%", "the job and those beside it end when its rate is steady")
         .or(&["ss"]),
-    warned("steadystate_duration", "1s", "it belongs to steadystate").or(&["ss_dur"]).but(&["0"]),
-    warned("steadystate_ramp_time", "1s", "it belongs to steadystate").or(&["ss_ramp"]).but(&["0"]),
+    changes("steadystate_duration", "9s;ss=iops:1%", "how long the rate must be steady")
+        .or(&["ss_dur"])
+        .but(&["0"]),
+    changes("steadystate_ramp_time", "1s;ss=iops:1%", "time before its rate is looked at")
+        .or(&["ss_ramp"])
+        .but(&["0"]),
     refused("flow", "1", "jobs are not weighed against each other; use rate_iops").but(&["0"]),
     warned("flow_id", "1", "it belongs to flow").but(&["0"]),
     warned("flow_sleep", "1", "it belongs to flow").but(&["0"]),

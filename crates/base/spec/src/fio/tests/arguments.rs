@@ -19,6 +19,7 @@ fn request(line: &str) -> FioRequest {
         arguments,
         only: only.map(str::to_owned).collect(),
         skip_unsupported: options.iter().any(|one| one == "--skip-unsupported"),
+        plans_only: false,
         own_options: own.to_vec(),
     }
 }

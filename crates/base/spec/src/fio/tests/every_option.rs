@@ -1,9 +1,16 @@
 //! The catalogue keeps its word: each option is given to a job and has the effect it states.
 
-use super::plan;
+use super::plan_in;
 use crate::fio::catalogue::{FioOption, OptionEffect, entries};
+use crate::fio::stand_in::Desk;
+use crate::fio::{FioError, FioPlan};
 
 const JOB: &str = "[a]\nioengine=sync\nsize=64k\n";
+
+/// The plan of a job file where there is one device.
+fn plan(text: &str) -> Result<FioPlan, FioError> {
+    plan_in(Desk::default().with_data("/dev/x", 1_000_000), text)
+}
 
 /// A job with an option's example and what that needs beside it.
 fn with(entry: &FioOption, name: &str, value: Option<&str>) -> String {
@@ -36,14 +43,16 @@ fn options_that_are_ignored_are_warned_of() {
         let OptionEffect::Warned(why) = entry.effect else { continue };
         for name in entry.names() {
             let text = with(entry, name, Some(entry.example_value()));
-            let plan = plan(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let [warning] = plan.warnings.as_slice() else { panic!("{name}: {:?}", plan.warnings) };
+            let found = plan(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let [warning] = found.warnings.as_slice() else {
+                panic!("{name}: {:?}", found.warnings)
+            };
             let line = text.lines().count() as u32;
             assert_eq!((warning.line, warning.text.as_str()), (line, why), "{name}");
             assert_eq!(warning.option, format!("{name}={}", entry.example_value()));
             for value in entry.neutral {
-                let plan = super::plan(&with(entry, name, Some(value))).unwrap();
-                assert_eq!(plan.warnings, [], "{name}={value} asks for what is done anyway");
+                let found = plan(&with(entry, name, Some(value))).unwrap();
+                assert_eq!(found.warnings, [], "{name}={value} asks for what is done anyway");
             }
         }
     }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::{files, plan, plan_in};
-use crate::fio::FioPlan;
 use crate::fio::stand_in::Desk;
+use crate::fio::{FioPlan, FioRequest, parse};
 use crate::{
-    Access, BlockSizes, Blocks, FileOrder, Flush, FlushMethod, IoApi, Mix, Pacing, Preparation,
-    RateProcess, Sharing, Step, SyncWrites, ZipfTheta,
+    Access, BlockShare, BlockSizes, Blocks, FileOrder, Flush, FlushMethod, IoApi, Mix, Pacing,
+    Preparation, RateProcess, Sharing, Step, SyncWrites, ZipfTheta,
 };
 
 fn names(plan: &FioPlan) -> Vec<Vec<&str>> {
@@ -166,6 +166,132 @@ fn requests_in_all_their_forms() {
 }
 
 #[test]
+fn empty_directions_ranges_and_shares_are_as_in_fio() {
+    let spec = |text: &str| {
+        let plan = plan(&format!("[a]\nsize=1m\n{text}\n"));
+        only(&plan.unwrap_or_else(|error| panic!("{error}"))).spec.clone()
+    };
+    let one = BlockSizes::One;
+    let share = |bytes, weight| BlockShare { bytes, weight };
+    let both = |read, write| Blocks::ByKind { read, write };
+    let half = BlockSizes::Shares(vec![share(8192, 50), share(16384, 50)]);
+    for (text, expected) in [
+        ("rw=randrw\nbssplit=,8k/50:16k/50", both(one(4096), half.clone())),
+        ("rw=randrw\nbssplit=8k/50:16k/50,", both(half.clone(), one(4096))),
+        ("rw=randrw\nbs=2k\nbssplit=8k/50:16k/50,", both(half.clone(), one(2048))),
+        ("rw=trim\nbssplit=,,8k/50:16k/50", both(half.clone(), half.clone())),
+        ("rw=rw\nbs=8k,", both(one(8192), one(4096))),
+        ("rw=rw\nbs=,8k", both(one(4096), one(8192))),
+    ] {
+        assert_eq!(spec(text).variation.blocks, expected, "{text}");
+    }
+    assert_eq!(spec("rw=read\nbssplit=20k-28k/100").block_bytes, 20_480, "fio reads the first");
+    let random = |text: &str| (spec(text).access, spec(text).variation.random_pct);
+    let covered = Access::Coverage;
+    for (text, expected) in [
+        ("rw=randrw\npercentage_random=100,0", (covered, Some([100, 0]))),
+        ("rw=randrw\npercentage_random=0,25,0", (covered, Some([0, 25]))),
+        ("rw=randread\npercentage_random=100,0", (covered, None)),
+        ("rw=randwrite\npercentage_random=100,0", (Access::Sequential, None)),
+        ("rw=randread\npercentage_random=,50,", (covered, None)),
+        ("rw=randtrim\npercentage_random=0,0,30", (covered, Some([0, 30]))),
+    ] {
+        assert_eq!(random(text), expected, "{text}");
+    }
+    let align = |text: &str| spec(&format!("rw=randrw\n{text}")).variation.align_bytes;
+    assert_eq!(align("bs=4k\nblockalign=4k"), None, "it is so anyway");
+    assert_eq!(align("bs=4k\nba=16k"), Some([16_384; 2]));
+    assert_eq!(align("bs=4k,8k\nba=0,512"), Some([4096, 512]));
+    assert_eq!(spec("rw=trimwrite").variation.io_bytes_max, Some(2 << 20));
+    assert_eq!(spec("rw=randtrim\nioengine=libaio\niodepth=4").mix, Mix::Trim);
+    assert_eq!(spec("rw=read\nbs=128m\nsize=1g").block_bytes, 128 << 20);
+}
+
+#[test]
+fn shares_of_a_device_are_those_of_fio() {
+    let desk = || Desk::default().with_data("/dev/x", 1_000_000);
+    let of = |text: &str| {
+        let found = plan_in(desk(), &format!("[a]\nfilename=/dev/x\n{text}\n"));
+        let found = found.unwrap_or_else(|error| panic!("{text}: {error}"));
+        let one = |one: &crate::fio::FioStream| {
+            (one.spec.variation.offset_bytes, one.spec.file_bytes() / 4096)
+        };
+        found.streams().map(one).collect::<Vec<_>>()
+    };
+    assert_eq!(of("offset=10%"), [(102_400, 219)]);
+    assert_eq!(of("offset=10%\noffset_align=64k"), [(131_072, 212)]);
+    assert_eq!(of("offset=10%\nsize=10%"), [(102_400, 24)]);
+    assert_eq!(of("size=0"), [(0, 244)]);
+    assert_eq!(of("size=0\noffset=500k"), [(512_000, 119)]);
+    assert_eq!(of("size=100%%\noffset=50%"), [(503_808, 121)]);
+    assert_eq!(of("size=50%\noffset=60%"), [(602_112, 97)]);
+    let clones = of("size=10%\noffset_increment=40%\nnumjobs=3");
+    assert_eq!(clones, [(0, 24), (400_000, 24), (800_000, 24)]);
+    let near_the_end = of("size=500k\noffset_increment=300k\nnumjobs=3");
+    assert_eq!(near_the_end, [(0, 125), (307_200, 125), (614_400, 94)]);
+}
+
+#[test]
+fn a_device_that_is_not_there_is_refused_and_planned_where_nothing_is_run() {
+    let desk = Desk::default().with_file("j.fio", "[a]\nfilename=/dev/sdq\nsize=10%\n");
+    let mut request = FioRequest { files: vec!["j.fio".into()], ..FioRequest::default() };
+    let refused = parse(&request, &desk).unwrap_err().to_string();
+    assert_eq!(refused, "j.fio:2: filename=/dev/sdq: no such device");
+    request.plans_only = true;
+    let planned = parse(&request, &desk).unwrap();
+    assert_eq!(only(&planned).spec.size_bytes, (1 << 40) / 10 / 4096 * 4096);
+    assert!(planned.warnings[0].text.starts_with("/dev/sdq is not there"), "{planned:?}");
+    let touched = plan("[a]\nioengine=null\nfilename=/dev/sdq\nsize=1m\n");
+    assert!(touched.is_ok(), "it is never opened");
+}
+
+#[test]
+fn jobs_that_only_make_files_are_beside_no_others() {
+    let found = plan("[global]\nsize=1m\n[a]\ncreate_only=1\n[b]\n[c]\n").unwrap();
+    assert_eq!(names(&found), [vec!["a"], vec!["b", "c"]]);
+}
+
+#[test]
+fn blocks_that_no_file_holds_are_not_drawn() {
+    let text = "[a]\nsize=1m\nrw=write\nbssplit=4k/50:64k/40:2m/10\n";
+    let found = plan(text).unwrap();
+    let share = |bytes, weight| BlockShare { bytes, weight };
+    let left = BlockSizes::Shares(vec![share(4096, 50), share(65_536, 40)]);
+    let blocks = Blocks::ByKind { read: left.clone(), write: left };
+    assert_eq!(only(&found).spec.variation.blocks, blocks);
+    assert!(found.warnings[0].text.contains("never drawn"), "{:?}", found.warnings);
+    assert_eq!(
+        only(&plan("[a]\nrw=trim\nsize=8g\nbs=2300m\n").unwrap()).spec.block_bytes,
+        2300 << 20
+    );
+    assert!(plan("[a]\nrw=read\nsize=8g\nbs=2g\n").is_err(), "no buffer is that large");
+}
+
+#[test]
+fn what_is_too_small_here_is_planned_where_nothing_is_run() {
+    let desk = Desk::default()
+        .with_data("/dev/x", 1_000_000)
+        .with_file("j.fio", "[a]\nfilename=/dev/x\nsize=5%\nbs=1m\nrw=trim\n")
+        .with_file("g.fio", "[global]\nsize=1m\n");
+    let mut request = FioRequest { files: vec!["j.fio".into()], ..FioRequest::default() };
+    let refused = parse(&request, &desk).unwrap_err().to_string();
+    assert!(refused.starts_with("j.fio:3: size=5%: smaller than one block"), "{refused}");
+    request.plans_only = true;
+    assert_eq!(only(&parse(&request, &desk).unwrap()).spec.size_bytes, 1 << 20);
+    request.files = vec!["g.fio".into()];
+    let nothing = parse(&request, &desk).unwrap();
+    assert!(nothing.waves.is_empty() && nothing.warnings.len() == 1, "{nothing:?}");
+    request.plans_only = false;
+    assert!(parse(&request, &desk).is_err());
+}
+
+#[test]
+fn jobs_wait_for_named_ones() {
+    let found = plan("[global]\nsize=1m\n[a]\n[b]\nwait_for=a\n[c]\nwait_for=a\n").unwrap();
+    assert_eq!(names(&found), [vec!["a"], vec!["b", "c"]]);
+}
+
+#[test]
 fn rates_become_schedules() {
     let spec = |text: &str| {
         let plan = plan(&format!("[a]\nsize=1m\n{text}\n"));
@@ -185,8 +311,12 @@ fn rates_become_schedules() {
 fn what_cannot_be_run_names_line_option_and_reason() {
     for (text, expected) in [
         ("ioengine=rbd", "j.fio:3: ioengine=rbd: there is no such engine here"),
-        ("ioengine=posixaio", "j.fio:3: ioengine=posixaio: this way to the kernel"),
-        ("rw=trim", "j.fio:3: rw=trim: nothing is discarded"),
+        ("ioengine=mmap", "j.fio:3: ioengine=mmap: this way to the kernel"),
+        ("percentage_random=101\nrw=randread", "j.fio:3: percentage_random=101: it is a share"),
+        ("wait_for=b", "j.fio:3: wait_for=b: no job before it has this name"),
+        ("ss=iops", "j.fio:3: ss=iops: write for example iops:2%"),
+        ("ss=bw:5", "j.fio:3: ss=bw:5: a limit of bandwidth is a share"),
+        ("direct=1\nba=1000\nrw=randread", "j.fio:4: ba=1000: direct I/O needs whole sectors"),
         ("rw=sideways", "j.fio:3: rw=sideways: there is no such direction"),
         ("bs=100", "j.fio:3: bs=100: out of range"),
         ("bs=4q", "j.fio:3: bs=4q: `q` is no unit of size"),
@@ -203,7 +333,6 @@ fn what_cannot_be_run_names_line_option_and_reason() {
         ("rw=rw\nrate=1m,0", "j.fio:4: rate=1m,0: one direction"),
         ("fsync=1\nfdatasync=1\nrw=write", "j.fio:4: fdatasync=1: fsync and fdatasync"),
         ("bssplit=4k/60:8k/60", "j.fio:3: bssplit=4k/60:8k/60: the shares add up to 120"),
-        ("write_lat_log=x\nrw=rw", "j.fio:3: write_lat_log=x: the series"),
         ("ioengine=libaio\niodepth=4\niodepth_low=8", "j.fio:5: iodepth_low=8: the depth is 4"),
         ("filename=-", "j.fio:3: filename=-: name files"),
         ("size=50%", "j.fio:3: size=50%: it is a share of a file that does not exist"),

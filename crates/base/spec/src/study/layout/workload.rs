@@ -91,7 +91,7 @@ fn limited_iops(limits: &IoLimits, mix: Mix) -> Option<f64> {
     let reads = match mix {
         Mix::Read => 1.0,
         Mix::Both { read_pct } => f64::from(read_pct) / 100.0,
-        Mix::Write | Mix::FlushOnly(_) => 0.0,
+        Mix::Write | Mix::FlushOnly(_) | Mix::Trim | Mix::TrimWrite => 0.0,
     };
     let at = |limit: Option<u64>, share: f64| {
         limit.filter(|_| share > 0.0).map(|limit| limit as f64 / share)

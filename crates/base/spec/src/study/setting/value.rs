@@ -262,7 +262,7 @@ mod tests {
             ("mount_options", ",", "write \"defaults\""),
             ("random_distribution", "zipf:5", "above 0 and up to 4, but not 1"),
             ("random_distribution", "zipf:1", "but not 1"),
-            ("bs", "32M", "use 512 to 16M"),
+            ("bs", "2G", "use 512 to 1G"),
             ("direct", "maybe", "true or false"),
             ("disk", "hdd-15", "did you mean `hdd-15k`?"),
             ("disk", "floppy", "and none for no emulated disk"),

@@ -1,0 +1,214 @@
+//! fio's command line as it is pasted, and what jobs ask for beyond plain requests, beside fio where
+//! it is installed.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::fio::fio_is_installed;
+use crate::harness::{Bench, document, stderr, stdout};
+
+/// The jobs of fio's JSON, each with what it moved.
+fn moved(text: &str) -> Vec<(String, Vec<Value>)> {
+    let document: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).unwrap();
+    let jobs = document["jobs"].as_array().unwrap().iter();
+    jobs.map(|job| {
+        let name = job["jobname"].as_str().unwrap().to_owned();
+        let total = |kind: &str| [job[kind]["total_ios"].clone(), job[kind]["io_bytes"].clone()];
+        (name, ["read", "write"].into_iter().flat_map(total).collect())
+    })
+    .collect()
+}
+
+#[test]
+fn a_pasted_line_runs() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("d")).unwrap();
+    let line = "fio --rw=write --ioengine=sync --fdatasync=1 --directory=d --size=230k --bs=2300 \
+                -name=mytest --output-format=json --quiet";
+    let output = bench.line(line);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let job = &document["jobs"][0];
+    assert_eq!(
+        (job["jobname"].as_str(), job["write"]["total_ios"].as_u64()),
+        (Some("mytest"), Some(102))
+    );
+    assert!(job["sync"]["lat_ns"]["percentile"]["99.000000"].as_u64() > Some(0), "{job}");
+    assert!(bench.path("d/mytest.0.0").exists());
+}
+
+#[test]
+fn everything_wrong_with_a_line_is_named_with_its_argument() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("j.fio"), "[b]\nioengine=rbd\n").unwrap();
+    let output = bench.line("fio --rw=foo --name=a --size=1m --sekshun=b --iodpeth=4 j.fio");
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    for part in [
+        "argument 1, --rw=foo: there is no such direction",
+        "argument 4, --sekshun=b: there is no such option; did you mean section?",
+        "argument 5, --iodpeth=4: there is no such option; did you mean iodepth?",
+        "j.fio:2: ioengine=rbd: there is no such engine",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let nothing = bench.line("fio");
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(stderr(&nothing).contains("begin a job with --name"), "{}", stderr(&nothing));
+    let client = bench.line("fio --client=h --name=a --size=1m");
+    assert!(stderr(&client).contains("--client=h: jobs run on this machine only"));
+    assert!(bench.data_files() == ["j.fio"], "nothing was made");
+    let help = stdout(&bench.line("fio --help"));
+    for part in ["Requests:", "--rw, --readwrite", "Time, rates and order:", "--skip-unsupported"] {
+        assert!(help.contains(part), "{part}: {help}");
+    }
+}
+
+#[test]
+fn jobs_that_cannot_be_run_are_left_out() {
+    let bench = Bench::new();
+    let text = "[a]\nsize=64k\nioengine=null\n[b]\nsize=64k\nioengine=rbd\n";
+    std::fs::write(bench.path("j.fio"), text).unwrap();
+    let output = bench.line("fio --skip-unsupported --json j.fio");
+    let run = document(&output, "fio");
+    assert_eq!(run["waves"][0]["jobs"].as_array().unwrap().len(), 1);
+    assert!(
+        stderr(&output).contains("j.fio:6: ioengine=rbd: [b] is left out"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_device_that_is_not_there_is_never_made() {
+    let bench = Bench::new();
+    for line in [
+        "fio --name=a --filename=/dev/sdq --size=4m --rw=write",
+        "io --path /dev/sdq --size 4m --rw randwrite --runtime 10ms",
+    ] {
+        let output = bench.line(line);
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(stderr(&output).contains("/dev/sdq: no such device"), "{}", stderr(&output));
+        assert!(!std::path::Path::new("/dev/sdq").exists());
+    }
+    let planned = bench.line("fio --dry-run --name=a --filename=/dev/sdq --size=10% --rw=write");
+    assert!(planned.status.success(), "{}", stderr(&planned));
+}
+
+#[test]
+fn files_in_memory_are_noted() {
+    let shared = std::path::Path::new("/dev/shm");
+    if !shared.is_dir() {
+        eprintln!("skipped: there is no /dev/shm");
+        return;
+    }
+    let bench = Bench::new();
+    let file = format!("/dev/shm/iostrata-test-{}", std::process::id());
+    let line = format!("fio --name=a --filename={file} --size=64k --rw=write --unlink=1 --json");
+    let run = document(&bench.line(&line), "fio");
+    let text = run["warnings"].to_string();
+    assert!(text.contains("in memory (tmpfs)"), "{text}");
+    let line = format!("io --path {file} --size 64k --rw write --runtime 10ms --json");
+    let run = document(&bench.line(&line), "io");
+    assert!(run["notes"].to_string().contains("in memory (tmpfs)"), "{}", run["notes"]);
+}
+
+#[test]
+fn files_are_made_without_being_measured() {
+    let bench = Bench::new();
+    let line = "fio --create_only=1 --filename=tmp --size=1m --name=prepare --json";
+    let run = document(&bench.line(line), "fio");
+    assert_eq!(run["waves"].as_array().map(Vec::len), Some(0));
+    assert_eq!(run["bytes_written"].as_u64(), Some(1 << 20));
+    assert_eq!(std::fs::metadata(bench.path("tmp")).unwrap().len(), 1 << 20);
+}
+
+#[test]
+fn trims_punch_holes_in_files() {
+    let bench = Bench::new();
+    for (engine, rw) in [("sync", "trim"), ("libaio", "randtrim"), ("io_uring", "trimwrite")] {
+        let line = format!(
+            "fio --name=a --ioengine={engine} --iodepth=4 --rw={rw} --size=256k --bs=16k \
+             --overwrite=1 --filename=f --unlink=1 --json"
+        );
+        let run = document(&bench.line(&line), "fio");
+        let job = &run["waves"][0]["jobs"][0];
+        assert_eq!(job["trim"]["ios"].as_u64(), Some(16), "{engine} {rw}: {job}");
+        let writes = if rw == "trimwrite" { Some(16) } else { None };
+        assert_eq!(job["write"]["ios"].as_u64(), writes, "{engine} {rw}: {job}");
+    }
+    let kept = "fio --name=a --rw=trim --size=256k --overwrite=1 --filename=f --quiet";
+    assert!(bench.line(kept).status.success());
+    let blocks =
+        std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(bench.path("f")).unwrap());
+    assert_eq!((blocks, std::fs::metadata(bench.path("f")).unwrap().len()), (0, 256 << 10));
+}
+
+#[test]
+fn a_job_ends_when_its_rate_is_steady() {
+    let bench = Bench::new();
+    let line = "fio --name=a --ioengine=null --size=1g --rw=randread --time_based --runtime=60 \
+                --rate_iops=1000 --ss=iops:50% --ss_dur=2 --thread --json --quiet";
+    let run = document(&bench.line(line), "fio");
+    let duration = run["waves"][0]["duration_s"].as_f64().unwrap();
+    assert!((2.0..30.0).contains(&duration), "{duration}");
+}
+
+#[test]
+fn fio_takes_the_same_lines_and_moves_as_much() {
+    if !fio_is_installed() {
+        return;
+    }
+    for line in [
+        "--name=a --size=1m --ioengine=null --name=b --size=64k --ioengine=null --stonewall",
+        "--ioengine=null --size=1m --name=a --name=b --bs=8k",
+        "--name=global --size=1m --ioengine=null --name=a --name=b --size=64k",
+        "--ioengine=null --size=1m --bs 4k --bs=8k -name a -thread -group_reporting",
+        "j.fio --ioengine=null --size=1m",
+        "--ioengine=null --size=2m --name=k --size=1m j.fio",
+        "--ioengine=null --size=1m --section=y --name=q j.fio",
+        "--ioengine=null --size=1m --name=a --bssplit=20k-28k/100",
+        "--ioengine=null --size=1m --name=a --bs=4k --ba=16k --rw=randread",
+        "--ioengine=null --size=1m --name=a --rw=randread --percentage_random=50",
+        "--ioengine=null --size=1m --name=a --rw=randwrite --percentage_random=100,0",
+        "--ioengine=null --size=1m --name=a --rw=write --bssplit=,8k/100",
+        "--ioengine=psync --filename=data --name=a --offset=10%",
+        "--ioengine=psync --filename=data --name=a --offset=10% --offset_align=64k",
+        "--ioengine=psync --filename=data --name=a --size=50% --offset=60%",
+        "--ioengine=psync --filename=data --name=a --size=0 --offset=500k",
+        "--ioengine=psync --filename=data --name=a --size=10% --offset_increment=40% --numjobs=3",
+        "--ioengine=psync --filename=data --name=a --size=100%% --bs=1m",
+        "--ioengine=posixaio --filename=data --name=a --size=100%",
+        "--ioengine=posixaio --iodepth=4 --filename=data --name=a --size=100%",
+        "--ioengine=null --size=1m --name=a --loops=2 --pre_read=0 --rw=randread --norandommap",
+    ] {
+        let bench = Bench::new();
+        std::fs::write(bench.path("j.fio"), "[x]\n[y]\nbs=8k\n").unwrap();
+        std::fs::write(bench.path("data"), vec![7; 1_000_000]).unwrap();
+        let ours = bench.line(&format!("fio {line} --output-format=json --quiet"));
+        assert!(ours.status.success(), "{line}: {}", stderr(&ours));
+        let theirs = Command::new("fio")
+            .args(line.split(' ').filter(|word| !word.is_empty()))
+            .arg("--output-format=json")
+            .current_dir(bench.path(""))
+            .output()
+            .unwrap();
+        assert_eq!(moved(&stdout(&ours)), moved(&stdout(&theirs)), "{line}");
+    }
+}
+
+#[test]
+fn a_job_file_is_shown_as_fio_shows_it() {
+    if !fio_is_installed() {
+        return;
+    }
+    let bench = Bench::new();
+    let text = "[global]\nbs=8k\ntime_based\nruntime=1\n[x]\nrw=randread\ndescription=a b\n\
+                filename=a:b\n[y]\nstonewall\nsize=2m\n";
+    std::fs::write(bench.path("j.fio"), text).unwrap();
+    let ours = bench.line("fio --showcmd j.fio");
+    let theirs =
+        Command::new("fio").args(["--showcmd", "j.fio"]).current_dir(bench.path("")).output();
+    assert_eq!(stdout(&ours).trim(), stdout(&theirs.unwrap()).trim());
+}
