@@ -182,6 +182,40 @@ pub struct Steady {
     pub ramp: Duration,
 }
 
+/// A part of each file, and how many of the requests go there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Zone {
+    /// Requests in a hundred.
+    pub requests_pct: f64,
+    /// Percent of the file.
+    pub size_pct: f64,
+}
+
+/// How random offsets are distributed over a file, where not all are as likely.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// One zone behind the other, each with its share of the requests.
+    Zoned(Vec<Zone>),
+    /// Pareto's with this input, as fio has it: of 0.2 a fifth of the blocks has four fifths of the
+    /// requests. The likely blocks are spread over the file.
+    Pareto(f64),
+    /// Around the middle of the file, with this deviation in percent of it.
+    Normal(f64),
+}
+
+/// How the contents of blocks are verified: each that is written says where and when, with a
+/// checksum over all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verify {
+    /// Jobs that write read everything back when all is written; those that only read verify what
+    /// they read in any case.
+    pub reads_back: bool,
+}
+
 /// What a stream does differently from a plain one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -203,6 +237,9 @@ pub struct Variation {
     /// smallest block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub align_bytes: Option<[u32; 2]>,
+    /// How random offsets are distributed; absent: as the access says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Distribution>,
     /// The first byte of each file that is used; `size_bytes` counts from it.
     pub offset_bytes: u64,
     /// Time between the start of the window and the stream's first request.
@@ -225,6 +262,9 @@ pub struct Variation {
     /// The files are read into the page cache before the window.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pre_read: bool,
+    /// Contents are verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
     /// Pages of the files leave the page cache before the window.
     pub drop_cache: bool,
 }
@@ -238,6 +278,7 @@ impl Default for Variation {
             step: Step::None,
             random_pct: None,
             align_bytes: None,
+            distribution: None,
             offset_bytes: 0,
             start_delay: Duration::ZERO,
             ramp_time: Duration::ZERO,
@@ -248,6 +289,7 @@ impl Default for Variation {
             end_flush: false,
             steady: None,
             pre_read: false,
+            verify: None,
             drop_cache: false,
         }
     }
@@ -261,6 +303,7 @@ impl Variation {
             && self.step == Step::None
             && self.random_pct.is_none()
             && self.align_bytes.is_none()
+            && self.distribution.is_none()
             && self.offset_bytes == 0
     }
 
@@ -270,6 +313,7 @@ impl Variation {
             && self.io_bytes_max.is_none()
             && self.pause.is_none()
             && self.reap_min == 1
+            && self.verify.is_none()
             && !self.end_flush
     }
 

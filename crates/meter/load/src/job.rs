@@ -212,7 +212,8 @@ pub(crate) fn asked(name: &str, spec: &IoSpec) -> Asked {
 /// What is recorded of a workload.
 pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
     let flushes = spec.flush.is_some() || matches!(spec.mix, Mix::FlushOnly(_));
-    let does = [spec.mix.reads(), spec.mix.writes(), flushes];
+    let reads_back = spec.mix.writes() && spec.variation.verify.is_some_and(|one| one.reads_back);
+    let does = [spec.mix.reads() || reads_back, spec.mix.writes(), flushes];
     let does = OpKind::OF_FILES.into_iter().zip(does);
     let kinds = does.chain([(OpKind::Trim, spec.mix.trims())]).filter(|(_, does)| *does);
     Recorded {

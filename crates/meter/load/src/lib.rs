@@ -41,6 +41,7 @@ mod usage;
 mod varied;
 #[cfg(test)]
 mod varied_loop_tests;
+mod verification;
 mod window;
 mod worker;
 mod zipf;
@@ -63,6 +64,7 @@ pub use transactions::{
     Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,
     TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn,
 };
-pub use usage::ThreadUse;
+pub use usage::ThreadCpu;
+pub use verification::CONTENT_ERRNO;
 pub use window::measure;
 pub use zipf::Zipf;

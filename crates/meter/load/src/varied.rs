@@ -6,7 +6,7 @@
 //! would slow down.
 
 use iostrata_io::OpKind;
-use iostrata_spec::{Access, BlockSizes, Blocks, FileOrder, IoSpec, Mix, Step};
+use iostrata_spec::{Access, BlockSizes, Blocks, Distribution, FileOrder, IoSpec, Mix, Step, Zone};
 
 use crate::generator::Request;
 use crate::permutation::Permutation;
@@ -86,8 +86,26 @@ struct Files {
 enum Places {
     Sequential,
     Uniform,
-    Zipfian { ranks: Zipf, spread: Permutation },
-    Coverage { passes: Box<[Permutation]>, blocks: u64, seed: u64 },
+    Zipfian {
+        ranks: Zipf,
+        spread: Permutation,
+    },
+    Coverage {
+        passes: Box<[Permutation]>,
+        blocks: u64,
+        seed: u64,
+    },
+    /// Zones: the sum of the requests up to the end of each, its first block and their number.
+    Zoned(Box<[(f64, u64, u64)]>),
+    Pareto {
+        power: f64,
+        blocks: u64,
+        spread: Permutation,
+    },
+    Normal {
+        deviation: f64,
+        blocks: u64,
+    },
 }
 
 impl Varied {
@@ -248,6 +266,9 @@ impl Files {
 impl Places {
     fn new(spec: &IoSpec, unit: u64, seed: u64) -> Self {
         let blocks = (spec.file_bytes() / unit).max(1);
+        if let Some(distribution) = &spec.variation.distribution {
+            return Self::distributed(distribution, blocks, spec.seed);
+        }
         match spec.access {
             Access::Sequential => Places::Sequential,
             Access::Uniform => Places::Uniform,
@@ -262,11 +283,51 @@ impl Places {
         }
     }
 
+    fn distributed(distribution: &Distribution, blocks: u64, seed: u64) -> Self {
+        match distribution {
+            Distribution::Zoned(zones) => {
+                let (mut requests, mut size) = (0.0, 0.0);
+                let zone = |zone: &Zone| {
+                    let at = |pct: f64| (blocks as f64 * pct / 100.0) as u64;
+                    let first = at(size).min(blocks - 1);
+                    requests += zone.requests_pct;
+                    size += zone.size_pct;
+                    (requests, first, (at(size).min(blocks) - first).max(1))
+                };
+                Places::Zoned(zones.iter().map(zone).collect())
+            }
+            // fio's: the share of the requests that goes to the share `h` of the blocks is 1 - h.
+            Distribution::Pareto(h) => Places::Pareto {
+                power: h.ln() / (1.0 - h).ln(),
+                blocks,
+                spread: Permutation::new(blocks, seed),
+            },
+            Distribution::Normal(pct) => {
+                Places::Normal { deviation: blocks as f64 * pct / 100.0, blocks }
+            }
+        }
+    }
+
     /// The block that is next in a file; `next` counts within its pass.
     fn block(&mut self, file: u32, next: &mut u64, random: &mut Random) -> u64 {
         match self {
             Places::Sequential | Places::Uniform => 0,
             Places::Zipfian { ranks, spread } => spread.at(ranks.draw(random)),
+            Places::Zoned(zones) => {
+                let at = random.uniform() * 100.0;
+                let found = zones.iter().find(|(up_to, _, _)| at < *up_to).or(zones.last());
+                found.map_or(0, |(_, first, count)| first + random.below(*count))
+            }
+            Places::Pareto { power, blocks, spread } => {
+                let rank = (*blocks as f64 * random.uniform().powf(*power)) as u64;
+                spread.at(rank.min(*blocks - 1))
+            }
+            Places::Normal { deviation, blocks } => loop {
+                let at = (*blocks as f64 / 2.0 + random.normal() * *deviation).floor();
+                if (0.0..*blocks as f64).contains(&at) {
+                    break at as u64;
+                }
+            },
             Places::Coverage { passes, blocks, seed } => {
                 let pass = &mut passes[file as usize];
                 if *next == *blocks {
@@ -421,6 +482,30 @@ mod tests {
         assert!(found.iter().any(|(one, _)| one.offset % 16_384 != 0), "finer than a block");
         let end = found.iter().map(|(one, len)| one.offset + u64::from(*len)).max().unwrap();
         assert!(end <= spec.file_bytes());
+    }
+
+    #[test]
+    fn offsets_are_distributed_as_asked() {
+        let mut spec = spec(Access::Uniform, 1, 1000);
+        let mut counts = |distribution| {
+            spec.variation.distribution = Some(distribution);
+            let mut counts = vec![0.0; 1000];
+            for (one, _) in requests(&spec, 50_000) {
+                counts[(one.offset / 4096) as usize] += 1.0 / 50_000.0;
+            }
+            counts
+        };
+        let zone = |requests_pct, size_pct| Zone { requests_pct, size_pct };
+        let zoned = counts(Distribution::Zoned(vec![zone(70.0, 10.0), zone(30.0, 90.0)]));
+        let first: f64 = zoned[..100].iter().sum();
+        assert!((first - 0.7).abs() < 0.02, "{first}");
+        let mut pareto = counts(Distribution::Pareto(0.2));
+        pareto.sort_by(|one: &f64, other| other.total_cmp(one));
+        let hot: f64 = pareto[..200].iter().sum();
+        assert!((hot - 0.8).abs() < 0.03, "a fifth of the blocks has four fifths: {hot}");
+        let normal = counts(Distribution::Normal(10.0));
+        let middle: f64 = normal[400..600].iter().sum();
+        assert!((middle - 0.683).abs() < 0.02, "within one deviation: {middle}");
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::in_flight::{Flight, InFlight};
 use crate::recorder::{Edge, Recorder};
 use crate::shared_stats::SharedStats;
 use crate::span::Span;
+use crate::verification::{CONTENT_ERRNO, Verification};
 
 /// The longest wait before a worker looks whether the window has ended.
 const WAIT_NS_MAX: u64 = 5_000_000;
@@ -47,6 +48,8 @@ pub(crate) struct Worker<A, C> {
     requests: u64,
     /// What only streams that are not plain need.
     extras: Option<Box<Extras>>,
+    /// What only streams need whose contents are verified.
+    verification: Option<Box<Verification>>,
     exhausted: bool,
     /// Whether the worker ends by itself when it has asked for its bytes.
     ends_alone: bool,
@@ -101,6 +104,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             span: parts.span,
             requests: 0,
             extras: Extras::of(spec, parts.job).map(Box::new),
+            verification: Verification::of(spec, parts.number).map(Box::new),
             exhausted: false,
             ends_alone: varied.io_bytes_max.is_some(),
             ends_window: varied.ends_window,
@@ -229,8 +233,22 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         if !extras.pauses_at(now, self.depth_now(), ticks_in) {
             while !self.in_flight.free.is_empty() {
                 let Some(since) = self.due(now) else { break };
-                let Some((request, len)) = extras.next_request(&mut self.generator) else {
-                    self.exhaust(now);
+                let is_idle = self.depth_now() == 0;
+                let verification = self.verification.as_deref_mut();
+                let (next, is_unread) = match verification {
+                    Some(read) if read.is_reading() => (read.next_read(), false),
+                    read => {
+                        let next = extras.next_request(&mut self.generator);
+                        (next, read.is_some_and(|read| next.is_none() && read.has_unread()))
+                    }
+                };
+                let Some((request, len)) = next else {
+                    match self.verification.as_deref_mut() {
+                        // What is in flight is written first.
+                        Some(_) if is_unread && !is_idle => {}
+                        Some(read) if is_unread => read.begin(),
+                        _ => self.exhaust(now),
+                    }
                     break;
                 };
                 self.start_request(request, len, now, since);
@@ -283,6 +301,9 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             self.in_flight.written_bytes += u64::from(len);
             let number = u64::from(self.in_flight.number);
             self.buffers.stamp(tag, self.requests ^ (number << 48), offset);
+            if let Some(verification) = &mut self.verification {
+                verification.seal(&mut self.buffers, tag, request, len);
+            }
         }
         self.in_flight.requests[tag as usize] = Flight { started, since, offset, file, len };
         self.api.queue(Op { kind, file, offset, len, buffer: tag, tag });
@@ -334,11 +355,20 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         min: u32,
         wait_at_most: Option<u64>,
     ) -> Result<(), IoError> {
-        let Self { api, in_flight, .. } = self;
+        let Self { api, in_flight, verification, buffers, .. } = self;
         let mut stamp = None;
         let before = if min == 0 { in_flight.clock.now() } else { 0 };
         let count = api.reap(min, wait_at_most, |done| {
             let now = *stamp.get_or_insert_with(|| in_flight.clock.now());
+            let mut done = done;
+            if COUNTS_BYTES
+                && let Some(read) = verification
+                && done.kind == OpKind::Read
+                && done.result > 0
+                && !read.holds(buffers, done.tag, &in_flight.requests[done.tag as usize])
+            {
+                done.result = -CONTENT_ERRNO;
+            }
             in_flight.complete::<COUNTS_BYTES>(done, now);
         })?;
         if in_flight.submissions.is_some() {

@@ -244,6 +244,7 @@ impl StudyError {
         let doing = match failed.kind {
             OpKind::Read => "reading",
             OpKind::Write => "writing",
+            OpKind::Trim => "discarding",
             _ => "flushing",
         };
         let why = match failed.errno() {
@@ -251,6 +252,9 @@ impl StudyError {
                 "{} of {} bytes were moved: the file is shorter than it was (was it truncated?)",
                 failed.result, failed.asked_bytes
             ),
+            Some(iostrata_load::CONTENT_ERRNO) => {
+                "its contents are not those that were written there".to_owned()
+            }
             Some(errno) => {
                 let error = std::io::Error::from_raw_os_error(errno);
                 format!("{error}{}", fix(error.kind(), failed))

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::variation::{BlockSizes, Blocks, Sharing, Step, Variation};
+use crate::variation::{BlockSizes, Blocks, Sharing, Step, Variation, Verify};
 use crate::{
     Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError, SyncWrites,
 };
@@ -23,6 +23,29 @@ use super::times::{self, Times};
 use super::{reports, value};
 
 const CLONES_MAX: u32 = 4096;
+/// The methods of fio by which each block is verified with a checksum.
+const VERIFY_METHODS: [&str; 20] = [
+    "crc32c",
+    "crc32c-intel",
+    "crc32",
+    "crc16",
+    "crc7",
+    "crc64",
+    "md5",
+    "sha1",
+    "sha256",
+    "sha512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+    "xxhash",
+    "meta",
+    "1",
+    "pattern_hdr",
+    "crc32-intel",
+    "sha",
+];
 /// fio's seed where a file says nothing.
 const SEED: u64 = 0x89;
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -77,6 +100,7 @@ impl Builder<'_> {
             group_reporting,
             unlink: settings.switch("unlink").unwrap_or(false),
             create_only: settings.switch("create_only").unwrap_or(false),
+            latency_target: times::latency_target(settings),
             percentiles: reports::percentiles(settings),
             logs: reports::logs(settings),
             options: shown(&self.section.assignments),
@@ -132,12 +156,14 @@ impl Builder<'_> {
         }
         let mut spec = IoSpec::new(paths.first().cloned().unwrap_or_default());
         (spec.api, spec.mix, spec.block_bytes) = (api, mix, block_bytes);
-        spec.access = requests::access(settings, random);
+        let distribution;
+        (spec.access, distribution) = requests::access(settings, random);
         spec.files = paths.len() as u32;
         spec.variation = Variation {
             step: if random || !random_is_counted(step) { step } else { Step::None },
             random_pct,
             align_bytes,
+            distribution,
             blocks,
             file_order: requests::file_order(settings, spec.files),
             pause: times::pause(settings),
@@ -158,6 +184,7 @@ impl Builder<'_> {
             self.plan_larger(&mut spec);
         }
         self.fit_blocks(&mut spec);
+        self.set_verify(&mut spec, times);
         spec.processes = !self.settings.switch("thread").unwrap_or(false);
         spec.seed = self.seed();
         spec.preparation = self.preparation(&spec);
@@ -248,6 +275,29 @@ impl Builder<'_> {
         });
         spec.sync = sync.unwrap_or_default();
         spec.variation.end_flush = settings.switch("end_fsync").unwrap_or(false);
+    }
+
+    /// Whether contents are verified: by our own seal, whichever method is named.
+    fn set_verify(&mut self, spec: &mut IoSpec, times: Times) {
+        let settings = self.settings;
+        let asked = settings.value("verify", |text| match text {
+            "0" | "none" => Ok(false),
+            "null" | "pattern" => Err(Why::new("use a method with a checksum, such as crc32c")),
+            method if VERIFY_METHODS.contains(&method) => Ok(true),
+            _ => Err(Why::new("there is no such method; use crc32c")),
+        });
+        let (Some(true), Some(assignment)) = (asked, settings.peek("verify").cloned()) else {
+            return;
+        };
+        let reads_back = settings.switch("do_verify").unwrap_or(true);
+        if spec.mix == Mix::Trim || spec.mix == Mix::TrimWrite {
+            settings.refuse(&assignment, Why::new("what is discarded has no content to verify"));
+        }
+        if reads_back && spec.mix.writes() && times.time_based {
+            let text = "blocks are read back when the bytes are moved: not with time_based";
+            self.warn(&assignment, text);
+        }
+        spec.variation.verify = Some(Verify { reads_back });
     }
 
     fn set_schedule(&mut self, spec: &mut IoSpec) {

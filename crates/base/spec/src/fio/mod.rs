@@ -29,7 +29,7 @@ mod value;
 pub use command_line::{FioArgument, split};
 pub use environment::{Environment, Machine};
 pub use error::{FioError, FioErrors, FioWarning, Origin};
-pub use plan::{FioJob, FioLogs, FioPlan, FioStream, FioWave};
+pub use plan::{FioJob, FioLogs, FioPlan, FioStream, FioWave, LatencyTarget};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -397,6 +397,10 @@ fn without_effect(name: &str) -> &'static str {
         }
         "rwmixread" | "rwmixwrite" => "ignored: reads and writes are not mixed",
         "time_based" => "ignored: there is no runtime",
+        "latency_window" | "latency_percentile" | "latency_run" => {
+            "ignored: there is no latency_target"
+        }
+        "do_verify" => "ignored: nothing is verified",
         "offset_align" => "ignored: no offset is a share of a file",
         "rate_process" => "ignored: there is no rate",
         "random_distribution" | "norandommap" | "ba" | "percentage_random" => {

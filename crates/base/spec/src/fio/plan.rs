@@ -49,6 +49,9 @@ pub struct FioJob {
     /// Whether its files are made and nothing is measured on them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub create_only: bool,
+    /// The latency by which its depth is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_target: Option<LatencyTarget>,
     /// Percentiles of latency in fio's shape of the output.
     pub percentiles: Vec<f64>,
     /// Logs to write.
@@ -57,6 +60,20 @@ pub struct FioJob {
     pub options: BTreeMap<String, String>,
     /// Its workloads: one for all clones, or one for each.
     pub streams: Vec<FioStream>,
+}
+
+/// A latency that a share of the requests must keep; the largest depth that does is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencyTarget {
+    /// From the start of a request to its completion.
+    pub latency: Duration,
+    /// How long each depth is tried.
+    pub window: Duration,
+    /// Requests in a hundred that must keep it.
+    pub percentile: f64,
+    /// Whether the depth that was found is measured for the job's runtime, not for one window.
+    pub goes_on: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what the job never does has no size: a job that only reads has one kind of blocks.
 
-use crate::variation::{BlockShare, BlockSizes, Blocks, FileOrder, Step};
+use crate::variation::{BlockShare, BlockSizes, Blocks, Distribution, FileOrder, Step, Zone};
 use crate::{Access, Memory, Mix, Rw, Words, ZipfTheta};
 
 use super::error::Why;
@@ -215,26 +215,76 @@ fn shares(text: &str, base: Base) -> Result<BlockSizes, Why> {
 }
 
 /// Where requests go.
-pub(super) fn access(settings: &Settings, random: bool) -> Access {
+pub(super) fn access(settings: &Settings, random: bool) -> (Access, Option<Distribution>) {
     if !random {
-        return Access::Sequential;
+        return (Access::Sequential, None);
     }
-    let zipf = settings.value("random_distribution", |text| {
-        let (word, theta) = text.split_once(':').unwrap_or((text, ""));
-        match word.trim() {
-            "random" => Ok(None),
-            "zipf" => Ok(Some(match theta.trim() {
-                "" => 1.1,
-                theta => value::decimal(theta)?,
-            })),
-            _ => Err(Why::new("this distribution is not there; use random or zipf:THETA")),
-        }
+    let drawn = settings.value("random_distribution", |text| {
+        let (word, input) = text.split_once(':').unwrap_or((text, ""));
+        // The middle of zipf and pareto can be given behind another colon.
+        let first = input.split(':').next().unwrap_or_default().trim();
+        let number = |usual: f64| match first {
+            "" => Ok(usual),
+            first => value::decimal(first),
+        };
+        let drawn = match word.trim() {
+            "random" => return Ok(None),
+            "zipf" => (Access::Zipfian(ZipfTheta(number(1.1)?)), None),
+            "pareto" => (Access::Uniform, Some(pareto(number(0.2)?)?)),
+            "normal" => (Access::Uniform, Some(normal(number(0.0)?)?)),
+            "zoned" => (Access::Uniform, Some(Distribution::Zoned(zones(input)?))),
+            _ => {
+                let why = "there is no such distribution here; use random, zipf:THETA, pareto:H, \
+                           normal:DEVIATION or zoned:REQUESTS/SIZE:...";
+                return Err(Why::new(why));
+            }
+        };
+        Ok(Some(drawn))
     });
-    if let Some(Some(theta)) = zipf {
-        return Access::Zipfian(ZipfTheta(theta));
+    if let Some(Some(drawn)) = drawn {
+        return drawn;
     }
     let drawn = settings.switch("norandommap").unwrap_or(false);
-    if drawn { Access::Uniform } else { Access::Coverage }
+    (if drawn { Access::Uniform } else { Access::Coverage }, None)
+}
+
+fn pareto(input: f64) -> Result<Distribution, Why> {
+    match input > 0.0 && input < 1.0 {
+        true => Ok(Distribution::Pareto(input)),
+        false => Err(Why::new("the input of pareto is above 0 and below 1")),
+    }
+}
+
+fn normal(deviation: f64) -> Result<Distribution, Why> {
+    match deviation > 0.0 && deviation <= 100.0 {
+        true => Ok(Distribution::Normal(deviation)),
+        false => Err(Why::new("the deviation is above 0 and at most 100 percent")),
+    }
+}
+
+/// `60/10:30/20:10/70`: requests and sizes in percent, one zone behind the other.
+fn zones(text: &str) -> Result<Vec<Zone>, Why> {
+    if text.contains(',') {
+        return Err(Why::new("zones are those of both directions; write them once"));
+    }
+    let zone = |part: &str| {
+        let (requests, size) = part.split_once('/').unwrap_or((part, ""));
+        Ok(Zone { requests_pct: value::decimal(requests)?, size_pct: value::decimal(size)? })
+    };
+    let zones: Vec<Zone> = text.split(':').map(zone).collect::<Result<_, Why>>()?;
+    let sums = zones.iter().fold((0.0, 0.0), |(requests, size), zone| {
+        (requests + zone.requests_pct, size + zone.size_pct)
+    });
+    let is_share = |zone: &Zone| zone.requests_pct >= 0.0 && zone.size_pct > 0.0;
+    let is_whole = |sum: f64| (sum - 100.0).abs() < 1e-6;
+    match zones.len() <= SHARES_MAX
+        && zones.iter().all(is_share)
+        && is_whole(sums.0)
+        && is_whole(sums.1)
+    {
+        true => Ok(zones),
+        false => Err(Why::new("requests and sizes of the zones each add up to 100 percent")),
+    }
 }
 
 /// What requests read into and write from. A file behind a colon is where fio finds huge pages.

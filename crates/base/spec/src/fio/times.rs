@@ -7,6 +7,7 @@ use crate::variation::{Pause, Steady, SteadyLimit, SteadyOf};
 use crate::{Mix, Pacing, RateProcess};
 
 use super::error::Why;
+use super::plan::LatencyTarget;
 use super::settings::Settings;
 use super::value::{self, Base, by_direction, range};
 
@@ -51,6 +52,23 @@ pub(super) fn pause(settings: &Settings) -> Option<Pause> {
     let length = length.filter(|length| !length.is_zero())?;
     let every = settings.value("thinktime_blocks", value::count).unwrap_or(1);
     Some(Pause { every: every.max(1), length })
+}
+
+/// The latency by which the job's depth is chosen.
+pub(super) fn latency_target(settings: &Settings) -> Option<LatencyTarget> {
+    let micros = |text: &str| value::time(text, MICROSECOND);
+    let latency = settings.value("latency_target", micros).filter(|time| !time.is_zero())?;
+    let window = settings.value("latency_window", micros).filter(|time| !time.is_zero());
+    let percentile = settings.value("latency_percentile", |text| match value::decimal(text)? {
+        share if share > 0.0 && share <= 100.0 => Ok(share),
+        _ => Err(Why::new("it is a share of the requests; use above 0 and up to 100")),
+    });
+    Some(LatencyTarget {
+        latency,
+        window: window.unwrap_or(SECOND),
+        percentile: percentile.unwrap_or(100.0),
+        goes_on: settings.switch("latency_run").unwrap_or(false),
+    })
 }
 
 /// When the job has become steady, after which it ends.

@@ -64,6 +64,7 @@ fn requests(spec: &IoSpec) -> String {
         Mix::TrimWrite => "trims, each with a write behind it".to_owned(),
     };
     let order = match spec.access {
+        _ if spec.variation.distribution.is_some() => "unevenly random",
         Access::Sequential => "sequential",
         Access::Uniform => "random",
         Access::Coverage => "random, each block once in a pass,",

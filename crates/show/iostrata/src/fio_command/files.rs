@@ -25,6 +25,8 @@ struct Wanted {
     direct: bool,
     keep: bool,
     seed: u64,
+    /// What an existing file holds is what is to be read.
+    as_it_is: bool,
 }
 
 /// The files of a wave: what each path is made like, in the cache that they are made in.
@@ -80,6 +82,7 @@ fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
                 direct: spec.direct,
                 keep: !job.unlink,
                 seed: spec.seed,
+                as_it_is: spec.variation.verify.is_some() && !spec.mix.writes(),
             };
             for path in &stream.paths {
                 let entry = all.entry(path.clone()).or_insert(one);
@@ -90,6 +93,7 @@ fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
                     direct: entry.direct || one.direct,
                     keep: entry.keep && one.keep,
                     seed: entry.seed,
+                    as_it_is: entry.as_it_is && one.as_it_is,
                 };
             }
         }
@@ -113,7 +117,10 @@ fn asked(path: &Path, wanted: Wanted, overwrite_contents: bool) -> Result<Wanted
         let text = format!("filename={path}: this is a directory; use directory={path}");
         return Err(ExitError::Usage(text));
     }
+    let is_there = matches!(place, Place::ExistingFile(_));
+    let total_bytes = Some(wanted.bytes).filter(|_| !(wanted.as_it_is && is_there));
     Ok(WantedFiles::data(FileSetPlan {
+        total_bytes,
         fill: wanted.fill,
         keep: wanted.keep,
         write: wanted.write,

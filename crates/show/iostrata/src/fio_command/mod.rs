@@ -6,6 +6,7 @@
 mod dry_run;
 mod environment;
 mod files;
+mod latency_target;
 mod logs;
 mod measured;
 mod normal;
@@ -21,11 +22,11 @@ use iostrata_host::Root;
 use iostrata_io::FileSet;
 use iostrata_load::{Interim, IoLoad};
 use iostrata_report::RunView;
-use iostrata_run::{Event, FioDocument, RunKind, RunResult};
+use iostrata_run::{Event, FioDocument, Replicate, RunKind, RunResult};
 use iostrata_spec::fio::{
     FioErrors, FioPlan, FioRequest, FioStream, FioWarning, FioWave, command_line, parse,
 };
-use iostrata_spec::{IoApi, IoSpec};
+use iostrata_spec::{IoApi, IoSpec, Point};
 use iostrata_stats::Verdicts;
 use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};
 
@@ -110,14 +111,18 @@ fn specs(plan: &mut FioPlan) -> impl Iterator<Item = &mut IoSpec> {
     jobs.flat_map(|job| &mut job.streams).map(|stream| &mut stream.spec)
 }
 
-/// What our document says of the run as a whole.
-fn beside(document: &FioDocument) -> serde_json::Value {
-    serde_json::json!({
-        "bytes_written": document.bytes_written,
-        "run": document.run,
-        "verdicts": document.verdicts,
-        "warnings": document.warnings,
-    })
+/// One window at a depth that may be too large; nothing of it is kept.
+fn try_depth(
+    pipeline: &mut Pipeline<'_>,
+    point: &Point,
+    sets: &[Option<FileSet>],
+) -> Result<Replicate, ExitError> {
+    let specs = |set: &Option<FileSet>| set.as_ref().map(|set| set.specs().to_vec());
+    let specs = sets.iter().map(|set| specs(set).unwrap_or_default()).collect();
+    let load = IoLoad::new(&point.streams, specs);
+    let measured = pipeline.measure(point, 0, &load, &|_| 0.0, &point.title, &mut []);
+    let Measurement { replicate, error, .. } = measured.map_err(exit_error)?;
+    error.map_or(Ok(replicate), |error| Err(exit_error(error)))
 }
 
 struct Runner<'a> {
@@ -196,7 +201,11 @@ impl<'a> Runner<'a> {
         let meter = Meter::new(&Root::system(), facts.as_ref(), interruption.flag(), program);
         let mut pipeline = Pipeline::new(&mut self.sink, meter, cache, interruption.flag());
         pipeline.before_s = self.elapsed_s;
-        let point = measured::point(at, wave);
+        let mut wave = wave.clone();
+        let notes = latency_target::search(&mut wave, |trial| {
+            try_depth(&mut pipeline, &measured::point(at, trial), &sets)
+        })?;
+        let point = measured::point(at, &wave);
         let longest_s =
             streams.iter().map(|one| one.spec.longest().as_secs_f64()).fold(0.0, f64::max);
         let specs = |set: &Option<FileSet>| set.as_ref().map(|set| set.specs().to_vec());
@@ -210,7 +219,8 @@ impl<'a> Runner<'a> {
         let measured = pipeline.measure(&point, 0, &load, &share, &point.title, &mut []);
         self.bytes_written += pipeline.written_bytes();
         self.elapsed_s = pipeline.elapsed_s();
-        let Measurement { mut replicate, error, details, .. } = measured.map_err(exit_error)?;
+        self.warn(notes);
+        let Measurement { mut replicate, error, .. } = measured.map_err(exit_error)?;
         for set in sets.iter().flatten() {
             replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &point));
         }
@@ -222,10 +232,15 @@ impl<'a> Runner<'a> {
 
     fn warn_of_files(&mut self, stream: &FioStream, text: String) {
         let option = stream.spec.path.display().to_string();
-        let warning = FioWarning { file: PathBuf::new(), line: 0, option, text };
-        if !self.warnings.contains(&warning) {
-            self.display.note(&format!("warning: {warning}"));
-            self.warnings.push(warning);
+        self.warn([FioWarning { file: PathBuf::new(), line: 0, option, text }]);
+    }
+
+    fn warn(&mut self, warnings: impl IntoIterator<Item = FioWarning>) {
+        for warning in warnings {
+            if !self.warnings.contains(&warning) {
+                self.display.note(&format!("warning: {warning}"));
+                self.warnings.push(warning);
+            }
         }
     }
 

@@ -30,7 +30,7 @@ fn combinations_that_cannot_be_run() {
         ("io --path F --frobnicate", ["--frobnicate", "Usage"]),
         ("io --path F --rw sideways", ["sideways", "randread"]),
         ("io --path F --bs 4q", ["4q", "K, M, G, T"]),
-        ("io --path F --bs 32M", ["`32M` is out of range", "512 to 16M"]),
+        ("io --path F --bs 2G", ["`2G` is out of range", "512 to 1G"]),
         ("io --path F --runtime 0", ["--runtime", "1ms"]),
         ("io --path F --precision 0", ["--precision 0", "0.03"]),
         ("io --path F --random-distribution zipf:9", ["--random-distribution 9", "up to 4"]),

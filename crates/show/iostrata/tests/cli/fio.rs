@@ -147,7 +147,7 @@ fn what_cannot_be_run_is_refused_with_file_line_option_and_reason() {
     for (text, expected) in [
         ("[a]\nsize=1m\n\nioengine=rbd\n", "iostrata: j.fio:4: ioengine=rbd: there is no such"),
         ("[a]\nsize=1m\niodpeth=4\n", "iostrata: j.fio:3: iodpeth=4: there is no such option; did"),
-        ("[a]\nsize=1m\nverify=crc32c\n", "iostrata: j.fio:3: verify=crc32c: contents are not"),
+        ("[a]\nsize=1m\nverify=null\n", "iostrata: j.fio:3: verify=null: use a method with"),
         ("[a]\nrw=read\n", "iostrata: j.fio:1: [a]: a.0.0 does not exist yet; say size="),
         ("[a]\nsize=1m\ndirectory=/none\n", "iostrata: /none/a.0.0 cannot be made"),
         ("", "iostrata: j.fio: job file: there is no job in it"),

@@ -42,12 +42,12 @@ fn a_pasted_line_runs() {
 fn everything_wrong_with_a_line_is_named_with_its_argument() {
     let bench = Bench::new();
     std::fs::write(bench.path("j.fio"), "[b]\nioengine=rbd\n").unwrap();
-    let output = bench.line("fio --rw=foo --name=a --size=1m --sekshun=b --iodpeth=4 j.fio");
+    let output = bench.line("fio --rw=foo --name=a --size=1m --secton=b --iodpeth=4 j.fio");
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
     for part in [
         "argument 1, --rw=foo: there is no such direction",
-        "argument 4, --sekshun=b: there is no such option; did you mean section?",
+        "argument 4, --secton=b: there is no such option; did you mean section?",
         "argument 5, --iodpeth=4: there is no such option; did you mean iodepth?",
         "j.fio:2: ioengine=rbd: there is no such engine",
     ] {
@@ -146,6 +146,47 @@ fn trims_punch_holes_in_files() {
 }
 
 #[test]
+fn what_is_written_is_verified() {
+    let bench = Bench::new();
+    for engine in ["sync", "libaio", "io_uring"] {
+        let line = format!(
+            "fio --name=a --ioengine={engine} --iodepth=4 --rw=randwrite --bs=4k --size=256k \
+             --filename=f --verify=crc32c --do_verify=1 --json --quiet"
+        );
+        let run = document(&bench.line(&line), "fio");
+        let job = &run["waves"][0]["jobs"][0];
+        let ios = (job["write"]["ios"].as_u64(), job["read"]["ios"].as_u64());
+        assert_eq!(ios, (Some(64), Some(64)), "{engine}: each block is read back");
+    }
+    let again =
+        "fio --name=b --rw=randread --bs=4k --size=256k --filename=f --verify=crc32c --quiet";
+    assert!(bench.line(again).status.success(), "another run verifies it, too");
+    let file = std::fs::File::options().write(true).open(bench.path("f")).unwrap();
+    std::os::unix::fs::FileExt::write_at(&file, b"x", 100_000).unwrap();
+    let damaged = bench.line(again);
+    assert_eq!(damaged.status.code(), Some(3));
+    let message = stderr(&damaged);
+    assert!(
+        message.contains("98304") && message.contains("not those that were written"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_depth_that_keeps_a_latency_is_searched_for() {
+    let bench = Bench::new();
+    let line = "fio --name=a --ioengine=null --size=1g --rw=randread --iodepth=16 --thread \
+                --runtime=20 --time_based --latency_window=20000 --latency_percentile=50 --json \
+                --quiet --latency_target=";
+    for (target, text) in [("10s", "up to depth 16 of 16"), ("1us", "latency_target=1us")] {
+        let run = document(&bench.line(&format!("{line}{target}")), "fio");
+        assert!(run["warnings"].to_string().contains(text), "{}", run["warnings"]);
+        let duration_s = run["waves"][0]["duration_s"].as_f64();
+        assert!(duration_s < Some(10.0), "one window is reported: {duration_s:?}");
+    }
+}
+
+#[test]
 fn a_job_ends_when_its_rate_is_steady() {
     let bench = Bench::new();
     let line = "fio --name=a --ioengine=null --size=1g --rw=randread --time_based --runtime=60 \
@@ -178,9 +219,11 @@ fn fio_takes_the_same_lines_and_moves_as_much() {
         "--ioengine=psync --filename=data --name=a --size=50% --offset=60%",
         "--ioengine=psync --filename=data --name=a --size=0 --offset=500k",
         "--ioengine=psync --filename=data --name=a --size=10% --offset_increment=40% --numjobs=3",
-        "--ioengine=psync --filename=data --name=a --size=100%% --bs=1m",
+        "--ioengine=psync --filename=data --name=a --size=100%% --bs=64k",
         "--ioengine=posixaio --filename=data --name=a --size=100%",
         "--ioengine=posixaio --iodepth=4 --filename=data --name=a --size=100%",
+        "--ioengine=null --size=1m --name=a --rw=randread --random_distribution=zoned:60/10:40/90",
+        "--ioengine=psync --filename=w --size=256k --name=a --rw=write --verify=md5 --loops=1",
         "--ioengine=null --size=1m --name=a --loops=2 --pre_read=0 --rw=randread --norandommap",
     ] {
         let bench = Bench::new();

@@ -60,7 +60,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes(
         "random_distribution",
         "zipf:1.2;rw=randread",
-        "random or zipf:THETA; others are refused",
+        "random, zipf:THETA, pareto:H, normal:DEVIATION or zoned:REQUESTS/SIZE:...",
     ),
     changes("norandommap", "1;rw=randread", "blocks are drawn, instead of each once in a pass")
         .bare(),

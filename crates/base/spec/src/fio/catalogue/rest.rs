@@ -3,7 +3,6 @@
 use super::entry::{FioOption, changes, refused, warned};
 
 const CONTENT: &str = "requests carry incompressible data, stamped anew for each write";
-const UNCHECKED: &str = "contents are not verified";
 const TRACE: &str = "there is no trace to replay";
 const ZONES: &str = "there are no zones";
 const PROCESSOR: &str = "workers run where the kernel puts them; start iostrata under taskset or \
@@ -34,28 +33,26 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("hugepage_size", "2m", "the kernel chooses the size of pages"),
     refused("lockmem", "1g", "memory is not taken away; use a study with a memory limit")
         .but(&["0"]),
-    refused(
-        "verify",
-        "crc32c",
-        "contents are not verified; use iostrata engine crash-test, or leave it out",
-    )
-    .but(&["0", "none"]),
-    warned("do_verify", "1", UNCHECKED).but(&["0"]),
-    warned("verify_interval", "4k", UNCHECKED),
-    warned("verify_offset", "8", UNCHECKED),
-    warned("verify_pattern", "0xff", UNCHECKED),
-    warned("verify_fatal", "1", UNCHECKED).but(&["0"]),
-    warned("verify_dump", "1", UNCHECKED).but(&["0"]),
-    warned("verify_async", "2", UNCHECKED).but(&["0"]),
-    warned("verify_async_cpus", "0", UNCHECKED),
-    warned("verify_backlog", "64", UNCHECKED).but(&["0"]),
-    warned("verify_backlog_batch", "64", UNCHECKED),
-    warned("experimental_verify", "1", UNCHECKED).but(&["0"]),
-    refused("verify_only", "1", "contents are not verified; leave the job out").but(&["0"]).bare(),
-    refused("verify_state_load", "1", "contents are not verified; leave it out").but(&["0"]),
-    warned("verify_state_save", "1", UNCHECKED).but(&["0"]),
+    changes("verify", "md5;rw=write", "every block has a seal with a crc32c, whatever is named")
+        .but(&["0", "none"]),
+    changes("do_verify", "0;rw=write;verify=md5", "whether what was written is read back"),
+    warned("verify_interval", "4k", "blocks are verified whole"),
+    warned("verify_offset", "8", "the seal begins a block"),
+    warned("verify_pattern", "0xff", "blocks hold incompressible data and a seal"),
+    warned("verify_fatal", "0", "the first bad block ends the run").but(&["1"]),
+    warned("verify_dump", "1", "a bad block is named, and stays where it is").but(&["0"]),
+    warned("verify_async", "2", "each worker verifies its own blocks").but(&["0"]),
+    warned("verify_async_cpus", "0", "each worker verifies its own blocks"),
+    warned("verify_backlog", "64", "blocks are read back when all are written").but(&["0"]),
+    warned("verify_backlog_batch", "64", "blocks are read back when all are written"),
+    warned("experimental_verify", "1", "there is one way to verify").but(&["0"]),
+    refused("verify_only", "1", "blocks of fio cannot be verified; leave the job out")
+        .bare()
+        .but(&["0"]),
+    refused("verify_state_load", "1", "no state is kept; leave it out").but(&["0"]),
+    warned("verify_state_save", "1", "no state is kept").but(&["0"]),
     refused("trim_percentage", "50", "nothing is discarded; leave it out").but(&["0"]),
-    warned("trim_verify_zero", "1", UNCHECKED),
+    warned("trim_verify_zero", "1", "what is discarded is not verified"),
     refused("trim_backlog", "64", "nothing is discarded; leave it out").but(&["0"]),
     warned("trim_backlog_batch", "64", "nothing is discarded"),
     refused("read_iolog", "f", "traces are not replayed; describe the load as jobs"),

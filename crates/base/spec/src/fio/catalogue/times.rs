@@ -36,15 +36,12 @@ pub(super) const ENTRIES: &[FioOption] = &[
     )
     .but(&["0"]),
     warned("max_latency", "1s", "slow requests are measured and the run goes on").but(&["0"]),
-    refused(
-        "latency_target",
-        "1ms",
-        "depth is not searched for; run a study over iodepth, or iostrata probe",
-    )
-    .but(&["0"]),
-    warned("latency_window", "1s", "it belongs to latency_target"),
-    warned("latency_percentile", "99", "it belongs to latency_target"),
-    warned("latency_run", "1", "it belongs to latency_target").but(&["0"]),
+    changes("latency_target", "1ms", "the largest depth up to iodepth that keeps it is measured")
+        .but(&["0"]),
+    changes("latency_window", "2s;latency_target=1ms", "how long each depth is tried, in us"),
+    changes("latency_percentile", "99;latency_target=1ms", "requests in a hundred that keep it"),
+    changes("latency_run", "1;latency_target=1ms", "the depth found is measured for the runtime")
+        .but(&["0"]),
     changes("steadystate", "iops:1%", "the job and those beside it end when its rate is steady")
         .or(&["ss"]),
     changes("steadystate_duration", "9s;ss=iops:1%", "how long the rate must be steady")

@@ -6,8 +6,8 @@ use super::{files, plan, plan_in};
 use crate::fio::stand_in::Desk;
 use crate::fio::{FioPlan, FioRequest, parse};
 use crate::{
-    Access, BlockShare, BlockSizes, Blocks, FileOrder, Flush, FlushMethod, IoApi, Mix, Pacing,
-    Preparation, RateProcess, Sharing, Step, SyncWrites, ZipfTheta,
+    Access, BlockShare, BlockSizes, Blocks, Distribution, FileOrder, Flush, FlushMethod, IoApi,
+    Mix, Pacing, Preparation, RateProcess, Sharing, Step, SyncWrites, Verify, ZipfTheta, Zone,
 };
 
 fn names(plan: &FioPlan) -> Vec<Vec<&str>> {
@@ -150,6 +150,14 @@ fn requests_in_all_their_forms() {
     assert_eq!(spec("rw=randread\nnorandommap").access, Access::Uniform);
     let zipf = spec("rw=randread\nrandom_distribution=zipf:1.2").access;
     assert_eq!(zipf, Access::Zipfian(ZipfTheta(1.2)));
+    let drawn = |text: &str| {
+        spec(&format!("rw=randread\nrandom_distribution={text}")).variation.distribution
+    };
+    assert_eq!(drawn("pareto:0.3"), Some(Distribution::Pareto(0.3)));
+    assert_eq!(drawn("normal:25"), Some(Distribution::Normal(25.0)));
+    let zone = |requests_pct, size_pct| Zone { requests_pct, size_pct };
+    let zones = Distribution::Zoned(vec![zone(90.0, 10.0), zone(10.0, 90.0)]);
+    assert_eq!(drawn("zoned:90/10:10/90"), Some(zones));
     let two = spec("rw=randrw\nbs=4k,16k");
     let by_kind =
         |read, write| Blocks::ByKind { read: BlockSizes::One(read), write: BlockSizes::One(write) };
@@ -286,6 +294,25 @@ fn what_is_too_small_here_is_planned_where_nothing_is_run() {
 }
 
 #[test]
+fn contents_are_verified_by_every_method_with_a_checksum() {
+    let verify = |text: &str| {
+        let found = plan(&format!("[a]\nsize=1m\n{text}\n"));
+        only(&found.unwrap_or_else(|error| panic!("{error}"))).spec.variation.verify
+    };
+    assert_eq!(verify("rw=write\nverify=crc32c"), Some(Verify { reads_back: true }));
+    assert_eq!(verify("rw=write\nverify=sha512\ndo_verify=0"), Some(Verify { reads_back: false }));
+    assert_eq!(verify("rw=read\nverify=0"), None);
+    for (text, expected) in [
+        ("rw=write\nverify=null", "j.fio:4: verify=null: use a method with a checksum"),
+        ("rw=trim\nverify=md5", "j.fio:4: verify=md5: what is discarded has no content"),
+        ("rw=write\nverify=crc99", "j.fio:4: verify=crc99: there is no such method"),
+    ] {
+        let error = plan(&format!("[a]\nsize=1m\n{text}\n")).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
 fn jobs_wait_for_named_ones() {
     let found = plan("[global]\nsize=1m\n[a]\n[b]\nwait_for=a\n[c]\nwait_for=a\n").unwrap();
     assert_eq!(names(&found), [vec!["a"], vec!["b", "c"]]);
@@ -324,7 +351,11 @@ fn what_cannot_be_run_names_line_option_and_reason() {
         ("direct=yes", "j.fio:3: direct=yes: use 0 or 1"),
         ("numjobs=0", "j.fio:3: numjobs=0: out of range"),
         ("bs=2m", "j.fio:2: size=1m: smaller than one block"),
-        ("random_distribution=pareto:0.9\nrw=randread", "j.fio:3: random_distribution=pareto"),
+        ("random_distribution=pareto:9\nrw=randread", "j.fio:3: random_distribution=pareto"),
+        (
+            "random_distribution=zoned:60/10:30/20\nrw=randread",
+            "j.fio:3: random_distribution=zoned",
+        ),
         (
             "random_distribution=zipf:1\nrw=randread",
             "j.fio:3: random_distribution=zipf:1: the skew",
