@@ -219,7 +219,8 @@ impl<'a> Runner<'a> {
         let measured = pipeline.measure(&point, 0, &load, &share, &point.title, &mut []);
         self.bytes_written += pipeline.written_bytes();
         self.elapsed_s = pipeline.elapsed_s();
-        self.warn(notes);
+        notes.iter().for_each(|note| display.note(&format!("warning: {note}")));
+        self.warnings.extend(notes);
         let Measurement { mut replicate, error, .. } = measured.map_err(exit_error)?;
         for set in sets.iter().flatten() {
             replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &point));
@@ -232,15 +233,10 @@ impl<'a> Runner<'a> {
 
     fn warn_of_files(&mut self, stream: &FioStream, text: String) {
         let option = stream.spec.path.display().to_string();
-        self.warn([FioWarning { file: PathBuf::new(), line: 0, option, text }]);
-    }
-
-    fn warn(&mut self, warnings: impl IntoIterator<Item = FioWarning>) {
-        for warning in warnings {
-            if !self.warnings.contains(&warning) {
-                self.display.note(&format!("warning: {warning}"));
-                self.warnings.push(warning);
-            }
+        let warning = FioWarning { file: PathBuf::new(), line: 0, option, text };
+        if !self.warnings.contains(&warning) {
+            self.display.note(&format!("warning: {warning}"));
+            self.warnings.push(warning);
         }
     }
 
