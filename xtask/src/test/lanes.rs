@@ -82,6 +82,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("files_kill::", Free, &["io", "change"]),
     cli("fio::", Free, &["spec", "load", "io"]),
     cli("fio_line::", Free, &["spec", "load", "io"]),
+    cli("fio_output::", Free, &["load", "io", "stats"]),
     cli("full_disk::", Machine, &["server", "workload"]),
     cli("help_files::", Free, &["spec", "innodb"]),
     cli("loads::", Load, &["workload", "target", "embedded", "server", "stats"]),

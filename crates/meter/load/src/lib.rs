@@ -64,7 +64,7 @@ pub use transactions::{
     Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,
     TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn,
 };
-pub use usage::ThreadCpu;
+pub use usage::ThreadUse;
 pub use verification::CONTENT_ERRNO;
 pub use window::measure;
 pub use zipf::Zipf;

@@ -23,6 +23,7 @@ use crate::segment::Segment;
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::span::Span;
 use crate::steady::SteadyState;
+use crate::tally::Slices;
 
 /// Slices of the longest window: bounds the memory of a series.
 const SLICES_MAX: u32 = 16_384;
@@ -125,6 +126,7 @@ impl<'a, C: Clock> Window<'a, C> {
                 None => job.run(&self.controller.shared, self.facts),
             }
         };
+        let mut view = interim.map(View::new);
         let mut steady = self.steady();
         let (shared, slice_s) = (&self.controller.shared, self.controller.slice_s());
         let mut is_steady = |open_s: f64| {
@@ -137,9 +139,14 @@ impl<'a, C: Clock> Window<'a, C> {
                 state.is_attained(open_s, slice_s, counts)
             })
         };
+        let mut at_look = |_: &mut dyn WindowObserver, open_s: f64| {
+            if let Some(view) = &mut view {
+                view.look(&self, open_s);
+            }
+            is_steady(open_s)
+        };
         let (outcomes, conducted) =
-            self.controller
-                .run(work, surroundings, observer, &mut |_, open_s| is_steady(open_s))?;
+            self.controller.run(work, surroundings, observer, &mut at_look)?;
         Ok(self.gather(outcomes, conducted.interrupted))
     }
 

@@ -101,7 +101,7 @@ pub fn write(plan: &FioPlan, waves: &[MeasuredWave]) -> Result<(), ExitError> {
 
 fn lines(stream: &MeasuredStream<'_>, clone: &CloneDetail, kind: LogKind) -> String {
     let mut text = String::new();
-    let columns = [(0, OpKind::Read), (1, OpKind::Write)].map(|(direction, kind)| {
+    let columns = [(0, OpKind::Read), (1, OpKind::Write), (2, OpKind::Trim)].map(|(direction, kind)| {
         let op = stream.figures.ops[kind].as_ref();
         let block_bytes = op.map_or(0.0, |op| op.bytes as f64 / op.ios.max(1) as f64);
         (direction, block_bytes, clone.series[kind].as_deref().unwrap_or_default())

@@ -111,6 +111,16 @@ fn specs(plan: &mut FioPlan) -> impl Iterator<Item = &mut IoSpec> {
     jobs.flat_map(|job| &mut job.streams).map(|stream| &mut stream.spec)
 }
 
+/// What our document says of the run as a whole.
+fn beside(document: &FioDocument) -> serde_json::Value {
+    serde_json::json!({
+        "bytes_written": document.bytes_written,
+        "run": document.run,
+        "verdicts": document.verdicts,
+        "warnings": document.warnings,
+    })
+}
+
 /// One window at a depth that may be too large; nothing of it is kept.
 fn try_depth(
     pipeline: &mut Pipeline<'_>,
@@ -221,7 +231,7 @@ impl<'a> Runner<'a> {
         self.elapsed_s = pipeline.elapsed_s();
         notes.iter().for_each(|note| display.note(&format!("warning: {note}")));
         self.warnings.extend(notes);
-        let Measurement { mut replicate, error, .. } = measured.map_err(exit_error)?;
+        let Measurement { mut replicate, error, details, .. } = measured.map_err(exit_error)?;
         for set in sets.iter().flatten() {
             replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &point));
         }

@@ -37,6 +37,8 @@ fn job_line(job: &FioJob) -> String {
         Mix::Read => "read",
         Mix::Write => "write",
         Mix::Both { .. } => "rw",
+        Mix::Trim => "trim",
+        Mix::TrimWrite => "trimwrite",
         Mix::FlushOnly(_) => "sync",
     };
     let one = BlockSizes::One(spec.block_bytes);

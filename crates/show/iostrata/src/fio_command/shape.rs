@@ -279,8 +279,8 @@ impl<'a> Unit<'a> {
         let percentiles = &first.job.percentiles;
         let op = |kind| self.direction(kind, percentiles, bins);
         let service = self.service(OpKind::Sync);
-        let (read, write) = (op(OpKind::Read), op(OpKind::Write));
-        let ios = read.total_ios + write.total_ios;
+        let [read, write, trim] = [OpKind::Read, OpKind::Write, OpKind::Trim].map(op);
+        let ios = read.total_ios + write.total_ios + trim.total_ios;
         let depths = |counts: &[u64]| shares(&DEPTHS, counts, ios, DEPTH_PCT_MIN);
         let batches = |counts: &[u64; 7]| {
             // The null engine has neither.
@@ -307,7 +307,7 @@ impl<'a> Unit<'a> {
             options: first.job.options.clone(),
             read,
             write,
-            trim: DirectionShape::default(),
+            trim,
             sync: SyncShape {
                 total_ios: service.count(),
                 lat_ns: latency(&service, percentiles, bins),
@@ -388,6 +388,7 @@ impl<'a> Unit<'a> {
     fn completions(&self, requests: &RequestDetail) -> LatencyHistogram {
         let mut all = self.completion(requests, OpKind::Read);
         all.merge(&self.completion(requests, OpKind::Write));
+        all.merge(&self.completion(requests, OpKind::Trim));
         all
     }
 

@@ -10,6 +10,7 @@ mod exact_calls;
 mod files_kill;
 mod fio;
 mod fio_line;
+mod fio_output;
 mod full_disk;
 mod harness;
 mod help_files;

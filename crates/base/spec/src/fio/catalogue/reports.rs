@@ -8,7 +8,7 @@ const CLAT_ONLY: &str = "percentiles are reported of clat_ns alone, as fio does 
 pub(super) const ENTRIES: &[FioOption] = &[
     changes("group_reporting", "1;numjobs=2", "clones and jobs of a group are reported as one")
         .bare(),
-    changes("percentile_list", "50:99.99", "percentiles in fio's shape of the output"),
+    changes("percentile_list", "50:99.99", "percentiles in fio's forms of the output"),
     changes("write_bw_log", "p", "log of bandwidth, PREFIX_bw.N.log"),
     changes("write_iops_log", "p", "log of requests per second, PREFIX_iops.N.log"),
     changes("write_lat_log", "p", "logs of latencies, PREFIX_lat.N.log, _slat and _clat"),
