@@ -1,7 +1,7 @@
 //! What a worker of a stream that is not plain has beside the loop.
 //!
 //! Purpose: keep all of it behind one look in the loop, so that plain streams do not pay for it.
-//! Invariant: absent exactly where the spec says that the loop is plain.
+//! Invariant: absent exactly where the spec says that the loop is plain and no detail is asked for.
 
 use std::time::Duration;
 
@@ -28,11 +28,12 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    /// What worker `job` of a stream needs; `None` for a plain one.
-    pub(crate) fn of(spec: &IoSpec, job: u32) -> Option<Self> {
+    /// What worker `job` of a stream needs; `None` for a plain one whose requests are not noted in
+    /// detail.
+    pub(crate) fn of(spec: &IoSpec, job: u32, in_detail: bool) -> Option<Self> {
         let variation = &spec.variation;
         let in_pairs = spec.mix == Mix::TrimWrite;
-        (in_pairs || !variation.is_plain_loop()).then(|| Self {
+        (in_detail || in_pairs || !variation.is_plain_loop()).then(|| Self {
             varied: (in_pairs || !variation.is_plain_order()).then(|| Varied::new(spec, job)),
             block_bytes: spec.block_bytes,
             bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),

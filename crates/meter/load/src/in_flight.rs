@@ -44,8 +44,9 @@ pub(crate) struct InFlight<C> {
 }
 
 impl<C: Clock> InFlight<C> {
+    /// Counts a completion; what only streams have that are not plain, where `VARIED`.
     #[inline(always)]
-    pub(crate) fn complete<const COUNTS_BYTES: bool>(&mut self, done: Done, now: Ticks) {
+    pub(crate) fn complete<const VARIED: bool>(&mut self, done: Done, now: Ticks) {
         if self.recorder.is_beyond(now) {
             self.cross(now);
         }
@@ -63,14 +64,15 @@ impl<C: Clock> InFlight<C> {
             let service_ns = self.clock.to_ns(now.saturating_sub(started));
             let response_ns = self.clock.to_ns(now.saturating_sub(since));
             self.recorder.record(kind, service_ns, response_ns);
-            if let Some(submissions) = &self.submissions
+            if VARIED
+                && let Some(submissions) = &self.submissions
                 && submissions.is_apart
             {
                 let at = submissions.stamps[tag as usize];
                 let submission_ns = self.clock.to_ns(at.saturating_sub(started)).min(service_ns);
                 self.recorder.record_apart(kind, submission_ns, service_ns - submission_ns);
             }
-            if COUNTS_BYTES {
+            if VARIED {
                 self.recorder.add_bytes(kind, len);
             }
         }

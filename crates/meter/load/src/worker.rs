@@ -90,7 +90,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                 .map_or(u64::MAX, |all| (all / u64::from(spec.jobs)).max(1)),
             submissions: parts.submissions,
         };
-        let varied = &spec.variation;
+        let (varied, in_detail) = (&spec.variation, in_flight.submissions.is_some());
         Self {
             api,
             in_flight,
@@ -103,7 +103,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             start: 0,
             span: parts.span,
             requests: 0,
-            extras: Extras::of(spec, parts.job).map(Box::new),
+            extras: Extras::of(spec, parts.job, in_detail).map(Box::new),
             verification: Verification::of(spec, parts.number).map(Box::new),
             exhausted: false,
             ends_alone: varied.io_bytes_max.is_some(),
@@ -121,7 +121,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         }
         loop {
             self.fill();
-            if self.in_flight.submissions.is_some() {
+            if self.extras.is_some() {
                 self.note_submission()?;
             }
             if self.depth_now() == 0 {
@@ -178,7 +178,12 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         let files = self.extras.as_ref().map_or(0, |extras| extras.flushed_at_end);
         for file in 0..files {
             let now = self.in_flight.clock.now();
-            self.start_request(Request { kind: OpKind::Sync, file, offset: 0 }, 0, now, now);
+            self.start_request::<true>(
+                Request { kind: OpKind::Sync, file, offset: 0 },
+                0,
+                now,
+                now,
+            );
             while self.depth_now() > 0 {
                 self.reap_at_least::<true>(1, None)?;
             }
@@ -216,7 +221,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                 return;
             };
             let len = if request.kind == OpKind::Sync { 0 } else { self.block_bytes };
-            self.start_request(request, len, now, since);
+            self.start_request::<false>(request, len, now, since);
             self.flushes.started(request.kind == OpKind::Write, request.file, since);
             if self.flushes.is_due() {
                 return;
@@ -251,7 +256,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                     }
                     break;
                 };
-                self.start_request(request, len, now, since);
+                self.start_request::<true>(request, len, now, since);
                 self.flushes.started(request.kind == OpKind::Write, request.file, since);
                 if self.flushes.is_due() || extras.pauses_after_start() {
                     break;
@@ -288,12 +293,18 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             && let Some((file, since)) = self.flushes.next()
         {
             let flush = Request { kind: OpKind::Sync, file, offset: 0 };
-            self.start_request(flush, 0, now, since.unwrap_or(now));
+            self.start_request::<true>(flush, 0, now, since.unwrap_or(now));
         }
     }
 
     #[inline(always)]
-    fn start_request(&mut self, request: Request, len: u32, started: Ticks, since: Ticks) {
+    fn start_request<const VARIED: bool>(
+        &mut self,
+        request: Request,
+        len: u32,
+        started: Ticks,
+        since: Ticks,
+    ) {
         let Some(tag) = self.in_flight.free.pop() else { return };
         let Request { kind, file, offset } = request;
         self.requests += 1;
@@ -307,7 +318,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         }
         self.in_flight.requests[tag as usize] = Flight { started, since, offset, file, len };
         self.api.queue(Op { kind, file, offset, len, buffer: tag, tag });
-        if let Some(submissions) = &mut self.in_flight.submissions {
+        if VARIED && let Some(submissions) = &mut self.in_flight.submissions {
             submissions.started(tag);
         }
     }
@@ -350,7 +361,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     }
 
     #[inline(always)]
-    fn reap_at_least<const COUNTS_BYTES: bool>(
+    fn reap_at_least<const VARIED: bool>(
         &mut self,
         min: u32,
         wait_at_most: Option<u64>,
@@ -361,7 +372,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         let count = api.reap(min, wait_at_most, |done| {
             let now = *stamp.get_or_insert_with(|| in_flight.clock.now());
             let mut done = done;
-            if COUNTS_BYTES
+            if VARIED
                 && let Some(read) = verification
                 && done.kind == OpKind::Read
                 && done.result > 0
@@ -369,9 +380,9 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             {
                 done.result = -CONTENT_ERRNO;
             }
-            in_flight.complete::<COUNTS_BYTES>(done, now);
+            in_flight.complete::<VARIED>(done, now);
         })?;
-        if in_flight.submissions.is_some() {
+        if VARIED && in_flight.submissions.is_some() {
             in_flight.recorder.detail(|detail| detail.completions[batch_class(count)] += 1);
         }
         match count {
