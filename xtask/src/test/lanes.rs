@@ -107,6 +107,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("study_transactions::policies_are_compared", Load, &["study", "embedded", "engine"]),
     cli("study_servers::a_server_that_the_kernel_kills", Machine, &["study", "server"]),
     cli("study_transactions::a_point_without_room", Machine, &["study", "embedded"]),
+    cli("sysbench_words::", Load, &["workload", "server", "load", "embedded"]),
     cli("tune::", Load, &["tune", "server", "change"]),
     cli("tune_elsewhere::", Load, &["tune", "server", "change"]),
     cli("tune_journal::", Machine, &["tune", "server", "change"]),

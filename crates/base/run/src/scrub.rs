@@ -16,13 +16,18 @@ pub fn scrubbed(arguments: &[String]) -> Vec<String> {
             out.push(HIDDEN.to_owned());
             continue;
         }
-        hide_next = argument.starts_with("--") && !argument.contains('=') && is_secret(argument);
+        let is_long = argument.starts_with("--") && !argument.contains('=') && is_secret(argument);
+        hide_next = is_long || argument == "-p";
         out.push(scrub_one(argument));
     }
     out
 }
 
 fn scrub_one(argument: &str) -> String {
+    // As the clients of MySQL and go-tpc have it.
+    if argument.len() > 2 && argument.starts_with("-p") {
+        return format!("-p{HIDDEN}");
+    }
     match argument.split_once('=') {
         Some((name, _)) if name.starts_with("--") && is_secret(name) => format!("{name}={HIDDEN}"),
         _ => scrub_parameters(&scrub_user(argument)),
@@ -82,9 +87,14 @@ mod tests {
             ("mysql://b@db/x?password=hunter2&socket=/s", "mysql://b@db/x?password=***&socket=/s"),
             ("--password=hunter2", "--password=***"),
             ("--api-token=hunter2", "--api-token=***"),
+            ("--mysql-password=hunter2", "--mysql-password=***"),
+            ("--mysql_password=hunter2", "--mysql_password=***"),
+            ("-phunter2", "-p***"),
         ] {
             assert_eq!(one(given), kept);
         }
+        let short = ["-p".to_owned(), "hunter2".to_owned(), "run".to_owned()];
+        assert_eq!(scrubbed(&short), ["-p", "***", "run"]);
         let split = ["--password".to_owned(), "hunter2".to_owned(), "run".to_owned()];
         assert_eq!(scrubbed(&split), ["--password", "***", "run"]);
     }

@@ -94,6 +94,23 @@ pub struct TransactionSpec {
     pub seed: u64,
     /// The window ends early when every session has been gone for so long.
     pub gone_max: Duration,
+    /// The window ends early after so many transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_max: Option<u64>,
+    /// Codes of failures that end no window and speak against none; `all` for every one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_errors: Vec<String>,
+    /// The percentile that is shown while it runs.
+    #[serde(default = "live_percentile", skip_serializing_if = "is_live_percentile")]
+    pub live_percentile: f64,
+}
+
+fn live_percentile() -> f64 {
+    95.0
+}
+
+fn is_live_percentile(percentile: &f64) -> bool {
+    *percentile == live_percentile()
 }
 
 impl TransactionSpec {
@@ -111,6 +128,9 @@ impl TransactionSpec {
             precision: 0.03,
             seed: 1,
             gone_max: Duration::from_secs(10),
+            events_max: None,
+            ignored_errors: Vec::new(),
+            live_percentile: live_percentile(),
         }
     }
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use iostrata_change::ServerToken;
 use iostrata_run::{ResourceUse, SettingOrigin};
 use iostrata_target::{
-    Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, Target, TargetError,
-    TargetFacts, Trouble,
+    ADDED_KEY, Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, Target,
+    TargetError, TargetFacts, Trouble,
 };
 use mysql::Conn;
 
@@ -27,7 +27,8 @@ use crate::role::{self, ServerRole};
 use crate::sampler::{self, StatusSampler};
 use crate::session::ServerSession;
 use crate::setting_origin;
-use crate::sql;
+use crate::sql::{self, Making};
+use crate::table_words::TableWords;
 use crate::used;
 
 /// What servers say of a storage engine that they do not have, or have switched off.
@@ -41,10 +42,22 @@ pub struct ServerTarget {
     version: ServerVersion,
     dialect: Dialect,
     storage_engine: Option<String>,
+    words: TableWords,
     loads: Mutex<HashMap<String, Loaded>>,
     /// The one server to which every connection has to lead, where there must be one.
     one: Option<Arc<ServerToken>>,
 }
+
+/// Settings of servers that take no table without a primary key, and values that say so.
+const KEY_SETTINGS: [(&str, &[&str]); 3] = [
+    ("innodb_force_primary_key", &["ON", "1"]),
+    ("sql_require_primary_key", &["ON", "1"]),
+    ("pxc_strict_mode", &["ENFORCING", "MASTER"]),
+];
+/// Set on members of a group, which replicates no rows without a key.
+const GROUP_NAME: &str = "group_replication_group_name";
+/// A table without a primary key was refused.
+const NO_KEY: [&str; 2] = ["1173", "3750"];
 
 /// What this target has loaded of a table.
 #[derive(Debug, Default)]
@@ -89,7 +102,14 @@ impl ServerTarget {
         let dialect = version.dialect(asks_least);
         let one = if is_one { Some(Arc::new(identity::direct(&mut conn, &name)?)) } else { None };
         let loads = Mutex::default();
-        Ok(Self { connector, name, version, dialect, storage_engine, loads, one })
+        let words = TableWords::default();
+        Ok(Self { connector, name, version, dialect, storage_engine, words, loads, one })
+    }
+
+    /// Makes tables in these words.
+    #[must_use]
+    pub fn with_table_words(self, words: TableWords) -> Self {
+        Self { words, ..self }
     }
 
     /// Connects to one server that is to be set: every connection has to lead to the same running
@@ -272,6 +292,19 @@ impl ServerTarget {
         TargetError { text, fix: Some(fix), ..error }
     }
 
+    /// Whether the server takes no table without a primary key, as far as its settings say it.
+    fn requires_keys(&self, link: &mut Link) -> Result<bool, TargetError> {
+        let names = KEY_SETTINGS.map(|(name, _)| format!("'{name}'")).join(", ");
+        let sql = format!("SHOW VARIABLES WHERE Variable_name IN ({names}, '{GROUP_NAME}')");
+        let found = facts::named(self.ask(link, &sql)?);
+        let is_set = |(name, values): &(&str, &[&str])| {
+            let value = found.get(*name).map(String::as_str).unwrap_or_default();
+            values.iter().any(|one| one.eq_ignore_ascii_case(value))
+        };
+        let is_member = found.get(GROUP_NAME).is_some_and(|name| !name.is_empty());
+        Ok(is_member || KEY_SETTINGS.iter().any(is_set))
+    }
+
     fn forget(&self, table: &str, now: Option<Loaded>) {
         let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
         match now {
@@ -336,6 +369,13 @@ impl Target for ServerTarget {
         Ok(tables.filter(|(_, table)| is_there(&table.name)).map(|(at, _)| at).collect())
     }
 
+    fn columns(&self, table: &str) -> Result<Option<Vec<String>>, TargetError> {
+        let sql = format!("SHOW COLUMNS FROM {}", sql::name(table));
+        let rows = self.ask(&mut self.link()?, &sql)?;
+        let names = rows.into_iter().filter_map(|row| row.into_iter().next().flatten());
+        Ok(Some(names.filter(|name| name != ADDED_KEY).collect()))
+    }
+
     fn create(&self, schema: &Schema, table: usize) -> Result<(), TargetError> {
         let table = &schema.tables[table];
         let (mut link, engine) = (self.link()?, self.storage_engine.as_deref());
@@ -343,7 +383,14 @@ impl Target for ServerTarget {
             // A server may else take another engine in place of one that it lacks.
             link.order("SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_ENGINE_SUBSTITUTION')")?;
         }
-        let created = link.order(&sql::create(table, engine));
+        let mut making = Making { engine, words: &self.words, adds_key: false };
+        making.adds_key = table.key.is_empty() && self.requires_keys(&mut link)?;
+        let mut created = link.order(&sql::create(table, making));
+        let lacks_key = |error: &TargetError| NO_KEY.contains(&error.code.as_str());
+        if table.key.is_empty() && !making.adds_key && created.as_ref().is_err_and(lacks_key) {
+            making.adds_key = true;
+            created = link.order(&sql::create(table, making));
+        }
         created.map_err(|error| match engine {
             Some(engine) => self.lacking(&mut link, engine, error),
             None => error,

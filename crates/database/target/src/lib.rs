@@ -25,6 +25,8 @@ pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
 pub use sample::Sampler;
 pub use schema::{Column, ColumnType, Index, Schema, Table};
-pub use session::{Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket};
+pub use session::{
+    ADDED_KEY, Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket,
+};
 pub use stall::{Sampled, StallRule, Stalled, stall_cause};
 pub use value::Value;

@@ -50,6 +50,9 @@ pub struct SessionCost {
     pub statements: u64,
 }
 
+/// The key that a server's table without one gets where the server asks for it.
+pub const ADDED_KEY: &str = "iostrata_id";
+
 /// Which rows of a table are loaded: those with this value in this column; all of them without.
 pub type Part = Option<(usize, i64)>;
 
@@ -75,6 +78,15 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// What the target said.
     fn present(&self, schema: &Schema) -> Result<Vec<usize>, TargetError>;
+
+    /// The names of the columns that a table has; none where the target does not keep them. One that
+    /// [`ADDED_KEY`] names is left out.
+    ///
+    /// # Errors
+    /// What the target said; there is no such table.
+    fn columns(&self, _table: &str) -> Result<Option<Vec<String>>, TargetError> {
+        Ok(None)
+    }
 
     /// Makes a table, empty, with all indexes but the late ones.
     ///

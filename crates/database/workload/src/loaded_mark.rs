@@ -52,6 +52,43 @@ pub(crate) fn are_ours(
     }
 }
 
+/// Refuses to remove tables that are somebody else's: with other columns than in any of these schemas,
+/// whose tables have the same names. `present` are numbers of theirs.
+///
+/// # Errors
+/// There is one; what the target said.
+pub(crate) fn refuse_foreign(
+    target: &dyn Target,
+    schemas: &[Schema],
+    present: &[usize],
+) -> Result<(), TargetError> {
+    for at in present {
+        let Some(table) = schemas.first().and_then(|schema| schema.tables.get(*at)) else {
+            continue;
+        };
+        let Some(found) = target.columns(&table.name)? else { return Ok(()) };
+        let mut found: Vec<String> = found.iter().map(|name| name.to_ascii_lowercase()).collect();
+        found.sort_unstable();
+        let is_it = |schema: &Schema| {
+            let columns = schema.tables[*at].columns.iter();
+            let mut declared: Vec<String> =
+                columns.map(|column| column.name.to_ascii_lowercase()).collect();
+            declared.sort_unstable();
+            declared == found
+        };
+        if !schemas.iter().any(is_it) {
+            let what = format!(
+                "table {} is there with other columns ({}), so that it is somebody else's and stays",
+                table.name,
+                found.join(", ")
+            );
+            let fix = "use another database, or drop the table yourself";
+            return Err(TargetError::not_ready(&target.name(), "foreign_tables", what, fix));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses tables of another version of this program.
 ///
 /// # Errors
@@ -198,6 +235,7 @@ impl LoadedMark<'_> {
 
     fn remove_all(&self, target: &dyn Target) -> Result<bool, TargetError> {
         let present = target.present(self.schema)?;
+        refuse_foreign(target, std::slice::from_ref(&**self.schema), &present)?;
         present.iter().try_for_each(|table| target.remove(self.schema, *table))?;
         Ok(!present.is_empty())
     }

@@ -40,6 +40,7 @@ pub trait Transactions: Sync {
         buffers: &mut Self::Buffers,
         session: &mut dyn Session,
         kind: OpKind,
+        turn: Turn,
         random: &mut Random,
     ) -> Result<Conclusion, TargetError>;
 
@@ -105,9 +106,9 @@ impl<T: Transactions> TransactionWorker for Worker<'_, T> {
     fn run(&mut self, slot: u32, turn: Turn) -> Ran {
         let (kind, start) = self.of.turn(turn);
         let (transactions, buffers) = (&self.of.transactions, &mut self.buffers);
-        let (ended, retries) = self
-            .slots
-            .run(slot, (), |session| transactions.run(buffers, session, kind, &mut start.clone()));
+        let (ended, retries) = self.slots.run(slot, (), |session| {
+            transactions.run(buffers, session, kind, turn, &mut start.clone())
+        });
         Ran { kind, ended, retries }
     }
 

@@ -84,6 +84,7 @@ pub fn run(
         seed: plan.seed,
         as_text: false,
         blocks: true,
+        sharing: None,
     };
     let source = Terminals::new(target, &dataset, options);
     let mut meter = Meter::new(&Root::system(), None, stop, None);

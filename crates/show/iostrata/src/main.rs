@@ -37,8 +37,6 @@ mod watch_command;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::{Cli, Command};
 use exit_error::ExitError;
 use signals::Interruption;
@@ -46,7 +44,7 @@ use signals::Interruption;
 fn main() -> ExitCode {
     let arguments = args::prepared(std::env::args_os());
     hidden_arguments::hide();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::parsed(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let _unprintable = error.print();

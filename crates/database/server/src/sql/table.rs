@@ -3,24 +3,44 @@
 //! Characters are kept in the character set and compared in the collation of the database, as with
 //! any other client of the server.
 
-use iostrata_target::{ColumnType, Index, Schema, Table};
+use iostrata_target::{ADDED_KEY, ColumnType, Index, Schema, Table};
 
 use super::name;
+use crate::table_words::TableWords;
+
+/// How a table is made, beside what its schema says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Making<'a> {
+    /// The storage engine; the server's own choice without one.
+    pub engine: Option<&'a str>,
+    pub words: &'a TableWords,
+    /// Whether a table without a key gets one.
+    pub adds_key: bool,
+}
 
 /// Makes a table with its key and with all indexes but the late ones.
-pub(crate) fn create(table: &Table, storage_engine: Option<&str>) -> String {
+pub(crate) fn create(table: &Table, making: Making<'_>) -> String {
+    let words = making.words;
     let counted = table.key.first().filter(|_| table.auto_increment);
     let columns = table.columns.iter().enumerate().map(|(at, column)| {
         let nothing = if column.is_nullable { " NULL" } else { " NOT NULL" };
         let counts = if counted == Some(&at) { " AUTO_INCREMENT" } else { "" };
         format!("{} {}{nothing}{counts}", name(&column.name), type_of(column.of))
     });
-    let key = (!table.key.is_empty()).then(|| format!("PRIMARY KEY {}", list(table, &table.key)));
+    let kind = if words.key_is_secondary { "KEY `xid`" } else { "PRIMARY KEY" };
+    let key = (!table.key.is_empty()).then(|| format!("{kind} {}", list(table, &table.key)));
+    let added = making.adds_key && table.key.is_empty();
+    let added =
+        added.then(|| format!("{} BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", name(ADDED_KEY)));
     let indexes = table.indexes.iter().filter(|index| !index.is_late);
     let indexes = indexes.map(|index| index_of(table, index));
-    let parts: Vec<String> = columns.chain(key).chain(indexes).collect();
-    let engine = storage_engine.map_or(String::new(), |engine| format!(" ENGINE = {engine}"));
-    format!("CREATE TABLE {} ({}){engine}", name(&table.name), parts.join(", "))
+    let parts: Vec<String> = columns.chain(added).chain(key).chain(indexes).collect();
+    let engine = making.engine.map_or(String::new(), |engine| format!(" ENGINE = {engine}"));
+    let options = match words.options.trim() {
+        "" => String::new(),
+        options => format!(" {options}"),
+    };
+    format!("CREATE TABLE {} ({}){engine}{options}", name(&table.name), parts.join(", "))
 }
 
 /// Removes a table, if it is there.

@@ -164,17 +164,41 @@ fn tables_are_made_as_declared() {
                     `n` TINYINT NOT NULL, `item` INT NOT NULL, `amount` DECIMAL(6, 2) NOT NULL, \
                     `note` VARCHAR(24) NULL, PRIMARY KEY (`w`, `o`, `n`), \
                     KEY `by_item` (`item`)) ENGINE = InnoDB";
-    assert_eq!(create(&schema.tables[0], Some("InnoDB")), expected);
+    assert_eq!(
+        create(&schema.tables[0], made_by(Some("InnoDB"), &TableWords::default())),
+        expected
+    );
     let late = "ALTER TABLE `line` ADD KEY `by_note` (`note`, `w`)";
     assert_eq!(late_indexes(&schema.tables[0], &[]).as_deref(), Some(late));
     assert_eq!(late_indexes(&schema.tables[0], &["By_Note".to_owned()]), None);
     let mut counted = schema.clone();
     counted.tables[1].key = vec![1];
     counted.tables[1].auto_increment = true;
-    assert!(create(&counted.tables[1], None).contains("`i` INT NOT NULL AUTO_INCREMENT"));
+    assert!(
+        create(&counted.tables[1], made_by(None, &TableWords::default()))
+            .contains("`i` INT NOT NULL AUTO_INCREMENT")
+    );
     assert_eq!(drop_table(&schema, 1), "DROP TABLE IF EXISTS `stock`");
     assert_eq!(name("a`b"), "`a``b`");
     let insert = insert(&schema, 1, 2);
     let expected = "INSERT INTO `stock` (`w`, `i`, `q`) VALUES (?, ?, ?), (?, ?, ?)";
     assert_eq!((insert.text.as_str(), takes(&insert).len()), (expected, 6));
+}
+
+fn made_by<'a>(engine: Option<&'a str>, words: &'a TableWords) -> Making<'a> {
+    Making { engine, words, adds_key: false }
+}
+
+#[test]
+fn a_table_without_a_key_gets_one_where_the_server_asks_for_it() {
+    let mut table = schema().tables[0].clone();
+    let words = TableWords { options: "ROW_FORMAT=COMPRESSED".to_owned(), key_is_secondary: true };
+    let secondary = create(&table, made_by(None, &words));
+    assert!(secondary.contains("KEY `xid` (") && !secondary.contains("PRIMARY"), "{secondary}");
+    assert!(secondary.ends_with(") ROW_FORMAT=COMPRESSED"), "{secondary}");
+    table.key.clear();
+    let making = made_by(None, &words);
+    assert!(!create(&table, making).contains("KEY"));
+    let added = create(&table, Making { adds_key: true, ..making });
+    assert!(added.contains("`iostrata_id` BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"), "{added}");
 }

@@ -13,7 +13,7 @@ mod statements;
 mod terminals;
 mod transaction;
 
-pub use prepare::{cleanup, prepare};
+pub use prepare::{cleanup, prepare, warehouses};
 pub use schema::schema;
 pub use terminals::CompatTerminals;
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use iostrata_target::{Access, Op, OpId, Rows, SessionOptions, Target, TargetError};
+use iostrata_target::{Access, ColumnType, Op, OpId, Rows, SessionOptions, Target, TargetError};
 
 use crate::compat::CompatSpec;
 use crate::compat::rows::{KitRows, rows_of};
 use crate::compat::schema::{KitTable, foreign_keys, schema};
 use crate::filling::{Loaded, fill_all, refuse_stopped};
+use crate::loaded_mark::refuse_foreign;
 
 /// One thing to fill.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +91,27 @@ fn add_foreign_keys(target: &dyn Target, sets: u32) -> Result<(), TargetError> {
     (0..count).try_for_each(|op| session.run(OpId(op), &[], &mut rows).map(drop))
 }
 
+/// How many warehouses the first set of tables has; none where the tables are not there.
+///
+/// # Errors
+/// What the target said.
+pub fn warehouses(target: &dyn Target) -> Result<Option<i64>, TargetError> {
+    let schema = schema(1);
+    let number = KitTable::Warehouse.number(0);
+    if !target.present(&schema)?.contains(&number) {
+        return Ok(None);
+    }
+    let sql = format!("SELECT COUNT(*) FROM {}", schema.tables[number].name);
+    let gives = vec![ColumnType::Int { bytes: 8 }];
+    let access = Access::Statement { sql, gives };
+    let ops: Arc<[Op]> = [Op { name: "count of warehouses", table: number, access }].into();
+    let options = SessionOptions { ops, autocommit: true, ..SessionOptions::default() };
+    let mut session = target.session(&Arc::new(schema), &options)?;
+    let mut rows = Rows::default();
+    session.run(OpId(0), &[], &mut rows)?;
+    Ok((!rows.is_empty()).then(|| rows.get(0, 0).int()))
+}
+
 /// Removes the kit's tables that are there; gives how many.
 ///
 /// # Errors
@@ -97,6 +119,7 @@ fn add_foreign_keys(target: &dyn Target, sets: u32) -> Result<(), TargetError> {
 pub fn cleanup(target: &dyn Target, tables: u32) -> Result<usize, TargetError> {
     let schema = schema(tables);
     let mut present = target.present(&schema)?;
+    refuse_foreign(target, std::slice::from_ref(&schema), &present)?;
     // In the order of the schema, tables come after those that they refer to.
     present.reverse();
     present.iter().try_for_each(|table| target.remove(&schema, *table))?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use iostrata_load::Turn;
 use iostrata_spec::OpKind;
 use iostrata_stats::Random;
 use iostrata_target::{Isolation, Session, SessionOptions, Target, TargetError};
@@ -65,6 +66,7 @@ impl Transactions for CompatTransactions {
         runner: &mut KitRunner,
         session: &mut dyn Session,
         kind: OpKind,
+        _turn: Turn,
         random: &mut Random,
     ) -> Result<Conclusion, TargetError> {
         runner.run(session, kind, random)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use iostrata_load::Turn;
 use iostrata_spec::OpKind;
 use iostrata_stats::Random;
 use iostrata_target::{
@@ -85,6 +86,7 @@ impl Transactions for InsertTransactions {
         buffers: &mut InsertBuffers,
         session: &mut dyn Session,
         _kind: OpKind,
+        _turn: Turn,
         random: &mut Random,
     ) -> Result<Conclusion, TargetError> {
         let InsertBuffers { rows, none, text } = buffers;

@@ -10,8 +10,7 @@ mod spec;
 mod statements;
 mod terminals;
 
-pub use distribution::Distribution;
+pub use distribution::{Distribution, RandParameters};
 pub use prepare::{cleanup, prepare, read_all};
-pub use spec::{Member, OltpSpec};
-pub use statements::schema;
+pub use spec::{Counts, Member, OltpSpec};
 pub use terminals::OltpTerminals;

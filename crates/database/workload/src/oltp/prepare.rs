@@ -7,9 +7,10 @@ use iostrata_stats::Random;
 use iostrata_target::{Rows, SessionOptions, Target, TargetError, Value};
 
 use crate::filling::{Loaded, fill_all, refuse_stopped};
+use crate::loaded_mark::refuse_foreign;
 use crate::oltp::distribution::Chooser;
-use crate::oltp::spec::OltpSpec;
-use crate::oltp::statements::{Statement, c_value, ops, pad_value, schema};
+use crate::oltp::spec::{Member, OltpSpec};
+use crate::oltp::statements::{Statement, c_value, ops, pad_value};
 
 /// Rows that are made at once.
 const BATCH: i64 = 256;
@@ -25,7 +26,7 @@ pub fn prepare(
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Loaded, TargetError> {
-    let schema = schema(spec.tables);
+    let schema = spec.schema();
     if let Some(table) = target.present(&schema)?.first() {
         let name = &schema.tables[*table].name;
         let text = format!("table {name} is there already");
@@ -36,6 +37,9 @@ pub fn prepare(
     let tables: Vec<u32> = (0..spec.tables).collect();
     fill_all(&tables, threads, stop, |table, is_over| {
         target.create(&schema, *table as usize)?;
+        if spec.member == Member::BulkInsert {
+            return Ok(());
+        }
         let mut source = TableSource::new(spec, *table);
         let mut more = |buffer: &mut Rows| {
             if is_over() {
@@ -58,8 +62,8 @@ pub fn prepare(
 /// # Errors
 /// What the target said.
 pub fn read_all(target: &dyn Target, spec: &OltpSpec) -> Result<(), TargetError> {
-    let options = SessionOptions { ops: ops(spec.tables), ..SessionOptions::default() };
-    let mut session = target.session(&Arc::new(schema(spec.tables)), &options)?;
+    let options = SessionOptions { ops: ops(spec, false), ..SessionOptions::default() };
+    let mut session = target.session(&Arc::new(spec.schema()), &options)?;
     let (all, mut sums) = ([1.into(), spec.table_size.into()], Rows::default());
     session.begin()?;
     for table in 0..spec.tables {
@@ -72,9 +76,12 @@ pub fn read_all(target: &dyn Target, spec: &OltpSpec) -> Result<(), TargetError>
 ///
 /// # Errors
 /// What the target said.
-pub fn cleanup(target: &dyn Target, tables: u32) -> Result<u32, TargetError> {
-    let schema = schema(tables);
+pub fn cleanup(target: &dyn Target, spec: &OltpSpec) -> Result<u32, TargetError> {
+    let schema = spec.schema();
     let present = target.present(&schema)?;
+    let others = [spec.member, Member::BulkInsert, Member::ReadWrite];
+    let others = others.map(|member| OltpSpec { member, ..spec.clone() }.schema());
+    refuse_foreign(target, &others, &present)?;
     present.iter().try_for_each(|table| target.remove(&schema, *table))?;
     Ok(present.len() as u32)
 }

@@ -1,11 +1,9 @@
 //! What a member of the family does in one transaction.
 
-use iostrata_target::Isolation;
+use iostrata_target::{Isolation, Schema};
 
-use crate::oltp::distribution::{Chooser, Distribution};
-
-/// sysbench's exponent.
-const ZIPF_EXPONENT: f64 = 0.8;
+use crate::oltp::distribution::{Chooser, Distribution, RandParameters};
+use crate::oltp::statements;
 
 /// A member of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +18,35 @@ pub enum Member {
     PointSelect,
     /// `oltp_update_index`.
     UpdateIndex,
+    /// `oltp_update_non_index`.
+    UpdateNonIndex,
+    /// `oltp_insert`.
+    Insert,
+    /// `oltp_delete`.
+    Delete,
+    /// `bulk_insert`, on tables of its own.
+    BulkInsert,
+    /// `select_random_points`.
+    SelectRandomPoints,
+    /// `select_random_ranges`.
+    SelectRandomRanges,
 }
 
 impl Member {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::ReadWrite, Self::ReadOnly, Self::WriteOnly, Self::PointSelect, Self::UpdateIndex];
+    pub const ALL: [Self; 11] = [
+        Self::ReadWrite,
+        Self::ReadOnly,
+        Self::WriteOnly,
+        Self::PointSelect,
+        Self::UpdateIndex,
+        Self::UpdateNonIndex,
+        Self::Insert,
+        Self::Delete,
+        Self::BulkInsert,
+        Self::SelectRandomPoints,
+        Self::SelectRandomRanges,
+    ];
 
     /// Its name, without `oltp_`.
     pub fn name(self) -> &'static str {
@@ -35,7 +56,24 @@ impl Member {
             Self::WriteOnly => "write_only",
             Self::PointSelect => "point_select",
             Self::UpdateIndex => "update_index",
+            Self::UpdateNonIndex => "update_non_index",
+            Self::Insert => "insert",
+            Self::Delete => "delete",
+            Self::BulkInsert => "bulk_insert",
+            Self::SelectRandomPoints => "select_random_points",
+            Self::SelectRandomRanges => "select_random_ranges",
         }
+    }
+
+    /// Whether it changes nothing.
+    pub fn only_reads(self) -> bool {
+        matches!(
+            self,
+            Self::ReadOnly
+                | Self::PointSelect
+                | Self::SelectRandomPoints
+                | Self::SelectRandomRanges
+        )
     }
 
     /// Whether its statements are one transaction; otherwise each is one.
@@ -71,6 +109,16 @@ pub struct Counts {
     pub non_index_updates: u32,
     /// A row is removed and put back.
     pub delete_inserts: u32,
+    /// Selects of rows with some values of the column with an index.
+    pub random_points: u32,
+    /// Counts of rows with values within some ranges of it.
+    pub random_ranges: u32,
+    /// A new row.
+    pub inserts: u32,
+    /// A row is removed.
+    pub deletes: u32,
+    /// Many new rows in one statement.
+    pub bulk_inserts: u32,
 }
 
 /// A workload of the family.
@@ -88,10 +136,20 @@ pub struct OltpSpec {
     pub counts: Counts,
     /// Every statement is a transaction of its own.
     pub skip_trx: bool,
+    /// Values of a select of random points.
+    pub points: u32,
+    /// Ranges of a select of random ranges.
+    pub ranges: u32,
+    /// From the first to the last value of each.
+    pub range_delta: i64,
+    /// Sessions, between which random points and ranges are shared out.
+    pub threads: u32,
     /// Which rows.
     pub distribution: Distribution,
-    /// Exponent of the Zipfian one.
-    pub zipf_exponent: f64,
+    /// What it is drawn with.
+    pub rand: RandParameters,
+    /// Whether a server counts the ids up.
+    pub auto_inc: bool,
     /// Of everything that is drawn.
     pub seed: u64,
     /// Of transactions.
@@ -105,14 +163,20 @@ impl OltpSpec {
     pub fn new(member: Member) -> Self {
         let reads = u32::from(member.reads());
         let writes = u32::from(member.writes());
+        let of = |one| u32::from(member == one);
         let counts = Counts {
             point_selects: if member == Member::PointSelect { 1 } else { 10 * reads },
+            random_points: of(Member::SelectRandomPoints),
+            random_ranges: of(Member::SelectRandomRanges),
+            inserts: of(Member::Insert),
+            deletes: of(Member::Delete),
+            bulk_inserts: of(Member::BulkInsert),
             simple_ranges: reads,
             sum_ranges: reads,
             order_ranges: reads,
             distinct_ranges: reads,
-            index_updates: if member == Member::UpdateIndex { 1 } else { writes },
-            non_index_updates: writes,
+            index_updates: writes + of(Member::UpdateIndex),
+            non_index_updates: writes + of(Member::UpdateNonIndex),
             delete_inserts: writes,
         };
         Self {
@@ -122,8 +186,13 @@ impl OltpSpec {
             range_size: 100,
             counts,
             skip_trx: !member.is_transaction(),
+            points: 10,
+            ranges: 10,
+            range_delta: 5,
+            threads: 1,
             distribution: Distribution::Uniform,
-            zipf_exponent: ZIPF_EXPONENT,
+            rand: RandParameters::default(),
+            auto_inc: true,
             seed: 0,
             isolation: Isolation::default(),
             as_text: false,
@@ -140,7 +209,12 @@ impl OltpSpec {
 
     /// What chooses its rows.
     pub(super) fn chooser(&self) -> Chooser {
-        Chooser::new(self.distribution, self.zipf_exponent, self.table_size)
+        Chooser::new(self.distribution, self.rand, self.table_size)
+    }
+
+    /// Its tables.
+    pub fn schema(&self) -> Schema {
+        statements::schema(self.member, self.tables, self.auto_inc)
     }
 
     /// Statements of a transaction, its beginning and end included where it has them.
@@ -148,9 +222,12 @@ impl OltpSpec {
         let Counts { point_selects, simple_ranges, sum_ranges, order_ranges, .. } = self.counts;
         let Counts { distinct_ranges, index_updates, non_index_updates, delete_inserts, .. } =
             self.counts;
+        let Counts { random_points, random_ranges, inserts, deletes, bulk_inserts, .. } =
+            self.counts;
+        let single = random_points + random_ranges + inserts + deletes + bulk_inserts;
         let reads = point_selects + simple_ranges + sum_ranges + order_ranges + distinct_ranges;
         let writes = index_updates + non_index_updates + 2 * delete_inserts;
-        reads + writes + if self.skip_trx { 0 } else { 2 }
+        single + reads + writes + if self.skip_trx { 0 } else { 2 }
     }
 }
 
@@ -161,7 +238,7 @@ mod tests {
     #[test]
     fn transactions_have_as_many_statements_as_sysbench_s() {
         let counts = Member::ALL.map(|member| OltpSpec::new(member).statements());
-        assert_eq!(counts, [20, 16, 6, 1, 1]);
+        assert_eq!(counts, [20, 16, 6, 1, 1, 1, 1, 1, 1, 1, 1]);
         assert_eq!(OltpSpec::updates(1000, 10).statements(), 12);
     }
 }

@@ -7,6 +7,8 @@ use iostrata_target::{
     Access, Assign, Change, Column, ColumnType, Fold, Index, Op, OpId, Order, Schema, Table,
 };
 
+use crate::oltp::spec::{Member, OltpSpec};
+
 /// Groups of digits in `c` and in `pad`.
 const C_GROUPS: usize = 10;
 const PAD_GROUPS: usize = 5;
@@ -16,6 +18,7 @@ const GROUP_DIGITS: usize = 11;
 const ID: usize = 0;
 const K: usize = 1;
 const C: usize = 2;
+const PAD: usize = 3;
 
 /// The statements of a table, by their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +32,13 @@ pub(super) enum Statement {
     NonIndexUpdate,
     Delete,
     Insert,
+    /// Random points: of a server the whole select, of an engine one value of it.
+    Points,
+    /// Random ranges, likewise.
+    Ranges,
 }
 
-const STATEMENTS: usize = 9;
+const STATEMENTS: usize = 11;
 
 impl Statement {
     /// The operation of a table, counted from 0.
@@ -40,8 +47,20 @@ impl Statement {
     }
 }
 
-/// `sbtest1` and so on.
-pub fn schema(tables: u32) -> Schema {
+/// `sbtest1` and so on; those of bulk inserts have an id and a number only.
+pub(super) fn schema(member: Member, tables: u32, auto_inc: bool) -> Schema {
+    let mut schema = full_schema(tables, auto_inc);
+    if member == Member::BulkInsert {
+        for table in &mut schema.tables {
+            table.columns.truncate(C);
+            table.indexes.clear();
+            table.auto_increment = false;
+        }
+    }
+    schema
+}
+
+fn full_schema(tables: u32, auto_inc: bool) -> Schema {
     let column = |name: &str, of| Column { name: name.to_owned(), of, is_nullable: false };
     let table = |number| Table {
         name: format!("sbtest{number}"),
@@ -53,12 +72,18 @@ pub fn schema(tables: u32) -> Schema {
         ],
         key: vec![ID],
         indexes: vec![Index { name: format!("k_{number}"), columns: vec![K], is_late: true }],
-        auto_increment: true,
+        auto_increment: auto_inc,
     };
     Schema { tables: (1..=tables).map(table).collect() }
 }
 
-pub(super) fn ops(tables: u32) -> Arc<[Op]> {
+/// The statements of all tables. `is_server`: whether the target takes SQL.
+pub(super) fn ops(spec: &OltpSpec, is_server: bool) -> Arc<[Op]> {
+    if spec.member == Member::BulkInsert {
+        let insert = |table| Op { name: "bulk insert", table, access: Access::Insert };
+        return (0..spec.tables as usize).map(insert).collect();
+    }
+    let tables = spec.tables;
     let range = |columns: usize, fold| Access::Scan {
         index: None,
         prefix: 0,
@@ -73,6 +98,20 @@ pub(super) fn ops(tables: u32) -> Arc<[Op]> {
         let set = vec![Assign { column, change }];
         Access::Modify { prefix: 1, set, returns: Vec::new() }
     };
+    let by_index = |is_range: bool, columns: Vec<usize>| Access::Scan {
+        index: Some(0),
+        prefix: usize::from(!is_range),
+        is_range,
+        order: Order::Any,
+        limit: None,
+        locks: false,
+        columns,
+        fold: Fold::Rows,
+    };
+    let [points, ranges] = match is_server {
+        true => [points_sql(spec.points), ranges_sql(spec.ranges)],
+        false => [by_index(false, vec![ID, K, C, PAD]), by_index(true, vec![K])],
+    };
     let all: [(&str, Access); STATEMENTS] = [
         ("point select", Access::Get { columns: vec![C], locks: false }),
         ("simple range", range(C, Fold::Rows)),
@@ -83,6 +122,8 @@ pub(super) fn ops(tables: u32) -> Arc<[Op]> {
         ("non-index update", set(C, Change::Set)),
         ("delete", Access::Delete),
         ("insert", Access::Insert),
+        ("random points", points),
+        ("random ranges", ranges),
     ];
     let of = |table: u32| {
         all.iter().map(move |(name, access)| {
@@ -91,6 +132,43 @@ pub(super) fn ops(tables: u32) -> Arc<[Op]> {
         })
     };
     (0..tables).flat_map(of).collect()
+}
+
+/// sysbench's select of rows with some values.
+fn points_sql(points: u32) -> Access {
+    let values = vec!["?"; points.max(1) as usize].join(", ");
+    let sql = format!("SELECT id, k, c, pad FROM sbtest1 WHERE k IN ({values})");
+    let number = ColumnType::Int { bytes: 4 };
+    Access::Statement {
+        sql,
+        gives: vec![number, number, ColumnType::Char(120), ColumnType::Char(60)],
+    }
+}
+
+/// sysbench's count of rows within some ranges.
+fn ranges_sql(ranges: u32) -> Access {
+    let ranges = vec!["k BETWEEN ? AND ?"; ranges.max(1) as usize].join(" OR ");
+    let sql = format!("SELECT count(k) FROM sbtest1 WHERE {ranges}");
+    Access::Statement { sql, gives: vec![ColumnType::Int { bytes: 8 }] }
+}
+
+/// The greatest id of each table.
+pub(super) fn last_ids(tables: u32) -> Arc<[Op]> {
+    let last = |table: u32| Op {
+        name: "last id",
+        table: table as usize,
+        access: Access::Scan {
+            index: None,
+            prefix: 0,
+            is_range: false,
+            order: Order::Descending,
+            limit: Some(1),
+            locks: false,
+            columns: vec![ID],
+            fold: Fold::Rows,
+        },
+    };
+    (0..tables).map(last).collect()
 }
 
 /// Appends the value of a `c`: groups of random digits with dashes between.
@@ -132,11 +210,24 @@ mod tests {
     }
 
     #[test]
+    fn selects_of_random_values_are_sysbench_s() {
+        let of = |access: &Access| match access {
+            Access::Statement { sql, .. } => sql.clone(),
+            _ => String::new(),
+        };
+        let points = "SELECT id, k, c, pad FROM sbtest1 WHERE k IN (?, ?, ?)";
+        assert_eq!(of(&points_sql(3)), points);
+        let ranges = "SELECT count(k) FROM sbtest1 WHERE k BETWEEN ? AND ? OR k BETWEEN ? AND ?";
+        assert_eq!(of(&ranges_sql(2)), ranges);
+        assert_eq!(schema(Member::BulkInsert, 2, true).tables[1].columns.len(), 2);
+    }
+
+    #[test]
     fn every_table_has_its_statements() {
-        let ops = ops(3);
-        assert_eq!(ops.len(), 27);
+        let ops = ops(&OltpSpec { tables: 3, ..OltpSpec::new(Member::ReadWrite) }, true);
+        assert_eq!(ops.len(), 33);
         let op = &ops[Statement::Insert.of(2).0];
         assert_eq!((op.table, &op.access), (2, &Access::Insert));
-        assert_eq!(schema(3).tables[2].indexes[0].name, "k_3");
+        assert_eq!(full_schema(3, true).tables[2].indexes[0].name, "k_3");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use iostrata_load::Turn;
 use iostrata_spec::OpKind;
 use iostrata_stats::Random;
 use iostrata_target::{Op, OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
@@ -98,6 +99,7 @@ impl Transactions for StressTransactions<'_> {
         buffers: &mut StressBuffers,
         session: &mut dyn Session,
         kind: OpKind,
+        _turn: Turn,
         random: &mut Random,
     ) -> Result<Conclusion, TargetError> {
         let StressBuffers { rows, note, keys } = buffers;

@@ -116,6 +116,22 @@ impl Home {
     }
 }
 
+impl Home {
+    /// Where a terminal works in one of its turns, when so many terminals share all warehouses: each
+    /// has its own, so that none meets another one's.
+    pub fn shared(terminal: u32, terminals: u32, warehouses: i64, random: &mut Random) -> Self {
+        let own = Self::of(terminal, warehouses);
+        let terminals = i64::from(terminals.max(1));
+        if terminals >= warehouses {
+            return own;
+        }
+        let first = (own.warehouse - 1) % terminals;
+        let share = (warehouses - first + terminals - 1) / terminals;
+        let nth = random.below(share as u64) as i64;
+        Self { warehouse: first + nth * terminals + 1, district: between(random, 1, DISTRICTS) }
+    }
+}
+
 /// Draws inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs {
@@ -200,6 +216,25 @@ mod tests {
         let home = Home { warehouse: 4, district: 3 };
         let hits = (0..N).filter(|_| of(&inputs.draw(&mut random, kind, home))).count();
         100.0 * hits as f64 / N as f64
+    }
+
+    #[test]
+    fn few_terminals_share_all_warehouses_and_none_meets_another_one() {
+        let mut random = Random::new(3);
+        for (terminals, warehouses) in [(1, 7), (3, 10), (4, 4), (5, 2)] {
+            let mut owners = vec![std::collections::BTreeSet::new(); warehouses as usize];
+            for terminal in 0..terminals {
+                for _ in 0..400 {
+                    let home = Home::shared(terminal, terminals, warehouses, &mut random);
+                    assert!((1..=DISTRICTS).contains(&home.district), "{home:?}");
+                    owners[home.warehouse as usize - 1].insert(terminal);
+                }
+            }
+            assert!(owners.iter().all(|owners| !owners.is_empty()), "{terminals}: {owners:?}");
+            let most = owners.iter().map(std::collections::BTreeSet::len).max();
+            assert!(most == Some(1) || i64::from(terminals) > warehouses, "{owners:?}");
+        }
+        assert_eq!(Home::of(0, 7).warehouse, Home::of(7, 7).warehouse, "without sharing");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use iostrata_target::{Part, Rows, Target, TargetError, Trouble};
 
 use crate::filling::{Loaded, fill_all, refuse_stopped};
+use crate::loaded_mark::refuse_foreign;
 use crate::tpcc::counts;
 use crate::tpcc::dataset::{Dataset, Notes, Stage};
 use crate::tpcc::population::{Population, rows_per_warehouse};
@@ -167,6 +168,7 @@ pub fn cleanup(target: &dyn Target) -> Result<bool, TargetError> {
 
 fn remove(target: &dyn Target) -> Result<(), TargetError> {
     let schema = schema();
+    refuse_foreign(target, std::slice::from_ref(&schema), &target.present(&schema)?)?;
     // The table that says whose they are goes last: it is the last one of the schema.
     TableId::ALL.into_iter().try_for_each(|table| target.remove(&schema, table.number()))
 }

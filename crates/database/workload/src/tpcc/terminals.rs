@@ -3,7 +3,7 @@
 //! Invariant: an order counts as acknowledged when it is settled and not before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use iostrata_load::{
@@ -38,6 +38,8 @@ pub struct TerminalOptions {
     pub as_text: bool,
     /// Whether a session keeps its thread waiting for the target.
     pub blocks: bool,
+    /// So many terminals share all warehouses; without it each stays at one.
+    pub sharing: Option<u32>,
 }
 
 /// In what a run with these options differs from the specification; docs/tpcc.md says why.
@@ -50,8 +52,26 @@ pub fn deviations(options: &TerminalOptions) -> Vec<&'static str> {
     if options.waits == Waits::NONE {
         all.push("no keying or think times: a warehouse gives more than 12.86 new orders a minute");
         all.push("terminals are as many as threads, not ten for each warehouse");
+        if options.sharing.is_some() {
+            all.push("where they are fewer than warehouses, each works in several in turns");
+        }
     } else if options.waits != Waits::FULL {
         all.push("keying and think times are multiplied");
+    }
+    match options.isolation {
+        Isolation::Serializable => {}
+        Isolation::RepeatableRead => {
+            all.push(
+                "isolation is repeatable read: new orders, payments and deliveries ask for \
+                      serializable (clause 3.4)",
+            );
+        }
+        Isolation::ReadCommitted => {
+            all.push(
+                "isolation is read committed: the specification asks for repeatable read and \
+                      serializable (clause 3.4)",
+            );
+        }
     }
     if options.mix != Mix::default() && options.mix != Mix::Deck {
         all.push("the mix is not the specified one");
@@ -93,6 +113,8 @@ pub struct Terminals<'a> {
     inputs: Inputs,
     options: TerminalOptions,
     orders: OrderCounts,
+    /// Districts that had no order when one was to be delivered.
+    skipped: AtomicU64,
 }
 
 impl<'a> Terminals<'a> {
@@ -107,6 +129,7 @@ impl<'a> Terminals<'a> {
             inputs: Inputs { constants, warehouses: dataset.warehouses },
             options,
             orders: OrderCounts::new(dataset.warehouses),
+            skipped: AtomicU64::new(0),
         }
     }
 
@@ -120,6 +143,11 @@ impl<'a> Terminals<'a> {
         &self.orders
     }
 
+    /// Districts that had no order when one was to be delivered, so far.
+    pub fn skipped_deliveries(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+
     fn session(&self) -> Result<Box<dyn Session>, TargetError> {
         let options = SessionOptions {
             ops: Arc::clone(&self.ops.all),
@@ -128,6 +156,20 @@ impl<'a> Terminals<'a> {
             as_text: self.options.as_text,
         };
         self.target.session(&self.schema, &options)
+    }
+
+    /// Where a turn takes place. Drawn from a stream of its own, so that everything else is the same
+    /// wherever that is.
+    fn home(&self, turn: Turn) -> Home {
+        let warehouses = self.inputs.warehouses;
+        match self.options.sharing {
+            None => Home::of(turn.home, warehouses),
+            Some(terminals) => {
+                let stream = u64::from(turn.home) << 40 ^ turn.nth;
+                let mut random = Random::of_stream(!self.options.seed, stream);
+                Home::shared(turn.home, terminals, warehouses, &mut random)
+            }
+        }
     }
 
     /// The stream of a turn, and its kind.
@@ -179,17 +221,22 @@ impl TransactionWorker for TpccWorker<'_> {
         let waits = self.of.options.waits;
         // Drawn as in `next`, so that the input is the same with waits and without.
         let _waits = waits.draw(&mut random, kind);
-        let home = Home::of(turn.home, self.of.inputs.warehouses);
+        let home = self.of.home(turn);
         let input = self.of.inputs.draw(&mut random, kind, home);
         let order = match &input {
             Input::NewOrder { place, .. } if !input.is_rolled_back() => Some(*place),
             _ => None,
         };
         order.iter().for_each(|place| self.of.orders.add(*place, 0));
-        let runner = &mut self.runner;
+        let (runner, mut skipped) = (&mut self.runner, 0);
         let (ended, retries) = self.slots.run(slot, order, |session| {
-            runner.run(session, &input, now_s()).map(|(work, _shown)| work)
+            let (work, shown) = runner.run(session, &input, now_s())?;
+            skipped = shown.skipped;
+            Ok(work)
         });
+        if skipped > 0 {
+            self.of.skipped.fetch_add(skipped.into(), Ordering::Relaxed);
+        }
         Ran { kind, ended, retries }
     }
 

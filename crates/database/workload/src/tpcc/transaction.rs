@@ -215,7 +215,8 @@ impl Runner {
         }
         let balance = self.rows.get(0, 1).int() - amount;
         if self.rows.get(0, 0).text() == b"BC" {
-            let note = format!("{id} {c_d} {c_w} {d} {w} {amount} ");
+            let (whole, cents) = (amount / 100, amount % 100);
+            let note = format!("{id} {c_d} {c_w} {d} {w} {whole}.{cents:02} ");
             let args = [c_w.into(), c_d.into(), id.into(), note.as_str().into()];
             session.run(self.ops.payment.note, &args, &mut self.rows)?;
         }

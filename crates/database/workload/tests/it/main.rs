@@ -46,6 +46,7 @@ fn terminal_options(blocks: bool) -> TerminalOptions {
         seed: 7,
         as_text: false,
         blocks,
+        sharing: None,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: whatever is here is written rarely, or by one worker each.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::transactions::agenda::Agenda;
@@ -28,11 +28,41 @@ pub(crate) struct Crew {
     pub gone: Gone,
     /// What failed.
     pub failures: Failures,
+    /// How many transactions there are to be, where that is bounded.
+    pub events: Option<Events>,
+}
+
+/// Transactions of a window that ends after so many.
+pub(crate) struct Events {
+    most: u64,
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Events {
+    /// So many.
+    pub(crate) fn new(most: u64) -> Self {
+        Self { most, begun: AtomicU64::new(0), ended: AtomicU64::new(0) }
+    }
+
+    /// Whether one more may begin.
+    pub(crate) fn begin(&self) -> bool {
+        self.begun.fetch_add(1, Ordering::Relaxed) < self.most
+    }
+
+    /// One has ended; whether it was the last.
+    pub(crate) fn end(&self) -> bool {
+        self.ended.fetch_add(1, Ordering::Relaxed) + 1 == self.most
+    }
 }
 
 /// What the target said to transactions that failed.
 #[derive(Default)]
-pub(crate) struct Failures(Mutex<FirstWords>);
+pub(crate) struct Failures {
+    words: Mutex<FirstWords>,
+    /// Codes that end nothing; `all` for every one.
+    ignored: Vec<String>,
+}
 
 #[derive(Default)]
 struct FirstWords {
@@ -46,21 +76,34 @@ struct FirstWords {
 
 impl Failures {
     fn lock(&self) -> std::sync::MutexGuard<'_, FirstWords> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A transaction failed.
-    pub(crate) fn add(&self, failed: &FailedTransaction) {
+    /// Of which some end nothing.
+    pub(crate) fn ignoring(codes: &[String]) -> Self {
+        Self { ignored: codes.to_vec(), ..Self::default() }
+    }
+
+    /// Whether failures with this code end nothing.
+    pub(crate) fn ignores(&self, code: &str) -> bool {
+        self.ignored.iter().any(|one| one == code || one == "all")
+    }
+
+    /// A transaction failed; what is over with it.
+    pub(crate) fn add(&self, failed: &FailedTransaction) -> Reach {
         let mut words = self.lock();
         if !words.by_code.contains_key(&failed.code) {
             words.by_code.insert(failed.code.clone(), failed.text.clone());
         }
         let code = match failed.reach {
+            Reach::Session => return Reach::Session,
+            _ if self.ignores(&failed.code) => return Reach::Transaction,
             Reach::Run => &mut words.ended_by,
             Reach::Window => &mut words.spoiled_by,
-            Reach::Transaction | Reach::Session => return,
+            Reach::Transaction => return Reach::Transaction,
         };
         code.get_or_insert_with(|| failed.code.clone());
+        failed.reach
     }
 
     /// The code after which nothing could be done any more, and what was said with it.

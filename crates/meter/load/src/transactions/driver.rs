@@ -180,6 +180,10 @@ impl<'a, C: Clock> Driver<'a, C> {
                 }
             },
         };
+        if self.crew.events.as_ref().is_some_and(|events| !events.begin()) {
+            self.due = Ticks::MAX;
+            return false;
+        }
         self.free.pop();
         // Another worker, whose clock was read a little later, may have let it queue.
         let now = now.max(since);
@@ -232,7 +236,16 @@ impl<'a, C: Clock> Driver<'a, C> {
         }
         self.stamp = Some(now);
         self.free.push(slot);
+        self.count_event(now);
         self.go_on(slot, now);
+    }
+
+    /// Ends the window with the last transaction that there is to be.
+    #[inline]
+    fn count_event(&mut self, now: Ticks) {
+        if self.crew.events.as_ref().is_some_and(|events| events.end()) {
+            self.shared.post_stop_soon(now);
+        }
     }
 
     /// Counts a transaction that failed, and makes room if its session is still there.
@@ -247,11 +260,12 @@ impl<'a, C: Clock> Driver<'a, C> {
             self.recorder.transactions(segment).add_errors(&failed.code, 1);
             self.crew.live.fail(self.number);
         }
-        self.crew.failures.add(failed);
-        if failed.reach == Reach::Run {
+        let reach = self.crew.failures.add(failed);
+        if reach == Reach::Run {
             self.shared.post_stop_soon(now);
         }
-        if failed.reach == Reach::Session {
+        self.count_event(now);
+        if reach == Reach::Session {
             self.crew.gone.add(&failed.code);
             let retry_at = now + self.clock.ticks_in(BACKOFF_NS);
             self.lost.push(Lost { slot, retry_at, backoff_ns: BACKOFF_NS });

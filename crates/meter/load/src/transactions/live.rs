@@ -23,9 +23,9 @@ pub struct LiveFigures {
     pub is_warm_up: bool,
     /// Transactions per second.
     pub tps: f64,
-    /// 95th percentile of their latency in microseconds, from the schedule where there is one;
-    /// absent where nothing completed.
-    pub p95_us: Option<f64>,
+    /// The percentile of their latency that was asked for, in microseconds, from the schedule where
+    /// there is one; absent where nothing completed.
+    pub percentile_us: Option<f64>,
     /// Transactions that failed, per second.
     pub errors_per_s: f64,
 }
@@ -41,6 +41,8 @@ pub(crate) struct Live(Box<[Counters]>);
 
 /// What was there when somebody looked last.
 pub(crate) struct LastLook {
+    /// In percent.
+    percentile: f64,
     at_s: f64,
     latencies: Vec<u64>,
     errors: u64,
@@ -95,8 +97,8 @@ impl Live {
 
 impl LastLook {
     /// Nobody has looked yet.
-    pub(crate) fn new() -> Self {
-        Self { at_s: 0.0, latencies: vec![0; BUCKETS], errors: 0 }
+    pub(crate) fn new(percentile: f64) -> Self {
+        Self { percentile, at_s: 0.0, latencies: vec![0; BUCKETS], errors: 0 }
     }
 
     /// Whether it is time to look again.
@@ -112,8 +114,8 @@ impl LastLook {
             latencies.iter().zip(&self.latencies).map(|(now, then)| now - then).collect();
         let count: u64 = new.iter().sum();
         let failed = errors - self.errors;
-        *self = Self { at_s, latencies, errors };
-        let rank = (count as f64 * 0.95).ceil() as u64;
+        (self.at_s, self.latencies, self.errors) = (at_s, latencies, errors);
+        let rank = (count as f64 * self.percentile / 100.0).ceil() as u64;
         let mut below = 0;
         let reached = new.iter().position(|one| {
             below += one;
@@ -123,7 +125,7 @@ impl LastLook {
             at_s,
             is_warm_up: false,
             tps: count as f64 / passed_s,
-            p95_us: reached.filter(|_| count > 0).map(middle_us),
+            percentile_us: reached.filter(|_| count > 0).map(middle_us),
             errors_per_s: failed as f64 / passed_s,
         }
     }
@@ -146,18 +148,18 @@ mod tests {
 
     #[test]
     fn a_look_tells_of_what_came_since_the_last_one() {
-        let (live, mut last) = (Live::new(2), LastLook::new());
+        let (live, mut last) = (Live::new(2), LastLook::new(95.0));
         (0..95).for_each(|_| live.record(0, 1_000_000));
         (0..5).for_each(|_| live.record(1, 50_000_000));
         live.fail(1);
         assert!(!last.is_due(0.9) && last.is_due(1.0));
         let first = last.look(&live, 1.0);
         assert_eq!((first.tps, first.errors_per_s), (100.0, 1.0));
-        assert!((first.p95_us.unwrap() / 1000.0 - 1.0).abs() < 0.07, "{first:?}");
+        assert!((first.percentile_us.unwrap() / 1000.0 - 1.0).abs() < 0.07, "{first:?}");
         let second = last.look(&live, 3.0);
-        assert_eq!((second.tps, second.p95_us, second.errors_per_s), (0.0, None, 0.0));
+        assert_eq!((second.tps, second.percentile_us, second.errors_per_s), (0.0, None, 0.0));
         (0..2).for_each(|_| live.record(1, 50_000_000));
         let third = last.look(&live, 4.0);
-        assert!((third.p95_us.unwrap() / 50_000.0 - 1.0).abs() < 0.07, "{third:?}");
+        assert!((third.percentile_us.unwrap() / 50_000.0 - 1.0).abs() < 0.07, "{third:?}");
     }
 }

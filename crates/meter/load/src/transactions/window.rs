@@ -21,7 +21,7 @@ use crate::segment::{Recorded, Segment};
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::span::Span;
 use crate::transactions::agenda::{Agenda, OpenLoop};
-use crate::transactions::crew::{Crew, Failures, Gone};
+use crate::transactions::crew::{Crew, Events, Failures, Gone};
 use crate::transactions::driver::Driver;
 use crate::transactions::live::{LastLook, Live, LiveFigures};
 use crate::transactions::source::TransactionSource;
@@ -161,7 +161,7 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
         surroundings: &Surroundings<'_>,
         observer: &mut dyn WindowObserver,
     ) -> Result<WindowOutcome, LoadError> {
-        let mut last = LastLook::new();
+        let mut last = LastLook::new(self.spec.live_percentile);
         let slice_s = self.controller.slice_s();
         let warm_up_s = self.counted_slice as f64 * slice_s;
         let gone_max_s = self.spec.gone_max.as_secs_f64();
@@ -291,6 +291,7 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
         for (code, count) in stream.segments.iter().flat_map(|one| &one.transactions.errors) {
             *errors.entry(code).or_default() += count;
         }
+        errors.retain(|code, _| !self.crew.failures.ignores(code));
         let failed: u64 = errors.values().sum();
         let done: f64 = stream.slices.counts(|_| true).iter().sum();
         let most = errors.into_iter().max_by_key(|(_, count)| *count)?.0.to_owned();
@@ -318,7 +319,8 @@ fn crew(spec: &TransactionSpec, workers: u32) -> Crew {
         is_overloaded: AtomicBool::new(false),
         workers,
         gone: Gone::new(spec.threads.max(1)),
-        failures: Failures::default(),
+        failures: Failures::ignoring(&spec.ignored_errors),
+        events: spec.events_max.map(Events::new),
     }
 }
 

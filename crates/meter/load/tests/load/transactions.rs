@@ -161,7 +161,7 @@ fn somebody_who_watches_sees_every_second() {
     let live: f64 = seen.iter().map(|one| one.tps).sum::<f64>() / seen.len() as f64;
     let tps = done(&figures) as f64 / figures.duration_s;
     assert!((live / tps - 1.0).abs() < 0.5, "{live} live, {tps} measured");
-    assert!(seen.iter().all(|one| one.p95_us.is_some_and(|us| us > 1_900.0)), "{seen:?}");
+    assert!(seen.iter().all(|one| one.percentile_us.is_some_and(|us| us > 1_900.0)), "{seen:?}");
 }
 
 #[test]

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use iostrata_server::TableWords;
 use iostrata_spec::study::IoLimits;
 use iostrata_spec::{Overload, RateProcess};
 
+use super::server_words::ServerWords;
 use super::{Common, LoginArgs, Printing, value};
 
 /// Where the database is.
@@ -23,10 +25,36 @@ pub struct TargetArgs {
     #[arg(long = "engine", value_name = "NAME=VALUE")]
     pub engine: Vec<String>,
     /// The storage engine of a server's tables [default: the server's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "mysql-storage-engine", value_name = "NAME")]
     pub storage_engine: Option<String>,
+    /// Make the database that the address names, if it is not there; of `prepare`
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub create_database: bool,
+    /// Write to a replica or to a server that is read-only, too
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub insist: bool,
+    #[command(flatten)]
+    pub words: ServerWords,
+    /// How a server's tables are made.
+    #[arg(skip)]
+    pub table_words: TableWords,
+    /// About how many bytes of data there will be.
+    #[arg(skip)]
+    pub data_bytes: Option<u64>,
     #[command(flatten)]
     pub login: LoginArgs,
+}
+
+impl TargetArgs {
+    /// Takes the server that was named option by option. `has_defaults`: sysbench's own user and
+    /// database stand for what is not said.
+    pub fn take_words(&mut self, has_defaults: bool) {
+        if let Some(address) = self.words.address(has_defaults) {
+            self.target = address;
+        }
+    }
 }
 
 /// A private server for one run.
@@ -36,7 +64,7 @@ pub struct PrivateArgs {
     ///
     /// It gets data, a socket and nothing else of its own, is loaded, measured, stopped and
     /// removed. The system's own server is left alone.
-    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["target", "defaults_file", "defaults_group_suffix"])]
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["target", "mysql_host", "mysql_socket", "defaults_file", "defaults_group_suffix"])]
     pub server: Option<String>,
     /// Where its data goes: a directory that is made and removed, with a short path
     #[arg(long, value_name = "DIR", default_value = "iostrata-server", requires = "server")]
@@ -110,13 +138,25 @@ pub struct CompatArgs {
     /// Another kit's load in place of TPC-C's, on the kit's own tables
     #[arg(long, value_enum, value_name = "KIT")]
     pub compat: Option<Compat>,
-    /// Sets of tables of that kit
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "compat", value_parser = value::whole::<u32>)]
-    pub tables: u32,
+    /// Sets of tables of sysbench-tpcc; stands for --compat sysbench-tpcc
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub tables: Option<u32>,
     /// Foreign keys between that kit's tables
-    #[arg(long, value_name = "0|1", default_value = "1", requires = "compat", value_parser = value::switch,
+    #[arg(long, value_name = "0|1", default_value = "1", value_parser = value::switch,
           action = clap::ArgAction::Set)]
     pub use_fk: bool,
+}
+
+impl CompatArgs {
+    /// Whether the kit's load is meant.
+    pub fn is_kit(&self) -> bool {
+        self.compat.is_some() || self.tables.is_some()
+    }
+
+    /// Sets of the kit's tables.
+    pub fn sets(&self) -> u32 {
+        self.tables.unwrap_or(1).max(1)
+    }
 }
 
 /// Arguments of `iostrata tpcc prepare`.
@@ -194,9 +234,25 @@ pub struct DriveArgs {
     #[arg(short = 'T', long, value_name = "N[,N...]", default_value = "1", value_delimiter = ',',
           value_parser = value::whole::<u32>)]
     pub threads: Vec<u32>,
-    /// Measured time of each level
-    #[arg(long, value_name = "TIME", default_value = "10", value_parser = value::bound)]
+    /// Measured time of each level; 0 for as long as --events takes
+    #[arg(long, value_name = "TIME", default_value = "10", value_parser = value::duration)]
     pub time: Duration,
+    /// End a level after so many transactions; 0 for no such end
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value::whole::<u64>)]
+    pub events: u64,
+    /// The percentile of latency in lines of progress
+    #[arg(long, value_name = "P", default_value = "95", value_parser = value::percentile)]
+    pub percentile: f64,
+    /// Go on after these errors and count them, however many there are: codes with commas between,
+    /// or all
+    #[arg(long, value_name = "CODE[,CODE...]", value_delimiter = ',')]
+    pub mysql_ignore_errors: Vec<String>,
+    /// Print how latencies are distributed
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub histogram: bool,
+    #[command(flatten)]
+    pub taken: TakenWords,
     /// Time before it that is not counted [default: found]
     #[arg(long, value_name = "TIME", value_parser = value::duration)]
     pub warmup_time: Option<Duration>,
@@ -232,6 +288,26 @@ pub struct DriveArgs {
     /// Seed of everything that is drawn
     #[arg(long, visible_alias = "rand-seed", value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
+}
+
+/// What sysbench has and a run here is without: windows end on time by themselves, and sessions are
+/// opened before them. The words are taken and have no effect.
+#[derive(Args, Clone, Debug)]
+pub struct TakenWords {
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    pub forced_shutdown: Option<String>,
+    #[arg(long, hide = true)]
+    pub thread_init_timeout: Option<String>,
+    #[arg(long, hide = true)]
+    pub thread_stack_size: Option<String>,
+    #[arg(long, hide = true)]
+    pub verbosity: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    pub debug: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    pub validate: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    pub db_debug: Option<String>,
 }
 
 /// Whether statements are prepared.
@@ -274,6 +350,10 @@ pub struct TpccRunArgs {
         default_value = "45,43,4,4,4"
     )]
     pub mix: String,
+    /// Let few threads work in all warehouses, each in its own share; 0 leaves each at one
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "1", value_parser = value::switch, action = clap::ArgAction::Set)]
+    pub all_warehouses: bool,
     /// Check the twelve consistency conditions after the run; exit code 1 when one does not hold
     #[arg(long, conflicts_with = "compat")]
     pub check: bool,
@@ -295,6 +375,18 @@ pub enum MemberWord {
     PointSelect,
     /// One update of an indexed column, no transaction
     UpdateIndex,
+    /// One update of a column without an index, no transaction
+    UpdateNonIndex,
+    /// One new row, no transaction
+    Insert,
+    /// One row removed, no transaction
+    Delete,
+    /// Statements of 1000 new rows each, into an empty table for each session
+    BulkInsert,
+    /// One select of rows with ten values of the indexed column
+    SelectRandomPoints,
+    /// One count of rows within ten ranges of the indexed column
+    SelectRandomRanges,
 }
 
 /// Arguments of `iostrata oltp`.
@@ -345,7 +437,7 @@ pub enum RandType {
 }
 
 /// The tables of the family.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct OltpTables {
     /// Tables sbtest1 to sbtestN
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
@@ -356,6 +448,77 @@ pub struct OltpTables {
     /// Which rows are asked for
     #[arg(long, value_enum, default_value = "uniform")]
     pub rand_type: RandType,
+    /// Of gaussian and special: numbers that are summed up
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = value::whole::<u32>)]
+    pub rand_spec_iter: u32,
+    /// Of special: percent of the rows that are special
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = value::percent)]
+    pub rand_spec_pct: u8,
+    /// Of special: percent of the draws that go to special rows
+    #[arg(long, value_name = "PERCENT", default_value = "75", value_parser = value::percent)]
+    pub rand_spec_res: u8,
+    /// Of pareto: its shape
+    #[arg(long, value_name = "H", default_value = "0.2", value_parser = value::number)]
+    pub rand_pareto_h: f64,
+    /// Of zipfian: its exponent
+    #[arg(long, value_name = "EXP", default_value = "0.8", value_parser = value::number)]
+    pub rand_zipfian_exp: f64,
+    /// Let the server count ids up
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "1", value_parser = value::switch, action = clap::ArgAction::Set)]
+    pub auto_inc: bool,
+    /// An index of the ids in place of the primary key; servers only
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, action = clap::ArgAction::Set)]
+    pub secondary: bool,
+    /// What CREATE TABLE ends with; servers only
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub create_table_options: String,
+}
+
+/// The statements of a transaction.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct StatementArgs {
+    /// Rows of a range
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value::whole::<u32>)]
+    pub range_size: u32,
+    /// Ranges at all
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "1", value_parser = value::switch, action = clap::ArgAction::Set)]
+    pub range_selects: bool,
+    /// Selects by id [default: 10]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub point_selects: Option<u32>,
+    /// Ranges as they are [default: 1]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub simple_ranges: Option<u32>,
+    /// Sums of ranges [default: 1]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub sum_ranges: Option<u32>,
+    /// Ordered ranges [default: 1]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub order_ranges: Option<u32>,
+    /// Distinct values of ranges [default: 1]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub distinct_ranges: Option<u32>,
+    /// Updates of the indexed column [default: 1]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub index_updates: Option<u32>,
+    /// Updates of a column without an index [default: 1]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub non_index_updates: Option<u32>,
+    /// Rows removed and put back [default: 1]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub delete_inserts: Option<u32>,
+    /// Values of select_random_points
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = value::whole::<u32>)]
+    pub random_points: u32,
+    /// Ranges of select_random_ranges
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = value::whole::<u32>)]
+    pub number_of_ranges: u32,
+    /// Length of a range of select_random_ranges
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value::whole::<u32>)]
+    pub delta: u32,
 }
 
 /// Arguments of `iostrata oltp ... prepare` and `cleanup`.
@@ -381,9 +544,8 @@ pub struct OltpRunArgs {
     pub private: PrivateArgs,
     #[command(flatten)]
     pub tables: OltpTables,
-    /// Rows of a range
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value::whole::<u32>)]
-    pub range_size: u32,
+    #[command(flatten)]
+    pub statements: StatementArgs,
     /// Make every statement a transaction of its own
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           value_parser = value::switch)]

@@ -13,6 +13,7 @@ mod io;
 mod login;
 mod probe;
 mod restore;
+mod server_words;
 mod simulate;
 mod simulate_flush;
 mod stress;
@@ -20,11 +21,12 @@ mod study;
 mod tune;
 mod value;
 mod watch;
+mod word_order;
 
 pub use database::{
     CheckArgs, DriveArgs, IsolationWord, LoadArgs, MemberWord, OltpAction, OltpArgs,
-    OltpPrepareArgs, OltpRunArgs, OltpTables, PreparedMode, PrivateArgs, RandType, TargetArgs,
-    TpccAction, TpccArgs, TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
+    OltpPrepareArgs, OltpRunArgs, OltpTables, PreparedMode, PrivateArgs, RandType, StatementArgs,
+    TargetArgs, TpccAction, TpccArgs, TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
 };
 pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArgs};
 pub use engine::{
@@ -51,7 +53,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 /// Find the layer that takes your database's I/O, and get it back.
 #[derive(Debug, Parser)]
@@ -136,7 +138,52 @@ pub enum Command {
     Worker,
 }
 
+impl Cli {
+    /// Reads prepared arguments.
+    ///
+    /// # Errors
+    /// What clap says; a test that only sysbench has.
+    pub fn parsed(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        if let Some(why) = word_order::refused(arguments) {
+            return Err(Self::command().error(clap::error::ErrorKind::InvalidSubcommand, why));
+        }
+        let mut cli = Self::try_parse_from(arguments)?;
+        let is_oltp = matches!(cli.command, Command::Oltp(_));
+        if let Some(target) = cli.command.target_mut() {
+            target.take_words(is_oltp);
+        }
+        Ok(cli)
+    }
+}
+
 impl Command {
+    /// The database that it loads.
+    fn target_mut(&mut self) -> Option<&mut TargetArgs> {
+        Some(match self {
+            Self::Tpcc(args) => match &mut args.action {
+                TpccAction::Prepare(args) => &mut args.target,
+                TpccAction::Run(args) => &mut args.target,
+                TpccAction::Check(args) => &mut args.target,
+                TpccAction::Cleanup(args) => &mut args.target,
+            },
+            Self::Oltp(args) => match &mut args.action {
+                OltpAction::Prepare(args) | OltpAction::Cleanup(args) => &mut args.target,
+                OltpAction::Run(args) => &mut args.target,
+            },
+            Self::Stress(args) => match &mut args.action {
+                StressAction::Prepare(args) => &mut args.target,
+                StressAction::Run(args) => &mut args.target,
+                StressAction::Check(args) | StressAction::Cleanup(args) => &mut args.target,
+            },
+            Self::Insert(args) => match &mut args.action {
+                InsertAction::Prepare(args) => &mut args.target,
+                InsertAction::Run(args) => &mut args.target,
+                InsertAction::Check(args) | InsertAction::Cleanup(args) => &mut args.target,
+            },
+            _ => return None,
+        })
+    }
+
     /// Whether notes on stderr were asked not to be.
     pub fn is_quiet(&self) -> bool {
         match self {
@@ -224,7 +271,7 @@ pub struct Common {
 /// below zero joined to its option, since `-5` alone reads as an option of that name.
 pub fn prepared(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     // What follows a bare `--` is no option.
-    let arguments = fio::in_our_words(in_our_order(arguments.collect()));
+    let arguments = fio::in_our_words(word_order::in_our_order(arguments.collect()));
     let mut arguments = arguments.into_iter().peekable();
     let mut result: Vec<OsString> = Vec::new();
     while let Some(argument) = arguments.next_if(|argument| argument != "--") {
@@ -238,19 +285,7 @@ pub fn prepared(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         }
     }
     result.extend(arguments);
-    result
-}
-
-/// `oltp_NAME [options] ACTION`, as sysbench has it, as `oltp NAME ACTION [options]`.
-fn in_our_order(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let name = arguments.get(1).and_then(|word| word.to_str()?.strip_prefix("oltp_"));
-    let Some(name) = name.map(OsString::from) else { return arguments };
-    arguments.splice(1..2, ["oltp".into(), name]);
-    let is_action = |word: &OsString| ["prepare", "run", "cleanup"].iter().any(|one| word == one);
-    if arguments.len() > 4 && arguments.last().is_some_and(is_action) {
-        arguments[3..].rotate_right(1);
-    }
-    arguments
+    word_order::without_other_verbs(&Cli::command(), result)
 }
 
 fn dashed(argument: OsString) -> OsString {
@@ -287,10 +322,7 @@ pub fn switch_tip(arguments: &[OsString], error: &clap::Error) -> Option<String>
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
-
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_consistent() {
@@ -302,17 +334,6 @@ mod tests {
         let typed = ["x", "io", "--rate_iops=5", "--ioengine", "io_uring", "--", "--a_b"];
         let dashed = prepared(typed.iter().map(OsString::from));
         assert_eq!(dashed, ["x", "io", "--rate-iops=5", "--ioengine", "io_uring", "--", "--a_b"]);
-    }
-
-    #[test]
-    fn sysbench_s_order_is_taken() {
-        let of = |line: &str| prepared(line.split(' ').map(OsString::from)).join(OsStr::new(" "));
-        assert_eq!(
-            of("x oltp_read_write --target engine:db --table_size=5 run"),
-            "x oltp read_write run --target engine:db --table-size=5"
-        );
-        assert_eq!(of("x oltp_read_only run --tables 2"), "x oltp read_only run --tables 2");
-        assert_eq!(of("x oltp read_only run"), "x oltp read_only run");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use iostrata_target::{Schema, Target, TargetError};
 use iostrata_workload::tpcc::{self, CheckPlan, Dataset, Stage};
 use iostrata_workload::{Checked, Condition, TableCount};
 
-use super::opened::{Opened, ending};
+use super::opened::{Opened, Use, ending};
 use crate::args::{CheckArgs, Printing};
 use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
@@ -42,7 +42,7 @@ impl WorkloadCheck {
     /// # Errors
     /// As the contract's exit codes say; a condition that does not hold is exit code 1.
     pub fn run(&self, args: &CheckArgs) -> Result<(), ExitError> {
-        let opened = Opened::open(&args.target, &(self.schema)(), false)?;
+        let opened = Opened::open(&args.target, &(self.schema)(), Use::Read, &|_| ())?;
         let found = self.document(&opened, args.printing.quiet || args.printing.json);
         opened.close()?;
         told(&found?, args.printing)

@@ -7,7 +7,7 @@ use iostrata_workload::insert::{self, InsertSpec, InsertTerminals, TABLE};
 use super::check::WorkloadCheck;
 use super::growth::Growth;
 use super::loading::{Loading, cleanup, for_run, load_into};
-use super::opened::{Opened, ending};
+use super::opened::{Opened, Use, ending};
 use super::plan::RunPlan;
 use super::private::{self, Tables};
 use super::run::{isolation, spec};
@@ -18,6 +18,8 @@ use crate::display::Display;
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
+/// About how large a row is, its places in three indexes included.
+const ROW_BYTES: u64 = 160;
 /// Rows of a commit at most: one transaction has to hold them.
 const ROWS_PER_COMMIT_MAX: u32 = 100_000;
 
@@ -78,7 +80,9 @@ fn load(
         let share = rows as f64 / spec.rows.max(1) as f64;
         display.progress(share, &format!("loading {} rows, then making indexes", spec.rows));
     };
-    load_into(target, &insert::schema(), Some(TABLE), |target| {
+    let bytes = spec.rows as u64 * ROW_BYTES;
+    let target = TargetArgs { data_bytes: Some(bytes), ..target.clone() };
+    load_into(&target, (&insert::schema(), Some(TABLE)), display, |target| {
         insert::prepare(target, spec, resets, interruption.flag(), &progress)
     })
 }
@@ -100,7 +104,7 @@ fn run(args: &InsertRunArgs, interruption: &Interruption) -> Result<(), ExitErro
     }
     let transactions = spec("insert", &args.target, &args.drive)?;
     let schema = insert::schema();
-    let opened = Opened::open(&args.target, &schema, false)?;
+    let opened = Opened::open(&args.target, &schema, Use::Write, &|_| ())?;
     let insert = InsertSpec {
         rows: insert::rows_loaded(opened.target()).map_err(ending)?,
         rows_per_commit: args.rows_per_commit,
@@ -129,6 +133,7 @@ fn run(args: &InsertRunArgs, interruption: &Interruption) -> Result<(), ExitErro
         growth: Some(growth),
         deviations: insert::DEVIATIONS.iter().map(|text| (*text).to_owned()).collect(),
         counts_orders: false,
+        found_out: None,
     };
     plan.set("rows_per_commit", args.rows_per_commit);
     plan.set("rows_before", rows_before);

@@ -152,7 +152,8 @@ impl Levels<'_, '_> {
         let share = |elapsed_s: f64| from + width * (elapsed_s / level_s).min(1.0);
         let (point, at) = (transaction_point(spec), self.replicates.len() as u32);
         let load = TransactionLoad::new(self.source, spec, self.reaches_storage);
-        let mut lines = LiveLines::new(self.display, spec.threads, self.interval_s());
+        let mut lines =
+            LiveLines::new(self.display, spec.threads, (self.interval_s(), self.drive.percentile));
         let mut sampling = Sampling::of(self.target, &mut |text| self.display.note(text));
         let title = point.title.clone();
         let mut told = OpenWindow { measuring: self.measuring, threads: spec.threads };

@@ -11,13 +11,14 @@ pub struct LiveLines<'a> {
     threads: u32,
     /// Seconds between lines; 0 for none.
     interval_s: u32,
+    percentile: f64,
     last_s: f64,
 }
 
 impl<'a> LiveLines<'a> {
     /// Lines of a level.
-    pub fn new(display: &'a Display, threads: u32, interval_s: u32) -> Self {
-        Self { display, threads, interval_s, last_s: 0.0 }
+    pub fn new(display: &'a Display, threads: u32, (interval_s, percentile): (u32, f64)) -> Self {
+        Self { display, threads, interval_s, percentile, last_s: 0.0 }
     }
 }
 
@@ -33,11 +34,12 @@ impl Watcher for LiveLines<'_> {
             return;
         }
         self.last_s = figures.at_s;
-        let p95 = figures.p95_us.map_or("n/a".to_owned(), |us| format!("{:.2}", us / 1e3));
+        let latency =
+            figures.percentile_us.map_or("n/a".to_owned(), |us| format!("{:.2}", us / 1e3));
         let warm_up = if figures.is_warm_up { " (warm-up)" } else { "" };
         self.display.note(&format!(
-            "[ {:.0}s ] thds: {} tps: {:.2} lat (ms,95%): {p95} err/s: {:.2}{warm_up}",
-            figures.at_s, self.threads, figures.tps, figures.errors_per_s
+            "[ {:.0}s ] thds: {} tps: {:.2} lat (ms,{}%): {latency} err/s: {:.2}{warm_up}",
+            figures.at_s, self.threads, figures.tps, self.percentile, figures.errors_per_s
         ));
     }
 }

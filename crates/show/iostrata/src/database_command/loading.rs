@@ -8,7 +8,7 @@ use iostrata_target::{Schema, Target, TargetError};
 use iostrata_units as units;
 use iostrata_workload::Loaded;
 
-use super::opened::{Opened, ending};
+use super::opened::{Opened, Use, ending};
 use crate::args::{Printing, TargetArgs};
 use crate::display::{Display, print_json, print_text};
 use crate::exit_error::{ExitError, exit_error};
@@ -100,11 +100,11 @@ fn shown(
 /// What opening or loading said.
 pub fn load_into(
     args: &TargetArgs,
-    schema: &Schema,
-    judged: Option<usize>,
+    (schema, judged): (&Schema, Option<usize>),
+    display: &Display,
     load: impl FnOnce(&dyn Target) -> Result<Loaded, TargetError>,
 ) -> Result<Loaded, ExitError> {
-    let opened = Opened::open(args, schema, true)?;
+    let opened = Opened::open(args, schema, Use::Make, &|text| display.note(text))?;
     let mut loaded = load(opened.target()).map_err(ending);
     if let (Ok(Loaded { rows: 0, .. }), Some(table)) = (&loaded, judged) {
         let asked = args.storage_engine.as_deref();
@@ -124,7 +124,7 @@ pub fn cleanup(
     schema: &Schema,
     remove: impl FnOnce(&dyn Target) -> Result<bool, TargetError>,
 ) -> Result<(), ExitError> {
-    let opened = Opened::open(args, schema, false)?;
+    let opened = Opened::open(args, schema, Use::Write, &|_| ())?;
     let removed = remove(opened.target()).map_err(ending);
     opened.close()?;
     match (removed?, printing.json) {

@@ -9,6 +9,7 @@ mod insert;
 mod levels;
 mod live;
 mod loading;
+mod new_engine;
 mod opened;
 mod plan;
 mod prepare;
@@ -45,6 +46,6 @@ pub fn oltp(args: &OltpArgs, interruption: &Interruption) -> Result<(), ExitErro
     match &args.action {
         OltpAction::Prepare(prepare) => prepare::oltp(args.member, prepare, interruption),
         OltpAction::Run(run) => run::oltp(args.member, run, interruption),
-        OltpAction::Cleanup(cleanup) => prepare::oltp_cleanup(cleanup),
+        OltpAction::Cleanup(cleanup) => prepare::oltp_cleanup(args.member, cleanup),
     }
 }

@@ -6,8 +6,20 @@ use iostrata_embedded::EmbeddedTarget;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::{Schema, Target, TargetError, Trouble};
 
+use super::new_engine::NewEngine;
 use crate::args::TargetArgs;
 use crate::exit_error::ExitError;
+
+/// What a target is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Its tables are made; an engine that is not there is, too.
+    Make,
+    /// They are written to.
+    Write,
+    /// They are read.
+    Read,
+}
 
 /// A target that is open.
 pub enum Opened {
@@ -18,17 +30,24 @@ pub enum Opened {
 }
 
 impl Opened {
-    /// Opens the target for the tables of a schema. An engine that is not there is made if `makes`.
+    /// Opens the target for the tables of a schema. `note` hears what an engine that is made takes.
     ///
     /// # Errors
-    /// A target that is none; what opening said.
-    pub fn open(args: &TargetArgs, schema: &Schema, makes: bool) -> Result<Self, ExitError> {
+    /// A target that is none, or a server that should not be written to; what opening said.
+    pub fn open(
+        args: &TargetArgs,
+        schema: &Schema,
+        to: Use,
+        note: &dyn Fn(&str),
+    ) -> Result<Self, ExitError> {
         if let Some(dir) = args.target.strip_prefix("engine:") {
-            return Self::engine(args, Path::new(dir), schema, makes);
+            return Self::engine(args, Path::new(dir), schema, to, note);
         }
         if args.target.is_empty() {
             return Err(ExitError::Usage(
-                "--target is missing: write engine:DIR or mysql://user@host:port/db".to_owned(),
+                "--target is missing: write engine:DIR or mysql://user@host:port/db, or name a \
+                 server by --mysql-host and so on"
+                    .to_owned(),
             ));
         }
         if !args.target.starts_with("mysql://") {
@@ -45,20 +64,34 @@ impl Opened {
         let credentials = args.login.for_loads();
         let address = server_address(&args.target, &credentials, "--target: ")?;
         let storage_engine = args.storage_engine.clone();
-        if makes && address.database.is_some() {
-            // Whoever may not make one needs it to be there, which opening says.
-            let _refused = ServerTarget::create_database(address.clone());
+        if to == Use::Make && args.create_database {
+            ServerTarget::create_database(address.clone()).map_err(ending)?;
         }
-        let opened = ServerTarget::open(address, storage_engine).map_err(ending)?;
-        Ok(Self::Server(Box::new(opened)))
+        let opened = ServerTarget::open(address, storage_engine);
+        let opened = opened.map_err(|error| ending(with_option(error, to)))?;
+        if to != Use::Read && !args.insist {
+            refuse_replica(&opened)?;
+        }
+        Ok(Self::Server(Box::new(opened.with_table_words(args.table_words.clone()))))
     }
 
     fn engine(
         args: &TargetArgs,
         dir: &Path,
         schema: &Schema,
-        makes: bool,
+        to: Use,
+        note: &dyn Fn(&str),
     ) -> Result<Self, ExitError> {
+        for (option, is_given) in [
+            ("--secondary", args.table_words.key_is_secondary),
+            ("--create-table-options", !args.table_words.options.is_empty()),
+        ] {
+            if is_given {
+                return Err(ExitError::Usage(format!(
+                    "{option}: the embedded engine makes its tables in one way; use it with mysql://"
+                )));
+            }
+        }
         if let Some(name) = &args.storage_engine {
             return Err(ExitError::Usage(format!(
                 "--storage-engine {name}: the embedded engine is one; use it with mysql://"
@@ -72,13 +105,22 @@ impl Opened {
                 None => Err(ExitError::Usage(format!("--engine {setting}: write name=value"))),
             })
             .collect();
-        if !makes && !dir.is_dir() {
+        if to != Use::Make && !dir.is_dir() {
             return Err(ExitError::Usage(format!(
                 "--target engine:{0}: there is no directory {0}; make it with `prepare`",
                 dir.display()
             )));
         }
-        EmbeddedTarget::open(dir, schema, &settings?).map(Self::Engine).map_err(ending)
+        let mut settings = settings?;
+        let made = match to {
+            Use::Make => NewEngine::of(dir, args.data_bytes, &mut settings, note)?,
+            Use::Write | Use::Read => None,
+        };
+        let opened = EmbeddedTarget::open(dir, schema, &settings).map(Self::Engine);
+        opened.map_err(|error| {
+            made.iter().for_each(NewEngine::remove);
+            ending(error)
+        })
     }
 
     /// The target.
@@ -127,6 +169,26 @@ impl Opened {
             Self::Server(_) => Ok(()),
         }
     }
+}
+
+/// A database that is not there is made on request.
+fn with_option(error: TargetError, to: Use) -> TargetError {
+    match (error.code.as_str(), &error.fix, to) {
+        ("1049", Some(fix), Use::Make) => {
+            TargetError { fix: Some(format!("{fix}, or add --create-database")), ..error }
+        }
+        _ => error,
+    }
+}
+
+/// Refuses to write to a server that gets its rows from another one.
+fn refuse_replica(server: &ServerTarget) -> Result<(), ExitError> {
+    let Some(why) = server.role().map_err(ending)?.replica else { return Ok(()) };
+    Err(ExitError::Usage(format!(
+        "{}: {why}: what is written here is refused, or parts it from its source; use its source, or \
+         --insist",
+        server.name()
+    )))
 }
 
 /// A server's address as the user wrote it, with what it leaves out. Errors begin with the prefix,

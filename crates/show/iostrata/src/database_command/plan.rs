@@ -44,6 +44,8 @@ pub struct RunPlan<'a> {
     pub growth: Option<Growth<'a>>,
     /// Whether the tables are TPC-C's, whose orders can be counted.
     pub counts_orders: bool,
+    /// In what else the workload differed, as is known after the run.
+    pub found_out: Option<&'a dyn Fn() -> Option<String>>,
 }
 
 impl RunPlan<'_> {
@@ -116,6 +118,7 @@ impl RunPlan<'_> {
         let Some(mut document) = transaction_document(&replicates, &facts) else {
             return sink.end(ended);
         };
+        document.deviations.extend(self.found_out.and_then(|found_out| found_out()));
         document.insert = growth
             .zip(grown)
             .map(|(growth, grown)| growth.figures(&document, self.storage_engine.clone(), grown));

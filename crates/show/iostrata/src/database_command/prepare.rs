@@ -1,17 +1,22 @@
 //! `prepare` and `cleanup` of TPC-C and of the OLTP family.
 
+use iostrata_server::TableWords;
 use iostrata_workload::compat::CompatSpec;
-use iostrata_workload::oltp::{Distribution, Member, OltpSpec};
+use iostrata_workload::oltp::{Distribution, Member, OltpSpec, RandParameters};
 use iostrata_workload::{Loaded, compat, oltp, tpcc};
 
 use super::loading::{Loading, cleanup, for_run, load_into};
 use crate::args::{
-    LoadArgs, MemberWord, OltpPrepareArgs, OltpRunArgs, OltpTables, RandType, TpccCleanupArgs,
-    TpccPrepareArgs, TpccRunArgs,
+    LoadArgs, MemberWord, OltpPrepareArgs, OltpRunArgs, OltpTables, RandType, TargetArgs,
+    TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
 };
 use crate::display::Display;
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
+
+/// About how large the data are: of a warehouse, and of a row of `sbtest`.
+const WAREHOUSE_BYTES: u64 = 100 << 20;
+const ROW_BYTES: u64 = 230;
 
 /// Runs `tpcc prepare`.
 ///
@@ -36,7 +41,7 @@ fn load(
     display: &Display,
     interruption: &Interruption,
 ) -> Result<Loaded, ExitError> {
-    if args.compat.compat.is_some() {
+    if args.compat.is_kit() {
         return load_kit(args, display, interruption);
     }
     let options = tpcc::PrepareOptions {
@@ -50,7 +55,9 @@ fn load(
         let share = progress.rows as f64 / progress.rows_in_all.max(1) as f64;
         display.progress(share, &format!("loading {} warehouses", args.warehouses));
     };
-    load_into(&args.target, &tpcc::schema(), None, |target| {
+    let bytes = u64::from(args.warehouses) * WAREHOUSE_BYTES;
+    let target = TargetArgs { data_bytes: Some(bytes), ..args.target.clone() };
+    load_into(&target, (&tpcc::schema(), None), display, |target| {
         let prepared = tpcc::prepare(target, &options, interruption.flag(), &progress)?;
         Ok(prepared.loaded)
     })
@@ -63,7 +70,7 @@ fn load_kit(
 ) -> Result<Loaded, ExitError> {
     let spec = CompatSpec {
         scale: args.warehouses.into(),
-        tables: args.compat.tables,
+        tables: args.compat.sets(),
         foreign_keys: args.compat.use_fk,
         seed: args.load.seed,
         ..CompatSpec::default()
@@ -72,7 +79,7 @@ fn load_kit(
         let share = rows as f64 / in_all.max(1) as f64;
         display.progress(share, &format!("loading {} warehouses", spec.scale));
     };
-    load_into(&args.target, &compat::schema(spec.tables), None, |target| {
+    load_into(&args.target, (&compat::schema(spec.tables), None), display, |target| {
         if args.load.reset {
             compat::cleanup(target, spec.tables)?;
         }
@@ -84,11 +91,12 @@ fn load_kit(
 /// What the tables of a run on a private server are, in one line.
 pub fn contents(args: &TpccRunArgs) -> String {
     let warehouses = args.warehouses.unwrap_or(4);
-    match args.compat.compat {
-        None => format!("tpcc, {warehouses} warehouses"),
-        Some(_) => format!(
+    match args.compat.is_kit() {
+        false => format!("tpcc, {warehouses} warehouses"),
+        true => format!(
             "sysbench-tpcc, {} sets of {warehouses} warehouses, foreign keys {}",
-            args.compat.tables, args.compat.use_fk
+            args.compat.sets(),
+            args.compat.use_fk
         ),
     }
 }
@@ -118,7 +126,7 @@ pub fn oltp(
     args: &OltpPrepareArgs,
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
-    let spec = oltp_spec(member, args.tables)?;
+    let spec = with_own_tables(oltp_spec(member, &args.tables)?, args.threads);
     let loading = Loading {
         workload: &format!("oltp_{}", spec.member.name()),
         size: (spec.tables.into(), "tables"),
@@ -140,7 +148,13 @@ fn fill(
         let share = rows as f64 / in_all.max(1) as f64;
         display.progress(share, &format!("filling {} tables", spec.tables));
     };
-    load_into(&args.target, &oltp::schema(spec.tables), None, |target| {
+    let mut target = args.target.clone();
+    target.data_bytes = Some(in_all * ROW_BYTES);
+    target.table_words = TableWords {
+        options: args.tables.create_table_options.clone(),
+        key_is_secondary: args.tables.secondary,
+    };
+    load_into(&target, (&spec.schema(), None), display, |target| {
         oltp::prepare(target, spec, args.threads as usize, interruption.flag(), &progress)
     })
 }
@@ -155,17 +169,26 @@ pub fn oltp_for_run(
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
     let printing = args.common.printing;
-    let prepare =
-        OltpPrepareArgs { target: args.target.clone(), tables: args.tables, threads: 4, printing };
-    let spec = oltp_spec(member, args.tables)?;
+    let (target, tables) = (args.target.clone(), args.tables.clone());
+    let prepare = OltpPrepareArgs { target, tables, threads: 4, printing };
+    let most = args.drive.threads.iter().copied().max().unwrap_or(1);
+    let spec = with_own_tables(oltp_spec(member, &args.tables)?, most);
     for_run(printing, interruption, |display| fill(&spec, &prepare, display, interruption))
+}
+
+/// Bulk inserts have a table for each session, as many as sessions.
+pub fn with_own_tables(spec: OltpSpec, sessions: u32) -> OltpSpec {
+    match spec.member {
+        Member::BulkInsert => OltpSpec { tables: sessions.max(1), threads: sessions, ..spec },
+        _ => OltpSpec { threads: sessions, ..spec },
+    }
 }
 
 /// A member of the family with the tables of the arguments.
 ///
 /// # Errors
-/// No tables, or no rows.
-pub fn oltp_spec(member: MemberWord, tables: OltpTables) -> Result<OltpSpec, ExitError> {
+/// No tables, or no rows; a parameter of a distribution that it cannot be drawn with.
+pub fn oltp_spec(member: MemberWord, tables: &OltpTables) -> Result<OltpSpec, ExitError> {
     for (name, number) in [("tables", tables.tables), ("table-size", tables.table_size)] {
         if number == 0 {
             return Err(ExitError::Usage(format!("--{name} 0: at least 1 is needed")));
@@ -177,6 +200,12 @@ pub fn oltp_spec(member: MemberWord, tables: OltpTables) -> Result<OltpSpec, Exi
         MemberWord::WriteOnly => Member::WriteOnly,
         MemberWord::PointSelect => Member::PointSelect,
         MemberWord::UpdateIndex => Member::UpdateIndex,
+        MemberWord::UpdateNonIndex => Member::UpdateNonIndex,
+        MemberWord::Insert => Member::Insert,
+        MemberWord::Delete => Member::Delete,
+        MemberWord::BulkInsert => Member::BulkInsert,
+        MemberWord::SelectRandomPoints => Member::SelectRandomPoints,
+        MemberWord::SelectRandomRanges => Member::SelectRandomRanges,
     };
     let distribution = match tables.rand_type {
         RandType::Uniform => Distribution::Uniform,
@@ -185,8 +214,40 @@ pub fn oltp_spec(member: MemberWord, tables: OltpTables) -> Result<OltpSpec, Exi
         RandType::Pareto => Distribution::Pareto,
         RandType::Zipfian => Distribution::Zipfian,
     };
-    let table_size = i64::from(tables.table_size);
-    Ok(OltpSpec { tables: tables.tables, table_size, distribution, ..OltpSpec::new(member) })
+    Ok(OltpSpec {
+        tables: tables.tables,
+        table_size: i64::from(tables.table_size),
+        distribution,
+        rand: rand_parameters(tables)?,
+        auto_inc: tables.auto_inc,
+        ..OltpSpec::new(member)
+    })
+}
+
+fn rand_parameters(tables: &OltpTables) -> Result<RandParameters, ExitError> {
+    let refuse = |option: &str, found: &dyn std::fmt::Display, fix: &str| {
+        Err(ExitError::Usage(format!("--{option} {found}: use {fix}")))
+    };
+    let OltpTables { rand_spec_iter, rand_spec_res, rand_pareto_h, rand_zipfian_exp, .. } = tables;
+    if *rand_spec_iter == 0 {
+        return refuse("rand-spec-iter", rand_spec_iter, "1 or more");
+    }
+    if *rand_spec_res >= 100 {
+        return refuse("rand-spec-res", rand_spec_res, "0 to 99");
+    }
+    if !(*rand_pareto_h > 0.0 && *rand_pareto_h < 1.0) {
+        return refuse("rand-pareto-h", rand_pareto_h, "a number between 0 and 1");
+    }
+    if !(0.0..=10.0).contains(rand_zipfian_exp) {
+        return refuse("rand-zipfian-exp", rand_zipfian_exp, "0 to 10");
+    }
+    Ok(RandParameters {
+        iterations: *rand_spec_iter,
+        special_rows_pct: tables.rand_spec_pct.into(),
+        special_draws_pct: (*rand_spec_res).into(),
+        pareto_h: *rand_pareto_h,
+        zipf_exponent: *rand_zipfian_exp,
+    })
 }
 
 /// Runs `tpcc cleanup`.
@@ -194,7 +255,7 @@ pub fn oltp_spec(member: MemberWord, tables: OltpTables) -> Result<OltpSpec, Exi
 /// # Errors
 /// As the contract's exit codes say.
 pub fn tpcc_cleanup(args: &TpccCleanupArgs) -> Result<(), ExitError> {
-    let kit = args.compat.compat.map(|_| args.compat.tables);
+    let kit = args.compat.is_kit().then(|| args.compat.sets());
     let schema = kit.map_or_else(tpcc::schema, compat::schema);
     cleanup(&args.target, args.printing, &schema, |target| match kit {
         None => tpcc::cleanup(target),
@@ -206,9 +267,9 @@ pub fn tpcc_cleanup(args: &TpccCleanupArgs) -> Result<(), ExitError> {
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn oltp_cleanup(args: &OltpPrepareArgs) -> Result<(), ExitError> {
-    let tables = args.tables.tables;
-    cleanup(&args.target, args.printing, &oltp::schema(tables), |target| {
-        oltp::cleanup(target, tables).map(|count| count > 0)
+pub fn oltp_cleanup(member: MemberWord, args: &OltpPrepareArgs) -> Result<(), ExitError> {
+    let spec = with_own_tables(oltp_spec(member, &args.tables)?, args.threads);
+    cleanup(&args.target, args.printing, &spec.schema(), |target| {
+        oltp::cleanup(target, &spec).map(|count| count > 0)
     })
 }

@@ -11,8 +11,10 @@ use iostrata_change::{Change, DeviceRef, Session, StateDir, System};
 use iostrata_server::private::{
     DataSource, PrivatePlan, PrivateServer, ServerProgram, find_prepared, keep_prepared, scratch_of,
 };
+use iostrata_server::{Credentials, ServerTarget};
 use iostrata_spec::study::IoLimits;
 
+use super::opened::server_address;
 use crate::args::PrivateArgs;
 use crate::exit_error::ExitError;
 use crate::io_parts::path_facts;
@@ -66,7 +68,7 @@ pub fn with_server(
     let mut server = PrivateServer::prepare(&mut session, &plan).map_err(|error| here(&error))?;
     if let Some(load) = load {
         server.run(&mut session, &[]).map_err(|error| here(&error))?;
-        load(address(&server, tables))?;
+        load(with_database(&server, tables)?)?;
     }
     if is_limited {
         server.stop(&mut session).map_err(|error| here(&error))?;
@@ -90,12 +92,20 @@ fn prepare(
     let kept = std::path::absolute(kept).map_err(|error| here(&error))?;
     let plan = PrivatePlan { dir: scratch_of(&kept), ..plan.clone() };
     let server = PrivateServer::start(session, &plan).map_err(|error| here(&error))?;
-    load(address(&server, tables))?;
+    load(with_database(&server, tables)?)?;
     keep_prepared(session, server, &kept, &tables.contents).map_err(|error| here(&error))
 }
 
 fn here(error: &dyn Display) -> ExitError {
     ExitError::NotHere(format!("--server: {error}"))
+}
+
+/// The address of the database, which is made.
+fn with_database(server: &PrivateServer, tables: &Tables<'_>) -> Result<String, ExitError> {
+    let address = address(server, tables);
+    let parsed = server_address(&address, &Credentials::default(), "--server: ")?;
+    ServerTarget::create_database(parsed).map_err(|error| here(&error))?;
+    Ok(address)
 }
 
 fn address(server: &PrivateServer, tables: &Tables<'_>) -> String {

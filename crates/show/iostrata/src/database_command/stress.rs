@@ -6,7 +6,7 @@ use iostrata_workload::stress::{self, StressMix, StressSpec, StressTerminals};
 
 use super::check::WorkloadCheck;
 use super::loading::{Loading, cleanup, for_run, load_into};
-use super::opened::{Opened, ending};
+use super::opened::{Opened, Use, ending};
 use super::plan::RunPlan;
 use super::private::{self, Tables};
 use super::run::{isolation, spec};
@@ -17,6 +17,8 @@ use crate::display::Display;
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
+/// About how large a row is.
+const ROW_BYTES: u64 = 150;
 /// History rows of an object at most: a transaction reads all of them.
 const HISTORY_MAX: i64 = 1_000;
 
@@ -81,7 +83,9 @@ fn load(
         display.progress(share, &format!("loading {} objects", spec.objects));
     };
     let schema = stress::schema();
-    load_into(target, &schema, Some(schema.table("stress_history")), |target| {
+    let rows = spec.objects as u64 * (1 + spec.history as u64);
+    let target = TargetArgs { data_bytes: Some(rows * ROW_BYTES), ..target.clone() };
+    load_into(&target, (&schema, Some(schema.table("stress_history"))), display, |target| {
         stress::prepare(target, spec, how, interruption.flag(), &progress)
     })
 }
@@ -93,7 +97,7 @@ fn run(args: &StressRunArgs, interruption: &Interruption) -> Result<(), ExitErro
     }
     let transactions = spec("stress", &args.target, &args.drive)?;
     let schema = stress::schema();
-    let opened = Opened::open(&args.target, &schema, false)?;
+    let opened = Opened::open(&args.target, &schema, Use::Write, &|_| ())?;
     let (objects, history) = stress::dataset(opened.target()).map_err(ending)?;
     let stress = StressSpec {
         objects: args.objects.map_or(objects, Into::into),
@@ -114,6 +118,7 @@ fn run(args: &StressRunArgs, interruption: &Interruption) -> Result<(), ExitErro
         growth: None,
         deviations: stress::DEVIATIONS.iter().map(|text| (*text).to_owned()).collect(),
         counts_orders: false,
+        found_out: None,
     };
     plan.set("objects", stress.objects);
     plan.set("history", stress.history);

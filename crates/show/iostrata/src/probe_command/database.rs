@@ -52,7 +52,7 @@ impl Tables {
 
     fn schema(self) -> Schema {
         match self {
-            Self::Small => oltp::schema(1),
+            Self::Small => spec().schema(),
             Self::Tpcc => tpcc::schema(),
         }
     }
@@ -221,6 +221,7 @@ impl ProbedDatabase for OwnTables {
                     seed: SEED,
                     as_text: false,
                     blocks: self.blocks(),
+                    sharing: None,
                 };
                 Ok(Box::new(Terminals::new(target, dataset, options)))
             }

@@ -72,7 +72,7 @@ impl StudyWorkload {
     /// Its tables.
     pub fn schema(&self) -> Schema {
         match self {
-            Self::Oltp(spec) => oltp::schema(spec.tables),
+            Self::Oltp(spec) => spec.schema(),
             Self::Tpcc(..) => tpcc::schema(),
             Self::Kit(spec) => compat::schema(spec.tables),
             Self::Stress(_) => stress::schema(),
@@ -105,7 +105,7 @@ impl StudyWorkload {
     ) -> Result<(), TargetError> {
         match self {
             Self::Oltp(spec) => {
-                oltp::cleanup(target, spec.tables)?;
+                oltp::cleanup(target, spec)?;
                 let tables = OltpSpec { seed: TABLE_SEED, ..spec.clone() };
                 oltp::prepare(target, &tables, threads, stop, &|_| ()).map(drop)
             }
@@ -171,6 +171,7 @@ impl StudyWorkload {
                     seed: *seed,
                     as_text: false,
                     blocks,
+                    sharing: None,
                 };
                 Box::new(Terminals::new(target, &dataset, options))
             }
@@ -194,7 +195,7 @@ fn oltp_of(load: &TransactionSpec, rows: Option<u32>, row_updates: Option<u32>) 
     };
     let chosen = load.settings.get("random_distribution").and_then(|text| text.parse().ok());
     if let Some(Access::Zipfian(theta)) = chosen {
-        (spec.distribution, spec.zipf_exponent) = (Distribution::Zipfian, theta.0);
+        (spec.distribution, spec.rand.zipf_exponent) = (Distribution::Zipfian, theta.0);
     }
     spec.seed = load.seed;
     spec
@@ -222,7 +223,7 @@ mod tests {
         let words = [("rows", "500"), ("row_updates", "7"), ("random_distribution", "zipf:0.9")];
         let spec = oltp("updates", &words);
         assert_eq!((spec.table_size, spec.counts.non_index_updates), (500, 7));
-        assert_eq!((spec.distribution, spec.zipf_exponent), (Distribution::Zipfian, 0.9));
+        assert_eq!((spec.distribution, spec.rand.zipf_exponent), (Distribution::Zipfian, 0.9));
         let spec = oltp("oltp_write_only", &[("rows", "500")]);
         assert_eq!((spec.member, spec.table_size), (Member::WriteOnly, 500));
         let tpcc = load("tpcc", &[("warehouses", "3")]);

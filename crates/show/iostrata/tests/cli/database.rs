@@ -156,6 +156,24 @@ fn rows_that_are_missing_are_found(bench: &Bench, target: &str) {
 }
 
 #[test]
+fn tables_smaller_than_asked_for_are_refused() {
+    let bench = Bench::new();
+    let target = format!("--target engine:db {SMALL}");
+    let prepared = bench.line(&format!("oltp point_select prepare {target} --table-size 1000"));
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    let run = |size: u32| {
+        bench.line(&format!(
+            "oltp point_select run {target} --table-size {size} --time 0.2 --warmup-time 0"
+        ))
+    };
+    let larger = run(1_001);
+    assert_eq!(larger.status.code(), Some(2), "{}", stdout(&larger));
+    let said = stderr(&larger);
+    assert!(said.contains("--table-size 1001") && said.contains("up to id 1000"), "{said}");
+    assert!(run(1_000).status.success());
+}
+
+#[test]
 fn oltp_runs_on_the_engine() {
     let bench = Bench::new();
     let target = format!("--target engine:db {SMALL}");

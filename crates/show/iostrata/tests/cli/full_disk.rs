@@ -55,6 +55,31 @@ impl Drop for SmallDisk {
 }
 
 #[test]
+fn an_engine_that_does_not_fit_is_refused_and_leaves_nothing() {
+    let Some(disk) = SmallDisk::mount("48m") else { return };
+    let bench = Bench::new();
+    let dir = disk.0.path().join("db");
+    let target = format!("--target engine:{}", dir.display());
+    let output = bench.line(&format!("oltp read_write prepare {target} --table-size 1000"));
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("128 MiB of redo") && said.contains("are free there"), "{said}");
+    assert!(!dir.exists(), "nothing is made");
+    // Told that it would fit, it fails half-way, and takes back what it has made.
+    let small = "--engine redo_log_capacity=16M --engine autoextend_increment=64K";
+    let filler = "--engine data_files=4";
+    disk.leave(8 << 20);
+    let output = bench.line(&format!("oltp read_write prepare {target} {small} {filler}"));
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(!dir.exists(), "nothing is left");
+    disk.make_room();
+    let small = format!("{small} --table-size 1000");
+    let output = bench.line(&format!("oltp read_write prepare {target} {small}"));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("16 MiB of redo (redo_log_capacity)"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_server_without_room_is_told_with_its_fix() {
     let Some(disk) = SmallDisk::mount("400m") else { return };
     let options = ["--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M"];

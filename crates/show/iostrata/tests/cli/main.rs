@@ -31,6 +31,7 @@ mod study;
 mod study_kill;
 mod study_servers;
 mod study_transactions;
+mod sysbench_words;
 mod tune;
 mod tune_elsewhere;
 mod tune_journal;

@@ -78,8 +78,18 @@ impl Private {
         std::iter::from_fn(|| one().ok()).collect()
     }
 
-    /// The address of a database there, for this user.
+    /// The address of a database there, for this user; the database is made.
     pub fn target(&self, user: &str, database: &str) -> String {
+        let target = self.bare_target("root", database);
+        let address = target.parse::<ServerAddress>().unwrap();
+        let address = Credentials::default().complete(address).unwrap();
+        // A server that is down has its database already.
+        let _down = ServerTarget::create_database(address);
+        self.bare_target(user, database)
+    }
+
+    /// The address of a database, whether it is there or not.
+    pub fn bare_target(&self, user: &str, database: &str) -> String {
         let address = self.server.address().replacen("/?", &format!("/{database}?"), 1);
         address.replacen("root@", &format!("{user}@"), 1)
     }
@@ -155,10 +165,13 @@ fn with_a_warehouse(bench: &Bench) -> Option<(Private, String)> {
 fn a_server_that_is_not_ready_is_told_with_code_and_fix() {
     let Some(private) = Private::start(&[]) else { return };
     let bench = Bench::new();
-    let (root, wrong) = (private.target("root", "tpcc"), private.target("root:wrong", "tpcc"));
+    let (root, wrong) =
+        (private.bare_target("root", "tpcc"), private.bare_target("root:wrong", "tpcc"));
     let run = |target: &str| format!("tpcc run --target {target} --time 1");
     refused(&bench, &run(&wrong), &["mysql://", "1045", "check user and password"]);
     refused(&bench, &run(&root), &["1049", "Unknown database 'tpcc'", "CREATE DATABASE `tpcc`"]);
+    let prepare = format!("tpcc prepare --target {root} --warehouses 1");
+    refused(&bench, &prepare, &["1049", "CREATE DATABASE `tpcc`, or add --create-database"]);
     let none = private.target("root", "mysql");
     refused(&bench, &run(&none), &["no TPC-C tables are there", "tpcc prepare"]);
     drop(private.end());
@@ -195,6 +208,44 @@ fn a_run_whose_transactions_all_fail_is_a_failure() {
     assert_eq!(gone.status.code(), Some(3), "{}", stderr(&gone));
     assert!(stderr(&gone).contains("error 1146"), "{}", stderr(&gone));
     assert!(serde_json::from_str::<Value>(&stdout(&gone)).is_ok());
+    drop(private.end());
+}
+
+/// Some servers take no table without a primary key, and HISTORY has none.
+#[test]
+fn tpcc_runs_where_every_table_needs_a_key() {
+    let Some(private) = Private::start(&["--innodb-force-primary-key=ON"]) else { return };
+    let bench = Bench::new();
+    let target = private.target("root", "tpcc");
+    for line in [
+        "prepare --warehouses 1 --threads 2 --quiet",
+        "run --threads 2 --time 1 --warmup-time 0 --check --quiet",
+        "cleanup",
+    ] {
+        let output = bench.line(&format!("tpcc {line} --target {target}"));
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+    }
+    drop(private.end());
+}
+
+/// What is not ours stays, and what should not be written to is not.
+#[test]
+fn other_tables_and_read_only_servers_are_left_alone() {
+    let Some(private) = Private::start(&[]) else { return };
+    let bench = Bench::new();
+    let target = private.target("root", "sbtest");
+    private.hold_in("sbtest", &["CREATE TABLE sbtest1 (id INT PRIMARY KEY, mine INT)"], || {});
+    let line = |rest: &str| format!("oltp {rest} --target {target} --tables 1 --table-size 100");
+    let words = ["sbtest1", "id, mine", "somebody else's", "another database"];
+    refused(&bench, &line("read_write cleanup"), &words);
+    private.hold_in("sbtest", &["SELECT mine FROM sbtest1", "DROP TABLE sbtest1"], || {});
+    private.hold_in("sbtest", &["SET GLOBAL read_only = ON"], || {});
+    refused(&bench, &line("read_write prepare"), &["read_only is ON", "--insist"]);
+    let made = bench.line(&line("read_write prepare --insist"));
+    assert!(made.status.success(), "{}", stderr(&made));
+    refused(&bench, &line("write_only run --time 1"), &["read_only is ON", "--insist"]);
+    let read = bench.line(&line("point_select run --time 0.2 --warmup-time 0"));
+    assert!(read.status.success(), "{}", stderr(&read));
     drop(private.end());
 }
 

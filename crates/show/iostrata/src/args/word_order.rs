@@ -1,0 +1,258 @@
+//! Command lines as sysbench, go-tpc and sysbench-tpcc have them, in our order: options may stand
+//! before the verb, names of workloads may have their `oltp_`, and every verb takes every option.
+//!
+//! Invariant: a line that is in our order already stays as it is, but for options that only another
+//! verb looks at.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Arg, Command, ValueEnum};
+
+use super::MemberWord;
+
+/// What sysbench measures besides databases and files.
+const ELSEWHERE: [(&str, &str); 4] = [
+    ("cpu", "processors"),
+    ("memory", "memory"),
+    ("threads", "the scheduler"),
+    ("mutex", "locks of the C library"),
+];
+
+/// Commands whose verbs come behind their options elsewhere.
+const COMMANDS: [&str; 4] = ["tpcc", "stress", "insert", "fileio"];
+const VERBS: [&str; 6] = ["prepare", "run", "check", "cleanup", "clean", "prewarm"];
+/// The script of sysbench-tpcc.
+const KIT: [&str; 2] = ["tpcc.lua", "./tpcc.lua"];
+
+/// Why a line cannot be run, where it asks for a test of sysbench that iostrata does not have.
+pub(super) fn refused(arguments: &[OsString]) -> Option<String> {
+    let words = arguments.iter().skip(1).take(3).filter_map(|word| word.to_str());
+    let words: Vec<&str> = words.filter(|word| *word != "oltp" && !VERBS.contains(word)).collect();
+    let (name, of) = ELSEWHERE.iter().find(|(name, _)| words.first() == Some(name))?;
+    Some(format!(
+        "{name}: sysbench's test of {of} measures neither storage nor a database, and iostrata does \
+         not have it; it has oltp, tpcc and fileio"
+    ))
+}
+
+/// The arguments in our order.
+pub(super) fn in_our_order(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let Some(first) = arguments.get(1).and_then(|word| word.to_str()).map(str::to_owned) else {
+        return arguments;
+    };
+    let rest = arguments.split_off(1);
+    let mut ordered = arguments;
+    match first.as_str() {
+        "oltp" => ordered.extend(oltp(rest[1..].to_vec())),
+        word if member(word).is_some() => ordered.extend(oltp(rest)),
+        word if KIT.contains(&word) => ordered.extend(kit(rest[1..].to_vec())),
+        word if COMMANDS.contains(&word) => {
+            ordered.push(rest[0].clone());
+            ordered.extend(verb_first(rest[1..].to_vec()));
+        }
+        // sysbench's options may stand before everything else.
+        word if word.starts_with("--") => ordered.extend(later(rest)),
+        _ => ordered.extend(rest),
+    }
+    ordered
+}
+
+/// A line that begins with options: in our order where a word of sysbench comes later.
+fn later(mut rest: Vec<OsString>) -> Vec<OsString> {
+    let is_named = |word: &OsString| {
+        word.to_str().is_some_and(|word| {
+            word.starts_with("oltp_") && member(word).is_some()
+                || word == "fileio"
+                || word == "bulk_insert"
+                || word.starts_with("select_random_")
+                || KIT.contains(&word)
+        })
+    };
+    let Some(at) = rest.iter().position(is_named) else { return rest };
+    let name = rest.remove(at);
+    let mut line = vec![OsString::from("iostrata"), name];
+    line.extend(rest);
+    in_our_order(line).split_off(1)
+}
+
+/// The member of the family that a word names, with `oltp_` or without.
+fn member(word: &str) -> Option<OsString> {
+    let name = word.strip_suffix(".lua").unwrap_or(word);
+    let short = name.strip_prefix("oltp_").unwrap_or(name);
+    let has_own_name = ["bulk_insert", "select_random_points", "select_random_ranges"];
+    // Without it `insert` and the like are words of their own.
+    let is_long = name != short || has_own_name.contains(&name);
+    let of =
+        |one: &MemberWord| one.to_possible_value().is_some_and(|value| value.matches(short, false));
+    (is_long && MemberWord::value_variants().iter().any(of)).then(|| short.into())
+}
+
+fn oltp(mut rest: Vec<OsString>) -> Vec<OsString> {
+    let mut line = vec![OsString::from("oltp")];
+    let is_short = |word: &OsStr| {
+        let is_it = |one: &MemberWord| {
+            let value = one.to_possible_value();
+            value.is_some_and(|value| word.to_str().is_some_and(|word| value.matches(word, false)))
+        };
+        MemberWord::value_variants().iter().any(is_it)
+    };
+    let long =
+        rest.iter().position(|word| word.to_str().is_some_and(|word| member(word).is_some()));
+    let at = long.or_else(|| free(&rest, &|word| is_short(word)));
+    if let Some(at) = at {
+        let word = rest.remove(at);
+        line.push(word.to_str().and_then(member).unwrap_or(word));
+    }
+    line.extend(verb_first(rest));
+    line
+}
+
+fn kit(rest: Vec<OsString>) -> Vec<OsString> {
+    let mut line = vec![OsString::from("tpcc")];
+    line.extend(verb_first(rest));
+    line.push("--compat=sysbench-tpcc".into());
+    line
+}
+
+fn verb_first(mut rest: Vec<OsString>) -> Vec<OsString> {
+    let is_verb = |word: &OsStr| VERBS.iter().any(|verb| word == *verb);
+    if rest.first().is_some_and(|word| is_verb(word)) {
+        return rest;
+    }
+    let last = rest.iter().rposition(|word| is_verb(word)).filter(|at| at + 1 == rest.len());
+    if let Some(at) = last.or_else(|| free(&rest, &is_verb)) {
+        let verb = rest.remove(at);
+        rest.insert(0, verb);
+    }
+    rest
+}
+
+/// The first such word that is no value of an option before it; else the first at all.
+fn free(words: &[OsString], is_it: &dyn Fn(&OsStr) -> bool) -> Option<usize> {
+    let is_value = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| words[before].to_str());
+        before.is_some_and(|before| before.starts_with('-') && !before.contains('='))
+    };
+    let mut found = words.iter().enumerate().filter(|(_, word)| is_it(word));
+    let free = found.clone().find(|(at, _)| !is_value(*at));
+    free.or_else(|| found.next()).map(|(at, _)| at)
+}
+
+/// The arguments without the options that another verb of the same command looks at and this one
+/// does not: elsewhere one line serves all verbs.
+pub(super) fn without_other_verbs(command: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
+    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str()).unwrap_or_default();
+    let verb_at = match word(1) {
+        "oltp" => 3,
+        "tpcc" | "fileio" => 2,
+        _ => return arguments,
+    };
+    let Some(command) = command.find_subcommand(word(1)) else { return arguments };
+    let (Some(own), verb) = (command.find_subcommand(word(verb_at)), word(verb_at)) else {
+        return arguments;
+    };
+    if verb == "run" {
+        return arguments;
+    }
+    let Some(run) = command.find_subcommand("run") else { return arguments };
+    let mut kept = Vec::new();
+    let mut rest = arguments.iter().peekable();
+    while let Some(argument) = rest.next() {
+        let text = argument.to_str().unwrap_or_default();
+        match (option(own, text), option(run, text)) {
+            (None, Some(other)) => {
+                let has_value = other.get_action().takes_values() && !other.is_require_equals_set();
+                if has_value && !text.contains('=') && (text.starts_with("--") || text.len() == 2) {
+                    rest.next();
+                }
+            }
+            _ => kept.push(argument.clone()),
+        }
+    }
+    kept
+}
+
+/// The option of a command that an argument names.
+fn option<'a>(command: &'a Command, argument: &str) -> Option<&'a Arg> {
+    let name = argument.split('=').next().unwrap_or_default();
+    let is_it = |one: &&Arg| match name.strip_prefix("--") {
+        Some(long) => {
+            one.get_long() == Some(long)
+                || one.get_all_aliases().is_some_and(|all| all.contains(&long))
+        }
+        None => {
+            let short = name.strip_prefix('-').and_then(|name| name.chars().next());
+            short.is_some() && one.get_short() == short
+        }
+    };
+    command.get_arguments().find(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Cli;
+
+    fn ordered(line: &str) -> String {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let words = without_other_verbs(&Cli::command(), in_our_order(words));
+        words.join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn lines_of_sysbench_come_into_our_order() {
+        for (line, ours) in [
+            (
+                "x oltp_read_write --target engine:db --table-size=5 run",
+                "x oltp read_write run --target engine:db --table-size=5",
+            ),
+            ("x oltp_read_only run --tables 2", "x oltp read_only run --tables 2"),
+            ("x oltp read_only run", "x oltp read_only run"),
+            (
+                "x oltp oltp_read_write --mysql-host=h --threads=4 run",
+                "x oltp read_write run --mysql-host=h --threads=4",
+            ),
+            ("x oltp --tables=2 oltp_read_only run", "x oltp read_only run --tables=2"),
+            ("x --tables=2 oltp_insert --skip-trx run", "x oltp insert run --tables=2 --skip-trx"),
+            ("x bulk_insert --threads=2 run", "x oltp bulk_insert run --threads=2"),
+            ("x oltp --tables 2 insert --skip-trx run", "x oltp insert run --tables 2 --skip-trx"),
+            ("x insert run --time 2", "x insert run --time 2"),
+            ("x fileio --file-num=2 run", "x fileio run --file-num=2"),
+            ("x ./tpcc.lua --scale=2 run", "x tpcc run --scale=2 --compat=sysbench-tpcc"),
+            ("x tpcc --warehouses 4 run -T 2", "x tpcc run --warehouses 4 -T 2"),
+            ("x tpcc run --out run", "x tpcc run --out run"),
+            ("x oltp read_only run --out prepare", "x oltp read_only run --out prepare"),
+            ("x probe --max-time 5", "x probe --max-time 5"),
+        ] {
+            assert_eq!(ordered(line), ours, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_verb_takes_what_only_another_one_looks_at() {
+        assert_eq!(
+            ordered(
+                "x oltp_read_write --tables=2 --time=60 --report-interval 1 --nonsense prepare"
+            ),
+            "x oltp read_write prepare --tables=2 --nonsense"
+        );
+        assert_eq!(ordered("x tpcc --warehouses 4 -T 5 cleanup -H h"), "x tpcc cleanup -H h");
+    }
+
+    #[test]
+    fn what_measures_neither_storage_nor_databases_is_refused_by_name() {
+        let of = |line: &str| refused(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        for line in [
+            "x cpu run",
+            "x oltp memory run",
+            "x oltp run memory",
+            "x mutex",
+            "x threads --threads=2 run",
+        ] {
+            assert!(of(line).unwrap().contains("does not have it"), "{line}");
+        }
+        assert_eq!(of("x oltp read_only run"), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! Command lines of sysbench and go-tpc, as they stand in their manuals.
+
+use std::path::Path;
+
+use iostrata_server::private::ServerProgram;
+use serde_json::Value;
+
+use crate::harness::{Bench, completed, document, number, stderr, stdout};
+use crate::server::{Private, programs};
+
+const MEMBERS: [&str; 10] = [
+    "oltp_read_write",
+    "oltp_read_only",
+    "oltp_write_only",
+    "oltp_point_select",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_insert",
+    "oltp_delete",
+    "select_random_points",
+    "select_random_ranges",
+];
+
+fn done(bench: &Bench, line: &str) -> String {
+    let output = bench.line(line);
+    assert!(output.status.success(), "{line}: {}", stderr(&output));
+    stdout(&output)
+}
+
+/// The socket in an address.
+fn socket_of(target: &str) -> String {
+    let (_, parameters) = target.split_once("socket=").unwrap();
+    parameters.split('&').next().unwrap().replace("%2F", "/")
+}
+
+#[test]
+fn lines_of_sysbench_run_as_they_are() {
+    for program in programs() {
+        let program = ServerProgram::find(&program).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("general.log");
+        let options = format!("--general-log-file={}", log.display());
+        let private = Private::of(program, dir, &["--general-log=1", &options], &[]);
+        every_member_runs(&private, &log);
+        drop(private.end());
+    }
+}
+
+fn every_member_runs(private: &Private, log: &Path) {
+    let bench = Bench::new();
+    let socket = socket_of(&private.target("root", "sbtest"));
+    let line = |options: &str| {
+        format!(
+            "--db-driver=mysql --mysql-socket={socket} --mysql-user=root --mysql-db=sbtest \
+             --mysql-storage-engine=innodb --tables=2 --table_size=500 --threads=2 --time=1 \
+             --warmup-time=0 --report-interval=1 --percentile=99 --rand-type=uniform \
+             --db-ps-mode=auto --forced-shutdown=1 {options}"
+        )
+    };
+    let prepared = done(&bench, &format!("oltp oltp_read_write {}", line("prepare")));
+    assert!(prepared.starts_with("2 tables: 1 K rows"), "{prepared}");
+    for member in MEMBERS {
+        let events = "--events=40 --json run";
+        let output = bench.line(&format!("{member} {}", line(events)));
+        let run = document(&output, "tpcc");
+        assert_eq!(
+            (completed(&run), run["errors"].as_object().unwrap().len()),
+            (40.0, 0),
+            "{member}"
+        );
+    }
+    let run = bench.line(&format!("oltp_read_only {}", line("run")));
+    assert!(stderr(&run).contains("lat (ms,99%)"), "{}", stderr(&run));
+    done(&bench, &format!("oltp_read_write {}", line("cleanup")));
+    done(&bench, &format!("bulk_insert {}", line("prepare")));
+    let run = bench.line(&format!("bulk_insert {}", line("--events=6 --json run")));
+    assert_eq!(completed(&document(&run, "tpcc")), 6.0);
+    done(&bench, &format!("bulk_insert {}", line("cleanup")));
+    let log = std::fs::read_to_string(log).unwrap();
+    for statement in [
+        "SELECT id, k, c, pad FROM sbtest1 WHERE k IN (",
+        "SELECT count(k) FROM sbtest1 WHERE k BETWEEN ",
+        "UPDATE `sbtest2` SET `c` = ",
+        "DELETE FROM `sbtest1` WHERE `id` = ",
+        "INSERT INTO `sbtest2` (`id`, `k`, `c`, `pad`) VALUES (NULL, ",
+        "INSERT INTO `sbtest2` (`id`, `k`) VALUES (",
+    ] {
+        assert!(log.contains(statement), "{statement}");
+    }
+}
+
+#[test]
+fn tables_are_made_and_rows_drawn_in_sysbench_s_words() {
+    let Some(private) = Private::start(&[]) else { return };
+    let bench = Bench::new();
+    let target = private.target("root", "sbtest");
+    let tables = format!("--target {target} --table-size=200");
+    let made = "--secondary --auto_inc=off --create_table_options=ROW_FORMAT=DYNAMIC";
+    done(&bench, &format!("oltp_read_write {tables} {made} prepare"));
+    let drawn = "--rand-type=special --rand-spec-pct=10 --rand-spec-res=50 --rand-seed=7";
+    let statements = "--range-selects=off --point-selects=3 --index-updates=2 --skip-trx";
+    let line = format!("{tables} {drawn} {statements} --events=20 --time=0 --json run");
+    let run = document(&bench.line(&format!("oltp_read_write {line}")), "tpcc");
+    assert_eq!(completed(&run), 20.0);
+    assert_eq!(number(&run, "/driver/statements_per_txn"), 3.0 + 2.0 + 1.0 + 2.0);
+    private.hold_in("sbtest", &["DROP INDEX xid ON sbtest1"], || {});
+    // Without their transactions, rows of equal ids stay where there is no unique key.
+    let ignored = "--mysql-ignore-errors=all --time=1 --json run";
+    let run = bench.line(&format!("oltp_insert {tables} {made} {ignored}"));
+    assert!(run.status.success(), "{}", stderr(&run));
+    drop(private.end());
+}
+
+#[test]
+fn lines_of_go_tpc_are_taken() {
+    let bench = Bench::new();
+    let output =
+        bench.line("tpcc -H 127.0.0.1 -P 1 -U root -p secret -D test --warehouses 4 run -T 4");
+    let said = stderr(&output);
+    assert!(said.contains("mysql://root@127.0.0.1:1/test: connecting"), "{said}");
+    assert!(!said.contains("secret"), "{said}");
+    let output = bench.line(
+        "tpcc.lua --mysql-host=127.0.0.1 --mysql-port=1 --scale=2 --tables=1 --time=9 prepare",
+    );
+    assert!(stderr(&output).contains("127.0.0.1:1"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_name() {
+    let bench = Bench::new();
+    for (line, words) in [
+        ("cpu run", &["cpu:", "does not have it"][..]),
+        ("oltp memory run", &["memory:"]),
+        ("oltp_read_write --tabel-size=5 run", &["--table-size"]),
+        ("oltp_read_write --mysql-hots=db run", &["--mysql-host"]),
+        ("oltp_read_write --db-driver=pgsql run", &["pgsql", "mysql"]),
+        ("oltp_read_write --target engine:db --secondary prepare", &["--secondary", "mysql://"]),
+        ("oltp_read_write --target engine:db --time=0 run", &["--time 0", "--events"]),
+        ("oltp_read_write --target engine:db --rand-pareto-h=2 run", &["--rand-pareto-h 2"]),
+        ("oltp_read_write --target engine:db --mysql-host=db run", &["--mysql-host", "--target"]),
+    ] {
+        let output = bench.line(line);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        words.iter().for_each(|word| assert!(said.contains(word), "{line}: no {word} in {said}"));
+    }
+}
+
+#[test]
+fn a_run_ends_after_so_many_transactions_on_the_engine() {
+    let bench = Bench::new();
+    let target = "--target engine:db --engine buffer_pool_size=64M --table-size=500";
+    done(&bench, &format!("oltp_read_write {target} prepare"));
+    let line = format!("oltp_read_write {target} --threads=3 --events=100 --time=0 --json run");
+    let run: Value = document(&bench.line(&line), "tpcc");
+    assert_eq!(completed(&run), 100.0);
+}
