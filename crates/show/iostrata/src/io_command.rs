@@ -1,5 +1,7 @@
 //! `iostrata io`: prepares the files, measures one point, prints and keeps it.
 
+use std::path::PathBuf;
+
 use iostrata_host::Root;
 use iostrata_io::{FileSetPlan, Place};
 use iostrata_load::IoLoad;
@@ -8,7 +10,7 @@ use iostrata_spec::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Po
 use iostrata_study::{FileSetCache, Measurement, Meter, Pipeline, WantedFiles};
 use iostrata_units as units;
 
-use crate::args::IoArgs;
+use crate::args::{Common, IoArgs};
 use crate::display::Display;
 use crate::exit_error::{ExitError, exit_error};
 use crate::io_parts::{files_ending, in_memory, io_document, path_facts};
@@ -21,7 +23,42 @@ use crate::{io_history, io_notes};
 /// # Errors
 /// As the contract's exit codes say.
 pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    let mut spec = args.spec()?;
+    let run = IoRun {
+        name: "io",
+        path: args.path.clone(),
+        size: args.size,
+        keep: args.keep,
+        overwrite_contents: args.overwrite_contents,
+        common: &args.common,
+    };
+    measure(args.spec()?, &run, interruption)
+}
+
+/// One workload on files, whoever words it.
+pub struct IoRun<'a> {
+    /// What the run directory is named after.
+    pub name: &'a str,
+    /// A file, a directory or a device.
+    pub path: PathBuf,
+    /// Bytes that were asked for.
+    pub size: Option<u64>,
+    /// Whether files that are made stay.
+    pub keep: bool,
+    /// Whether an existing file or device may be overwritten.
+    pub overwrite_contents: bool,
+    /// What every run takes.
+    pub common: &'a Common,
+}
+
+/// Measures a workload, prints and keeps what came of it.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn measure(
+    mut spec: IoSpec,
+    args: &IoRun<'_>,
+    interruption: &Interruption,
+) -> Result<(), ExitError> {
     let display = Display::new(args.common.printing.quiet);
     let mut files = FileSetCache::default();
     let wanted = match spec.api {
@@ -33,7 +70,7 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), ExitError> 
         spec.point_time = spec.point_time.min(bound);
     }
     let facts = path_facts(&args.path);
-    let mut sink = RunSink::begin(RunKind::Io, "io", args.common.out.as_deref(), &display)?;
+    let mut sink = RunSink::begin(RunKind::Io, args.name, args.common.out.as_deref(), &display)?;
     sink.amend_host(facts.as_ref());
     let program = std::env::current_exe().ok();
     let meter = Meter::new(&Root::system(), facts.as_ref(), interruption.flag(), program);
@@ -68,13 +105,17 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), ExitError> 
 
 /// Makes or opens the files, and gives the workload their size.
 fn prepare(
-    args: &IoArgs,
+    args: &IoRun<'_>,
     spec: &mut IoSpec,
     cache: &mut FileSetCache,
     display: &Display,
     interruption: &Interruption,
 ) -> Result<WantedFiles, ExitError> {
-    let place = Place::find(&args.path).map_err(|error| ExitError::Usage(error.to_string()))?;
+    let place = match args.name {
+        // Numbers follow the name.
+        "fileio" => Place::NewFile(args.path.clone()),
+        _ => Place::find(&args.path).map_err(|error| ExitError::Usage(error.to_string()))?,
+    };
     let exists = matches!(place, Place::ExistingFile(_) | Place::Device(_));
     let wanted = WantedFiles::data(FileSetPlan {
         files: spec.files,

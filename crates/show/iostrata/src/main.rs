@@ -9,6 +9,7 @@ mod disk_command;
 mod display;
 mod engine_command;
 mod exit_error;
+mod fileio_command;
 mod fio_command;
 mod help_files_command;
 mod hidden_arguments;
@@ -84,6 +85,7 @@ fn run(cli: &Cli) -> Result<(), ExitError> {
     }
     match &cli.command {
         Command::Io(args) => io_command::run(args, &interruption),
+        Command::Fileio(args) => fileio_command::run(args, &interruption),
         Command::Fio(args) => fio_command::run(args, &interruption),
         Command::Probe(args) => probe_command::run(args, &interruption),
         Command::Study(args) => study_command::run(args, &interruption),

@@ -90,12 +90,12 @@ fn specs(paths: Vec<PathBuf>, bytes: u64) -> Vec<FileSpec> {
     paths.into_iter().map(|path| FileSpec { path, bytes }).collect()
 }
 
-fn remove_ours(path: &Path) -> Result<(), FileSetError> {
+pub(super) fn remove_ours(path: &Path) -> Result<(), FileSetError> {
     let remove = || -> io::Result<()> {
         marker::clear(path, &File::options().write(true).open(path)?)?;
         fs::remove_file(path)
     };
-    remove().map_err(|source| system("make again", path, source))
+    remove().map_err(|source| system("remove", path, source))
 }
 
 fn sync_directory(directory: &Path) -> Result<(), FileSetError> {

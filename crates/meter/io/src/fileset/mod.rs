@@ -14,6 +14,7 @@ mod marker;
 mod plan;
 mod space;
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 pub use error::FileSetError;
@@ -53,6 +54,16 @@ impl FileSet {
             }
             Place::ExistingFile(path) | Place::Device(path) => held::prepare(plan, path),
         }
+    }
+
+    /// Removes kept files at these paths; gives how many were there. Others stay.
+    ///
+    /// # Errors
+    /// When one cannot be removed.
+    pub fn remove_kept(paths: &[PathBuf]) -> Result<usize, FileSetError> {
+        let kept: Vec<&PathBuf> = paths.iter().filter(|path| marker::is_ours(path)).collect();
+        kept.iter().try_for_each(|path| made::remove_ours(path))?;
+        Ok(kept.len())
     }
 
     /// The files of several sets as one that owns none of them: the sets must outlive it.

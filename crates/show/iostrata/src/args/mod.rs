@@ -6,6 +6,7 @@
 mod database;
 mod disk;
 mod engine;
+mod fileio;
 mod fio;
 mod help_files;
 mod insert;
@@ -32,6 +33,7 @@ pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArg
 pub use engine::{
     CrashKind, CrashTestArgs, CrashWorkerArgs, EngineAction, EngineArgs, EngineCommon,
 };
+pub use fileio::{FileioAction, FileioArgs, FileioFiles, FileioRunArgs};
 pub use fio::{Eta, FioArgs, OutputFormat, own_options};
 pub use help_files::{CompletionsArgs, ManArgs, write_man_pages};
 pub use insert::{InsertAction, InsertArgs, InsertPrepareArgs, InsertRunArgs};
@@ -79,6 +81,10 @@ pub enum Command {
     /// and line or argument, option and reason; what is ignored is named. docs/fio.md lists every
     /// option.
     Fio(Box<FioArgs>),
+    /// Run sysbench's test of files, in its words
+    ///
+    /// Measures as `io` does. Files are made by `prepare`, kept, and removed by `cleanup`.
+    Fileio(FileioArgs),
     /// Vary one thing at a time: factorial studies, shipped or your own
     Study(StudyArgs),
     /// Ask in virtual time what a setting does on disks that are not there
@@ -190,6 +196,7 @@ impl Command {
             Self::Probe(args) => args.common.printing.quiet,
             Self::Io(args) => args.common.printing.quiet,
             Self::Fio(args) => args.common.printing.quiet,
+            Self::Fileio(args) => args.action.is_quiet(),
             Self::Study(args) => args.action.is_quiet(),
             Self::Simulate(args) => args.action.is_quiet(),
             Self::Disk(args) => args.action.is_quiet(),
@@ -209,7 +216,7 @@ impl Command {
     /// Whether it makes files to measure on.
     pub fn makes_files(&self) -> bool {
         match self {
-            Self::Probe(_) | Self::Io(_) => true,
+            Self::Probe(_) | Self::Io(_) | Self::Fileio(_) => true,
             Self::Fio(args) => !args.dry_run && !args.showcmd,
             Self::Study(args) => {
                 matches!(args.action, StudyAction::Run(_) | StudyAction::Resume(_))

@@ -146,6 +146,56 @@ fn what_cannot_be_done_is_refused_by_name() {
     }
 }
 
+/// sysbench's line, which makes files in the directory that it is in.
+#[test]
+fn files_are_measured_in_sysbench_s_words() {
+    let bench = Bench::new();
+    let files = "--file-total-size=8M --file-num=4";
+    let early = bench.line(&format!("fileio {files} --file-test-mode=rndrd run"));
+    assert_eq!(early.status.code(), Some(2));
+    assert!(stderr(&early).contains("fileio prepare"), "{}", stderr(&early));
+    let made = done(&bench, &format!("fileio {files} --file-test-mode=rndrw prepare"));
+    assert!(made.contains("4 files of 8 MiB"), "{made}");
+    assert_eq!(bench.data_files(), ["test_file.0", "test_file.1", "test_file.2", "test_file.3"]);
+    let run = |mode: &str, more: &str| {
+        let line = format!("fileio {files} --file-test-mode={mode} --time=1 {more} --json run");
+        document(&bench.line(&line), "io")
+    };
+    for (mode, reads, writes) in [
+        ("seqwr", false, true),
+        ("seqrewr", false, true),
+        ("seqrd", true, false),
+        ("rndrd", true, false),
+        ("rndwr", false, true),
+        ("rndrw", true, true),
+    ] {
+        let found = run(mode, "--threads=2 --events=400");
+        assert_eq!(
+            (found["read"].is_object(), found["write"].is_object()),
+            (reads, writes),
+            "{mode}"
+        );
+        // All files after every hundred requests of each thread.
+        let syncs = found.pointer("/sync/ios").and_then(Value::as_f64).unwrap_or(0.0);
+        assert_eq!(syncs > 0.0, writes, "{mode}");
+        let ios = |of: &str| found.pointer(of).and_then(Value::as_f64).unwrap_or(0.0);
+        let all = ios("/read/ios") + ios("/write/ios");
+        assert!((380.0..=400.0).contains(&all), "{mode}: {all}");
+    }
+    let mixed = run("rndrw", "--file-rw-ratio=4 --file-fsync-all --max-requests=300");
+    let share =
+        number(&mixed, "/read/ios") / (number(&mixed, "/write/ios") + number(&mixed, "/read/ios"));
+    assert!((0.7..0.9).contains(&share), "{share}");
+    assert_eq!(number(&mixed, "/sync/ios"), number(&mixed, "/write/ios"));
+    let async_mode =
+        "--file-io-mode=async --file-extra-flags=direct --file-fsync-freq=0 --events=200";
+    assert!(run("rndwr", async_mode)["sync"].is_null());
+    std::fs::write(bench.path("test_file.4"), b"mine").unwrap();
+    let removed = done(&bench, "fileio --file-num=5 cleanup");
+    assert!(removed.contains("4 files are removed"), "{removed}");
+    assert_eq!(bench.data_files(), ["test_file.4"], "what it did not make stays");
+}
+
 #[test]
 fn a_run_ends_after_so_many_transactions_on_the_engine() {
     let bench = Bench::new();
