@@ -1,9 +1,9 @@
 //! Pauses of a whole device: stretches in which requests were in flight and none was answered,
 //! within measured windows and between them.
 //!
-//! Invariant: a look costs one small file per device. A pause is told by many looks; where the
-//! looks themselves came late, since the processors were taken away, nothing is told. A stretch at
-//! whose end a flush was answered is that flush.
+//! Invariant: a look costs one small file per device. A pause is told by many looks; where they came
+//! late, since the processors were taken away, nothing is told. A stretch at whose end nothing but
+//! a flush was answered is that flush.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,8 +19,10 @@ use crate::{Root, Scope};
 
 /// From one look to the next.
 const EVERY: Duration = Duration::from_millis(10);
-/// Looks that came later than this were held up themselves, in seconds.
-const LATE_S: f64 = 0.04;
+/// A look that came later than this was not watching, in seconds.
+const LATE_S: f64 = 0.5;
+/// Share of a pause that may lie between two looks.
+const GAP_SHARE_MAX: f64 = 0.5;
 /// Shortest pause, in seconds.
 const PAUSE_S_MIN: f64 = 0.1;
 /// Answers that were due in it at least, at the rate of the second before.
@@ -80,6 +82,8 @@ struct PauseTrack {
     /// The first of the looks since something was answered, where all of them saw requests in
     /// flight.
     silent_from_s: Option<f64>,
+    /// The longest time between two of these looks.
+    gap_s: f64,
     /// Looks with their answers over the last second before the silence.
     recent: VecDeque<(f64, u64)>,
     watched_s: f64,
@@ -97,21 +101,25 @@ impl PauseTrack {
         let flushes = counters.flushes.unwrap_or(0);
         let now = Answered { requests: counters.reads + counters.writes, flushes };
         let Some((last_s, last)) = self.last.replace((at_s, now)) else { return };
-        if at_s - last_s > LATE_S {
+        let gap_s = at_s - last_s;
+        if gap_s > LATE_S {
             self.silent_from_s = None;
             self.recent.clear();
             return;
         }
-        self.watched_s += at_s - last_s;
+        self.watched_s += gap_s;
         if now == last {
+            let is_first = self.silent_from_s.is_none();
+            self.gap_s = if is_first { gap_s } else { self.gap_s.max(gap_s) };
             self.silent_from_s = match counters.in_flight {
                 0 => None,
                 _ => self.silent_from_s.or(Some(last_s)),
             };
             return;
         }
+        let is_flush = now.flushes > last.flushes && now.requests <= last.requests + 1;
         if let Some(from_s) = self.silent_from_s.take()
-            && now.flushes == last.flushes
+            && !is_flush
         {
             self.keep(from_s, last_s);
         }
@@ -129,7 +137,8 @@ impl PauseTrack {
             }
             _ => 0.0,
         };
-        let is_pause = lasts_s >= PAUSE_S_MIN && per_s * lasts_s >= DUE_MIN;
+        let is_seen = self.gap_s <= GAP_SHARE_MAX * lasts_s;
+        let is_pause = is_seen && lasts_s >= PAUSE_S_MIN && per_s * lasts_s >= DUE_MIN;
         if is_pause && self.pauses.len() < PAUSES_MAX {
             self.pauses.push(DevicePause { at_s: from_s, lasts_s });
         }
@@ -153,7 +162,8 @@ mod tests {
             if late && is_silent && at_s < silent[1] - 0.1 {
                 continue;
             }
-            reads += if is_silent { 0 } else { 10 };
+            let is_flush = flushed && (silent[1]..silent[1] + 0.01).contains(&at_s);
+            reads += if is_silent || is_flush { 0 } else { 10 };
             let flushes = u64::from(flushed && at_s >= silent[1]);
             track.look(at_s, &counters(reads, if is_silent { in_flight } else { 1 }, flushes));
         }

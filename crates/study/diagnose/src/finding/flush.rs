@@ -82,6 +82,11 @@ fn is_dear(commits: &[Commit]) -> bool {
     flush >= DEAR_US && 100.0 * flush / (flush + write) >= DEAR_SHARE_PCT && at_device
 }
 
+/// Whether a commit waits for a costly flush.
+pub(super) fn has_dear_flushes(case: &Case<'_, '_>) -> bool {
+    is_dear(&commits(case, Which::All))
+}
+
 pub(super) fn volatile_cache_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     if is_dear(&commits(case, Which::All)) { case.points(&[COMMIT, EMPTY]) } else { Vec::new() }
 }

@@ -9,6 +9,7 @@ use iostrata_run::{DevicePause, Finding};
 use iostrata_spec::Layer;
 use iostrata_units::seconds;
 
+use super::flush::has_dear_flushes;
 use super::known_limit::reached;
 use super::statement::{Effect, WithEvidence, loss};
 use super::{FindingId, explains_requests};
@@ -39,7 +40,9 @@ pub(super) fn periodic(case: &Case<'_, '_>) -> Option<Finding> {
 
 /// Pauses of the whole device that keep no period.
 pub(super) fn irregular(case: &Case<'_, '_>) -> Option<Finding> {
-    if is_a_gate(case) || of_windows(case).is_some() {
+    // A flush that takes long stops everything as well, and is named by itself.
+    let is_named = of_windows(case).is_some() || has_dear_flushes(case);
+    if is_a_gate(case) || is_named {
         return None;
     }
     of_the_watch(case).filter(|pauses| !pauses.is_regular())?.finding(case)
