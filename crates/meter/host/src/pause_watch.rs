@@ -1,9 +1,9 @@
 //! Pauses of a whole device: stretches in which requests were in flight and none was answered,
 //! within measured windows and between them.
 //!
-//! Invariant: a look costs one small file per device. A pause is told by many looks; where they came
-//! late, since the processors were taken away, nothing is told. A stretch at whose end nothing but
-//! a flush was answered is that flush.
+//! Invariant: a look costs one small file per device. A pause is told by many looks; where they
+//! came late, since the processors were taken away, nothing is told. A stretch at whose end nothing
+//! but a flush was answered is that flush.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //! would allow a third more. Requests per second are capped where both sizes have the same rate,
 //! bytes per second where they have the same bandwidth, both where the small size ends at a rate
 //! and the large one at a bandwidth. Writes that go beyond speak against it, those that end there
-//! bear witness, and those below say nothing: too few may have been in flight, or they have a cap of
-//! their own.
+//! bear witness, and those below say nothing: too few may have been in flight, or they have a cap
+//! of their own.
 //! Invariant: a device that is busy is no cap. Its rate differs with size and direction, rises with
 //! depth, or is not even; one that the processors or others held back is not looked at.
 

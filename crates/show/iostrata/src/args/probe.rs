@@ -37,8 +37,8 @@ pub struct ProbeArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub verify: bool,
-    /// Overwrite the files first, with half of --max-write and for 10 minutes at most, so that fresh
-    /// flash and burst credit are used up before anything is measured
+    /// Overwrite the files first, with half of --max-write and for 10 minutes at most, so that
+    /// fresh flash and burst credit are used up before anything is measured
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub precondition: bool,

@@ -23,7 +23,8 @@ const FLASH_US_MAX: f64 = 1_000.0;
 const SEEK_US_MIN: f64 = 3_000.0;
 /// Sequential requests must be this many times as fast as random ones.
 const SEEK_RATIO_MIN: f64 = 3.0;
-/// A disk with one arm, of so many below, gains less than this from 16 requests in flight; networks gain more.
+/// A disk with one arm gains less than this from 16 requests in flight, an array that many times;
+/// networks gain more.
 const ARM_GAIN_MAX: f64 = 4.0;
 
 /// Latency by the device where it is known, else by the application.

@@ -173,3 +173,35 @@ fn every_rung_that_something_names_is_measured() {
     let missing: Vec<_> = rung::ALL.iter().filter(|id| !planned.contains(**id)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
+
+#[test]
+fn what_is_written_first_and_for_longer_is_announced_and_bounded() {
+    let of = |precondition, lasting: Option<u64>, time_max: Option<u64>| {
+        let seconds = Duration::from_secs;
+        let (lasting, time_max) = (lasting.map(seconds), time_max.map(seconds));
+        let options = ProbeOptions { precondition, lasting, time_max, ..options() };
+        announce(&options, &facts(100 << 30)).unwrap()
+    };
+    let usual = of(false, None, None);
+    let longer = of(true, Some(1_800), None);
+    assert_eq!(usual.precondition_bytes_max, 0);
+    assert_eq!(longer.time_max, usual.time_max + Duration::from_secs(600 + 1_800 - 12));
+    assert_eq!(longer.usual_time(), usual.time_max);
+    let all = longer.file_bytes_max
+        + longer.precondition_bytes_max
+        + longer.sustained_write_bytes_max
+        + 106 * longer.point_write_bytes_max;
+    assert!(all <= longer.written_bytes_max, "{longer:?}");
+    assert!(longer.sustained_write_bytes_max > usual.sustained_write_bytes_max);
+    // What is asked for in all bounds both.
+    let short = of(true, Some(60), Some(200));
+    assert_eq!(short.time_max, Duration::from_secs(200));
+    assert!(short.usual_time() >= Duration::from_secs(70), "{short:?}");
+    let block = super::blocks::precondition(&shape(), 1 << 30, Duration::from_secs(9));
+    let spec = &block.points[0].streams[0].spec;
+    assert_eq!((spec.write_bytes_max, spec.runtime), (Some(1 << 30), Some(Duration::from_secs(9))));
+    assert_eq!(spec.check(), Ok(()));
+    let lasting = Shape { lasting: Some(Duration::from_secs(99)), ..shape() };
+    let blocks = Part::Sustained.blocks(&lasting, &[], 1 << 30);
+    assert_eq!(blocks[0].points[0].streams[0].spec.runtime, Some(Duration::from_secs(99)));
+}
