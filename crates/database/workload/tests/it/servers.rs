@@ -86,7 +86,7 @@ fn the_oltp_family_runs_on_servers() {
             assert_eq!(run(&terminals, 2, 20).settled, 80, "{}", member.name());
         }
         assert_eq!(oltp::cleanup(target, &spec).unwrap(), 2);
-        let bulk = of(Member::BulkInsert);
+        let bulk = OltpSpec { threads: 4, ..of(Member::BulkInsert) };
         oltp::prepare(target, &bulk, 2, &AtomicBool::new(false), &|_| {}).unwrap();
         for _ in 0..2 {
             let terminals = OltpTerminals::new(target, bulk.clone(), true).unwrap();

@@ -98,7 +98,13 @@ fn oltp(mut rest: Vec<OsString>) -> Vec<OsString> {
     };
     let long =
         rest.iter().position(|word| word.to_str().is_some_and(|word| member(word).is_some()));
-    let at = long.or_else(|| free(&rest, &|word| is_short(word)));
+    // A word that is none is refused where a member belongs.
+    let is_plain = |word: &OsStr| {
+        let text = word.to_str().unwrap_or_default();
+        !text.starts_with('-') && !VERBS.contains(&text)
+    };
+    let first = rest.first().is_some_and(|word| is_plain(word)).then_some(0);
+    let at = long.or_else(|| free(&rest, &|word| is_short(word))).or(first);
     if let Some(at) = at {
         let word = rest.remove(at);
         line.push(word.to_str().and_then(member).unwrap_or(word));

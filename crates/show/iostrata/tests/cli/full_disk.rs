@@ -116,12 +116,11 @@ fn a_disk_that_fills_up_during_a_run_shows_in_its_errors() {
     let run: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert!(number(&run, "/errors/1114") > 0.0, "{}: {said}", run["errors"]);
     assert!(number(&run, "/completed/new_order") > 0.0, "{}", run["completed"]);
+    // What was done beside a full disk is no measurement.
+    assert_eq!(output.status.code(), Some(3), "{said}");
     // Some versions of the server end when nothing is left.
-    match output.status.code() {
-        Some(0) => {}
-        Some(3) => assert!(said.contains("see whether the target still runs"), "{said}"),
-        other => panic!("{other:?}: {said}"),
-    }
+    let fixes = ["make room where the server keeps its data", "see whether the target still runs"];
+    assert!(fixes.iter().any(|fix| said.contains(fix)), "{said}");
     disk.make_room();
     drop(private.end());
 }

@@ -131,7 +131,7 @@ fn both_loads_run_on_a_server_with_each_storage_engine_that_it_has() {
     let Some(private) = Private::start(&[]) else { return };
     let bench = Bench::new();
     let target = |database: &str| format!("--target {}", private.target("root", database));
-    stress_cycle(&bench, &target("stress"), "CREATE DATABASE `stress`");
+    stress_cycle(&bench, &target("stress"), "stress prepare");
     std::thread::scope(|scope| {
         for engine in ["InnoDB", "MyISAM", "Aria"] {
             let target = target(engine);
