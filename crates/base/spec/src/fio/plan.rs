@@ -95,6 +95,12 @@ pub struct FioLogs {
     pub every: Option<Duration>,
     /// Whether clones have logs of their own.
     pub per_job: bool,
+    /// Whether lines count from 1970 instead of from the start of the job.
+    pub unix_epoch: bool,
+    /// Whether lines have a column for the offset.
+    pub offset: bool,
+    /// Whether the priority is written as the kernel has it.
+    pub priority: bool,
 }
 
 /// One workload of a job.

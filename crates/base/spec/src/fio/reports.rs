@@ -39,8 +39,8 @@ pub(super) fn logs(settings: &Settings) -> FioLogs {
         bandwidth: prefix("write_bw_log"),
         iops: prefix("write_iops_log"),
         latency: prefix("write_lat_log"),
-        every: None,
         per_job: true,
+        ..FioLogs::default()
     };
     if logs.bandwidth.is_none() && logs.iops.is_none() && logs.latency.is_none() {
         return logs;
@@ -49,6 +49,9 @@ pub(super) fn logs(settings: &Settings) -> FioLogs {
     FioLogs {
         every: settings.value("log_avg_msec", milliseconds).filter(|every| !every.is_zero()),
         per_job: settings.switch("per_job_logs").unwrap_or(true),
+        unix_epoch: settings.switch("log_unix_epoch").unwrap_or(false),
+        offset: settings.switch("log_offset").unwrap_or(false),
+        priority: settings.switch("log_prio").unwrap_or(false),
         ..logs
     }
 }

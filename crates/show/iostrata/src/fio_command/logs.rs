@@ -1,7 +1,7 @@
 //! Logs of bandwidth, requests per second and latency in fio's format, one of each kind per clone.
 //!
 //! One line: milliseconds from the start of the job, value, direction (0 reads, 1 writes), block
-//! size and, where fio 3 has it, the priority. Lines are averages over the series of the run, so
+//! size, offset where asked for, and the priority. Lines are averages over the series of the run, so
 //! that the block size is 0, as in fio's averaged logs.
 
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ pub fn write(plan: &FioPlan, waves: &[MeasuredWave]) -> Result<(), ExitError> {
                         false => format!("{prefix}_{word}.log"),
                     };
                     let text = texts.entry(PathBuf::from(path)).or_default();
-                    text.push_str(&lines(&stream, clone, kind));
+                    text.push_str(&lines(&stream, clone, kind, wave.began_ms));
                 }
             }
         }
@@ -99,27 +99,37 @@ pub fn write(plan: &FioPlan, waves: &[MeasuredWave]) -> Result<(), ExitError> {
     })
 }
 
-fn lines(stream: &MeasuredStream<'_>, clone: &CloneDetail, kind: LogKind) -> String {
+fn lines(stream: &MeasuredStream<'_>, clone: &CloneDetail, kind: LogKind, began_ms: i64) -> String {
     let mut text = String::new();
-    let columns = [(0, OpKind::Read), (1, OpKind::Write), (2, OpKind::Trim)].map(|(direction, kind)| {
-        let op = stream.figures.ops[kind].as_ref();
-        let block_bytes = op.map_or(0.0, |op| op.bytes as f64 / op.ios.max(1) as f64);
-        (direction, block_bytes, clone.series[kind].as_deref().unwrap_or_default())
-    });
+    let (logs, variation) = (&stream.job.logs, &stream.stream.spec.variation);
+    let uncounted = variation.start_delay + variation.ramp_time;
+    let start_ms = match logs.unix_epoch {
+        true => began_ms.max(0) as u64 + uncounted.as_millis() as u64,
+        false => 0,
+    };
+    let offset = if logs.offset { ", 0" } else { "" };
+    let priority = if logs.priority { "0x0000" } else { "0" };
+    let columns =
+        [(0, OpKind::Read), (1, OpKind::Write), (2, OpKind::Trim)].map(|(direction, kind)| {
+            let op = stream.figures.ops[kind].as_ref();
+            let block_bytes = op.map_or(0.0, |op| op.bytes as f64 / op.ios.max(1) as f64);
+            (direction, block_bytes, clone.series[kind].as_deref().unwrap_or_default())
+        });
     let longest = columns.iter().map(|(.., series)| series.len()).max().unwrap_or(0);
     let behind_last = (clone.duration_s / clone.width_s.max(1e-9) - 1e-6).ceil().max(0.0) as usize;
     let count = longest.min(behind_last);
-    let group = slices(clone.width_s, stream.job.logs.every);
+    let group = slices(clone.width_s, logs.every);
     for first in (0..count).step_by(group) {
         let behind = (first + group).min(count);
         let seconds = (behind - first) as f64 * clone.width_s;
-        let ms = (behind as f64 * clone.width_s * 1000.0).round() as u64;
+        let ms = start_ms + (behind as f64 * clone.width_s * 1000.0).round() as u64;
         for (direction, block_bytes, series) in columns {
             let Some(slices) = series.get(first..behind) else { continue };
             let mut sum = Tally::default();
             slices.iter().for_each(|one| sum.add(*one));
             if let Some(value) = kind.value(&sum, block_bytes, seconds) {
-                let _never_fails = writeln!(text, "{ms}, {value:.0}, {direction}, 0, 0");
+                let _never_fails =
+                    writeln!(text, "{ms}, {value:.0}, {direction}, 0{offset}, {priority}");
             }
         }
     }

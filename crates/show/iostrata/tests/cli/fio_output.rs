@@ -320,20 +320,28 @@ fn logs_have_the_names_columns_and_directions_of_fio() {
         format!("rw=randread\nioengine=libaio\nnumjobs=3\n{LOGGED}log_avg_msec=250\n"),
         format!("rw=randread\nioengine=libaio\nnumjobs=2\ngroup_reporting\n{LOGGED}"),
         format!("rw=write\nioengine=sync\n{LOGGED}log_avg_msec=250\nper_job_logs=0\n"),
+        format!(
+            "rw=write\nioengine=sync\n{LOGGED}log_avg_msec=250\nlog_offset=1\nlog_prio=1\n\
+             log_unix_epoch=1\n"
+        ),
         format!("rw=write\nioengine=sync\nnumjobs=2\n{LOGGED}[b]\nrw=read\nwrite_iops_log=y\n"),
     ] {
         let jobs = format!("[global]\nsize=1m\nruntime=1\ntime_based\n[a]\n{jobs}");
         let (of_ours, of_theirs) = (bench(&jobs), bench(&jobs));
         ours(&of_ours, "--output-format=json");
         theirs(&of_theirs, "--output-format=json");
-        let logs = |bench: &Bench| -> BTreeMap<String, BTreeSet<(usize, String)>> {
+        // Columns, direction, form of the priority, and whether time counts from 1970.
+        type Line = (usize, String, bool, bool);
+        let logs = |bench: &Bench| -> BTreeMap<String, BTreeSet<Line>> {
             let names = bench.data_files().into_iter().filter(|name| name.ends_with(".log"));
             names
                 .map(|name| {
                     let text = std::fs::read_to_string(bench.path(&name)).unwrap();
                     let lines = text.lines().map(|line| {
                         let fields: Vec<&str> = line.split(", ").collect();
-                        (fields.len(), fields[2].to_owned())
+                        let of_priority = fields.last().unwrap().starts_with("0x");
+                        let ms: u64 = fields[0].parse().unwrap();
+                        (fields.len(), fields[2].to_owned(), of_priority, ms > 1 << 40)
                     });
                     (name, lines.collect())
                 })
