@@ -13,7 +13,7 @@ use iostrata_stats::{
 
 use crate::detail::{CloneDetail, StreamDetail};
 use crate::failure::LoadFailure;
-use crate::outcome::{CpuOf, StreamOutcome, WindowOutcome};
+use crate::outcome::{CloneOutcome, CpuOf, StreamOutcome, WindowOutcome};
 use crate::segment::Segment;
 use crate::tally::{Slices, Tally};
 
@@ -273,13 +273,15 @@ impl<'a> Counted<'a> {
     fn detail(&self) -> StreamDetail {
         let (cut_s, group) = (self.warm_up_s, self.group());
         let cut = (cut_s / self.slice_s).round() as usize;
-        let of_clone = |(slices, ended_s): &(Slices, f64)| {
-            let ended_s = if *ended_s > 0.0 { ended_s.min(self.ended_s) } else { self.ended_s };
-            let end = cut + self.slices.len;
+        let of_clone = |clone: &CloneOutcome| {
+            let is_known = clone.ended_s > 0.0;
+            let ended_s = if is_known { clone.ended_s.min(self.ended_s) } else { self.ended_s };
+            let end = (cut + self.slices.len).min(clone.covered);
+            let (kinds, slices) = (self.slices.kinds.kinds(), cut.min(end)..end);
             CloneDetail {
                 duration_s: (ended_s - cut_s).max(0.0),
                 width_s: group as f64 * self.slice_s,
-                series: slices.range(cut.min(slices.len)..end.min(slices.len)).grouped(group),
+                series: clone.shared.grouped(clone.worker, kinds, slices, group),
             }
         };
         StreamDetail {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, LoadFailure};
 use crate::segment::Segment;
+use crate::shared_stats::SharedStats;
 use crate::tally::Slices;
 
 /// Whose work the processor time of a stream's workers is.
@@ -76,8 +77,19 @@ pub(crate) struct StreamOutcome {
     pub counted_slice: usize,
     /// Seconds from the start of the window to the end of its last worker.
     pub ended_s: f64,
-    /// Tallies of each worker, with its own end; only where its requests are noted in detail.
-    pub clones: Vec<(Slices, f64)>,
+    /// Its workers; only where requests are noted in detail.
+    pub clones: Vec<CloneOutcome>,
+}
+
+/// Where the tallies of one worker are.
+#[derive(Clone, Debug)]
+pub(crate) struct CloneOutcome {
+    pub shared: SharedStats,
+    pub worker: u32,
+    /// Slices of the window that they cover.
+    pub covered: usize,
+    /// Seconds from the start of the window to the end of the worker.
+    pub ended_s: f64,
 }
 
 /// What a window brought back.

@@ -7,13 +7,14 @@
 //! the slices begun share one word, however late an end is posted.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use iostrata_spec::OpKind;
+use iostrata_spec::{OpKind, PerKind};
 
 use crate::clock::Ticks;
 use crate::region::Region;
@@ -294,6 +295,24 @@ impl SharedStats {
         };
         let column = |&kind: &OpKind| (kind, (0..len).map(|slice| tally(kind, slice)).collect());
         Slices { len, kinds: kinds.iter().map(column).collect() }
+    }
+
+    /// Tallies of a worker, so many slices together. A last, shorter group is left out.
+    pub(crate) fn grouped(
+        &self,
+        worker: u32,
+        kinds: impl Iterator<Item = OpKind>,
+        slices: Range<usize>,
+        group: usize,
+    ) -> PerKind<Vec<Tally>> {
+        let sum = |kind: OpKind, first: usize| {
+            let mut sum = Tally::default();
+            (first..first + group).for_each(|slice| sum.add(self.tally(worker, slice, kind)));
+            sum
+        };
+        let groups = slices.len() / group;
+        let firsts = || (0..groups).map(|at| slices.start + at * group);
+        kinds.map(|kind| (kind, firsts().map(|first| sum(kind, first)).collect())).collect()
     }
 
     fn slice_base(&self, worker: u32, slice: usize) -> usize {

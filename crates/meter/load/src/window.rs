@@ -17,7 +17,7 @@ use crate::failure::LoadFailure;
 use crate::figures::WindowFigures;
 use crate::job::{Job, StreamPlan, asked, recorded};
 use crate::observer::{Interim, Surroundings, WindowObserver};
-use crate::outcome::{JobOutcome, StreamOutcome, WindowOutcome};
+use crate::outcome::{CloneOutcome, JobOutcome, StreamOutcome, WindowOutcome};
 use crate::process;
 use crate::segment::Segment;
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
@@ -182,8 +182,7 @@ impl<'a, C: Clock> Window<'a, C> {
             let Some((covered, segment)) = shown else { continue };
             let stream = &mut streams[*index];
             let kinds = recorded(&job.spec).kinds;
-            let own = shared.slices(&[job.number], &kinds, covered);
-            stream.slices.add(&own);
+            stream.slices.add(&shared.slices(&[job.number], &kinds, covered));
             let ended_s = covered as f64 * slice_s;
             // Segments are shown whole, from the first that counts on.
             let counts = |first: &&usize| **first >= job.span.counted_slice;
@@ -194,7 +193,7 @@ impl<'a, C: Clock> Window<'a, C> {
             let kinds = kinds.map(|(kind, of)| (kind, of.clone())).collect();
             stream.add_segments(vec![Segment { first_slice, kinds, ..segment }]);
             if job.detail {
-                stream.clones.push((own, ended_s));
+                stream.clones.push(self.clone_outcome(job, covered, ended_s));
             }
         }
         WindowOutcome {
@@ -207,6 +206,11 @@ impl<'a, C: Clock> Window<'a, C> {
             failure: None,
             streams,
         }
+    }
+
+    fn clone_outcome(&self, job: &Job, covered: usize, ended_s: f64) -> CloneOutcome {
+        let shared = self.controller.shared.clone();
+        CloneOutcome { shared, worker: job.number, covered, ended_s }
     }
 
     fn gather(&self, outcomes: Vec<JobOutcome>, interrupted: bool) -> WindowOutcome {
@@ -227,9 +231,8 @@ impl<'a, C: Clock> Window<'a, C> {
             stream.ended_s = stream.ended_s.max(self.controller.ended_s(job.number));
             stream.add(outcome, shared.written(job.number));
             if job.detail {
-                let kinds = recorded(&job.spec).kinds;
-                let slices = shared.slices(&[job.number], &kinds, used);
-                stream.clones.push((slices, self.controller.ended_s(job.number)));
+                let ended_s = self.controller.ended_s(job.number);
+                stream.clones.push(self.clone_outcome(job, used, ended_s));
             }
         }
         let with_files = || {

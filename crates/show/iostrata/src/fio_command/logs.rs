@@ -1,8 +1,8 @@
 //! Logs of bandwidth, requests per second and latency in fio's format, one of each kind per clone.
 //!
 //! One line: milliseconds from the start of the job, value, direction (0 reads, 1 writes), block
-//! size, offset where asked for, and the priority. Lines are averages over the series of the run, so
-//! that the block size is 0, as in fio's averaged logs.
+//! size, offset where asked for, and the priority. Lines are averages over the series of the run,
+//! so that block size and offset are 0, as in fio's averaged logs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
