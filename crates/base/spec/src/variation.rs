@@ -207,13 +207,16 @@ pub enum Distribution {
 }
 
 /// How the contents of blocks are verified: each that is written says where and when, with a
-/// checksum over all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// checksum over all of it, or is a pattern.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verify {
     /// Jobs that write read everything back when all is written; those that only read verify what
     /// they read in any case.
     pub reads_back: bool,
+    /// The bytes of which every block is a repetition; empty: blocks have a seal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pattern: Vec<u8>,
 }
 
 /// What a stream does differently from a plain one.
@@ -262,6 +265,9 @@ pub struct Variation {
     /// The files are read into the page cache before the window.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pre_read: bool,
+    /// Processors that workers may run on; empty: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
     /// Contents are verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
@@ -289,6 +295,7 @@ impl Default for Variation {
             end_flush: false,
             steady: None,
             pre_read: false,
+            cpus: Vec::new(),
             verify: None,
             drop_cache: false,
         }

@@ -11,6 +11,8 @@ use iostrata_spec::{FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, Pacing, Syn
 use iostrata_stats::Verdict;
 use serde::{Deserialize, Serialize};
 
+use rustix::thread::{CpuSet, sched_setaffinity};
+
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock};
 use crate::detail::{Submissions, is_apart};
 use crate::error::LoadError;
@@ -60,7 +62,8 @@ impl Job {
         shared: &SharedStats,
         facts: &ClockFacts,
     ) -> Result<JobOutcome, LoadError> {
-        let outcome = match facts.tsc_ns_per_tick {
+        let bound = self.bind();
+        let mut outcome = match facts.tsc_ns_per_tick {
             Some(ns_per_tick) => self.run_with_clock(shared, TscClock::new(ns_per_tick)),
             None => self.run_with_clock(shared, MonotonicClock).map(|mut outcome| {
                 outcome.verdicts.add(Verdict::ClockFallback);
@@ -68,7 +71,22 @@ impl Job {
             }),
         };
         shared.post_state(self.number, WorkerState::Done);
+        if let (Ok(outcome), Err(why)) = (&mut outcome, bound) {
+            outcome.notes.push(format!("cpus_allowed: {why}; workers run on every processor"));
+        }
         outcome
+    }
+
+    /// Leaves the calling thread only the processors that its spec names.
+    fn bind(&self) -> std::io::Result<()> {
+        let cpus = &self.spec.variation.cpus;
+        if cpus.is_empty() {
+            return Ok(());
+        }
+        let mut set = CpuSet::new();
+        let known = cpus.iter().filter(|cpu| (**cpu as usize) < CpuSet::MAX_CPU);
+        known.for_each(|cpu| set.set(*cpu as usize));
+        Ok(sched_setaffinity(None, &set)?)
     }
 
     fn run_with_clock<C: Clock>(
@@ -212,7 +230,8 @@ pub(crate) fn asked(name: &str, spec: &IoSpec) -> Asked {
 /// What is recorded of a workload.
 pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
     let flushes = spec.flush.is_some() || matches!(spec.mix, Mix::FlushOnly(_));
-    let reads_back = spec.mix.writes() && spec.variation.verify.is_some_and(|one| one.reads_back);
+    let reads_back =
+        spec.mix.writes() && spec.variation.verify.as_ref().is_some_and(|one| one.reads_back);
     let does = [spec.mix.reads() || reads_back, spec.mix.writes(), flushes];
     let does = OpKind::OF_FILES.into_iter().zip(does);
     let kinds = does.chain([(OpKind::Trim, spec.mix.trims())]).filter(|(_, does)| *does);

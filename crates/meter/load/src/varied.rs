@@ -1,9 +1,9 @@
-//! Requests of streams that are not plain: several block sizes, files in turn, runs and gaps, random
-//! ones among sequential ones, discards before writes.
+//! Requests of streams that are not plain: several block sizes, files in turn, runs and gaps,
+//! random ones among sequential ones, discards before writes.
 //!
 //! Invariant: every request lies inside one file, and a random offset is a multiple of its
-//! direction's smallest block or of what it is aligned to; it never ends by itself. Apart from the plain generator, which it
-//! would slow down.
+//! direction's smallest block or of what it is aligned to; it never ends by itself. Apart from the
+//! plain generator, which it would slow down.
 
 use iostrata_io::OpKind;
 use iostrata_spec::{Access, BlockSizes, Blocks, Distribution, FileOrder, IoSpec, Mix, Step, Zone};

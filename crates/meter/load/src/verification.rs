@@ -23,29 +23,32 @@ const MAGIC: u64 = 0x696f_7374_7261_7461;
 const WORKER_SHIFT: u32 = 48;
 
 /// Where a block lies: file and offset.
-type Place = (u32, u64);
+type BlockPlace = (u32, u64);
 
 /// One worker's record of contents.
 #[derive(Debug)]
 pub(crate) struct Verification {
     reads_back: bool,
+    /// What every block repeats; empty where it has a seal.
+    pattern: Vec<u8>,
     /// Whether whatever is read has to verify.
     checks_all: bool,
     worker: u64,
     count: u64,
     /// Length and number of each block that was written last.
-    written: BTreeMap<Place, (u32, u64)>,
-    reading: Option<IntoIter<Place, (u32, u64)>>,
-    expected: BTreeMap<Place, u64>,
+    written: BTreeMap<BlockPlace, (u32, u64)>,
+    reading: Option<IntoIter<BlockPlace, (u32, u64)>>,
+    expected: BTreeMap<BlockPlace, u64>,
     scratch: Vec<u8>,
 }
 
 impl Verification {
     /// What worker `number` of a stream needs; `None` where nothing is verified.
     pub(crate) fn of(spec: &IoSpec, number: u32) -> Option<Self> {
-        let Verify { reads_back } = spec.variation.verify?;
+        let Verify { reads_back, pattern } = spec.variation.verify.clone()?;
         Some(Self {
             reads_back: reads_back && spec.mix.writes(),
+            pattern,
             checks_all: !spec.mix.writes(),
             worker: u64::from(number) + 1,
             count: 0,
@@ -61,7 +64,15 @@ impl Verification {
     pub(crate) fn seal(&mut self, buffers: &mut Buffers, slot: u32, request: Request, len: u32) {
         self.count += 1;
         let number = self.worker << WORKER_SHIFT | self.count;
+        if self.reads_back {
+            self.record(request, len, number);
+        }
         let block = &mut self.scratch[..len as usize];
+        if !self.pattern.is_empty() {
+            repeat(&self.pattern, block);
+            buffers.copy_in(slot, block);
+            return;
+        }
         buffers.copy_out(slot, block);
         block[..8].copy_from_slice(&MAGIC.to_le_bytes());
         block[8..16].copy_from_slice(&request.offset.to_le_bytes());
@@ -70,9 +81,6 @@ impl Verification {
         let sum = checksum(block);
         block[28..HEAD_BYTES].copy_from_slice(&sum.to_le_bytes());
         buffers.copy_in(slot, &self.scratch[..HEAD_BYTES]);
-        if self.reads_back {
-            self.record(request, len, number);
-        }
     }
 
     /// Of blocks that a later one overwrites in part nothing is left to verify.
@@ -81,7 +89,7 @@ impl Verification {
         let before = self.written.range((file, 0)..(file, offset)).next_back();
         let before = before.filter(|((_, at), (len, _))| at + u64::from(*len) > offset);
         let first = before.map_or((file, offset), |(place, _)| *place);
-        let covered: Vec<Place> =
+        let covered: Vec<BlockPlace> =
             self.written.range(first..(file, end)).map(|(place, _)| *place).collect();
         for place in covered {
             self.written.remove(&place);
@@ -120,6 +128,9 @@ impl Verification {
         }
         let block = &mut self.scratch[..flight.len as usize];
         buffers.copy_out(slot, block);
+        if !self.pattern.is_empty() {
+            return block.chunks(self.pattern.len()).all(|part| self.pattern.starts_with(part));
+        }
         let number = word(block, 16);
         let is_sealed = word(block, 0) == MAGIC
             && word(block, 8) == flight.offset
@@ -131,6 +142,13 @@ impl Verification {
             .get(&(flight.file, flight.offset))
             .is_none_or(|expected| *expected == number || number >> WORKER_SHIFT != self.worker);
         is_sealed && is_last
+    }
+}
+
+fn repeat(pattern: &[u8], block: &mut [u8]) {
+    for part in block.chunks_mut(pattern.len()) {
+        let len = part.len();
+        part.copy_from_slice(&pattern[..len]);
     }
 }
 
@@ -153,7 +171,7 @@ mod tests {
     fn spec(mix: Mix) -> IoSpec {
         let mut spec = IoSpec::new("x");
         spec.mix = mix;
-        spec.variation.verify = Some(Verify { reads_back: true });
+        spec.variation.verify = Some(Verify { reads_back: true, ..Verify::default() });
         spec
     }
 
@@ -186,6 +204,23 @@ mod tests {
         content[4095] ^= 1;
         buffers.copy_in(1, &content);
         assert!(!reader.holds(&buffers, 1, &flight(8192)), "its last byte is another");
+    }
+
+    #[test]
+    fn a_pattern_fills_a_block_and_is_all_there_is_to_verify() {
+        let mut spec = spec(Mix::Read);
+        spec.variation.verify = Some(Verify { pattern: b"abc".to_vec(), ..Verify::default() });
+        let mut verification = Verification::of(&spec, 0).unwrap();
+        let mut buffers = Buffers::new(1, 4096, 1).unwrap();
+        assert!(!verification.holds(&buffers, 0, &flight(0)));
+        verification.seal(&mut buffers, 0, request(0), 4096);
+        let mut content = vec![0; 4096];
+        buffers.copy_out(0, &mut content);
+        assert!(content.starts_with(b"abcabcab") && content.ends_with(b"abca"));
+        assert!(verification.holds(&buffers, 0, &flight(0)));
+        content[4095] = b'b';
+        buffers.copy_in(0, &content);
+        assert!(!verification.holds(&buffers, 0, &flight(0)));
     }
 
     #[test]

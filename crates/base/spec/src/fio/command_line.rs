@@ -75,11 +75,11 @@ pub fn split(arguments: &[OsString], own: &[String]) -> (Vec<FioArgument>, Vec<O
         };
         let is_short = name.len() == 1 && !text.starts_with("--");
         let (name, stands_alone) = match known(name, own) {
-            Known::Own(_) if is_short => (name, None),
-            Known::Own(name) => (name, None),
-            Known::Fio(name, entry) => (name, Some(entry.bare)),
-            Known::No if is_short => (name, None),
-            Known::No => (name, Some(false)),
+            ArgumentName::Own(_) if is_short => (name, None),
+            ArgumentName::Own(name) => (name, None),
+            ArgumentName::Fio(name, entry) => (name, Some(entry.bare)),
+            ArgumentName::No if is_short => (name, None),
+            ArgumentName::No => (name, Some(false)),
         };
         let Some(stands_alone) = stands_alone else {
             // As the program's own parser takes it, whatever the number of dashes.
@@ -108,23 +108,23 @@ fn is_value(argument: &str) -> bool {
     !option.is_some_and(|option| option.starts_with(char::is_alphabetic))
 }
 
-enum Known<'a> {
+enum ArgumentName<'a> {
     Own(&'a str),
     Fio(&'a str, &'static FioOption),
     No,
 }
 
 /// What a name stands for; the beginning of one name alone stands for it, as getopt has it.
-fn known<'a>(name: &'a str, own: &'a [String]) -> Known<'a> {
+fn known<'a>(name: &'a str, own: &'a [String]) -> ArgumentName<'a> {
     let is_own = |own: &&String| own.replace('-', "_") == name.replace('-', "_");
     if let Some(entry) = catalogue::find(name) {
-        return Known::Fio(name, entry);
+        return ArgumentName::Fio(name, entry);
     }
     if let Some(own) = own.iter().find(is_own) {
-        return Known::Own(own);
+        return ArgumentName::Own(own);
     }
     if let Some(entry) = catalogue::find_of_command(name) {
-        return Known::Fio(name, entry);
+        return ArgumentName::Fio(name, entry);
     }
     let is_here = |entry: &&FioOption| !matches!(entry.effect, OptionEffect::Refused(_));
     let of_fio = catalogue::entries().chain(catalogue::of_command()).filter(is_here);
@@ -133,15 +133,15 @@ fn known<'a>(name: &'a str, own: &'a [String]) -> Known<'a> {
     let begins = |known: &str| known.replace('-', "_").starts_with(&name.replace('-', "_"));
     let mut begun = names.chain(own).filter(|(known, _)| name.len() > 1 && begins(known));
     match (begun.next(), begun.next()) {
-        (Some((known, Some(entry))), None) => Known::Fio(known, entry),
-        (Some((known, None)), None) => Known::Own(known),
-        _ => Known::No,
+        (Some((known, Some(entry))), None) => ArgumentName::Fio(known, entry),
+        (Some((known, None)), None) => ArgumentName::Own(known),
+        _ => ArgumentName::No,
     }
 }
 
 /// What a command line says of jobs.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct LineOptions {
     pub sections: Vec<Section>,
     pub refused: Vec<FioError>,
     pub warnings: Vec<FioWarning>,
@@ -150,8 +150,8 @@ pub(super) struct Line {
 }
 
 /// The sections that options come to; `own` are names to compare a misspelt one with.
-pub(super) fn read(arguments: &[FioArgument], own: &[String]) -> Line {
-    let mut line = Line::default();
+pub(super) fn read(arguments: &[FioArgument], own: &[String]) -> LineOptions {
+    let mut line = LineOptions::default();
     for argument in arguments {
         let origin = Origin::Argument { number: argument.number };
         let FioArgument { name, value, .. } = argument;
@@ -173,7 +173,7 @@ pub(super) fn read(arguments: &[FioArgument], own: &[String]) -> Line {
     line
 }
 
-impl Line {
+impl LineOptions {
     fn of_command(&mut self, argument: &FioArgument, origin: Origin, own: &[String]) {
         let what = argument.shown();
         match catalogue::find_of_command(&argument.name).map(|entry| entry.effect) {

@@ -1,7 +1,7 @@
-//! What is wrong with a job file, where, and what to do.
+//! What is wrong with a job file or a command line, where, and what to do.
 //!
-//! Invariant: every refusal names the file and line or the argument, the option as it was written, the reason and
-//! the fix.
+//! Invariant: every refusal names the file and line or the argument, the option as it was written,
+//! the reason and the fix.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 //! Invariant: a job that comes out can be run; whatever cannot be is refused with the line that
 //! asks for it.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -80,7 +81,8 @@ impl Builder<'_> {
         let spec = self.spec(&names, times);
         let group_reporting = settings.switch("group_reporting").unwrap_or(false);
         let increments = settings.get("offset_increment").is_some_and(|one| one.value != "0");
-        let apart = !group_reporting || increments || times.delay.0 < times.delay.1;
+        let splits = !spec.variation.cpus.is_empty() && self.splits_cpus();
+        let apart = !group_reporting || increments || splits || times.delay.0 < times.delay.1;
         let streams = if apart {
             (0..clones)
                 .map(|clone| self.one_clone(&name, &names, &spec, (clone, clones), times))
@@ -107,6 +109,16 @@ impl Builder<'_> {
             streams,
             name,
         })
+    }
+
+    /// Whether each clone has a processor of its own.
+    fn splits_cpus(&self) -> bool {
+        let policy = self.settings.value("cpus_allowed_policy", |text| match text {
+            "shared" => Ok(false),
+            "split" => Ok(true),
+            _ => Err(Why::new("use shared or split")),
+        });
+        policy.unwrap_or(false)
     }
 
     /// Refuses devices that are not there, where jobs are to run; a file in their place would be in
@@ -160,6 +172,7 @@ impl Builder<'_> {
         (spec.access, distribution) = requests::access(settings, random);
         spec.files = paths.len() as u32;
         spec.variation = Variation {
+            cpus: self.cpus(),
             step: if random || !random_is_counted(step) { step } else { Step::None },
             random_pct,
             align_bytes,
@@ -193,6 +206,16 @@ impl Builder<'_> {
 
     fn warn(&mut self, assignment: &Assignment, text: impl Into<String>) {
         self.warnings.push(warning(assignment, text));
+    }
+
+    /// The processors that workers may run on.
+    fn cpus(&self) -> Vec<u32> {
+        let listed = self.settings.value("cpus_allowed", value::numbers);
+        let masked = self.settings.value("cpumask", |text| {
+            let mask = value::size(text, value::Base::FIO)?;
+            Ok((0..64).filter(|bit| mask >> bit & 1 == 1).collect())
+        });
+        listed.or(masked).unwrap_or_default()
     }
 
     /// The way to the kernel. glibc's POSIX requests are threads that read and write.
@@ -282,7 +305,8 @@ impl Builder<'_> {
         let settings = self.settings;
         let asked = settings.value("verify", |text| match text {
             "0" | "none" => Ok(false),
-            "null" | "pattern" => Err(Why::new("use a method with a checksum, such as crc32c")),
+            "pattern" => Ok(true),
+            "null" => Err(Why::new("use a method with a checksum, such as crc32c")),
             method if VERIFY_METHODS.contains(&method) => Ok(true),
             _ => Err(Why::new("there is no such method; use crc32c")),
         });
@@ -297,7 +321,11 @@ impl Builder<'_> {
             let text = "blocks are read back when the bytes are moved: not with time_based";
             self.warn(&assignment, text);
         }
-        spec.variation.verify = Some(Verify { reads_back });
+        let pattern = match assignment.value.as_str() {
+            "pattern" => settings.value("verify_pattern", value::pattern).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        spec.variation.verify = Some(Verify { reads_back, pattern });
     }
 
     fn set_schedule(&mut self, spec: &mut IoSpec) {
@@ -414,6 +442,11 @@ impl Builder<'_> {
         let paths = names.by_clone.get(clone as usize).unwrap_or(&names.by_clone[0]).clone();
         if clone > 0 && self.settings.peek("offset_increment").is_some() {
             self.set_amount(&mut spec, clone, &paths, times);
+        }
+        if let Some(count) = NonZeroUsize::new(spec.variation.cpus.len())
+            && self.splits_cpus()
+        {
+            spec.variation.cpus = vec![spec.variation.cpus[clone as usize % count]];
         }
         spec.variation.start_delay = drawn_delay(times.delay, spec.seed, clone);
         spec.seed = spec.seed.wrapping_add(u64::from(clone).wrapping_mul(SEED_STEP));

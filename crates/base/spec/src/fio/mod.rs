@@ -1,10 +1,9 @@
 //! fio's job files and command lines: read into a plan of our own workloads.
 //!
 //! Purpose: people have job files and lines to paste; [`parse`] says what each option of them comes
-//! to here. Invariant:
-//! pure, since files, variables and processors come through [`Environment`]; any bytes give a plan
-//! or [`FioErrors`], which name all that cannot be run; an option that is accepted changes the plan or is warned of. It prepares no
-//! file and measures nothing.
+//! to here. Invariant: pure, since files, variables and processors come through [`Environment`]; any
+//! bytes give a plan or [`FioErrors`], which name all that cannot be run; an option that is accepted
+//! changes the plan or is warned of. It prepares no file and measures nothing.
 
 mod arithmetic;
 pub mod catalogue;
@@ -35,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use catalogue::OptionEffect;
-use command_line::Line;
+use command_line::LineOptions;
 use job::{Builder, shown, warning};
 use lines::{Assignment, Section};
 use settings::Settings;
@@ -64,7 +63,7 @@ pub struct FioRequest {
 pub fn parse(request: &FioRequest, environment: &dyn Environment) -> Result<FioPlan, FioErrors> {
     let mut planner = Planner::new(environment, request);
     let (line, files) = read(request, environment, &mut planner.refused);
-    let Line { sections, refused, warnings, read_only } = line;
+    let LineOptions { sections, refused, warnings, read_only } = line;
     planner.refused.extend(refused);
     warnings.into_iter().for_each(|warning| planner.warn(warning));
     planner.read_only = read_only;
@@ -102,7 +101,7 @@ fn read(
     request: &FioRequest,
     environment: &dyn Environment,
     refused: &mut Vec<FioError>,
-) -> (Line, Vec<Vec<Section>>) {
+) -> (LineOptions, Vec<Vec<Section>>) {
     let line = command_line::read(&request.arguments, &request.own_options);
     let files = request.files.iter().map(|file| lines::read(file, environment, refused)).collect();
     (line, files)
@@ -400,6 +399,8 @@ fn without_effect(name: &str) -> &'static str {
         "latency_window" | "latency_percentile" | "latency_run" => {
             "ignored: there is no latency_target"
         }
+        "verify_pattern" => "ignored: blocks hold incompressible data and a seal",
+        "cpus_allowed_policy" => "ignored: no processors are named",
         "do_verify" => "ignored: nothing is verified",
         "offset_align" => "ignored: no offset is a share of a file",
         "rate_process" => "ignored: there is no rate",

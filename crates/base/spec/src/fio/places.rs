@@ -165,6 +165,9 @@ impl<'a> Amounts<'a> {
         let offset_bytes = self.offset(clone, paths, base)?;
         // As in fio, 0 says nothing.
         let size = size.filter(|size| !matches!(size, Asked::Bytes(0)));
+        let fills = settings.switch("fill_device").unwrap_or(false);
+        let size = size.filter(|_| !fills);
+        let each = each.filter(|_| !fills);
         let file_bytes = match (each.filter(|each| *each > 0), size) {
             (Some(each), _) => each,
             (None, Some(Asked::Bytes(bytes))) if clone == 0 => bytes / files,

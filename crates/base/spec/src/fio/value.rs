@@ -149,6 +149,43 @@ pub(super) fn by_direction(text: &str) -> [Option<&str>; 3] {
     [at(0), at(1), at(2)]
 }
 
+/// `1,5,8-15`: numbers and ranges of them, rising.
+pub(super) fn numbers(text: &str) -> Result<Vec<u32>, Why> {
+    let mut numbers = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (low, high) = range(part);
+        let (low, high) = (count(low)?, count(high)?);
+        if low > high || high >= 4096 {
+            return Err(Why::new("write numbers such as 0,4-7"));
+        }
+        numbers.extend(low..=high);
+    }
+    match numbers.is_empty() {
+        true => Err(Why::new("write numbers such as 0,4-7")),
+        false => Ok(numbers),
+    }
+}
+
+/// Bytes as `0xdeadbeef` writes them, in its order, or those between quotes.
+pub(super) fn pattern(text: &str) -> Result<Vec<u8>, Why> {
+    const BYTES_MAX: usize = 512;
+    let wrong = || Why::new("write up to 512 bytes as 0xdeadbeef or \"text\"");
+    let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let bytes = match (quoted, text.strip_prefix("0x")) {
+        (Some(text), _) => text.as_bytes().to_vec(),
+        (None, Some(digits)) if digits.is_ascii() => {
+            let digits = format!("{}{digits}", if digits.len() % 2 == 1 { "0" } else { "" });
+            let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| wrong());
+            (0..digits.len()).step_by(2).map(byte).collect::<Result<_, _>>()?
+        }
+        _ => return Err(wrong()),
+    };
+    match (1..=BYTES_MAX).contains(&bytes.len()) {
+        true => Ok(bytes),
+        false => Err(wrong()),
+    }
+}
+
 /// `low-high` or `low:high`, in either order; a single value is both.
 pub(super) fn range(text: &str) -> (&str, &str) {
     text.split_once(['-', ':']).map_or((text, text), |(low, high)| (low.trim(), high.trim()))
@@ -188,6 +225,18 @@ mod tests {
         assert_eq!(time("500msec", second), Ok(Duration::from_millis(500)));
         assert_eq!(time("(1000*1000)", second), Ok(second));
         assert_eq!(time("(2*1ms)", second), Ok(Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn numbers_and_patterns_are_those_of_fio() {
+        assert_eq!(numbers("0,4-6"), Ok(vec![0, 4, 5, 6]));
+        assert_eq!(pattern("0xdeadbeef"), Ok(vec![0xde, 0xad, 0xbe, 0xef]));
+        assert_eq!(pattern("0xabc"), Ok(vec![0x0a, 0xbc]));
+        assert_eq!(pattern("\"abc\""), Ok(b"abc".to_vec()));
+        for text in ["", "x", "0x", "0xg1", "\"\"", "0x\u{e4}\u{e4}"] {
+            assert!(pattern(text).is_err() && numbers(text).is_err(), "{text}");
+        }
+        assert!(numbers("5-1").is_err() && numbers("0-99999999").is_err());
     }
 
     #[test]

@@ -51,8 +51,8 @@ impl Place {
     }
 }
 
-/// Whether only a device can be meant by a path: it lies under `/dev`, and not where files of shared
-/// memory are.
+/// Whether only a device can be meant by a path: it lies under `/dev`, and not where files of
+/// shared memory are.
 pub fn names_a_device(path: &Path) -> bool {
     let directory = directory_of(path);
     let directory = fs::canonicalize(&directory).unwrap_or(directory);

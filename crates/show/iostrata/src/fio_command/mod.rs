@@ -1,4 +1,5 @@
-//! `iostrata fio`: job files and command lines read, shown, run, and their results in our form or in fio's.
+//! `iostrata fio`: job files and command lines read, shown, run, and their results in our form or
+//! in fio's.
 //!
 //! Invariant: a front end and nothing more: it makes points of our specs and measures them as
 //! `iostrata io` measures its one.

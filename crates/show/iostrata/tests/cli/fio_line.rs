@@ -1,5 +1,5 @@
-//! fio's command line as it is pasted, and what jobs ask for beyond plain requests, beside fio where
-//! it is installed.
+//! fio's command line as it is pasted, and what jobs ask for beyond plain requests, beside fio
+//! where it is installed.
 
 use std::process::Command;
 
@@ -157,6 +157,15 @@ fn what_is_written_is_verified() {
         let job = &run["waves"][0]["jobs"][0];
         let ios = (job["write"]["ios"].as_u64(), job["read"]["ios"].as_u64());
         assert_eq!(ios, (Some(64), Some(64)), "{engine}: each block is read back");
+    }
+    let pattern =
+        "fio --name=p --size=64k --filename=p --verify=pattern --verify_pattern=0xabcd --rw=";
+    assert!(bench.line(&format!("{pattern}write")).status.success());
+    if fio_is_installed() {
+        let theirs = format!("{pattern}read --ioengine=psync");
+        let theirs = theirs.split(' ').skip(1).filter(|word| !word.is_empty());
+        let theirs = Command::new("fio").args(theirs).current_dir(bench.path("")).output().unwrap();
+        assert!(theirs.status.success(), "fio verifies our pattern: {}", stderr(&theirs));
     }
     let again =
         "fio --name=b --rw=randread --bs=4k --size=256k --filename=f --verify=crc32c --quiet";

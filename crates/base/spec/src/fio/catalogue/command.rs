@@ -19,6 +19,11 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("inflate_log", "f", "logs are written plain; use fio for its own").bare(),
     refused("crctest", "", "checksums are not timed; use fio for that").bare(),
     refused("cpuclock_test", "", "the clock is checked at each start; leave it out").bare(),
+    refused("cmdhelp", "", "iostrata fio --help lists every option").bare(),
+    refused("enghelp", "", "docs/fio.md lists engines and options").bare(),
+    refused("append_terse", "", "reports have one form each; use several of --output-format")
+        .bare(),
+    warned("eta_newline", "1", "progress stays in one line"),
     warned("debug", "io", "there are no lines for debuggers"),
     warned("idle_prof", "percpu", "processor time of the workers is always reported"),
     warned("bandwidth_log", "", "logs are those of the jobs; see write_bw_log").bare(),

@@ -41,7 +41,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("allow_file_create", "0", "files that are missing are made").but(&["1"]),
     refused("opendir", "/d", "files are not searched for; list them with filename=a:b"),
     refused("lockfile", "exclusive", "workers take no file locks; leave it out").but(&["none"]),
-    refused("fill_device", "1", "a run that ends when the disk is full is not made; use size=")
+    changes("fill_device", "1;filename=/dev/x;rw=write", "all of a device or file is used")
         .or(&["fill_fs"])
         .but(&["0"]),
     refused("file_append", "1", "files are not appended to where they end; use offset=")

@@ -33,12 +33,16 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("hugepage_size", "2m", "the kernel chooses the size of pages"),
     refused("lockmem", "1g", "memory is not taken away; use a study with a memory limit")
         .but(&["0"]),
-    changes("verify", "md5;rw=write", "every block has a seal with a crc32c, whatever is named")
-        .but(&["0", "none"]),
+    changes(
+        "verify",
+        "md5;rw=write",
+        "blocks have a seal with a crc32c, whatever is named, or verify_pattern",
+    )
+    .but(&["0", "none"]),
     changes("do_verify", "0;rw=write;verify=md5", "whether what was written is read back"),
     warned("verify_interval", "4k", "blocks are verified whole"),
     warned("verify_offset", "8", "the seal begins a block"),
-    warned("verify_pattern", "0xff", "blocks hold incompressible data and a seal"),
+    changes("verify_pattern", "0xff;rw=write;verify=pattern", "what blocks repeat: bytes or text"),
     warned("verify_fatal", "0", "the first bad block ends the run").but(&["1"]),
     warned("verify_dump", "1", "a bad block is named, and stays where it is").but(&["0"]),
     warned("verify_async", "2", "each worker verifies its own blocks").but(&["0"]),
@@ -88,9 +92,14 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("nice", "5", "workers have the priority of iostrata; start it under nice").but(&["0"]),
     warned("prio", "1", "requests have the priority of iostrata; start it under ionice"),
     warned("prioclass", "1", "requests have the priority of iostrata; start it under ionice"),
-    warned("cpumask", "1", PROCESSOR),
-    warned("cpus_allowed", "0", PROCESSOR),
-    warned("cpus_allowed_policy", "split", PROCESSOR).but(&["shared"]),
+    changes("cpumask", "1", "processors that workers may run on, as bits"),
+    changes("cpus_allowed", "0,2-3", "processors that workers may run on"),
+    changes(
+        "cpus_allowed_policy",
+        "split;cpus_allowed=0-1;numjobs=2",
+        "shared, or split: one for each clone",
+    )
+    .but(&["shared"]),
     warned("numa_cpu_nodes", "0", PROCESSOR),
     warned("numa_mem_policy", "local", PROCESSOR),
     refused("cgroup", "g", "job files change no system setting; use a study with an I/O limit"),

@@ -297,19 +297,42 @@ fn what_is_too_small_here_is_planned_where_nothing_is_run() {
 fn contents_are_verified_by_every_method_with_a_checksum() {
     let verify = |text: &str| {
         let found = plan(&format!("[a]\nsize=1m\n{text}\n"));
-        only(&found.unwrap_or_else(|error| panic!("{error}"))).spec.variation.verify
+        only(&found.unwrap_or_else(|error| panic!("{error}"))).spec.variation.verify.clone()
     };
-    assert_eq!(verify("rw=write\nverify=crc32c"), Some(Verify { reads_back: true }));
-    assert_eq!(verify("rw=write\nverify=sha512\ndo_verify=0"), Some(Verify { reads_back: false }));
+    assert_eq!(
+        verify("rw=write\nverify=crc32c"),
+        Some(Verify { reads_back: true, ..Verify::default() })
+    );
+    assert_eq!(verify("rw=write\nverify=sha512\ndo_verify=0"), Some(Verify::default()));
+    let pattern = verify("rw=read\nverify=pattern\nverify_pattern=0x0102").unwrap();
+    assert_eq!(pattern.pattern, [1, 2]);
     assert_eq!(verify("rw=read\nverify=0"), None);
     for (text, expected) in [
         ("rw=write\nverify=null", "j.fio:4: verify=null: use a method with a checksum"),
         ("rw=trim\nverify=md5", "j.fio:4: verify=md5: what is discarded has no content"),
+        ("rw=read\nverify=pattern\nverify_pattern=x", "j.fio:5: verify_pattern=x: write up to 512"),
         ("rw=write\nverify=crc99", "j.fio:4: verify=crc99: there is no such method"),
     ] {
         let error = plan(&format!("[a]\nsize=1m\n{text}\n")).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     }
+}
+
+#[test]
+fn clones_have_processors_and_a_filled_device_is_used_whole() {
+    let found = plan("[a]\nsize=1m\ncpus_allowed=1,4-5\ngroup_reporting\nnumjobs=2\n").unwrap();
+    assert_eq!(only(&found).spec.variation.cpus, [1, 4, 5]);
+    let split = "[a]\nsize=1m\ncpus_allowed=1,4-5\ncpus_allowed_policy=split\ngroup_reporting\n\
+                 numjobs=4\n";
+    let cpus: Vec<Vec<u32>> =
+        plan(split).unwrap().streams().map(|one| one.spec.variation.cpus.clone()).collect();
+    assert_eq!(cpus, [[1], [4], [5], [1]]);
+    assert!(plan("[a]\nsize=1m\ncpus_allowed=7-1\n").is_err());
+    let filled = "[a]\nfilename=/dev/x\nsize=64k\nrw=write\nfill_device=1\n";
+    let filled = plan_in(Desk::default().with_data("/dev/x", 1 << 20), filled).unwrap();
+    assert_eq!(only(&filled).spec.size_bytes, 1 << 20);
+    let missing = plan("[a]\nsize=64k\nrw=write\nfill_device=1\n").unwrap_err().to_string();
+    assert!(missing.contains("a.0.0 does not exist yet"), "{missing}");
 }
 
 #[test]
