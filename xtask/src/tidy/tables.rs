@@ -245,6 +245,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "crates/meter/io/src/api/aio_abi.rs",
     "crates/meter/io/src/api/aio_context.rs",
     "crates/meter/io/src/api/libaio.rs",
+    "crates/meter/io/src/api/mmap.rs",
     "crates/meter/io/src/api/sync.rs",
     "crates/meter/io/src/api/uring.rs",
     "crates/meter/io/src/api/uring_setup.rs",

@@ -3,7 +3,7 @@
 //! Invariant: every refusal names the option as the user types it, the value found, and the fix.
 
 use crate::variation::{BlockSizes, Blocks, Sharing, Step};
-use crate::{Access, IoApi, IoSpec, Mix, Pacing, ValueError};
+use crate::{Access, IoApi, IoSpec, Mix, Pacing, SyncWrites, ValueError};
 use iostrata_units::Size;
 
 /// The smallest request. Direct I/O takes its multiples on every device that has such sectors.
@@ -183,14 +183,21 @@ impl IoSpec {
     }
 
     fn check_api(&self) -> Result<(), SpecError> {
-        let one_at_a_time = self.api == IoApi::Sync;
+        let one_at_a_time = matches!(self.api, IoApi::Sync | IoApi::Mmap);
         if one_at_a_time && self.depth > 1 {
             return refuse(
                 "iodepth",
                 self.depth,
-                "the sync API has one request in flight per job",
+                "the sync and mmap APIs have one request in flight per job",
                 "use --ioengine libaio or io_uring, or more --numjobs",
             );
+        }
+        let is_mapped = self.api == IoApi::Mmap;
+        if is_mapped
+            && (self.direct || !matches!(self.sync, SyncWrites::None | SyncWrites::RwfDsync))
+        {
+            let fix = "use --direct=0 and --sync none or rwf_dsync";
+            return refuse("direct", 1, "mapped files lie in the page cache", fix);
         }
         if self.polled && (self.api != IoApi::IoUring || !self.direct) {
             return refuse(

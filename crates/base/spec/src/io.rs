@@ -20,6 +20,8 @@ pub enum IoApi {
     Libaio,
     /// io_uring with registered files and buffers.
     IoUring,
+    /// Copies from and to the mapped files, one at a time per job.
+    Mmap,
     /// Nothing is touched: shows what the meter itself costs.
     Null,
 }

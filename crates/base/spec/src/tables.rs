@@ -24,6 +24,7 @@ impl Words for IoApi {
         word(Self::Sync, "sync").or(&["psync", "vsync", "pvsync", "pvsync2"]),
         word(Self::Libaio, "libaio"),
         word(Self::IoUring, "io_uring").or(&["io-uring"]),
+        word(Self::Mmap, "mmap"),
         word(Self::Null, "null"),
     ];
 }

@@ -23,6 +23,7 @@ mod residency;
 pub use api::libaio::LibaioApi;
 #[cfg(any(test, feature = "testing"))]
 pub use api::memory::MemoryApi;
+pub use api::mmap::MmapApi;
 pub use api::null::NullApi;
 pub use api::sync::SyncApi;
 pub use api::uring::UringApi;

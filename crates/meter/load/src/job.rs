@@ -4,8 +4,8 @@
 //! so that workers share no file reference count.
 
 use iostrata_io::{
-    ApiConfig, Buffers, FileApi, FileSpec, LibaioApi, NullApi, OpenFiles, OpenMode, OpenSync,
-    Pages, SyncApi, SyncKind, UringApi, WriteThrough,
+    ApiConfig, Buffers, FileApi, FileSpec, LibaioApi, MmapApi, NullApi, OpenFiles, OpenMode,
+    OpenSync, Pages, SyncApi, SyncKind, UringApi, WriteThrough,
 };
 use iostrata_spec::{FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, Pacing, SyncWrites};
 use iostrata_stats::Verdict;
@@ -100,6 +100,7 @@ impl Job {
             IoApi::Sync => self.drive::<SyncApi, C>(shared, clock, &files),
             IoApi::Libaio => self.drive::<LibaioApi, C>(shared, clock, &files),
             IoApi::IoUring => self.drive::<UringApi, C>(shared, clock, &files),
+            IoApi::Mmap => self.drive::<MmapApi, C>(shared, clock, &files),
         }
     }
 

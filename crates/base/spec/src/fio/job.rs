@@ -235,7 +235,7 @@ impl Builder<'_> {
         let api = IoApi::of(text);
         if api.is_none() {
             let why = match text {
-                "mmap" | "splice" | "sg" | "io_uring_cmd" => {
+                "splice" | "sg" | "io_uring_cmd" => {
                     "this way to the kernel is not measured here; use sync, libaio or io_uring"
                 }
                 _ => "there is no such engine here; use sync, libaio, io_uring or null",
@@ -256,7 +256,7 @@ impl Builder<'_> {
         if spec.api == IoApi::IoUring && settings.switch("hipri").unwrap_or(false) {
             spec.polled = true;
         }
-        if spec.api == IoApi::Sync {
+        if matches!(spec.api, IoApi::Sync | IoApi::Mmap) {
             return;
         }
         spec.depth = settings.value("iodepth", value::count).unwrap_or(1);
@@ -273,6 +273,10 @@ impl Builder<'_> {
     }
 
     fn set_durability(&mut self, spec: &mut IoSpec) {
+        // As in fio, direct has each write written back: there is no way around the cache.
+        if spec.api == IoApi::Mmap && std::mem::take(&mut spec.direct) && spec.mix.writes() {
+            spec.sync = SyncWrites::RwfDsync;
+        }
         if !spec.mix.writes() {
             return;
         }
@@ -296,7 +300,10 @@ impl Builder<'_> {
             "dsync" => Ok(SyncWrites::Dsync),
             _ => Err(Why::new("use none, sync or dsync")),
         });
-        spec.sync = sync.unwrap_or_default();
+        spec.sync = sync.unwrap_or(spec.sync);
+        if spec.api == IoApi::Mmap && spec.sync != SyncWrites::None {
+            spec.sync = SyncWrites::RwfDsync;
+        }
         spec.variation.end_flush = settings.switch("end_fsync").unwrap_or(false);
     }
 

@@ -10,6 +10,7 @@ mod flushes;
 pub mod libaio;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
+pub mod mmap;
 pub mod null;
 pub mod sync;
 mod token;

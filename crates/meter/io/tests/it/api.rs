@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use iostrata_io::{
-    ApiConfig, Buffers, FileApi, FileSet, FileSpec, IoError, LibaioApi, Op, OpKind, OpenFiles,
-    OpenMode, OpenSync, SyncApi, SyncKind, UringApi, WriteThrough,
+    ApiConfig, Buffers, FileApi, FileSet, FileSpec, IoError, LibaioApi, MmapApi, Op, OpKind,
+    OpenFiles, OpenMode, OpenSync, SyncApi, SyncKind, UringApi, WriteThrough,
 };
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -145,6 +145,18 @@ fn sync_does_all_of_it() {
     every_way_to_sync_works::<SyncApi>(1);
     the_end_of_the_file_cuts_a_read_short::<SyncApi>();
     a_write_to_a_file_opened_for_reading_fails_alone::<SyncApi>();
+}
+
+#[test]
+fn mapped_files_do_all_of_it() {
+    a_discarded_block_is_zeroes::<MmapApi>();
+    the_end_of_the_file_cuts_a_read_short::<MmapApi>();
+    a_write_to_a_file_opened_for_reading_fails_alone::<MmapApi>();
+    for write_through in [WriteThrough::None, WriteThrough::Dsync] {
+        let config = ApiConfig { write_through, ..ApiConfig::default() };
+        let mode = OpenMode { direct: false, write: true, sync: OpenSync::None };
+        writes_are_read_back::<MmapApi>(config, mode);
+    }
 }
 
 #[test]

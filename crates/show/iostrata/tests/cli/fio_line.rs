@@ -232,6 +232,7 @@ fn fio_takes_the_same_lines_and_moves_as_much() {
         "--ioengine=posixaio --filename=data --name=a --size=100%",
         "--ioengine=posixaio --iodepth=4 --filename=data --name=a --size=100%",
         "--ioengine=null --size=1m --name=a --rw=randread --random_distribution=zoned:60/10:40/90",
+        "--ioengine=mmap --filename=w --size=256k --name=a --rw=randwrite --fsync=8",
         "--ioengine=psync --filename=w --size=256k --name=a --rw=write --verify=md5 --loops=1",
         "--ioengine=null --size=1m --name=a --loops=2 --pre_read=0 --rw=randread --norandommap",
     ] {

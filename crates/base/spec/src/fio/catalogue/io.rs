@@ -25,7 +25,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes(
         "ioengine",
         "libaio",
-        "sync, psync, vsync, pvsync, pvsync2: sync; libaio, io_uring, null: themselves; posixaio: \
+        "sync, psync, vsync, pvsync, pvsync2: sync; libaio, io_uring, mmap, null: themselves; posixaio: \
          sync, or io_uring where it is deep; all others are refused",
     ),
     changes("iodepth", "8;ioengine=libaio", "requests in flight; sync engines have one"),

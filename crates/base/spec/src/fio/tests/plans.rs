@@ -158,6 +158,9 @@ fn requests_in_all_their_forms() {
     let zone = |requests_pct, size_pct| Zone { requests_pct, size_pct };
     let zones = Distribution::Zoned(vec![zone(90.0, 10.0), zone(10.0, 90.0)]);
     assert_eq!(drawn("zoned:90/10:10/90"), Some(zones));
+    let mapped = spec("rw=write\nioengine=mmap\ndirect=1\niodepth=8");
+    assert_eq!((mapped.api, mapped.direct, mapped.depth), (IoApi::Mmap, false, 1));
+    assert_eq!(mapped.sync, SyncWrites::RwfDsync, "each write is written back");
     let two = spec("rw=randrw\nbs=4k,16k");
     let by_kind =
         |read, write| Blocks::ByKind { read: BlockSizes::One(read), write: BlockSizes::One(write) };
@@ -361,7 +364,7 @@ fn rates_become_schedules() {
 fn what_cannot_be_run_names_line_option_and_reason() {
     for (text, expected) in [
         ("ioengine=rbd", "j.fio:3: ioengine=rbd: there is no such engine here"),
-        ("ioengine=mmap", "j.fio:3: ioengine=mmap: this way to the kernel"),
+        ("ioengine=splice", "j.fio:3: ioengine=splice: this way to the kernel"),
         ("percentage_random=101\nrw=randread", "j.fio:3: percentage_random=101: it is a share"),
         ("wait_for=b", "j.fio:3: wait_for=b: no job before it has this name"),
         ("ss=iops", "j.fio:3: ss=iops: write for example iops:2%"),
