@@ -52,8 +52,8 @@ pub(crate) fn are_ours(
     }
 }
 
-/// Refuses to remove tables that are somebody else's: with other columns than in any of these schemas,
-/// whose tables have the same names. `present` are numbers of theirs.
+/// Refuses to remove tables that are somebody else's: with other columns than in any of these
+/// schemas, whose tables have the same names. `present` are numbers of theirs.
 ///
 /// # Errors
 /// There is one; what the target said.

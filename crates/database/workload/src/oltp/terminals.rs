@@ -42,8 +42,8 @@ impl<'a> OltpTerminals<'a> {
     }
 }
 
-/// Refuses tables that end before the rows that would be asked for: statements that find nothing are
-/// quick.
+/// Refuses tables that end before the rows that would be asked for: statements that find nothing
+/// are quick.
 fn refuse_small_tables(target: &dyn Target, spec: &OltpSpec) -> Result<(), TargetError> {
     let schema = spec.schema();
     for (table, last) in schema.tables.iter().zip(ids(target, spec)?) {
@@ -166,8 +166,8 @@ impl Statements<'_> {
         }
     }
 
-    /// A new row. Where no server counts its id up, the id is any number: below those of the load, as
-    /// sysbench has it.
+    /// A new row. Where no server counts its id up, the id is any number: below those of the load,
+    /// as sysbench has it.
     fn insert(
         &mut self,
         session: &mut dyn Session,

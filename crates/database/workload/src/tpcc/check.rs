@@ -174,8 +174,8 @@ impl Check {
         }
     }
 
-    /// Everything that was found. HISTORY has a row for each payment that a customer has counted, and
-    /// those that the load made at least.
+    /// Everything that was found. HISTORY has a row for each payment that a customer has counted,
+    /// and those that the load made at least.
     fn done(mut self) -> Checked {
         let loaded = self.plan.warehouses * DISTRICTS * CUSTOMERS;
         let expected = self.payments.max(loaded);
@@ -297,8 +297,8 @@ impl Check {
         Ok(())
     }
 
-    /// Orders are as many as their numbers say, of which none is ever removed; the others follow from
-    /// them. A district has those of the load at least.
+    /// Orders are as many as their numbers say, of which none is ever removed; the others follow
+    /// from them. A district has those of the load at least.
     fn count_orders(&mut self, rows: &DistrictRows, place: &str, next: i64) {
         let [orders, carried, new_orders, lines, lines_said] = rows.numbers();
         let fresh = ORDERS - DELIVERED_AT_FIRST;

@@ -158,8 +158,8 @@ impl<'a> Terminals<'a> {
         self.target.session(&self.schema, &options)
     }
 
-    /// Where a turn takes place. Drawn from a stream of its own, so that everything else is the same
-    /// wherever that is.
+    /// Where a turn takes place. Drawn from a stream of its own, so that everything else is the
+    /// same wherever that is.
     fn home(&self, turn: Turn) -> Home {
         let warehouses = self.inputs.warehouses;
         match self.options.sharing {

@@ -28,8 +28,8 @@ pub struct NewEngine {
 }
 
 impl NewEngine {
-    /// What is to be made, with settings that go with so many bytes of data; none where an engine is
-    /// there. `note` hears how much of the disk it takes.
+    /// What is to be made, with settings that go with so many bytes of data; none where an engine
+    /// is there. `note` hears how much of the disk it takes.
     ///
     /// # Errors
     /// When the disk has not the room for it.

@@ -54,8 +54,8 @@ impl DistrictRows {
         self.rows
     }
 
-    /// How many orders, carried orders, new orders and lines there are, and how many lines orders say
-    /// that they have.
+    /// How many orders, carried orders, new orders and lines there are, and how many lines orders
+    /// say that they have.
     pub fn numbers(&self) -> [i64; 5] {
         let sum = |of: fn(&OneOrder) -> i64| self.orders.values().map(of).sum();
         [
