@@ -9,6 +9,7 @@ use iostrata_run::{DevicePause, Finding};
 use iostrata_spec::Layer;
 use iostrata_units::seconds;
 
+use super::capped::confirmed;
 use super::flush::has_dear_flushes;
 use super::known_limit::reached;
 use super::statement::{Effect, WithEvidence, loss};
@@ -25,17 +26,21 @@ const SHARE_PCT: RangeInclusive<f64> = 1.5..=50.0;
 /// Whether something that has a name lets requests through in portions, or memory answers and the
 /// device writes back in bursts.
 fn is_a_gate(case: &Case<'_, '_>) -> bool {
-    let is_cached = case.host.path.direct_io.behaviour == DirectIoBehaviour::Ignored
-        || between::buffered_loop(case.host).is_some();
-    is_cached || explains_requests(case.log) || reached(case).is_some()
+    is_cached(case) || explains_requests(case.log) || reached(case).is_some()
+}
+
+/// Whether memory answers and the device writes back in bursts.
+fn is_cached(case: &Case<'_, '_>) -> bool {
+    case.host.path.direct_io.behaviour == DirectIoBehaviour::Ignored
+        || between::buffered_loop(case.host).is_some()
 }
 
 pub(super) fn periodic(case: &Case<'_, '_>) -> Option<Finding> {
-    if is_a_gate(case) {
-        return None;
-    }
-    let watched = || of_the_watch(case).filter(Pauses::is_regular)?.finding(case);
-    of_windows(case).or_else(watched)
+    let in_windows = || of_windows(case).filter(|_| !is_a_gate(case));
+    // No gate that opens anew is closed for a tenth of a second at a fixed period.
+    let is_explained = is_cached(case) || confirmed(case.log).is_some() || reached(case).is_some();
+    let watched = || of_the_watch(case).filter(|pauses| !is_explained && pauses.is_regular());
+    in_windows().or_else(|| watched()?.finding(case))
 }
 
 /// Pauses of the whole device that keep no period.

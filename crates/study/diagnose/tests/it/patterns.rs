@@ -361,3 +361,19 @@ fn pauses_with_a_long_period_are_seen_by_the_watch() {
         assert!(found(&document, "irregular_pauses").is_none(), "{few:?}");
     }
 }
+
+#[test]
+fn a_fall_does_not_hide_pauses_of_the_whole_device() {
+    let mut events = falling(45.0, 4, |_| Verdicts::none());
+    let pauses = [7.0, 27.0, 47.0, 67.0].map(|at_s| DevicePause { at_s, lasts_s: 0.5 }).to_vec();
+    events.push(Event::Paused { watched_s: 100.0, pauses });
+    let document = concluded(&events);
+    assert!(found(&document, "burst_limit").is_some());
+    assert!(found(&document, "periodic_pauses").is_some());
+    // A cap lets requests through in portions.
+    let mut capped = probe(&volume(), &host(), 1);
+    capped.extend(events.pop());
+    let document = concluded(&capped);
+    assert!(found(&document, "volume_cap").is_some());
+    assert!(found(&document, "periodic_pauses").is_none());
+}
