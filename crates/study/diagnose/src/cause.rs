@@ -6,6 +6,7 @@ use iostrata_run::host::{
 };
 use iostrata_spec::{Layer, OpKind, rung};
 
+use crate::between::block_layers;
 use crate::case::Case;
 use crate::figure::{application_latency_us, device_latency_us, median, weighted_mean};
 use crate::finding::{limit_words, served_by_process};
@@ -23,6 +24,8 @@ pub(crate) enum Cause<'c> {
     Queue { device: &'c str, requests: u64 },
     /// Groups share the device out by weight, latency or cost.
     Control(&'c IoControl),
+    /// Layers of blocks that do more than pass requests on.
+    Layers(Vec<String>),
     /// Idle processors: only one request in flight waits.
     Idle { exit_us: Option<u64> },
     /// None of these.
@@ -47,9 +50,12 @@ pub(crate) fn cause<'c>(case: &Case<'c, '_>, point: &str) -> Cause<'c> {
     if let Some(control) = control(case) {
         return Cause::Control(control);
     }
-    match is_idle(case, point) {
-        true => Cause::Idle { exit_us: case.host.machine.idle_exit_us_max },
-        false => Cause::Unknown,
+    if is_idle(case, point) {
+        return Cause::Idle { exit_us: case.host.machine.idle_exit_us_max };
+    }
+    match block_layers(case.host) {
+        none if none.is_empty() => Cause::Unknown,
+        layers => Cause::Layers(layers),
     }
 }
 
@@ -100,7 +106,7 @@ impl Cause<'_> {
     /// back are the file system's, anything else a limit's.
     pub fn layer(&self, op: OpKind, held_back: bool) -> Layer {
         match self {
-            Cause::Queue { .. } => Layer::Block,
+            Cause::Queue { .. } | Cause::Layers(_) => Layer::Block,
             Cause::PageCache | Cause::UserSpace(_) => Layer::Filesystem,
             Cause::Idle { .. } => Layer::Host,
             Cause::Unknown if op == OpKind::Write && !held_back => Layer::Filesystem,
@@ -116,6 +122,7 @@ impl Cause<'_> {
             Cause::UserSpace(_) => "user_space",
             Cause::Queue { .. } => "queue",
             Cause::Control(_) => "control",
+            Cause::Layers(_) => "layers",
             Cause::Idle { .. } => "idle",
             Cause::Unknown => "unknown",
         }
@@ -148,6 +155,11 @@ impl Cause<'_> {
                     control.cgroup, control.value
                 )
             }
+            Cause::Layers(layers) => format!(
+                "Requests pass {} on their way: encryption, parity and copies take their time \
+                 there.",
+                layers.join(", ")
+            ),
             Cause::Idle { exit_us } => {
                 let exit =
                     exit_us.map_or_else(String::new, |us| format!(", by its own account {us} us"));

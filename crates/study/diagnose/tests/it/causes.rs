@@ -511,6 +511,11 @@ fn a_wait_of_one_request_alone_is_of_idle_processors() {
         }];
     });
     assert_eq!(shared, ("control".to_owned(), Layer::Limit));
+    let encrypted = said(&limited, &|host| {
+        let crypt = LayerKind::Crypt { name: Some("data".to_owned()) };
+        host.path.block_stack = vec![layer("dm-0", crypt, 0, &[])];
+    });
+    assert_eq!(encrypted, ("layers".to_owned(), Layer::Block));
     let weight = said(&limited, &|host| {
         host.path.io_controls = vec![IoControl {
             cgroup: "/db".to_owned(),
