@@ -74,6 +74,8 @@ const fn inherent(
     Pair {
         loss_pct_min: INHERENT_LOSS_PCT_MIN,
         extra_us_min: INHERENT_EXTRA_US_MIN,
+        // Busy processors hide a cap, and more requests then look like a price of the work.
+        needs_idle_cpu: true,
         ..steady(from, to, layer, finding, words)
     }
 }

@@ -96,7 +96,7 @@ fn writes_may_have_a_cap_of_their_own() {
 #[test]
 fn a_slow_capped_volume_has_no_arm_and_an_array_has_several() {
     let arm = Disk { read_us: 8_000.0, write_us: 1_500.0, channels: 1.5, ..Disk::default() };
-    let slow = Disk { channels: 64.0, noise: 0.004, volume_iops: Some(300.0), ..arm.clone() };
+    let slow = Disk { channels: 64.0, noise: 0.004, volume_iops: Some(450.0), ..arm.clone() };
     let capped = document(&slow, &host(), 8);
     assert!(found(&capped, "volume_cap").is_some());
     assert!(found(&capped, "seek_cost").is_none());
