@@ -121,8 +121,7 @@ fn of_driver(error: &DriverError) -> (String, String, Meaning) {
     }
 }
 
-/// What servers call a transaction that was rolled back and may be begun again, whatever its
-/// number.
+/// SQLSTATEs of a transaction that was rolled back and may be begun again, whatever its number.
 const ROLLED_BACK: [&str; 2] = ["40000", "40001"];
 
 fn meaning_of(code: u16, state: &str, message: &str) -> Meaning {

@@ -1,9 +1,8 @@
 //! What a member of the family does in one transaction.
 
-use iostrata_target::{Isolation, Schema};
+use iostrata_target::Isolation;
 
 use crate::oltp::distribution::{Chooser, Distribution, RandParameters};
-use crate::oltp::statements;
 
 /// A member of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,11 +209,6 @@ impl OltpSpec {
     /// What chooses its rows.
     pub(super) fn chooser(&self) -> Chooser {
         Chooser::new(self.distribution, self.rand, self.table_size)
-    }
-
-    /// Its tables.
-    pub fn schema(&self) -> Schema {
-        statements::schema(self.member, self.tables, self.auto_inc)
     }
 
     /// Statements of a transaction, its beginning and end included where it has them.

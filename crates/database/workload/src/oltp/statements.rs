@@ -47,17 +47,19 @@ impl Statement {
     }
 }
 
-/// `sbtest1` and so on; those of bulk inserts have an id and a number only.
-pub(super) fn schema(member: Member, tables: u32, auto_inc: bool) -> Schema {
-    let mut schema = full_schema(tables, auto_inc);
-    if member == Member::BulkInsert {
-        for table in &mut schema.tables {
-            table.columns.truncate(C);
-            table.indexes.clear();
-            table.auto_increment = false;
+impl OltpSpec {
+    /// `sbtest1` and so on; those of bulk inserts have an id and a number only.
+    pub fn schema(&self) -> Schema {
+        let mut schema = full_schema(self.tables, self.auto_inc);
+        if self.member == Member::BulkInsert {
+            for table in &mut schema.tables {
+                table.columns.truncate(C);
+                table.indexes.clear();
+                table.auto_increment = false;
+            }
         }
+        schema
     }
-    schema
 }
 
 fn full_schema(tables: u32, auto_inc: bool) -> Schema {
@@ -219,7 +221,8 @@ mod tests {
         assert_eq!(of(&points_sql(3)), points);
         let ranges = "SELECT count(k) FROM sbtest1 WHERE k BETWEEN ? AND ? OR k BETWEEN ? AND ?";
         assert_eq!(of(&ranges_sql(2)), ranges);
-        assert_eq!(schema(Member::BulkInsert, 2, true).tables[1].columns.len(), 2);
+        let bulk = OltpSpec { tables: 2, ..OltpSpec::new(Member::BulkInsert) };
+        assert_eq!(bulk.schema().tables[1].columns.len(), 2);
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl Statements<'_> {
         }
     }
 
-    /// A new row. Where no server counts its id up, the id is any number: below those of the load,
+    /// A new row. Where no server counts its id up, the id is any number below those of the load,
     /// as sysbench has it.
     fn insert(
         &mut self,

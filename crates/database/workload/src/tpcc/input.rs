@@ -118,7 +118,7 @@ impl Home {
 
 impl Home {
     /// Where a terminal works in one of its turns, when so many terminals share all warehouses:
-    /// each has its own, so that none meets another one's.
+    /// each has its own.
     pub fn shared(terminal: u32, terminals: u32, warehouses: i64, random: &mut Random) -> Self {
         let own = Self::of(terminal, warehouses);
         let terminals = i64::from(terminals.max(1));
