@@ -247,10 +247,6 @@ pub struct DriveArgs {
     /// or all
     #[arg(long, value_name = "CODE[,CODE...]", value_delimiter = ',')]
     pub mysql_ignore_errors: Vec<String>,
-    /// Print how latencies are distributed
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "0", value_parser = value::switch, hide_default_value = true)]
-    pub histogram: bool,
     #[command(flatten)]
     pub taken: TakenWords,
     /// Time before it that is not counted [default: found]
@@ -290,10 +286,12 @@ pub struct DriveArgs {
     pub seed: u64,
 }
 
-/// What sysbench has and a run here is without: windows end on time by themselves, and sessions are
-/// opened before them. The words are taken and have no effect.
+/// What sysbench has and a run here is without: windows end on time by themselves, sessions are
+/// opened before them, histograms are always kept. The words are taken and have no effect.
 #[derive(Args, Clone, Debug)]
 pub struct TakenWords {
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    pub histogram: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     pub forced_shutdown: Option<String>,
     #[arg(long, hide = true)]

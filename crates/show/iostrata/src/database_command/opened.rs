@@ -181,9 +181,10 @@ fn with_option(error: TargetError, to: Use) -> TargetError {
     }
 }
 
-/// Refuses to write to a server that gets its rows from another one.
+/// Refuses to write to a server that gets its rows from another one. Who does not tell what it is,
+/// such as a proxy, is taken for none.
 fn refuse_replica(server: &ServerTarget) -> Result<(), ExitError> {
-    let Some(why) = server.role().map_err(ending)?.replica else { return Ok(()) };
+    let Some(why) = server.role().ok().and_then(|role| role.replica) else { return Ok(()) };
     Err(ExitError::Usage(format!(
         "{}: {why}: what is written here is refused, or parts it from its source; use its source, or \
          --insist",

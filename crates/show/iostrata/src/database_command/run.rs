@@ -19,6 +19,7 @@ use crate::args::{
     DriveArgs, IsolationWord, MemberWord, OltpRunArgs, OltpTables, PreparedMode, StatementArgs,
     TargetArgs, TpccRunArgs,
 };
+use crate::display::Display;
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
@@ -95,6 +96,8 @@ fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(),
         false => dataset.warehouses.min(fewest_threads(&args.drive).into()),
     };
     plan.set("warehouses_in_use", in_use);
+    let display = Display::new(args.common.printing.quiet);
+    display.note(&format!("{in_use} of {} warehouses are in use", dataset.warehouses));
     if in_use < dataset.warehouses {
         let text = format!(
             "{in_use} of {} warehouses are in use: one for each thread",
