@@ -265,6 +265,9 @@ pub struct Variation {
     /// The files are read into the page cache before the window.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pre_read: bool,
+    /// A request waits while one of its job is in flight that it overlaps.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub serialize_overlap: bool,
     /// Processors that workers may run on; empty: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
@@ -295,6 +298,7 @@ impl Default for Variation {
             end_flush: false,
             steady: None,
             pre_read: false,
+            serialize_overlap: false,
             cpus: Vec::new(),
             verify: None,
             drop_cache: false,
@@ -321,6 +325,7 @@ impl Variation {
             && self.pause.is_none()
             && self.reap_min == 1
             && self.verify.is_none()
+            && !self.serialize_overlap
             && !self.end_flush
     }
 

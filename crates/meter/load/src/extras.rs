@@ -9,6 +9,7 @@ use iostrata_spec::{IoSpec, Mix};
 
 use crate::clock::Ticks;
 use crate::generator::{Generator, Request};
+use crate::in_flight::Flight;
 use crate::pauses::Pauses;
 use crate::varied::Varied;
 
@@ -23,6 +24,10 @@ pub(crate) struct Extras {
     pauses: Option<Pauses>,
     /// Completions to wait for before more requests are started.
     pub reap_min: u32,
+    /// Whether requests wait for those that they overlap,
+    serializes: bool,
+    /// and the one that does, with where its response begins.
+    held: Option<(Request, u32, Ticks)>,
     /// Files to flush after the last request.
     pub flushed_at_end: u32,
 }
@@ -39,6 +44,8 @@ impl Extras {
             bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),
             pauses: variation.pause.map(Pauses::new),
             reap_min: variation.reap_min,
+            serializes: variation.serialize_overlap,
+            held: None,
             flushed_at_end: if variation.end_flush { spec.files } else { 0 },
         })
     }
@@ -54,6 +61,35 @@ impl Extras {
         };
         self.bytes_left = self.bytes_left.saturating_sub(u64::from(bytes));
         Some((request, bytes))
+    }
+
+    /// Where the response of the request begins that waits for another one.
+    pub(crate) fn held_since(&self) -> Option<Ticks> {
+        self.held.map(|(_, _, since)| since)
+    }
+
+    /// The request that waits, which may start now or has to wait again.
+    pub(crate) fn take_held(&mut self) -> Option<(Request, u32)> {
+        self.held.take().map(|(request, len, _)| (request, len))
+    }
+
+    /// Keeps a request back that overlaps one in flight; false where it may start.
+    pub(crate) fn holds_back(
+        &mut self,
+        next: Option<(Request, u32)>,
+        since: Ticks,
+        in_flight: impl Iterator<Item = Flight>,
+    ) -> bool {
+        let Some((request, len)) = next.filter(|_| self.serializes) else { return false };
+        let end = request.offset + u64::from(len);
+        let mut overlapping = in_flight.filter(|flight| {
+            flight.file == request.file
+                && flight.offset < end
+                && request.offset < flight.offset + u64::from(flight.len)
+        });
+        let overlaps = overlapping.next().is_some();
+        self.held = overlaps.then_some((request, len, since));
+        overlaps
     }
 
     /// Whether requests must wait at `now`.

@@ -44,6 +44,13 @@ pub(crate) struct InFlight<C> {
 }
 
 impl<C: Clock> InFlight<C> {
+    /// Those that are in flight now.
+    pub(crate) fn now(&self) -> impl Iterator<Item = Flight> {
+        let is_free = |tag: usize| self.free.contains(&(tag as u32));
+        let all = self.requests.iter().enumerate();
+        all.filter(move |(tag, _)| !is_free(*tag)).map(|(_, flight)| *flight)
+    }
+
     /// Counts a completion; what only streams have that are not plain, where `VARIED`.
     #[inline(always)]
     pub(crate) fn complete<const VARIED: bool>(&mut self, done: Done, now: Ticks) {

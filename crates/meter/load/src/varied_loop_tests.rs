@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use iostrata_io::OpKind;
-use iostrata_spec::{BlockSizes, Blocks, IoApi, Mix, OpKind as Kind, Pause, Sharing};
+use iostrata_spec::{Access, BlockSizes, Blocks, IoApi, Mix, OpKind as Kind, Pause, Sharing};
 
+use crate::extras::Extras;
+use crate::generator::Request;
+use crate::in_flight::Flight;
 use crate::job::Job;
 use crate::loop_tests::{SLICE_NS, on_memory_in, small};
 use crate::span::Span;
@@ -87,6 +90,34 @@ fn a_batch_is_waited_for_as_a_whole() {
     (spec.api, spec.depth, spec.variation.reap_min) = (IoApi::Libaio, 8, 4);
     let (_, ops, _) = on_memory_in(Job::of, spec, 5, |_| 1000);
     assert!(ops.len() > 4000, "{}", ops.len());
+}
+
+#[test]
+fn requests_that_overlap_wait_and_are_made_all_the_same() {
+    let mut spec = small(Mix::Write);
+    (spec.api, spec.depth, spec.access) = (IoApi::Libaio, 8, Access::Uniform);
+    spec.variation.serialize_overlap = true;
+    spec.variation.io_bytes_max = Some(4096 * 500);
+    let mut extras = Extras::of(&spec, 0).unwrap();
+    let request = |offset| Request { kind: OpKind::Write, file: 1, offset };
+    let flight = |file, offset| Flight { file, offset, len: 4096, ..Flight::default() };
+    for (flights, overlaps) in [
+        (vec![], false),
+        (vec![flight(0, 8192)], false),
+        (vec![flight(1, 4096), flight(1, 12_288)], false),
+        (vec![flight(1, 0), flight(1, 8192)], true),
+        (vec![flight(1, 10_240)], true),
+    ] {
+        let next = Some((request(8192), 4096));
+        assert_eq!(extras.holds_back(next, 77, flights.iter().copied()), overlaps, "{flights:?}");
+        assert_eq!(extras.held_since(), overlaps.then_some(77));
+        assert_eq!(extras.take_held(), next.filter(|_| overlaps));
+    }
+    // Two files of few blocks, so that nearly every request meets another.
+    spec.size_bytes = 4096 * 2 * u64::from(spec.files);
+    let (outcome, ops, _) = on_memory_in(Job::of, spec, 50, |_| 1000);
+    assert_eq!(ops.len(), 500);
+    assert_eq!(outcome.latencies(0, Kind::Write).service.count(), 500);
 }
 
 #[test]

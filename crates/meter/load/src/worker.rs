@@ -237,16 +237,21 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         let ticks_in = |time: Duration| clock.ticks_in(time.as_nanos() as u64);
         if !extras.pauses_at(now, self.depth_now(), ticks_in) {
             while !self.in_flight.free.is_empty() {
-                let Some(since) = self.due(now) else { break };
+                let held = extras.held_since();
+                let Some(since) = held.or_else(|| self.due(now)) else { break };
                 let is_idle = self.depth_now() == 0;
                 let verification = self.verification.as_deref_mut();
                 let (next, is_unread) = match verification {
+                    _ if held.is_some() => (extras.take_held(), false),
                     Some(read) if read.is_reading() => (read.next_read(), false),
                     read => {
                         let next = extras.next_request(&mut self.generator);
                         (next, read.is_some_and(|read| next.is_none() && read.has_unread()))
                     }
                 };
+                if extras.holds_back(next, since, self.in_flight.now()) {
+                    break;
+                }
                 let Some((request, len)) = next else {
                     match self.verification.as_deref_mut() {
                         // What is in flight is written first.

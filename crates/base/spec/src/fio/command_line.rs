@@ -176,7 +176,11 @@ pub(super) fn read(arguments: &[FioArgument], own: &[String]) -> LineOptions {
 impl LineOptions {
     fn of_command(&mut self, argument: &FioArgument, origin: Origin, own: &[String]) {
         let what = argument.shown();
-        match catalogue::find_of_command(&argument.name).map(|entry| entry.effect) {
+        let found = catalogue::find_of_command(&argument.name);
+        if found.is_some_and(|entry| entry.is_neutral(&argument.value)) {
+            return;
+        }
+        match found.map(|entry| entry.effect) {
             None => {
                 let why = unknown(&argument.name, own);
                 self.refused.push(FioError { origin, what, why });

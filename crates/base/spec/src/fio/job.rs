@@ -184,6 +184,7 @@ impl Builder<'_> {
             ramp_time: times.ramp,
             ends_window: self.settings.switch("exitall").unwrap_or(false),
             pre_read: settings.switch("pre_read").unwrap_or(false),
+            serialize_overlap: settings.switch("serialize_overlap").unwrap_or(false),
             steady: times::steady(settings),
             drop_cache: api != IoApi::Null && self.settings.switch("invalidate").unwrap_or(true),
             ..Variation::default()

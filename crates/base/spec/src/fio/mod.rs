@@ -401,6 +401,7 @@ fn without_effect(name: &str) -> &'static str {
         }
         "verify_pattern" => "ignored: blocks hold incompressible data and a seal",
         "cpus_allowed_policy" => "ignored: no processors are named",
+        "serialize_overlap" => "ignored: nothing overlaps",
         "do_verify" => "ignored: nothing is verified",
         "offset_align" => "ignored: no offset is a share of a file",
         "rate_process" => "ignored: there is no rate",

@@ -64,6 +64,8 @@ pub(super) const ENTRIES: &[FioOption] = &[
     ),
     changes("norandommap", "1;rw=randread", "blocks are drawn, instead of each once in a pass")
         .bare(),
+    warned("softrandommap", "1", "there is always room for the order of blocks").but(&["0"]),
+    refused("bs_is_seq_rand", "1", "block sizes are those of directions; use two jobs").but(&["0"]),
     changes("randseed", "77", "seed of every random choice"),
     changes("randrepeat", "0", "whether the seed is the same each time"),
     warned("allrandrepeat", "1", "one seed rules every choice; see randrepeat").but(&["0"]),
@@ -74,7 +76,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
         "random requests in a hundred, by direction; those between follow the last one",
     )
     .but(&["100"]),
-    refused("serialize_overlap", "1", "requests may overlap; use iodepth=1").but(&["0"]),
+    changes("serialize_overlap", "1", "requests wait for those that they overlap").but(&["0"]),
     refused("io_submit_mode", "offload", "workers submit themselves; use numjobs").but(&["inline"]),
     changes("hipri", "1;ioengine=io_uring;direct=1", "completions are polled for")
         .but(&["0"])
