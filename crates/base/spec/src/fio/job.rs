@@ -104,6 +104,7 @@ impl Builder<'_> {
             create_only: settings.switch("create_only").unwrap_or(false),
             latency_target: times::latency_target(settings),
             percentiles: reports::percentiles(settings),
+            percentiles_of: reports::percentiles_of(settings),
             logs: reports::logs(settings),
             options: shown(&self.section.assignments),
             streams,

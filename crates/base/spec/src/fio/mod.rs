@@ -28,7 +28,7 @@ mod value;
 pub use command_line::{FioArgument, split};
 pub use environment::{Environment, Machine};
 pub use error::{FioError, FioErrors, FioWarning, Origin};
-pub use plan::{FioJob, FioLogs, FioPlan, FioStream, FioWave, LatencyTarget};
+pub use plan::{FioJob, FioLogs, FioPercentiles, FioPlan, FioStream, FioWave, LatencyTarget};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -52,8 +52,10 @@ pub struct FioJob {
     /// The latency by which its depth is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,
-    /// Percentiles of latency in fio's shape of the output.
+    /// Percentiles of latency in fio's forms of the output.
     pub percentiles: Vec<f64>,
+    /// The latencies that these are reported of.
+    pub percentiles_of: FioPercentiles,
     /// Logs to write.
     pub logs: FioLogs,
     /// The options of its own section, as they were written.
@@ -79,6 +81,18 @@ pub struct LatencyTarget {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+/// The latencies of which fio's forms of the output have percentiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FioPercentiles {
+    /// From the start until the submission.
+    pub slat: bool,
+    /// From the submission to the completion.
+    pub clat: bool,
+    /// The whole.
+    pub lat: bool,
 }
 
 /// Logs of a job in fio's format.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::Why;
-use super::plan::FioLogs;
+use super::plan::{FioLogs, FioPercentiles};
 use super::settings::Settings;
 use super::value;
 
@@ -30,6 +30,15 @@ pub(super) fn percentiles(settings: &Settings) -> Vec<f64> {
         Ok(list)
     });
     given.unwrap_or_else(|| PERCENTILES.to_vec())
+}
+
+/// The latencies that percentiles are reported of.
+pub(super) fn percentiles_of(settings: &Settings) -> FioPercentiles {
+    FioPercentiles {
+        slat: settings.switch("slat_percentiles").unwrap_or(false),
+        clat: settings.switch("clat_percentiles").unwrap_or(true),
+        lat: settings.switch("lat_percentiles").unwrap_or(false),
+    }
 }
 
 /// The logs that a job writes.

@@ -32,13 +32,13 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Requests and allocations of one window; the figures are computed afterwards and not counted.
-fn window(millis: u64) -> (u64, u64) {
+fn window(millis: u64, detail: bool) -> (u64, u64) {
     let mut spec = IoSpec::new("null");
     (spec.api, spec.mix) = (IoApi::Null, Mix::Both { read_pct: 50 });
     spec.runtime = Some(Duration::from_millis(millis));
     let interrupted = AtomicBool::new(false);
     let surroundings = Surroundings { interrupted: &interrupted, program: None };
-    let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new(), detail: false };
+    let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new(), detail };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let outcome = measure(&[plan], &surroundings, &mut NoObserver).unwrap();
     let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
@@ -49,11 +49,13 @@ fn window(millis: u64) -> (u64, u64) {
 #[test]
 fn the_loop_allocates_nothing() {
     let _turn = crate::one_at_a_time();
-    window(20);
-    let (few, short) = window(100);
-    let (many, long) = window(600);
-    assert!(many > few + 10_000, "{few} and {many} requests");
-    assert!(long <= short + 20, "{short} allocations in 100 ms, {long} in 600 ms");
+    for detail in [false, true] {
+        window(20, detail);
+        let (few, short) = window(100, detail);
+        let (many, long) = window(600, detail);
+        assert!(many > few + 10_000, "{few} and {many} requests");
+        assert!(long <= short + 20, "{short} allocations in 100 ms, {long} in 600 ms");
+    }
 }
 
 #[test]

@@ -163,12 +163,15 @@ fn direction_text(name: &str, one: &DirectionShape) -> String {
         binary(one.io_bytes as f64),
         one.runtime
     );
-    for (name, latency) in [("slat", &one.slat_ns), ("clat", &one.clat_ns), ("lat", &one.lat_ns)] {
+    let latencies = [("slat", &one.slat_ns), ("clat", &one.clat_ns), ("lat", &one.lat_ns)];
+    for (name, latency) in latencies {
         if latency.count > 0 {
             text.push_str(&latency_line(name, 4, latency));
         }
     }
-    text.push_str(&percentile_lines("clat", &one.clat_ns));
+    for (name, latency) in latencies {
+        text.push_str(&percentile_lines(name, latency));
+    }
     if one.bw_samples > 0 {
         // From a GiB/s on in MiB/s.
         let (unit, divisor) = if one.bw_mean > 1_048_576.0 { ("MiB", 1024) } else { ("KiB", 1) };

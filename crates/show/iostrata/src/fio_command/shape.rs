@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use iostrata_load::{CloneDetail, RequestDetail};
 use iostrata_run::OpFigures;
-use iostrata_spec::fio::FioPlan;
+use iostrata_spec::fio::{FioPercentiles, FioPlan};
 use iostrata_spec::{IoApi, OpKind};
 use iostrata_stats::LatencyHistogram;
 use serde::de::{MapAccess, Visitor};
@@ -276,8 +276,9 @@ impl<'a> Unit<'a> {
         let first = self.0.first()?;
         let errno = self.0.iter().flat_map(|one| &one.figures.errors).map(|error| error.errno);
         let requests = self.requests();
-        let percentiles = &first.job.percentiles;
-        let op = |kind| self.direction(kind, percentiles, bins);
+        let spread = Spread { percentiles: &first.job.percentiles, bins };
+        let of = first.job.percentiles_of;
+        let op = |kind| self.direction(kind, spread, of);
         let service = self.service(OpKind::Sync);
         let [read, write, trim] = [OpKind::Read, OpKind::Write, OpKind::Trim].map(op);
         let ios = read.total_ios + write.total_ios + trim.total_ios;
@@ -310,7 +311,7 @@ impl<'a> Unit<'a> {
             trim,
             sync: SyncShape {
                 total_ios: service.count(),
-                lat_ns: latency(&service, percentiles, bins),
+                lat_ns: latency(&service, spread.when(of.clat || of.lat)),
             },
             job_runtime: runtime_ms.round() as u64,
             usr_cpu: cpu(|cpu| cpu.user_s),
@@ -392,7 +393,12 @@ impl<'a> Unit<'a> {
         all
     }
 
-    fn direction(&self, kind: OpKind, percentiles: &[f64], bins: bool) -> DirectionShape {
+    fn direction(
+        &self,
+        kind: OpKind,
+        spread: Spread<'_>,
+        percentiles_of: FioPercentiles,
+    ) -> DirectionShape {
         let sums = self.ops(kind).fold((0, 0, 0.0_f64), |(ios, bytes, seconds), (op, its)| {
             (ios + op.ios, bytes + op.bytes, seconds.max(its))
         });
@@ -403,7 +409,9 @@ impl<'a> Unit<'a> {
         let seconds = duration_s.max(f64::MIN_POSITIVE);
         let requests = self.requests();
         let submission = match &requests.submission[kind] {
-            Some(submission) if self.is_apart() => latency(submission, &[], false),
+            Some(submission) if self.is_apart() => {
+                latency(submission, spread.when(percentiles_of.slat))
+            }
             _ => LatencyShape::default(),
         };
         let service = self.service(kind);
@@ -420,8 +428,8 @@ impl<'a> Unit<'a> {
             short_ios: 0,
             drop_ios: 0,
             slat_ns: submission,
-            clat_ns: latency(&self.completion(&requests, kind), percentiles, bins),
-            lat_ns: LatencyShape { percentile: None, ..latency(&service, &[], false) },
+            clat_ns: latency(&self.completion(&requests, kind), spread.when(percentiles_of.clat)),
+            lat_ns: latency(&service, spread.when(percentiles_of.lat)),
             bw_min: (rates.min * block_kib).round() as u64,
             bw_max: (rates.max * block_kib).round() as u64,
             bw_agg: 0.0,
@@ -540,14 +548,25 @@ fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// A distribution in nanoseconds, with its percentiles and buckets if asked for.
-fn latency(histogram: &LatencyHistogram, percentiles: &[f64], bins: bool) -> LatencyShape {
+/// What is shown of a distribution beside its moments.
+#[derive(Clone, Copy)]
+struct Spread<'a> {
+    percentiles: &'a [f64],
+    bins: bool,
+}
+
+impl Spread<'_> {
+    fn when(self, is_shown: bool) -> Option<Self> {
+        is_shown.then_some(self)
+    }
+}
+
+/// A distribution in nanoseconds.
+fn latency(histogram: &LatencyHistogram, spread: Option<Spread<'_>>) -> LatencyShape {
     let Some(summary) = histogram.summary() else { return LatencyShape::default() };
     let ns = |us: f64| (us * 1000.0).round() as u64;
     let least = histogram.iter_buckets().next().map_or(0.0, |bucket| bucket.low_us);
-    let percentile = percentiles
-        .iter()
-        .filter_map(|p| Some((format!("{p:.6}"), ns(histogram.percentile_us(*p)?))));
+    let percentile = |p: &f64| Some((format!("{p:.6}"), ns(histogram.percentile_us(*p)?)));
     let bin = |bucket: iostrata_stats::Bucket| {
         (middle_ns(bucket.low_us, bucket.high_us).to_string(), bucket.count)
     };
@@ -557,8 +576,11 @@ fn latency(histogram: &LatencyHistogram, percentiles: &[f64], bins: bool) -> Lat
         mean: rounded(summary.mean * 1000.0),
         stddev: rounded(histogram.stddev_us().unwrap_or(0.0) * 1000.0),
         count: histogram.count(),
-        percentile: (!percentiles.is_empty()).then(|| Entries(percentile.collect())),
-        bins: bins.then(|| Entries(histogram.iter_buckets().map(bin).collect())),
+        percentile: spread
+            .map(|spread| Entries(spread.percentiles.iter().filter_map(percentile).collect())),
+        bins: spread
+            .filter(|spread| spread.bins)
+            .map(|_| Entries(histogram.iter_buckets().map(bin).collect())),
     }
 }
 

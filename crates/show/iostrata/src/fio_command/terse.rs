@@ -55,9 +55,14 @@ fn line(job: &JobShape, version: &str, disks: &[DiskShape]) -> String {
 
 /// The names of the percentiles that the job reports.
 fn asked(job: &JobShape) -> Vec<String> {
-    let reported = [&job.read, &job.write].map(|direction| &direction.clat_ns.percentile);
+    let reported = [&job.read, &job.write].map(percentiles);
     let names = |entries: &Entries<u64>| entries.0.iter().map(|(name, _)| name.clone()).collect();
     reported.into_iter().flatten().next().map(names).unwrap_or_default()
+}
+
+/// The percentiles of a direction: of the whole latency where these are reported.
+fn percentiles(direction: &DirectionShape) -> Option<&Entries<u64>> {
+    direction.lat_ns.percentile.as_ref().or(direction.clat_ns.percentile.as_ref())
 }
 
 /// Shares of latencies in microseconds and milliseconds; what is below the first microseconds is
@@ -100,7 +105,7 @@ impl Fields {
         self.add(one.runtime);
         self.latency(&one.slat_ns);
         self.latency(&one.clat_ns);
-        let known = one.clat_ns.percentile.as_ref();
+        let known = self::percentiles(one);
         for (at, name) in percentiles.iter().enumerate().take(PERCENTILES) {
             let ns = known.and_then(|known| known.0.get(at)).map_or(0, |(_, ns)| *ns);
             self.add(format_args!("{name}%={}", ns / 1000));

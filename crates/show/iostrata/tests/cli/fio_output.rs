@@ -15,7 +15,7 @@ const VERSION: &str = "fio-3.33";
 const KEYS: &str = include_str!("../golden/fio/keys.txt");
 
 /// Jobs that are quick on both sides. A global section holds for all.
-const JOBS: [(&str, &str); 11] = [
+const JOBS: [(&str, &str); 14] = [
     ("read", "[a]\nrw=read\nsize=1m\nioengine=sync\n"),
     ("write", "[a]\nrw=write\nsize=1m\nioengine=sync\n"),
     ("randrw", "[global]\nsize=1m\n[a]\nrw=randrw\nioengine=libaio\niodepth=4\nfsync=16\n"),
@@ -38,6 +38,16 @@ const JOBS: [(&str, &str); 11] = [
          rw=write\n",
     ),
     ("timed", "[a]\nrw=randread\nsize=1m\nioengine=sync\nruntime=1\ntime_based\n"),
+    (
+        "percentiles of all",
+        "[a]\nrw=write\nsize=1m\nioengine=libaio\nlat_percentiles=1\nslat_percentiles=1\n",
+    ),
+    (
+        "percentiles of the whole",
+        "[a]\nrw=write\nsize=256k\nioengine=sync\nfdatasync=8\nlat_percentiles=1\n\
+         clat_percentiles=0\n",
+    ),
+    ("no percentiles", "[a]\nrw=read\nsize=1m\nioengine=sync\nclat_percentiles=0\n"),
     ("null", "[a]\nrw=randrw\nsize=4m\nioengine=null\npercentile_list=50:99\n"),
 ];
 

@@ -3,7 +3,6 @@
 use super::entry::{FioOption, changes, refused, warned};
 
 const ALWAYS: &str = "it is always measured and reported";
-const CLAT_ONLY: &str = "percentiles are reported of clat_ns alone, as fio does by default";
 
 pub(super) const ENTRIES: &[FioOption] = &[
     changes("group_reporting", "1;numjobs=2", "clones and jobs of a group are reported as one")
@@ -31,9 +30,9 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("iopsavgtime", "100", "the series has its own width; see log_avg_msec"),
     warned("stats", "0", ALWAYS).but(&["1"]),
     warned("disk_util", "0", "the device is always observed").but(&["1"]),
-    warned("clat_percentiles", "0", ALWAYS).but(&["1"]),
-    warned("lat_percentiles", "1", CLAT_ONLY).but(&["0"]),
-    warned("slat_percentiles", "1", CLAT_ONLY).but(&["0"]),
+    changes("clat_percentiles", "0", "percentiles of clat in fio's forms of the output"),
+    changes("lat_percentiles", "1", "percentiles of lat in fio's forms of the output"),
+    changes("slat_percentiles", "1", "percentiles of slat in fio's forms of the output"),
     warned("significant_figures", "5", "figures are printed with three digits"),
     warned("disable_lat", "1", ALWAYS).but(&["0"]),
     warned("disable_clat", "1", ALWAYS).but(&["0"]),
