@@ -62,6 +62,13 @@ pub struct MeasuredStream<'a> {
 }
 
 impl MeasuredStream<'_> {
+    /// The depth that was measured, which a target of latency may have chosen.
+    pub fn depth(&self, wave: &MeasuredWave) -> u32 {
+        let mut measured = wave.replicate.point.streams.iter();
+        let of_name = measured.find(|stream| stream.name == self.stream.name);
+        of_name.map_or(self.stream.spec.depth, |stream| stream.spec.depth)
+    }
+
     /// It in our own document.
     pub fn document(&self, wave: &MeasuredWave) -> FioJobDocument {
         let mut verdicts = wave.replicate.verdicts.clone();

@@ -277,7 +277,7 @@ impl<'a> Unit<'a> {
         let errno = self.0.iter().flat_map(|one| &one.figures.errors).map(|error| error.errno);
         let requests = self.requests();
         let spread = Spread { percentiles: &first.job.percentiles, bins };
-        let of = first.job.percentiles_of;
+        let (of, target) = (first.job.percentiles_of, first.job.latency_target);
         let op = |kind| self.direction(kind, spread, of);
         let service = self.service(OpKind::Sync);
         let [read, write, trim] = [OpKind::Read, OpKind::Write, OpKind::Trim].map(op);
@@ -325,10 +325,10 @@ impl<'a> Unit<'a> {
             latency_ns: buckets.ns,
             latency_us: buckets.us,
             latency_ms: buckets.ms,
-            latency_depth: first.stream.spec.depth,
-            latency_target: 0,
-            latency_percentile: 100.0,
-            latency_window: 0,
+            latency_depth: first.depth(wave),
+            latency_target: target.map_or(0, |target| target.latency.as_nanos() as u64),
+            latency_percentile: target.map_or(100.0, |target| target.percentile),
+            latency_window: target.map_or(0, |target| target.window.as_micros() as u64),
             desc: first.job.description.clone(),
             iostrata: Some(self.ours(wave)),
             clones: self.0.iter().map(|one| one.stream.spec.jobs).sum(),

@@ -15,7 +15,7 @@ const VERSION: &str = "fio-3.33";
 const KEYS: &str = include_str!("../golden/fio/keys.txt");
 
 /// Jobs that are quick on both sides. A global section holds for all.
-const JOBS: [(&str, &str); 14] = [
+const JOBS: [(&str, &str); 15] = [
     ("read", "[a]\nrw=read\nsize=1m\nioengine=sync\n"),
     ("write", "[a]\nrw=write\nsize=1m\nioengine=sync\n"),
     ("randrw", "[global]\nsize=1m\n[a]\nrw=randrw\nioengine=libaio\niodepth=4\nfsync=16\n"),
@@ -48,6 +48,11 @@ const JOBS: [(&str, &str); 14] = [
          clat_percentiles=0\n",
     ),
     ("no percentiles", "[a]\nrw=read\nsize=1m\nioengine=sync\nclat_percentiles=0\n"),
+    (
+        "target of latency",
+        "[a]\nrw=randread\nsize=1m\nioengine=libaio\ndirect=1\niodepth=4\nruntime=1\ntime_based\n\
+         latency_target=100ms\nlatency_window=100ms\nlatency_percentile=90\n",
+    ),
     ("null", "[a]\nrw=randrw\nsize=4m\nioengine=null\npercentile_list=50:99\n"),
 ];
 
@@ -163,6 +168,9 @@ fn json_has_every_key_that_fio_writes_for_the_same_jobs() {
             let theirs = document(&stdout(&theirs(&of_theirs, format)));
             let differ = differences(&keys(&ours), &keys(&theirs));
             assert_eq!(differ, Vec::<String>::new(), "{name} {format}");
+            for key in ["latency_target", "latency_window", "latency_percentile"] {
+                assert_eq!(ours["jobs"][0][key], theirs["jobs"][0][key], "{name} {key}");
+            }
             for options in ["/global options", "/jobs/0/job options"] {
                 let names = |document: &Value| -> BTreeSet<String> {
                     let fields = document.pointer(options).and_then(Value::as_object);
