@@ -24,7 +24,7 @@ fn event(private: &Private, schema: &str) -> Option<String> {
 }
 
 fn has_schema(private: &Private, schema: &str) -> bool {
-    let address: ServerAddress = private.target("root", schema).parse().unwrap();
+    let address: ServerAddress = private.bare_target("root", schema).parse().unwrap();
     ServerTarget::open(Credentials::default().complete(address).unwrap(), None).is_ok()
 }
 
