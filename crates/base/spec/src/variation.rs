@@ -3,6 +3,7 @@
 //! Invariant: the default changes nothing, so that a plain workload never pays for what it does not
 //! use: whoever reads a spec asks [`Variation::is_plain_order`] once, before the loop.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -219,6 +220,24 @@ pub struct Verify {
     pub pattern: Vec<u8>,
 }
 
+/// A log whose requests are made instead of any others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Replay {
+    /// The log, of fio's version 2 or 3.
+    pub log: PathBuf,
+    /// Whether all requests go to one file.
+    pub is_redirected: bool,
+    /// Whether requests wait for their moment.
+    pub stalls: bool,
+    /// How often it is replayed.
+    pub loops: u32,
+    /// Whether it has flushes,
+    pub flushes: bool,
+    /// and whether all of them are fdatasync.
+    pub is_fdatasync: bool,
+}
+
 /// What a stream does differently from a plain one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -265,6 +284,9 @@ pub struct Variation {
     /// The files are read into the page cache before the window.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pre_read: bool,
+    /// Requests are those of a log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
     /// A request waits while one of its job is in flight that it overlaps.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub serialize_overlap: bool,
@@ -298,6 +320,7 @@ impl Default for Variation {
             end_flush: false,
             steady: None,
             pre_read: false,
+            replay: None,
             serialize_overlap: false,
             cpus: Vec::new(),
             verify: None,
@@ -326,6 +349,7 @@ impl Variation {
             && self.reap_min == 1
             && self.verify.is_none()
             && !self.serialize_overlap
+            && self.replay.is_none()
             && !self.end_flush
     }
 

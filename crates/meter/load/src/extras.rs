@@ -11,6 +11,7 @@ use crate::clock::Ticks;
 use crate::generator::{Generator, Request};
 use crate::in_flight::Flight;
 use crate::pauses::Pauses;
+use crate::replayed::Replayed;
 use crate::varied::Varied;
 
 /// Sizes, offsets, pauses and bounds of one worker.
@@ -24,6 +25,10 @@ pub(crate) struct Extras {
     pauses: Option<Pauses>,
     /// Completions to wait for before more requests are started.
     pub reap_min: u32,
+    /// Requests of a log, instead of any others.
+    replayed: Option<Replayed>,
+    /// When the next of them is due.
+    due: Option<Ticks>,
     /// Whether requests wait for those that they overlap,
     serializes: bool,
     /// and the one that does, with where its response begins.
@@ -44,6 +49,8 @@ impl Extras {
             bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),
             pauses: variation.pause.map(Pauses::new),
             reap_min: variation.reap_min,
+            replayed: variation.replay.as_ref().map(Replayed::of),
+            due: None,
             serializes: variation.serialize_overlap,
             held: None,
             flushed_at_end: if variation.end_flush { spec.files } else { 0 },
@@ -52,6 +59,9 @@ impl Extras {
 
     /// The next request and its bytes; `None` when there is no more to ask for.
     pub(crate) fn next_request(&mut self, plain: &mut Generator) -> Option<(Request, u32)> {
+        if let Some(replayed) = &mut self.replayed {
+            return replayed.next_request();
+        }
         if self.bytes_left == 0 {
             return None;
         }
@@ -92,6 +102,13 @@ impl Extras {
         overlaps
     }
 
+    /// Whether the next request of a log is due only after `now`; `ticks_at` are those of a moment.
+    pub(crate) fn is_early(&mut self, now: Ticks, ticks_at: impl Fn(u64) -> Ticks) -> bool {
+        let due_ns = self.replayed.as_ref().and_then(Replayed::due_ns);
+        self.due = due_ns.map(ticks_at).filter(|due| now < *due);
+        self.due.is_some()
+    }
+
     /// Whether requests must wait at `now`.
     pub(crate) fn pauses_at(
         &mut self,
@@ -99,7 +116,10 @@ impl Extras {
         in_flight: u32,
         ticks_in: impl Fn(Duration) -> Ticks,
     ) -> bool {
-        self.pauses.as_mut().is_some_and(|pauses| pauses.holds(now, in_flight, ticks_in))
+        let is_logged = self.replayed.is_some();
+        self.due = self.due.filter(|due| now < *due);
+        let pauses = |pauses: &mut Pauses| pauses.holds(now, in_flight, ticks_in);
+        (is_logged && self.due.is_some()) || self.pauses.as_mut().is_some_and(pauses)
     }
 
     /// Takes note of a request that was started; true when no further one may start.
@@ -109,6 +129,6 @@ impl Extras {
 
     /// The end of the pause, if there is one now.
     pub(crate) fn pause_until(&self) -> Option<Ticks> {
-        self.pauses.as_ref().and_then(Pauses::until)
+        self.due.or(self.pauses.as_ref().and_then(Pauses::until))
     }
 }

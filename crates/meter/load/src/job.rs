@@ -188,10 +188,14 @@ pub fn open_mode(spec: &IoSpec) -> OpenMode {
 }
 
 fn api_config(spec: &IoSpec) -> ApiConfig {
+    let logged = match &spec.variation.replay {
+        Some(replay) if replay.is_fdatasync => FlushMethod::Fdatasync,
+        _ => FlushMethod::Fsync,
+    };
     let method = match (spec.flush, spec.mix) {
         (Some(flush), _) => flush.method,
         (None, Mix::FlushOnly(method)) => method,
-        (None, _) => FlushMethod::Fsync,
+        (None, _) => logged,
     };
     ApiConfig {
         depth: spec.depth,
@@ -230,7 +234,9 @@ pub(crate) fn asked(name: &str, spec: &IoSpec) -> Asked {
 
 /// What is recorded of a workload.
 pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
-    let flushes = spec.flush.is_some() || matches!(spec.mix, Mix::FlushOnly(_));
+    let flushes = spec.flush.is_some()
+        || matches!(spec.mix, Mix::FlushOnly(_))
+        || spec.variation.replay.as_ref().is_some_and(|replay| replay.flushes);
     let reads_back =
         spec.mix.writes() && spec.variation.verify.as_ref().is_some_and(|one| one.reads_back);
     let does = [spec.mix.reads() || reads_back, spec.mix.writes(), flushes];

@@ -30,6 +30,7 @@ mod permutation;
 mod process;
 mod recorder;
 mod region;
+mod replayed;
 mod segment;
 mod shared_stats;
 mod shown;

@@ -237,6 +237,10 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         let ticks_in = |time: Duration| clock.ticks_in(time.as_nanos() as u64);
         if !extras.pauses_at(now, self.depth_now(), ticks_in) {
             while !self.in_flight.free.is_empty() {
+                let (start, clock) = (self.start, &self.in_flight.clock);
+                if extras.is_early(now, |ns| start + clock.ticks_in(ns)) {
+                    break;
+                }
                 let held = extras.held_since();
                 let Some(since) = held.or_else(|| self.due(now)) else { break };
                 let is_idle = self.depth_now() == 0;

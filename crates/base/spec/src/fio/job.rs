@@ -4,10 +4,10 @@
 //! asks for it.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::variation::{BlockSizes, Blocks, Sharing, Step, Variation, Verify};
+use crate::variation::{BlockShare, BlockSizes, Blocks, Replay, Sharing, Step, Variation, Verify};
 use crate::{
     Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError, SyncWrites,
 };
@@ -15,6 +15,7 @@ use crate::{Mix, Words};
 
 use super::environment::Environment;
 use super::error::{FioError, FioWarning, Why};
+use super::iolog::{IoLog, LoggedOp};
 use super::lines::{Assignment, Section};
 use super::places::{self, Amount, Amounts, Names};
 use super::plan::{FioJob, FioStream};
@@ -75,10 +76,17 @@ impl Builder<'_> {
             clones => Ok(clones),
         });
         let clones = clones.unwrap_or(1);
-        let names = places::names(settings, &name, clones)?;
+        let log = self.log();
+        if log.is_none() && settings.peek("read_iolog").is_some() {
+            return None;
+        }
+        let names = places::names(settings, &name, clones, log.as_ref())?;
         self.check_devices(&names)?;
         let times = times::times(settings);
-        let spec = self.spec(&names, times);
+        let mut spec = self.spec(&names, times, log.is_some());
+        if let Some(log) = &log {
+            self.set_replay(&mut spec, log);
+        }
         let group_reporting = settings.switch("group_reporting").unwrap_or(false);
         let increments = settings.get("offset_increment").is_some_and(|one| one.value != "0");
         let splits = !spec.variation.cpus.is_empty() && self.splits_cpus();
@@ -152,7 +160,7 @@ impl Builder<'_> {
     }
 
     /// The workload of one clone, its files and bytes, but for what tells clones apart.
-    fn spec(&mut self, names: &Names, times: Times) -> IoSpec {
+    fn spec(&mut self, names: &Names, times: Times, replays: bool) -> IoSpec {
         let settings = self.settings;
         let paths = &names.by_clone[0];
         let api = self.api();
@@ -194,7 +202,10 @@ impl Builder<'_> {
         self.set_depth(&mut spec);
         self.set_durability(&mut spec);
         self.set_schedule(&mut spec);
-        self.set_amount(&mut spec, 0, paths, times);
+        spec.runtime = Some(times.runtime.unwrap_or(times::LONGEST));
+        if !replays {
+            self.set_amount(&mut spec, 0, paths, times);
+        }
         if self.plans_only {
             self.plan_larger(&mut spec);
         }
@@ -208,6 +219,69 @@ impl Builder<'_> {
 
     fn warn(&mut self, assignment: &Assignment, text: impl Into<String>) {
         self.warnings.push(warning(assignment, text));
+    }
+
+    /// The log that the job replays.
+    fn log(&self) -> Option<IoLog> {
+        self.settings.value("read_iolog", |path| {
+            let bytes = self.environment.read(Path::new(path)).map_err(Why::new)?;
+            let text = String::from_utf8(bytes).map_err(|_| Why::new("it is no text"))?;
+            let log = IoLog::parse(&text).map_err(Why::new)?;
+            match log.has(&[LoggedOp::Trim]) && log.has(&[LoggedOp::Read, LoggedOp::Write]) {
+                true => Err(Why::new("it trims and reads or writes; split it into two logs")),
+                false => Ok(log),
+            }
+        })
+    }
+
+    /// Makes the requests those of a log.
+    fn set_replay(&mut self, spec: &mut IoSpec, log: &IoLog) {
+        let settings = self.settings;
+        // As in fio, the log says where and how much.
+        for said_by_log in ["size", "filesize", "io_size", "bs", "filename", "rw"] {
+            settings.get(said_by_log);
+        }
+        let (reads, writes) = (log.has(&[LoggedOp::Read]), log.has(&[LoggedOp::Write]));
+        spec.mix = match (reads, writes) {
+            (true, true) => Mix::Both { read_pct: 50 },
+            (true, false) => Mix::Read,
+            (false, true) => Mix::Write,
+            (false, false) => Mix::Trim,
+        };
+        let mut lengths: Vec<u32> = log.requests.iter().map(|one| one.len).collect();
+        lengths.retain(|len| *len > 0);
+        lengths.sort_unstable();
+        lengths.dedup();
+        spec.block_bytes = lengths.first().copied().unwrap_or(4096);
+        let shares = lengths.iter().map(|bytes| BlockShare { bytes: *bytes, weight: 1 });
+        let sizes = BlockSizes::Shares(shares.collect());
+        let block = u64::from(spec.block_bytes);
+        let file_bytes = log.end_bytes().div_ceil(block) * block;
+        spec.size_bytes = file_bytes.saturating_mul(u64::from(spec.files));
+        let loops = settings.value("loops", value::count).unwrap_or(1).max(1);
+        spec.flush = None;
+        spec.variation = Variation {
+            sharing: spec.variation.sharing,
+            start_delay: spec.variation.start_delay,
+            ramp_time: spec.variation.ramp_time,
+            ends_window: spec.variation.ends_window,
+            drop_cache: spec.variation.drop_cache,
+            reap_min: spec.variation.reap_min,
+            blocks: Blocks::ByKind { read: sizes.clone(), write: sizes },
+            io_bytes_max: Some(log.bytes().saturating_mul(u64::from(loops)).max(1)),
+            replay: Some(Replay {
+                log: settings
+                    .peek("read_iolog")
+                    .map_or_else(PathBuf::new, |one| one.value.clone().into()),
+                is_redirected: settings.peek("replay_redirect").is_some(),
+                stalls: !settings.switch("replay_no_stall").unwrap_or(false),
+                loops,
+                flushes: log.has(&[LoggedOp::Fsync, LoggedOp::Fdatasync]),
+                is_fdatasync: !log.has(&[LoggedOp::Fsync]),
+            }),
+            ..Variation::default()
+        };
+        spec.preparation = self.preparation(spec);
     }
 
     /// The processors that workers may run on.

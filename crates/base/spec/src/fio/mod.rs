@@ -11,6 +11,7 @@ mod command_line;
 mod environment;
 mod error;
 mod expand;
+mod iolog;
 mod job;
 mod lines;
 mod places;
@@ -28,6 +29,7 @@ mod value;
 pub use command_line::{FioArgument, split};
 pub use environment::{Environment, Machine};
 pub use error::{FioError, FioErrors, FioWarning, Origin};
+pub use iolog::{IoLog, LoggedOp, LoggedRequest};
 pub use plan::{FioJob, FioLogs, FioPercentiles, FioPlan, FioStream, FioWave, LatencyTarget};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -402,6 +404,7 @@ fn without_effect(name: &str) -> &'static str {
         "verify_pattern" => "ignored: blocks hold incompressible data and a seal",
         "cpus_allowed_policy" => "ignored: no processors are named",
         "serialize_overlap" => "ignored: nothing overlaps",
+        "replay_redirect" | "replay_no_stall" => "ignored: there is no log to replay",
         "do_verify" => "ignored: nothing is verified",
         "offset_align" => "ignored: no offset is a share of a file",
         "rate_process" => "ignored: there is no rate",

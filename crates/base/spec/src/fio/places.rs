@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
 use super::error::{Origin, Why};
+use super::iolog::IoLog;
 use super::settings::{Settings, job_refusal};
 use super::value::{self, Base};
 
@@ -23,7 +24,12 @@ pub(super) struct Names {
 }
 
 /// The names of the files of `clones` clones of a job; `None` when what names them is refused.
-pub(super) fn names(settings: &Settings, job: &str, clones: u32) -> Option<Names> {
+pub(super) fn names(
+    settings: &Settings,
+    job: &str,
+    clones: u32,
+    log: Option<&IoLog>,
+) -> Option<Names> {
     let directories: Vec<PathBuf> = match settings.get("directory") {
         Some(one) => {
             let names = split_names(&one.value);
@@ -36,7 +42,9 @@ pub(super) fn names(settings: &Settings, job: &str, clones: u32) -> Option<Names
         }
         None => vec![PathBuf::new()],
     };
-    if let Some(assignment) = settings.get("filename") {
+    if log.is_none()
+        && let Some(assignment) = settings.get("filename")
+    {
         let names = split_names(&assignment.value);
         if names.is_empty() || names.iter().any(|name| name == "-") {
             let why = "name files or devices, apart by `:`; standard streams hold no blocks";
@@ -44,6 +52,13 @@ pub(super) fn names(settings: &Settings, job: &str, clones: u32) -> Option<Names
             return None;
         }
         let paths = names.iter().map(|name| directories[0].join(name)).collect();
+        return Some(Names { by_clone: vec![paths], shared: true });
+    }
+    if let Some(log) = log {
+        let paths = match settings.get("replay_redirect") {
+            Some(one) => vec![directories[0].join(&one.value)],
+            None => log.files.iter().map(|name| directories[0].join(name)).collect(),
+        };
         return Some(Names { by_clone: vec![paths], shared: true });
     }
     let files = settings.value("nrfiles", |text| match value::count(text)? {

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use iostrata_spec::fio::{Environment, Machine};
 
-/// A job file that is larger is none.
-const JOB_FILE_BYTES_MAX: u64 = 4 << 20;
+/// A job file or a log that is larger is none.
+const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
 const PAGE_BYTES: u64 = 4096;
 /// The kind of the entry of a program's start-up vector that says the size of a page.
 const AT_PAGESZ: u64 = 6;
@@ -25,7 +25,7 @@ impl Environment for ThisProcess {
             .read_to_end(&mut bytes)
             .map_err(|error| error.to_string())?;
         if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
-            return Err("it has more than 4 MiB; is it a job file?".to_owned());
+            return Err("it has more than 64 MiB; is it a job file?".to_owned());
         }
         Ok(bytes)
     }

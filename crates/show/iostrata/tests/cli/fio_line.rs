@@ -196,6 +196,29 @@ fn the_depth_that_keeps_a_latency_is_searched_for() {
 }
 
 #[test]
+fn a_log_is_replayed() {
+    let bench = Bench::new();
+    let log = "fio version 3 iolog\n0 f add\n0 f open\n10 f read 0 4096\n20 f write 4096 8192\n\
+               2000 f sync 0 0\n150000 f read 8192 4096\n150000 f close\n";
+    std::fs::write(bench.path("log"), log).unwrap();
+    for (options, least_s) in [("", 0.15), ("--replay_no_stall=1", 0.0)] {
+        let line = format!(
+            "fio --name=a --read_iolog=log --ioengine=libaio --iodepth=4 {options} \
+                            --json --quiet"
+        );
+        let run = document(&bench.line(&line), "fio");
+        let job = &run["waves"][0]["jobs"][0];
+        let ios = ["read", "write", "sync"].map(|kind| job[kind]["ios"].as_u64());
+        assert_eq!(ios, [Some(2), Some(1), Some(1)], "{job}");
+        assert!(job["duration_s"].as_f64() >= Some(least_s), "{job}");
+    }
+    let redirected =
+        "fio --name=a --read_iolog=log --replay_redirect=g --replay_no_stall=1 --quiet";
+    assert!(bench.line(redirected).status.success());
+    assert_eq!(std::fs::metadata(bench.path("g")).unwrap().len(), 12_288);
+}
+
+#[test]
 fn a_job_ends_when_its_rate_is_steady() {
     let bench = Bench::new();
     let line = "fio --name=a --ioengine=null --size=1g --rw=randread --time_based --runtime=60 \

@@ -3,7 +3,7 @@
 use super::entry::{FioOption, changes, refused, warned};
 
 const CONTENT: &str = "requests carry incompressible data, stamped anew for each write";
-const TRACE: &str = "there is no trace to replay";
+const TRACE: &str = "logs are replayed as they are";
 const ZONES: &str = "there are no zones";
 const PROCESSOR: &str = "workers run where the kernel puts them; start iostrata under taskset or \
                          numactl";
@@ -59,11 +59,12 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("trim_verify_zero", "1", "what is discarded is not verified"),
     refused("trim_backlog", "64", "nothing is discarded; leave it out").but(&["0"]),
     warned("trim_backlog_batch", "64", "nothing is discarded"),
-    refused("read_iolog", "f", "traces are not replayed; describe the load as jobs"),
+    changes("read_iolog", "log", "requests are those of a log of fio, version 2 or 3"),
     refused("write_iolog", "f", "requests are not traced; use blktrace"),
     warned("read_iolog_chunked", "1", TRACE).but(&["0"]),
-    warned("replay_no_stall", "1", TRACE).but(&["0"]),
-    warned("replay_redirect", "/dev/x", TRACE),
+    changes("replay_no_stall", "1;read_iolog=log", "requests do not wait for their moment")
+        .but(&["0"]),
+    changes("replay_redirect", "/dev/x;read_iolog=log", "all requests of a log go to this file"),
     warned("replay_scale", "2", TRACE).but(&["1"]),
     warned("replay_align", "4k", TRACE),
     warned("replay_time_scale", "50", TRACE).but(&["100"]),

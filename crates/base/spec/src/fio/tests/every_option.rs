@@ -9,7 +9,8 @@ const JOB: &str = "[a]\nioengine=sync\nsize=64k\n";
 
 /// The plan of a job file where there is one device.
 fn plan(text: &str) -> Result<FioPlan, FioError> {
-    plan_in(Desk::default().with_data("/dev/x", 1_000_000), text)
+    let log = "fio version 2 iolog\na add\nb add\na read 0 4096\nb read 4096 4096\n";
+    plan_in(Desk::default().with_data("/dev/x", 1_000_000).with_file("log", log), text)
 }
 
 /// A job with an option's example and what that needs beside it.

@@ -339,6 +339,25 @@ fn clones_have_processors_and_a_filled_device_is_used_whole() {
 }
 
 #[test]
+fn logs_are_replayed_on_their_files_or_on_another() {
+    let log = "fio version 3 iolog\n0 a add\n5 a read 0 4096\n9 b write 8192 512\n9 b sync 0 0\n";
+    let desk = || Desk::default().with_file("log", log).with_file("bad", "x");
+    let of = |text: &str| plan_in(desk(), &format!("[j]\nread_iolog=log\n{text}\n"));
+    let found = of("").unwrap();
+    let stream = only(&found);
+    assert_eq!(stream.paths, [std::path::Path::new("a"), std::path::Path::new("b")]);
+    assert_eq!((stream.spec.mix, stream.spec.block_bytes), (Mix::Both { read_pct: 50 }, 512));
+    assert_eq!(stream.spec.file_bytes(), 8704, "each file is as long as the log reaches");
+    let replay = stream.spec.variation.replay.clone().unwrap();
+    assert!(replay.stalls && replay.flushes && !replay.is_fdatasync, "{replay:?}");
+    let redirected = of("replay_redirect=c\nreplay_no_stall=1\nloops=2").unwrap();
+    assert_eq!(only(&redirected).paths, [std::path::Path::new("c")]);
+    assert_eq!(only(&redirected).spec.variation.io_bytes_max, Some(2 * 4608));
+    let bad = plan_in(desk(), "[j]\nread_iolog=bad\n").unwrap_err().to_string();
+    assert!(bad.starts_with("j.fio:2: read_iolog=bad: it begins with no"), "{bad}");
+}
+
+#[test]
 fn jobs_wait_for_named_ones() {
     let found = plan("[global]\nsize=1m\n[a]\n[b]\nwait_for=a\n[c]\nwait_for=a\n").unwrap();
     assert_eq!(names(&found), [vec!["a"], vec!["b", "c"]]);
