@@ -85,7 +85,7 @@ pub use simulate_flush_document::{
 pub use study_diff_document::StudyDiffDocument;
 pub use study_document::{
     AxisKind, StudyAnswer, StudyAxis, StudyBacklog, StudyDocument, StudyEffect, StudyInteraction,
-    StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
+    StudyOp, StudyPoint, StudyResponse, ThenRow,
 };
 pub use transaction_course::{
     DatasetGrowth, InsertFigures, InsertGrowth, LatencyTarget, RateBound, SamplerCost, StallCause,

@@ -205,39 +205,6 @@ pub enum AxisKind {
     NotClear,
 }
 
-/// A fitted universal scalability law, `X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1))`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct UslDocument {
-    /// Throughput of one worker.
-    pub lambda: f64,
-    /// 95 % interval.
-    pub lambda_ci95: Option<Interval>,
-    /// Contention.
-    pub sigma: f64,
-    /// 95 % interval.
-    pub sigma_ci95: Option<Interval>,
-    /// Coherency: what makes throughput fall.
-    pub kappa: f64,
-    /// 95 % interval.
-    pub kappa_ci95: Option<Interval>,
-    /// Levels fitted.
-    pub n: u64,
-    /// Share of the variance that the law explains.
-    pub r2: f64,
-    /// Workers at the fitted maximum, where there is one.
-    pub peak_workers: Option<f64>,
-    /// Throughput there.
-    pub peak_value: Option<f64>,
-    /// Share of the whole range that the law misses at most, percent: a bad fit says that another
-    /// law is at work.
-    pub misses_pct_max: f64,
-    /// The fitted law for a chart: workers and throughput there, by rising workers, from the
-    /// smallest level to the largest with steps between; empty where it is not to be drawn.
-    #[serde(default)]
-    pub curve: Vec<[f64; 2]>,
-}
-
 /// How long requests wait along an axis of rates, from their scheduled starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -297,8 +264,6 @@ pub struct StudyAxis {
     /// The largest gain beyond that level, in percent, that the intervals allow.
     #[serde(default)]
     pub beyond_pct_max: Option<f64>,
-    /// The fit, for `workers` with four levels or more.
-    pub usl: Option<UslDocument>,
     /// How long requests wait, along an axis of rates.
     #[serde(default)]
     pub response: Option<StudyResponse>,

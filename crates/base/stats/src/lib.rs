@@ -34,7 +34,6 @@ mod spectrum;
 mod stability;
 mod stopping;
 mod student;
-mod usl;
 mod verdict;
 mod warmup;
 
@@ -69,6 +68,5 @@ pub use replicates::{Need, more_needed, until_precise};
 pub use shape::{Shape, Steadiness};
 pub use stability::{DOWN_SHARE, LowSpell, Stability, low_spells, stability, worst_of_seconds};
 pub use stopping::{Stop, StoppingRule, time_for_precision};
-pub use usl::{USL_LEVELS_MIN, Usl, UslError, UslPoint, usl};
 pub use verdict::{Verdict, Verdicts};
 pub use warmup::choose_cut;

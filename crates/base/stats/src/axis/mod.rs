@@ -11,7 +11,7 @@
 //! testing and acceptance sampling, Technometrics 24, 1982).
 //! Invariants: a higher value is better; fewer than three common replicates conclude nothing;
 //! multiplying all values by a number, or giving them in another order, changes nothing.
-//! It fits no model; `usl` does.
+//! It fits no model.
 
 mod curve;
 mod enough;

@@ -5,22 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_run::{AxisKind, StudyAxis, StudyPoint, UslDocument};
+use iostrata_run::{AxisKind, StudyAxis, StudyPoint};
 use iostrata_spec::study::setting::Setting;
 use iostrata_spec::study::{Cell, FactorLevels, LevelAt, StudyPlan};
-use iostrata_stats::{
-    AXIS_MATERIAL_PCT, AxisPoint, AxisShape, KNOWN_PCT_MAX, Measured, Usl, UslPoint, axis, enough,
-    usl,
-};
+use iostrata_stats::{AXIS_MATERIAL_PCT, AxisPoint, AxisShape, KNOWN_PCT_MAX, axis, enough};
 
 use super::effect::not_ruled_out;
 use super::points::{Seen, figures};
 use super::response::response;
 
-/// The factor whose curves follow the scalability law.
+/// The factor of which more is more load.
 pub(crate) const WORKERS: &str = "workers";
-/// Points that a drawn law has between neighbouring levels.
-const CURVE_STEPS: u32 = 8;
 
 /// The curves of a plan, factor by factor, each in the plan's order.
 pub(crate) fn axes_of(
@@ -83,7 +78,6 @@ fn one(
     // Where the intervals still allow a large gain, nothing is known to be enough.
     let known = enough.level.zip(enough.beyond_pct_max).filter(|(_, most)| *most <= KNOWN_PCT_MAX);
     let x: Vec<f64> = places.iter().map(|(level, _)| *level).collect();
-    let law = (factor == WORKERS).then(|| law(&places, points)).flatten();
     let (kind, at, change) = shape(&found.shape);
     Some(StudyAxis {
         text: sentence(factor, &levels, &x, &found.shape, known),
@@ -97,7 +91,6 @@ fn one(
         change_pct_ci95: change.map(|(_, ends)| ends),
         enough: known.map(|(level, _)| level),
         beyond_pct_max: known.map(|(_, most)| most),
-        usl: law,
         response: response(factor, &places, &cells, seen, points),
     })
 }
@@ -175,50 +168,4 @@ fn position(factor: &str, level: &str) -> Option<f64> {
         Some(setting) => setting.position(level),
         None => level.parse().ok(),
     }
-}
-
-fn law(places: &[(f64, &str)], points: &[StudyPoint]) -> Option<UslDocument> {
-    let measured = |&(level, id): &(f64, &str)| {
-        let point = points.iter().find(|point| point.id == id)?;
-        let verdicts = point.verdicts.clone();
-        let value = match point.value_ci95 {
-            Some(ends) => Measured::new(point.value, ends, point.value_n, verdicts),
-            None => Measured::without_interval(point.value, point.value_n, verdicts),
-        };
-        Some(UslPoint { workers: level as u32, value })
-    };
-    let found: Vec<UslPoint> = places.iter().filter_map(measured).collect();
-    let fit = usl(&found).ok()?;
-    let misses = found.iter().map(|point| {
-        let law = fit.value_at(f64::from(point.workers));
-        100.0 * (point.value.value / law - 1.0).abs()
-    });
-    Some(UslDocument {
-        lambda: fit.lambda.value,
-        lambda_ci95: fit.lambda.ci95,
-        sigma: fit.sigma.value,
-        sigma_ci95: fit.sigma.ci95,
-        kappa: fit.kappa.value,
-        kappa_ci95: fit.kappa.ci95,
-        n: fit.n,
-        r2: fit.r2.unwrap_or(0.0),
-        peak_workers: fit.peak_workers,
-        peak_value: fit.peak_value,
-        misses_pct_max: misses.fold(0.0, f64::max),
-        curve: drawn(&fit, places),
-    })
-}
-
-/// The law between the levels, evenly on a logarithmic axis.
-fn drawn(fit: &Usl, places: &[(f64, &str)]) -> Vec<[f64; 2]> {
-    let mut curve = Vec::new();
-    for pair in places.windows(2) {
-        let (from, to) = (pair[0].0, pair[1].0);
-        for step in 0..CURVE_STEPS {
-            let workers = from * (to / from).powf(f64::from(step) / f64::from(CURVE_STEPS));
-            curve.push([workers, fit.value_at(workers)]);
-        }
-    }
-    curve.extend(places.last().map(|(last, _)| [*last, fit.value_at(*last)]));
-    curve
 }

@@ -75,8 +75,6 @@ fn collapse(axis: &StudyAxis) -> Option<Finding> {
         evidence: evidence(&[
             ("axis", json!(axis.factor)),
             ("from", json!(axis.at)),
-            ("sigma", json!(axis.usl.as_ref().map(|law| law.sigma))),
-            ("kappa", json!(axis.usl.as_ref().map(|law| law.kappa))),
             ("points", json!(axis.points)),
         ]),
     })
@@ -180,7 +178,6 @@ mod tests {
             change_pct_ci95: Some([-60.0, -40.0]),
             enough: Some(1.0),
             beyond_pct_max: Some(6.0),
-            usl: None,
             response: None,
         }
     }

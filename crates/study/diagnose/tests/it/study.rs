@@ -155,7 +155,6 @@ fn a_clean_storage_is_told_that_it_is_clean() {
     let workers = document.axes.iter().filter(|axis| axis.factor == "workers");
     for axis in workers {
         assert!(matches!(axis.kind, AxisKind::Scaling | AxisKind::Saturating), "{axis:?}");
-        assert!(axis.usl.as_ref().is_some_and(|law| law.misses_pct_max < 10.0));
     }
     let same = ids(&document, FindingKind::Sizing);
     assert!(same.contains(&"no_measurable_difference") && same.contains(&"enough"), "{same:?}");

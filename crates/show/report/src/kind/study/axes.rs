@@ -1,6 +1,6 @@
-//! What becomes of throughput along each axis, with the fitted law over the measured points.
+//! What becomes of throughput along each axis.
 
-use iostrata_run::{AxisKind, StudyAxis, StudyDocument, UslDocument};
+use iostrata_run::{AxisKind, StudyAxis, StudyDocument};
 
 use super::levels::{axis_words, is_workload, level_at, level_words, listed};
 use crate::cell::{Cell, Span, Text, Tone, count, empty, ranged, text, value};
@@ -20,15 +20,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
     // Axes of load first; what becomes of larger requests is no question of scaling.
     let mut all: Vec<&StudyAxis> = study.axes.iter().collect();
     all.sort_by_key(|axis| is_workload(&axis.factor));
-    let fitted = study.axes.iter().any(|axis| axis.usl.is_some());
     let mut body = Blocks::new();
-    if fitted {
-        body.say(
-            "The fit is the universal scalability law: sigma is contention (a part that only one \
-             can do at a time), kappa is coherency (what each waits for all others), which makes \
-             throughput fall. A large miss says that another law is at work.",
-        );
-    }
     let drawn = all.iter().enumerate().filter_map(|(n, axis)| {
         let name = format!("{}: {}", title(axis), words::axis_kind(axis.kind));
         Some((name, vec![chart(n, study, axis)?]))
@@ -52,10 +44,6 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
             Block::Table(rows(study, &all)),
         );
     }
-    if fitted {
-        body.title(On::MARKDOWN, "Every fit");
-        body.folded(On::FILES, "Every fit as a table", Block::Table(fits(study)));
-    }
     Some(body)
 }
 
@@ -70,11 +58,7 @@ fn chart(n: usize, study: &StudyDocument, axis: &StudyAxis) -> Option<Chart> {
     }
     let line =
         |colour, course| Line { name: String::new(), stroke: solid(colour), course, marked: None };
-    let mut lines = vec![line(Colour::Line(0), Course::Points(marks))];
-    let law: Vec<[f64; 2]> = axis.usl.iter().flat_map(|usl| &usl.curve).copied().collect();
-    if !law.is_empty() {
-        lines.insert(0, line(Colour::Grey, Course::Fit(law)));
-    }
+    let lines = vec![line(Colour::Line(0), Course::Points(marks))];
     let unit = study.points.first().map_or("IOPS", |point| point.unit.as_str());
     let lines = Lines::new(axis_words(&axis.factor), unit, lines).panel(Scale::Linear);
     Some(Chart::new(format!("axis-{n}"), "", Plot::Lines(lines)))
@@ -113,24 +97,4 @@ fn rows(study: &StudyDocument, axes: &[&StudyAxis]) -> Table {
         .numbers("Enough", |axis| level(axis, axis.enough))
         .words("What it says", |axis| text(&axis.text))
         .into()
-}
-
-fn fits(study: &StudyDocument) -> Table {
-    Table::of(study.axes.iter().filter_map(|axis| Some((axis, axis.usl.as_ref()?))))
-        .words("Curve", |(axis, _)| text(title(axis)))
-        .numbers("One worker", |(_, usl)| ranged(usl.lambda, usl.lambda_ci95, words::small))
-        .numbers("sigma", |(_, usl)| ranged(usl.sigma, usl.sigma_ci95, words::small))
-        .numbers("kappa", |(_, usl)| ranged(usl.kappa, usl.kappa_ci95, words::small))
-        .numbers("Peak", |(axis, usl)| peak(axis, usl))
-        .numbers("Levels", |(_, usl)| count(usl.n))
-        .numbers("r\u{b2}", |(_, usl)| text(format!("{:.3}", usl.r2)))
-        .numbers("Misses by at most", |(_, usl)| value(usl.misses_pct_max, "percent"))
-        .into()
-}
-
-fn peak(axis: &StudyAxis, usl: &UslDocument) -> Cell {
-    let Some(workers) = usl.peak_workers else { return empty() };
-    let at = level_words(&axis.factor, &format!("{workers:.0}"));
-    let value = usl.peak_value.map(|value| format!("{} at ", words::value(value, "")));
-    text(value.unwrap_or_default() + &at)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iostrata_run::{
     AxisKind, ChangeRecord, Finding, FindingKind, StudyAnswer, StudyAxis, StudyDocument,
-    StudyEffect, StudyInteraction, StudyPoint, ThenRow, Unavailable, UslDocument,
+    StudyEffect, StudyInteraction, StudyPoint, ThenRow, Unavailable,
 };
 use iostrata_spec::Layer;
 use iostrata_spec::study::{Extent, LevelAt};
@@ -198,23 +198,6 @@ fn curve(axis: &str, levels: Vec<LevelAt>, points: &[(f64, &StudyPoint)]) -> Stu
         enough: (axis == "files").then_some(*best_x),
         beyond_pct_max: (axis == "files").then_some(6.0),
         response: None,
-        usl: has_law.then(|| UslDocument {
-            lambda: points[0].1.value,
-            lambda_ci95: around(points[0].1.value, 0.08),
-            sigma: 0.0213,
-            sigma_ci95: Some([0.0151, 0.0288]),
-            kappa: 0.000_043,
-            kappa_ci95: Some([0.0, 0.000_1]),
-            n: points.len() as u64,
-            r2: 0.981,
-            peak_workers: Some(151.0),
-            peak_value: Some(best.value),
-            misses_pct_max: 11.3,
-            curve: (0..60)
-                .map(|n| 256_f64.powf(f64::from(n) / 59.0))
-                .map(|x| [x, fit(x)])
-                .collect(),
-        }),
         levels,
     }
 }
