@@ -3,7 +3,7 @@
 use iostrata_run::{AxisKind, StudyAxis, StudyDocument};
 
 use super::levels::{axis_words, is_workload, level_at, level_words, listed};
-use crate::cell::{Cell, Span, Text, Tone, count, empty, ranged, text, value};
+use crate::cell::{Cell, Span, Text, Tone, empty, ranged, text};
 use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, solid};
 use crate::colour::Colour;
 use crate::document::{Block, Blocks, On, Table};
