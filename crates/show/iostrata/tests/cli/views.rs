@@ -131,6 +131,7 @@ fn a_disk_that_fills_up_during_a_probe_is_not_called_fine() {
     let (text, said) = (stdout(&output), stderr(&output));
     assert!(!text.contains("Nothing needs to change"), "{text}");
     assert!(text.contains("the file system filled up"), "{text}\n{said}");
+    assert!(text.contains("The file system filled up while it was measured"), "{text}\n{said}");
     assert!(text.contains("Not measured here"), "what is missing is named: {text}\n{said}");
     assert_eq!(output.status.code(), Some(3), "the storage failed: {said}");
 }
