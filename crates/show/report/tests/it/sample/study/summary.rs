@@ -184,8 +184,6 @@ fn curve(axis: &str, levels: Vec<LevelAt>, points: &[(f64, &StudyPoint)]) -> Stu
     } else {
         (AxisKind::Saturating, Some(*best_x))
     };
-    let fit = |x: f64| best.value * 1.3 * x / (x + 5.0);
-    let has_law = axis == "workers" && points.len() > 3;
     StudyAxis {
         factor: axis.into(),
         text: format!("{} levels of {axis}: {kind:?}.", points.len()),
