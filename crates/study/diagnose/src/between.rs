@@ -117,8 +117,13 @@ pub(crate) fn cache_below(host: &ProbeHost) -> Option<&'static str> {
     if path.devices.iter().any(named) {
         return Some("memory of the RAID controller");
     }
-    let lowest = path.devices.last().and_then(|device| device.transport.as_deref());
-    (lowest == Some("virtio")).then_some("memory of the virtual machine's host")
+    None
+}
+
+/// Whether the lowest device is one that the host of a virtual machine serves.
+pub(crate) fn is_served_by_host(host: &ProbeHost) -> bool {
+    let lowest = host.path.devices.last().and_then(|device| device.transport.as_deref());
+    lowest == Some("virtio")
 }
 
 /// Layers of blocks between the file system and the drives that do more than pass requests on.

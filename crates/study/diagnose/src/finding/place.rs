@@ -9,6 +9,7 @@ use super::FindingId;
 use super::statement::{WithEvidence, caution, loss_of_unknown_size, sizing};
 use crate::between::{self, FileSystemBetween};
 use crate::case::Case;
+use crate::figure::{application_latency_us, median};
 
 /// Options that stop a file system from flushing the device.
 const NO_BARRIER: [&str; 2] = ["nobarrier", "barrier=0"];
@@ -89,9 +90,20 @@ pub(super) fn loop_without_direct_io(case: &Case<'_, '_>) -> Option<Finding> {
     Some(caution(FindingId::LoopWithoutDirectIo, Layer::Block, 0, text).with("device", name))
 }
 
+/// No flash reads 4 KiB at random in less, through a virtual machine's host.
+const FLASH_READ_US: f64 = 45.0;
+const HOST_MEMORY: &str = "memory of the virtual machine's host";
+
 pub(super) fn cache_below(case: &Case<'_, '_>) -> Option<Finding> {
-    let cache = between::cache_below(case.host)?;
-    let read = case.log.seen(rung::READ_4K_DEPTH_1)?.replicates.first()?;
+    let reads = case.log.seen(rung::READ_4K_DEPTH_1)?;
+    let read = reads.replicates.first()?;
+    // Most hosts keep no cache of their own for a disk: only reads that no disk does tell of one.
+    let is_memory = || {
+        let each = reads.replicates.iter().filter_map(|one| application_latency_us(one));
+        median(each.collect()).is_some_and(|us| us < FLASH_READ_US)
+    };
+    let of_host = || (between::is_served_by_host(case.host) && is_memory()).then_some(HOST_MEMORY);
+    let cache = between::cache_below(case.host).or_else(of_host)?;
     let read_bytes = read.point.streams.first()?.spec.size_bytes;
     let text = format!(
         "The reads went to {} of files, which {cache} may hold: they may be faster than the disks. \

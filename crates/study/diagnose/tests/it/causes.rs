@@ -438,15 +438,20 @@ fn a_loop_device_through_the_page_cache_reads_memory() {
 
 #[test]
 fn caches_below_that_hold_the_files_are_a_caution() {
-    let found_for = |change: &dyn Fn(&mut ProbeHost)| {
+    let found_on = |disk: &Disk, change: &dyn Fn(&mut ProbeHost)| {
         let mut host = host();
         change(&mut host);
-        let document = crate::support::document(&Disk::default(), &host, 19);
-        found(&document, "cache_below").is_some()
+        found(&crate::support::document(disk, &host, 19), "cache_below").is_some()
     };
+    let found_for = |change: &dyn Fn(&mut ProbeHost)| found_on(&Disk::default(), change);
     assert!(!found_for(&|_| ()));
     assert!(found_for(&|host| host.path.devices[0].model = Some("PERC H740P".to_owned())));
-    assert!(found_for(&|host| host.path.devices[0].transport = Some("virtio".to_owned())));
+    // A host's cache shows by reads that no disk does.
+    let virtual_disk = |host: &mut ProbeHost| {
+        host.path.devices[0].transport = Some("virtio".to_owned());
+    };
+    assert!(!found_for(&virtual_disk));
+    assert!(found_on(&Disk { read_us: 20.0, ..Disk::default() }, &virtual_disk));
     assert!(found_for(&|host| host.path.file_system = Some("zfs".to_owned())));
 }
 
