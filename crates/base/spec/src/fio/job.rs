@@ -137,6 +137,7 @@ impl Builder<'_> {
         if self.settings.peek("ioengine").is_some_and(touches_none) {
             return Some(());
         }
+        self.warn_of_shares(names);
         let mut paths = names.by_clone.iter().flatten();
         let Some(missing) = paths.find(|path| self.environment.lacks_device(path)) else {
             return Some(());
@@ -157,6 +158,23 @@ impl Builder<'_> {
         }
         self.settings.refuse_as(error);
         None
+    }
+
+    /// Warns of shares of a file that is not there, where nothing is run.
+    fn warn_of_shares(&mut self, names: &Names) {
+        let is_share = |one: &&Assignment| one.value.ends_with('%');
+        let mut shares = ["size", "offset", "io_size", "offset_increment"].into_iter();
+        let asked = shares.find_map(|name| self.settings.peek(name).filter(is_share)).cloned();
+        let is_missing = |path: &&PathBuf| {
+            matches!(self.environment.bytes_of(path), Ok(None))
+                && !self.environment.lacks_device(path)
+        };
+        let missing = names.by_clone.iter().flatten().find(is_missing);
+        if let (true, Some(asked), Some(path)) = (self.plans_only, asked, missing) {
+            let path = path.display();
+            let text = format!("{path} is not there; planned as a file of 1T, refused in a run");
+            self.warn(&asked, text);
+        }
     }
 
     /// The workload of one clone, its files and bytes, but for what tells clones apart.

@@ -155,10 +155,11 @@ impl LineReader<'_> {
     fn option(&mut self, text: &str, origin: Origin) -> Result<(), FioError> {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let (name, value) = (name.trim(), value.trim());
-        let Some(section) = self.sections.last_mut() else {
-            let why = "it stands before the first section; put [global] or a job above it";
-            return Err(FioError { origin, what: text.to_owned(), why: why.to_owned() });
-        };
+        // Files that others include have no section of their own.
+        if self.sections.is_empty() {
+            self.sections.push(Section::new("global", origin.clone()));
+        }
+        let Some(section) = self.sections.last_mut() else { return Ok(()) };
         let refuse = |origin: Origin, why: String| FioError { origin, what: text.to_owned(), why };
         match (catalogue::find(name), expand(value, self.environment)) {
             (None, _) => section.unread.push(refuse(origin, unknown(name, &[]))),
@@ -244,7 +245,6 @@ mod tests {
     #[test]
     fn what_is_no_job_file_is_refused_with_its_line() {
         for (text, expected) in [
-            ("bs=4k", "a.fio:1: bs=4k: it stands before the first section"),
             (
                 "[a]\niodpeth=4",
                 "a.fio:2: iodpeth=4: there is no such option; did you mean iodepth?",

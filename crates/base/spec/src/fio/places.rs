@@ -12,7 +12,7 @@ use super::settings::{Settings, job_refusal};
 use super::value::{self, Base};
 
 const FILES_MAX: u32 = 65_536;
-/// What a device that is not there is planned as.
+/// What a device that is not there is planned as, and a file of which a share is asked for.
 const PLANNED_BYTES: u64 = 1 << 40;
 const NAME_FORMAT: &str = "$jobname.$jobnum.$filenum";
 
@@ -276,6 +276,9 @@ impl<'a> Amounts<'a> {
     fn whole(&self, option: &'static str, paths: &[PathBuf]) -> Option<u64> {
         let there = self.there(paths)?;
         if let (None, Some(assignment)) = (there, self.settings.peek(option)) {
+            if self.plans_only {
+                return Some(PLANNED_BYTES);
+            }
             let why = "it is a share of a file that does not exist; use bytes";
             self.settings.refuse(assignment, Why::new(why));
         }

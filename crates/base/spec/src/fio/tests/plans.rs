@@ -252,8 +252,21 @@ fn a_device_that_is_not_there_is_refused_and_planned_where_nothing_is_run() {
     let planned = parse(&request, &desk).unwrap();
     assert_eq!(only(&planned).spec.size_bytes, (1 << 40) / 10 / 4096 * 4096);
     assert!(planned.warnings[0].text.starts_with("/dev/sdq is not there"), "{planned:?}");
+    let desk = Desk::default().with_file("j.fio", "[a]\nfilename=none\nsize=10%%\n");
+    let planned = parse(&request, &desk).unwrap();
+    assert_eq!(only(&planned).spec.size_bytes, (1 << 40) / 10 / 4096 * 4096);
+    assert!(planned.warnings[0].text.starts_with("none is not there"), "{planned:?}");
+    request.plans_only = false;
+    let refused = parse(&request, &desk).unwrap_err().to_string();
+    assert!(refused.contains("it is a share of a file that does not exist"), "{refused}");
     let touched = plan("[a]\nioengine=null\nfilename=/dev/sdq\nsize=1m\n");
     assert!(touched.is_ok(), "it is never opened");
+}
+
+#[test]
+fn what_stands_before_the_first_section_holds_for_all() {
+    let found = plan("bs=8k\nsize=1m\n[a]\n").unwrap();
+    assert_eq!(only(&found).spec.block_bytes, 8192);
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn credit_that_outlasts_a_probe_is_found_by_writing_first() {
         return;
     }
     // Credit for more requests than a probe makes, and for fewer than two GiB of overwrites are.
-    let ground = Ground::emulated("cloud-burst,credits=60000", "100G");
+    let ground = Ground::emulated("cloud-burst,credits=140000", "100G");
     let fresh = probe(&ground, "--size 256M --max-time 40");
     let planted = Planted {
         found: &[("lasting_rate", "device")],
@@ -171,7 +171,7 @@ fn credit_that_outlasts_a_probe_is_found_by_writing_first() {
     };
     check(&fresh, &planted);
     drop(ground);
-    let ground = Ground::emulated("cloud-burst,credits=60000", "100G");
+    let ground = Ground::emulated("cloud-burst,credits=140000", "100G");
     let used = probe(&ground, "--size 256M --max-time 400 --precondition --lasting 30s");
     let rate = |document: &Value| {
         let rungs = document["rungs"].as_array().unwrap();
