@@ -27,8 +27,7 @@ use crate::role::{self, ServerRole};
 use crate::sampler::{self, StatusSampler};
 use crate::session::ServerSession;
 use crate::setting_origin;
-use crate::sql::{self, Making};
-use crate::table_words::TableWords;
+use crate::sql::{self, Making, TableWords};
 use crate::used;
 
 /// What servers say of a storage engine that they do not have, or have switched off.

@@ -3,6 +3,7 @@
 //! Purpose: keep all of it behind one look in the loop, so that plain streams do not pay for it.
 //! Invariant: absent exactly where the spec says that the loop is plain and no detail is asked for.
 
+use std::io;
 use std::time::Duration;
 
 use iostrata_spec::{IoSpec, Mix};
@@ -10,8 +11,8 @@ use iostrata_spec::{IoSpec, Mix};
 use crate::clock::Ticks;
 use crate::generator::{Generator, Request};
 use crate::in_flight::Flight;
+use crate::log_replay::LogReplay;
 use crate::pauses::Pauses;
-use crate::replayed::Replayed;
 use crate::varied::Varied;
 
 /// Sizes, offsets, pauses and bounds of one worker.
@@ -26,7 +27,7 @@ pub(crate) struct Extras {
     /// Completions to wait for before more requests are started.
     pub reap_min: u32,
     /// Requests of a log, instead of any others.
-    replayed: Option<Replayed>,
+    log: Option<LogReplay>,
     /// When the next of them is due.
     due: Option<Ticks>,
     /// Whether requests wait for those that they overlap,
@@ -40,27 +41,33 @@ pub(crate) struct Extras {
 impl Extras {
     /// What worker `job` of a stream needs; `None` for a plain one whose requests are not noted in
     /// detail.
-    pub(crate) fn of(spec: &IoSpec, job: u32, in_detail: bool) -> Option<Self> {
+    ///
+    /// # Errors
+    /// The log that it replays cannot be read.
+    pub(crate) fn of(spec: &IoSpec, job: u32, in_detail: bool) -> io::Result<Option<Self>> {
         let variation = &spec.variation;
         let in_pairs = spec.mix == Mix::TrimWrite;
-        (in_detail || in_pairs || !variation.is_plain_loop()).then(|| Self {
+        if !in_detail && !in_pairs && variation.is_plain_loop() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
             varied: (in_pairs || !variation.is_plain_order()).then(|| Varied::new(spec, job)),
             block_bytes: spec.block_bytes,
             bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),
             pauses: variation.pause.map(Pauses::new),
             reap_min: variation.reap_min,
-            replayed: variation.replay.as_ref().map(Replayed::of),
+            log: variation.replay.as_ref().map(LogReplay::of).transpose()?,
             due: None,
             serializes: variation.serialize_overlap,
             held: None,
             flushed_at_end: if variation.end_flush { spec.files } else { 0 },
-        })
+        }))
     }
 
     /// The next request and its bytes; `None` when there is no more to ask for.
     pub(crate) fn next_request(&mut self, plain: &mut Generator) -> Option<(Request, u32)> {
-        if let Some(replayed) = &mut self.replayed {
-            return replayed.next_request();
+        if let Some(log) = &mut self.log {
+            return log.next_request();
         }
         if self.bytes_left == 0 {
             return None;
@@ -104,7 +111,7 @@ impl Extras {
 
     /// Whether the next request of a log is due only after `now`; `ticks_at` are those of a moment.
     pub(crate) fn is_early(&mut self, now: Ticks, ticks_at: impl Fn(u64) -> Ticks) -> bool {
-        let due_ns = self.replayed.as_ref().and_then(Replayed::due_ns);
+        let due_ns = self.log.as_ref().and_then(LogReplay::due_ns);
         self.due = due_ns.map(ticks_at).filter(|due| now < *due);
         self.due.is_some()
     }
@@ -116,7 +123,7 @@ impl Extras {
         in_flight: u32,
         ticks_in: impl Fn(Duration) -> Ticks,
     ) -> bool {
-        let is_logged = self.replayed.is_some();
+        let is_logged = self.log.is_some();
         self.due = self.due.filter(|due| now < *due);
         let pauses = |pauses: &mut Pauses| pauses.holds(now, in_flight, ticks_in);
         (is_logged && self.due.is_some()) || self.pauses.as_mut().is_some_and(pauses)

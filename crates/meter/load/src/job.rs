@@ -157,7 +157,7 @@ impl Job {
             span: self.span,
             submissions: self.detail.then(|| Box::new(Submissions::of(spec))),
         };
-        let worker = Worker::new(spec, api, parts);
+        let worker = Worker::new(spec, api, parts)?;
         shared.post_state(self.number, WorkerState::Ready);
         let start = shared.wait_for_start();
         let (recorder, failure) = worker.run(start)?;

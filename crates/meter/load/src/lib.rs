@@ -21,6 +21,7 @@ mod in_flight;
 mod inherited;
 mod job;
 mod load;
+mod log_replay;
 #[cfg(test)]
 mod loop_tests;
 mod observer;
@@ -30,7 +31,6 @@ mod permutation;
 mod process;
 mod recorder;
 mod region;
-mod replayed;
 mod segment;
 mod shared_stats;
 mod shown;

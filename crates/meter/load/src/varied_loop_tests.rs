@@ -98,7 +98,7 @@ fn requests_that_overlap_wait_and_are_made_all_the_same() {
     (spec.api, spec.depth, spec.access) = (IoApi::Libaio, 8, Access::Uniform);
     spec.variation.serialize_overlap = true;
     spec.variation.io_bytes_max = Some(4096 * 500);
-    let mut extras = Extras::of(&spec, 0, false).unwrap();
+    let mut extras = Extras::of(&spec, 0, false).unwrap().unwrap();
     let request = |offset| Request { kind: OpKind::Write, file: 1, offset };
     let flight = |file, offset| Flight { file, offset, len: 4096, ..Flight::default() };
     for (flights, overlaps) in [

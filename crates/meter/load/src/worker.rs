@@ -73,7 +73,9 @@ pub(crate) struct WorkerParts<C> {
 }
 
 impl<A: FileApi, C: Clock> Worker<A, C> {
-    pub(crate) fn new(spec: &IoSpec, api: A, parts: WorkerParts<C>) -> Self {
+    /// # Errors
+    /// The log that it replays cannot be read.
+    pub(crate) fn new(spec: &IoSpec, api: A, parts: WorkerParts<C>) -> Result<Self, IoError> {
         let in_flight = InFlight {
             clock: parts.clock,
             recorder: parts.recorder,
@@ -91,7 +93,12 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             submissions: parts.submissions,
         };
         let (varied, in_detail) = (&spec.variation, in_flight.submissions.is_some());
-        Self {
+        let extras = Extras::of(spec, parts.job, in_detail).map_err(|source| IoError::System {
+            api: "read_iolog",
+            call: "reading",
+            source,
+        })?;
+        Ok(Self {
             api,
             in_flight,
             generator: Generator::new(spec, parts.job),
@@ -103,12 +110,12 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             start: 0,
             span: parts.span,
             requests: 0,
-            extras: Extras::of(spec, parts.job, in_detail).map(Box::new),
+            extras: extras.map(Box::new),
             verification: Verification::of(spec, parts.number).map(Box::new),
             exhausted: false,
             ends_alone: varied.io_bytes_max.is_some(),
             ends_window: varied.ends_window,
-        }
+        })
     }
 
     /// Runs from `start` to the end of the window and waits for what is then in flight.

@@ -26,7 +26,7 @@ impl<'h> FileSystemBetween<'h> {
         match (&path.kind, name.filter(is_fuse)) {
             (_, Some(name)) => Some(Self::UserSpace(name)),
             (PathKind::Network { protocol: NetworkKind::Fuse }, _) => Some(Self::UserSpace("fuse")),
-            (PathKind::Network { protocol }, _) => Some(Self::Network(protocol_words(*protocol))),
+            (PathKind::Network { protocol }, _) => Some(Self::Network(protocol.words())),
             (PathKind::Overlay { upper, .. }, _) => Some(Self::Overlay(upper.as_deref())),
             _ => None,
         }
@@ -55,17 +55,6 @@ impl<'h> FileSystemBetween<'h> {
                 format!("is served {how}: the way there is part of every figure")
             }
         }
-    }
-}
-
-fn protocol_words(protocol: NetworkKind) -> &'static str {
-    match protocol {
-        NetworkKind::Nfs => "over NFS",
-        NetworkKind::Cifs => "over SMB",
-        NetworkKind::NineP | NetworkKind::Virtiofs => "by the virtual machine's host",
-        NetworkKind::Fuse => "by a process in user space",
-        NetworkKind::Ceph => "by a Ceph cluster",
-        NetworkKind::Other => "by other machines",
     }
 }
 

@@ -55,7 +55,7 @@ pub struct HostFacts {
     /// `kernel.io_uring_disabled`: 0 open to all, 1 to a group, 2 to nobody.
     pub io_uring_disabled: Option<u64>,
     /// The longest time that an idle processor takes to wake up by the kernel's own account, in
-    /// microseconds; absent where none is told.
+    /// microseconds; absent where the kernel gives none.
     #[serde(default)]
     pub idle_exit_us_max: Option<u64>,
     /// Share of memory that may be dirty before writers must wait, in percent (`vm.dirty_ratio`).

@@ -135,6 +135,20 @@ pub enum NetworkKind {
     Other,
 }
 
+impl NetworkKind {
+    /// How files are served, behind "is served".
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Nfs => "over NFS",
+            Self::Cifs => "over SMB",
+            Self::NineP | Self::Virtiofs => "by the virtual machine's host",
+            Self::Fuse => "by a process in user space",
+            Self::Ceph => "by a Ceph cluster",
+            Self::Other => "by other machines",
+        }
+    }
+}
+
 /// What the file system does with direct I/O, as far as that can be known without trying.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -189,7 +189,7 @@ fn fields(sample: &TargetSample) -> Vec<(&'static str, Option<u64>)> {
     )
 }
 
-/// Sets samples beside a table; what none of the recorded servers tells has no line in it.
+/// Sets samples beside a table; counters that no recorded server has are left out.
 fn assert_told(fixtures: [&str; 5], expected: &str) {
     let mut expected: BTreeMap<&str, Vec<&str>> = expected
         .trim()

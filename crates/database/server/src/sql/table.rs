@@ -6,7 +6,15 @@
 use iostrata_target::{ADDED_KEY, ColumnType, Index, Schema, Table};
 
 use super::name;
-use crate::table_words::TableWords;
+
+/// What a user asks of the tables that are made, beside their schema.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableWords {
+    /// What CREATE TABLE ends with.
+    pub options: String,
+    /// An index of the key in place of the primary key.
+    pub key_is_secondary: bool,
+}
 
 /// How a table is made, beside what its schema says.
 #[derive(Clone, Copy, Debug)]

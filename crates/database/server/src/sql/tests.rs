@@ -5,7 +5,6 @@ use iostrata_target::{
 };
 
 use super::*;
-use crate::table_words::TableWords;
 
 /// Two tables: lines (w, o, n; item, amount, note) and stock (w, item; quantity).
 fn schema() -> Schema {

@@ -64,6 +64,25 @@ impl Member {
         }
     }
 
+    /// What one of its transactions is.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::ReadWrite => "14 reads and 4 writes in a transaction",
+            Self::ReadOnly => "The reads of read_write",
+            Self::WriteOnly => "The writes of read_write",
+            Self::PointSelect => "One row by its key, no transaction",
+            Self::UpdateIndex => "One update of an indexed column, no transaction",
+            Self::UpdateNonIndex => "One update of a column without an index, no transaction",
+            Self::Insert => "One new row, no transaction",
+            Self::Delete => "One row removed, no transaction",
+            Self::BulkInsert => {
+                "Statements of 1000 new rows each, into an empty table for each session"
+            }
+            Self::SelectRandomPoints => "One select of rows with ten values of the indexed column",
+            Self::SelectRandomRanges => "One count of rows within ten ranges of the indexed column",
+        }
+    }
+
     /// Whether it changes nothing.
     pub fn only_reads(self) -> bool {
         matches!(

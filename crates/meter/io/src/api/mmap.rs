@@ -15,7 +15,7 @@ use rustix::fs::{fstat, ftruncate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
-use crate::api::sync::discard;
+use crate::api::sync::{SingleRequest, discard, done};
 use crate::{
     ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, WriteThrough,
 };
@@ -30,7 +30,7 @@ pub struct MmapApi {
     files: OpenFiles,
     maps: Box<[MappedFile]>,
     buffers: Buffers,
-    queued: Option<Op>,
+    queued: SingleRequest,
     writes_through: bool,
     bound_to_thread: PhantomData<*const ()>,
 }
@@ -60,7 +60,7 @@ impl FileApi for MmapApi {
             files: files.clone(),
             maps: (0..files.count()).map(map).collect::<Result<_, _>>()?,
             buffers: buffers.share(),
-            queued: None,
+            queued: SingleRequest::default(),
             writes_through: config.write_through != WriteThrough::None,
             bound_to_thread: PhantomData,
         };
@@ -69,13 +69,12 @@ impl FileApi for MmapApi {
 
     #[inline]
     fn queue(&mut self, op: Op) {
-        assert!(self.queued.is_none(), "more than 1 request in flight");
-        self.queued = Some(op);
+        self.queued.queue(op);
     }
 
     #[inline]
     fn submit(&mut self) -> Result<u32, IoError> {
-        Ok(u32::from(self.queued.is_some()))
+        Ok(self.queued.count())
     }
 
     #[inline]
@@ -86,11 +85,7 @@ impl FileApi for MmapApi {
         mut on: impl FnMut(Done),
     ) -> Result<u32, IoError> {
         let Some(op) = self.queued.take() else { return Ok(0) };
-        let result = match self.run(&op) {
-            Ok(moved) => moved as i32,
-            Err(errno) => -errno.raw_os_error(),
-        };
-        on(Done { tag: op.tag, kind: op.kind, result });
+        on(done(&op, self.run(&op)));
         Ok(1)
     }
 }

@@ -16,12 +16,41 @@ use crate::{
     ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, SyncKind, WriteThrough,
 };
 
+/// The one request that an API of system calls has in flight.
+#[derive(Debug, Default)]
+pub(super) struct SingleRequest(Option<Op>);
+
+impl SingleRequest {
+    #[inline]
+    pub(super) fn queue(&mut self, op: Op) {
+        assert!(self.0.is_none(), "more than 1 request in flight");
+        self.0 = Some(op);
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> u32 {
+        u32::from(self.0.is_some())
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Op> {
+        self.0.take()
+    }
+}
+
+/// How a request ended, as the kernel's asynchronous APIs say it.
+#[inline]
+pub(super) fn done(op: &Op, result: Result<usize, Errno>) -> Done {
+    let result = result.map_or_else(|errno| -errno.raw_os_error(), |moved| moved as i32);
+    Done { tag: op.tag, kind: op.kind, result }
+}
+
 /// Runs each request by the classic system calls.
 #[derive(Debug)]
 pub struct SyncApi {
     files: OpenFiles,
     buffers: Buffers,
-    queued: Option<Op>,
+    queued: SingleRequest,
     sync_kind: SyncKind,
     write_flags: i32,
     bound_to_thread: PhantomData<*const ()>,
@@ -45,7 +74,7 @@ impl FileApi for SyncApi {
         let api = Self {
             files: files.clone(),
             buffers: buffers.share(),
-            queued: None,
+            queued: SingleRequest::default(),
             sync_kind: config.sync_kind,
             write_flags,
             bound_to_thread: PhantomData,
@@ -55,13 +84,12 @@ impl FileApi for SyncApi {
 
     #[inline]
     fn queue(&mut self, op: Op) {
-        assert!(self.queued.is_none(), "more than 1 request in flight");
-        self.queued = Some(op);
+        self.queued.queue(op);
     }
 
     #[inline]
     fn submit(&mut self) -> Result<u32, IoError> {
-        Ok(u32::from(self.queued.is_some()))
+        Ok(self.queued.count())
     }
 
     #[inline]
@@ -72,11 +100,7 @@ impl FileApi for SyncApi {
         mut on: impl FnMut(Done),
     ) -> Result<u32, IoError> {
         let Some(op) = self.queued.take() else { return Ok(0) };
-        let result = match self.run(&op) {
-            Ok(moved) => moved as i32,
-            Err(errno) => -errno.raw_os_error(),
-        };
-        on(Done { tag: op.tag, kind: op.kind, result });
+        on(done(&op, self.run(&op)));
         Ok(1)
     }
 }

@@ -1,12 +1,15 @@
 //! `iostrata tpcc` and `iostrata oltp`: workloads of databases.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
 use iostrata_server::TableWords;
 use iostrata_spec::study::IoLimits;
 use iostrata_spec::{Overload, RateProcess};
+use iostrata_workload::oltp::Member;
 
 use super::server_words::ServerWords;
 use super::{Common, LoginArgs, Printing, value};
@@ -359,32 +362,20 @@ pub struct TpccRunArgs {
     pub common: Common,
 }
 
-/// A member of the OLTP family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum MemberWord {
-    /// 14 reads and 4 writes in a transaction
-    ReadWrite,
-    /// The reads of read_write
-    ReadOnly,
-    /// The writes of read_write
-    WriteOnly,
-    /// One row by its key, no transaction
-    PointSelect,
-    /// One update of an indexed column, no transaction
-    UpdateIndex,
-    /// One update of a column without an index, no transaction
-    UpdateNonIndex,
-    /// One new row, no transaction
-    Insert,
-    /// One row removed, no transaction
-    Delete,
-    /// Statements of 1000 new rows each, into an empty table for each session
-    BulkInsert,
-    /// One select of rows with ten values of the indexed column
-    SelectRandomPoints,
-    /// One count of rows within ten ranges of the indexed column
-    SelectRandomRanges,
+/// A member of the OLTP family, as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberWord(pub Member);
+
+impl ValueEnum for MemberWord {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<MemberWord>> =
+            LazyLock::new(|| Member::ALL.map(MemberWord).to_vec());
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.words()))
+    }
 }
 
 /// Arguments of `iostrata oltp`.

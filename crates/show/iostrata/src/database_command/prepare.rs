@@ -194,19 +194,7 @@ pub fn oltp_spec(member: MemberWord, tables: &OltpTables) -> Result<OltpSpec, Ex
             return Err(ExitError::Usage(format!("--{name} 0: at least 1 is needed")));
         }
     }
-    let member = match member {
-        MemberWord::ReadWrite => Member::ReadWrite,
-        MemberWord::ReadOnly => Member::ReadOnly,
-        MemberWord::WriteOnly => Member::WriteOnly,
-        MemberWord::PointSelect => Member::PointSelect,
-        MemberWord::UpdateIndex => Member::UpdateIndex,
-        MemberWord::UpdateNonIndex => Member::UpdateNonIndex,
-        MemberWord::Insert => Member::Insert,
-        MemberWord::Delete => Member::Delete,
-        MemberWord::BulkInsert => Member::BulkInsert,
-        MemberWord::SelectRandomPoints => Member::SelectRandomPoints,
-        MemberWord::SelectRandomRanges => Member::SelectRandomRanges,
-    };
+    let MemberWord(member) = member;
     let distribution = match tables.rand_type {
         RandType::Uniform => Distribution::Uniform,
         RandType::Gaussian => Distribution::Gaussian,

@@ -8,7 +8,6 @@ mod above;
 mod alignment;
 mod cache;
 mod capped;
-mod failed;
 mod fell;
 mod flush;
 mod id;
@@ -179,7 +178,7 @@ fn conclude_one(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         Id::RotationalFlagWrong => seek::flag_wrong(case),
         Id::DirectIoIgnored => cache::direct_ignored(case),
         Id::PageCacheAnswered => cache::cached(case),
-        Id::StorageFailed => failed::storage_failed(case),
+        Id::StorageFailed => room::storage_failed(case),
         Id::FileSystemBetween => place::file_system_between(case),
         Id::LoopWithoutDirectIo => place::loop_without_direct_io(case),
         Id::CacheBelow => place::cache_below(case),

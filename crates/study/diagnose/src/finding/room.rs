@@ -1,6 +1,6 @@
-//! A file system that is nearly full.
+//! Room that is short, and storage that filled up or failed while it was measured.
 
-use iostrata_run::Finding;
+use iostrata_run::{Finding, Unavailable, UnavailableCause};
 use iostrata_spec::Layer;
 use iostrata_units::bytes;
 
@@ -41,5 +41,23 @@ pub(super) fn nearly_full(case: &Case<'_, '_>) -> Option<Finding> {
         caution(FindingId::NearlyFull, Layer::Filesystem, 0, text)
             .with("free_bytes", free)
             .with("total_bytes", total),
+    )
+}
+
+/// A fact of the run, there as soon as one request failed; no change beside it is concluded from.
+pub(super) fn storage_failed(case: &Case<'_, '_>) -> Option<Finding> {
+    let failed: &Unavailable = case.log.unavailable().iter().find(|one| one.ended_it())?;
+    let (layer, what) = match failed.cause {
+        UnavailableCause::NoRoom => (Layer::Filesystem, "The file system filled up"),
+        _ => (Layer::Device, "The storage failed"),
+    };
+    let kernel = match failed.kernel_lines.as_slice() {
+        [] => String::new(),
+        lines => format!(" The kernel: {}.", lines.join("; ")),
+    };
+    let text = format!("{what} while it was measured: {}.{kernel}", failed.why);
+    let found = caution(FindingId::StorageFailed, layer, 1, text);
+    Some(
+        found.with("during", failed.what.clone()).with("kernel_lines", failed.kernel_lines.clone()),
     )
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use iostrata_host::{Root, quiet_check};
 use iostrata_run::Unavailable;
-use iostrata_run::host::{NetworkKind, PathFacts, PathKind};
+use iostrata_run::host::{PathFacts, PathKind};
 
 /// How long the device is watched for others.
 const WATCHED: Duration = Duration::from_millis(600);
@@ -41,7 +41,7 @@ pub(super) fn limits_of(path: &PathFacts) -> Vec<Unavailable> {
             "device counters",
             format!(
                 "the directory is served {}: what the device does is not visible from here",
-                served_by(*protocol)
+                protocol.words()
             ),
             Some("run the probe on the machine that holds the disks as well, and compare"),
         ),
@@ -66,15 +66,4 @@ pub(super) fn limits_of(path: &PathFacts) -> Vec<Unavailable> {
         PathKind::Disk | PathKind::BlockDevice => {}
     }
     limits
-}
-
-fn served_by(protocol: NetworkKind) -> &'static str {
-    match protocol {
-        NetworkKind::Nfs => "over NFS",
-        NetworkKind::Cifs => "over SMB",
-        NetworkKind::NineP | NetworkKind::Virtiofs => "by the virtual machine's host",
-        NetworkKind::Fuse => "by a process in user space",
-        NetworkKind::Ceph => "by a Ceph cluster",
-        NetworkKind::Other => "by other machines",
-    }
 }

@@ -56,5 +56,5 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("allow_mounted_write", "1", "a mounted device is never written; unmount it first")
         .but(&["0"]),
     changes("pre_read", "1", "files are read into the page cache before the start").but(&["0"]),
-    changes("wait_for", "a", "the job begins when the named one and those beside it have ended"),
+    changes("wait_for", "a", "the job begins when the wave of the named one has ended"),
 ];

@@ -12,7 +12,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("thread", "1", "clones are threads, not processes").bare(),
     changes("stonewall", "1", "jobs before it end first").or(&["wait_for_previous"]).bare(),
     changes("new_group", "1", "begins another group of reports").bare(),
-    changes("exitall", "1", "the first job that ends, ends those beside it").bare(),
+    changes("exitall", "1", "the wave ends when the first of its jobs ends").bare(),
     warned("exit_what", "all", "exitall ends the jobs that run beside").but(&["group"]),
     warned("exitall_on_error", "1", "a failed request always ends the jobs beside")
         .but(&["0"])
@@ -42,7 +42,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("latency_percentile", "99;latency_target=1ms", "requests in a hundred that keep it"),
     changes("latency_run", "1;latency_target=1ms", "the depth found is measured for the runtime")
         .but(&["0"]),
-    changes("steadystate", "iops:1%", "the job and those beside it end when its rate is steady")
+    changes("steadystate", "iops:1%", "the wave ends when the rate of this job is steady")
         .or(&["ss"]),
     changes("steadystate_duration", "9s;ss=iops:1%", "how long the rate must be steady")
         .or(&["ss_dur"])

@@ -73,7 +73,7 @@ fn files_and_stonewalls_make_waves_and_groups() {
     assert_eq!(groups, [0, 1, 2, 3, 4]);
     let chosen = files(&["a.fio"], &["b"], &desk).unwrap();
     assert_eq!(names(&chosen), [["b"]]);
-    let missing = files(&["b.fio"], &["nobody"], &desk).unwrap_err();
+    let missing = files(&["b.fio"], &["missing"], &desk).unwrap_err();
     assert!(missing.to_string().contains("there are d, e"), "{missing}");
     let globals =
         Desk::default().with_file("a.fio", "[global]\nsize=1m\n[a]\n").with_file("b.fio", "[d]\n");
