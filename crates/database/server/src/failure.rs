@@ -91,7 +91,7 @@ fn of_driver(error: &DriverError) -> (String, String, Meaning) {
         DriverError::CouldNotConnect(Some((at, why, kind))) => {
             let fix = match kind {
                 ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
-                    "nobody listens there: start the server, or check host, port and socket"
+                    "nothing listens there: start the server, or check host, port and socket"
                 }
                 ErrorKind::PermissionDenied => "this user may not use the socket",
                 _ => "check host, port and socket",
@@ -296,6 +296,6 @@ mod tests {
         let refused = Some(("h:1".to_owned(), "refused".to_owned(), ErrorKind::ConnectionRefused));
         let error = told("t", "connecting", &DriverError::CouldNotConnect(refused).into());
         assert_eq!(error.trouble, Trouble::Gone);
-        assert!(error.to_string().contains("nobody listens there"), "{error}");
+        assert!(error.to_string().contains("nothing listens there"), "{error}");
     }
 }

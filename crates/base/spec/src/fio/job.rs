@@ -242,7 +242,8 @@ impl Builder<'_> {
     /// The log that the job replays.
     fn log(&self) -> Option<IoLog> {
         self.settings.value("read_iolog", |path| {
-            let bytes = self.environment.read(Path::new(path)).map_err(Why::new)?;
+            let unread = |why| Why::new(format!("the log cannot be read: {why}"));
+            let bytes = self.environment.read(Path::new(path)).map_err(unread)?;
             let text = String::from_utf8(bytes).map_err(|_| Why::new("it is no text"))?;
             let log = IoLog::parse(&text).map_err(Why::new)?;
             match log.has(&[LoggedOp::Trim]) && log.has(&[LoggedOp::Read, LoggedOp::Write]) {

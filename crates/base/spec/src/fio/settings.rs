@@ -126,5 +126,9 @@ pub(super) fn refusal(assignment: &Assignment, why: Why) -> FioError {
 
 /// A refusal of a job as a whole.
 pub(super) fn job_refusal(name: &str, origin: &Origin, why: impl Into<String>) -> FioError {
-    FioError { origin: origin.clone(), what: format!("[{name}]"), why: why.into() }
+    let what = match origin {
+        Origin::File { .. } => format!("[{name}]"),
+        Origin::Argument { .. } => format!("name={name}"),
+    };
+    FioError { origin: origin.clone(), what, why: why.into() }
 }

@@ -332,7 +332,7 @@ fn a_host_that_does_not_answer_is_passed_over() {
             eprintln!("skipped: {} has no host", place.address);
             return;
         }
-        // A port that nobody listens on: taken and given back.
+        // A port that nothing listens on: taken and given back.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let dead = HostPort { host: "127.0.0.1".to_owned(), port: Some(free.port()) };
         let hosts = vec![dead.clone(), place.address.hosts[0].clone()];
@@ -344,11 +344,11 @@ fn a_host_that_does_not_answer_is_passed_over() {
         let alone = ServerAddress { hosts: vec![dead], ..place.address.clone() };
         let error = ServerTarget::open(alone, None).unwrap_err();
         assert_eq!(error.trouble, Trouble::Gone);
-        assert!(error.to_string().contains("nobody listens there"), "{error}");
+        assert!(error.to_string().contains("nothing listens there"), "{error}");
     });
     let address = "mysql://b@/x?socket=/nowhere/socket".parse().unwrap();
     let error = open(address).unwrap_err();
-    assert!(error.contains("/nowhere/socket") && error.contains("nobody listens"), "{error}");
+    assert!(error.contains("/nowhere/socket") && error.contains("nothing listens"), "{error}");
 }
 
 #[test]

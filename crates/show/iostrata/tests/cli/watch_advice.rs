@@ -194,7 +194,7 @@ fn what_cannot_be_tried_is_refused_before_it_is_recorded() {
         (format!("watch {server} --verify"), 2, "add --record DIR and --time"),
         (format!("watch {server} --verify --record RUN"), 2, "add --record DIR and --time"),
         ("watch engine:db --verify --record RUN --time 5".to_owned(), 2, "settings of a server"),
-        (format!("watch {server} --verify --record RUN --time 5"), 3, "nobody listens there"),
+        (format!("watch {server} --verify --record RUN --time 5"), 3, "nothing listens there"),
         (format!("watch {server} --verify-window 1s"), 2, "2s to 10m"),
     ] {
         let output = bench.line(&line);
