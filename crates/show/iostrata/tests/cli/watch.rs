@@ -168,7 +168,7 @@ fn of_several_targets_one_that_is_down_is_shown_and_asked_again() {
         .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     let is_servers = |sample: &Value| sample["target"].as_str().unwrap().starts_with("mysql://");
     let first = lines.find(is_servers).unwrap();
-    assert!(first["error"].as_str().unwrap().contains("nobody listens"), "{first}");
+    assert!(first["error"].as_str().unwrap().contains("nothing listens"), "{first}");
     private.start_again();
     let answers = lines.find(|sample| is_servers(sample) && sample["error"].is_null()).unwrap();
     assert!(number(&answers, "/checkpoint_age_limit_bytes") > 0.0, "{answers}");
@@ -186,7 +186,7 @@ fn what_cannot_be_watched_is_refused_with_the_fix() {
     for (line, code, words) in [
         ("watch engine:none --once", 2, "holds no engine"),
         ("watch db --once", 2, "mysql://user@host:port or engine:DIR"),
-        ("watch mysql://u@127.0.0.1:9/ --once", 3, "nobody listens there"),
+        ("watch mysql://u@127.0.0.1:9/ --once", 3, "nothing listens there"),
         ("watch mysql://u@h1,h2/ --once", 2, "name 2 targets"),
         ("watch engine:db engine:db --json", 2, "--json-lines"),
         ("watch engine:db --interval 10ms", 2, "100ms to 60s"),
