@@ -6,7 +6,7 @@
 use iostrata_stats::{
     Comparison, LatencyHistogram, LatencyUs, Measured, combine, estimate, paired_measured,
 };
-use iostrata_units::count;
+use iostrata_stats::units::count;
 use serde::Serialize;
 
 use crate::drive::{Course, SLICE};

@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicBool;
 
 use iostrata_stats::{Measured, Verdicts, combine};
-use iostrata_units::count;
+use iostrata_stats::units::count;
 use serde::Serialize;
 
 use crate::engines::crash::Round;

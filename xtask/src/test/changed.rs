@@ -263,8 +263,8 @@ mod tests {
         assert!(tune.holds(&cli()));
         assert!(tune.chooses(&cli(), "tune_words::a"));
         assert!(!tune.chooses(&cli(), "study::a"));
-        let units = concern(&["crates/base/units/src/lib.rs"]);
-        assert!(units.packages().count() > 20);
+        let stats = concern(&["crates/base/stats/src/lib.rs"]);
+        assert!(stats.packages().count() > 20);
     }
 
     #[test]

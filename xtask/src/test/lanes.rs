@@ -73,7 +73,7 @@ const fn cli(tests: &'static str, lane: Lane, about: &'static [&'static str]) ->
 /// 4 GB of memory at most.
 #[rustfmt::skip]
 pub const ROWS: &[LaneRow] = &[
-    cli("bad_input::", Machine, &["spec", "units", "change"]),
+    cli("bad_input::", Machine, &["spec", "stats", "change"]),
     cli("database::", Load, &["workload", "load", "embedded", "engine", "target"]),
     cli("disk::", Machine, &["emudisk", "sim", "change"]),
     cli("disk_kill::", Machine, &["emudisk", "change"]),
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(row_of("engine", "agreement::a").map(|row| row.lane), Some(Alone));
         assert_eq!(row_of("engine", "crash::a").map(|row| row.lane), Some(Free));
         assert!(row_of("cli", "no_such_module::a").is_none());
-        assert!(!is_listed("units"));
+        assert!(!is_listed("stats"));
     }
 
     #[test]

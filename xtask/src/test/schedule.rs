@@ -251,7 +251,7 @@ mod tests {
         let times = Times::default();
         let tests = [names("drive::a", 3), names("flush::a", 2), names("insert::a", 1)].concat();
         let unit = |name: &str| target(TargetKind::Unit, &format!("iostrata-{name}"), name);
-        assert!(is_divided(&unit("sim")) && !is_divided(&unit("units")));
+        assert!(is_divided(&unit("sim")) && !is_divided(&unit("run")));
         let jobs = jobs_of(&unit("sim"), 0, &tests, &times);
         let of = |job: &TestJob| (job.name.clone(), job.tests.clone());
         let found: Vec<(String, Vec<String>)> = jobs.iter().map(of).collect();
@@ -262,8 +262,8 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(jobs_of(&unit("sim"), 0, &tests[..3], &times).len(), 1);
-        let whole = jobs_of(&unit("units"), 0, &[], &times);
-        assert_eq!((whole.len(), &*whole[0].name), (1, "units (unit)"));
+        let whole = jobs_of(&unit("run"), 0, &[], &times);
+        assert_eq!((whole.len(), &*whole[0].name), (1, "run (unit)"));
     }
 
     #[test]

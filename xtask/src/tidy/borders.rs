@@ -118,7 +118,7 @@ mod tests {
     fn outside_types_stay_in_their_room() {
         assert!(found("report", "clap", false).is_some());
         assert!(found("load", "mysql", false).is_some());
-        assert!(found("units", "rustix", false).is_some());
+        assert!(found("stats", "rustix", false).is_some());
         assert_eq!(found("io", "io-uring", false), None);
     }
 

@@ -50,33 +50,27 @@ impl Tier {
     }
 }
 
-const BASE: &[&str] = &["units", "stats", "spec", "run"];
+const BASE: &[&str] = &["stats", "spec", "run"];
 
 /// Every crate.
 pub const CRATES: &[CrateRules] = &[
-    CrateRules { name: "units", tier: Tier::Base, is_pure: true, may_use: &[] },
-    CrateRules { name: "stats", tier: Tier::Base, is_pure: true, may_use: &["units"] },
-    CrateRules { name: "innodb", tier: Tier::Base, is_pure: true, may_use: &["units"] },
-    CrateRules {
-        name: "spec",
-        tier: Tier::Base,
-        is_pure: true,
-        may_use: &["units", "stats", "innodb"],
-    },
+    CrateRules { name: "stats", tier: Tier::Base, is_pure: true, may_use: &[] },
+    CrateRules { name: "innodb", tier: Tier::Base, is_pure: true, may_use: &["stats"] },
+    CrateRules { name: "spec", tier: Tier::Base, is_pure: true, may_use: &["stats", "innodb"] },
     CrateRules { name: "run", tier: Tier::Base, is_pure: false, may_use: BASE },
     CrateRules { name: "io", tier: Tier::Meter, is_pure: false, may_use: BASE },
     CrateRules {
         name: "load",
         tier: Tier::Meter,
         is_pure: false,
-        may_use: &["units", "stats", "spec", "run", "io"],
+        may_use: &["stats", "spec", "run", "io"],
     },
     CrateRules { name: "host", tier: Tier::Meter, is_pure: false, may_use: BASE },
     CrateRules {
         name: "change",
         tier: Tier::Meter,
         is_pure: false,
-        may_use: &["units", "stats", "spec", "run", "io"],
+        may_use: &["stats", "spec", "run", "io"],
     },
     CrateRules { name: "blocktrace", tier: Tier::Meter, is_pure: false, may_use: BASE },
     CrateRules { name: "profile", tier: Tier::Meter, is_pure: false, may_use: BASE },
@@ -84,21 +78,16 @@ pub const CRATES: &[CrateRules] = &[
         name: "sim",
         tier: Tier::Engine,
         is_pure: true,
-        may_use: &["units", "stats", "spec", "run", "innodb"],
+        may_use: &["stats", "spec", "run", "innodb"],
     },
     CrateRules {
         name: "emudisk",
         tier: Tier::Engine,
         is_pure: false,
-        may_use: &["units", "stats", "spec", "run", "host", "change", "sim"],
+        may_use: &["stats", "spec", "run", "host", "change", "sim"],
     },
     CrateRules { name: "engine", tier: Tier::Engine, is_pure: false, may_use: &["io", "innodb"] },
-    CrateRules {
-        name: "target",
-        tier: Tier::Database,
-        is_pure: true,
-        may_use: &["units", "stats", "run"],
-    },
+    CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &["stats", "run"] },
     CrateRules {
         name: "tune",
         tier: Tier::Database,
@@ -109,32 +98,31 @@ pub const CRATES: &[CrateRules] = &[
         name: "embedded",
         tier: Tier::Database,
         is_pure: false,
-        may_use: &["units", "run", "innodb", "engine", "target"],
+        may_use: &["stats", "run", "innodb", "engine", "target"],
     },
     CrateRules {
         name: "server",
         tier: Tier::Database,
         is_pure: false,
-        may_use: &["units", "run", "change", "target"],
+        may_use: &["stats", "run", "change", "target"],
     },
     CrateRules {
         name: "watch",
         tier: Tier::Database,
         is_pure: true,
-        may_use: &["units", "run", "target"],
+        may_use: &["stats", "run", "target"],
     },
     CrateRules {
         name: "workload",
         tier: Tier::Database,
         is_pure: false,
-        may_use: &["units", "stats", "spec", "run", "load", "target"],
+        may_use: &["stats", "spec", "run", "load", "target"],
     },
     CrateRules {
         name: "study",
         tier: Tier::Study,
         is_pure: false,
         may_use: &[
-            "units",
             "stats",
             "spec",
             "run",
@@ -154,15 +142,15 @@ pub const CRATES: &[CrateRules] = &[
     CrateRules { name: "diagnose", tier: Tier::Study, is_pure: true, may_use: BASE },
     CrateRules { name: "metrics", tier: Tier::Show, is_pure: false, may_use: &["run", "watch"] },
     CrateRules { name: "report", tier: Tier::Show, is_pure: false, may_use: BASE },
-    CrateRules { name: "screen", tier: Tier::Show, is_pure: false, may_use: &["units", "run"] },
+    CrateRules { name: "screen", tier: Tier::Show, is_pure: false, may_use: &["stats", "run"] },
     CrateRules {
         name: "iostrata",
         tier: Tier::Show,
         is_pure: false,
         may_use: &[
-            "units", "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk",
-            "engine", "innodb", "target", "embedded", "server", "watch", "workload", "tune",
-            "study", "diagnose", "metrics", "report", "screen",
+            "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk", "engine",
+            "innodb", "target", "embedded", "server", "watch", "workload", "tune", "study",
+            "diagnose", "metrics", "report", "screen",
         ],
     },
     CrateRules { name: "xtask", tier: Tier::Xtask, is_pure: false, may_use: &["stats"] },

@@ -380,7 +380,7 @@ impl ProbeDocument {
     pub fn cost_at_most(&self) -> String {
         let percent = self.loss_at_most_pct.map(|most| format!("{:.0} %", most.max(1.0).ceil()));
         let time = self.loss_at_most_us.map(|most| {
-            format!("{} a request", iostrata_units::microseconds(most.max(1.0).ceil()))
+            format!("{} a request", iostrata_stats::units::microseconds(most.max(1.0).ceil()))
         });
         match percent.into_iter().chain(time).collect::<Vec<_>>().join(" or ") {
             unknown if unknown.is_empty() => "No loss was found".to_owned(),

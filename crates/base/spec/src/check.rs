@@ -4,7 +4,7 @@
 
 use crate::variation::{BlockSizes, Blocks, Sharing, Step};
 use crate::{Access, IoApi, IoSpec, Mix, Pacing, SyncWrites, ValueError};
-use iostrata_units::Size;
+use iostrata_stats::units::Size;
 
 /// The smallest request. Direct I/O takes its multiples on every device that has such sectors.
 pub const BLOCK_BYTES_MIN: u32 = 512;

@@ -173,7 +173,7 @@ impl DiskSpec {
             }
             "flush" => {
                 let bounds = out("a flush takes 0 to 10s, as 20us or 2ms");
-                let time = iostrata_units::parse_duration(value).ok();
+                let time = iostrata_stats::units::parse_duration(value).ok();
                 let time = time.filter(|time| *time <= FLUSH_MAX);
                 self.flush = Some(time.ok_or_else(bounds)?);
             }

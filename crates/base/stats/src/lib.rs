@@ -3,7 +3,8 @@
 //! Purpose: turn what a worker recorded (latency histograms, counts per slice of time) into figures
 //! with a 95 % interval, a sample count and the verdicts that say whether to trust them.
 //! Invariant: pure. No clock, no file, no thread; the same input always gives the same figure.
-//! It does not know what was measured, and it prints nothing.
+//! It does not know what was measured, and it prints nothing. [`units`] parses and prints sizes and
+//! durations for everything above.
 
 mod axis;
 mod combine;
@@ -34,6 +35,7 @@ mod spectrum;
 mod stability;
 mod stopping;
 mod student;
+pub mod units;
 mod verdict;
 mod warmup;
 

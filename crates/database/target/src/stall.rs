@@ -10,7 +10,7 @@
 
 use iostrata_run::{SessionWaits, StallCause, TargetSample};
 use iostrata_stats::DOWN_SHARE;
-use iostrata_units::times;
+use iostrata_stats::units::times;
 
 /// Share of its limit from which checkpoint age explains a stall.
 const AGE_FULL: f64 = 0.95;

@@ -165,7 +165,7 @@ impl Stalls {
         match self.stolen_pct(from_s, to_s).filter(|pct| *pct >= STOLEN_PCT) {
             Some(pct) if cause == StallCause::Unknown => {
                 let text = "of the processor time went to other virtual machines";
-                (cause, format!("{evidence}; {} {text}", iostrata_units::percent(pct)))
+                (cause, format!("{evidence}; {} {text}", iostrata_stats::units::percent(pct)))
             }
             _ => (cause, evidence),
         }
@@ -209,7 +209,7 @@ impl Stalls {
             let pct = within.iter().sum::<f64>() / within.len().max(1) as f64;
             (pct >= PROCESSORS_PCT && pct >= PROCESSORS_MORE * usual).then_some((pct, usual))
         };
-        let percent = iostrata_units::percent;
+        let percent = iostrata_stats::units::percent;
         if let Some((pct, usual)) = unusual(|one| one.throttled_pct) {
             return Some(format!(
                 "the processor quota of its control group ran out in {} of its periods, in {} \

@@ -142,7 +142,7 @@ impl FromStr for Fault {
             ["power-cut", ref rest @ ..] => parse_cut(rest, out),
             ["power-on"] => Ok(Self::PowerOn),
             ["store-limit", text] => {
-                let bytes = iostrata_units::parse_size(text);
+                let bytes = iostrata_stats::units::parse_size(text);
                 bytes.map(Self::StoreLimit).map_err(|_| out(text, "a size as 512M"))
             }
             _ => Err(FaultError::Unknown { found: line.trim().to_owned() }),
@@ -159,7 +159,8 @@ fn parse_stall(text: &str) -> Option<Stall> {
 
 fn parse_range(text: &str) -> Option<Range<u64>> {
     let (from, to) = text.split_once('-')?;
-    let range = iostrata_units::parse_size(from).ok()?..iostrata_units::parse_size(to).ok()?;
+    let range = iostrata_stats::units::parse_size(from).ok()?
+        ..iostrata_stats::units::parse_size(to).ok()?;
     (!range.is_empty()).then_some(range)
 }
 

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use iostrata_units as units;
+use iostrata_stats::units;
 
 use iostrata_spec::study::IoLimits;
 

@@ -87,7 +87,7 @@ pub struct LeftFile {
 
 impl fmt::Display for LeftFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = iostrata_units::bytes(self.bytes as f64);
+        let size = iostrata_stats::units::bytes(self.bytes as f64);
         let path = self.path.display();
         match &self.error {
             None => write!(f, "removed: measuring file {path} ({size})"),

@@ -1,6 +1,6 @@
 //! The tables of the orders as text.
 
-use iostrata_units::count;
+use iostrata_stats::units::count;
 
 use super::Way;
 use super::figures::{OrdersTable, Parts, Sample, SoakTable, WayTable, median};

@@ -55,7 +55,7 @@ impl Display {
     /// How far filling files has come.
     pub fn filling(&self, progress: Progress, what: &str) {
         let share = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
-        let total = iostrata_units::bytes(progress.total_bytes as f64);
+        let total = iostrata_stats::units::bytes(progress.total_bytes as f64);
         self.progress(share, &format!("filling {total} {what}"));
     }
 

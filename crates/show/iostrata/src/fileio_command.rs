@@ -3,7 +3,7 @@
 //! Invariant: only files that this command made are measured or removed.
 
 use iostrata_io::{FileSet, FileSetPlan, Fill, Place};
-use iostrata_units as units;
+use iostrata_stats::units;
 
 use crate::args::{FileioAction, FileioArgs, FileioFiles, FileioRunArgs};
 use crate::display::{Display, print_json, print_text};

@@ -7,8 +7,8 @@ use iostrata_io::{FileSetPlan, Place};
 use iostrata_load::IoLoad;
 use iostrata_run::{Event, IoDocument, Replicate, RunKind, RunResult};
 use iostrata_spec::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
+use iostrata_stats::units;
 use iostrata_study::{FileSetCache, Measurement, Meter, Pipeline, WantedFiles};
-use iostrata_units as units;
 
 use crate::args::{Common, IoArgs};
 use crate::display::Display;

@@ -5,8 +5,8 @@
 
 use iostrata_run::{OpFigures, StreamFigures};
 use iostrata_spec::{IoSpec, OpKind, Preparation};
+use iostrata_stats::units::{self as units, Size};
 use iostrata_stats::{Verdict, time_for_precision};
-use iostrata_units::{self as units, Size};
 
 /// A window that is shorter than asked for by less than this has not ended early.
 const SHORTER_S: f64 = 0.05;

@@ -8,7 +8,7 @@ use iostrata_change::{
     System, Thing, leftovers, remove_left_files, restore, restore_server,
 };
 use iostrata_server::{Credentials, MySqlServers, ServerAddress};
-use iostrata_units as units;
+use iostrata_stats::units;
 
 use crate::args::RestoreArgs;
 use crate::database_command::server_address;

@@ -12,8 +12,8 @@ use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_host::{Root, describe_host, describe_path};
 use iostrata_run::{Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter};
 use iostrata_spec::study::{StudyPlan, VolumeKind, cost};
+use iostrata_stats::units;
 use iostrata_study::factorial::{self, StudyTask, VolumePlace};
-use iostrata_units as units;
 
 use crate::args::{Common, Printing, StudyPlace};
 use crate::display::Display;

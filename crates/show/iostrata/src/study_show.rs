@@ -4,7 +4,7 @@
 //! plan's cost already holds.
 
 use iostrata_spec::study::{Cell, FactorLevels, PartOutline, PlanCost, StudyPlan};
-use iostrata_units as units;
+use iostrata_stats::units;
 use serde::Serialize;
 
 /// Points shown at either end of a plan.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use iostrata_spec::study::{StudySpec, shipped, shipped_text};
-use iostrata_units::Size;
+use iostrata_stats::units::Size;
 
 use crate::exit_error::ExitError;
 

@@ -5,8 +5,8 @@
 
 use iostrata_run::host::{PathSegment, QueueStep};
 use iostrata_run::{AxisKind, Refusal, Risk, refusal};
+use iostrata_stats::units::{bytes, count, microseconds, percent, rate, seconds};
 use iostrata_stats::{Conclusion, Interval, Verdict, Verdicts};
-use iostrata_units::{bytes, count, microseconds, percent, rate, seconds};
 use serde_json::Value;
 
 /// A value with its unit, three significant digits: `104 K reads/s`, `20.3 us`.

@@ -5,8 +5,8 @@
 
 use iostrata_run::{Curve, CurvePoint, OpFigures, Replicate};
 use iostrata_spec::{Better, OpKind, Point};
+use iostrata_stats::units::{microseconds, rate};
 use iostrata_stats::{LatencyUs, LoadPoint, combine_weighted, knee};
-use iostrata_units::{microseconds, rate};
 
 use crate::database::{self, Database};
 use crate::figure::{

@@ -8,7 +8,7 @@ use iostrata_run::{
     Advice, Finding, FindingKind, Loss, ProbeDocument, Resource, Rung, Unavailable,
 };
 use iostrata_stats::Verdict;
-use iostrata_units::{count, microseconds, percent};
+use iostrata_stats::units::{count, microseconds, percent};
 
 use crate::advice::{SettingPlace, is_fitting};
 use crate::finding::FindingId;

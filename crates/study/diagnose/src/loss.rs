@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use iostrata_run::{Event, Loss, ProbeHost, Resource, Rung};
 use iostrata_spec::{Layer, rung};
 use iostrata_stats::PAIRS_MIN;
-use iostrata_units::{count, microseconds, percent};
+use iostrata_stats::units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
 use crate::between::FileSystemBetween;

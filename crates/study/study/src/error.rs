@@ -153,8 +153,8 @@ pub enum StudyError {
     #[error(
         "{dir}: a volume of {} is needed and {} may be used there; free some space, use a smaller \
          size in the study, or name another place with --dir",
-        iostrata_units::bytes(*needed_bytes as f64),
-        iostrata_units::bytes(*room_bytes as f64)
+        iostrata_stats::units::bytes(*needed_bytes as f64),
+        iostrata_stats::units::bytes(*room_bytes as f64)
     )]
     NoRoom {
         /// The directory.

@@ -1,6 +1,6 @@
 //! Setting, asking, and whether the settings go together.
 
-use iostrata_units::Size;
+use iostrata_stats::units::Size;
 
 use super::kind::{Setting, When};
 use super::near::nearest;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use iostrata_units::Size;
+use iostrata_stats::units::Size;
 
 /// One setting, as help, documents and errors describe it.
 #[derive(Clone, Copy, Debug, PartialEq)]

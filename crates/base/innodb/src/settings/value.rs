@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use iostrata_units::{Size, parse_size};
+use iostrata_stats::units::{Size, parse_size};
 
 use super::ValueKind;
 

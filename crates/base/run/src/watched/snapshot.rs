@@ -203,8 +203,8 @@ impl StallSnapshot {
             counts.push(format!("{} running", one.running));
         }
         if let Some(seconds) = self.statements_s.filter(|_| one.ended > 0) {
-            let took = iostrata_units::seconds(one.ended_ms / 1e3);
-            let within = iostrata_units::seconds(seconds);
+            let took = iostrata_stats::units::seconds(one.ended_ms / 1e3);
+            let within = iostrata_stats::units::seconds(seconds);
             counts.push(format!("{} ended in {within}, {took} together", one.ended));
         }
         format!("statement: {}: {text}", counts.join(", "))

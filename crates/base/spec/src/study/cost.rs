@@ -11,7 +11,7 @@ use super::pacing::{Pacing as Pace, TRACED_S};
 use super::setting::ENGINE;
 use super::{Cell, StudyPlan, Volume, VolumeKind};
 use crate::{IoSpec, Mix, Pacing, Preparation, TransactionSpec};
-use iostrata_units::parse_size;
+use iostrata_stats::units::parse_size;
 
 /// Making and mounting one volume.
 const VOLUME_S: f64 = 1.0;

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use iostrata_change::{ChangeError, RunError};
-use iostrata_units as units;
+use iostrata_stats::units;
 use thiserror::Error;
 
 /// Why a private server could not be had.

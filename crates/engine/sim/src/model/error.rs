@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use iostrata_units::bytes;
+use iostrata_stats::units::bytes;
 use thiserror::Error;
 
 /// Why a disk can't be modelled as it was asked for.

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use iostrata_units::{Size, bytes as shown};
+use iostrata_stats::units::{Size, bytes as shown};
 use thiserror::Error;
 
 /// Why a file set could not be prepared.

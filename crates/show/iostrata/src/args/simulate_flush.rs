@@ -7,7 +7,7 @@ use clap::Args;
 use iostrata_innodb::{FlushWriteLimit, PolicyName};
 use iostrata_sim::flush::PageAccess;
 use iostrata_spec::disk::DiskSpec;
-use iostrata_units::parse_duration;
+use iostrata_stats::units::parse_duration;
 
 use super::value::List;
 use super::{SimulateCommon, value};

@@ -7,7 +7,7 @@ use iostrata_spec::study::IoLimits;
 use iostrata_spec::{
     Access, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ValueError, Words, ZipfTheta, block_range,
 };
-use iostrata_units::{parse_duration, parse_size};
+use iostrata_stats::units::{parse_duration, parse_size};
 
 /// Values of one option, as clap passes them on whole.
 #[derive(Clone, Debug, PartialEq, Eq)]

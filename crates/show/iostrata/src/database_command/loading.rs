@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use iostrata_run::{Event, PrepareDocument, RunKind};
+use iostrata_stats::units;
 use iostrata_target::{Schema, Target, TargetError};
-use iostrata_units as units;
 use iostrata_workload::Loaded;
 
 use super::opened::{Opened, Use, ending};

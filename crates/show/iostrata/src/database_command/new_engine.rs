@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use iostrata_engine::Engine;
-use iostrata_units as units;
+use iostrata_stats::units;
 
 use crate::exit_error::ExitError;
 

@@ -2,7 +2,7 @@
 
 use iostrata_emudisk::{Client, ClientError, DiskStats, Fault, Power};
 use iostrata_run::DiskFaultDocument;
-use iostrata_units as units;
+use iostrata_stats::units;
 
 use super::{Found, of_device, stats, within};
 use crate::args::FaultArgs;

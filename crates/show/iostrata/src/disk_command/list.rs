@@ -9,7 +9,7 @@ use iostrata_emudisk::Power;
 use iostrata_host::{Root, device_counters, parse_stat};
 use iostrata_run::host::DeviceCounters;
 use iostrata_run::{DiskListDocument, DiskRow};
-use iostrata_units as units;
+use iostrata_stats::units;
 
 use super::{Found, found, stats};
 use crate::args::DiskListArgs;

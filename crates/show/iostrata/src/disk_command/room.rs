@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_emudisk::Store;
-use iostrata_units as units;
+use iostrata_stats::units;
 
 use crate::args::StartArgs;
 use crate::exit_error::ExitError;

@@ -9,7 +9,7 @@ use iostrata_change::{Change, ChangeError, Effect, Owner, Session, StateDir, Sys
 use iostrata_emudisk::{ServeArguments, ServeOptions, changes};
 use iostrata_run::DiskStartDocument;
 use iostrata_sim::model;
-use iostrata_units as units;
+use iostrata_stats::units;
 
 use super::{measured, room};
 use crate::args::StartArgs;

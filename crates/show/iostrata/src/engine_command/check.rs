@@ -2,7 +2,7 @@
 
 use iostrata_engine::{CheckReport, Engine, Phase, Progress, RecoveryReport};
 use iostrata_run::{EngineCheckDocument, EngineProblem, EngineRecovery, EngineTable};
-use iostrata_units as units;
+use iostrata_stats::units;
 
 use super::{ending, kept};
 use crate::args::EngineCommon;

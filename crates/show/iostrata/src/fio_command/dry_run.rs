@@ -5,7 +5,7 @@ use iostrata_spec::{
     Access, BlockSizes, Blocks, FlushMethod, IoApi, IoSpec, Mix, Pacing, RateProcess, Sharing,
     SyncWrites,
 };
-use iostrata_units as units;
+use iostrata_stats::units;
 
 /// The plan, one paragraph per wave.
 pub fn text(plan: &FioPlan, width: usize) -> String {

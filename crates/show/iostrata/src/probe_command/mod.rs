@@ -11,11 +11,11 @@ use iostrata_host::{Root, describe_host, describe_path, quiet_check};
 use iostrata_run::host::PathFacts;
 use iostrata_run::{ProbeDocument, ProbeHost, RunKind, RunResult, Rung, Unavailable};
 use iostrata_server::OWN_DATABASE;
+use iostrata_stats::units;
 use iostrata_study::RunOutcome;
 use iostrata_study::probe::{
     self, Announcement, ProbeOptions, ProbedDatabase, TooSmall, Transactions,
 };
-use iostrata_units as units;
 
 use self::database::OwnTables;
 use self::place::ProbedPlace;

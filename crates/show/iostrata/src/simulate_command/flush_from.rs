@@ -5,7 +5,7 @@
 
 use iostrata_run::{FlushAssumption, FlushFigures, FlushRecording};
 use iostrata_sim::flush::{Demand, FitFreedom, FlushLoad, FlushPlan, fit};
-use iostrata_units::Size;
+use iostrata_stats::units::Size;
 
 use super::flush_plan::{LOAD, demand, device, finished, load_of, settings};
 use super::recording::Recording;

@@ -8,7 +8,7 @@ use iostrata_sim::flush::{
     Demand, FOLLOWED, FlushChange, FlushDevice, FlushLoad, FlushPlan, PageAccess,
 };
 use iostrata_spec::disk::DiskModel;
-use iostrata_units::Size;
+use iostrata_stats::units::Size;
 
 use crate::args::{FlushArgs, Timed};
 use crate::disk_command::measured;

@@ -8,7 +8,7 @@ use iostrata_innodb::{PolicyName, Settings};
 use iostrata_run::FlushAssumption;
 use iostrata_server::{Flavour, ServerVersion};
 use iostrata_sim::flush::FOLLOWED;
-use iostrata_units::Size;
+use iostrata_stats::units::Size;
 
 use super::flush_plan::{POOL_BYTES, REDO_BYTES, SERVER_SETTINGS};
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use iostrata_server::private::ProgramVersion;
 use iostrata_spec::TransactionSpec;
 use iostrata_spec::study::setting::{OF_BOTH, OF_SERVER, REDO_CAPACITY, SHARED};
-use iostrata_units::parse_size;
+use iostrata_stats::units::parse_size;
 
 const LOG_DIRECTORY: &str = "innodb_log_group_home_dir";
 /// Of servers where a study says nothing: what the engine has there, or what keeps a restarted

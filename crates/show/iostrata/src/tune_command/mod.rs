@@ -130,7 +130,7 @@ fn again(
                 busy = Some(Instant::now());
                 narrator.say(&format!(
                     "{why}; asking again for {}",
-                    iostrata_units::seconds(BUSY_MAX.as_secs_f64())
+                    iostrata_stats::units::seconds(BUSY_MAX.as_secs_f64())
                 ));
             }
             Err(ExitError::Busy(_)) if busy.is_some_and(|at| at.elapsed() < BUSY_MAX) => {}

@@ -2,8 +2,8 @@
 
 use iostrata_run::{TunedFigure, TunedSetting, WatchDocument};
 use iostrata_stats::Measured;
+use iostrata_stats::units::{count, times};
 use iostrata_tune::{Rest, Vitals};
-use iostrata_units::{count, times};
 
 use crate::args::Printing;
 use crate::display::{Display, print_text};

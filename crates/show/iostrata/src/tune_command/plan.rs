@@ -53,7 +53,7 @@ impl TunePlan {
             )));
         }
         if !(INTERVAL_LEAST..=INTERVAL_MOST).contains(&args.interval) {
-            let found = iostrata_units::seconds(args.interval.as_secs_f64());
+            let found = iostrata_stats::units::seconds(args.interval.as_secs_f64());
             return Err(usage(&format!("--interval {found}: use 200ms to 10s")));
         }
         let mode = match args.mode {

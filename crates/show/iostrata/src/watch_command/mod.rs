@@ -81,7 +81,7 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     drop(export);
     let commands = stream.stall_commands();
     for one in commands.iter().filter(|one| !one.is_sound) {
-        let at = iostrata_units::seconds(one.stall_t_s);
+        let at = iostrata_stats::units::seconds(one.stall_t_s);
         display.note(&format!("--on-stall at {at} ({}): {}", one.target, one.ended));
     }
     let mut document = stream.document().map(concluded);

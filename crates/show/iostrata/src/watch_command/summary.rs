@@ -11,8 +11,8 @@ use iostrata_run::{
     SettingSource, TransactionDurability,
 };
 use iostrata_server::ServerTarget;
+use iostrata_stats::units::{bytes, count, percent, seconds};
 use iostrata_target::{Sampler, Target, TargetFacts, TargetSample};
-use iostrata_units::{bytes, count, percent, seconds};
 
 use crate::args::WatchArgs;
 use crate::database_command::{ending, server_address};

@@ -93,7 +93,7 @@ impl Trial {
             return Ok(());
         }
         let windows = 2 * PAIRS;
-        let seconds = iostrata_units::seconds(self.window.as_secs_f64());
+        let seconds = iostrata_stats::units::seconds(self.window.as_secs_f64());
         let words = trial.words();
         display.note(&format!("Trying {words}: {windows} windows of {seconds}, in turns."));
         let names = trial.settings.iter().map(|(name, _)| name.clone()).collect();

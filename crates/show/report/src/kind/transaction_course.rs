@@ -134,7 +134,7 @@ fn stalls(run: &TransactionDocument, body: &mut Blocks) {
         };
         body.say(format!(
             "The target was sampled {}{failed}; a sample took {} on average, at most {}.",
-            iostrata_units::times(cost.samples),
+            iostrata_stats::units::times(cost.samples),
             words::value(cost.sample_us_mean, "us"),
             words::value(cost.sample_us_max, "us")
         ));

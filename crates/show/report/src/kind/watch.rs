@@ -261,12 +261,12 @@ fn target(watched: &WatchDocument) -> Blocks {
     if samples > 0 {
         body.say(format!(
             "The target was asked {}; the longest answer took {}.",
-            iostrata_units::times(samples),
+            iostrata_stats::units::times(samples),
             words::value(sample_us_max, "us")
         ));
     }
     if failed > 0 {
-        body.note(format!("It did not answer {}.", iostrata_units::times(failed)));
+        body.note(format!("It did not answer {}.", iostrata_stats::units::times(failed)));
     }
     if !watched.target.missing.is_empty() {
         body.title(On::FILES, "What it does not tell");

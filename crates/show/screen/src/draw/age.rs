@@ -57,8 +57,9 @@ fn figures(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
         words::bytes(sample.checkpoint_age_limit_bytes),
     );
     let age = if sample.checkpoint_age_bytes.is_none() { words::NOT_TOLD.to_owned() } else { age };
-    let made =
-        words::told(sample.redo_bytes_per_s, |rate| format!("{}/s", iostrata_units::bytes(rate)));
+    let made = words::told(sample.redo_bytes_per_s, |rate| {
+        format!("{}/s", iostrata_stats::units::bytes(rate))
+    });
     let style = pct.map_or(look.figure(), |pct| style(sample, pct, look));
     // The title says of what, where there is no room to say it again.
     let name = if at.width < 70 { "age" } else { "checkpoint age" };

@@ -66,7 +66,7 @@ fn lines(look: Look, event: &Event<'_>, width: usize) -> Vec<Line<'static>> {
     spans.push(Span::styled(format!(" {} ", episode.words()), style));
     spans.push(Span::styled(format!("  {length}"), look.figure()));
     if let Some(tps) = episode.tps_min.filter(|_| episode.is_stall()) {
-        spans.push(Span::raw(format!(", min {} tps", iostrata_units::count(tps))));
+        spans.push(Span::raw(format!(", min {} tps", iostrata_stats::units::count(tps))));
     }
     let used: usize = spans.iter().map(Span::width).sum();
     let evidence = episode.evidence.clone();

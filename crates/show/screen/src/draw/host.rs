@@ -46,7 +46,7 @@ fn pressure(look: Look, sample: &WatchSample) -> Vec<FigureText<'static>> {
         }
     });
     let held = throttle.and_then(|of| of.cpu_throttled_us).map(|us| us as f64);
-    figures.push(FigureText::new("quota", words::told(held, iostrata_units::microseconds)));
+    figures.push(FigureText::new("quota", words::told(held, iostrata_stats::units::microseconds)));
     let stolen = words::told(sample.cpu_stolen_pct, |pct| format!("{pct:.0} %"));
     figures.push(FigureText::new("stolen", stolen));
     figures
@@ -54,7 +54,7 @@ fn pressure(look: Look, sample: &WatchSample) -> Vec<FigureText<'static>> {
 
 /// Statements, misses of the pool, connections, and what else there is of replication and room.
 fn traffic(look: Look, sample: &WatchSample) -> Vec<FigureText<'static>> {
-    let count = |figure: Option<f64>| words::told(figure, iostrata_units::count);
+    let count = |figure: Option<f64>| words::told(figure, iostrata_stats::units::count);
     let writes = [sample.inserts_per_s, sample.updates_per_s, sample.deletes_per_s];
     let writes = writes.into_iter().sum::<Option<f64>>();
     let misses = words::told(sample.pool_miss_pct, |pct| format!("{pct:.1} %"));
@@ -75,7 +75,7 @@ fn traffic(look: Look, sample: &WatchSample) -> Vec<FigureText<'static>> {
         figures.push(FigureText::new("flow control", format!("{pct:.0} %")));
     }
     if let Some(free) = sample.disk_free_bytes {
-        figures.push(FigureText::new("disk free", iostrata_units::bytes(free as f64)));
+        figures.push(FigureText::new("disk free", iostrata_stats::units::bytes(free as f64)));
     }
     figures
 }
@@ -85,10 +85,10 @@ fn bound(throttle: &ThrottleEvidence) -> Option<String> {
     let rate = throttle.io_limit_rate?;
     let bound = throttle.io_limit.as_ref()?.bound(rate)? as f64;
     Some(match rate {
-        LimitedRate::ReadBytes => format!("{}/s read", iostrata_units::bytes(bound)),
-        LimitedRate::WriteBytes => format!("{}/s written", iostrata_units::bytes(bound)),
-        LimitedRate::Reads => format!("{} reads/s", iostrata_units::count(bound)),
-        LimitedRate::Writes => format!("{} writes/s", iostrata_units::count(bound)),
+        LimitedRate::ReadBytes => format!("{}/s read", iostrata_stats::units::bytes(bound)),
+        LimitedRate::WriteBytes => format!("{}/s written", iostrata_stats::units::bytes(bound)),
+        LimitedRate::Reads => format!("{} reads/s", iostrata_stats::units::count(bound)),
+        LimitedRate::Writes => format!("{} writes/s", iostrata_stats::units::count(bound)),
     })
 }
 
@@ -99,7 +99,7 @@ fn files(sample: &WatchSample) -> Vec<FigureText<'static>> {
     };
     let written = |class: FileClass| {
         let bytes = files.class(class)?.write_bytes_per_s?;
-        let text = iostrata_units::bytes(bytes);
+        let text = iostrata_stats::units::bytes(bytes);
         Some(FigureText::new(class.word(), format!("{text}/s")))
     };
     let mut figures: Vec<FigureText<'static>> =

@@ -71,7 +71,7 @@ impl<'a> Paper<'a> {
     /// Up to what the bars of a chart reach.
     pub(crate) fn scale(&self, max: Option<f64>) -> String {
         let kind = if self.is_log { ", log" } else { "" };
-        max.map_or(String::new(), |max| format!("to {}{kind}", iostrata_units::count(max)))
+        max.map_or(String::new(), |max| format!("to {}{kind}", iostrata_stats::units::count(max)))
     }
 
     /// Columns and rows.

@@ -75,7 +75,7 @@ fn chart(paper: &mut Paper<'_>, at: Rect, name: &str, figure: &str, (course, of)
 }
 
 fn per_second(sample: &WatchSample) -> String {
-    words::told(sample.purge_per_s, |rate| iostrata_units::rate(rate).replace(" /s", "/s"))
+    words::told(sample.purge_per_s, |rate| iostrata_stats::units::rate(rate).replace(" /s", "/s"))
 }
 
 fn waiting(sample: &WatchSample) -> Vec<FigureText<'static>> {

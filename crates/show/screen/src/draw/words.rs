@@ -14,7 +14,7 @@ pub(crate) fn told(value: Option<f64>, write: impl Fn(f64) -> String) -> String 
 
 /// A count or a rate: `1.48 K`.
 pub(crate) fn count(value: Option<f64>) -> String {
-    told(value, iostrata_units::count)
+    told(value, iostrata_stats::units::count)
 }
 
 /// A count of things: `12.3 K`.
@@ -24,7 +24,7 @@ pub(crate) fn number(value: Option<u64>) -> String {
 
 /// Bytes: `80.1 MiB`.
 pub(crate) fn bytes(value: Option<u64>) -> String {
-    told(value.map(|value| value as f64), iostrata_units::bytes)
+    told(value.map(|value| value as f64), iostrata_stats::units::bytes)
 }
 
 /// A share to a tenth, since the last percent before a limit decides: `99.7 %`.
@@ -51,7 +51,7 @@ pub(crate) fn ahead(value: Option<f64>) -> String {
 pub(crate) fn length(length_s: f64) -> String {
     let seconds = length_s.round() as u64;
     if seconds < 120 {
-        return iostrata_units::seconds(length_s);
+        return iostrata_stats::units::seconds(length_s);
     }
     format!("{} min {} s", seconds / 60, seconds % 60)
 }

@@ -5,7 +5,7 @@
 //! default.
 
 use iostrata_run::Advice;
-use iostrata_units::{count, microseconds, seconds};
+use iostrata_stats::units::{count, microseconds, seconds};
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;

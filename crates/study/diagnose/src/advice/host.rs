@@ -3,7 +3,7 @@
 
 use iostrata_run::host::CgroupVersion;
 use iostrata_run::{Advice, ProbeHost, Risk};
-use iostrata_units::bytes;
+use iostrata_stats::units::bytes;
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;

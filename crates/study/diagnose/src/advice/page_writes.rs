@@ -1,7 +1,7 @@
 //! Whether pages that lie together are worth writing together.
 
 use iostrata_run::Advice;
-use iostrata_units::microseconds;
+use iostrata_stats::units::microseconds;
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;

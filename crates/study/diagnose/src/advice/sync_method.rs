@@ -4,7 +4,7 @@
 
 use iostrata_run::host::PathKind;
 use iostrata_run::{Advice, ProbeHost};
-use iostrata_units::{count, percent};
+use iostrata_stats::units::{count, percent};
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;

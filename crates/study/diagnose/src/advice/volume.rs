@@ -2,7 +2,7 @@
 
 use iostrata_run::Advice;
 use iostrata_spec::Layer;
-use iostrata_units::{bytes, count};
+use iostrata_stats::units::{bytes, count};
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;

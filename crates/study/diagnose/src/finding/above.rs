@@ -6,7 +6,7 @@
 
 use iostrata_run::Finding;
 use iostrata_spec::{Layer, Point};
-use iostrata_units::{microseconds, percent};
+use iostrata_stats::units::{microseconds, percent};
 
 use super::FindingId;
 use super::known_limit::{Reached, reached};

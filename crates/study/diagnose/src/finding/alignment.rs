@@ -6,7 +6,7 @@
 use iostrata_run::Finding;
 use iostrata_run::host::{BlockLayer, LayerKind};
 use iostrata_spec::Layer;
-use iostrata_units::bytes;
+use iostrata_stats::units::bytes;
 
 use super::FindingId;
 use super::statement::{WithEvidence, caution};

@@ -2,8 +2,8 @@
 
 use iostrata_run::Finding;
 use iostrata_spec::{Layer, Point, rung};
+use iostrata_stats::units::{bytes, count, microseconds};
 use iostrata_stats::{PAIRS_MIN, paired};
-use iostrata_units::{bytes, count, microseconds};
 
 use super::FindingId;
 use super::statement::{Effect, WithEvidence, loss};

@@ -6,7 +6,7 @@
 use iostrata_run::Finding;
 use iostrata_run::host::IoLimit;
 use iostrata_spec::{Layer, OpKind, Point, rung};
-use iostrata_units::{count, microseconds, percent, seconds};
+use iostrata_stats::units::{count, microseconds, percent, seconds};
 
 use super::FindingId;
 use super::known_limit::limit_words;

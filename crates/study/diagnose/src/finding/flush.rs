@@ -5,8 +5,8 @@
 
 use iostrata_run::{Finding, Replicate};
 use iostrata_spec::{Layer, OpKind, Point, rung};
+use iostrata_stats::units::{count, microseconds, percent};
 use iostrata_stats::{PAIRS_MIN, Verdict, paired};
-use iostrata_units::{count, microseconds, percent};
 
 use super::FindingId;
 use super::keeper::Keeper;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use iostrata_run::host::{CgroupVersion, IoLimit, LimitScope, LimitedRate};
-use iostrata_units::{bytes, count};
+use iostrata_stats::units::{bytes, count};
 
 use crate::case::Case;
 use crate::figure::median;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use iostrata_run::{Finding, Replicate};
 use iostrata_spec::Layer;
 use iostrata_stats::Verdict;
-use iostrata_units::percent;
+use iostrata_stats::units::percent;
 
 use super::statement::{WithEvidence, caution};
 use super::{FindingId, quota};

@@ -5,7 +5,7 @@
 
 use iostrata_run::Finding;
 use iostrata_spec::{Layer, Point, rung};
-use iostrata_units::{count, microseconds, percent};
+use iostrata_stats::units::{count, microseconds, percent};
 
 use super::place::sync_option;
 use super::statement::{Effect, WithEvidence, loss};

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use iostrata_run::host::DirectIoBehaviour;
 use iostrata_run::{DevicePause, Finding};
 use iostrata_spec::Layer;
-use iostrata_units::seconds;
+use iostrata_stats::units::seconds;
 
 use super::capped::confirmed;
 use super::flush::has_dear_flushes;

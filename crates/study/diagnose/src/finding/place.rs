@@ -3,7 +3,7 @@
 use iostrata_run::Finding;
 use iostrata_run::host::{LayerKind, PathKind};
 use iostrata_spec::{Layer, rung};
-use iostrata_units::bytes;
+use iostrata_stats::units::bytes;
 
 use super::FindingId;
 use super::statement::{WithEvidence, caution, loss_of_unknown_size, sizing};

@@ -5,8 +5,8 @@
 
 use iostrata_run::Finding;
 use iostrata_spec::{Layer, Point};
+use iostrata_stats::units::rate;
 use iostrata_stats::{PAIRS_MIN, Verdict};
-use iostrata_units::rate;
 
 use super::FindingId;
 use super::statement::{Effect, WithEvidence, caution, loss, sizing};

@@ -2,7 +2,7 @@
 
 use iostrata_run::{Finding, Unavailable, UnavailableCause};
 use iostrata_spec::Layer;
-use iostrata_units::bytes;
+use iostrata_stats::units::bytes;
 
 use super::FindingId;
 use super::statement::{WithEvidence, caution};

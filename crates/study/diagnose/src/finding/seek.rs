@@ -2,8 +2,8 @@
 
 use iostrata_run::{Finding, Replicate};
 use iostrata_spec::{Layer, Point, rung};
+use iostrata_stats::units::{microseconds, rate};
 use iostrata_stats::{PAIRS_MIN, Verdict};
-use iostrata_units::{microseconds, rate};
 
 use super::FindingId;
 use super::capped::confirmed;

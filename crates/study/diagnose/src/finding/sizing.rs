@@ -6,7 +6,7 @@
 use iostrata_run::Finding;
 use iostrata_spec::{Layer, rung};
 use iostrata_stats::PAIRS_MIN;
-use iostrata_units::{count, microseconds};
+use iostrata_stats::units::{count, microseconds};
 
 use super::FindingId;
 use super::place::barriers_off;

@@ -5,8 +5,8 @@
 
 use iostrata_run::{Finding, Replicate};
 use iostrata_spec::{IoApi, Layer, OpKind, rung};
+use iostrata_stats::units::{bytes, percent, rate, seconds};
 use iostrata_stats::{Loss, Shape, Steadiness, Verdict, estimate, loss as loss_of};
-use iostrata_units::{bytes, percent, rate, seconds};
 
 use super::FindingId;
 use super::statement::{Effect, WithEvidence, caution, loss, sizing};

@@ -3,7 +3,7 @@
 use iostrata_run::Finding;
 use iostrata_run::host::{CgroupVersion, HostFacts};
 use iostrata_spec::Layer;
-use iostrata_units::{bytes, percent};
+use iostrata_stats::units::{bytes, percent};
 
 use super::FindingId;
 use super::pairs;

@@ -4,7 +4,7 @@
 
 use iostrata_run::{KernelThen, QueueComparison, QueueQuestion, QueueRun, QueueThenRow};
 use iostrata_stats::paired;
-use iostrata_units::count;
+use iostrata_stats::units::count;
 
 use super::Cast;
 use super::wording::{Size, effect_times, grouped, size, times};
@@ -122,7 +122,7 @@ fn figures(moment: &str, then: &[QueueThenRow]) -> Option<String> {
 fn figure(value: f64, unit: &str) -> String {
     match unit {
         "/s" | "" => count(value),
-        "ms" => iostrata_units::microseconds(value * 1e3),
+        "ms" => iostrata_stats::units::microseconds(value * 1e3),
         unit => format!("{} {unit}", count(value)),
     }
 }

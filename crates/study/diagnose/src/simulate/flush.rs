@@ -1,7 +1,7 @@
 //! What simulated policies come to: a sentence for each, and the verdict.
 
 use iostrata_run::{FlushDocument, FlushEvenness, FlushPolicyRun};
-use iostrata_units::times;
+use iostrata_stats::units::times;
 
 use super::flush_recording::{MISFIT, judge_model};
 

@@ -1,7 +1,7 @@
 //! How well a model does what was recorded, and what that allows to conclude.
 
 use iostrata_run::{FlushFigures, FlushRecording};
-use iostrata_units::{bytes, count, percent};
+use iostrata_stats::units::{bytes, count, percent};
 
 /// Beyond this share the model does something else than what was recorded.
 const OFF_SHARE_MAX: f64 = 0.15;

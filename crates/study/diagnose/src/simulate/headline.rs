@@ -5,7 +5,7 @@
 //! it was not simulated.
 
 use iostrata_run::{KernelThen, QueueComparison, QueueDevice, QueueQuestion, QueueRun};
-use iostrata_units::microseconds;
+use iostrata_stats::units::microseconds;
 
 use super::Cast;
 use super::wording::{Size, at_index, effect_times, grouped, kernel, sentence, size};

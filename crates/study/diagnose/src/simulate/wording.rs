@@ -1,8 +1,8 @@
 //! Figures and names inside sentences.
 
 use iostrata_run::{KernelThen, QueueComparison};
+use iostrata_stats::units::count;
 use iostrata_stats::{Conclusion, Interval};
-use iostrata_units::count;
 
 /// Changes whose whole interval is smaller than this many percent count as none.
 const NOTHING_PCT: f64 = 5.0;

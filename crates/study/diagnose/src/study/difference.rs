@@ -64,9 +64,9 @@ pub(super) fn outcome(
     let is_beyond_zero = low > 0.0 || high < 0.0;
     let range = format!(
         "a difference of {}, 95 % {} to {} {}",
-        iostrata_units::count(value),
-        iostrata_units::count(low),
-        iostrata_units::count(high),
+        iostrata_stats::units::count(value),
+        iostrata_stats::units::count(low),
+        iostrata_stats::units::count(high),
         scale.unit
     );
     Err(not_shown(is_beyond_zero, &range))
@@ -78,10 +78,14 @@ fn in_words(value: f64, [low, high]: Interval, outcome: Outcome, scale: Scale) -
         Outcome::Less => (-value, -high, -low),
         Outcome::More | Outcome::Same => (value, low, high),
     };
-    let [value, low, high] = [value, low, high].map(iostrata_units::count);
+    let [value, low, high] = [value, low, high].map(iostrata_stats::units::count);
     let equal = match outcome {
         Outcome::Same => {
-            format!("equal within {} {}: ", iostrata_units::count(scale.about_equal), scale.unit)
+            format!(
+                "equal within {} {}: ",
+                iostrata_stats::units::count(scale.about_equal),
+                scale.unit
+            )
         }
         Outcome::More | Outcome::Less => String::new(),
     };

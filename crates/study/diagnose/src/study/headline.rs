@@ -116,7 +116,7 @@ fn precision(document: &StudyDocument) -> String {
     format!(
         "{} points in {}; {:.0} % of them within {:.0} %{dropped}.",
         document.points.len(),
-        iostrata_units::seconds(document.duration_s),
+        iostrata_stats::units::seconds(document.duration_s),
         document.precise_pct,
         100.0 * document.precision
     )

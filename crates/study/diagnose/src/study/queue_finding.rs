@@ -131,7 +131,7 @@ fn device_words(device: &[DeviceChange]) -> String {
         words.push(format!("{:.0} instead of {:.0} are in flight", queue.to, queue.from));
     }
     if let Some(time) = of(DeviceMetric::AwaitMs) {
-        let ms = |ms: f64| iostrata_units::microseconds(1000.0 * ms);
+        let ms = |ms: f64| iostrata_stats::units::microseconds(1000.0 * ms);
         words.push(format!("each takes {} instead of {}", ms(time.to), ms(time.from)));
     }
     if words.is_empty() { String::new() } else { format!("; {}", words.join(", ")) }

@@ -11,8 +11,8 @@ use iostrata_run::{
 use iostrata_spec::study::setting::{Setting, SettingValue};
 use iostrata_spec::study::{Cell, LevelAt};
 use iostrata_spec::{Layer, OpKind, Pacing, Rw, Words};
+use iostrata_stats::units::{count, microseconds, seconds};
 use iostrata_stats::{LatencyUs, Measured, combine};
-use iostrata_units::{count, microseconds, seconds};
 use serde_json::json;
 
 use super::points::{Seen, figures};

@@ -50,11 +50,11 @@ pub(super) fn with_figures(
     mean: impl Fn(&[Measured]) -> f64,
     ratio: Option<f64>,
 ) -> String {
-    let percent = |share: f64| iostrata_units::percent(100.0 * share);
+    let percent = |share: f64| iostrata_stats::units::percent(100.0 * share);
     filled(template, |name| match (name, ratio) {
         ("of", _) => figure(mean(&sides.above), metric.unit()),
         ("over", _) => figure(mean(&sides.below), metric.unit()),
-        ("times", Some(ratio)) => iostrata_units::count(ratio),
+        ("times", Some(ratio)) => iostrata_stats::units::count(ratio),
         ("share", Some(ratio)) => percent(ratio),
         (_, Some(ratio)) => percent((ratio - 1.0).abs()),
         (_, None) => "?".to_owned(),
@@ -66,9 +66,9 @@ pub(super) fn with_figures(
 pub(super) fn range(template: &str, [low, high]: Interval) -> String {
     let names = |name: &str| template.contains(&format!("{{{name}}}"));
     let percent = |low: f64, high: f64| {
-        let low = iostrata_units::percent(100.0 * low);
+        let low = iostrata_stats::units::percent(100.0 * low);
         let low = low.strip_suffix(" %").unwrap_or(&low);
-        format!("{low} to {}", iostrata_units::percent(100.0 * high))
+        format!("{low} to {}", iostrata_stats::units::percent(100.0 * high))
     };
     match () {
         () if names("times") => format!("{} to {} times", end(low), end(high)),
@@ -82,10 +82,10 @@ pub(super) fn range(template: &str, [low, high]: Interval) -> String {
 /// A figure as a sentence has it: rates without their unit, which the sentence names itself.
 fn figure(value: f64, unit: &str) -> String {
     match unit {
-        "us" => iostrata_units::microseconds(value),
-        "ms" => iostrata_units::microseconds(1e3 * value),
-        "B/s" => format!("{}/s", iostrata_units::bytes(value)),
-        _ => iostrata_units::count(value),
+        "us" => iostrata_stats::units::microseconds(value),
+        "ms" => iostrata_stats::units::microseconds(1e3 * value),
+        "B/s" => format!("{}/s", iostrata_stats::units::bytes(value)),
+        _ => iostrata_stats::units::count(value),
     }
 }
 

@@ -171,7 +171,7 @@ fn windows_s(seen: Option<&Seen<'_>>) -> BTreeMap<u32, f64> {
 
 /// An end of an interval: two decimals, unless they say next to nothing.
 pub(super) fn end(ratio: f64) -> String {
-    if ratio < 0.1 { iostrata_units::count(ratio) } else { format!("{ratio:.2}") }
+    if ratio < 0.1 { iostrata_stats::units::count(ratio) } else { format!("{ratio:.2}") }
 }
 
 #[cfg(test)]

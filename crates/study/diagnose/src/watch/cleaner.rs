@@ -2,7 +2,7 @@
 
 use iostrata_run::{FindingKind, Risk, WatchSample};
 use iostrata_spec::Layer;
-use iostrata_units::{microseconds, percent};
+use iostrata_stats::units::{microseconds, percent};
 
 use super::evidence::{Evidence, finding, pressure_words};
 use super::recording::Recording;

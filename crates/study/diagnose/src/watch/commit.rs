@@ -2,7 +2,7 @@
 
 use iostrata_run::{FindingKind, Risk, StallCause};
 use iostrata_spec::Layer;
-use iostrata_units::{bytes, count, percent, seconds, times};
+use iostrata_stats::units::{bytes, count, percent, seconds, times};
 
 use super::evidence::{Evidence, finding};
 use super::recording::{Recording, is_on};

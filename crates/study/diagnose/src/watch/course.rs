@@ -5,7 +5,7 @@ use iostrata_run::host::{LimitedRate, ThrottleEvidence};
 use iostrata_run::{Finding, FindingKind, SettingOrigin, StallCause, WatchDocument};
 use iostrata_spec::Layer;
 use iostrata_stats::mean_and_half_width;
-use iostrata_units::{bytes, count, percent, seconds, times};
+use iostrata_stats::units::{bytes, count, percent, seconds, times};
 use serde_json::json;
 
 use super::Concluded;

@@ -4,7 +4,7 @@
 
 use iostrata_run::FindingKind;
 use iostrata_spec::Layer;
-use iostrata_units::count;
+use iostrata_stats::units::count;
 
 use super::Concluded;
 use super::evidence::{Evidence, finding, pressure_words};

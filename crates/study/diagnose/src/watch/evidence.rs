@@ -62,16 +62,16 @@ pub(super) fn finding(
 pub(super) fn pressure_words(pressure: &RedoPressure) -> String {
     let RedoPressure { stalls, stalled_s, furious_flushes, age_pct_p95 } = pressure;
     if *stalls > 0 {
-        let seconds = iostrata_units::seconds(*stalled_s);
+        let seconds = iostrata_stats::units::seconds(*stalled_s);
         return format!("it stalled {} for want of redo space ({seconds})", times(*stalls));
     }
     if *furious_flushes > 0 {
         return format!("pages were written at any price {}", times(*furious_flushes));
     }
     let age = age_pct_p95.unwrap_or_default();
-    format!("the checkpoint age reached {} of its limit", iostrata_units::percent(age))
+    format!("the checkpoint age reached {} of its limit", iostrata_stats::units::percent(age))
 }
 
 fn times(count: u64) -> String {
-    iostrata_units::times(count)
+    iostrata_stats::units::times(count)
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use iostrata_run::{
     Advice, ExpectedEffect, ExpectedFigure, FlushFigures, FlushRecording, WatchDocument,
 };
+use iostrata_stats::units::count;
 use iostrata_stats::{Measured, Verdicts, mean_and_half_width, paired};
-use iostrata_units::count;
 
 use super::flushing::BUSY_IN_FLIGHT;
 use super::recording::Recording;

@@ -2,7 +2,7 @@
 
 use iostrata_run::{FindingKind, Risk, WatchSample};
 use iostrata_spec::Layer;
-use iostrata_units::{count, microseconds};
+use iostrata_stats::units::{count, microseconds};
 
 use super::evidence::{Evidence, finding, pressure_words};
 use super::recording::Recording;

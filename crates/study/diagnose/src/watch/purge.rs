@@ -2,7 +2,7 @@
 
 use iostrata_run::{Advice, FindingKind, Risk, StallCause};
 use iostrata_spec::Layer;
-use iostrata_units::{count, seconds};
+use iostrata_stats::units::{count, seconds};
 
 use super::evidence::{Evidence, finding};
 use super::recording::Recording;

@@ -2,7 +2,7 @@
 
 use iostrata_run::{FindingKind, Risk};
 use iostrata_spec::Layer;
-use iostrata_units::{bytes, seconds};
+use iostrata_stats::units::{bytes, seconds};
 
 use super::evidence::{Evidence, finding, pressure_words};
 use super::recording::{LIMIT_SHARE, Recording};

@@ -2,7 +2,7 @@
 
 use iostrata_run::FindingKind;
 use iostrata_spec::Layer;
-use iostrata_units::bytes;
+use iostrata_stats::units::bytes;
 
 use super::Concluded;
 use super::evidence::{Evidence, finding};

@@ -380,5 +380,9 @@ fn write_back(cell: &Cell, place: &Path) {
 }
 
 fn units_of(done: u64, total: u64) -> String {
-    format!("{} of {}", iostrata_units::bytes(done as f64), iostrata_units::bytes(total as f64))
+    format!(
+        "{} of {}",
+        iostrata_stats::units::bytes(done as f64),
+        iostrata_stats::units::bytes(total as f64)
+    )
 }

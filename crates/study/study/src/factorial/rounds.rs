@@ -184,12 +184,12 @@ impl<W: Platform> Rounds<'_, W> {
         };
         self.overhead_s = pacing.beside_s();
         let [about, most] = [pacing.rounds_s(), pacing.rounds_s_max()]
-            .map(|rounds_s| iostrata_units::seconds(rounds_s + pacing.traced_s()));
+            .map(|rounds_s| iostrata_stats::units::seconds(rounds_s + pacing.traced_s()));
         let at_most = if most == about { String::new() } else { format!(", at most {most}") };
         self.bench.pipeline.listener.note(&format!(
             "The volumes are ready after {}; measuring their {} points takes about {about} \
              more{at_most}.",
-            iostrata_units::seconds(self.bench.pipeline.elapsed_s()),
+            iostrata_stats::units::seconds(self.bench.pipeline.elapsed_s()),
             cells.len(),
         ));
         let now_s = self.bench.pipeline.elapsed_s();
@@ -381,7 +381,7 @@ impl<W: Platform> Rounds<'_, W> {
         if self.cost_s == 0.0 {
             return (share, "starting".to_owned());
         }
-        (share, format!("about {} left", iostrata_units::seconds(left_s)))
+        (share, format!("about {} left", iostrata_stats::units::seconds(left_s)))
     }
 
     fn finish(self) -> Result<RunOutcome, StudyError> {

@@ -15,7 +15,7 @@ use iostrata_spec::study::setting::{Setting, SettingId};
 use iostrata_spec::study::{Cell, Conditions};
 use iostrata_spec::{Point, TransactionSpec};
 use iostrata_stats::Measured;
-use iostrata_units::seconds;
+use iostrata_stats::units::seconds;
 
 use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, TakenReplicate};
 use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, warm_up};

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use iostrata_run::host::PathFacts;
-use iostrata_units::{Size, bytes};
+use iostrata_stats::units::{Size, bytes};
 use thiserror::Error;
 
 use super::shape::{ProbeOptions, Transactions};

@@ -164,7 +164,7 @@ impl Probe<'_> {
         if is_begun || self.pipeline.is_interrupted() || self.is_broken {
             return Ok(());
         }
-        let all = iostrata_units::seconds(self.announcement.top_time_max.as_secs_f64());
+        let all = iostrata_stats::units::seconds(self.announcement.top_time_max.as_secs_f64());
         let why = format!("the {all} for transactions were over");
         for (_, point) in points.iter().filter(|(rung, _)| rung.is_some()) {
             let left_out = Unavailable::left_out(&*point.title, &*why, "--max-time");
@@ -224,7 +224,7 @@ impl Probe<'_> {
         if self.pipeline.is_interrupted() || self.is_broken {
             return Ok(());
         }
-        let all = iostrata_units::seconds(self.announcement.time_max.as_secs_f64());
+        let all = iostrata_stats::units::seconds(self.announcement.time_max.as_secs_f64());
         let why = format!("the {all} that the probe may take were over");
         for part in parts {
             let left_out = Unavailable::left_out(part.title(), why.as_str(), "--max-time");

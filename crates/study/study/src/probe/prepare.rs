@@ -94,8 +94,8 @@ pub(super) fn prepare(
 fn too_slow(written_bytes: u64, seconds: f64) -> Unavailable {
     let why = format!(
         "filling the files took too long: {} in {}",
-        iostrata_units::bytes(written_bytes as f64),
-        iostrata_units::seconds(seconds)
+        iostrata_stats::units::bytes(written_bytes as f64),
+        iostrata_stats::units::seconds(seconds)
     );
     Unavailable::left_out("every rung", why, "--max-time, or measure while nothing else runs")
 }

@@ -118,7 +118,7 @@ impl Probe<'_> {
         let stop = self.pipeline.stop();
         let listener = &mut *self.pipeline.listener;
         let mut filling = |progress: iostrata_io::Progress| {
-            let total = iostrata_units::bytes(progress.total_bytes as f64);
+            let total = iostrata_stats::units::bytes(progress.total_bytes as f64);
             listener.progress(0.0, &format!("filling {total} with random data"));
         };
         let mut prepared =
@@ -219,7 +219,7 @@ impl Probe<'_> {
         if asked > 0 && self.pipeline.written_bytes() + asked > self.budget() {
             let why = format!(
                 "the write budget of {} is used up",
-                iostrata_units::bytes(self.announcement.written_bytes_max as f64)
+                iostrata_stats::units::bytes(self.announcement.written_bytes_max as f64)
             );
             let left_out = Unavailable::left_out(point.title.as_str(), why, "--max-write");
             self.pipeline.store(Event::Unavailable(left_out))?;

@@ -1,6 +1,6 @@
 //! Settings as a volume and as what is switched on it.
 
-use iostrata_units::Size;
+use iostrata_stats::units::Size;
 
 use super::conflict::{Conflict, refuse};
 use super::settings::Settings;

@@ -17,7 +17,7 @@ pub(in crate::study) use database::{together, wrong_with};
 pub use name::SettingName;
 pub use value::SettingValue;
 
-use iostrata_units::parse_size;
+use iostrata_stats::units::parse_size;
 
 use super::nearest::nearest;
 use crate::Words;

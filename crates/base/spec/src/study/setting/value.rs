@@ -2,7 +2,7 @@
 //!
 //! Invariant: texts that mean the same (`4k`, `4096`) become the same value and the same name.
 
-use iostrata_units::{Size, parse_size};
+use iostrata_stats::units::{Size, parse_size};
 
 use super::{ENGINE, Setting, Takes, WordSet};
 use crate::disk::{DiskSpec, DiskSpecError};

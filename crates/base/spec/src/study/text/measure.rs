@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iostrata_units::{parse_duration, parse_size};
+use iostrata_stats::units::{parse_duration, parse_size};
 
 use super::error::StudyTextError;
 use super::fields::Fields;

@@ -198,7 +198,7 @@ fn point(
 }
 
 fn size(bytes: u32) -> String {
-    iostrata_units::bytes(f64::from(bytes))
+    iostrata_stats::units::bytes(f64::from(bytes))
 }
 
 /// Mean of a point's figure so far, to plan with.

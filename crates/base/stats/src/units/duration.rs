@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{UnitError, split};
+use crate::units::{UnitError, split};
 
 const EXAMPLE: &str = "30, 100ms, 5m or 1h";
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{UnitError, split};
+use crate::units::{UnitError, split};
 
 const EXAMPLE: &str = "4k, 512M or 1.5G";
 
