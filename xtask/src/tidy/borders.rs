@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(found("iostrata", "iostrata-report", false), None);
         for (from, to) in [
             ("stats", "iostrata-io"),
-            ("host", "iostrata-load"),
+            ("linux", "iostrata-load"),
             ("load", "iostrata-study"),
             ("diagnose", "iostrata-load"),
             ("report", "iostrata-io"),

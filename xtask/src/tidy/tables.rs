@@ -65,15 +65,13 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &["stats", "spec", "run", "io"],
     },
-    CrateRules { name: "host", tier: Tier::Meter, is_pure: false, may_use: BASE },
+    CrateRules { name: "linux", tier: Tier::Meter, is_pure: false, may_use: BASE },
     CrateRules {
         name: "change",
         tier: Tier::Meter,
         is_pure: false,
         may_use: &["stats", "spec", "run", "io"],
     },
-    CrateRules { name: "blocktrace", tier: Tier::Meter, is_pure: false, may_use: BASE },
-    CrateRules { name: "profile", tier: Tier::Meter, is_pure: false, may_use: BASE },
     CrateRules {
         name: "sim",
         tier: Tier::Engine,
@@ -84,7 +82,7 @@ pub const CRATES: &[CrateRules] = &[
         name: "emudisk",
         tier: Tier::Engine,
         is_pure: false,
-        may_use: &["stats", "spec", "run", "host", "change", "sim"],
+        may_use: &["stats", "spec", "run", "linux", "change", "sim"],
     },
     CrateRules { name: "engine", tier: Tier::Engine, is_pure: false, may_use: &["io", "innodb"] },
     CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &["stats", "run"] },
@@ -123,20 +121,8 @@ pub const CRATES: &[CrateRules] = &[
         tier: Tier::Study,
         is_pure: false,
         may_use: &[
-            "stats",
-            "spec",
-            "run",
-            "io",
-            "load",
-            "host",
-            "change",
-            "profile",
-            "blocktrace",
-            "sim",
-            "emudisk",
-            "target",
-            "watch",
-            "diagnose",
+            "stats", "spec", "run", "io", "load", "linux", "change", "sim", "emudisk", "target",
+            "watch", "diagnose",
         ],
     },
     CrateRules { name: "diagnose", tier: Tier::Study, is_pure: true, may_use: BASE },
@@ -148,7 +134,7 @@ pub const CRATES: &[CrateRules] = &[
         tier: Tier::Show,
         is_pure: false,
         may_use: &[
-            "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk", "engine",
+            "stats", "spec", "run", "io", "load", "linux", "change", "sim", "emudisk", "engine",
             "innodb", "target", "embedded", "server", "watch", "workload", "tune", "study",
             "diagnose", "metrics", "report", "screen",
         ],
@@ -166,8 +152,16 @@ pub struct ModuleRules {
     pub may_use: &'static [&'static str],
 }
 
-/// What the embedded engine stands on: each module knows those below it and nothing of the engine.
+/// Readers of the machine that know nothing of each other, and what the embedded engine stands on:
+/// each module knows those below it and nothing of the engine.
 pub const MODULES: &[ModuleRules] = &[
+    ModuleRules {
+        dir: "crates/meter/linux/src/blocktrace",
+        is_pure: false,
+        may_use: &["stats", "run"],
+    },
+    ModuleRules { dir: "crates/meter/linux/src/host", is_pure: false, may_use: &["stats", "run"] },
+    ModuleRules { dir: "crates/meter/linux/src/profile", is_pure: false, may_use: &["run"] },
     ModuleRules { dir: "crates/engine/engine/src/lock", is_pure: false, may_use: &[] },
     ModuleRules { dir: "crates/engine/engine/src/page", is_pure: true, may_use: &["innodb"] },
     ModuleRules {
@@ -207,7 +201,7 @@ pub const OWNERS: &[(&str, &[&str])] = &[
     ("signal-hook", &["iostrata"]),
     ("fuser", &["emudisk"]),
     ("io-uring", &["io"]),
-    ("perf-event-open-sys", &["profile"]),
+    ("perf-event-open-sys", &["linux"]),
     ("maud", &["report"]),
     ("httparse", &["metrics"]),
     ("ratatui", &["screen"]),
@@ -229,7 +223,6 @@ pub const UNSAFE_FILES: &[&str] = &[
     "crates/meter/change/src/system/child.rs",
     "crates/meter/change/src/system/loop_device.rs",
     "crates/meter/change/src/system/server.rs",
-    "crates/meter/host/src/usage.rs",
     "crates/meter/io/src/api/aio_abi.rs",
     "crates/meter/io/src/api/aio_context.rs",
     "crates/meter/io/src/api/libaio.rs",
@@ -245,13 +238,14 @@ pub const UNSAFE_FILES: &[&str] = &[
     "crates/meter/io/src/disk/real/batch/uring.rs",
     "crates/meter/io/src/extents.rs",
     "crates/meter/io/src/residency.rs",
+    "crates/meter/linux/src/host/usage.rs",
+    "crates/meter/linux/src/profile/event.rs",
+    "crates/meter/linux/src/profile/ring.rs",
     "crates/meter/load/src/clock/tsc.rs",
     "crates/meter/load/src/inherited.rs",
     "crates/meter/load/src/region.rs",
     "crates/meter/load/src/usage.rs",
     "crates/meter/load/tests/load/allocation.rs",
-    "crates/meter/profile/src/event.rs",
-    "crates/meter/profile/src/ring.rs",
 ];
 
 /// Longest file, in lines.
@@ -275,7 +269,7 @@ pub const EXITING: &[&str] = &["main.rs", "crates/show/iostrata/src/signals.rs"]
 pub const ALTERING: &[&str] = &["change", "xtask"];
 
 /// Crates that only look: they open nothing for writing outside their tests.
-pub const READ_ONLY: &[&str] = &["host", "profile", "blocktrace"];
+pub const READ_ONLY: &[&str] = &["linux"];
 
 /// Crates that may declare a type of the same name.
 pub const NAME_CRATES_MAX: usize = 3;

@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use iostrata_host::Root;
+use iostrata_linux::host::Root;
 use iostrata_load::TransactionLoad;
 use iostrata_run::TransactionDocument;
 use iostrata_spec::TransactionSpec;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use iostrata_host::Root;
 use iostrata_io::{FileSetPlan, Place};
+use iostrata_linux::host::Root;
 use iostrata_load::IoLoad;
 use iostrata_run::{Event, IoDocument, Replicate, RunKind, RunResult};
 use iostrata_spec::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};

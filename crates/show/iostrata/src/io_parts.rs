@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use iostrata_host::{Root, describe_path};
 use iostrata_io::FileSetError;
+use iostrata_linux::host::{Root, describe_path};
 use iostrata_run::host::PathFacts;
 use iostrata_run::{IoDocument, IoOpDocument, OpFigures, StreamFigures};
 use iostrata_stats::Verdicts;

@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use iostrata_host::{Root, describe_host};
+use iostrata_linux::host::{Root, describe_host};
 use iostrata_report::RunView;
 use iostrata_run::host::PathFacts;
 use iostrata_run::{

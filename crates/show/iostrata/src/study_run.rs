@@ -9,7 +9,7 @@ use iostrata_change::{
     How, Session, StateDir, System, Thing, UndoOutcome, UndoReport, plan as in_words, restore,
 };
 use iostrata_diagnose::{ProbeEnd, summarise_study};
-use iostrata_host::{Root, describe_host, describe_path};
+use iostrata_linux::host::{Root, describe_host, describe_path};
 use iostrata_run::{Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter};
 use iostrata_spec::study::{StudyPlan, VolumeKind, cost};
 use iostrata_stats::units;

@@ -1,8 +1,8 @@
 //! Why a point or a study could not be measured.
 
 use iostrata_change::ChangeError;
-use iostrata_host::HostError;
 use iostrata_io::FileSetError;
+use iostrata_linux::host::HostError;
 use iostrata_load::{FailedRequest, LoadError, LoadFailure};
 use iostrata_run::Unavailable;
 use iostrata_spec::OpKind;

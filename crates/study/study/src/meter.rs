@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use iostrata_host::{HostObserver, Observer, ObserverOptions, PauseWatch, Root, Scope};
+use iostrata_linux::host::{HostObserver, Observer, ObserverOptions, PauseWatch, Root, Scope};
 use iostrata_load::{LiveFigures, Load, StreamDetail, Surroundings, WindowFigures, WindowObserver};
 use iostrata_run::Replicate;
 use iostrata_run::host::{Evidence, PathFacts};
@@ -170,7 +170,7 @@ struct Probes<'a, 'w> {
 }
 
 impl Probes<'_, '_> {
-    fn look(&mut self, what: fn(&mut HostObserver) -> Result<(), iostrata_host::HostError>) {
+    fn look(&mut self, what: fn(&mut HostObserver) -> Result<(), iostrata_linux::host::HostError>) {
         if let Some(observer) = &mut self.observer
             && let Err(error) = what(observer)
         {

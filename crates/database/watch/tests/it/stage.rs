@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use iostrata_change::{Change, DeviceRef, Effect, GroupVersion, Session, StateDir, System};
-use iostrata_host::{HeldBack, ProcessPlace, Root};
+use iostrata_linux::host::{HeldBack, ProcessPlace, Root};
 use iostrata_run::{SessionWaits, StallCause, WatchSample};
 use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{ServerAddress, ServerTarget};

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
-use iostrata_host::Root;
+use iostrata_linux::host::Root;
 use iostrata_load::TransactionSource;
 use iostrata_run::{DatasetGrowth, RunKind, RunResult, TransactionDocument, TransactionDurability};
 use iostrata_spec::TransactionSpec;

@@ -19,8 +19,8 @@ mod terse;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use iostrata_host::Root;
 use iostrata_io::FileSet;
+use iostrata_linux::host::Root;
 use iostrata_load::{Interim, IoLoad};
 use iostrata_report::RunView;
 use iostrata_run::{Event, FioDocument, Replicate, RunKind, RunResult};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use iostrata_host::{Root, delta, device_counters};
+use iostrata_linux::host::{Root, delta, device_counters};
 use iostrata_load::WindowFigures;
 use iostrata_run::Replicate;
 use iostrata_run::host::{DeviceCounters, Evidence, PathFacts};

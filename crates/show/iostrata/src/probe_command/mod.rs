@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use iostrata_diagnose::{ProbeEnd, summarise};
-use iostrata_host::{Root, describe_host, describe_path, quiet_check};
+use iostrata_linux::host::{Root, describe_host, describe_path, quiet_check};
 use iostrata_run::host::PathFacts;
 use iostrata_run::{ProbeDocument, ProbeHost, RunKind, RunResult, Rung, Unavailable};
 use iostrata_server::OWN_DATABASE;

@@ -3,7 +3,7 @@
 //! Invariant: only what was measured, or what the kernel says of a disk that it can see, counts. A
 //! virtual disk has a rotational flag that nobody has set.
 
-use iostrata_host::{Root, device_facts};
+use iostrata_linux::host::{Root, device_facts};
 use iostrata_run::WatchDevice;
 use iostrata_run::host::DeviceFacts;
 

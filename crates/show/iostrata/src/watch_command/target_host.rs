@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use iostrata_engine::read_status;
-use iostrata_host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root};
+use iostrata_linux::host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root};
 use iostrata_target::TargetFacts;
 use iostrata_watch::OnHost;
 

@@ -3,7 +3,7 @@
 //! Invariant: the volumes of a batch fit into the place together; the points of a batch are
 //! measured interleaved, batches one after the other.
 
-use iostrata_host::{Root, describe_path};
+use iostrata_linux::host::{Root, describe_path};
 
 use super::layout::VolumeLayout;
 use super::{StudyTask, space_bytes};

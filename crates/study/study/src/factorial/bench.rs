@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use iostrata_change::{Applied, Change, ChangeId, Platform, Session};
-use iostrata_host::{Root, Scope};
 use iostrata_io::FileSpec;
+use iostrata_linux::host::{Root, Scope};
 use iostrata_load::IoLoad;
 use iostrata_run::host::QueueTaken;
 use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use iostrata_blocktrace::TraceScope;
-use iostrata_host::{Root, Scope, describe_path};
+use iostrata_linux::blocktrace::TraceScope;
+use iostrata_linux::host::{Root, Scope, describe_path};
 use iostrata_run::host::{NamedIostat, PathFacts};
 
 use crate::StudyError;

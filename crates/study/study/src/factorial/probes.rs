@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use iostrata_blocktrace::{BlockTrace, Setting, TraceScope};
 use iostrata_change::{Change, ChangeError, ChangeId, Effect, Platform, Session, write_instance};
-use iostrata_profile::{ProfileError, ProfileOptions, Profiler};
+use iostrata_linux::blocktrace::{BlockTrace, Setting, TraceScope};
+use iostrata_linux::profile::{ProfileError, ProfileOptions, Profiler};
 use iostrata_run::host::{ApplicationLatency, BlockLatency, Profile};
 use iostrata_run::{Replicate, Unavailable};
 use iostrata_spec::OpKind;
@@ -31,7 +31,7 @@ pub(super) fn changes() -> [Change; 2] {
 
 fn instance(events: Vec<String>) -> Change {
     let seconds = TRACED_PASS.as_secs_f64();
-    let buffer_kib = iostrata_blocktrace::buffer_kib(TRACED_REQUESTS_PER_S, seconds);
+    let buffer_kib = iostrata_linux::blocktrace::buffer_kib(TRACED_REQUESTS_PER_S, seconds);
     Change::TraceInstance {
         name: INSTANCE.to_owned(),
         events,
@@ -196,7 +196,8 @@ impl TraceProbe {
         let Effect::Tracefs { dir, .. } = &mounted.effect else {
             return Err(("tracefs has no directory".to_owned(), None));
         };
-        let events = iostrata_blocktrace::events(dir).map_err(|error| (error.to_string(), None))?;
+        let events =
+            iostrata_linux::blocktrace::events(dir).map_err(|error| (error.to_string(), None))?;
         let made = session.apply(instance(events)).map_err(reason)?;
         let Effect::Instance { dir, .. } = &made.effect else {
             return Err(("the trace instance has no directory".to_owned(), None));

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
-use iostrata_host::Root;
+use iostrata_linux::host::Root;
 use iostrata_run::{Event, Unavailable, UnavailableCause};
 use iostrata_spec::study::pacing::Pacing;
 use iostrata_spec::study::{VolumeKind, is_on_server};

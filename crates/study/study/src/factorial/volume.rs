@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use iostrata_change::{Applied, DeviceRef, Effect, Platform, Session, touched_unwritten_bytes};
-use iostrata_host::Root;
 use iostrata_io::{FileSetPlan, FileSpec, Place, Progress};
+use iostrata_linux::host::Root;
 use iostrata_spec::IoSpec;
 use iostrata_spec::study::VolumeKind;
 use iostrata_stats::{Verdict, Verdicts};

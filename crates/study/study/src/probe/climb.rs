@@ -5,7 +5,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use iostrata_host::{KernelLog, Root};
+use iostrata_linux::host::{KernelLog, Root};
 use iostrata_load::TransactionLoad;
 use iostrata_run::{Event, ProbeHost, Unavailable};
 use iostrata_spec::Point;

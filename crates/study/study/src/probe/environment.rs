@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iostrata_host::{Root, quiet_check};
+use iostrata_linux::host::{Root, quiet_check};
 use iostrata_run::Unavailable;
 use iostrata_run::host::{PathFacts, PathKind};
 

@@ -104,8 +104,8 @@ fn points_that_are_compared_differ_in_one_thing() {
 }
 
 fn facts(free_bytes: u64) -> PathFacts {
-    let root = iostrata_host::Root::system();
-    let mut facts = iostrata_host::describe_path(&root, std::path::Path::new("/")).unwrap();
+    let root = iostrata_linux::host::Root::system();
+    let mut facts = iostrata_linux::host::describe_path(&root, std::path::Path::new("/")).unwrap();
     facts.free_bytes = Some(free_bytes);
     facts
 }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use iostrata_diagnose::Suspicion;
-use iostrata_host::{KernelLog, Root, Scope, describe_path};
+use iostrata_linux::host::{KernelLog, Root, Scope, describe_path};
 use iostrata_load::IoLoad;
 use iostrata_run::host::IoLimit;
 use iostrata_run::{Event, ProbeHost, Unavailable};

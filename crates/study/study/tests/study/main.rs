@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_diagnose::ProbeEnd;
-use iostrata_host::{Root, describe_path};
 use iostrata_io::{FileSet, FileSetPlan, Fill, Place};
+use iostrata_linux::host::{Root, describe_path};
 use iostrata_load::{IoLoad, Load, LoadError, Surroundings, WindowFigures, WindowObserver};
 use iostrata_run::host::PathKind;
 use iostrata_run::{Event, Manifest, OpFigures, RunKind, RunReader, RunWriter, StreamFigures};

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use iostrata_host::Root;
+use iostrata_linux::host::Root;
 use iostrata_load::{
     Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,
     TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn,

@@ -1,0 +1,162 @@
+//! One device's facts, from the attribute files of its sysfs directory.
+
+use std::path::Path;
+
+use iostrata_run::host::{DeviceFacts, PcieLink};
+
+use crate::host::Root;
+use crate::host::sysfs::{dir_of_name, name_of, number_of};
+
+/// Facts of the device with this kernel name; only the name when sysfs does not have it.
+pub fn device_facts(root: &Root, name: &str) -> DeviceFacts {
+    match dir_of_name(root, name) {
+        Some(dir) => facts_of_dir(root, &dir),
+        None => DeviceFacts::named(name),
+    }
+}
+
+/// Facts of the device with this sysfs directory.
+pub(crate) fn facts_of_dir(root: &Root, dir: &Path) -> DeviceFacts {
+    let mut facts = DeviceFacts {
+        device_number: number_of(root, dir),
+        vendor: root.word(dir.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x")),
+        model: root.word(dir.join("device/model")),
+        transport: transport(dir),
+        size_bytes: root.number::<u64>(dir.join("size")).map(|sectors| sectors.saturating_mul(512)),
+        removable: root.flag(dir.join("removable")),
+        read_only: root.flag(dir.join("ro")),
+        queues: Some(root.names(dir.join("mq")).len() as u32).filter(|queues| *queues > 0),
+        numa_node: above(dir, |above| root.number::<i64>(above.join("numa_node")))
+            .and_then(|node| u32::try_from(node).ok()),
+        pcie_link: above(dir, |above| pcie_link(root, above)),
+        ..DeviceFacts::named(&name_of(dir))
+    };
+    add_limits(root, &dir.join("queue"), &mut facts);
+    add_settings(root, &dir.join("queue"), &mut facts);
+    facts
+}
+
+/// What the device can do.
+fn add_limits(root: &Root, queue: &Path, facts: &mut DeviceFacts) {
+    let number = |name: &str| root.number::<u64>(queue.join(name));
+    facts.logical_block_bytes = number("logical_block_size");
+    facts.physical_block_bytes = number("physical_block_size");
+    facts.io_bytes_min = number("minimum_io_size");
+    facts.io_bytes_optimal = number("optimal_io_size").filter(|bytes| *bytes > 0);
+    facts.rotational_flag = root.flag(queue.join("rotational"));
+    facts.request_kib_max_hardware = number("max_hw_sectors_kb");
+    facts.dax = root.flag(queue.join("dax"));
+    facts.discard_granularity_bytes = number("discard_granularity");
+    facts.discard_bytes_max = number("discard_max_bytes");
+    facts.atomic_write_bytes_min = number("atomic_write_unit_min_bytes");
+    facts.atomic_write_bytes_max = number("atomic_write_unit_max_bytes");
+    facts.zoned = root.word(queue.join("zoned"));
+    facts.fua = root.flag(queue.join("fua"));
+}
+
+/// How the device is set.
+fn add_settings(root: &Root, queue: &Path, facts: &mut DeviceFacts) {
+    let number = |name: &str| root.number::<u64>(queue.join(name));
+    facts.write_cache = root.word(queue.join("write_cache"));
+    let (used, available) = schedulers(&root.text(queue.join("scheduler")).unwrap_or_default());
+    facts.scheduler = used;
+    facts.schedulers_available = available;
+    facts.nr_requests = number("nr_requests");
+    facts.read_ahead_kib = number("read_ahead_kb");
+    facts.nomerges = number("nomerges");
+    facts.rq_affinity = number("rq_affinity");
+    facts.wbt_latency_us = number("wbt_lat_usec");
+    facts.request_kib_max = number("max_sectors_kb");
+    facts.io_poll = root.flag(queue.join("io_poll"));
+    facts.add_random = root.flag(queue.join("add_random"));
+    facts.iostats = root.flag(queue.join("iostats"));
+}
+
+/// The scheduler in brackets, and all that are listed. A lone name without brackets is in use.
+fn schedulers(text: &str) -> (Option<String>, Vec<String>) {
+    let mut used = None;
+    let mut available = Vec::new();
+    for word in text.split_whitespace() {
+        let name = word.trim_start_matches('[').trim_end_matches(']');
+        if name.len() < word.len() {
+            used = Some(name.to_owned());
+        }
+        available.push(name.to_owned());
+    }
+    if let (None, [only]) = (&used, available.as_slice()) {
+        used = Some(only.clone());
+    }
+    (used, available)
+}
+
+/// How the device is attached, by the buses on the way to it: directories such as `usb2`. The
+/// more telling come first, because a USB disk is a SCSI disk as well.
+fn transport(dir: &Path) -> Option<String> {
+    const BUSES: [(&str, &str); 9] = [
+        ("nvme", "nvme"),
+        ("session", "iscsi"),
+        ("usb", "usb"),
+        ("virtio", "virtio"),
+        ("ata", "ata"),
+        ("mmc", "mmc"),
+        ("vbd", "xen"),
+        ("VMBUS", "hyperv"),
+        ("target", "scsi"),
+    ];
+    let way: Vec<_> = dir.parent()?.iter().map(|part| part.to_string_lossy()).collect();
+    let passes = |bus: &str| {
+        let is_bus = |rest: &str| rest.starts_with(|c: char| !c.is_alphabetic());
+        way.iter().any(|part| part.strip_prefix(bus).is_some_and(is_bus))
+    };
+    let found = BUSES.iter().find(|(bus, _)| passes(bus)).map(|(_, name)| *name);
+    let made = || way.iter().any(|part| part == "virtual").then_some("virtual");
+    found.or_else(made).map(str::to_owned)
+}
+
+fn pcie_link(root: &Root, dir: &Path) -> Option<PcieLink> {
+    let link = PcieLink {
+        speed: root.word(dir.join("current_link_speed")),
+        speed_max: root.word(dir.join("max_link_speed")),
+        width: root.number(dir.join("current_link_width")),
+        width_max: root.number(dir.join("max_link_width")),
+    };
+    link.speed.is_some().then_some(link)
+}
+
+/// The first answer from the device's directory upwards, within `/sys/devices`.
+fn above<T>(dir: &Path, ask: impl Fn(&Path) -> Option<T>) -> Option<T> {
+    dir.ancestors().take_while(|above| above.starts_with("/sys/devices")).find_map(ask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedulers_with_and_without_brackets() {
+        let (used, available) = schedulers("none [mq-deadline] kyber bfq \n");
+        assert_eq!(used.as_deref(), Some("mq-deadline"));
+        assert_eq!(available, ["none", "mq-deadline", "kyber", "bfq"]);
+        assert_eq!(schedulers("none\n").0.as_deref(), Some("none"));
+        assert_eq!(schedulers(""), (None, Vec::new()));
+    }
+
+    #[test]
+    fn transports_by_the_way_to_the_device() {
+        let found = |way: &str| transport(Path::new(way));
+        let is = |way: &str, name: &str| assert_eq!(found(way).as_deref(), Some(name), "{way}");
+        is("/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda", "virtio");
+        is("/sys/devices/pci0000:00/0000:01:00.0/nvme/nvme0/nvme0n1", "nvme");
+        is("/sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1", "nvme");
+        is("/sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda", "ata");
+        is("/sys/devices/pci0000:00/0000:03:00.0/host0/target0:2:0/0:2:0:0/block/sda", "scsi");
+        is("/sys/devices/platform/host3/session1/target3:0:0/3:0:0:0/block/sdb", "iscsi");
+        is(
+            "/sys/devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host6/target6:0:0/6:0:0:0/block/sdc",
+            "usb",
+        );
+        is("/sys/devices/vbd-51712/block/xvda", "xen");
+        is("/sys/devices/virtual/block/loop0", "virtual");
+        assert_eq!(found("/sys/block/sda"), None);
+    }
+}

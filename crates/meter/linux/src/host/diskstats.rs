@@ -1,0 +1,177 @@
+//! Reading a device's counters: `/proc/diskstats` and `/sys/block/X/stat`
+//! (Documentation/admin-guide/ iostats.rst of the kernel).
+//!
+//! Invariant: a line with too few numbers is left out; columns that an older kernel lacks are
+//! absent; counters that went back (another device under the same name) give no difference.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::host::{DeviceCounters, DeviceDelta};
+
+use crate::host::Root;
+use crate::host::sysfs::dir_of_name;
+
+/// The counters of one device, by kernel name. Absent where it has none, and where the kernel was
+/// told not to count them.
+pub fn device_counters(root: &Root, name: &str) -> Option<DeviceCounters> {
+    let dir = dir_of_name(root, name);
+    if let Some(dir) = &dir {
+        if root.flag(dir.join("queue/iostats")) == Some(false) {
+            return None;
+        }
+        if let Some(counters) = root.text(dir.join("stat")).and_then(|text| parse_stat(&text)) {
+            return Some(counters);
+        }
+    }
+    parse_diskstats(&root.text("/proc/diskstats")?).remove(name)
+}
+
+/// Parses `/proc/diskstats`: counters by kernel name.
+pub fn parse_diskstats(text: &str) -> BTreeMap<String, DeviceCounters> {
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let _number: (u32, u32) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            let name = words.next()?.to_owned();
+            Some((name, parse_columns(words)?))
+        })
+        .collect()
+}
+
+/// Parses the text of one device's `stat` file.
+pub fn parse_stat(text: &str) -> Option<DeviceCounters> {
+    parse_columns(text.split_ascii_whitespace())
+}
+
+fn parse_columns<'a>(words: impl Iterator<Item = &'a str>) -> Option<DeviceCounters> {
+    let mut columns = [None; 17];
+    for (column, word) in columns.iter_mut().zip(words) {
+        *column = Some(word.parse::<u64>().ok()?);
+    }
+    let [reads, reads_merged, sectors_read, read_ms, writes, rest @ ..] = columns;
+    let [writes_merged, sectors_written, write_ms, in_flight, busy_ms, queue_ms, rest @ ..] = rest;
+    let [discards, discards_merged, sectors_discarded, discard_ms, flushes, flush_ms] = rest;
+    Some(DeviceCounters {
+        reads: reads?,
+        reads_merged: reads_merged?,
+        sectors_read: sectors_read?,
+        read_ms: read_ms?,
+        writes: writes?,
+        writes_merged: writes_merged?,
+        sectors_written: sectors_written?,
+        write_ms: write_ms?,
+        in_flight: in_flight?,
+        busy_ms: busy_ms?,
+        queue_ms: queue_ms?,
+        discards,
+        discards_merged,
+        sectors_discarded,
+        discard_ms,
+        flushes,
+        flush_ms,
+    })
+}
+
+/// What the device did between two readings that lie `seconds` apart. Absent when no time passed
+/// or when the counters went back.
+pub fn delta(before: &DeviceCounters, after: &DeviceCounters, seconds: f64) -> Option<DeviceDelta> {
+    if !(seconds.is_finite() && seconds > 0.0) {
+        return None;
+    }
+    let counters = before.zip(after, |before, after| after.checked_sub(before), passed_ms)?;
+    Some(DeviceDelta { seconds, counters })
+}
+
+/// The counters of several devices that serve one file system together. Busy time is their mean,
+/// as iostat has it for groups.
+pub(crate) fn sum(all: &[DeviceCounters]) -> Option<DeviceCounters> {
+    let sum = all.iter().copied().reduce(|sum, one| sum.plus(&one))?;
+    let in_flight = all.iter().map(|one| one.in_flight).fold(0, u64::saturating_add);
+    Some(DeviceCounters { in_flight, busy_ms: sum.busy_ms / all.len() as u64, ..sum })
+}
+
+/// The kernel keeps times in 32 bits, so that they start again at zero every 49.7 days of waiting.
+/// A small step back is not that: the kernel's sums over processors may tremble.
+fn passed_ms(before: u64, after: u64) -> u64 {
+    const HALF: u64 = 1 << 31;
+    match after.checked_sub(before) {
+        Some(passed) => passed,
+        None if (HALF..2 * HALF).contains(&before) && after < HALF => after + 2 * HALF - before,
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NEW: &str = " 254 0 vda 46679 7083 2918034 10719 27291 13741 2509024 4667 3 4940 16088 8435 45 709400 651 3920 49";
+
+    #[test]
+    fn every_column_has_its_place() {
+        let counters = parse_diskstats(NEW)["vda"];
+        let expected = DeviceCounters {
+            reads: 46679,
+            reads_merged: 7083,
+            sectors_read: 2_918_034,
+            read_ms: 10719,
+            writes: 27291,
+            writes_merged: 13741,
+            sectors_written: 2_509_024,
+            write_ms: 4667,
+            in_flight: 3,
+            busy_ms: 4940,
+            queue_ms: 16088,
+            discards: Some(8435),
+            discards_merged: Some(45),
+            sectors_discarded: Some(709_400),
+            discard_ms: Some(651),
+            flushes: Some(3920),
+            flush_ms: Some(49),
+        };
+        assert_eq!(counters, expected);
+        assert_eq!(parse_stat(NEW.split_once("vda").unwrap().1), Some(expected));
+    }
+
+    #[test]
+    fn older_kernels_lack_columns() {
+        let old = parse_stat("1 2 3 4 5 6 7 8 9 10 11").unwrap();
+        assert_eq!((old.queue_ms, old.discards, old.flushes), (11, None, None));
+        let discards = parse_stat("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15").unwrap();
+        assert_eq!((discards.discard_ms, discards.flushes), (Some(15), None));
+        assert_eq!(parse_stat("1 2 3 4"), None);
+        assert_eq!(parse_stat("1 2 3 4 5 6 7 8 9 10 x"), None);
+    }
+
+    #[test]
+    fn times_wrap_and_counts_do_not() {
+        assert_eq!(passed_ms(u64::from(u32::MAX) - 9, 20), 30);
+        assert_eq!(passed_ms(100, 97), 0);
+        let before = DeviceCounters { reads: 10, ..DeviceCounters::default() };
+        let after = DeviceCounters { reads: 9, ..DeviceCounters::default() };
+        assert_eq!(delta(&before, &after, 1.0), None);
+        assert_eq!(delta(&before, &before, 0.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "(?s).{0,300}", numbers in "[0-9 \nvda]{0,300}") {
+            parse_diskstats(&text);
+            parse_diskstats(&numbers);
+            parse_stat(&numbers);
+        }
+
+        #[test]
+        fn any_two_readings_are_survived(
+            a in proptest::array::uniform17(any::<u64>()),
+            b in proptest::array::uniform17(any::<u64>()),
+        ) {
+            let text = |numbers: [u64; 17]| numbers.map(|n| n.to_string()).join(" ");
+            let (a, b) = (parse_stat(&text(a)).unwrap(), parse_stat(&text(b)).unwrap());
+            if let Some(delta) = delta(&a, &b, 0.5) {
+                iostrata_run::host::Iostat::of(&delta);
+            }
+        }
+    }
+}

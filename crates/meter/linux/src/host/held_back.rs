@@ -1,0 +1,183 @@
+//! What a process waits for, and what holds it back, from one look to the next.
+//!
+//! Invariants: pressure is that of the process's own control group, where groups tell it, else the
+//! machine's. A process that was started anew, or moved to another group, has no figures until the
+//! next look: the counters are others.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use iostrata_run::host::{BlockLayer, HeldBackShares};
+
+use crate::host::cgroup::{Cgroup, group_v2, quota_group};
+use crate::host::cpu::CpuTimes;
+use crate::host::limits::{FoundLimit, limits_on};
+use crate::host::pressure::Pressure;
+use crate::host::throttle::ThrottleCounters;
+use crate::host::{HostError, MountEntry, Root, describe_path};
+
+/// A process that is gone is looked for again after this time: that reads all of `/proc`.
+const FIND_AGAIN: Duration = Duration::from_secs(5);
+
+/// Tasks of a process that are looked at.
+const TASKS_MAX: usize = 5_000;
+
+/// Finds the process.
+pub type FindProcess = Box<dyn Fn() -> Option<u32> + Send>;
+
+/// A process that is watched for long.
+pub struct HeldBack {
+    root: Root,
+    find: FindProcess,
+    mounts: Vec<MountEntry>,
+    /// The devices below its data, whose limits count.
+    layers: Vec<BlockLayer>,
+    pid: Option<u32>,
+    sought: Instant,
+    last: Option<GroupLook>,
+}
+
+/// The groups of a process.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct ProcessGroups {
+    pid: Option<u32>,
+    /// Whose pressure is told.
+    pressure: Option<Cgroup>,
+    cpu: Option<Cgroup>,
+    limits: Vec<FoundLimit>,
+}
+
+#[derive(Debug)]
+struct GroupLook {
+    at: Instant,
+    groups: ProcessGroups,
+    pressure: Pressure,
+    throttle: ThrottleCounters,
+    cpu: Option<CpuTimes>,
+}
+
+impl HeldBack {
+    /// Finds the process whose data lies in a directory.
+    ///
+    /// # Errors
+    /// As [`describe_path`] of the directory.
+    pub fn of(root: &Root, data: &Path, find: FindProcess) -> Result<Self, HostError> {
+        let layers = describe_path(root, data)?.block_stack;
+        let (mounts, pid) = (crate::host::mounts(root), find());
+        let (root, sought) = (root.clone(), Instant::now());
+        let mut held = Self { root, find, mounts, layers, pid, sought, last: None };
+        held.last = Some(held.look());
+        Ok(held)
+    }
+
+    /// What is not told, and why; one sentence each.
+    pub fn missing(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        let Some(last) = &self.last else { return out };
+        if last.pressure == Pressure::default() {
+            out.push("pressure: the kernel does not tell it; boot it with psi=1".to_owned());
+        } else if self.pid.is_none() {
+            let text = "its process is not found, so the whole machine's is shown; run as root";
+            out.push(format!("pressure of its own: {text}"));
+        }
+        if self.pid.is_some() && last.groups.cpu.is_none() && last.groups.limits.is_empty() {
+            let text = "throttle: no control group limits its I/O or processors";
+            out.push(text.to_owned());
+        } else if self.pid.is_none() {
+            out.push("throttle: its process is not found; run as root".to_owned());
+        }
+        out
+    }
+
+    /// What happened since the last look.
+    pub fn since_last(&mut self) -> HeldBackShares {
+        if !self.is_there() && self.sought.elapsed() >= FIND_AGAIN {
+            (self.pid, self.sought) = ((self.find)(), Instant::now());
+        }
+        let now = self.look();
+        let shares = self.last.as_ref().map(|last| now.since(last)).unwrap_or_default();
+        self.last = Some(now);
+        shares
+    }
+
+    /// How many of its tasks wait for a processor on average over a time, which it takes to look;
+    /// nothing where the kernel does not tell.
+    pub fn tasks_waiting(&self, span: Duration) -> Option<u64> {
+        let (pid, began) = (self.pid?, Instant::now());
+        let before = waited_ns(&self.root, pid)?;
+        std::thread::sleep(span);
+        let after = waited_ns(&self.root, pid)?;
+        let more =
+            after.iter().map(|(task, ns)| ns.saturating_sub(*before.get(task).unwrap_or(ns)));
+        let mean = more.sum::<u64>() as f64 / began.elapsed().as_nanos() as f64;
+        Some(mean.round() as u64)
+    }
+
+    fn is_there(&self) -> bool {
+        self.pid.is_some_and(|pid| self.root.exists(format!("/proc/{pid}")))
+    }
+
+    fn look(&self) -> GroupLook {
+        let root = &self.root;
+        let groups = self.groups();
+        let throttle = ThrottleCounters::read(root, groups.cpu.as_ref(), &groups.limits);
+        let at = Instant::now();
+        let pressure = match &groups.pressure {
+            Some(group) => Pressure::of_group(root, group),
+            None => Pressure::read(root),
+        };
+        let cpu = root.text("/proc/stat").and_then(|text| CpuTimes::parse(&text));
+        GroupLook { at, groups, pressure, throttle, cpu }
+    }
+
+    fn groups(&self) -> ProcessGroups {
+        let Some(pid) = self.pid else { return ProcessGroups::default() };
+        let (root, mounts, who) = (&self.root, &self.mounts[..], pid.to_string());
+        // The top of the tree is the machine, and has no such file; that of a container has.
+        let is_part = |group: &Cgroup| root.exists(group.dir().join("cgroup.events"));
+        let tells = |group: &Cgroup| Pressure::of_group(root, group) != Pressure::default();
+        ProcessGroups {
+            pid: Some(pid),
+            pressure: group_v2(root, mounts, &who).filter(is_part).filter(tells),
+            cpu: quota_group(root, mounts, &who),
+            limits: limits_on(root, mounts, &self.layers, &who),
+        }
+    }
+}
+
+/// For how long each task of a process has waited for a processor since it began, in nanoseconds:
+/// the second number of `schedstat`.
+fn waited_ns(root: &Root, pid: u32) -> Option<BTreeMap<String, u64>> {
+    let tasks = root.names(format!("/proc/{pid}/task"));
+    let waited = |task: String| {
+        let text = root.text(format!("/proc/{pid}/task/{task}/schedstat"))?;
+        let ns = text.split_whitespace().nth(1)?.parse().ok()?;
+        Some((task, ns))
+    };
+    let all: BTreeMap<String, u64> = tasks.into_iter().take(TASKS_MAX).filter_map(waited).collect();
+    (!all.is_empty()).then_some(all)
+}
+
+impl GroupLook {
+    fn since(&self, before: &Self) -> HeldBackShares {
+        let seconds = self.at.saturating_duration_since(before.at).as_secs_f64();
+        if self.groups != before.groups || seconds <= 0.0 {
+            return HeldBackShares::default();
+        }
+        // A group that limits I/O counts it itself.
+        let counted_elsewhere = |_: &str| None;
+        let limits = &self.groups.limits;
+        let path = |group: &Cgroup| group.path.to_string_lossy().into_owned();
+        HeldBackShares {
+            pressure: self.pressure.shares_since(&before.pressure, seconds),
+            pressure_group: self.groups.pressure.as_ref().map(path),
+            throttle: self.throttle.since(&before.throttle, limits, seconds, counted_elsewhere),
+            cpu_stolen_pct: self.stolen_since(before),
+        }
+    }
+
+    fn stolen_since(&self, before: &Self) -> Option<f64> {
+        Some(self.cpu?.shares_since(&before.cpu?)?.steal_pct)
+    }
+}

@@ -1,0 +1,276 @@
+//! What lies under a path, put together from mounts, sysfs and control groups.
+//!
+//! Two places are followed through a file to the disk below it: the upper directory of an overlay
+//! and the backing file of a loop device. At most two such steps are taken.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_run::host::{DirectIoBehaviour, LayerKind, PathFacts, PathKind};
+
+use crate::host::cgroup::SELF;
+use crate::host::controls::controls_on;
+use crate::host::device::facts_of_dir;
+use crate::host::direct::{Release, direct_io, release};
+use crate::host::kind::path_kind;
+use crate::host::limits::limits_on;
+use crate::host::mounts::mount_of;
+use crate::host::secrets::{without_secret, without_user};
+use crate::host::stack::Stack;
+use crate::host::sysfs::{
+    btrfs_members, dir_of_name, dir_of_number, dir_of_source, is_partition, name_of,
+};
+use crate::host::{HostError, Location, MountEntry, Root};
+
+/// Files followed from one path.
+const FILE_STEPS_MAX: u32 = 2;
+
+/// Describes what lies under `path`, or under its directory when only the last part is missing.
+///
+/// # Errors
+/// [`HostError::NoSuchPath`] when the directory is missing too, [`HostError::Unreadable`] when the
+/// system does not let it be examined. What merely cannot be found out becomes a note.
+pub fn describe_path(root: &Root, path: &Path) -> Result<PathFacts, HostError> {
+    let mounts = crate::host::mounts(root);
+    let kernel = root.word("/proc/sys/kernel/osrelease").and_then(|text| release(&text));
+    let found = Describer { root, mounts: &mounts, kernel }.describe(path, FILE_STEPS_MAX)?;
+    let mut facts = found.facts;
+    facts.devices = devices(root, &found.stack);
+    facts.limits = limits_on(root, &mounts, &found.stack.layers, SELF)
+        .into_iter()
+        .map(|found| found.limit)
+        .collect();
+    facts.io_controls = controls_on(root, &mounts, &found.stack.layers);
+    facts.block_stack = found.stack.layers;
+    Ok(facts)
+}
+
+/// Facts of every layer that has a queue, from the top down.
+fn devices(root: &Root, stack: &Stack) -> Vec<iostrata_run::host::DeviceFacts> {
+    let with_queue = stack.dirs.iter().filter(|dir| !is_partition(root, dir));
+    with_queue.map(|dir| facts_of_dir(root, dir)).collect()
+}
+
+struct Describer<'a> {
+    root: &'a Root,
+    mounts: &'a [MountEntry],
+    kernel: Option<Release>,
+}
+
+/// Facts without the stack, and the stack.
+struct FoundPath {
+    facts: PathFacts,
+    stack: Stack,
+}
+
+impl Describer<'_> {
+    fn describe(&self, path: &Path, file_steps: u32) -> Result<FoundPath, HostError> {
+        let location = self.root.locate(path)?;
+        let mut facts = facts_of_room(&location);
+        if let Some(number) = location.block_device {
+            facts.kind = PathKind::BlockDevice;
+            facts.direct_io.behaviour = DirectIoBehaviour::Honoured;
+            let tops = dir_of_number(self.root, number);
+            if tops.is_none() {
+                facts.notes.push(format!("sysfs does not describe the device {number}"));
+            }
+            let stack = self.stack_below(tops, file_steps, &mut facts.notes);
+            return Ok(FoundPath { facts, stack });
+        }
+        let Some(mount) = mount_of(self.mounts, &location) else {
+            facts.notes.push("no mount of this process holds the path".to_owned());
+            return Ok(FoundPath { facts, stack: Stack::default() });
+        };
+        add_mount(&mut facts, mount);
+        let tops = self.devices_of(mount, &location, &mut facts.notes);
+        facts.kind = path_kind(mount, !tops.is_empty());
+        facts.direct_io = direct_io(mount, &location, self.kernel);
+        let mut stack = self.stack_below(tops, file_steps, &mut facts.notes);
+        self.follow_overlay(&mut facts, &mut stack, &location, file_steps);
+        add_notes_of_kind(&mut facts);
+        Ok(FoundPath { facts, stack })
+    }
+
+    /// Directories of the devices that a mount stands on.
+    fn devices_of(
+        &self,
+        mount: &MountEntry,
+        location: &Location,
+        notes: &mut Vec<String>,
+    ) -> Vec<PathBuf> {
+        if mount.file_system == "btrfs" {
+            return self.devices_of_btrfs(mount, notes);
+        }
+        if mount.file_system == "overlay" {
+            return Vec::new();
+        }
+        let number = match mount.device.is_anonymous() {
+            true => location.device,
+            false => mount.device,
+        };
+        if !number.is_anonymous() {
+            let dir = dir_of_number(self.root, number);
+            if dir.is_none() {
+                notes.push(format!("sysfs does not describe the device {number}"));
+            }
+            return dir.into_iter().collect();
+        }
+        // bcachefs and the like: several devices joined by colons.
+        let sources = mount.source.split(':').filter(|source| source.starts_with("/dev/"));
+        sources.filter_map(|source| dir_of_source(self.root, source)).collect()
+    }
+
+    fn devices_of_btrfs(&self, mount: &MountEntry, notes: &mut Vec<String>) -> Vec<PathBuf> {
+        let Some(source) = dir_of_source(self.root, &mount.source) else {
+            notes.push(format!("the device {} of btrfs was not found", mount.source));
+            return Vec::new();
+        };
+        let members = btrfs_members(self.root, &name_of(&source));
+        if members.is_empty() {
+            notes.push("other devices of this btrfs, if any, are not known".to_owned());
+            return vec![source];
+        }
+        members.iter().filter_map(|name| dir_of_name(self.root, name)).collect()
+    }
+
+    /// The stack below some devices, on through the backing files of loop devices.
+    fn stack_below(
+        &self,
+        tops: impl IntoIterator<Item = PathBuf>,
+        file_steps: u32,
+        notes: &mut Vec<String>,
+    ) -> Stack {
+        let mut stack = Stack::below(self.root, tops);
+        let loops: Vec<(usize, String)> = stack
+            .layers
+            .iter()
+            .enumerate()
+            .filter_map(|(at, layer)| match &layer.kind {
+                LayerKind::Loop { backing_file: Some(file), .. } => Some((at, file.clone())),
+                _ => None,
+            })
+            .collect();
+        for (at, file) in loops {
+            match self.behind(Path::new(&file), file_steps) {
+                Some(found) => {
+                    add_backing(&mut stack.layers[at].kind, &found.facts);
+                    stack.append_below(at, found.stack);
+                }
+                None => notes.push(format!("what lies below the file {file} was not found")),
+            }
+        }
+        stack
+    }
+
+    fn follow_overlay(
+        &self,
+        facts: &mut PathFacts,
+        stack: &mut Stack,
+        location: &Location,
+        file_steps: u32,
+    ) {
+        let PathKind::Overlay { upper, upper_file_system, .. } = &mut facts.kind else { return };
+        let Some(directory) = upper else { return };
+        let mut found = self.behind(Path::new(directory.as_str()), file_steps);
+        if found.is_none() {
+            facts.notes.push(format!(
+                "the upper directory {directory} of the overlay cannot be seen from here (a \
+                 container?)"
+            ));
+            found = self.alike(location, file_steps);
+            facts.notes.push(match &found {
+                Some(found) => format!(
+                    "{} lies on a file system of the same size, which is taken to be below it",
+                    found.facts.path
+                ),
+                None => "so its disk is not known".to_owned(),
+            });
+        }
+        if let Some(found) = found {
+            *upper_file_system = found.facts.file_system;
+            facts.direct_io = found.facts.direct_io;
+            facts.notes.extend(found.facts.notes);
+            *stack = found.stack;
+        }
+    }
+
+    /// A mount with a device whose size and number of inodes are those of the overlay, which
+    /// reports those of the file system below it. Container runtimes mount a few files of theirs
+    /// (`/etc/hosts`) from that file system.
+    fn alike(&self, overlay: &Location, file_steps: u32) -> Option<FoundPath> {
+        let steps = file_steps.checked_sub(1)?;
+        let size = |location: &Location| {
+            location.total_bytes.filter(|bytes| *bytes > 0).zip(location.inodes_total)
+        };
+        let wanted = size(overlay)?;
+        let mount = self.mounts.iter().find(|mount| {
+            let on_device = !mount.device.is_anonymous() || mount.file_system == "btrfs";
+            let there = || self.root.locate(&mount.mount_point).ok();
+            on_device && there().as_ref().and_then(size) == Some(wanted)
+        })?;
+        self.describe(&mount.mount_point, steps).ok()
+    }
+
+    /// What lies below a file or directory that stands behind something else. Unlike the path
+    /// asked for, it must exist itself.
+    fn behind(&self, file: &Path, file_steps: u32) -> Option<FoundPath> {
+        let steps = file_steps.checked_sub(1)?;
+        if !self.root.exists(file) {
+            return None;
+        }
+        self.describe(file, steps).ok()
+    }
+}
+
+/// What holds the file behind a loop device; nothing where that is itself a device.
+fn add_backing(kind: &mut LayerKind, behind: &PathFacts) {
+    if let LayerKind::Loop { backing_file_system, backing_block_bytes, .. } = kind
+        && behind.kind != PathKind::BlockDevice
+    {
+        *backing_file_system = behind.file_system.clone();
+        *backing_block_bytes = behind.block_bytes;
+    }
+}
+
+fn facts_of_room(location: &Location) -> PathFacts {
+    // A file system without a fixed table of inodes reports 0 of them.
+    let fixed = location.inodes_total.filter(|inodes| *inodes > 0);
+    PathFacts {
+        device_number: Some(location.device),
+        block_bytes: location.block_bytes,
+        total_bytes: location.total_bytes,
+        free_bytes: location.free_bytes,
+        inodes_total: fixed,
+        inodes_free: fixed.and(location.inodes_free),
+        ..PathFacts::unknown(location.path.to_string_lossy())
+    }
+}
+
+fn add_mount(facts: &mut PathFacts, mount: &MountEntry) {
+    facts.mount_point = Some(mount.mount_point.to_string_lossy().into_owned());
+    facts.file_system = Some(mount.file_system.clone());
+    facts.mount_source = Some(without_user(&mount.source));
+    for option in mount.options.iter().chain(&mount.super_options) {
+        let option = without_secret(option);
+        if !facts.mount_options.contains(&option) {
+            facts.mount_options.push(option);
+        }
+    }
+    let is_ro = |options: &[String]| options.iter().any(|option| option == "ro");
+    facts.read_only = Some(is_ro(&mount.options) || is_ro(&mount.super_options));
+}
+
+fn add_notes_of_kind(facts: &mut PathFacts) {
+    match &facts.kind {
+        PathKind::Tmpfs => facts.notes.push("this place is memory, not storage".to_owned()),
+        PathKind::Network { .. } => {
+            facts.notes.push("the device is on the other side and cannot be seen".to_owned());
+        }
+        PathKind::Unknown => {
+            facts.notes.push("no block device was found below this file system".to_owned());
+        }
+        PathKind::Overlay { upper: None, .. } => {
+            facts.notes.push("an overlay without an upper directory takes no writes".to_owned());
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,3 @@
+//! The profiler on the running kernel.
+mod machine;
+mod work;
