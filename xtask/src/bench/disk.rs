@@ -1,6 +1,6 @@
 //! `cargo xtask bench disk`: emulated disks beside the same models in virtual time.
 //!
-//! The example of `emudisk` does the work: it serves each disk, lets fio measure its block device,
+//! The example of `sim` does the work: it serves each disk, lets fio measure its block device,
 //! and asks the model. Here it is only built as it ships and kept alone on the machine.
 
 use anyhow::{Context, Result, bail};
@@ -21,7 +21,7 @@ pub fn run(mut args: Args) -> Result<()> {
     let runtime_s: u32 = args.option("--runtime", 8)?;
     args.finish()?;
     let workspace = Workspace::read()?;
-    let example = ["--release", "--package", "iostrata-emudisk", "--example", "agreement"];
+    let example = ["--release", "--package", "iostrata-sim", "--example", "agreement"];
     let mut build = workspace::cargo(&workspace.root);
     if !build.arg("build").args(example).status().context("cannot run cargo build")?.success() {
         bail!("the example does not build");

@@ -35,9 +35,15 @@ pub fn judge(root: &Path) -> Result<Vec<Breach>> {
         let modules: Vec<&str> = modules(&text).filter(has_tests).collect();
         let rows: Vec<&LaneRow> = ROWS.iter().filter(|row| row.binary == binary).collect();
         breaches.extend(judge_binary(binary, &main, &modules, &rows));
-        for row in rows.into_iter().filter(|row| !row.without.is_empty()) {
-            let file = main.with_file_name(format!("{}.rs", module_of(row)));
-            let text = fs::read_to_string(root.join(&file)).unwrap_or_default();
+        for row in rows.iter().filter(|row| !row.without.is_empty()) {
+            let is_own = |module: &&str| match module_of(row) {
+                "" => !rows.iter().any(|other| module_of(other) == *module),
+                own => own == *module,
+            };
+            let dir = root.join(main.with_file_name(""));
+            let text = modules.iter().copied().filter(is_own).map(|module| code(&dir, module));
+            let text: String = text.collect();
+            let file = main.with_file_name(module_of(row)).with_extension("rs");
             let manifest = main.ancestors().nth(3).unwrap_or(&main).join("Cargo.toml");
             let manifest = fs::read_to_string(root.join(&manifest));
             let manifest = manifest.with_context(|| format!("{binary} has no Cargo.toml"))?;
@@ -67,6 +73,15 @@ fn judge_binary(binary: &str, main: &Path, modules: &[&str], rows: &[&LaneRow]) 
         Breach::new(Path::new(TABLE), 0, text)
     });
     missing.chain(stale).collect()
+}
+
+/// The code of a module: of its file, or of all files of its directory.
+fn code(dir: &Path, module: &str) -> String {
+    let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+    let Ok(inside) = fs::read_dir(dir.join(module)) else {
+        return read(dir.join(module).with_extension("rs"));
+    };
+    inside.flatten().map(|entry| read(entry.path())).collect()
 }
 
 /// Unit tests with a process of their own are those of a module of their crate.

@@ -1,13 +1,15 @@
 //! Disks, block queues and page caches in virtual time.
 //!
 //! Purpose: what a device with given parameters would do with given requests, in a fraction of the
-//! time that the device would take; the same models are served in real time by `emudisk`.
-//! Invariant: pure and seeded: no clock, no file, no thread; the same calls give the same moments.
+//! time that the device would take. [`emudisk`] serves the same models in real time.
+//! Invariant: pure and seeded but for [`emudisk`], which nothing else here knows: no clock, no file,
+//! no thread; the same calls give the same moments.
 //! It knows no workload of a database by name and prints nothing.
 
 pub mod bench;
 pub mod cache;
 pub mod drive;
+pub mod emudisk;
 pub mod flush;
 pub mod insert;
 pub mod iostat;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
-use iostrata_emudisk::{Fault, Tear};
+use iostrata_sim::emudisk::{Fault, Tear};
 use iostrata_spec::disk::DiskSpec;
 
 use super::{Printing, value};
@@ -155,7 +155,7 @@ fn disk(text: &str) -> Result<DiskSpec, String> {
 }
 
 fn fault(line: &str) -> Result<Fault, String> {
-    line.parse().map_err(|error: iostrata_emudisk::FaultError| error.to_string())
+    line.parse().map_err(|error: iostrata_sim::emudisk::FaultError| error.to_string())
 }
 
 fn eio(text: &str) -> Result<Fault, String> {

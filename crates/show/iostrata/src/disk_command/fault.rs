@@ -1,7 +1,7 @@
 //! `iostrata disk fault`.
 
-use iostrata_emudisk::{Client, ClientError, DiskStats, Fault, Power};
 use iostrata_run::DiskFaultDocument;
+use iostrata_sim::emudisk::{Client, ClientError, DiskStats, Fault, Power};
 use iostrata_stats::units;
 
 use super::{Found, of_device, stats, within};

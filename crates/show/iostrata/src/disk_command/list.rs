@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use iostrata_change::{Platform, System};
-use iostrata_emudisk::Power;
 use iostrata_linux::host::{Root, device_counters, parse_stat};
 use iostrata_run::host::DeviceCounters;
 use iostrata_run::{DiskListDocument, DiskRow};
+use iostrata_sim::emudisk::Power;
 use iostrata_stats::units;
 
 use super::{Found, found, stats};

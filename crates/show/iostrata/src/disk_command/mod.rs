@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use iostrata_change::{ServedDisk, StateDir, System, served_disks};
-use iostrata_emudisk::{Client, DiskStats, ServeArguments};
+use iostrata_sim::emudisk::{Client, DiskStats, ServeArguments};
 
 use crate::args::{DiskAction, DiskArgs};
 use crate::exit_error::ExitError;
@@ -53,7 +53,7 @@ fn found() -> Vec<Found> {
 }
 
 fn asked(disk: ServedDisk) -> Option<Found> {
-    let mut words = disk.arguments.get(iostrata_emudisk::COMMAND.len()..)?.to_vec();
+    let mut words = disk.arguments.get(iostrata_sim::emudisk::COMMAND.len()..)?.to_vec();
     words.push(disk.at.to_str()?.to_owned());
     Some(Found { asked: ServeArguments::parse(&words).ok()?, disk })
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use iostrata_emudisk::Store;
+use iostrata_sim::emudisk::Store;
 use iostrata_stats::units;
 
 use crate::args::StartArgs;

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-use iostrata_emudisk::{ServeArguments, ServeOptions, serve};
+use iostrata_sim::emudisk::{ServeArguments, ServeOptions, serve};
 
 use super::measured;
 use crate::exit_error::ExitError;

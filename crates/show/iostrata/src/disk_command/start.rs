@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use iostrata_change::{Change, ChangeError, Effect, Owner, Session, StateDir, System};
-use iostrata_emudisk::{ServeArguments, ServeOptions, changes};
 use iostrata_run::DiskStartDocument;
+use iostrata_sim::emudisk::{ServeArguments, ServeOptions, changes};
 use iostrata_sim::model;
 use iostrata_stats::units;
 
@@ -58,7 +58,7 @@ fn asked(args: &StartArgs, state: &StateDir) -> Result<ServeArguments, ExitError
     let options = ServeOptions {
         disk: args.model.clone(),
         size_bytes: args.size,
-        store: iostrata_emudisk::Store::Memory,
+        store: iostrata_sim::emudisk::Store::Memory,
         store_limit_bytes: args.store_limit,
         seed: args.seed,
         measured,
@@ -112,8 +112,8 @@ fn text(document: &DiskStartDocument, asked: &ServeArguments) -> String {
     let DiskStartDocument { device, model, size_bytes, pid } = document;
     let size = units::bytes(*size_bytes as f64);
     let place = match &asked.store {
-        iostrata_emudisk::Store::Memory => "in memory".to_owned(),
-        iostrata_emudisk::Store::File { dir } => format!("in {}", dir.display()),
+        iostrata_sim::emudisk::Store::Memory => "in memory".to_owned(),
+        iostrata_sim::emudisk::Store::File { dir } => format!("in {}", dir.display()),
     };
     format!(
         "{device}: {size} that behave like {}\n  model {model}, contents {place}, served by process \

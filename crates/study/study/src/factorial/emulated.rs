@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_change::{Change, DeviceRef};
-use iostrata_emudisk::{Client, DiskStats, ServeArguments, Store, device};
 use iostrata_run::host::EmulatedDisk;
+use iostrata_sim::emudisk::{Client, DiskStats, ServeArguments, Store, device};
 use iostrata_spec::disk::DiskSpec;
 
 use super::VolumePlace;
@@ -33,7 +33,7 @@ pub(super) fn changes(
         store_limit_bytes: None,
         seed: SEED,
     };
-    let made = iostrata_emudisk::changes(&place.program, &arguments, false)
+    let made = iostrata_sim::emudisk::changes(&place.program, &arguments, false)
         .map_err(|error| StudyError::Disk { why: error.to_string() })?;
     let over = match &made[1] {
         Change::Loop { backing, .. } => DeviceRef::Loop { backing: backing.clone() },
@@ -105,7 +105,7 @@ fn between(before: &DiskStats, after: &DiskStats) -> EmulatedDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_emudisk::Power;
+    use iostrata_sim::emudisk::Power;
 
     fn stats(writes: u64, in_order: f64) -> DiskStats {
         DiskStats {

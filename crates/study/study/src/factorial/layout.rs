@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use iostrata_change::{Change, DeviceRef, FilesystemKind, Prewrite};
-use iostrata_emudisk::Store;
+use iostrata_sim::emudisk::Store;
 use iostrata_spec::study::{Cell, StudyPlan, Volume, VolumeKind, database_bytes};
 use iostrata_spec::{IoSpec, Preparation};
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use iostrata_change::{Change, ChangeId, FilesystemKind, Owner, Session, StateDir, System};
-use iostrata_emudisk::{Client, Fault, Power, ServeArguments, Store, Tear, changes, device};
+use iostrata_sim::emudisk::{Client, Fault, Power, ServeArguments, Store, Tear, changes, device};
 
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;

@@ -1,0 +1,155 @@
+//! Serving from mounting to unmounting.
+//!
+//! Invariant: when it returns nothing is mounted any more, and when the process ends in any way
+//! requests fail instead of waiting.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::drive::Drive;
+use fuser::{BackgroundSession, Config, MountOption, Session};
+use rustix::mount::{UnmountFlags, unmount};
+
+use crate::emudisk::control::ControlLoop;
+use crate::emudisk::disk::{Disk, MakeDrive};
+use crate::emudisk::error::ServeError;
+use crate::emudisk::filesystem::{Served, ToKernel, Watch};
+use crate::emudisk::options::ServeOptions;
+use crate::emudisk::pace::run_timer;
+use crate::emudisk::wake::Wake;
+
+/// Threads that take requests.
+const THREADS: usize = 2;
+/// What mount tables show as the device.
+const SOURCE: &str = "iostrata-disk";
+/// How long the end waits for whoever looks at the disk in passing.
+const END_WAIT: Duration = Duration::from_millis(500);
+const END_LOOK: Duration = Duration::from_millis(5);
+
+/// Serves a disk at the existing directory `at`, until it is unmounted or `stop` is raised; then it
+/// unmounts itself. The calling process should do nothing else: its threads are made flushers of
+/// dirty pages, and it has to end when this returns an error.
+///
+/// # Errors
+/// What stands in the way, before anything is mounted; a loop device that holds the disk at the
+/// end, or a thread that died.
+pub fn serve(at: &Path, options: ServeOptions, stop: &AtomicBool) -> Result<(), ServeError> {
+    let of = options.clone();
+    let make_drive = move || {
+        let drive = crate::model::drive;
+        Ok(drive(&of.disk, of.size_bytes, of.measured.as_ref(), of.seed)?)
+    };
+    serve_drive(at, options, Box::new(make_drive), stop)
+}
+
+/// As [`serve`], with a drive of the caller's own; `make_drive` is called again after a power cut.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_drive(
+    at: &Path,
+    options: ServeOptions,
+    make_drive: Box<dyn Fn() -> Result<Box<dyn Drive>, ServeError> + Send + Sync>,
+    stop: &AtomicBool,
+) -> Result<(), ServeError> {
+    options.check()?;
+    let at = directory(at)?;
+    // Its memory must not be freed through the disk that it serves. Not fatal without the right to
+    // it: the kernel's own protection against a full memory remains.
+    let _ = rustix::process::configure_io_flusher_behavior(true);
+    // Not fatal either: replies are later while others keep the processors busy, which is counted.
+    let _ = crate::emudisk::priority::raise();
+    let has_died = Arc::new(AtomicBool::new(false));
+    let (disk, timer) = start(&options, make_drive, &has_died)?;
+    let (sender, commands) = channel();
+    let system = |what| move |source: io::Error| ServeError::System { what, source };
+    let wake = Arc::new(Wake::new().map_err(system("making an event descriptor"))?);
+    let served = Served {
+        disk: disk.clone(),
+        commands: Mutex::new(sender),
+        wake: wake.clone(),
+        has_died: has_died.clone(),
+        since: SystemTime::now(),
+        snapshots: Mutex::new(HashMap::new()),
+        handles: AtomicU64::new(1),
+    };
+    let session = mount(served, &at)?;
+    let control =
+        ControlLoop { at: at.clone(), disk: disk.clone(), commands, wake, has_died, stop };
+    let ran = control.run(|| session.guard.is_finished());
+    let ended = end(session, &at);
+    disk.pace().end();
+    if ended.is_ok() {
+        // It only ends early by a panic, of which `keep` told.
+        let _ = timer.join();
+    }
+    ran.and(ended)
+}
+
+fn start(
+    options: &ServeOptions,
+    make_drive: MakeDrive,
+    has_died: &Arc<AtomicBool>,
+) -> Result<(Arc<Disk<ToKernel>>, JoinHandle<()>), ServeError> {
+    let disk = Arc::new(Disk::new(options, make_drive)?);
+    let (timed, has_died) = (disk.clone(), has_died.clone());
+    let run = move || {
+        let _watch = Watch(&has_died);
+        run_timer(timed.pace(), |due| timed.send(due));
+    };
+    let timer = std::thread::Builder::new().name("timer".to_owned()).spawn(run);
+    let what = "starting a thread";
+    Ok((disk, timer.map_err(|source| ServeError::System { what, source })?))
+}
+
+/// The directory, absolute and without links, so that it is found in mount tables.
+fn directory(at: &Path) -> Result<PathBuf, ServeError> {
+    let refused = |found: String| ServeError::Directory { at: at.to_owned(), found };
+    let absolute = at.canonicalize().map_err(|error| refused(error.to_string()))?;
+    if !absolute.is_dir() {
+        return Err(refused("it is a file".to_owned()));
+    }
+    Ok(absolute)
+}
+
+fn mount(served: Served, at: &Path) -> Result<BackgroundSession, ServeError> {
+    let failed = |source| ServeError::mounting(at, source);
+    // Without it the mount would be tried again through a program that may not be there.
+    std::fs::File::options().read(true).write(true).open("/dev/fuse").map_err(failed)?;
+    let mut config = Config::default();
+    let source = MountOption::FSName(SOURCE.to_owned());
+    config.mount_options = vec![source, MountOption::NoDev, MountOption::NoSuid];
+    config.n_threads = Some(THREADS);
+    config.clone_fd = true;
+    Session::new(served, at, &config).and_then(Session::spawn).map_err(failed)
+}
+
+/// Unmounts, if that was not done; hides the mount when somebody still holds the disk.
+fn end(session: BackgroundSession, at: &Path) -> Result<(), ServeError> {
+    let until = Instant::now() + END_WAIT;
+    while !session.guard.is_finished() {
+        match unmount(at, UnmountFlags::empty()) {
+            Err(rustix::io::Errno::BUSY) if Instant::now() < until => {}
+            Err(rustix::io::Errno::BUSY) => {
+                // New openers find an empty directory; the end of the process fails the rest.
+                let _ = unmount(at, UnmountFlags::DETACH);
+                std::mem::forget(session);
+                return Err(ServeError::Held { at: at.to_owned() });
+            }
+            _ if Instant::now() >= until => {
+                std::mem::forget(session);
+                return Err(ServeError::Held { at: at.to_owned() });
+            }
+            _ => {}
+        }
+        std::thread::sleep(END_LOOK);
+    }
+    let joined = session.join();
+    joined.map_err(|source| ServeError::System { what: "serving through /dev/fuse", source })
+}

@@ -1,0 +1,5 @@
+//! Disks in real time.
+
+#![allow(clippy::unwrap_used)]
+
+mod emudisk;
