@@ -94,14 +94,14 @@ mod tests {
     #[test]
     fn floors_hold() {
         assert_eq!(found("load", "iostrata-io", false), None);
-        assert_eq!(found("iostrata", "iostrata-report", false), None);
+        assert_eq!(found("iostrata", "iostrata-show", false), None);
         for (from, to) in [
             ("stats", "iostrata-io"),
             ("linux", "iostrata-load"),
             ("load", "iostrata-study"),
             ("diagnose", "iostrata-load"),
-            ("report", "iostrata-io"),
-            ("report", "iostrata-study"),
+            ("show", "iostrata-io"),
+            ("show", "iostrata-study"),
             ("xtask", "iostrata-io"),
         ] {
             assert!(found(from, to, false).is_some(), "{from} -> {to}");
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn outside_types_stay_in_their_room() {
-        assert!(found("report", "clap", false).is_some());
+        assert!(found("show", "clap", false).is_some());
         assert!(found("load", "mysql", false).is_some());
         assert!(found("stats", "rustix", false).is_some());
         assert_eq!(found("io", "io-uring", false), None);

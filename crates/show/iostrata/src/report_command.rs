@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_diagnose::{ProbeEnd, summarise, summarise_study};
-use iostrata_report::RunView;
 use iostrata_run::{RunKind, RunReadError, RunReader, RunResult, RunWriter};
+use iostrata_show::report::RunView;
 use iostrata_watch::WatchRecord;
 
 use crate::args::{Format, ReportArgs};
@@ -41,18 +41,18 @@ fn one(dir: &Path, format: Option<Format>) -> Result<(), ExitError> {
         events: run.events(),
         notes: run.notes(),
     };
-    let summary = || print_text(&iostrata_report::terminal(&view, width(), colour()));
+    let summary = || print_text(&iostrata_show::report::terminal(&view, width(), colour()));
     match format {
         None => {
             summary()?;
             write_html(dir, &run, &view)
         }
         Some(Format::Html) => write_html(dir, &run, &view),
-        Some(Format::Markdown) => print_text(&iostrata_report::markdown(&view)),
+        Some(Format::Markdown) => print_text(&iostrata_show::report::markdown(&view)),
         Some(Format::Terminal) => summary(),
         Some(Format::Svg) => match view.result {
             Some(RunResult::Watch(_)) => recordings(&[dir.to_owned()]),
-            _ => match iostrata_report::svg(&view) {
+            _ => match iostrata_show::report::svg(&view) {
                 Ok(picture) => print_text(&picture),
                 Err(error) => Err(ExitError::Usage(format!("{}: {error}", dir.display()))),
             },
@@ -74,7 +74,7 @@ fn recordings(dirs: &[PathBuf]) -> Result<(), ExitError> {
     let runs = dirs.iter().map(open).collect::<Result<Vec<_>, ExitError>>()?;
     let views: Vec<(&str, RunView<'_>)> =
         runs.iter().map(|(name, run)| (name.as_str(), RunView::of(run))).collect();
-    match iostrata_report::svg_of_recordings(&views) {
+    match iostrata_show::report::svg_of_recordings(&views) {
         Ok(picture) => print_text(&picture),
         Err(error) => {
             let text = format!("several runs are drawn where all are recordings: {error}");
@@ -101,7 +101,7 @@ fn conclude(run: &RunReader) -> Option<RunResult> {
 }
 
 fn write_html(dir: &Path, run: &RunReader, view: &RunView<'_>) -> Result<(), ExitError> {
-    let html = iostrata_report::html(view);
+    let html = iostrata_show::report::html(view);
     let path = RunWriter::resume(dir, run.manifest())
         .and_then(|writer| writer.write_report(&html))
         .map_err(|error| {

@@ -9,11 +9,11 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_linux::host::{Root, describe_host};
-use iostrata_report::RunView;
 use iostrata_run::host::PathFacts;
 use iostrata_run::{
     Event, Manifest, ProbeHost, RunKind, RunReader, RunResult, RunWriteError, RunWriter, layout,
 };
+use iostrata_show::report::RunView;
 use iostrata_study::{Listener, StudyError};
 use serde::Serialize;
 
@@ -137,7 +137,7 @@ impl<'a> RunSink<'a> {
         let Some(dir) = self.dir() else { return false };
         match RunReader::open(dir) {
             Ok(reader) => {
-                let html = iostrata_report::render(&reader).html;
+                let html = iostrata_show::report::render(&reader).html;
                 self.written(|writer| writer.write_report(&html).map(drop))
             }
             Err(error) => self.lose(&error),
@@ -172,7 +172,7 @@ impl<'a> RunSink<'a> {
         }
         let (manifest, result) = (&self.manifest, Some(result));
         let view = RunView { manifest, result, events, notes: &[] };
-        print_text(&iostrata_report::terminal(&view, width(), colour()))
+        print_text(&iostrata_show::report::terminal(&view, width(), colour()))
     }
 
     /// How the command ends, after everything is printed. A directory that was lost on the way is

@@ -33,7 +33,7 @@ impl Interruption {
                 if heard.asked.load(Ordering::SeqCst) {
                     iostrata_change::wait_until_undone();
                     iostrata_io::remove_leftovers();
-                    iostrata_screen::restore();
+                    iostrata_show::screen::restore();
                     std::process::exit(128 + signal);
                 }
                 heard.signal.store(signal, Ordering::SeqCst);

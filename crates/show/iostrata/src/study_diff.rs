@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
-use iostrata_report::PointDiff;
 use iostrata_run::host::ProfileDiff;
 use iostrata_run::{RunReader, RunResult, StudyDiffDocument, StudyDocument, StudyPoint};
+use iostrata_show::report::PointDiff;
 
 use crate::args::DiffArgs;
 use crate::display::{colour, print_json, print_text, width};
@@ -29,7 +29,7 @@ pub fn run(args: &DiffArgs) -> Result<(), ExitError> {
         return print_json(&StudyDiffDocument { a, b, profile });
     }
     let diff = PointDiff { a: (&args.a, &a), b: (&args.b, &b), profile: profile.as_ref() };
-    print_text(&iostrata_report::point_diff_terminal(&diff, width(), colour()))
+    print_text(&iostrata_show::report::point_diff_terminal(&diff, width(), colour()))
 }
 
 /// A point: its id where the run is named apart, else `RUN:POINT`.

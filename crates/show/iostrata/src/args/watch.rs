@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use iostrata_metrics::listen_address;
+use iostrata_show::metrics::listen_address;
 
 use super::{LoginArgs, Printing, value};
 

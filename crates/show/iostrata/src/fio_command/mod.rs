@@ -22,8 +22,8 @@ use std::time::Duration;
 use iostrata_io::FileSet;
 use iostrata_linux::host::Root;
 use iostrata_load::{Interim, IoLoad};
-use iostrata_report::RunView;
 use iostrata_run::{Event, FioDocument, Replicate, RunKind, RunResult};
+use iostrata_show::report::RunView;
 use iostrata_spec::fio::{
     FioErrors, FioPlan, FioRequest, FioStream, FioWarning, FioWave, command_line, parse,
 };
@@ -295,7 +295,7 @@ impl<'a> Runner<'a> {
                 events: &[],
                 notes: &[],
             };
-            let ours = iostrata_report::terminal(&view, width(), colour());
+            let ours = iostrata_show::report::terminal(&view, width(), colour());
             self.output.text(&format!("\n{ours}"))?;
         }
         if let (Err(_), Err(why)) = (&ended, &logged) {

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use iostrata_diagnose::{CommitTimes, tuned_figures};
-use iostrata_metrics::TuneState;
 use iostrata_run::{StallCause, TunedSetting, WatchDocument, WatchSample};
+use iostrata_show::metrics::TuneState;
 use iostrata_study::Listener;
 use iostrata_target::{TargetFacts, TargetSample};
 use iostrata_tune::{Controller, LeverValues, Look};

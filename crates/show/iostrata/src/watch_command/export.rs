@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use iostrata_metrics::{Board, MetricsServer};
 use iostrata_run::WatchTarget;
+use iostrata_show::metrics::{Board, MetricsServer};
 
 use crate::display::Display;
 use crate::exit_error::ExitError;

@@ -5,13 +5,13 @@
 use std::fs;
 use std::path::Path;
 
-use iostrata_metrics::Board;
-use iostrata_report::{RunView, html, markdown};
 use iostrata_run::host::{
     CgroupVersion, DeviceCounters, DeviceDelta, DeviceNumber, HeldBackShares, IoLimit, LimitScope,
     LimitedRate, PressureShare, PressureShares, ThrottleEvidence,
 };
 use iostrata_run::{FileClass, FileIoSource, Manifest, RunKind, RunResult, WatchTarget};
+use iostrata_show::metrics::Board;
+use iostrata_show::report::{RunView, html, markdown};
 use iostrata_target::{
     FileCounts, FileTable, OldestTransaction, TargetError, TargetSample, Trouble,
 };

@@ -5,7 +5,7 @@
 //! lines.
 
 use iostrata_run::{FIGURES, Figure, FigureColumn, WatchSample, WatchTarget};
-use iostrata_screen::short_name;
+use iostrata_show::screen::short_name;
 
 use super::stream::{Arrived, Next, Stream};
 use crate::display::{Display, print_text};

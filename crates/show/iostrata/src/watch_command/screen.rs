@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::scope;
 
-use iostrata_screen::{Ending, Look};
+use iostrata_show::screen::{Ending, Look};
 
 use super::stream::{Next, Stream};
 use crate::exit_error::ExitError;
@@ -43,7 +43,7 @@ pub fn show(stream: &mut Stream<'_>) -> Result<(), ExitError> {
                 }
             }
         });
-        let ended = iostrata_screen::run(&targets, &receiver, &stop, Look::of_environment());
+        let ended = iostrata_show::screen::run(&targets, &receiver, &stop, Look::of_environment());
         is_over.store(true, Ordering::Relaxed);
         ended
     });

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
-use iostrata_metrics::Board;
 use iostrata_run::{StallCommand, WatchDocument, WatchSample, WatchTarget};
+use iostrata_show::metrics::Board;
 use iostrata_study::{Listener, SamplePace};
 use iostrata_watch::Watched;
 

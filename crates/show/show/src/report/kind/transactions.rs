@@ -1,0 +1,383 @@
+//! The run of a workload of transactions: how fast, how evenly, at what price.
+
+use iostrata_run::{
+    LatencyTarget, RateBound, RunResult, TransactionDocument, TransactionDurability,
+    TransactionLevel,
+};
+use iostrata_spec::OpKind;
+use iostrata_stats::{LatencyUs, Stability};
+
+use super::common::{facts, latencies, method, percentiles, replicate_verdicts};
+use super::host::host;
+use super::insert_growth::{ROWS, inserted};
+use super::transaction_course;
+use crate::report::RunView;
+use crate::report::cell::{Text, Tone, count, empty, figure, optional, text, value, verdicts};
+use crate::report::chart::{Chart, Course, Hover, Line, Lines, Mark, Plot, solid};
+use crate::report::colour::Colour;
+use crate::report::document::{Block, Blocks, Card, On, Report, Style, Table, all_verdicts};
+use crate::report::head::Head;
+use crate::report::words;
+
+/// What is counted per second.
+const RATE: &str = "transactions/s";
+
+pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
+    let (Some(RunResult::Tpcc(run)) | Some(RunResult::Oltp(run))) = view.result else {
+        return None;
+    };
+    let mut report = Report::new(&[], "");
+    report.headline = headline(run);
+    report.strip = cards(run);
+    report.add("transactions", "Transactions", types(run));
+    report.add("time", "Over time", transaction_course::over_time(run));
+    report.add("rows", "Rows", run.insert.as_ref().map(inserted));
+    let by = match run.latency_target {
+        Some(_) => "By the rate of arrivals",
+        None => "By the number of threads",
+    };
+    report.add("levels", by, levels(run));
+    report.add("failed", "What failed", failed(run));
+    report.add("target", "What it ran on", target(run));
+    report.add("driver", "What driving it cost", driver(run));
+    report.add("host", "The machine", host(view, None));
+    let mut all = replicate_verdicts(view);
+    all.extend(all_verdicts([&run.verdicts]));
+    report.add("method", "How it was measured", how(run, all));
+    report.kept = run.run.as_ref().map(|run| format!("The run is kept in {run}").into());
+    Some((view.head(None, None).with_place(&run.target.name), report))
+}
+
+/// Speed, and beside it how evenly it held.
+fn headline(run: &TransactionDocument) -> Vec<String> {
+    let tps = words::shown(run.tps, run.tps_ci95, RATE);
+    if let Some(why) = tps.why {
+        return vec![format!("Transactions per second {}: {why}", tps.text)];
+    }
+    let nopm = run.nopm.map_or(String::new(), |nopm| {
+        format!(", {} new orders per minute", words::grouped(nopm as u64))
+    });
+    let rows = run.insert.as_ref().and_then(|insert| insert.rows_per_s);
+    let rows = rows.map_or(String::new(), |rows| format!(", {}", words::value(rows, ROWS)));
+    let threads = words::counted(run.threads as usize, "thread");
+    let steady = run.stability.map(|stability| steadiness(&stability));
+    let speed = format!("{}{nopm}{rows} with {threads}", tps.text);
+    [Some(speed), steady].into_iter().flatten().collect()
+}
+
+fn share(ratio: f64) -> String {
+    words::value(ratio * 100.0, "percent")
+}
+
+/// `The worst second had 71 % of the mean; ...`
+fn steadiness(stability: &Stability) -> String {
+    let down = match stability.longest_below_half_s {
+        down if down > 0.0 => {
+            format!("it was below half the mean for {} at a stretch", words::value(down, "s"))
+        }
+        _ => "it never fell below half the mean".to_owned(),
+    };
+    format!("The worst second had {} of the mean; {down}", share(stability.min_over_mean_1s))
+}
+
+fn cards(run: &TransactionDocument) -> Vec<Card> {
+    let tps = words::shown(run.tps, run.tps_ci95, "/s");
+    let half = tps.half.map_or(String::new(), |half| format!("{half}, "));
+    let why = tps.why.map_or(String::new(), |why| format!("{why}; "));
+    let rest = format!("{why}{half}n = {}", run.tps_n);
+    let mut cards = vec![Card { title: "transactions", big: tps.text.into(), text: rest.into() }];
+    if let Some(nopm) = run.nopm {
+        let big = words::grouped(nopm as u64).into();
+        cards.push(Card { title: "NOPM", big, text: "new orders per minute".into() });
+    }
+    if let Some(stability) = &run.stability {
+        let rest =
+            format!("of the mean in the worst second; variation {}", share(stability.cov_1s));
+        let big = share(stability.min_over_mean_1s).into();
+        cards.push(Card { title: "steadiness", big, text: rest.into() });
+    }
+    // The type that most of them are.
+    let most = run.completed.iter().max_by_key(|(_, count)| **count);
+    if let Some((kind, us)) = most.and_then(|(kind, _)| Some((kind, run.latency_us.get(kind)?))) {
+        let p99 = |us: &LatencyUs| words::value(us.p99, "us");
+        let response = run.response_us.as_ref().and_then(|all| all.get(kind));
+        let rest = response.map_or(String::new(), |us| format!("; {} from schedule", p99(us)));
+        let rest = format!("99th percentile of {}{rest}", kind.plural());
+        cards.push(Card { title: "latency", big: p99(us).into(), text: rest.into() });
+    }
+    cards
+}
+
+/// Mix, counts and latencies by type, and what speaks against them.
+fn types(run: &TransactionDocument) -> Blocks {
+    let mut body = Blocks::new();
+    body.table(On::ALL, by_type(run));
+    let warm_up = match run.warm_up_s {
+        warm_up_s if warm_up_s > 0.0 => {
+            format!(" after {} of warm-up", words::value(warm_up_s, "s"))
+        }
+        _ => String::new(),
+    };
+    let mut effort = format!("{} measured{warm_up}", words::value(run.duration_s, "s"));
+    if run.retries > 0 {
+        effort.push_str(&format!(", begun again {} times", words::grouped(run.retries)));
+    }
+    if let Some(late) = run.start_lateness_us_p99 {
+        effort.push_str(&format!(", start lateness p99 {}", words::value(late, "us")));
+    }
+    body.note(effort);
+    if let Some(arrivals) = run.arrivals {
+        body.note(format!(
+            "{} arrived by the schedule, {} were dropped, {} still waited at the end",
+            words::grouped(arrivals),
+            words::grouped(run.dropped),
+            words::grouped(run.waiting)
+        ));
+    }
+    for one in &run.unknown {
+        let why = words::because(one.why, one.between, None, &one.unit);
+        let words = format!("{} unknown: {why}", one.title);
+        body.add(On::ALL, Block::Text(Style::Note(Tone::Warn), words.into()));
+    }
+    if !run.verdicts.is_sound() {
+        body.add(On::ALL, Block::Verdicts(run.verdicts.iter().collect()));
+    }
+    for note in &run.notes {
+        body.note(note.as_str());
+    }
+    body
+}
+
+fn by_type(run: &TransactionDocument) -> Table {
+    let mut rows: Vec<(Text, OpKind, Option<LatencyUs>, bool)> = Vec::new();
+    for (kind, completed) in &run.completed {
+        let service = run.latency_us.get(kind).copied().unwrap_or_default();
+        let response = run.response_us.as_ref().and_then(|all| all.get(kind)).copied();
+        for (us, is_service) in latencies(*completed > 0, service, response) {
+            let name = match is_service {
+                true => Text::default().strong(kind.plural()),
+                // It stands below its type.
+                false => Text::from("from schedule"),
+            };
+            rows.push((name, *kind, us, is_service));
+        }
+    }
+    let completed = |kind: &OpKind| count(run.completed.get(kind).copied().unwrap_or(0));
+    let share = |kind: &OpKind| optional(run.mix.get(kind).map(|of| of * 100.0), "percent");
+    let table = Table::of(rows)
+        .words("", |(name, ..)| text(name.clone()))
+        .numbers("completed", |(_, kind, _, own)| if *own { completed(kind) } else { empty() })
+        .numbers("share", |(_, kind, _, own)| if *own { share(kind) } else { empty() })
+        .numbers("mean", |(_, _, us, _)| optional(us.map(|us| us.mean), "us"));
+    let table = percentiles(table, |(_, _, us, _)| *us);
+    table.numbers("max", |(_, _, us, _)| optional(us.map(|us| us.max), "us")).into()
+}
+
+/// A staircase: throughput and latency by threads, with the knee.
+fn levels(run: &TransactionDocument) -> Option<Blocks> {
+    if run.levels.is_empty() {
+        return None;
+    }
+    let mut body = Blocks::new();
+    let lead = match (&run.latency_target, run.knee_threads) {
+        (Some(target), _) => searched(target),
+        (None, Some(threads)) => format!(
+            "{threads} threads give nearly all the throughput there is; more only lengthen the \
+             wait."
+        ),
+        (None, None) => {
+            "Throughput still rose at the last level: its knee lies at or beyond it.".into()
+        }
+    };
+    body.add(On::ALL, Block::Text(Style::Lead(Tone::Plain), lead.into()));
+    if run.latency_target.is_some() {
+        body.table(On::ALL, by_rate(&run.levels));
+        return Some(body);
+    }
+    let marked = run.knee_threads.map(|threads| (f64::from(threads), "knee"));
+    let line = |unit: &str, colour, of: &dyn Fn(&TransactionLevel) -> Hover<'static>| {
+        let mark = |level: &TransactionLevel| {
+            let title = words::counted(level.threads as usize, "thread");
+            let hover = Hover { title: &title, verdicts: Some(&level.verdicts), ..of(level) };
+            hover.mark(f64::from(level.threads))
+        };
+        let marks: Vec<Mark> = run.levels.iter().map(mark).collect();
+        let stroke = solid(Colour::Line(colour));
+        let line = Line { name: String::new(), stroke, course: Course::Points(marks), marked };
+        Plot::Lines(Lines::new("threads", unit, vec![line]))
+    };
+    let rate = line(RATE, 0, &|level| Hover {
+        title: "",
+        value: level.tps,
+        unit: RATE,
+        ci95: level.tps_ci95,
+        n: level.tps_n,
+        verdicts: None,
+    });
+    let latency = line("99th percentile of latency, us", 1, &|level| Hover {
+        title: "",
+        value: level.latency_us.p99,
+        unit: "us",
+        ci95: None,
+        n: level.tps_n,
+        verdicts: None,
+    });
+    body.chart(Chart::new("levels", "Throughput", rate));
+    body.chart(Chart::new("levels-latency", "Latency", latency));
+    body.table(On::ALL, by_level(&run.levels));
+    Some(body)
+}
+
+/// What the search for a rate came to.
+fn searched(target: &LatencyTarget) -> String {
+    let objective = format!(
+        "p{} of response time within {}",
+        target.percentile,
+        words::value(target.target_us, "us")
+    );
+    let between = words::interval(target.rate_per_s_between, None, RATE);
+    let ended = match target.bound {
+        RateBound::Objective => "",
+        RateBound::Capacity => ", the upper of which is the capacity",
+        RateBound::Time => ". The time of the run was over before this could be narrowed down",
+        RateBound::Ended => ". The run ended before this could be narrowed down",
+    };
+    let was = target.response_us.map_or(String::new(), |response_us| {
+        format!(" (measured: {})", words::value(response_us, "us"))
+    });
+    match target.rate_per_s {
+        Some(rate) => format!(
+            "{} hold {objective}{was}. The highest rate that does is within {between}{ended}.",
+            words::value(rate, RATE)
+        ),
+        None => format!(
+            "No rate that was tried holds {objective}. One that does could only be within \
+             {between}{ended}."
+        ),
+    }
+}
+
+/// The levels of a search, in the order in which they were tried.
+fn by_rate(levels: &[TransactionLevel]) -> Table {
+    let due = |level: &&TransactionLevel| match level.rate_per_s {
+        Some(rate) => value(rate, "/s"),
+        None => text("no schedule"),
+    };
+    let holds = |level: &&TransactionLevel| match level.holds_target {
+        Some(true) => text("held"),
+        Some(false) => text("missed"),
+        None => empty(),
+    };
+    let response = |level: &&TransactionLevel| optional(level.response_us.map(|us| us.p99), "us");
+    Table::of(levels)
+        .numbers("due", due)
+        .numbers("rate", |level| figure(level.tps, level.tps_ci95, level.tps_n, "/s"))
+        .numbers("p99", |level| value(level.latency_us.p99, "us"))
+        .numbers("p99 from schedule", response)
+        .words("objective", holds)
+        .numbers("failed", |level| count(level.errors))
+        .numbers_on(On::FILES, "CPU each", |level| optional(level.us_per_txn, "us"))
+        .words_on(On::FILES, "Cautions", |level| verdicts(&level.verdicts))
+        .into()
+}
+
+fn by_level(levels: &[TransactionLevel]) -> Table {
+    let worst = |level: &&TransactionLevel| {
+        optional(level.stability.map(|one| one.min_over_mean_1s * 100.0), "percent")
+    };
+    Table::of(levels)
+        .numbers("threads", |level| count(u64::from(level.threads)))
+        .numbers("rate", |level| figure(level.tps, level.tps_ci95, level.tps_n, "/s"))
+        .numbers("worst second", worst)
+        .numbers("mean", |level| value(level.latency_us.mean, "us"))
+        .numbers("p99", |level| value(level.latency_us.p99, "us"))
+        .numbers("failed", |level| count(level.errors))
+        .numbers_on(On::FILES, "CPU each", |level| optional(level.us_per_txn, "us"))
+        .words_on(On::FILES, "Cautions", |level| verdicts(&level.verdicts))
+        .into()
+}
+
+fn failed(run: &TransactionDocument) -> Option<Blocks> {
+    let mut body = Blocks::new();
+    let table = Table::of(&run.errors)
+        .words("code", |(code, _)| text(code.as_str()))
+        .numbers("failed", |(_, failed)| count(**failed));
+    body.add(
+        On::ALL,
+        Block::Text(Style::Note(Tone::Warn), "None of these is counted as completed.".into()),
+    );
+    body.table(On::ALL, table);
+    (!run.errors.is_empty()).then_some(body)
+}
+
+fn target(run: &TransactionDocument) -> Blocks {
+    let mut all = vec![("target".to_owned(), run.target.name.clone())];
+    let version = format!("{} {}", run.target.flavour, run.target.version);
+    all.push(("server or engine".to_owned(), version.trim().to_owned()));
+    all.push(("isolation".to_owned(), run.isolation.clone()));
+    all.extend(durability(&run.durability));
+    let mut body = Blocks::new();
+    body.add(On::ALL, facts(all));
+    if !run.deviations.is_empty() {
+        body.title(On::ALL, "How it differs from the specification");
+        body.add(
+            On::ALL,
+            Block::List(run.deviations.iter().map(|one| one.as_str().into()).collect()),
+        );
+    }
+    body
+}
+
+fn durability(of: &TransactionDurability) -> Vec<(String, String)> {
+    let yes = |on: bool| if on { "on" } else { "off" }.to_owned();
+    let all = [
+        ("redo flushed at commit", of.flush_log_at_commit.map(|mode| mode.to_string())),
+        ("doublewrite", of.doublewrite.clone()),
+        ("flush method", of.flush_method.clone()),
+        ("binary log", of.binlog.map(yes)),
+        ("sync_binlog", of.sync_binlog.map(|every| every.to_string())),
+    ];
+    let known = |(name, what): (&str, Option<String>)| Some((name.to_owned(), what?));
+    all.into_iter().filter_map(known).collect()
+}
+
+fn driver(run: &TransactionDocument) -> Blocks {
+    let driver = &run.driver;
+    let each = |of: Option<f64>, unit: &str| {
+        of.map_or_else(|| "unknown".to_owned(), |of| words::value(of, unit))
+    };
+    let all = vec![
+        ("CPU in all".to_owned(), words::value(driver.cpu_s, "s")),
+        ("CPU per transaction".to_owned(), each(driver.us_per_txn, "us")),
+        ("round trips per transaction".to_owned(), each(driver.round_trips_per_txn, "")),
+        ("statements per transaction".to_owned(), each(driver.statements_per_txn, "")),
+    ];
+    let mut body = Blocks::new();
+    body.say(
+        "Processor time of the threads that drive the load. An embedded engine works in them, so \
+         that its own time is included.",
+    );
+    body.add(On::ALL, facts(all));
+    body
+}
+
+fn how(
+    run: &TransactionDocument,
+    all: std::collections::BTreeSet<iostrata_stats::Verdict>,
+) -> Blocks {
+    let mut body = Blocks::new();
+    if run.nopm.is_some() {
+        body.say(
+            "This load is like TPC-C and no TPC-C result: new orders per minute are counted as its \
+             specification has it, specified rollbacks included, and may be compared with nothing \
+             that is called tpmC.",
+        );
+    }
+    body.say(
+        "A transaction is counted when its commit is durable as far as the target's settings make \
+         it so, and its latency runs until then. Latency from schedule begins when the transaction \
+         was due, so that a stall is felt by all that it kept waiting.",
+    );
+    body.0.extend(method(false, all).0);
+    body
+}

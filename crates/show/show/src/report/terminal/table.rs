@@ -1,0 +1,347 @@
+//! A table in the columns of a terminal.
+//!
+//! Method: as it is; else closer together; else with texts on several lines; else with the last
+//! texts below their rows; else with all figures below their names, each behind the head of its
+//! column. Invariant: nothing is wider than the terminal, and nothing is left out but columns that
+//! the table can spare and rows beyond the most that it asks for.
+
+use super::text::{Look, Terminal, aligned, cut, length, wrapped_to};
+use crate::report::cell::{Cell, Span, Text, What};
+use crate::report::document::{Column, On, Row, Table};
+use crate::report::words;
+
+/// Columns before a row.
+const INDENT: usize = 2;
+/// Fewest columns of a text that is broken into lines.
+const TEXT_MIN: usize = 14;
+/// A longer word than that is cut where a table is too wide for it.
+const WORD_MAX: usize = 40;
+
+/// The lines of a table.
+pub(super) fn lines(table: &Table, terminal: &Terminal) -> Vec<String> {
+    let columns = table.columns_on(On::TERMINAL);
+    let shown = &table.rows[..table.rows.len().min(table.most)];
+    let mut grid = Grid::of(&columns, shown, terminal);
+    let below = grid.fit(terminal.width);
+    let mut out = grid.heads(terminal);
+    for (at, row) in shown.iter().enumerate() {
+        out.extend(
+            row.group.iter().map(|group| terminal.styled(Look::Bold, &terminal.clean(group))),
+        );
+        if grid.is_stacked {
+            out.extend(grid.stacked(at, &below, terminal));
+        } else {
+            out.extend(grid.row(at, row, terminal));
+            out.extend(beside(at, &below, terminal));
+        }
+        let notes = row.below.iter().flat_map(|note| terminal.wrapped(note, 2 * INDENT, 0));
+        out.extend(notes.map(|line| terminal.styled(Look::Dim, &line)));
+    }
+    if table.rows.len() > shown.len() {
+        let more = format!("  and {} more in the report", table.rows.len() - shown.len());
+        out.push(terminal.styled(Look::Dim, &more));
+    }
+    out
+}
+
+/// The texts of a row for which its line has no room.
+fn beside(at: usize, below: &[Strip], terminal: &Terminal) -> Vec<String> {
+    let said = below.iter().map(|strip| strip.cells[at].as_str()).filter(|cell| !cell.is_empty());
+    let said = said.collect::<Vec<_>>().join("; ");
+    let starred = below.iter().any(|strip| strip.cells[at].starts_with('*'));
+    let look = if starred { Look::Warn } else { Look::Dim };
+    let lines = terminal.wrapped(&said, 2 * INDENT, 0);
+    lines.iter().map(|line| terminal.styled(look, line)).collect()
+}
+
+/// A column of text as it is laid out: half an interval is one of its own.
+struct Strip {
+    head: String,
+    group: String,
+    is_number: bool,
+    /// Whether it stands one space behind the one before it, as half an interval does.
+    is_close: bool,
+    is_spare: bool,
+    cells: Vec<String>,
+    looks: Vec<Look>,
+    width: usize,
+}
+
+impl Strip {
+    fn new(column: &Column, cells: Vec<(String, Look)>) -> Self {
+        let (cells, looks): (Vec<String>, Vec<Look>) = cells.into_iter().unzip();
+        let width = cells.iter().chain([&column.head]).map(|cell| length(cell)).max().unwrap_or(0);
+        let (head, group) = (column.head.clone(), column.group.clone());
+        Self {
+            head,
+            group,
+            is_number: column.number,
+            is_close: false,
+            is_spare: column.is_spare,
+            cells,
+            looks,
+            width,
+        }
+    }
+
+    /// As narrow as it may become: names of settings stay whole.
+    fn least(&self) -> usize {
+        let words = self.cells.iter().flat_map(|cell| cell.split_whitespace()).map(length);
+        words.filter(|word| *word <= WORD_MAX).fold(TEXT_MIN, usize::max)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.cells.iter().all(String::is_empty)
+    }
+}
+
+struct Grid {
+    strips: Vec<Strip>,
+    gap: usize,
+    is_stacked: bool,
+}
+
+impl Grid {
+    fn of(columns: &[(usize, &Column)], rows: &[Row], terminal: &Terminal) -> Self {
+        let mut strips = Vec::new();
+        for (at, column) in columns {
+            let mains = rows.iter().map(|row| main(&row.cells[*at], terminal)).collect();
+            let halves: Vec<(String, Look)> =
+                rows.iter().map(|row| (half(&row.cells[*at], terminal), Look::Dim)).collect();
+            let head = Column { head: String::new(), number: false, ..(*column).clone() };
+            let beside = Strip { is_close: true, ..Strip::new(&head, halves) };
+            strips
+                .extend([Strip::new(column, mains), beside].into_iter().filter(|s| !s.is_empty()));
+        }
+        Self { strips, gap: 2, is_stacked: false }
+    }
+
+    fn gap_before(&self, at: usize) -> usize {
+        if at == 0 {
+            0
+        } else if self.strips[at].is_close {
+            1
+        } else {
+            self.gap
+        }
+    }
+
+    fn width(&self) -> usize {
+        let gaps: usize = (0..self.strips.len()).map(|at| self.gap_before(at)).sum();
+        INDENT + gaps + self.strips.iter().map(|strip| strip.width).sum::<usize>()
+    }
+
+    /// Makes the grid as narrow as the terminal; returns what stands below each row.
+    fn fit(&mut self, width: usize) -> Vec<Strip> {
+        let mut below = Vec::new();
+        if self.width() > width {
+            self.gap = 1;
+        }
+        // Rather below its row than a text broken into many short lines.
+        let gentle = |strip: &Strip| strip.least().max(strip.width * 2 / 5);
+        if self.width() > width && !self.shrink(width, gentle) {
+            self.strips.retain(|strip| !strip.is_spare);
+        }
+        while self.width() > width && !self.shrink(width, gentle) {
+            let last = self.strips.iter().rposition(|strip| !strip.is_number && !strip.is_close);
+            match last.filter(|at| *at > 0) {
+                Some(at) => below.insert(0, self.strips.remove(at)),
+                None => break,
+            }
+        }
+        self.is_stacked = self.width() > width && !self.shrink(width, Strip::least);
+        below
+    }
+
+    /// Takes columns from the widest texts, down to the least of each; false where that is not
+    /// enough.
+    fn shrink(&mut self, width: usize, least: impl Fn(&Strip) -> usize) -> bool {
+        let spare = |strip: &Strip| match strip.is_number || strip.is_close {
+            true => 0,
+            false => strip.width.saturating_sub(least(strip)),
+        };
+        let mut spare: Vec<usize> = self.strips.iter().map(spare).collect();
+        let excess = self.width() - width;
+        if spare.iter().sum::<usize>() < excess {
+            return false;
+        }
+        for _ in 0..excess {
+            let widest = (0..spare.len()).filter(|at| spare[*at] > 0);
+            let Some(at) = widest.max_by_key(|at| self.strips[*at].width) else { return false };
+            self.strips[at].width -= 1;
+            spare[at] -= 1;
+        }
+        true
+    }
+
+    fn heads(&self, terminal: &Terminal) -> Vec<String> {
+        if self.is_stacked || self.strips.iter().all(|strip| strip.head.is_empty()) {
+            return Vec::new();
+        }
+        let mut out = Vec::new();
+        if self.strips.iter().any(|strip| !strip.group.is_empty()) {
+            out.push(terminal.styled(Look::Dim, self.groups(terminal).trim_end()));
+        }
+        let cell = |(at, strip): (usize, &Strip)| {
+            let gap = " ".repeat(self.gap_before(at));
+            gap + &aligned(
+                &cut(&terminal.clean(&strip.head), strip.width),
+                strip.width,
+                strip.is_number,
+            )
+        };
+        let heads: String = self.strips.iter().enumerate().map(cell).collect();
+        out.push(terminal.styled(Look::Dim, format!("  {heads}").trim_end()));
+        out
+    }
+
+    /// The names above groups of columns, each at the right of its own.
+    fn groups(&self, terminal: &Terminal) -> String {
+        let mut line = " ".repeat(INDENT);
+        let mut spans: Vec<(&str, usize)> = Vec::new();
+        for (at, strip) in self.strips.iter().enumerate() {
+            let wide = self.gap_before(at) + strip.width;
+            match spans.last_mut() {
+                Some((group, span)) if *group == strip.group => *span += wide,
+                _ => spans.push((&strip.group, wide)),
+            }
+        }
+        for (group, span) in spans {
+            line += &aligned(&cut(&terminal.clean(group), span.saturating_sub(1)), span, true);
+        }
+        line
+    }
+
+    fn row(&self, at: usize, row: &Row, terminal: &Terminal) -> Vec<String> {
+        let cells: Vec<Vec<String>> = self
+            .strips
+            .iter()
+            .map(|strip| match length(&strip.cells[at]) > strip.width {
+                true => wrapped_to(&strip.cells[at], strip.width, strip.width),
+                false => vec![strip.cells[at].clone()],
+            })
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let line = |n: usize| {
+            let mut line = " ".repeat(INDENT);
+            let mut end = line.len();
+            for (place, (strip, cell)) in self.strips.iter().zip(&cells).enumerate() {
+                line += &" ".repeat(self.gap_before(place));
+                let text = cell.get(n).map_or("", String::as_str);
+                let text = aligned(text, strip.width, strip.is_number);
+                let look =
+                    if row.tone == Default::default() { strip.looks[at] } else { row.tone.into() };
+                if text.trim().is_empty() {
+                    line += &text;
+                } else {
+                    let kept = text.trim_end();
+                    line += &terminal.styled(look, kept);
+                    end = line.len();
+                    line += &text[kept.len()..];
+                }
+            }
+            line.truncate(end);
+            line
+        };
+        (0..height).map(line).collect()
+    }
+
+    /// A row as its name and, below it, each figure behind its head.
+    fn stacked(&self, at: usize, below: &[Strip], terminal: &Terminal) -> Vec<String> {
+        let mut strips = self.strips.iter();
+        let name = strips.next().map_or("", |strip| strip.cells[at].as_str());
+        let mut parts: Vec<String> = Vec::new();
+        for strip in strips.filter(|strip| !strip.cells[at].is_empty()) {
+            match parts.last_mut() {
+                Some(last) if strip.is_close => *last += &format!(" {}", strip.cells[at]),
+                _ => parts.push(format!("{} {}", strip.head, strip.cells[at]).trim().to_owned()),
+            }
+        }
+        parts.extend(
+            below.iter().map(|strip| strip.cells[at].clone()).filter(|cell| !cell.is_empty()),
+        );
+        let mut out = terminal.wrapped(name, INDENT, INDENT);
+        out.extend(terminal.wrapped(&parts.join(", "), 2 * INDENT, 0));
+        out
+    }
+}
+
+/// A cell without half its interval.
+fn main(cell: &Cell, terminal: &Terminal) -> (String, Look) {
+    let look = match (&cell.what, cell.tone) {
+        (What::Layer(layer), _) => Look::Layer(*layer),
+        (What::Verdicts(_), _) => Look::Warn,
+        (_, tone) if tone != Default::default() => tone.into(),
+        (What::Figure(..) | What::Change(..) | What::Ratio(_), _) => Look::Bold,
+        (What::Interval(..) | What::RatioInterval(..), _) => Look::Dim,
+        _ => Look::Plain,
+    };
+    let text = match (cell.number(), &cell.what) {
+        (Some(number), _) => {
+            number.shown.text + &number.range.map_or(String::new(), |r| format!(" {r}"))
+        }
+        (None, What::Text(text)) => plain(text),
+        // The gravest in a word; what it means stands below the table or in the report.
+        (None, What::Verdicts(all)) => {
+            all.iter().next().map_or(String::new(), |one| format!("*{}", words::verdict_word(one)))
+        }
+        (None, What::Layer(layer)) => layer.title().to_owned(),
+        (None, _) => String::new(),
+    };
+    (terminal.clean(&text), look)
+}
+
+fn half(cell: &Cell, terminal: &Terminal) -> String {
+    let half = cell.number().and_then(|number| number.shown.half);
+    half.map_or(String::new(), |half| terminal.clean(&half))
+}
+
+/// A sentence without any look.
+pub(super) fn plain(text: &Text) -> String {
+    let all: String = text.0.iter().map(flat).collect();
+    all.trim().trim_end_matches(';').to_owned()
+}
+
+fn flat(span: &Span) -> String {
+    match span {
+        Span::Plain(text)
+        | Span::Strong(text)
+        | Span::Muted(text)
+        | Span::Code(text)
+        | Span::Link(_, text) => text.clone(),
+        Span::Tag(_, text) => format!("{text}; "),
+        Span::Layer(layer) => layer.title().to_owned(),
+        Span::Verdicts(all) if all.is_sound() => String::new(),
+        Span::Verdicts(all) => format!(" Cautions: {}.", words::verdicts(all)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::cell::{text, value};
+
+    #[test]
+    fn a_stacked_row_keeps_its_note() {
+        let mut table = Table::of([1.0]).words("", |_| text("a row"));
+        for head in ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"] {
+            table = table.numbers(head, |n| value(*n, "writes/s"));
+        }
+        let table = table.each(|_, row| row.below = Some("why it is so".to_owned()));
+        let lines = lines(&table.into(), &Terminal::new(60, false));
+        assert_eq!(lines[0], "  a row", "{lines:#?}");
+        assert!(lines.iter().any(|line| line.contains("why it is so")), "{lines:#?}");
+    }
+
+    #[test]
+    fn names_stay_whole_where_figures_have_no_room_beside_them() {
+        let name = "innodb_max_dirty_pages_pct_lwm";
+        let mut table = Table::of([1.0]).words("Setting", |_| text(name));
+        for head in ["one", "two", "three", "four"] {
+            table = table.numbers(head, |n| value(*n, "transactions/s"));
+        }
+        let lines = lines(&table.into(), &Terminal::new(95, false));
+        assert_eq!(lines[0], format!("  {name}"), "{lines:#?}");
+        assert!(lines[1].contains("one 1 transactions/s, two 1 transactions/s"), "{lines:#?}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Metrics as Prometheus sees them.
+
+mod contrib;
+mod promtool;
+mod served;
+
+use iostrata_run::{FileClass, FileIoSource, WatchSample};
+use iostrata_show::metrics::Board;
+use iostrata_show::screen::made_up;
+use iostrata_target::{FileCounts, FileTable, TargetSample};
+use iostrata_watch::{OnHost, TimedSample, Watch, Watched};
+
+/// Counters of a target after so many seconds.
+fn counted(second: u64) -> TargetSample {
+    let mut files = FileTable::new(FileIoSource::InnodbStatus);
+    let writes = Some(second * 90);
+    *files.entry(FileClass::Redo) = FileCounts { writes, ..FileCounts::default() };
+    TargetSample {
+        transactions: Some(second * 400),
+        redo_end_bytes: Some(second * 2_000_000),
+        pages_flushed: Some(second * 600),
+        pages_flushed_adaptive: Some(second * 500),
+        pages_flushed_for_redo: Some(second * 100),
+        furious_flushes: Some(second / 40),
+        purged: Some(second * 390),
+        files: Some(files),
+        ..TargetSample::default()
+    }
+}
+
+/// What is told of three made-up targets after a hundred seconds, two of which stalled or vanished.
+fn board() -> Board {
+    let mut board = Board::new(&[made_up::stalling(), made_up::steady(), made_up::vanishing()]);
+    let mut watches = [Watch::default(), Watch::default(), Watch::default()];
+    for second in 0..100 {
+        let samples: [WatchSample; 3] = [
+            made_up::stalling_at(second),
+            made_up::steady_at(second),
+            made_up::vanishing_at(second),
+        ];
+        for (at, (sample, watch)) in samples.into_iter().zip(&mut watches).enumerate() {
+            let watched = watch.take(TimedSample {
+                at_s: second as f64,
+                sample: Ok(counted(second)),
+                sample_us: 640.0,
+                on_host: OnHost::default(),
+            });
+            board.take(at, &Watched { sample, ..watched });
+        }
+    }
+    board
+}
+
+/// Whether a program is installed; says so where it is not.
+fn is_installed(program: &str) -> bool {
+    let found = std::process::Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: no {program} (apt-get install prometheus)");
+    }
+    found
+}

@@ -1,0 +1,3 @@
+//! The screen on a real terminal.
+
+mod terminal;
