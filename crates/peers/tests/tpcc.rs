@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use iostrata_peers::engines::Engine;
 use iostrata_peers::tpcc::{RunPlan, open, run};
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_workload::tpcc::{CheckPlan, Dataset, Stage, check};
 
 fn conditions_hold(engine: Engine, dir: &Path) {

@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn documents_concern_those_who_read_them() {
         let page = concern(&["docs/fio.md"]);
-        assert!(page.packages().any(|name| name == "iostrata-spec"));
+        assert!(page.packages().any(|name| name == "iostrata-plan"));
         let unread = format!("no-such-{}", "page.md");
         assert_eq!(concern(&[&unread]).packages().count(), 0);
         assert_eq!(concern(&["fuzz/Cargo.toml"]).packages().count(), 0);
@@ -343,6 +343,6 @@ mod tests {
         let study = std::fs::read_dir(workspace.root.join("studies")).unwrap().next();
         let study = PathBuf::from("studies").join(study.unwrap().unwrap().file_name());
         let study = concern(&[&study.to_string_lossy()]);
-        assert!(study.changed.contains("iostrata-spec"));
+        assert!(study.changed.contains("iostrata-plan"));
     }
 }

@@ -50,33 +50,33 @@ impl Tier {
     }
 }
 
-const BASE: &[&str] = &["stats", "spec", "run"];
+const BASE: &[&str] = &["stats", "plan", "run"];
 
 /// Every crate.
 pub const CRATES: &[CrateRules] = &[
     CrateRules { name: "stats", tier: Tier::Base, is_pure: true, may_use: &[] },
     CrateRules { name: "innodb", tier: Tier::Base, is_pure: true, may_use: &["stats"] },
-    CrateRules { name: "spec", tier: Tier::Base, is_pure: true, may_use: &["stats", "innodb"] },
+    CrateRules { name: "plan", tier: Tier::Base, is_pure: true, may_use: &["stats", "innodb"] },
     CrateRules { name: "run", tier: Tier::Base, is_pure: false, may_use: BASE },
     CrateRules { name: "io", tier: Tier::Meter, is_pure: false, may_use: BASE },
     CrateRules {
         name: "load",
         tier: Tier::Meter,
         is_pure: false,
-        may_use: &["stats", "spec", "run", "io"],
+        may_use: &["stats", "plan", "run", "io"],
     },
     CrateRules { name: "linux", tier: Tier::Meter, is_pure: false, may_use: BASE },
     CrateRules {
         name: "change",
         tier: Tier::Meter,
         is_pure: false,
-        may_use: &["stats", "spec", "run", "io"],
+        may_use: &["stats", "plan", "run", "io"],
     },
     CrateRules {
         name: "sim",
         tier: Tier::Engine,
         is_pure: true,
-        may_use: &["stats", "spec", "run", "change", "innodb"],
+        may_use: &["stats", "plan", "run", "change", "innodb"],
     },
     CrateRules { name: "engine", tier: Tier::Engine, is_pure: false, may_use: &["io", "innodb"] },
     CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &["stats", "run"] },
@@ -108,14 +108,14 @@ pub const CRATES: &[CrateRules] = &[
         name: "workload",
         tier: Tier::Database,
         is_pure: false,
-        may_use: &["stats", "spec", "run", "load", "target"],
+        may_use: &["stats", "plan", "run", "load", "target"],
     },
     CrateRules {
         name: "study",
         tier: Tier::Study,
         is_pure: false,
         may_use: &[
-            "stats", "spec", "run", "io", "load", "linux", "change", "sim", "target", "watch",
+            "stats", "plan", "run", "io", "load", "linux", "change", "sim", "target", "watch",
             "diagnose",
         ],
     },
@@ -124,14 +124,14 @@ pub const CRATES: &[CrateRules] = &[
         name: "show",
         tier: Tier::Show,
         is_pure: false,
-        may_use: &["stats", "spec", "run", "watch"],
+        may_use: &["stats", "plan", "run", "watch"],
     },
     CrateRules {
         name: "iostrata",
         tier: Tier::Show,
         is_pure: false,
         may_use: &[
-            "stats", "spec", "run", "io", "load", "linux", "change", "sim", "engine", "innodb",
+            "stats", "plan", "run", "io", "load", "linux", "change", "sim", "engine", "innodb",
             "target", "embedded", "server", "watch", "workload", "tune", "study", "diagnose",
             "show",
         ],
@@ -162,7 +162,7 @@ pub const MODULES: &[ModuleRules] = &[
     ModuleRules {
         dir: "crates/engine/sim/src/emudisk",
         is_pure: false,
-        may_use: &["stats", "spec", "change", "drive", "model"],
+        may_use: &["stats", "plan", "change", "drive", "model"],
     },
     ModuleRules { dir: "crates/engine/engine/src/lock", is_pure: false, may_use: &[] },
     ModuleRules { dir: "crates/engine/engine/src/page", is_pure: true, may_use: &["innodb"] },
@@ -186,7 +186,7 @@ pub const MODULES: &[ModuleRules] = &[
     ModuleRules {
         dir: "crates/show/show/src/report",
         is_pure: false,
-        may_use: &["stats", "spec", "run"],
+        may_use: &["stats", "plan", "run"],
     },
     ModuleRules { dir: "crates/show/show/src/screen", is_pure: false, may_use: &["stats", "run"] },
 ];

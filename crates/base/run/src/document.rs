@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_spec::{Better, Layer, PerKind};
+use iostrata_plan::{Better, Layer, PerKind};
 use iostrata_stats::{Interval, LatencyUs, Verdicts};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 //! Invariant: a line is appended whole and flushed before the next thing starts, so that a killed
 //! run is a shorter run and nothing else.
 
-use iostrata_spec::{OpKind, Point};
+use iostrata_plan::{OpKind, Point};
 use iostrata_stats::{Measured, Percentile, Verdicts};
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_spec::{OpKind, PerKind, op_kind};
+use iostrata_plan::{OpKind, PerKind, op_kind};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdicts};
 use serde::{Deserialize, Serialize};
 

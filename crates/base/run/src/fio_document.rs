@@ -3,7 +3,7 @@
 //! Invariant: a job's figures have the names and shapes of `iostrata io`, over the job's own part
 //! of its wave.
 
-use iostrata_spec::fio::FioWarning;
+use iostrata_plan::fio::FioWarning;
 use iostrata_stats::Verdicts;
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use iostrata_spec::Point;
-use iostrata_spec::study::StudyPlan;
+use iostrata_plan::Point;
+use iostrata_plan::study::StudyPlan;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

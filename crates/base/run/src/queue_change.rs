@@ -3,7 +3,7 @@
 //! Invariant: fields may be added, never renamed; lengths are those that the kernel took, not those
 //! that were asked for.
 
-use iostrata_spec::study::LevelAt;
+use iostrata_plan::study::LevelAt;
 use iostrata_stats::{Conclusion, Interval, Verdicts};
 use serde::{Deserialize, Serialize};
 

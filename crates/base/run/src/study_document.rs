@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_spec::study::{Extent, FactorLevels, LevelAt};
-use iostrata_spec::{Layer, PerKind};
+use iostrata_plan::study::{Extent, FactorLevels, LevelAt};
+use iostrata_plan::{Layer, PerKind};
 use iostrata_stats::{Conclusion, Interval, LatencyUs, Measured, Percentile, Verdicts};
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::{Drift, Interval, LatencyUs, Measured, Stability, Verdicts};
 use serde::{Deserialize, Serialize};
 

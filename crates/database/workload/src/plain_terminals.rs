@@ -7,7 +7,7 @@ use iostrata_load::{
     Planned, Ran, SessionError, Settled, TransactionCost, TransactionSource, TransactionWorker,
     Turn,
 };
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 use iostrata_target::{Schema, Session, SessionOptions, Target, TargetError};
 

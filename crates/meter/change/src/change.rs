@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use iostrata_spec::study::IoLimits;
+use iostrata_plan::study::IoLimits;
 use serde::{Deserialize, Serialize};
 
 use crate::server::{RunAs, ServerCommand};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use iostrata_stats::units;
 
-use iostrata_spec::study::IoLimits;
+use iostrata_plan::study::IoLimits;
 
 use crate::change::Change;
 use crate::device;

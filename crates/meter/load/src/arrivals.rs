@@ -4,7 +4,7 @@
 //! so that rounding does not add up (a gap rounded to whole microseconds is wrong by a third at
 //! 300,000 per second). It reads no clock: it only says when.
 
-use iostrata_spec::{Pacing, RateProcess};
+use iostrata_plan::{Pacing, RateProcess};
 
 use iostrata_stats::Random;
 

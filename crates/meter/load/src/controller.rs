@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::{Stop, StoppingRule, choose_cut};
 
 use crate::clock::{Clock, Ticks};

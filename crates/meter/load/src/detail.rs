@@ -4,7 +4,7 @@
 //! window as the figures. Noting allocates nothing: its memory is there before the window begins.
 
 use iostrata_io::submission_batch;
-use iostrata_spec::{IoApi, IoSpec, OpKind, PerKind};
+use iostrata_plan::{IoApi, IoSpec, OpKind, PerKind};
 use iostrata_stats::LatencyHistogram;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 use std::io;
 use std::time::Duration;
 
-use iostrata_spec::{IoSpec, Mix};
+use iostrata_plan::{IoSpec, Mix};
 
 use crate::clock::Ticks;
 use crate::generator::{Generator, Request};

@@ -3,8 +3,8 @@
 //! Invariant: a failed request is never in a histogram. It allocates only when something failed,
 //! and then at most once per error number.
 
+use iostrata_plan::OpKind;
 use iostrata_run::IoErrorCount;
-use iostrata_spec::OpKind;
 use serde::{Deserialize, Serialize};
 
 /// A request that failed or moved fewer bytes than asked for.

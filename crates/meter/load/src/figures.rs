@@ -3,9 +3,9 @@
 //! Invariant: counts, histograms, slices and processor time of one figure cover the same stretch of
 //! the window: all of it, less the warm-up where the length was not fixed beforehand.
 
+use iostrata_plan::{OpKind, PerKind};
 use iostrata_run::host::OwnIo;
 use iostrata_run::{Cpu, OpFigures, Series, StreamFigures, TransactionFigures};
-use iostrata_spec::{OpKind, PerKind};
 use iostrata_stats::{
     Estimate, Latencies, Measured, StoppingRule, Verdict, Verdicts, estimate, estimate_ratio,
     is_possible_in_window,

@@ -3,7 +3,7 @@
 //! Invariant: a flush covers only writes that have completed, so the worker starts no request while
 //! a flush is due, waits for those in flight, then flushes file by file.
 
-use iostrata_spec::{Flush, FlushCount, FlushScope};
+use iostrata_plan::{Flush, FlushCount, FlushScope};
 
 use crate::clock::Ticks;
 
@@ -67,7 +67,7 @@ impl FlushSchedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_spec::FlushMethod;
+    use iostrata_plan::FlushMethod;
 
     fn schedule(every: u32, scope: FlushScope, count: FlushCount) -> FlushSchedule {
         FlushSchedule::new(Some(Flush { method: FlushMethod::Fsync, every, scope, count }), 3)

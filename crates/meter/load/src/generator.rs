@@ -4,7 +4,7 @@
 //! worker number replay the same requests whatever the API or the speed. It reads no clock.
 
 use iostrata_io::OpKind;
-use iostrata_spec::{Access, IoSpec, Mix, Preparation, Sharing};
+use iostrata_plan::{Access, IoSpec, Mix, Preparation, Sharing};
 
 use crate::permutation::Permutation;
 use crate::zipf::Zipf;
@@ -23,12 +23,12 @@ pub struct Request {
 
 /// The kind under which a request of a file is counted.
 #[inline(always)]
-pub(crate) fn measured(kind: OpKind) -> iostrata_spec::OpKind {
+pub(crate) fn measured(kind: OpKind) -> iostrata_plan::OpKind {
     match kind {
-        OpKind::Read => iostrata_spec::OpKind::Read,
-        OpKind::Write => iostrata_spec::OpKind::Write,
-        OpKind::Sync => iostrata_spec::OpKind::Sync,
-        OpKind::Trim => iostrata_spec::OpKind::Trim,
+        OpKind::Read => iostrata_plan::OpKind::Read,
+        OpKind::Write => iostrata_plan::OpKind::Write,
+        OpKind::Sync => iostrata_plan::OpKind::Sync,
+        OpKind::Trim => iostrata_plan::OpKind::Trim,
     }
 }
 
@@ -184,7 +184,7 @@ fn part(blocks: u64, worker: u64, workers: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_spec::{FlushMethod, ZipfTheta};
+    use iostrata_plan::{FlushMethod, ZipfTheta};
     use proptest::prelude::*;
     use std::collections::HashSet;
 

@@ -5,7 +5,7 @@
 //! delivers them.
 
 use iostrata_io::Done;
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 
 use crate::clock::{Clock, Ticks};
 use crate::detail::Submissions;

@@ -7,7 +7,7 @@ use iostrata_io::{
     ApiConfig, Buffers, FileApi, FileSpec, LibaioApi, MmapApi, NullApi, OpenFiles, OpenMode,
     OpenSync, Pages, SyncApi, SyncKind, UringApi, WriteThrough,
 };
-use iostrata_spec::{FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, Pacing, SyncWrites};
+use iostrata_plan::{FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, Pacing, SyncWrites};
 use iostrata_stats::Verdict;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@
 //! windows of time: requests of files here, transactions elsewhere.
 
 use iostrata_io::FileSpec;
-use iostrata_spec::{IoApi, Stream};
+use iostrata_plan::{IoApi, Stream};
 
 use crate::error::LoadError;
 use crate::figures::WindowFigures;

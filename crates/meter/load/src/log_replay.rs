@@ -7,8 +7,8 @@ use std::io;
 use std::vec::IntoIter;
 
 use iostrata_io::OpKind;
-use iostrata_spec::Replay;
-use iostrata_spec::fio::{IoLog, LoggedOp, LoggedRequest};
+use iostrata_plan::Replay;
+use iostrata_plan::fio::{IoLog, LoggedOp, LoggedRequest};
 
 use crate::generator::Request;
 

@@ -6,7 +6,7 @@ use iostrata_io::{
     ApiConfig, Buffers, Caps, Done, Fate, FileApi, IoError, MemoryApi, MemoryFiles, NullApi, Op,
     OpKind, OpenFiles,
 };
-use iostrata_spec::{
+use iostrata_plan::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, OpKind as Kind, Pacing,
     Preparation, RateProcess,
 };

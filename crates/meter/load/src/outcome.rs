@@ -3,8 +3,8 @@
 //! Invariant: histograms and slices of a stream are sums over its workers. It knows no kind of
 //! load, and computes no figure.
 
+use iostrata_plan::OpKind;
 use iostrata_run::host::OwnIo;
-use iostrata_spec::OpKind;
 use iostrata_stats::{Verdicts, choose_cut};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::Pause;
+use iostrata_plan::Pause;
 
 use crate::clock::Ticks;
 

@@ -3,8 +3,8 @@
 //! Invariant: recording touches only memory that was there before the window began. Time moves to
 //! the next slice only through [`Recorder::cross`], which is also where the end is noticed.
 
+use iostrata_plan::OpKind;
 use iostrata_run::TransactionFigures;
-use iostrata_spec::OpKind;
 
 use crate::clock::Ticks;
 use crate::detail::RequestDetail;

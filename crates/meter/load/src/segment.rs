@@ -4,8 +4,8 @@
 //! it is known whether they count. Invariants: a window is the sum of its segments; recording
 //! neither allocates nor fails.
 
+use iostrata_plan::{OpKind, PerKind};
 use iostrata_run::TransactionFigures;
-use iostrata_spec::{OpKind, PerKind};
 use iostrata_stats::{Latencies, LatencyHistogram};
 use serde::{Deserialize, Serialize};
 

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use iostrata_spec::{OpKind, PerKind};
+use iostrata_plan::{OpKind, PerKind};
 
 use crate::clock::Ticks;
 use crate::region::Region;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::IoSpec;
+use iostrata_plan::IoSpec;
 use serde::{Deserialize, Serialize};
 
 /// When a job runs and from when on it is counted, in slices of the window.

@@ -3,7 +3,7 @@
 //! Invariant: judged once a second, over whole seconds behind the ramp; a window that is shorter
 //! than the asked duration is never steady. It reads no clock.
 
-use iostrata_spec::{Steady, SteadyLimit, SteadyOf};
+use iostrata_plan::{Steady, SteadyLimit, SteadyOf};
 
 /// What is asked of one stream, and how far it has been looked at.
 #[derive(Clone, Debug)]

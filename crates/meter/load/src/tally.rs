@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use iostrata_spec::{OpKind, PerKind};
+use iostrata_plan::{OpKind, PerKind};
 
 /// A window shorter than so many requests one after another says little about their rate.
 const LATENCIES_MIN: f64 = 20.0;

@@ -6,7 +6,7 @@
 //! plain generator, which it would slow down.
 
 use iostrata_io::OpKind;
-use iostrata_spec::{Access, BlockSizes, Blocks, Distribution, FileOrder, IoSpec, Mix, Step, Zone};
+use iostrata_plan::{Access, BlockSizes, Blocks, Distribution, FileOrder, IoSpec, Mix, Step, Zone};
 
 use crate::generator::Request;
 use crate::permutation::Permutation;
@@ -375,7 +375,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_spec::{BlockShare, Sharing, ZipfTheta};
+    use iostrata_plan::{BlockShare, Sharing, ZipfTheta};
     use proptest::prelude::*;
     use std::collections::HashSet;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use iostrata_io::OpKind;
-use iostrata_spec::{Access, BlockSizes, Blocks, IoApi, Mix, OpKind as Kind, Pause, Sharing};
+use iostrata_plan::{Access, BlockSizes, Blocks, IoApi, Mix, OpKind as Kind, Pause, Sharing};
 
 use crate::extras::Extras;
 use crate::generator::Request;

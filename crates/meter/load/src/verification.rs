@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::IntoIter;
 
 use iostrata_io::{Buffers, OpKind};
-use iostrata_spec::{IoSpec, Verify};
+use iostrata_plan::{IoSpec, Verify};
 
 use crate::generator::Request;
 use crate::in_flight::Flight;
@@ -166,7 +166,7 @@ fn checksum(block: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_spec::Mix;
+    use iostrata_plan::Mix;
 
     fn spec(mix: Mix) -> IoSpec {
         let mut spec = IoSpec::new("x");

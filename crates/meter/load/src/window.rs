@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use iostrata_plan::{IoApi, OpKind, PerKind, Sharing, SyncWrites};
 use iostrata_run::host::OwnIo;
-use iostrata_spec::{IoApi, OpKind, PerKind, Sharing, SyncWrites};
 use iostrata_stats::StoppingRule;
 
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};

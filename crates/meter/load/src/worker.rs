@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use iostrata_io::{Buffers, FileApi, IoError, Op, OpKind};
-use iostrata_spec::IoSpec;
+use iostrata_plan::IoSpec;
 
 use crate::arrivals::Arrivals;
 use crate::clock::{Clock, Ticks};

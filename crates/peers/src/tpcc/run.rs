@@ -8,7 +8,7 @@ use std::time::Duration;
 use iostrata_linux::host::Root;
 use iostrata_load::TransactionLoad;
 use iostrata_run::TransactionDocument;
-use iostrata_spec::TransactionSpec;
+use iostrata_plan::TransactionSpec;
 use iostrata_study::{
     Meter, StudyError, TransactionFacts, transaction_document, transaction_point,
 };

@@ -3,7 +3,7 @@
 use iostrata_change::ChangeError;
 use iostrata_io::{FileSetError, IoError};
 use iostrata_load::LoadError;
-use iostrata_spec::SpecError;
+use iostrata_plan::SpecError;
 use iostrata_study::StudyError;
 
 /// Why a command did not do what was asked.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use iostrata_io::{FileSetPlan, Place};
 use iostrata_linux::host::Root;
 use iostrata_load::IoLoad;
+use iostrata_plan::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_run::{Event, IoDocument, Replicate, RunKind, RunResult};
-use iostrata_spec::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_stats::units;
 use iostrata_study::{FileSetCache, Measurement, Meter, Pipeline, WantedFiles};
 

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
+use iostrata_plan::IoSpec;
 use iostrata_run::{Event, IoDocument, Manifest, Replicate, RunKind, RunReader, RunResult};
-use iostrata_spec::IoSpec;
 use iostrata_stats::repeat;
 
 use crate::run_sink::RunSink;

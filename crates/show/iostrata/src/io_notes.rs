@@ -3,8 +3,8 @@
 //!
 //! Pure. Verdicts say what is wrong with a figure; these say what to do.
 
+use iostrata_plan::{IoSpec, OpKind, Preparation};
 use iostrata_run::{OpFigures, StreamFigures};
-use iostrata_spec::{IoSpec, OpKind, Preparation};
 use iostrata_stats::units::{self as units, Size};
 use iostrata_stats::{Verdict, time_for_precision};
 
@@ -75,7 +75,7 @@ fn needed_s(op: &OpFigures, precision: f64, duration_s: f64) -> Option<f64> {
 mod tests {
     use std::time::Duration;
 
-    use iostrata_spec::Mix;
+    use iostrata_plan::Mix;
     use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
 
     use super::*;

@@ -1,6 +1,6 @@
 //! `iostrata study`: naming, showing, running and comparing.
 
-use iostrata_spec::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, cost, shipped};
+use iostrata_plan::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, cost, shipped};
 
 use crate::args::{ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs};
 use crate::display::{print_json, print_text, width};

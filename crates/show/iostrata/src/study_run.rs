@@ -10,8 +10,8 @@ use iostrata_change::{
 };
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_linux::host::{Root, describe_host, describe_path};
+use iostrata_plan::study::{StudyPlan, VolumeKind, cost};
 use iostrata_run::{Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter};
-use iostrata_spec::study::{StudyPlan, VolumeKind, cost};
 use iostrata_stats::units;
 use iostrata_study::factorial::{self, StudyTask, VolumePlace};
 

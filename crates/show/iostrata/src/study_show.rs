@@ -3,7 +3,7 @@
 //! Invariant: plain data in, text out; nothing is looked up and nothing is computed but sums that a
 //! plan's cost already holds.
 
-use iostrata_spec::study::{Cell, FactorLevels, PartOutline, PlanCost, StudyPlan};
+use iostrata_plan::study::{Cell, FactorLevels, PartOutline, PlanCost, StudyPlan};
 use iostrata_stats::units;
 use serde::Serialize;
 
@@ -251,7 +251,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_spec::study::{Extent, MeasuringOverrides, StudySpec, cost, shipped_text};
+    use iostrata_plan::study::{Extent, MeasuringOverrides, StudySpec, cost, shipped_text};
 
     #[test]
     fn a_plan_shows_factors_parts_cost_changes_and_points() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use iostrata_spec::study::{StudySpec, shipped, shipped_text};
+use iostrata_plan::study::{StudySpec, shipped, shipped_text};
 use iostrata_stats::units::Size;
 
 use crate::exit_error::ExitError;
@@ -43,6 +43,6 @@ pub fn load(study: &str) -> Result<StudySpec, ExitError> {
 }
 
 /// A text or a choice that is wrong is bad input.
-pub fn usage(error: iostrata_spec::study::StudyTextError) -> ExitError {
+pub fn usage(error: iostrata_plan::study::StudyTextError) -> ExitError {
     ExitError::Usage(error.to_string())
 }

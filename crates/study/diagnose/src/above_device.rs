@@ -5,8 +5,8 @@
 //! latency makes any share look large, so that the time above the device must also be long in
 //! itself.
 
+use iostrata_plan::{Layer, OpKind, rung};
 use iostrata_run::Replicate;
-use iostrata_spec::{Layer, OpKind, rung};
 use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts, paired};
 
 use crate::case::Case;

@@ -6,8 +6,8 @@
 //! the same rounds are set against what was reached round by round; other rates are taken as
 //! independent of it.
 
+use iostrata_plan::rung;
 use iostrata_run::{BoundResource, Replicate, Resource, ResourceUse, Rung, TransactionBound};
-use iostrata_spec::rung;
 use iostrata_stats::{Loss, Measured, Verdicts, combine, loss, paired_measured};
 
 use crate::case::Case;

@@ -10,8 +10,8 @@
 //! Invariant: a device that is busy is no cap. Its rate differs with size and direction, rises with
 //! depth, or is not even; one that the processors or others held back is not looked at.
 
+use iostrata_plan::{IoSpec, OpKind, rung};
 use iostrata_run::Replicate;
-use iostrata_spec::{IoSpec, OpKind, rung};
 use iostrata_stats::{Measured, Verdict, combine};
 
 use crate::disturbed::carries;

@@ -1,7 +1,7 @@
 //! What every rule looks at: the run so far, and the host.
 
+use iostrata_plan::Point;
 use iostrata_run::ProbeHost;
-use iostrata_spec::Point;
 
 use crate::observed::Observed;
 

@@ -1,10 +1,10 @@
 //! What is known to hold requests back above the device.
 
+use iostrata_plan::{Layer, OpKind, rung};
 use iostrata_run::Replicate;
 use iostrata_run::host::{
     DeviceFacts, DirectIoBehaviour, IoControl, IoControlKind, IoLimit, LimitScope,
 };
-use iostrata_spec::{Layer, OpKind, rung};
 
 use crate::between::block_layers;
 use crate::case::Case;

@@ -4,8 +4,8 @@
 //! which another process or the hypervisor interfered are left out where enough others remain;
 //! where not, the effect must clear its threshold with the whole interval.
 
+use iostrata_plan::Better;
 use iostrata_run::Replicate;
-use iostrata_spec::Better;
 use iostrata_stats::{Loss, Measured, PAIRS_MIN, Verdict, paired_measured};
 
 use crate::disturbed::{carries, is_undisturbed};

@@ -3,8 +3,8 @@
 //! Invariant: a curve has at least two points; its values are those of the rungs with the same
 //! names. It draws nothing.
 
+use iostrata_plan::{Better, OpKind, Point};
 use iostrata_run::{Curve, CurvePoint, OpFigures, Replicate};
-use iostrata_spec::{Better, OpKind, Point};
 use iostrata_stats::units::{microseconds, rate};
 use iostrata_stats::{LatencyUs, LoadPoint, combine_weighted, knee};
 

@@ -10,8 +10,8 @@
 //! intervals; it is missed where one lies beyond it with its whole interval and none above is held.
 //! What lies between the two is not known.
 
+use iostrata_plan::OpKind;
 use iostrata_run::{OpFigures, PooledLatency, Replicate};
-use iostrata_spec::OpKind;
 use iostrata_stats::Interval;
 
 use crate::figure::{achieved_share, asked_per_s, median, op_of, stream_of};

@@ -3,8 +3,8 @@
 //! Invariant: a figure keeps the verdicts of its replicate and its stream; a missing figure is
 //! `None`, never zero. Nothing is compared here.
 
+use iostrata_plan::{FlushCount, MetricKind, OpKind, Pacing, Point, SyncWrites};
 use iostrata_run::{OpFigures, Replicate, StreamFigures};
-use iostrata_spec::{FlushCount, MetricKind, OpKind, Pacing, Point, SyncWrites};
 use iostrata_stats::{Interval, Measured, Verdicts, combine_weighted, is_possible};
 
 /// Figures of one kind of request of a stream.

@@ -13,7 +13,7 @@ use iostrata_stats::units::{count, microseconds, percent};
 use crate::advice::{SettingPlace, is_fitting};
 use crate::finding::FindingId;
 use crate::not_measured::{not_measured, nothing_measured};
-use iostrata_spec::rung;
+use iostrata_plan::rung;
 
 /// Random reads that the first sentence names, the first that is known.
 const READS: [(&str, &str); 4] = [

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::{Better, IoApi, OpKind, Pacing, Point};
 use iostrata_run::Replicate;
-use iostrata_spec::{Better, IoApi, OpKind, Pacing, Point};
 use iostrata_stats::{Loss, Measured, loss};
 
 use crate::disturbed::shows_storage;

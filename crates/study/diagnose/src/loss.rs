@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use iostrata_plan::{Layer, rung};
 use iostrata_run::{Event, Loss, ProbeHost, Resource, Rung};
-use iostrata_spec::{Layer, rung};
 use iostrata_stats::PAIRS_MIN;
 use iostrata_stats::units::{count, microseconds, percent};
 

@@ -1,7 +1,7 @@
 //! What a probe did not measure, and why: nothing may be concluded about that.
 
+use iostrata_plan::Layer;
 use iostrata_run::{ProbeDocument, Unavailable};
-use iostrata_spec::Layer;
 
 /// Parts that are named one by one.
 const NAMED_MAX: usize = 3;

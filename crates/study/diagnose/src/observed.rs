@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::Point;
 use iostrata_run::host::IoLimit;
 use iostrata_run::{DevicePause, Event, Pooled, Replicate, Unavailable};
-use iostrata_spec::Point;
 use iostrata_stats::Measured;
 
 use crate::lasting::{Fall, falls, is_before};

@@ -5,7 +5,7 @@
 //! time, where a fifth is worth a line, or work whose price is inherent (allocation, conversion of
 //! unwritten extents, the page cache): that is a loss only where it hurts in absolute time.
 
-use iostrata_spec::{Layer, rung};
+use iostrata_plan::{Layer, rung};
 
 use crate::finding::FindingId;
 

@@ -3,8 +3,8 @@
 //! Invariant: every point with at least one usable replicate has exactly one rung; rungs of one
 //! layer keep the order in which they were first measured.
 
+use iostrata_plan::{Better, Layer};
 use iostrata_run::{Event, Replicate, Rung};
-use iostrata_spec::{Better, Layer};
 use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts};
 
 use crate::disturbed::carries;

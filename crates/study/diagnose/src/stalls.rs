@@ -10,8 +10,8 @@
 
 use std::f64::consts::TAU;
 
+use iostrata_plan::{IoApi, Pacing};
 use iostrata_run::{Replicate, Series, StreamFigures};
-use iostrata_spec::{IoApi, Pacing};
 use iostrata_stats::mean_and_half_width;
 
 use crate::disturbed::shows_the_device;

@@ -3,8 +3,8 @@
 //! Invariant: it works on any part of a log (interrupted, read-only, with points missing) and says
 //! nothing about what was not measured.
 
+use iostrata_plan::OpKind;
 use iostrata_run::{Event, ProbeDocument, ProbeHost, Replicate, UnavailableCause};
-use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::advice::{advise, redo_table};

@@ -4,8 +4,8 @@
 //! Invariant: only what needs no root and no server: the file API, the number of files, the sync
 //! method. A trial is confirmed when the paired interval lies on the better side.
 
+use iostrata_plan::{Better, Point, rung};
 use iostrata_run::{Event, ProbeHost, Replicate, Verification};
-use iostrata_spec::{Better, Point, rung};
 use iostrata_stats::{Comparison, Conclusion, Measured, combine, paired_measured};
 
 use crate::advice::advise;

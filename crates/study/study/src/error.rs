@@ -4,8 +4,8 @@ use iostrata_change::ChangeError;
 use iostrata_io::FileSetError;
 use iostrata_linux::host::HostError;
 use iostrata_load::{FailedRequest, LoadError, LoadFailure};
+use iostrata_plan::OpKind;
 use iostrata_run::Unavailable;
-use iostrata_spec::OpKind;
 use iostrata_target::{TargetError, Trouble};
 use rustix::io::Errno;
 

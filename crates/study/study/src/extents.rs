@@ -1,7 +1,7 @@
 //! Whether files hold what they should: extents that were never written make fast reads.
 
 use iostrata_io::{ExtentReport, FileSet, OpenMode};
-use iostrata_spec::{Point, Preparation};
+use iostrata_plan::{Point, Preparation};
 use iostrata_stats::{Verdict, Verdicts};
 
 /// Verdicts on the extents of a file set: `sparse`, `unwritten_extents`. Silent for points whose

@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 
 use iostrata_io::{FileSet, FileSetError, FileSetPlan, FileSpec, Fill, Place, Progress};
-use iostrata_spec::{IoApi, Preparation, Stream};
+use iostrata_plan::{IoApi, Preparation, Stream};
 
 /// What files are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use iostrata_linux::host::{HostObserver, Observer, ObserverOptions, PauseWatch, Root, Scope};
 use iostrata_load::{LiveFigures, Load, StreamDetail, Surroundings, WindowFigures, WindowObserver};
+use iostrata_plan::Point;
 use iostrata_run::Replicate;
 use iostrata_run::host::{Evidence, PathFacts};
-use iostrata_spec::Point;
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::StudyError;

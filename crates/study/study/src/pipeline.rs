@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_load::{Load, clock_facts};
+use iostrata_plan::Point;
 use iostrata_run::{Event, Unavailable};
-use iostrata_spec::Point;
 
 use crate::{FileSetCache, Measurement, Meter, StudyError, Watcher};
 

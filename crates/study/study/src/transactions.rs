@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::{
+    Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, TransactionPacing,
+    TransactionSpec,
+};
 use iostrata_run::{
     DatasetGrowth, DriverCost, LatencyTarget, Replicate, StallCause, StreamFigures,
     TransactionDocument, TransactionDurability, TransactionFigures, TransactionLevel,
     TransactionStall, TransactionTarget,
-};
-use iostrata_spec::{
-    Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, TransactionPacing,
-    TransactionSpec,
 };
 use iostrata_stats::{
     LatencyHistogram, LatencyUs, LoadPoint, LowSpell, Stability, Verdicts, drift, knee, low_spells,

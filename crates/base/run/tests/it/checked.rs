@@ -1,10 +1,10 @@
 //! Figures that cannot be leave a probe's document, with everything that quotes them.
 
+use iostrata_plan::Layer;
 use iostrata_run::{
     Advice, Curve, CurvePoint, Finding, FindingKind, Loss, ProbeDocument, Refusal, Risk,
     Verification,
 };
-use iostrata_spec::Layer;
 
 use crate::sample;
 

@@ -1,11 +1,11 @@
 //! What is written is read.
 
+use iostrata_plan::{OpKind, TransactionSpec};
 use iostrata_run::{
     Event, Manifest, OpFigures, RunKind, RunReader, RunResult, RunWriteError, RunWriter,
     StallCause, TransactionDocument, TransactionFigures, TransactionStall, TunedSetting,
     WatchDocument, WatchSample, layout,
 };
-use iostrata_spec::{OpKind, TransactionSpec};
 use iostrata_stats::{Latencies, LatencyUs};
 
 use crate::sample;

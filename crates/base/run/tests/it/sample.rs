@@ -1,11 +1,11 @@
 //! A small made-up run, in code. None of its figures was measured.
 
+use iostrata_plan::{Better, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_run::host::{DeviceSeries, Evidence, HostFacts, PathFacts};
 use iostrata_run::{
     Cpu, Event, Manifest, OpFigures, ProbeDocument, ProbeHost, Replicate, RunKind, Series,
     StreamFigures, Unavailable,
 };
-use iostrata_spec::{Better, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdict, Verdicts};
 
 pub fn manifest() -> Manifest {

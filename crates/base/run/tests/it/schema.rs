@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use iostrata_plan::fio::FioPlan;
 use iostrata_run::{
     CheckDocument, CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument,
     DiskStopDocument, EngineCheckDocument, EngineStatsDocument, Event, FioDocument, FlushDocument,
     IoDocument, Manifest, PrepareDocument, ProbeDocument, QueueDocument, ServerSummaryDocument,
     StudyDiffDocument, StudyDocument, TransactionDocument, WatchDocument, WatchSample,
 };
-use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
 
 fn check<T: JsonSchema>(name: &str) {

@@ -1,7 +1,7 @@
 //! What is seen beside a real server within the limits of a control group.
 
+use iostrata_plan::study::IoLimits;
 use iostrata_run::{FileClass, FileIoSource, WatchSample};
-use iostrata_spec::study::IoLimits;
 use iostrata_watch::Watched;
 
 use crate::stage::{Stage, Then};

@@ -5,10 +5,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use iostrata_plan::study::IoLimits;
 use iostrata_run::{LockKind, LockWait, StallCause, StallSnapshot, StatementDigest};
 use iostrata_server::ServerTarget;
 use iostrata_server::private::ServerProgram;
-use iostrata_spec::study::IoLimits;
 use iostrata_watch::Watched;
 
 use crate::stage::{Stage, Then, Worker};

@@ -1,7 +1,7 @@
 //! A log buffer that is too small for the rows that are written, on a real server.
 
+use iostrata_plan::study::IoLimits;
 use iostrata_run::StallCause;
-use iostrata_spec::study::IoLimits;
 
 use crate::stage::{Stage, Then};
 use crate::stalls::assert_named;

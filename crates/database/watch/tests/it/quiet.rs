@@ -1,6 +1,6 @@
 //! A real server on which nothing is wrong: no stall may be found.
 
-use iostrata_spec::study::IoLimits;
+use iostrata_plan::study::IoLimits;
 use iostrata_watch::Watched;
 
 use crate::stage::{Stage, is_long_form};

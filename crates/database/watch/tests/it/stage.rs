@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use iostrata_change::{Change, DeviceRef, Effect, GroupVersion, Session, StateDir, System};
 use iostrata_linux::host::{HeldBack, ProcessPlace, Root};
+use iostrata_plan::study::IoLimits;
 use iostrata_run::{SessionWaits, StallCause, WatchSample};
 use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{ServerAddress, ServerTarget};
-use iostrata_spec::study::IoLimits;
 use iostrata_target::{
     Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, TargetError, Value,
 };

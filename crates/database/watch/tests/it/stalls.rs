@@ -2,8 +2,8 @@
 //!
 //! Each runs some seconds of an even load first, so that something is usual.
 
+use iostrata_plan::study::IoLimits;
 use iostrata_run::{StallCause, TransactionStall, WatchSample};
-use iostrata_spec::study::IoLimits;
 use iostrata_watch::Watched;
 
 use crate::stage::{Stage, Then, Worker, is_long_form};

@@ -1,6 +1,6 @@
 //! The kit's transactions: its statements, one by one, in its order.
 
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 use iostrata_target::{Rows, Session, TargetError, Value};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iostrata_load::Turn;
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 use iostrata_target::{
     Access, Op, OpId, Rows, Session, SessionOptions, Target, TargetError, Value,

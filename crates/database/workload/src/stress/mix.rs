@@ -1,6 +1,6 @@
 //! Which transaction comes next.
 
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 
 /// Shares of reads, read-writes and writes.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use iostrata_load::Turn;
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 use iostrata_target::{Op, OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 

@@ -1,7 +1,7 @@
 //! What terminals ask for (clauses 2.4.1 to 2.8.1): drawn before a transaction begins, and the same
 //! when it is begun again.
 
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 
 use crate::tpcc::draw::{Constants, between, percent};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 
 /// The five kinds, in the order of weights.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostrata_load::{Load, NoObserver, Surroundings, TransactionLoad, WindowFigures};
-use iostrata_spec::{OpKind, RateProcess, TransactionPacing, TransactionSpec};
+use iostrata_plan::{OpKind, RateProcess, TransactionPacing, TransactionSpec};
 use iostrata_workload::oltp::{self, Member, OltpSpec, OltpTerminals};
 use iostrata_workload::tpcc::Terminals;
 

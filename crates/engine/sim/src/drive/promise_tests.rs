@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use iostrata_spec::disk::{DiskModel, DiskSpec};
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 use proptest::prelude::*;
 
 use super::raid::{BATTERY_512M, Protected, ProtectedCacheParameters};

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::model::MeasuredDisk;
-use iostrata_spec::disk::DiskSpec;
+use iostrata_plan::disk::DiskSpec;
 
 use crate::emudisk::error::ServeError;
 use crate::emudisk::files::DISK;

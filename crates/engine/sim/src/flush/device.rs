@@ -1,6 +1,6 @@
 //! The device under the engine: a disk of the catalogue, and a limit of requests per second.
 
-use iostrata_spec::disk::{DiskModel, DiskSpec};
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 use thiserror::Error;
 
 use super::curve::Curve;

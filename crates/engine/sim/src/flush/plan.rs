@@ -4,7 +4,7 @@
 //! and what would do.
 
 use iostrata_innodb::{FlushMethod, SettingError, Settings};
-use iostrata_spec::disk::DiskSpec;
+use iostrata_plan::disk::DiskSpec;
 use thiserror::Error;
 
 use super::device::{DeviceError, FlushDevice};

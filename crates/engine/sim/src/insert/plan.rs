@@ -1,7 +1,7 @@
 //! What to simulate: a disk, a queue, and the table sizes at which to look.
 
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 use iostrata_run::KernelThen;
-use iostrata_spec::disk::{DiskModel, DiskSpec};
 
 use crate::cache::Submission;
 use crate::drive::raid::RAID1_15K;

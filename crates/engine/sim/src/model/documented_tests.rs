@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use iostrata_spec::disk::{DiskModel, DiskSpec};
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 
 use super::catalogue::{Model, Origin, catalogue};
 use crate::bench::{BenchOutcome, BenchWindow, Load, run};

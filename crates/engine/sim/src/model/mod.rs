@@ -11,7 +11,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use iostrata_spec::disk::{DiskModel, DiskSpec};
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 
 pub use catalogue::{Citation, Model, Origin, Parameter, catalogue};
 pub use error::ModelError;
@@ -31,7 +31,7 @@ const CAPACITY_BYTES_MAX: u64 = 16 << 40;
 /// Largest sector of any model.
 const SECTOR_BYTES: u64 = 4096;
 
-/// The drive that `spec` describes, with `capacity_bytes`; `measured` is what its probe document
+/// The drive that `plan` describes, with `capacity_bytes`; `measured` is what its probe document
 /// says, for `probe:FILE`. Equal arguments give drives that behave equally.
 ///
 /// # Errors

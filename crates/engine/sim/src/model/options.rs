@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::disk::{DiskModel, DiskSpec};
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 
 use super::ModelError;
 use crate::drive::cloud::CloudParameters;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cgroup::{self, OWN};
-use iostrata_spec::study::IoLimits;
+use iostrata_plan::study::IoLimits;
 
 use crate::change::Change;
 use crate::device;

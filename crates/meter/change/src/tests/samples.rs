@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use iostrata_spec::study::IoLimits;
+use iostrata_plan::study::IoLimits;
 
 use super::fake::BOUNDED;
 use crate::{

@@ -8,7 +8,7 @@ use iostrata_change::{
     Change, ChangeError, DeviceRef, FilesystemKind, Prewrite, QueueAttribute, Session, StateDir,
     System, VmSetting, end_with_starter, leftovers, restore,
 };
-use iostrata_spec::study::IoLimits;
+use iostrata_plan::study::IoLimits;
 use rustix::process::Signal;
 
 use crate::machine::{MIB, Place, has};

@@ -7,7 +7,7 @@ use iostrata_change::{
     Change, ChangeError, Effect, FilesystemKind, How, Prewrite, QueueAttribute, VmSetting, restore,
     touched_unwritten_bytes,
 };
-use iostrata_spec::study::IoLimits;
+use iostrata_plan::study::IoLimits;
 
 use crate::machine::{MIB, Place, disk, has, queue};
 

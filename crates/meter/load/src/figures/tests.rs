@@ -1,6 +1,6 @@
 //! Figures of windows on virtual time: what is doubted, what is withheld.
 
-use iostrata_spec::Mix;
+use iostrata_plan::Mix;
 
 use super::*;
 use crate::job::asked;

@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use iostrata_spec::{Overload, Pacing, RateProcess};
+use iostrata_plan::{Overload, Pacing, RateProcess};
 
 use crate::arrivals::Arrivals;
 use crate::clock::{Clock, Ticks};

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 
 use crate::clock::{Clock, Ticks};

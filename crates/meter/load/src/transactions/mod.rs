@@ -13,7 +13,7 @@ mod source;
 mod tests;
 mod window;
 
-use iostrata_spec::TransactionSpec;
+use iostrata_plan::TransactionSpec;
 
 use crate::clock::{MonotonicClock, TscClock, clock_facts};
 use crate::error::LoadError;

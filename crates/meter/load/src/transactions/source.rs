@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::OpKind;
+use iostrata_plan::OpKind;
 
 /// Why sessions could not be opened at all.
 pub type SessionError = Box<dyn std::error::Error + Send + Sync>;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use iostrata_spec::{TransactionPacing, TransactionSpec};
+use iostrata_plan::{TransactionPacing, TransactionSpec};
 use iostrata_stats::{StoppingRule, Verdict};
 
 use crate::clock::{Clock, ClockFacts};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::{IoApi, IoSpec};
+use iostrata_plan::{IoApi, IoSpec};
 
 use super::*;
 use crate::clock::VirtualClock;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, measure};
-use iostrata_spec::{IoApi, IoSpec, Mix, OpKind};
+use iostrata_plan::{IoApi, IoSpec, Mix, OpKind};
 
 use crate::transactions::{Idle, done, measured, spec};
 

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, measure};
-use iostrata_spec::{IoApi, IoSpec, OpKind, Pacing, RateProcess};
+use iostrata_plan::{IoApi, IoSpec, OpKind, Pacing, RateProcess};
 
 #[test]
 fn start_lateness_on_the_wall_clock_is_reported() {

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, WindowOutcome, measure};
-use iostrata_spec::{IoApi, IoSpec, Mix, OpKind};
+use iostrata_plan::{IoApi, IoSpec, Mix, OpKind};
 
 fn run(spec: IoSpec) -> (WindowOutcome, WindowFigures) {
     let interrupted = AtomicBool::new(false);

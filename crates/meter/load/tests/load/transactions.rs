@@ -9,7 +9,7 @@ use iostrata_load::{
     TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn, WindowFigures,
     WindowObserver,
 };
-use iostrata_spec::{OpKind, Overload, RateProcess, TransactionPacing, TransactionSpec};
+use iostrata_plan::{OpKind, Overload, RateProcess, TransactionPacing, TransactionSpec};
 
 /// Transactions that take so long, the first ones of each session longer.
 pub(crate) struct Idle {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
+use iostrata_plan::study::IoLimits;
+use iostrata_plan::{Overload, RateProcess};
 use iostrata_server::TableWords;
-use iostrata_spec::study::IoLimits;
-use iostrata_spec::{Overload, RateProcess};
 use iostrata_workload::oltp::Member;
 
 use super::server_words::ServerWords;

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
+use iostrata_plan::disk::DiskSpec;
 use iostrata_sim::emudisk::{Fault, Tear};
-use iostrata_spec::disk::DiskSpec;
 
 use super::{Printing, value};
 
@@ -151,7 +151,7 @@ pub struct ServeWords {
 }
 
 fn disk(text: &str) -> Result<DiskSpec, String> {
-    text.parse().map_err(|error: iostrata_spec::disk::DiskSpecError| error.to_string())
+    text.parse().map_err(|error: iostrata_plan::disk::DiskSpecError| error.to_string())
 }
 
 fn fault(line: &str) -> Result<Fault, String> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use iostrata_spec::{
+use iostrata_plan::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, Pacing, RateProcess,
     SpecError, SyncWrites,
 };

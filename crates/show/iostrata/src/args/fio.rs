@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, ValueEnum};
-use iostrata_spec::fio::{FioArgument, catalogue, split};
+use iostrata_plan::fio::{FioArgument, catalogue, split};
 
 use super::{Common, value};
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use iostrata_plan::disk::DiskSpec;
 use iostrata_run::KernelThen;
-use iostrata_spec::disk::DiskSpec;
 
 use super::simulate_flush::FlushArgs;
 use super::value::List;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use iostrata_innodb::{FlushWriteLimit, PolicyName};
+use iostrata_plan::disk::DiskSpec;
 use iostrata_sim::flush::PageAccess;
-use iostrata_spec::disk::DiskSpec;
 use iostrata_stats::units::parse_duration;
 
 use super::value::List;

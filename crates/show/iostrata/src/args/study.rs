@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use iostrata_spec::study::{Extent, MeasuringOverrides};
+use iostrata_plan::study::{Extent, MeasuringOverrides};
 
 use super::{Common, Printing, value};
 

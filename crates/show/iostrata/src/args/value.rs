@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use iostrata_spec::study::IoLimits;
-use iostrata_spec::{
+use iostrata_plan::study::IoLimits;
+use iostrata_plan::{
     Access, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ValueError, Words, ZipfTheta, block_range,
 };
 use iostrata_stats::units::{parse_duration, parse_size};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_load::{TransactionLoad, TransactionSource};
+use iostrata_plan::{TransactionPacing, TransactionSpec};
 use iostrata_run::{Event, LatencyTarget, RateBound, Replicate};
-use iostrata_spec::{TransactionPacing, TransactionSpec};
 use iostrata_stats::RateSearch;
 use iostrata_study::{
     Measurement, Pipeline, Sampling, Watcher, response_percentile_us, transaction_point,

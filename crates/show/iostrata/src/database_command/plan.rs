@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU32;
 
 use iostrata_linux::host::Root;
 use iostrata_load::TransactionSource;
+use iostrata_plan::TransactionSpec;
 use iostrata_run::{DatasetGrowth, RunKind, RunResult, TransactionDocument, TransactionDurability};
-use iostrata_spec::TransactionSpec;
 use iostrata_study::{FileSetCache, Meter, Pipeline, TransactionFacts, transaction_document};
 use iostrata_target::Target;
 use iostrata_workload::tpcc::Dataset;

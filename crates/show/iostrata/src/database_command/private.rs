@@ -8,11 +8,11 @@ use std::fmt::Display;
 use std::path::Path;
 
 use iostrata_change::{Change, DeviceRef, Session, StateDir, System};
+use iostrata_plan::study::IoLimits;
 use iostrata_server::private::{
     DataSource, PrivatePlan, PrivateServer, ServerProgram, find_prepared, keep_prepared, scratch_of,
 };
 use iostrata_server::{Credentials, ServerTarget};
-use iostrata_spec::study::IoLimits;
 
 use super::opened::server_address;
 use crate::args::PrivateArgs;

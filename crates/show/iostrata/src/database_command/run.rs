@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use iostrata_plan::{TransactionPacing, TransactionSpec};
 use iostrata_run::RunKind;
-use iostrata_spec::{TransactionPacing, TransactionSpec};
 use iostrata_target::{Isolation, Target};
 use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
 use iostrata_workload::oltp::{Counts, OltpSpec, OltpTerminals};

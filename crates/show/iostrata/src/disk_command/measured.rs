@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 use iostrata_run::ProbeDocument;
 use iostrata_sim::model::MeasuredDisk;
-use iostrata_spec::disk::{DiskModel, DiskSpec};
 
 use crate::exit_error::ExitError;
 

@@ -1,6 +1,6 @@
 //! Disk models in words.
 
-use iostrata_spec::disk::{DiskModel, DiskSpec};
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 
 /// What a disk is, in words.
 pub fn of(disk: &DiskSpec) -> String {

@@ -1,7 +1,7 @@
 //! What job files come to, for a reader.
 
-use iostrata_spec::fio::{FioJob, FioPlan, FioStream};
-use iostrata_spec::{
+use iostrata_plan::fio::{FioJob, FioPlan, FioStream};
+use iostrata_plan::{
     Access, BlockSizes, Blocks, FlushMethod, IoApi, IoSpec, Mix, Pacing, RateProcess, Sharing,
     SyncWrites,
 };
@@ -71,10 +71,10 @@ fn requests(spec: &IoSpec) -> String {
         Access::Zipfian(_) => "zipfian",
     };
     let step = match spec.variation.step {
-        iostrata_spec::Step::None => String::new(),
-        iostrata_spec::Step::Run(count) => format!(", {count} in a row"),
-        iostrata_spec::Step::Repeat(count) => format!(", each {count} times"),
-        iostrata_spec::Step::Skip(bytes) => format!(", {} left out", size(bytes)),
+        iostrata_plan::Step::None => String::new(),
+        iostrata_plan::Step::Run(count) => format!(", {count} in a row"),
+        iostrata_plan::Step::Repeat(count) => format!(", each {count} times"),
+        iostrata_plan::Step::Skip(bytes) => format!(", {} left out", size(bytes)),
     };
     format!("{} {order} {what}{step}", blocks(spec))
 }
@@ -95,7 +95,7 @@ fn sizes(sizes: &BlockSizes) -> String {
         }
         BlockSizes::Shares(shares) => {
             let all: f64 = shares.iter().map(|share| f64::from(share.weight)).sum();
-            let one = |share: &iostrata_spec::BlockShare| {
+            let one = |share: &iostrata_plan::BlockShare| {
                 let percent = f64::from(share.weight) / all.max(1.0) * 100.0;
                 format!("{} {percent:.0} %", size(u64::from(share.bytes)))
             };

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use iostrata_spec::fio::{Environment, Machine};
+use iostrata_plan::fio::{Environment, Machine};
 
 /// A job file or a log that is larger is none.
 const JOB_FILE_BYTES_MAX: u64 = 64 << 20;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use iostrata_io::{FileSet, FileSetPlan, Fill, Place};
-use iostrata_spec::IoApi;
-use iostrata_spec::fio::{FioStream, FioWave};
+use iostrata_plan::IoApi;
+use iostrata_plan::fio::{FioStream, FioWave};
 use iostrata_study::{FileSetCache, WantedFiles, fill_of};
 
 use crate::display::Display;

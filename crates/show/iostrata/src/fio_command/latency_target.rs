@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
+use iostrata_plan::IoSpec;
+use iostrata_plan::fio::{FioJob, FioWarning, FioWave, LatencyTarget};
 use iostrata_run::{Replicate, StreamFigures};
-use iostrata_spec::IoSpec;
-use iostrata_spec::fio::{FioJob, FioWarning, FioWave, LatencyTarget};
 
 use crate::exit_error::ExitError;
 

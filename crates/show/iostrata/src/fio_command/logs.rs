@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use iostrata_load::{CloneDetail, Tally};
-use iostrata_spec::OpKind;
-use iostrata_spec::fio::{FioLogs, FioPlan};
+use iostrata_plan::OpKind;
+use iostrata_plan::fio::{FioLogs, FioPlan};
 
 use super::measured::{MeasuredStream, MeasuredWave};
 use crate::exit_error::ExitError;

@@ -1,9 +1,9 @@
 //! A wave of jobs as a point, and what measuring it brought.
 
 use iostrata_load::StreamDetail;
+use iostrata_plan::fio::{FioJob, FioStream, FioWave};
+use iostrata_plan::{Better, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_run::{FioJobDocument, FioWaveDocument, Replicate, StreamFigures};
-use iostrata_spec::fio::{FioJob, FioStream, FioWave};
-use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, Point, Stream};
 
 use crate::io_parts::io_document;
 

@@ -22,12 +22,12 @@ use std::time::Duration;
 use iostrata_io::FileSet;
 use iostrata_linux::host::Root;
 use iostrata_load::{Interim, IoLoad};
-use iostrata_run::{Event, FioDocument, Replicate, RunKind, RunResult};
-use iostrata_show::report::RunView;
-use iostrata_spec::fio::{
+use iostrata_plan::fio::{
     FioErrors, FioPlan, FioRequest, FioStream, FioWarning, FioWave, command_line, parse,
 };
-use iostrata_spec::{IoApi, IoSpec, Point};
+use iostrata_plan::{IoApi, IoSpec, Point};
+use iostrata_run::{Event, FioDocument, Replicate, RunKind, RunResult};
+use iostrata_show::report::RunView;
 use iostrata_stats::Verdicts;
 use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};
 

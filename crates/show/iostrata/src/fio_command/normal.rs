@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use iostrata_spec::fio::{FioJob, FioPlan};
-use iostrata_spec::{Access, BlockSizes, Blocks, Mix};
+use iostrata_plan::fio::{FioJob, FioPlan};
+use iostrata_plan::{Access, BlockSizes, Blocks, Mix};
 
 use super::shape::{DirectionShape, Entries, FioShape, JobShape, LatencyShape};
 

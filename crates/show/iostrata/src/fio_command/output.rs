@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use iostrata_spec::fio::FioPlan;
+use iostrata_plan::fio::FioPlan;
 use serde::Serialize;
 
 use super::measured::MeasuredWave;

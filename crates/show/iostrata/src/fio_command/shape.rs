@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use iostrata_load::{CloneDetail, RequestDetail};
+use iostrata_plan::fio::{FioPercentiles, FioPlan};
+use iostrata_plan::{IoApi, OpKind};
 use iostrata_run::OpFigures;
-use iostrata_spec::fio::{FioPercentiles, FioPlan};
-use iostrata_spec::{IoApi, OpKind};
 use iostrata_stats::LatencyHistogram;
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;

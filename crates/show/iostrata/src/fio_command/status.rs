@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use iostrata_linux::host::{Root, delta, device_counters};
 use iostrata_load::WindowFigures;
+use iostrata_plan::Point;
 use iostrata_run::Replicate;
 use iostrata_run::host::{DeviceCounters, Evidence, PathFacts};
-use iostrata_spec::Point;
 use iostrata_stats::Verdicts;
 
 use super::measured::MeasuredWave;

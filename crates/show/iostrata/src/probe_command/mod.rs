@@ -24,7 +24,7 @@ use crate::display::{Display, print_text};
 use crate::exit_error::{ExitError, exit_error};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
-use iostrata_spec::rung;
+use iostrata_plan::rung;
 
 /// How long the device is watched for other users before the probe begins.
 const QUIET: Duration = Duration::from_millis(600);

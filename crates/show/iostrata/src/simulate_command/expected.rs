@@ -11,9 +11,9 @@ use iostrata_diagnose::{
     ModelBasis, expected_effect, judge_expected, modelled_advice, modelled_together, not_expected,
 };
 use iostrata_innodb::Settings;
+use iostrata_plan::disk::DiskSpec;
 use iostrata_run::{ExpectedEffect, FlushFigures, FlushRecording, WatchDocument};
 use iostrata_sim::flush::{FitFreedom, FlushDevice, FlushPlan, RecordedWindow, fit, steady};
-use iostrata_spec::disk::DiskSpec;
 use iostrata_stats::{Measured, Random};
 
 use super::flush_from::{assumptions, recorded_load};

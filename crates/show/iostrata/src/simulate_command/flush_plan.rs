@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use iostrata_innodb::Settings;
+use iostrata_plan::disk::DiskModel;
 use iostrata_run::FlushTurn;
 use iostrata_sim::flush::{
     Demand, FOLLOWED, FlushChange, FlushDevice, FlushLoad, FlushPlan, PageAccess,
 };
-use iostrata_spec::disk::DiskModel;
 use iostrata_stats::units::Size;
 
 use crate::args::{FlushArgs, Timed};

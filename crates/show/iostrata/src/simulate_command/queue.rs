@@ -7,13 +7,13 @@
 use std::time::Instant;
 
 use iostrata_diagnose::{QueueFacts, summarise_queue};
+use iostrata_plan::disk::DiskSpec;
 use iostrata_run::{
     KernelThen, QueueDevice, QueueRun, RunKind, RunResult, Unavailable, UnavailableCause,
 };
 use iostrata_sim::insert::{self, InsertError, InsertOutcome, InsertPlan, POST_QUEUE_SIZES};
 use iostrata_sim::model::{self, MeasuredDisk};
 use iostrata_sim::queue::requests_taken;
-use iostrata_spec::disk::DiskSpec;
 
 use super::parallel::on_all_processors;
 use super::queue_runs::{Simulated, measured_s, run as run_of};

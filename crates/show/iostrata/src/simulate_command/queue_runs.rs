@@ -2,9 +2,9 @@
 //!
 //! Invariant: a replicate has the same seed in every run, so that runs can be compared in pairs.
 
+use iostrata_plan::disk::DiskSpec;
 use iostrata_run::{KernelThen, QueuePoint, QueueReader, QueueReplicate, QueueRun};
 use iostrata_sim::insert::{InsertOutcome, InsertPoint, InsertReader};
-use iostrata_spec::disk::DiskSpec;
 use iostrata_stats::{Interval, LatencyUs, Measured, Verdict, Verdicts, combine};
 
 /// One queue size on one device under one kernel, with every replicate that was simulated.

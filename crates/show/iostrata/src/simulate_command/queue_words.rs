@@ -1,8 +1,8 @@
 //! Devices of a simulated queue in words.
 
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 use iostrata_run::QueueDevice;
 use iostrata_sim::drive::DriveFacts;
-use iostrata_spec::disk::{DiskModel, DiskSpec};
 
 /// Disks of an array whose number is not given: one mirrored pair.
 const SPINDLES_DEFAULT: u32 = 2;

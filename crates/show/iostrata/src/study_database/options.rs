@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
+use iostrata_plan::TransactionSpec;
+use iostrata_plan::study::setting::{OF_BOTH, OF_SERVER, REDO_CAPACITY, SHARED};
 use iostrata_server::private::ProgramVersion;
-use iostrata_spec::TransactionSpec;
-use iostrata_spec::study::setting::{OF_BOTH, OF_SERVER, REDO_CAPACITY, SHARED};
 use iostrata_stats::units::parse_size;
 
 const LOG_DIRECTORY: &str = "innodb_log_group_home_dir";

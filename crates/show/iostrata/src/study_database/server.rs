@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_change::{ChangeError, Platform, Session};
 use iostrata_load::TransactionSource;
+use iostrata_plan::TransactionSpec;
 use iostrata_server::private::{DataSource, PrivateError, PrivatePlan, PrivateServer};
 use iostrata_server::{AddressError, ServerAddress, ServerTarget, lacks_storage_engine};
-use iostrata_spec::TransactionSpec;
 use iostrata_study::StudyError;
 use iostrata_study::factorial::{DatabasePlace, StudiedDatabase};
 use iostrata_target::{Target, TargetError};

@@ -5,8 +5,8 @@
 use std::sync::atomic::AtomicBool;
 
 use iostrata_load::TransactionSource;
-use iostrata_spec::study::setting::{INSERT, STRESS, TPCC, TPCC_COMPAT, UPDATES};
-use iostrata_spec::{Access, TransactionSpec};
+use iostrata_plan::study::setting::{INSERT, STRESS, TPCC, TPCC_COMPAT, UPDATES};
+use iostrata_plan::{Access, TransactionSpec};
 use iostrata_target::{Isolation, Schema, Target, TargetError};
 use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
 use iostrata_workload::insert::{self, InsertSpec, InsertTerminals};

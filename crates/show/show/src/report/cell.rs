@@ -3,7 +3,7 @@
 //! Invariant: a cell holds the figure of the run directory; how many digits and which signs are
 //! shown is decided in one place, [`Cell::number`].
 
-use iostrata_spec::Layer;
+use iostrata_plan::Layer;
 use iostrata_stats::{Interval, Verdicts};
 
 use crate::report::words::{self, Shown};

@@ -3,8 +3,8 @@
 //! Invariants: one colour has one meaning; each is readable on white and on near-black. Colours are
 //! variables of the page's style, so that it alone knows whether it is light or dark.
 
+use iostrata_plan::Layer;
 use iostrata_run::host::{KernelLayer, PathSegment};
-use iostrata_spec::Layer;
 
 /// A colour by what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

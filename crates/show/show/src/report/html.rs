@@ -4,7 +4,7 @@
 //! style and script, and JSON that can end no script element); the page's policy forbids every
 //! request, so that it works offline and tells nobody that it was opened.
 
-use iostrata_spec::Layer;
+use iostrata_plan::Layer;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::report::cell::{Cell, Span, Text, Tone, What};

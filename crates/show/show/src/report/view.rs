@@ -2,8 +2,8 @@
 //!
 //! Invariant: selects and orders, never computes a figure.
 
+use iostrata_plan::Point;
 use iostrata_run::{Event, Manifest, ProbeHost, Replicate, RunReader, RunResult};
-use iostrata_spec::Point;
 
 use crate::report::head::Head;
 

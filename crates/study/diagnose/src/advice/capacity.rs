@@ -62,8 +62,8 @@ fn two_digits(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use iostrata_plan::Layer;
     use iostrata_run::{Finding, FindingKind};
-    use iostrata_spec::Layer;
 
     use super::*;
 

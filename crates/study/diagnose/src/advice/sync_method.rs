@@ -8,7 +8,7 @@ use iostrata_stats::units::{count, percent};
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
-use iostrata_spec::rung;
+use iostrata_plan::rung;
 
 /// The mount option that keeps data out of the journal.
 const DATA_JOURNAL: &str = "data=journal";

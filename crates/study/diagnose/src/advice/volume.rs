@@ -1,7 +1,7 @@
 //! What the owner of a volume can do about its caps.
 
+use iostrata_plan::Layer;
 use iostrata_run::Advice;
-use iostrata_spec::Layer;
 use iostrata_stats::units::{bytes, count};
 
 use super::{Found, SettingPlace, line};

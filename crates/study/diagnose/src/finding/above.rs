@@ -4,8 +4,8 @@
 //! Invariant: what is known comes first. Only where no limit, no queue and no process explains the
 //! wait is the cause called unknown, with what would tell.
 
+use iostrata_plan::{Layer, Point};
 use iostrata_run::Finding;
-use iostrata_spec::{Layer, Point};
 use iostrata_stats::units::{microseconds, percent};
 
 use super::FindingId;

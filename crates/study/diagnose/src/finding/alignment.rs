@@ -3,9 +3,9 @@
 //! Every request then covers one block more than it has to, and the first and the last of them in
 //! part: a write becomes a read and a write. Offsets add up from the top down to the disk.
 
+use iostrata_plan::Layer;
 use iostrata_run::Finding;
 use iostrata_run::host::{BlockLayer, LayerKind};
-use iostrata_spec::Layer;
 use iostrata_stats::units::bytes;
 
 use super::FindingId;

@@ -1,8 +1,8 @@
 //! Requests that never reached the device although they were meant to.
 
+use iostrata_plan::{Layer, Point};
 use iostrata_run::Finding;
 use iostrata_run::host::DirectIoBehaviour;
-use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 
 use super::FindingId;

@@ -1,7 +1,7 @@
 //! A volume that takes so many requests or bytes per second and no more, whatever is done.
 
+use iostrata_plan::{Layer, Point, rung};
 use iostrata_run::Finding;
-use iostrata_spec::{Layer, Point, rung};
 use iostrata_stats::units::{bytes, count, microseconds};
 use iostrata_stats::{PAIRS_MIN, paired};
 

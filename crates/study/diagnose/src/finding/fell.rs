@@ -3,9 +3,9 @@
 //!
 //! Invariant: a limit is named only where it was read after the fall and not before the run.
 
+use iostrata_plan::{Layer, OpKind, Point, rung};
 use iostrata_run::Finding;
 use iostrata_run::host::IoLimit;
-use iostrata_spec::{Layer, OpKind, Point, rung};
 use iostrata_stats::units::{count, microseconds, percent, seconds};
 
 use super::FindingId;

@@ -3,8 +3,8 @@
 //! Invariant: the time of a flush counts against the device only where the device's own counters
 //! show it (or where it keeps none): a busy processor also makes commits slow.
 
+use iostrata_plan::{Layer, OpKind, Point, rung};
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::{Layer, OpKind, Point, rung};
 use iostrata_stats::units::{count, microseconds, percent};
 use iostrata_stats::{PAIRS_MIN, Verdict, paired};
 

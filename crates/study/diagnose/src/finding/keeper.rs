@@ -1,7 +1,7 @@
 //! Who answers a flush, and what can be known from here of what it then does.
 
+use iostrata_plan::Layer;
 use iostrata_run::host::{DeviceFacts, LayerKind};
-use iostrata_spec::Layer;
 
 use super::place;
 use crate::between::{self, FileSystemBetween};

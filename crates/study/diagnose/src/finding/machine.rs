@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::Layer;
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::Layer;
 use iostrata_stats::Verdict;
 use iostrata_stats::units::percent;
 

@@ -26,8 +26,8 @@ mod statement;
 mod steady;
 mod write_back;
 
+use iostrata_plan::Point;
 use iostrata_run::{Event, Finding, ProbeHost};
-use iostrata_spec::Point;
 
 use crate::case::Case;
 use crate::observed::{Observed, Which};

@@ -3,8 +3,8 @@
 //! Signature and confirmation are the same for all: the pair differs beyond its interval and beyond
 //! its threshold, first in the planned replicates, then again in new ones.
 
+use iostrata_plan::{Layer, Point, rung};
 use iostrata_run::Finding;
-use iostrata_spec::{Layer, Point, rung};
 use iostrata_stats::units::{count, microseconds, percent};
 
 use super::place::sync_option;

@@ -4,9 +4,9 @@
 
 use std::ops::RangeInclusive;
 
+use iostrata_plan::Layer;
 use iostrata_run::host::DirectIoBehaviour;
 use iostrata_run::{DevicePause, Finding};
-use iostrata_spec::Layer;
 use iostrata_stats::units::seconds;
 
 use super::capped::confirmed;

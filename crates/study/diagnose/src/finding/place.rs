@@ -1,8 +1,8 @@
 //! Facts of the place: what is mounted there and what the device promises.
 
+use iostrata_plan::{Layer, rung};
 use iostrata_run::Finding;
 use iostrata_run::host::{LayerKind, PathKind};
-use iostrata_spec::{Layer, rung};
 use iostrata_stats::units::bytes;
 
 use super::FindingId;

@@ -3,8 +3,8 @@
 //! Neither can be compared without root: a scheduler is no more than a hint, and a queue counts as
 //! a loss only where requests were seen to wait above the device for a place in it.
 
+use iostrata_plan::{Layer, Point};
 use iostrata_run::Finding;
-use iostrata_spec::{Layer, Point};
 use iostrata_stats::units::rate;
 use iostrata_stats::{PAIRS_MIN, Verdict};
 

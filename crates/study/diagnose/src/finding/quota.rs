@@ -3,9 +3,9 @@
 //! Invariant: counted by the group's own `cpu.stat` before and after each window. Replicates that a
 //! quota held back say nothing about how busy the machine's processors were.
 
+use iostrata_plan::Layer;
 use iostrata_run::host::ThrottleEvidence;
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::Layer;
 
 use super::FindingId;
 use super::statement::{WithEvidence, caution};

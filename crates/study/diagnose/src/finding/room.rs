@@ -1,7 +1,7 @@
 //! Room that is short, and storage that filled up or failed while it was measured.
 
+use iostrata_plan::Layer;
 use iostrata_run::{Finding, Unavailable, UnavailableCause};
-use iostrata_spec::Layer;
 use iostrata_stats::units::bytes;
 
 use super::FindingId;

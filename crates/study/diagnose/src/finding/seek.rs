@@ -1,7 +1,7 @@
 //! What a seek costs, measured, beside what the kernel's rotational flag claims.
 
+use iostrata_plan::{Layer, Point, rung};
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::{Layer, Point, rung};
 use iostrata_stats::units::{microseconds, rate};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 

@@ -3,8 +3,8 @@
 //! They rest on the planned replicates, at least three: nothing was suspected, so that nothing has
 //! to be confirmed.
 
+use iostrata_plan::{Layer, rung};
 use iostrata_run::Finding;
-use iostrata_spec::{Layer, rung};
 use iostrata_stats::PAIRS_MIN;
 use iostrata_stats::units::{count, microseconds};
 

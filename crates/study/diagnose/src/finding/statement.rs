@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::Layer;
 use iostrata_run::{Finding, FindingKind};
-use iostrata_spec::Layer;
 use iostrata_stats::Interval;
 use serde_json::Value;
 

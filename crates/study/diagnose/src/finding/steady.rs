@@ -3,8 +3,8 @@
 //! Invariant: what the processors, the hypervisor or another process disturbed says nothing about
 //! the device and is left out.
 
+use iostrata_plan::{IoApi, Layer, OpKind, rung};
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::{IoApi, Layer, OpKind, rung};
 use iostrata_stats::units::{bytes, percent, rate, seconds};
 use iostrata_stats::{Loss, Shape, Steadiness, Verdict, estimate, loss as loss_of};
 

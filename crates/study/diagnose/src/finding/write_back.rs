@@ -1,8 +1,8 @@
 //! Settings that make buffered writers wait for write-back, and the memory that is shared.
 
+use iostrata_plan::Layer;
 use iostrata_run::Finding;
 use iostrata_run::host::{CgroupVersion, HostFacts};
-use iostrata_spec::Layer;
 use iostrata_stats::units::{bytes, percent};
 
 use super::FindingId;

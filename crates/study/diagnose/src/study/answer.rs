@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::study::{Answer, AnswerFrom, Contrast, LevelAt, StudyPlan, ThenMetric};
 use iostrata_run::{Finding, StudyAnswer, StudyPoint};
-use iostrata_spec::study::{Answer, AnswerFrom, Contrast, LevelAt, StudyPlan, ThenMetric};
 use iostrata_stats::{
     AXIS_MATERIAL_PCT, Comparison, Difference, ERROR_RATE, Interval, Measured, Verdict, Verdicts,
     compare, difference, holm,

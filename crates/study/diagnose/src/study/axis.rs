@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::study::setting::Setting;
+use iostrata_plan::study::{Cell, FactorLevels, LevelAt, StudyPlan};
 use iostrata_run::{AxisKind, StudyAxis, StudyPoint};
-use iostrata_spec::study::setting::Setting;
-use iostrata_spec::study::{Cell, FactorLevels, LevelAt, StudyPlan};
 use iostrata_stats::{AXIS_MATERIAL_PCT, AxisPoint, AxisShape, KNOWN_PCT_MAX, axis, enough};
 
 use super::effect::not_ruled_out;

@@ -5,9 +5,9 @@
 //! samples says nothing beside that interval; and what the study itself asks for, such as a limit
 //! that holds requests back, is no caution. The events keep everything.
 
+use iostrata_plan::Pacing;
+use iostrata_plan::study::{Cell, IoLimits};
 use iostrata_run::Replicate;
-use iostrata_spec::Pacing;
-use iostrata_spec::study::{Cell, IoLimits};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::figure::metric_of;

@@ -3,7 +3,7 @@
 //! No ratio can be taken to 0, so two sides are compared by their difference. Invariant: a sentence
 //! stands only where the interval of the difference supports it.
 
-use iostrata_spec::study::{Contrast, ThenMetric};
+use iostrata_plan::study::{Contrast, ThenMetric};
 use iostrata_stats::{Difference, ERROR_RATE, Interval, Measured};
 
 use super::sentence::{Outcome, not_shown, template, too_few_pairs, with_figures};
@@ -94,7 +94,7 @@ fn in_words(value: f64, [low, high]: Interval, outcome: Outcome, scale: Scale) -
 
 #[cfg(test)]
 mod tests {
-    use iostrata_spec::study::Take;
+    use iostrata_plan::study::Take;
     use iostrata_stats::difference;
 
     use super::*;

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::study::{Cell, FactorLevels, StudyPlan};
 use iostrata_run::{StudyEffect, StudyInteraction};
-use iostrata_spec::study::{Cell, FactorLevels, StudyPlan};
 use iostrata_stats::{
     Conclusion, Effect, Effects, KNOWN_PCT_MAX, LevelChange, MainEffect, Observation, effects,
 };

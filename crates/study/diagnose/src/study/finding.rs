@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::Layer;
+use iostrata_plan::study::StudyPlan;
 use iostrata_run::{AxisKind, Finding, FindingKind, StudyAxis, StudyEffect, StudyPoint};
-use iostrata_spec::Layer;
-use iostrata_spec::study::StudyPlan;
 use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict, allowed_pct};
 use serde_json::json;
 

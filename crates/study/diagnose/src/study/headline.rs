@@ -2,8 +2,8 @@
 //!
 //! Invariant: every sentence repeats something that stands in the document with its interval.
 
+use iostrata_plan::disk::DiskModel;
 use iostrata_run::{AxisKind, FindingKind, StudyDocument, StudyEffect};
-use iostrata_spec::disk::DiskModel;
 use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, allowed_pct};
 
 use super::axis::WORKERS;

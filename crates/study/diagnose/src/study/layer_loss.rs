@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::Layer;
+use iostrata_plan::study::{Cell, LevelAt, StudyPlan, VolumeKind};
 use iostrata_run::{Finding, FindingKind};
-use iostrata_spec::Layer;
-use iostrata_spec::study::{Cell, LevelAt, StudyPlan, VolumeKind};
 use iostrata_stats::{Comparison, Measured, paired_measured};
 use serde_json::json;
 

@@ -25,9 +25,9 @@ mod transactions;
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::Layer;
+use iostrata_plan::study::StudyPlan;
 use iostrata_run::{ChangeRecord, Event, ProbeHost, StudyDocument, StudyPoint, Unavailable};
-use iostrata_spec::Layer;
-use iostrata_spec::study::StudyPlan;
 use serde_json::json;
 
 use crate::ProbeEnd;

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::OpKind;
+use iostrata_plan::study::{Cell, StudyPlan};
 use iostrata_run::host::{CpuShares, DeviceDelta, EmulatedDisk, Iostat, Profile, QueueTaken};
 use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint, Traced};
-use iostrata_spec::OpKind;
-use iostrata_spec::study::{Cell, StudyPlan};
 use iostrata_stats::{
     LatencyHistogram, LatencyUs, Measured, Percentile, Verdicts, combine, combine_weighted,
     pooled_percentiles, pooled_summary, until_precise,

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::study::{FactorLevels, LevelAt, StudyPlan};
 use iostrata_run::host::Iostat;
 use iostrata_run::{DeviceChange, DeviceMetric, QueueChange, Replicate, StudyPoint};
-use iostrata_spec::study::{FactorLevels, LevelAt, StudyPlan};
 use iostrata_stats::{Conclusion, ERROR_RATE, Effect, Observation, effects, holm, paired};
 
 use super::axis::place;

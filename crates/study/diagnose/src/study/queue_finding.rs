@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use iostrata_plan::Layer;
+use iostrata_plan::study::{Cell, LevelAt, StudyPlan};
 use iostrata_run::{
     DeviceChange, DeviceMetric, Finding, FindingKind, QueueChange, StudyPoint, Unavailable,
 };
-use iostrata_spec::Layer;
-use iostrata_spec::study::{Cell, LevelAt, StudyPlan};
 use iostrata_stats::{AXIS_MATERIAL_PCT, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN, allowed_pct};
 use serde_json::json;
 

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::study::setting::{Setting, SettingValue};
+use iostrata_plan::study::{Cell, LevelAt};
+use iostrata_plan::{Layer, OpKind, Pacing, Rw, Words};
 use iostrata_run::{
     Finding, FindingKind, StudyAxis, StudyBacklog, StudyOp, StudyPoint, StudyResponse,
 };
-use iostrata_spec::study::setting::{Setting, SettingValue};
-use iostrata_spec::study::{Cell, LevelAt};
-use iostrata_spec::{Layer, OpKind, Pacing, Rw, Words};
 use iostrata_stats::units::{count, microseconds, seconds};
 use iostrata_stats::{LatencyUs, Measured, combine};
 use serde_json::json;

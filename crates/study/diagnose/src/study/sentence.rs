@@ -2,7 +2,7 @@
 //!
 //! Invariant: which of the three holds was decided before; here nothing is weighed.
 
-use iostrata_spec::study::{Contrast, ThenMetric, filled};
+use iostrata_plan::study::{Contrast, ThenMetric, filled};
 use iostrata_stats::{Interval, Measured, PAIRS_MIN};
 
 use super::sides::{Sides, end};

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iostrata_spec::study::{Cell, Contrast, StudyPlan, Take, ThenMetric};
+use iostrata_plan::study::{Cell, Contrast, StudyPlan, Take, ThenMetric};
 use iostrata_stats::{Cells, FigurePair, Measured};
 
 use super::points::Seen;

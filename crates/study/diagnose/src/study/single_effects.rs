@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_spec::study::{Contrast, StudyPlan};
+use iostrata_plan::study::{Contrast, StudyPlan};
 use iostrata_stats::{
     Cells, Comparison, FigurePair, Interval, KNOWN_PCT_MAX, Measured, Verdicts, compare,
     is_within_pct,

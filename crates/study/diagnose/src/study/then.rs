@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::OpKind;
+use iostrata_plan::study::{Cell, LevelAt, Take, Then, ThenFigure, ThenMetric};
 use iostrata_run::host::Iostat;
 use iostrata_run::{DeviceMetric, Replicate, StudyOp, StudyPoint, ThenRow};
-use iostrata_spec::OpKind;
-use iostrata_spec::study::{Cell, LevelAt, Take, Then, ThenFigure, ThenMetric};
 use iostrata_stats::{Interval, LatencyUs, Measured, Verdicts};
 
 use super::points::{Seen, point};

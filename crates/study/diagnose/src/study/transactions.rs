@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::OpKind;
+use iostrata_plan::study::ThenMetric;
 use iostrata_run::host::DeviceDelta;
 use iostrata_run::{
     Replicate, StallCause, StreamFigures, StudyTransactions, TransactionFigures, TransactionStall,
 };
-use iostrata_spec::OpKind;
-use iostrata_spec::study::ThenMetric;
 use iostrata_stats::{LatencyHistogram, Measured, combine};
 
 use super::busy::{Worked, bound};
@@ -183,11 +183,11 @@ impl<'a> Window<'a> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use iostrata_plan::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
     use iostrata_run::host::{CpuShares, DeviceCounters, Evidence, LimitedRate, ThrottleEvidence};
     use iostrata_run::{
         OpFigures, ReaderFigures, Resource, ResourceUse, SecondDatabase, Series, TargetCourse,
     };
-    use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
 
     /// Ten slices of 0.2 s with these counts each, of a database that wrote 30 pages.
     pub fn replicate(counts: [u32; 10]) -> Replicate {

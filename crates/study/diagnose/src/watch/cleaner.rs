@@ -1,7 +1,7 @@
 //! Settings that keep the page cleaner from its work, or give it too much of it.
 
+use iostrata_plan::Layer;
 use iostrata_run::{FindingKind, Risk, WatchSample};
-use iostrata_spec::Layer;
 use iostrata_stats::units::{microseconds, percent};
 
 use super::evidence::{Evidence, finding, pressure_words};

@@ -1,7 +1,7 @@
 //! What commits wait for: the log buffer, and the syncs of two logs.
 
+use iostrata_plan::Layer;
 use iostrata_run::{FindingKind, Risk, StallCause};
-use iostrata_spec::Layer;
 use iostrata_stats::units::{bytes, count, percent, seconds, times};
 
 use super::evidence::{Evidence, finding};

@@ -1,9 +1,9 @@
 //! What the course of a recording says by itself: a limit that is used up all along, pauses by the
 //! clock, settings that were left behind, and too little to say anything.
 
+use iostrata_plan::Layer;
 use iostrata_run::host::{LimitedRate, ThrottleEvidence};
 use iostrata_run::{Finding, FindingKind, SettingOrigin, StallCause, WatchDocument};
-use iostrata_spec::Layer;
 use iostrata_stats::mean_and_half_width;
 use iostrata_stats::units::{bytes, count, percent, seconds, times};
 use serde_json::json;

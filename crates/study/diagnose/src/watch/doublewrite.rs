@@ -2,8 +2,8 @@
 //!
 //! Invariant: it is never advised to be turned off.
 
+use iostrata_plan::Layer;
 use iostrata_run::FindingKind;
-use iostrata_spec::Layer;
 use iostrata_stats::units::count;
 
 use super::Concluded;

@@ -1,7 +1,7 @@
 //! What is flushed against what has to be.
 
+use iostrata_plan::Layer;
 use iostrata_run::{FindingKind, Risk, WatchSample};
-use iostrata_spec::Layer;
 use iostrata_stats::units::{count, microseconds};
 
 use super::evidence::{Evidence, finding, pressure_words};

@@ -1,7 +1,7 @@
 //! The buffer pool: too small for what is read, or held down by the limit of dirty pages.
 
+use iostrata_plan::Layer;
 use iostrata_run::{FindingKind, Risk, StallCause, WatchSample};
-use iostrata_spec::Layer;
 use iostrata_stats::units::{bytes, count, percent, times};
 
 use super::evidence::{Evidence, finding};

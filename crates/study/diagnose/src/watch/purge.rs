@@ -1,7 +1,7 @@
 //! History that grows: purge is too slow, or a view holds it.
 
+use iostrata_plan::Layer;
 use iostrata_run::{Advice, FindingKind, Risk, StallCause};
-use iostrata_spec::Layer;
 use iostrata_stats::units::{count, seconds};
 
 use super::evidence::{Evidence, finding};

@@ -1,7 +1,7 @@
 //! Redo logs that are too small for the redo that is made.
 
+use iostrata_plan::Layer;
 use iostrata_run::{FindingKind, Risk};
-use iostrata_spec::Layer;
 use iostrata_stats::units::{bytes, seconds};
 
 use super::evidence::{Evidence, finding, pressure_words};

@@ -1,7 +1,7 @@
 //! Settings that say something else than what the server does.
 
+use iostrata_plan::Layer;
 use iostrata_run::FindingKind;
-use iostrata_spec::Layer;
 use iostrata_stats::units::bytes;
 
 use super::Concluded;

@@ -1,10 +1,10 @@
 //! Transactions beside what the storage below them allows, with hand-made figures.
 
 use iostrata_diagnose::{ProbeEnd, metric_of, summarise};
+use iostrata_plan::{MetricKind, OpKind, TransactionSpec, rung};
 use iostrata_run::{
     Event, Loss, ProbeDocument, Replicate, Resource, ResourceUse, StreamFigures, TransactionFigures,
 };
-use iostrata_spec::{MetricKind, OpKind, TransactionSpec, rung};
 use iostrata_stats::{Measured, Verdicts};
 
 use crate::support::{Disk, host, probe};

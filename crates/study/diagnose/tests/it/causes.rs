@@ -1,12 +1,12 @@
 //! Causes that show in facts of the host: each is named, and nothing else is.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_plan::Layer;
 use iostrata_run::host::{
     CgroupVersion, DeviceFacts, DirectIoBehaviour, ForeignIo, IoControl, IoControlKind, IoLimit,
     LayerKind, LimitedRate, NetworkKind, PathKind, ProcessIo, ThrottleEvidence,
 };
 use iostrata_run::{Event, FindingKind, ProbeDocument, ProbeHost, Replicate};
-use iostrata_spec::Layer;
 use iostrata_stats::Verdict;
 
 use crate::support::{Disk, found, host, io_limit, layer, loss_ids, only, probe, probe_with};

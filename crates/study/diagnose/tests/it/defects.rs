@@ -1,7 +1,7 @@
 //! One defect at a time: found, sized, and answered with the right advice.
 
+use iostrata_plan::Layer;
 use iostrata_run::{Event, FindingKind, ProbeDocument};
-use iostrata_spec::Layer;
 use iostrata_stats::Verdict;
 
 use crate::support::{Disk, document, found, host, io_limit, loss_ids, probe, probe_with};

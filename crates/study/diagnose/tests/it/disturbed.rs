@@ -1,9 +1,9 @@
 //! A machine that disturbs its own measurement: warned about, not diagnosed.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_plan::OpKind;
 use iostrata_run::host::{PressureShare, PressureShares};
 use iostrata_run::{Event, FindingKind, ProbeDocument, Replicate, Series};
-use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{Disk, found, host, loss_ids, only, probe_with};

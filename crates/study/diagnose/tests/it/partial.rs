@@ -3,8 +3,8 @@
 use iostrata_diagnose::{
     ProbeEnd, losses, rungs, summarise, suspect, verifications, verify_points,
 };
+use iostrata_plan::OpKind;
 use iostrata_run::{Event, Unavailable};
-use iostrata_spec::OpKind;
 use proptest::prelude::*;
 
 use crate::support::{Disk, Random, document, found, host, probe};

@@ -1,9 +1,9 @@
 //! Causes that show as patterns over rate and over time: caps, falls.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_plan::{Layer, OpKind};
 use iostrata_run::host::{DeviceFacts, DirectIoBehaviour, LayerKind};
 use iostrata_run::{DevicePause, Event, FindingKind, ProbeDocument, Replicate, Series};
-use iostrata_spec::{Layer, OpKind};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{

@@ -2,8 +2,8 @@
 //! rate held, and what fell short.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_plan::OpKind;
 use iostrata_run::{Event, Pooled, PooledLatency, ProbeDocument};
-use iostrata_spec::OpKind;
 use iostrata_stats::Percentile;
 
 use crate::support::{Disk, found, host, probe};

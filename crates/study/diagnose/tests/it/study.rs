@@ -1,12 +1,12 @@
 //! Studies on made-up disks: what is there is found, what is not is not claimed.
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
-use iostrata_run::{AxisKind, Event, FindingKind, StudyDocument, StudyEffect};
-use iostrata_spec::IoSpec;
-use iostrata_spec::study::{
+use iostrata_plan::IoSpec;
+use iostrata_plan::study::{
     Cell, Conditions, Extent, FactorLevels, LevelAt, Measuring, StudyPlan, Take, Then, ThenFigure,
     ThenMetric, Volume, VolumeKind,
 };
+use iostrata_run::{AxisKind, Event, FindingKind, StudyDocument, StudyEffect};
 use iostrata_stats::Verdict;
 
 use crate::support::study::{replicate, stream};

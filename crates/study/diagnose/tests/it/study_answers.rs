@@ -1,10 +1,10 @@
 //! What a study's headline says and which cautions stand beside its points.
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
-use iostrata_run::{Event, Replicate, StudyDocument};
-use iostrata_spec::study::{
+use iostrata_plan::study::{
     Answer, AnswerFrom, Contrast, ContrastEffect, LevelAt, Take, ThenMetric,
 };
+use iostrata_run::{Event, Replicate, StudyDocument};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
 use crate::study::{Storage, clean, events, level, of_2012, plan};

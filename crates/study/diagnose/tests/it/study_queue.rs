@@ -2,12 +2,12 @@
 //! and nowhere else.
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
+use iostrata_plan::study::{Cell, Extent, MeasuringOverrides, StudyPlan, StudySpec};
+use iostrata_plan::{Better, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream};
 use iostrata_run::host::{DeviceCounters, DeviceDelta, EmulatedDisk, Evidence, QueueTaken};
 use iostrata_run::{
     Cpu, DeviceMetric, Event, Finding, Replicate, Series, StreamFigures, StudyDocument, Unavailable,
 };
-use iostrata_spec::study::{Cell, Extent, MeasuringOverrides, StudyPlan, StudySpec};
-use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream};
 use iostrata_stats::{Conclusion, Measured, Verdicts};
 
 use crate::support::{Random, host};

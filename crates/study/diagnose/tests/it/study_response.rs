@@ -1,9 +1,9 @@
 //! Response time over load on a made-up limit: the knee, the queue that grows, and what is said.
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
+use iostrata_plan::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, shipped_text};
+use iostrata_plan::{OpKind, Pacing};
 use iostrata_run::{Event, OpFigures, StreamFigures, StudyDocument};
-use iostrata_spec::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, shipped_text};
-use iostrata_spec::{OpKind, Pacing};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured};
 
 use crate::support::host;

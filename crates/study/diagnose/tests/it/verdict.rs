@@ -1,8 +1,8 @@
 //! The sentences agree with each other, with the figures, and with what was not measured.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_plan::OpKind;
 use iostrata_run::{Event, Refusal, Unavailable};
-use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{Disk, document, found, host, probe, probe_with};

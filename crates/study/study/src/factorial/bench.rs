@@ -11,10 +11,10 @@ use iostrata_change::{Applied, Change, ChangeId, Platform, Session};
 use iostrata_io::FileSpec;
 use iostrata_linux::host::{Root, Scope};
 use iostrata_load::IoLoad;
+use iostrata_plan::study::{Cell, Conditions, VolumeKind};
+use iostrata_plan::{IoSpec, Point};
 use iostrata_run::host::QueueTaken;
 use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};
-use iostrata_spec::study::{Cell, Conditions, VolumeKind};
-use iostrata_spec::{IoSpec, Point};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
 use super::ceiling::Ceiling;

@@ -8,8 +8,8 @@ use std::path::Path;
 use iostrata_change::{Change, Platform, Prewrite};
 use iostrata_io::{FileSet, FileSetPlan, Place};
 use iostrata_linux::host::{Root, Scope, describe_path};
+use iostrata_plan::Point;
 use iostrata_run::Event;
-use iostrata_spec::Point;
 use iostrata_stats::Measured;
 
 use super::StudyTask;

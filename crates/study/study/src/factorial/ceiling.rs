@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use iostrata_spec::study::{Cell, StudyPlan, VolumeKind};
-use iostrata_spec::{IoApi, IoSpec, Layer, Mix, Point, Stream};
+use iostrata_plan::study::{Cell, StudyPlan, VolumeKind};
+use iostrata_plan::{IoApi, IoSpec, Layer, Mix, Point, Stream};
 use iostrata_stats::{Measured, combine};
 
 use super::point::total_iops;

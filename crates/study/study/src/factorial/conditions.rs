@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use iostrata_change::{
     Applied, Change, ChangeError, ChangeId, DeviceRef, Platform, QueueAttribute, Session, VmSetting,
 };
+use iostrata_plan::study::{Conditions, IoLimits, QueueSetting};
 use iostrata_run::host::QueueTaken;
-use iostrata_spec::study::{Conditions, IoLimits, QueueSetting};
 
 /// The control group of the workload, within the session.
 const GROUP: &str = "study";

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use iostrata_change::{Platform, Session};
 use iostrata_load::{Load, Surroundings, TransactionLoad, TransactionSource, WindowObserver};
-use iostrata_spec::TransactionSpec;
-use iostrata_spec::study::pacing::WARM_UP_WINDOWS_MAX;
+use iostrata_plan::TransactionSpec;
+use iostrata_plan::study::pacing::WARM_UP_WINDOWS_MAX;
 use iostrata_target::{Sampler, Target};
 
 use crate::StudyError;

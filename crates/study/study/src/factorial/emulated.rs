@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_change::{Change, DeviceRef};
+use iostrata_plan::disk::DiskSpec;
 use iostrata_run::host::EmulatedDisk;
 use iostrata_sim::emudisk::{Client, DiskStats, ServeArguments, Store, device};
-use iostrata_spec::disk::DiskSpec;
 
 use super::VolumePlace;
 use crate::{StudyError, Watcher};

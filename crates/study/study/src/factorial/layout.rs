@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use iostrata_change::{Change, DeviceRef, FilesystemKind, Prewrite};
+use iostrata_plan::study::{Cell, StudyPlan, Volume, VolumeKind, database_bytes};
+use iostrata_plan::{IoSpec, Preparation};
 use iostrata_sim::emudisk::Store;
-use iostrata_spec::study::{Cell, StudyPlan, Volume, VolumeKind, database_bytes};
-use iostrata_spec::{IoSpec, Preparation};
 
 use super::{VolumePlace, emulated};
 use crate::StudyError;
@@ -265,7 +265,7 @@ fn file_system(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_spec::study::{Extent, MeasuringOverrides, StudySpec};
+    use iostrata_plan::study::{Extent, MeasuringOverrides, StudySpec};
 
     const GIB: u64 = 1 << 30;
 

@@ -1,7 +1,7 @@
 //! Factorial studies: volumes are made, points measured in random interleaved order, everything put
 //! back.
 //!
-//! Purpose: run a [`StudyPlan`](iostrata_spec::study::StudyPlan) within its budget. Invariants:
+//! Purpose: run a [`StudyPlan`](iostrata_plan::study::StudyPlan) within its budget. Invariants:
 //! every change of the system goes through the session's journal; every finished replicate is
 //! stored before the next begins, so that a killed study goes on where it was; what is not possible
 //! here is a result with its reason. It draws no conclusion: `diagnose` does.
@@ -34,8 +34,8 @@ pub use rounds::run;
 
 use std::path::PathBuf;
 
+use iostrata_plan::study::StudyPlan;
 use iostrata_run::Event;
-use iostrata_spec::study::StudyPlan;
 
 /// Where a study makes its volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_spec::study::{Cell, Conditions};
+use iostrata_plan::study::{Cell, Conditions};
 use iostrata_stats::Random;
 
 /// The order of the given points in a round.
@@ -33,8 +33,8 @@ fn shuffle<T>(items: &mut [T], random: &mut Random) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_spec::IoSpec;
-    use iostrata_spec::study::{Volume, VolumeKind};
+    use iostrata_plan::IoSpec;
+    use iostrata_plan::study::{Volume, VolumeKind};
 
     fn cell(number: usize) -> Cell {
         let memory_limit_bytes = number.is_multiple_of(3).then_some(1 << 30);

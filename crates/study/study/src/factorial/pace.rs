@@ -1,13 +1,13 @@
 //! Which points get further replicates, and whether one more fits.
 //!
 //! Invariant: a budget is kept by dropping replicates, never points. Pure: it is told the time. How
-//! long a window is, the plan's [`pacing`](iostrata_spec::study::pacing) says.
+//! long a window is, the plan's [`pacing`](iostrata_plan::study::pacing) says.
 
 use std::time::Duration;
 
+use iostrata_plan::study::Cell;
+use iostrata_plan::study::pacing::TRACED_S;
 use iostrata_run::{Event, Replicate};
-use iostrata_spec::study::Cell;
-use iostrata_spec::study::pacing::TRACED_S;
 use iostrata_stats::{Measured, Need, Verdicts, more_needed};
 
 /// Length of a traced pass.

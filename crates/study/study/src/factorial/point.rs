@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use iostrata_spec::study::{Cell, VolumeKind};
-use iostrata_spec::{
+use iostrata_plan::study::{Cell, VolumeKind};
+use iostrata_plan::{
     Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream, TransactionSpec,
 };
 

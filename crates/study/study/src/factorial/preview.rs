@@ -3,7 +3,7 @@
 //! Invariant: what is shown is what the runner applies, from the same functions; each change once.
 
 use iostrata_change::Change;
-use iostrata_spec::study::StudyPlan;
+use iostrata_plan::study::StudyPlan;
 
 use super::conditions;
 use super::layout::{VolumeLayout, lay_out};

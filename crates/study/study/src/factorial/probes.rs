@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use iostrata_change::{Change, ChangeError, ChangeId, Effect, Platform, Session, write_instance};
 use iostrata_linux::blocktrace::{BlockTrace, Setting, TraceScope};
 use iostrata_linux::profile::{ProfileError, ProfileOptions, Profiler};
+use iostrata_plan::OpKind;
 use iostrata_run::host::{ApplicationLatency, BlockLatency, Profile};
 use iostrata_run::{Replicate, Unavailable};
-use iostrata_spec::OpKind;
 
 use super::pace::TRACED_PASS;
 use super::path_scope::PathScope;

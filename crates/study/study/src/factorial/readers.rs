@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use iostrata_io::FileSpec;
 use iostrata_load::{IoLoad, Load, LoadError, NoObserver, Surroundings, WindowFigures};
+use iostrata_plan::{IoSpec, OpKind, Stream};
 use iostrata_run::ReaderFigures;
-use iostrata_spec::{IoSpec, OpKind, Stream};
 
 use crate::{StudyError, Watcher};
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
 use iostrata_linux::host::Root;
+use iostrata_plan::study::pacing::Pacing;
+use iostrata_plan::study::{VolumeKind, is_on_server};
 use iostrata_run::{Event, Unavailable, UnavailableCause};
-use iostrata_spec::study::pacing::Pacing;
-use iostrata_spec::study::{VolumeKind, is_on_server};
 
 use super::batch::batches;
 use super::bench::{Bench, How, TakenReplicate};

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use iostrata_change::Platform;
 use iostrata_load::{Load, LoadError, Surroundings, TransactionLoad, WindowObserver};
+use iostrata_plan::TransactionSpec;
+use iostrata_plan::study::pacing::WARM_UP_WINDOWS_MAX;
 use iostrata_run::{SecondDatabase, Series, StreamFigures};
-use iostrata_spec::TransactionSpec;
-use iostrata_spec::study::pacing::WARM_UP_WINDOWS_MAX;
 
 use super::database::StudiedDatabase;
 use crate::use_watch::UseWatch;
@@ -150,7 +150,7 @@ fn rate_between(series: &Series, from_s: f64, to_s: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_spec::OpKind;
+    use iostrata_plan::OpKind;
 
     #[test]
     fn only_what_lies_in_the_window_counts() {

@@ -9,11 +9,11 @@ use std::time::Instant;
 
 use iostrata_change::{Change, Platform};
 use iostrata_load::TransactionLoad;
+use iostrata_plan::study::setting::{Setting, SettingId};
+use iostrata_plan::study::{Cell, Conditions};
+use iostrata_plan::{Point, TransactionSpec};
 use iostrata_run::host::NamedIostat;
 use iostrata_run::{Event, Replicate, TransactionFigures};
-use iostrata_spec::study::setting::{Setting, SettingId};
-use iostrata_spec::study::{Cell, Conditions};
-use iostrata_spec::{Point, TransactionSpec};
 use iostrata_stats::Measured;
 use iostrata_stats::units::seconds;
 

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use iostrata_change::{Applied, DeviceRef, Effect, Platform, Session, touched_unwritten_bytes};
 use iostrata_io::{FileSetPlan, FileSpec, Place, Progress};
 use iostrata_linux::host::Root;
-use iostrata_spec::IoSpec;
-use iostrata_spec::study::VolumeKind;
+use iostrata_plan::IoSpec;
+use iostrata_plan::study::VolumeKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use super::emulated::DiskProbe;

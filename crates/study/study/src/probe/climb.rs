@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use iostrata_linux::host::{KernelLog, Root};
 use iostrata_load::TransactionLoad;
+use iostrata_plan::Point;
 use iostrata_run::{Event, ProbeHost, Unavailable};
-use iostrata_spec::Point;
 
 use super::blocks::Part;
 use super::budget::{Announcement, TOP_TIME};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_io::{FileSetError, Progress};
-use iostrata_spec::Stream;
+use iostrata_plan::Stream;
 
 use super::budget::LEAST_BYTES;
 use crate::{FileSetCache, WantedFiles};
@@ -200,7 +200,7 @@ mod tests {
         chunk: &mut dyn FnMut(Progress),
     ) -> (Result<ReadSet, FileSetError>, usize) {
         let dir = tempfile::tempdir().unwrap();
-        let mut spec = iostrata_spec::IoSpec::new(dir.path());
+        let mut spec = iostrata_plan::IoSpec::new(dir.path());
         spec.size_bytes = 64 * MIB;
         let mut stream = Stream { name: "data".to_owned(), spec };
         let mut cache = FileSetCache::default();

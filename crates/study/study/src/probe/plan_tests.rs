@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use iostrata_plan::{IoApi, IoSpec, Point, rung};
 use iostrata_run::host::PathFacts;
-use iostrata_spec::{IoApi, IoSpec, Point, rung};
 
 use super::blocks::Part;
 use super::budget::announce;

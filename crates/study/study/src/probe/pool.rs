@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::OpKind;
 use iostrata_run::{Event, OpFigures, Pooled, PooledLatency, Replicate};
-use iostrata_spec::OpKind;
 use iostrata_stats::{LatencyHistogram, Measured, pooled_percentiles};
 
 const PERCENTS: [f64; 6] = [50.0, 90.0, 95.0, 98.0, 99.0, 99.9];

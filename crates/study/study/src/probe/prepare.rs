@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use iostrata_io::{OpenMode, Progress};
 use iostrata_load::{IoLoad, Load, LoadFailure, NoObserver, Surroundings};
+use iostrata_plan::{IoApi, IoSpec, Stream};
 use iostrata_run::Unavailable;
-use iostrata_spec::{IoApi, IoSpec, Stream};
 
 use super::budget::Announcement;
 use super::filling::{ReadSet, fill_read_set, write_bytes};

@@ -9,9 +9,9 @@ use std::time::Duration;
 use iostrata_diagnose::Suspicion;
 use iostrata_linux::host::{KernelLog, Root, Scope, describe_path};
 use iostrata_load::IoLoad;
+use iostrata_plan::Point;
 use iostrata_run::host::IoLimit;
 use iostrata_run::{Event, ProbeHost, Unavailable};
-use iostrata_spec::Point;
 
 use super::blocks::{self, Block, Moment, Part};
 use super::budget::Announcement;

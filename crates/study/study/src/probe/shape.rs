@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use iostrata_plan::IoApi;
 use iostrata_run::Unavailable;
-use iostrata_spec::IoApi;
 
 /// What the user asked for.
 #[derive(Clone, Debug, PartialEq)]

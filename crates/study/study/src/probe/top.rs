@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use iostrata_load::TransactionSource;
+use iostrata_plan::{Point, TransactionSpec, rung};
 use iostrata_run::ResourceUse;
-use iostrata_spec::{Point, TransactionSpec, rung};
 
 use crate::transaction_point;
 

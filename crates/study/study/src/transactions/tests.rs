@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use iostrata_plan::PerKind;
 use iostrata_run::{Cpu, OpFigures, Series};
-use iostrata_spec::PerKind;
 use iostrata_stats::{Latencies, Measured, Verdict};
 
 use super::*;
@@ -186,9 +186,9 @@ fn a_search_shows_the_highest_rate_that_held() {
         let spec = level.point.transactions.as_mut().unwrap();
         spec.pacing = TransactionPacing::Open {
             rate_per_s,
-            process: iostrata_spec::RateProcess::Poisson,
+            process: iostrata_plan::RateProcess::Poisson,
             queue_max: 10,
-            overload: iostrata_spec::Overload::Queue,
+            overload: iostrata_plan::Overload::Queue,
         };
         level.streams[0].transactions.as_mut().unwrap().errors = BTreeMap::new();
         level

@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_change::{Session, StateDir, System};
-use iostrata_run::{Event, Replicate};
-use iostrata_spec::study::{
+use iostrata_plan::study::{
     Cell, Conditions, Extent, FactorLevels, LevelAt, Measuring, QueueSetting, StudyPlan, Volume,
     VolumeKind,
 };
-use iostrata_spec::{IoSpec, Mix, TransactionSpec};
+use iostrata_plan::{IoSpec, Mix, TransactionSpec};
+use iostrata_run::{Event, Replicate};
 use iostrata_study::factorial::{
     self, DatabasePlace, Databases, StudiedDatabase, StudyTask, VolumePlace,
 };

@@ -12,11 +12,11 @@ use iostrata_diagnose::ProbeEnd;
 use iostrata_io::{FileSet, FileSetPlan, Fill, Place};
 use iostrata_linux::host::{Root, describe_path};
 use iostrata_load::{IoLoad, Load, LoadError, Surroundings, WindowFigures, WindowObserver};
-use iostrata_run::host::PathKind;
-use iostrata_run::{Event, Manifest, OpFigures, RunKind, RunReader, RunWriter, StreamFigures};
-use iostrata_spec::{
+use iostrata_plan::{
     Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Preparation, Stream,
 };
+use iostrata_run::host::PathKind;
+use iostrata_run::{Event, Manifest, OpFigures, RunKind, RunReader, RunWriter, StreamFigures};
 use iostrata_stats::{Latencies, Measured, Verdict, Verdicts};
 use iostrata_study::{
     FileRole, FileSetCache, Listener, Meter, Pipeline, StudyError, WantedFiles, extent_verdicts,

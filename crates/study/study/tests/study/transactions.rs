@@ -8,8 +8,8 @@ use iostrata_load::{
     Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,
     TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn,
 };
+use iostrata_plan::{OpKind, TransactionSpec};
 use iostrata_run::{Event, Manifest, Replicate, RunKind, RunReader, RunResult, RunWriter};
-use iostrata_spec::{OpKind, TransactionSpec};
 use iostrata_study::{Meter, TransactionFacts, Watcher, transaction_document, transaction_point};
 
 /// Nine new orders, then a deadlock; each takes a millisecond.

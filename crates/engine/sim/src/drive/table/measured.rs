@@ -9,7 +9,7 @@ use iostrata_run::ProbeDocument;
 use super::curve::Curve;
 use crate::drive::Command;
 use crate::model::ModelError;
-use iostrata_spec::rung;
+use iostrata_plan::rung;
 
 const SMALL_BYTES: f64 = 4096.0;
 const PAGE_BYTES: f64 = 16_384.0;

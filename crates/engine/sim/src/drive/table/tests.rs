@@ -1,6 +1,6 @@
+use iostrata_plan::{Better, Layer};
 use iostrata_run::host::DeviceFacts;
 use iostrata_run::{Curve, CurvePoint, ProbeDocument, Rung};
-use iostrata_spec::{Better, Layer};
 use iostrata_stats::Verdicts;
 
 use super::*;

@@ -59,7 +59,7 @@ pub struct Model {
     pub sources: &'static [Citation],
 }
 
-/// Every model, in the order of [`DiskModel::NAMED`](iostrata_spec::disk::DiskModel::NAMED), and
+/// Every model, in the order of [`DiskModel::NAMED`](iostrata_plan::disk::DiskModel::NAMED), and
 /// the measured one last.
 pub fn catalogue() -> Vec<Model> {
     let mut models = hdd::models();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::{OpKind, Overload, RateProcess, TransactionPacing};
+use iostrata_plan::{OpKind, Overload, RateProcess, TransactionPacing};
 
 use super::stand_in::{Act, Event, StandIn, only, spec};
 use crate::failure::LoadFailure;

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use iostrata_spec::{OpKind, TransactionPacing};
+use iostrata_plan::{OpKind, TransactionPacing};
 use iostrata_stats::Verdict;
 
 use super::stand_in::{Act, Event, StandIn, only, spec};
@@ -63,9 +63,9 @@ fn what_is_due_is_not_kept_waiting_by_a_commit() {
     let sessions = StandIn::new(|_, _| Act::Pending(MS, 50 * MS));
     let pacing = TransactionPacing::Open {
         rate_per_s: 100.0,
-        process: iostrata_spec::RateProcess::Fixed,
+        process: iostrata_plan::RateProcess::Fixed,
         queue_max: 10,
-        overload: iostrata_spec::Overload::Queue,
+        overload: iostrata_plan::Overload::Queue,
     };
     let figures = sessions.measure(&spec(16, 10.0, pacing));
     let stream = only(&figures);

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use iostrata_plan::{OpKind, TransactionPacing, TransactionSpec};
 use iostrata_run::StreamFigures;
-use iostrata_spec::{OpKind, TransactionPacing, TransactionSpec};
 
 use crate::clock::{Clock, VirtualClock, clock_facts};
 use crate::controller::Conducted;

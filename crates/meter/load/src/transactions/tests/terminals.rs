@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use iostrata_spec::{OpKind, TransactionPacing};
+use iostrata_plan::{OpKind, TransactionPacing};
 use iostrata_stats::Random;
 
 use super::stand_in::{Act, Event, StandIn, only, spec};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use iostrata_plan::{Layer, Point};
 use iostrata_run::{
     Advice, Event, Finding, FindingKind, OpFigures, Replicate, Risk, StreamFigures, Unavailable,
     Unknown, Verification,
 };
-use iostrata_spec::{Layer, Point};
 use iostrata_stats::{LatencyUs, Verdict};
 use serde_json::Value;
 

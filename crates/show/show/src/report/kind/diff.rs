@@ -2,9 +2,9 @@
 //!
 //! Invariant: what one point lacks stays blank; no difference is made here.
 
+use iostrata_plan::OpKind;
 use iostrata_run::StudyPoint;
 use iostrata_run::host::{OffCpuWait, PathSegment, ProfileDiff, SegmentTimes, ShareDiff};
-use iostrata_spec::OpKind;
 use iostrata_stats::Interval;
 
 use crate::report::PointDiff;

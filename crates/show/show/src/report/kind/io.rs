@@ -1,7 +1,7 @@
 //! The run of one I/O workload.
 
+use iostrata_plan::OpKind;
 use iostrata_run::{IoDocument, IoOpDocument, RunResult};
-use iostrata_spec::OpKind;
 use iostrata_stats::LatencyUs;
 
 use super::common::{latencies, method, over_time, percentiles, replicate_verdicts};

@@ -1,10 +1,10 @@
 //! The run of a workload of transactions: how fast, how evenly, at what price.
 
+use iostrata_plan::OpKind;
 use iostrata_run::{
     LatencyTarget, RateBound, RunResult, TransactionDocument, TransactionDurability,
     TransactionLevel,
 };
-use iostrata_spec::OpKind;
 use iostrata_stats::{LatencyUs, Stability};
 
 use super::common::{facts, latencies, method, percentiles, replicate_verdicts};

@@ -1,11 +1,11 @@
 //! What was watched of a target: its course, its stalls, and what was changed on it.
 
+use iostrata_plan::Layer;
 use iostrata_run::{
     CHARTS, FIGURES, Figure, FigureChart, Finding, FindingKind, LockWait, RunResult, SamplerCost,
     SessionState, StallCause, StallSnapshot, TransactionStall, TunedFigure, TunedSetting,
     WatchDocument,
 };
-use iostrata_spec::Layer;
 use iostrata_stats::Measured;
 
 use super::common::{changes, facts, findings, unavailable, verifications};

@@ -4,7 +4,7 @@
 //! ASCII; control characters of names never reach the terminal.
 
 use anstyle::{AnsiColor, Style};
-use iostrata_spec::Layer;
+use iostrata_plan::Layer;
 
 use crate::report::cell::Tone;
 

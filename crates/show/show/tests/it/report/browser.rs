@@ -75,7 +75,7 @@ fn every_point_can_be_chosen_over_time() {
         .iter()
         .find_map(|event| match event {
             iostrata_run::Event::Replicate(one) if one.point.id == "commit_fsync" => {
-                Some(one.streams[0].series.of(iostrata_spec::OpKind::Sync).to_vec())
+                Some(one.streams[0].series.of(iostrata_plan::OpKind::Sync).to_vec())
             }
             _ => None,
         })

@@ -1,10 +1,10 @@
 //! Long words in a real browser: tables keep to the page, titles of charts to their places.
 
+use iostrata_plan::study::ThenMetric;
 use iostrata_run::{
     Advice, Risk, RunKind, RunResult, StudyTransactions, Verification, WatchDocument, WatchSample,
 };
 use iostrata_show::report::{html, markdown, svg_of_recordings, terminal};
-use iostrata_spec::study::ThenMetric;
 use iostrata_stats::{Interval, Measured, Verdict, Verdicts};
 use serde_json::{Value, json};
 

@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
+use iostrata_plan::OpKind;
+use iostrata_plan::study::{FactorLevels, LevelAt};
 use iostrata_run::{RunResult, StudyBacklog, StudyDocument, StudyResponse};
 use iostrata_show::report::{html, markdown, svg, terminal};
-use iostrata_spec::OpKind;
-use iostrata_spec::study::{FactorLevels, LevelAt};
 use iostrata_stats::Verdict;
 use serde_json::Value;
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use iostrata_plan::Layer;
 use iostrata_run::{Finding, FindingKind};
 use iostrata_show::report::{html, markdown, terminal};
-use iostrata_spec::Layer;
 
 use crate::report::sample::{self, Sample};
 

@@ -1,8 +1,8 @@
 //! Figures that cannot be, fed to every view: none shows them as measured.
 
+use iostrata_plan::OpKind;
 use iostrata_run::{Refusal, RunResult};
 use iostrata_show::report::{html, markdown, terminal};
-use iostrata_spec::OpKind;
 use iostrata_stats::LatencyUs;
 use serde_json::Value;
 

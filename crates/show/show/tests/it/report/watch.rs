@@ -1,12 +1,12 @@
 //! The report of a target that was watched.
 
+use iostrata_plan::Layer;
 use iostrata_run::{
     Advice, ExpectedEffect, ExpectedFigure, Finding, FindingKind, FlushFigures, FlushRecording,
     Risk, RunKind, RunResult, SamplerCost, StallCause, TransactionStall, TunedFigure, TunedSetting,
     WatchDocument, WatchSample, WatchTarget,
 };
 use iostrata_show::report::{html, markdown, terminal};
-use iostrata_spec::Layer;
 use iostrata_stats::{Measured, Verdicts};
 
 use crate::report::sample::{Sample, manifest};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::{IoApi, IoSpec, OpKind, Pacing, PerKind, Point};
 use iostrata_run::host::{CpuShares, Evidence, Iostat};
 use iostrata_run::{Cpu, OpFigures, Replicate, Series, StreamFigures};
-use iostrata_spec::{IoApi, IoSpec, OpKind, Pacing, PerKind, Point};
 use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
 
 use super::Random;
@@ -188,7 +188,7 @@ impl Disk {
         let done = pages.min(self.pages_per_s_max);
         let crowded = if pages > self.pages_per_s_max { 400.0 } else { 1.0 };
         let slow = (1.0 + done / self.pages_per_s_max) * wobble * crowded;
-        let one = |stream: &iostrata_spec::Stream| {
+        let one = |stream: &iostrata_plan::Stream| {
             let mut figures = empty(&stream.name);
             let rate = asked(&stream.name).unwrap_or(0.0);
             match stream.name.as_str() {

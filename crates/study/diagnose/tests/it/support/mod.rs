@@ -11,8 +11,8 @@ mod random;
 pub mod study;
 
 use iostrata_diagnose::{ProbeEnd, summarise, suspect};
+use iostrata_plan::Point;
 use iostrata_run::{Event, Finding, ProbeDocument, ProbeHost};
-use iostrata_spec::Point;
 use iostrata_stats::{Verdict, Verdicts};
 
 pub use disk::Disk;
@@ -70,7 +70,7 @@ pub fn probe_over_time(
     events
 }
 
-fn next_replicate(events: &[Event], points: &[iostrata_spec::Point]) -> u32 {
+fn next_replicate(events: &[Event], points: &[iostrata_plan::Point]) -> u32 {
     let used = events.iter().filter_map(|event| match event {
         Event::Replicate(one) if points.iter().any(|point| point.id == one.point.id) => {
             Some(one.replicate + 1)

@@ -1,6 +1,6 @@
 //! The points that a probe measures, with the ids and streams that it gives them.
 
-use iostrata_spec::{
+use iostrata_plan::{
     Access, Better, CurvePlace, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Layer,
     Metric, MetricKind, Mix, OpKind, Pacing, Point, Preparation, RateProcess, Stream, SyncWrites,
 };

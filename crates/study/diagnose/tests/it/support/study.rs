@@ -1,8 +1,8 @@
 //! Replicates of a study as they are stored.
 
+use iostrata_plan::study::Cell;
+use iostrata_plan::{Better, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream};
 use iostrata_run::{Cpu, Event, Replicate, Series, StreamFigures};
-use iostrata_spec::study::Cell;
-use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream};
 use iostrata_stats::{Measured, Verdicts};
 
 /// So many requests per second, known within half a percent, and nothing else.

@@ -1,6 +1,6 @@
 //! The sync laboratory: what it costs to make a small write durable, in every way there is.
 
-use iostrata_spec::{
+use iostrata_plan::{
     Access, Better, CurvePlace, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Layer,
     Metric, MetricKind, Mix, OpKind, Point, Preparation, Stream, SyncWrites, rung,
 };

@@ -3,11 +3,11 @@
 //! Levels rise in pages flushed per second; what commits and reads then take says how much flushing
 //! the storage carries beside them.
 
-use iostrata_run::Event;
-use iostrata_spec::{
+use iostrata_plan::{
     Access, Better, CurvePlace, IoApi, IoSpec, Layer, Metric, MetricKind, Mix, OpKind, Pacing,
     Point, RateProcess, Stream, rung,
 };
+use iostrata_run::Event;
 
 use super::files::flush_every;
 use super::{Block, measured, point, spec, with_depth};

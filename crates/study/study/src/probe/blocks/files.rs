@@ -1,6 +1,6 @@
 //! Random writes on one and on several files: where the file lock bites, and where it does not.
 
-use iostrata_spec::{
+use iostrata_plan::{
     Access, CurvePlace, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Layer, Mix,
     OpKind, Point, Preparation, rung,
 };

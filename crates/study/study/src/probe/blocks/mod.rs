@@ -1,7 +1,7 @@
 //! The blocks of a probe: points that are compared with each other and measured interleaved.
 //!
 //! Invariant: streams and units are fixed here and nowhere else; ids that others name stand in
-//! `iostrata_spec::rung`.
+//! `iostrata_plan::rung`.
 
 mod commits;
 mod database;
@@ -10,8 +10,8 @@ mod workloads;
 
 use std::time::Duration;
 
+use iostrata_plan::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, Mix, OpKind, Point, Stream};
 use iostrata_run::Event;
-use iostrata_spec::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, Mix, OpKind, Point, Stream};
 
 use super::budget::SUSTAINED;
 use super::shape::{PAGE_BYTES, Shape};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::{Access, CurvePlace, IoApi, Layer, Mix, OpKind, rung};
+use iostrata_plan::{Access, CurvePlace, IoApi, Layer, Mix, OpKind, rung};
 
 use super::files::flush_every;
 use super::{Block, alone, point, rate_of, size, spec, with_depth};

@@ -1,7 +1,7 @@
 //! Curves over load, files or flush rate, and rungs that were measured in turns to be compared.
 
+use iostrata_plan::Layer;
 use iostrata_run::{Curve, CurvePoint, ProbeDocument, Rung};
-use iostrata_spec::Layer;
 
 use super::{bar, better};
 use crate::report::RunView;

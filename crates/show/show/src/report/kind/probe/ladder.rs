@@ -4,8 +4,8 @@
 //! Invariant: selects, never computes. A rung that is not known, or was not measured, keeps its
 //! row.
 
+use iostrata_plan::{Layer, rung};
 use iostrata_run::{ProbeDocument, Rung, Unknown};
-use iostrata_spec::{Layer, rung};
 
 /// Rungs with equally many requests in flight, which may be compared at a glance.
 pub(super) struct Depth {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use iostrata_plan::{Better, Layer};
 use iostrata_run::{Finding, FindingKind, Loss, ProbeDocument, RunResult, Rung};
-use iostrata_spec::{Better, Layer};
 use iostrata_stats::Verdict;
 
 use super::common::{

@@ -4,11 +4,11 @@
 //! moment. Names are kept once, figures are those of the document (text where they carry a unit),
 //! and a point is drawn when it is chosen.
 
+use iostrata_plan::study::FactorLevels;
 use iostrata_run::host::{
     BlockLatency, KernelLayer, OffCpu, PathSegment, Profile, ReadsWrites, SegmentTimes,
 };
 use iostrata_run::{StudyDocument, StudyPoint};
-use iostrata_spec::study::FactorLevels;
 use serde_json::{Value, json};
 
 use super::flame::{Flame, Names, layer_place};

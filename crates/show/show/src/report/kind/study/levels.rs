@@ -3,10 +3,10 @@
 //! Invariant: a point that has no level of a factor (the files of a raw device) stands at that
 //! factor's first level, as it does where effects are taken; it is not named there.
 
+use iostrata_plan::study::setting::{Setting, SettingValue};
+use iostrata_plan::study::{FactorLevels, LevelAt};
+use iostrata_plan::{Rw, Words};
 use iostrata_run::{StudyDocument, StudyPoint};
-use iostrata_spec::study::setting::{Setting, SettingValue};
-use iostrata_spec::study::{FactorLevels, LevelAt};
-use iostrata_spec::{Rw, Words};
 
 use crate::report::words;
 

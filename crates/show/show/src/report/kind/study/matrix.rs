@@ -1,7 +1,7 @@
 //! The matrix: small multiples for the page, rows of curves over the levels for a terminal.
 
+use iostrata_plan::OpKind;
 use iostrata_run::{AxisKind, StudyAxis, StudyDocument, StudyOp, StudyPoint, refusal};
-use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use super::levels::{axis_words, level_at};

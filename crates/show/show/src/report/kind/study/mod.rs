@@ -17,8 +17,8 @@ mod points;
 mod stability;
 mod then;
 
+use iostrata_plan::study::Extent;
 use iostrata_run::{AxisKind, ChangeRecord, RunResult, StudyDocument, StudyEffect};
-use iostrata_spec::study::Extent;
 use iostrata_stats::{Verdict, Verdicts};
 
 use super::common::{INTERVAL, cautions, facts, findings, replicate_verdicts, unavailable};

@@ -4,7 +4,7 @@
 //! of most factors. Those levels are said once, of all, and a point is named by where it differs.
 //! Invariant: two points with different levels have different names.
 
-use iostrata_spec::study::{FactorLevels, LevelAt};
+use iostrata_plan::study::{FactorLevels, LevelAt};
 
 use super::levels::{describe, level, level_words};
 

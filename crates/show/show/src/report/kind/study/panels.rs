@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use iostrata_plan::study::FactorLevels;
 use iostrata_run::{StudyDocument, StudyPoint};
-use iostrata_spec::study::FactorLevels;
 
 use super::levels::{is_workload, number, place, varying};
 use super::naming::Naming;

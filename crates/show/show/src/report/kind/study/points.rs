@@ -3,10 +3,10 @@
 //! Invariant: a column that no point has is left out; every column can be sorted by the number that
 //! the document holds.
 
+use iostrata_plan::OpKind;
+use iostrata_plan::study::FactorLevels;
 use iostrata_run::host::{CpuShares, Iostat};
 use iostrata_run::{StudyDocument, StudyOp, StudyPoint};
-use iostrata_spec::OpKind;
-use iostrata_spec::study::FactorLevels;
 use iostrata_stats::LatencyUs;
 
 use super::levels::{factor_words, place, varying};

@@ -4,8 +4,8 @@
 //! Invariant: charts of rates that are alike share their vertical scale, so that what stands still
 //! is seen beside what does not; a target that is many times faster does not flatten the others.
 
+use iostrata_plan::study::ThenMetric;
 use iostrata_run::{StallCause, StudyDocument, StudyPoint, StudyTransactions};
-use iostrata_spec::study::ThenMetric;
 
 use super::levels::{factor_words, level, varying};
 use super::matrix::SHARED_SCALE;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::{Better, Layer};
 use iostrata_run::{
     Advice, Curve, CurvePoint, Finding, FindingKind, Loss, ProbeDocument, RedoRow, Risk, Rung,
     Unavailable, Verification,
 };
-use iostrata_spec::{Better, Layer};
 use iostrata_stats::Verdicts;
 use serde_json::{Value, json};
 

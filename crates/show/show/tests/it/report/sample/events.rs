@@ -1,9 +1,9 @@
 //! The sample's points and their replicates.
 
-use iostrata_run::{Cpu, Event, OpFigures, Replicate, Series, StreamFigures, Unavailable};
-use iostrata_spec::{
+use iostrata_plan::{
     Better, CurvePlace, IoSpec, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream,
 };
+use iostrata_run::{Cpu, Event, OpFigures, Replicate, Series, StreamFigures, Unavailable};
 use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
 
 use super::rungs::{RUNGS, Row};

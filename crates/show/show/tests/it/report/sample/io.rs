@@ -1,7 +1,7 @@
 //! The sample's single workload.
 
+use iostrata_plan::OpKind;
 use iostrata_run::{Cpu, IoDocument, IoOpDocument, Series};
-use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use super::events::percentiles;

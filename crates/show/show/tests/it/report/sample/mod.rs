@@ -8,12 +8,12 @@ mod rungs;
 pub mod study;
 mod transactions;
 
+use iostrata_plan::fio::FioWarning;
 use iostrata_run::{
     Event, FioDocument, FioJobDocument, FioWaveDocument, Manifest, ProbeDocument, RunKind,
     RunResult, StudyDocument, TransactionDocument,
 };
 use iostrata_show::report::RunView;
-use iostrata_spec::fio::FioWarning;
 
 /// Everything that a view borrows.
 pub struct Sample {

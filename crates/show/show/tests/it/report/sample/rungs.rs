@@ -1,6 +1,6 @@
 //! The sample's rungs: what each is, and its figure.
 
-use iostrata_spec::Layer;
+use iostrata_plan::Layer;
 use iostrata_stats::Verdict;
 
 /// One rung in short.

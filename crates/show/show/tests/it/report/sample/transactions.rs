@@ -1,10 +1,10 @@
 //! The sample's staircase of transactions.
 
+use iostrata_plan::OpKind;
 use iostrata_run::{
     DatasetGrowth, DriverCost, SamplerCost, StallCause, TransactionDocument, TransactionDurability,
     TransactionLevel, TransactionSeries, TransactionStall, TransactionTarget,
 };
-use iostrata_spec::OpKind;
 use iostrata_stats::{Drift, Stability, Verdict};
 
 use super::events::percentiles;

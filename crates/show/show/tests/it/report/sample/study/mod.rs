@@ -4,9 +4,9 @@
 mod evidence;
 mod summary;
 
+use iostrata_plan::OpKind;
+use iostrata_plan::study::{FactorLevels, LevelAt};
 use iostrata_run::{StudyDocument, StudyOp, StudyPoint};
-use iostrata_spec::OpKind;
-use iostrata_spec::study::{FactorLevels, LevelAt};
 use iostrata_stats::{Interval, Verdict, Verdicts};
 
 use super::events::{Noise, percentiles};

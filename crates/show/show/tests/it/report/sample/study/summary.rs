@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_plan::Layer;
+use iostrata_plan::study::{Extent, LevelAt};
 use iostrata_run::{
     AxisKind, ChangeRecord, Finding, FindingKind, StudyAnswer, StudyAxis, StudyDocument,
     StudyEffect, StudyInteraction, StudyPoint, ThenRow, Unavailable,
 };
-use iostrata_spec::Layer;
-use iostrata_spec::study::{Extent, LevelAt};
 use iostrata_stats::{Conclusion, Measured, Verdict, Verdicts};
 use serde_json::json;
 

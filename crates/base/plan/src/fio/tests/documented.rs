@@ -46,5 +46,5 @@ fn the_page_lists_every_option_with_its_effect() {
         std::fs::write(&path, page).unwrap();
         return;
     }
-    assert!(listed == tables(), "run UPDATE_DOCS=1 cargo test -p iostrata-spec documented");
+    assert!(listed == tables(), "run UPDATE_DOCS=1 cargo test -p iostrata-plan documented");
 }
