@@ -75,6 +75,9 @@ pub fn run(words: &[String]) -> Result<u8> {
     });
     let reaping = thread::spawn(move || reap(child, &events));
     let ended = received.recv()?;
+    if matches!(ended, WakeUp::Closed) {
+        print_running();
+    }
     end_the_rest(|| reaping.is_finished(), matches!(ended, WakeUp::Ended(_)));
     match ended {
         WakeUp::Ended(status) => Ok(code_of(ExitStatus::from_raw(status))),
@@ -117,6 +120,24 @@ fn end_the_rest(mut is_done: impl FnMut() -> bool, is_told: bool) {
             }
         }
         thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Says what runs when the time of a test is over, and what each of its threads waits for: that is
+/// all that is left of a hang.
+fn print_running() {
+    for pid in descendants(std::process::id()) {
+        eprintln!("running when its time was over: process {pid}: {}", line_of(pid));
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for thread in threads.map(|entry| entry.path()) {
+            let read = |file| fs::read_to_string(thread.join(file)).unwrap_or_default();
+            let (name, stat, place) = (read("comm"), read("stat"), read("wchan"));
+            // The third field of the line; the second is in brackets and may hold blanks.
+            let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().get(..1));
+            // Without a place of the kernel it runs, or this user may not see it.
+            let place = if place.is_empty() || place == "0" { "no place known" } else { &place };
+            eprintln!("  thread {}: {} in {place}", name.trim(), state.unwrap_or("?"));
+        }
     }
 }
 
@@ -254,7 +275,11 @@ mod tests {
         let mut reaped = Reaped::start("suite", script);
         let pids = reaped.pids(2);
         drop(reaped.child.stdin.take());
-        let (status, _) = reaped.ended(&pids);
+        let (status, said) = reaped.ended(&pids);
         assert!(!status.success());
+        // What ran then is known afterwards, with what its threads waited for.
+        let running = "running when its time was over: process ";
+        assert_eq!(said.matches(running).count(), 2, "{said}");
+        assert!(said.contains("sleep 602") && said.contains("thread sleep: S in "), "{said}");
     }
 }

@@ -20,6 +20,7 @@ use crate::display::{Display, print_json};
 use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::{Interruption, pause};
+use crate::watch_command::export::Export;
 
 use narrator::Narrator;
 use plan::TunePlan;
@@ -41,13 +42,14 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let plan = TunePlan::of(args)?;
     let display = Display::new(args.printing.quiet);
     let narrator = Narrator::new(&display, &args.printing);
+    let export = args.metrics_addr.map(Export::listen).transpose()?;
     let mut settings = TuneSettings::new(&plan)?;
     let first = TuneSession::begin(&plan, &mut settings, &narrator, 0.0)?;
     let mut sink = RunSink::begin(RunKind::Tune, "tune", args.out.as_deref(), &display)?;
     sink.say_whether_kept();
     let mut record = TuneRecord::begin(&first.facts, &plan, &mut sink);
-    if let Some(address) = args.metrics_addr {
-        record.export_at(address, &display)?;
+    if let Some(export) = export {
+        record.export_to(export, &display);
     }
     let ended = go_on(first, &plan, &mut settings, (&narrator, &mut record), interruption);
     let put_back = settings.put_back(&narrator);

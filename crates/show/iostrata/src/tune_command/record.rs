@@ -1,7 +1,6 @@
 //! What is kept of a tuning: samples, changes, what it came to.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use iostrata_diagnose::{CommitTimes, tuned_figures};
@@ -15,7 +14,6 @@ use iostrata_watch::TimedSample;
 use super::disk::SeenDisk;
 use super::plan::TunePlan;
 use crate::display::Display;
-use crate::exit_error::ExitError;
 use crate::watch_command::export::Export;
 use crate::watch_command::recorder::{ObservedTarget, Recorder};
 use crate::watch_command::source::target_of;
@@ -70,14 +68,10 @@ impl<'a> TuneRecord<'a> {
         }
     }
 
-    /// Tells Prometheus the same from now on.
-    ///
-    /// # Errors
-    /// An address that cannot be listened on.
-    pub fn export_at(&mut self, address: SocketAddr, display: &Display) -> Result<(), ExitError> {
-        let target = std::slice::from_ref(&self.observed.target);
-        self.export = Some(Export::start(address, target, display)?);
-        Ok(())
+    /// Exports the same for Prometheus from now on.
+    pub fn export_to(&mut self, export: Export, display: &Display) {
+        export.begin(std::slice::from_ref(&self.observed.target), display);
+        self.export = Some(export);
     }
 
     /// What became of the server in a step. Gives whether it was taken over, or got its own

@@ -13,26 +13,28 @@ use crate::exit_error::ExitError;
 pub struct Export {
     /// The samples that are exported; who takes them puts them there.
     pub board: Arc<Mutex<Board>>,
-    _server: MetricsServer,
+    server: MetricsServer,
 }
 
 impl Export {
-    /// Listens; nothing is told yet.
+    /// Listens, before anything else is done; it has no targets yet.
     ///
     /// # Errors
-    /// An address at which nobody may listen.
-    pub fn start(
-        address: SocketAddr,
-        targets: &[WatchTarget],
-        display: &Display,
-    ) -> Result<Self, ExitError> {
-        let board = Arc::new(Mutex::new(Board::new(targets)));
+    /// An address that cannot be listened on.
+    pub fn listen(address: SocketAddr) -> Result<Self, ExitError> {
+        let board = Arc::new(Mutex::new(Board::new(&[])));
         let read = Arc::clone(&board);
         let text = move || locked(&read).text();
         let server = MetricsServer::start(address, Arc::new(text))
             .map_err(|error| ExitError::NotHere(format!("--metrics-addr: {error}")))?;
-        display.note(&format!("Metrics for Prometheus at http://{}/metrics", server.address()));
-        Ok(Self { board, _server: server })
+        Ok(Self { board, server })
+    }
+
+    /// Exports these targets from now on, and says where.
+    pub fn begin(&self, targets: &[WatchTarget], display: &Display) {
+        *self.board() = Board::new(targets);
+        let address = self.server.address();
+        display.note(&format!("Metrics for Prometheus at http://{address}/metrics"));
     }
 
     /// What is told, to be added to.

@@ -56,6 +56,7 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     if args.summary {
         return summary::run(args, interruption);
     }
+    let export = args.metrics_addr.map(Export::listen).transpose()?;
     let trial = if args.verify { Some(Trial::begin(args)?) } else { None };
     let display = Display::new(args.printing.quiet);
     let mut sink = match &args.record {
@@ -69,11 +70,8 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
         args.targets.iter().map(|target| Source::open(target, args, &set)).collect();
     let keeper = sink.as_mut().map(|sink| sink as &mut (dyn Listener + Send));
     let mut stream = Stream::begin(sources?, args, keeper, interruption)?;
-    let export = match args.metrics_addr {
-        Some(address) => Some(Export::start(address, &stream.targets, &display)?),
-        None => None,
-    };
     if let Some(export) = &export {
+        export.begin(&stream.targets, &display);
         stream.export_to(Arc::clone(&export.board));
     }
     let ended = view(args, &mut stream, &display);

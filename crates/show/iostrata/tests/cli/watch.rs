@@ -200,6 +200,22 @@ fn what_cannot_be_watched_is_refused_with_the_fix() {
 }
 
 #[test]
+fn an_address_that_is_taken_is_refused_before_a_server_is_asked() {
+    let bench = Bench::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    for command in ["watch", "tune"] {
+        // Nothing listens at this server's address: who asked it first would say that.
+        let output = bench.line(&format!(
+            "{command} mysql://u@127.0.0.1:9/ --metrics-addr 127.0.0.1:{port} --time 1"
+        ));
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{command}: {said}");
+        assert!(said.contains("--metrics-addr: "), "{command}: {said}");
+    }
+}
+
+#[test]
 fn a_watched_server_is_scraped_over_http() {
     let Some(private) = Private::start(&["--innodb-buffer-pool-size=32M"]) else { return };
     let bench = Bench::new();
