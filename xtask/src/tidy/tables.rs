@@ -149,8 +149,8 @@ pub struct ModuleRules {
     pub may_use: &'static [&'static str],
 }
 
-/// Each module knows those of its line and nothing else of its crate: the readers of the machine, the
-/// one part of `sim` that is not pure, what the embedded engine stands on, and what is seen.
+/// Each module knows those of its line and nothing else of its crate: the readers of the machine,
+/// the one part of `sim` that is not pure, what the embedded engine stands on, and what is seen.
 pub const MODULES: &[ModuleRules] = &[
     ModuleRules {
         dir: "crates/meter/linux/src/blocktrace",

@@ -3,7 +3,8 @@
 //!
 //! Takes a block device to overwrite, a prepared trace instance, the number of writers and of
 //! pairs, and whether to write (`write`) or read (`read`):
-//! `trace_cost /dev/loop7 /sys/kernel/tracing/instances/NAME 4 10 read`. Run it alone on the machine.
+//! `trace_cost /dev/loop7 /sys/kernel/tracing/instances/NAME 4 10 read`. Run it alone on the
+//! machine.
 
 use std::error::Error;
 use std::fs::{self, OpenOptions};

@@ -1,7 +1,7 @@
 //! What the kernel is asked to record: one description per kind of event.
 //!
 //! Invariant: every event stores the same three things per sample, in this order: process and
-//! thread, time (CLOCK_MONOTONIC, in ns), kernel call chain. [`crate::profile::record`] relies on it.
+//! thread, time (CLOCK_MONOTONIC, in ns), kernel call chain. `record` relies on it.
 
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_CPU_CLOCK,

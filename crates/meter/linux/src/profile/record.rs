@@ -1,6 +1,6 @@
 //! Reading the kernel's records out of bytes.
 //!
-//! Layout (perf_event_open(2), with the sample format of [`crate::profile::attribute`]): an 8 byte header
+//! Layout (perf_event_open(2), with the sample format of `attribute`): an 8 byte header
 //! `type u32, misc u16, size u16`, then the body; a record that is no sample ends with the same
 //! `pid u32, tid u32, time u64` that a sample begins with. Invariant: odd or cut records are
 //! skipped, never a panic; nothing is read past the bytes given.

@@ -26,7 +26,7 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Gives the terminal back where the screen has it; does nothing otherwise.
 ///
-/// For a program that ends itself while [`run`](crate::screen::run) still goes on, as upon a second signal.
+/// For a program that ends itself while [`run`](super::run) still goes on, as upon a second signal.
 pub fn restore() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         // Whatever fails, the rest is still tried: there is nobody left to tell.
