@@ -12,7 +12,6 @@ mod imports;
 mod lanes;
 mod leftovers;
 mod modules;
-mod names;
 mod rust;
 mod safety;
 mod shape;
@@ -97,7 +96,6 @@ fn judge(root: &Path) -> Result<Vec<Breach>> {
     breaches.extend(circles::judge(&sources));
     breaches.extend(modules::judge(&sources));
     breaches.extend(modules::stale(&sources));
-    breaches.extend(names::judge(&sources));
     breaches.sort();
     Ok(breaches)
 }

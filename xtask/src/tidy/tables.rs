@@ -285,6 +285,3 @@ pub const ALTERING: &[&str] = &["change", "xtask"];
 
 /// Crates that only look: they open nothing for writing outside their tests.
 pub const READ_ONLY: &[&str] = &["linux"];
-
-/// Crates that may declare a type of the same name.
-pub const NAME_CRATES_MAX: usize = 3;
