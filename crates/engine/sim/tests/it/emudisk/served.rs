@@ -109,7 +109,9 @@ impl Served {
         let mut words = arguments.to_vector().unwrap();
         words.push(at.to_str().unwrap().to_owned());
         let mut server = Command::new(std::env::current_exe().unwrap());
-        server.args(["--exact", "served::child", "--nocapture"]).env(WORDS, words.join("\n"));
+        server
+            .args(["--exact", "emudisk::served::child", "--nocapture"])
+            .env(WORDS, words.join("\n"));
         server.stdout(Stdio::null());
         let server = end_with_starter(&mut server, Signal::KILL).spawn().unwrap();
         let file = disk_file(&at);

@@ -53,7 +53,7 @@ fn on_terminal(part: &str, act: impl FnOnce(&mut dyn Write, Pid)) -> Option<Stri
     }
     let program = std::env::current_exe().unwrap();
     let command = format!(
-        "stty rows 24 cols 80; echo MODE=$(stty -g)=; {} --exact terminal::part_on_the_terminal \
+        "stty rows 24 cols 80; echo MODE=$(stty -g)=; {} --exact screen::terminal::part_on_the_terminal \
          --nocapture; echo MODE=$(stty -g)=",
         program.display()
     );
@@ -138,7 +138,7 @@ fn a_panic_elsewhere_is_read_on_the_users_own_screen() {
 #[test]
 fn without_a_terminal_it_says_so() {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "terminal::part_on_the_terminal", "--nocapture"])
+        .args(["--exact", "screen::terminal::part_on_the_terminal", "--nocapture"])
         .env(PART, "shows")
         .output()
         .unwrap();
