@@ -65,7 +65,12 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &["stats", "plan", "run", "io"],
     },
-    CrateRules { name: "linux", tier: Tier::Meter, is_pure: false, may_use: BASE },
+    CrateRules {
+        name: "linux",
+        tier: Tier::Meter,
+        is_pure: false,
+        may_use: &["stats", "plan", "run", "io"],
+    },
     CrateRules {
         name: "change",
         tier: Tier::Meter,
@@ -157,7 +162,11 @@ pub const MODULES: &[ModuleRules] = &[
         is_pure: false,
         may_use: &["stats", "run"],
     },
-    ModuleRules { dir: "crates/meter/linux/src/host", is_pure: false, may_use: &["stats", "run"] },
+    ModuleRules {
+        dir: "crates/meter/linux/src/host",
+        is_pure: false,
+        may_use: &["stats", "run", "io"],
+    },
     ModuleRules { dir: "crates/meter/linux/src/profile", is_pure: false, may_use: &["run"] },
     ModuleRules {
         dir: "crates/engine/sim/src/emudisk",

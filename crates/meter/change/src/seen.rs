@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use iostrata_io::Mount;
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::FileToken;
@@ -74,6 +75,13 @@ pub struct Mounted {
     pub options: Vec<String>,
     /// Options of the file system.
     pub super_options: Vec<String>,
+}
+
+impl From<Mount> for Mounted {
+    fn from(mount: Mount) -> Self {
+        let Mount { at, root, kind, source, options, super_options, .. } = mount;
+        Self { at, root, kind, source, options, super_options }
+    }
 }
 
 impl Mounted {

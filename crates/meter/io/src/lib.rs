@@ -14,6 +14,7 @@ mod extents;
 pub mod fileset;
 #[cfg(any(test, feature = "testing"))]
 mod memory_files;
+mod mounts;
 mod noise;
 mod op;
 mod open;
@@ -37,6 +38,7 @@ pub use fileset::leftovers::{
 pub use fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place, Progress, names_a_device};
 #[cfg(any(test, feature = "testing"))]
 pub use memory_files::{Fate, MemoryFiles};
+pub use mounts::{Mount, mounts, parse_mounts};
 pub use op::{Done, Op, OpKind, SyncKind};
 pub use open::{Alignment, FileSpec, OpenFiles, OpenMode, OpenSync};
 pub use residency::Residency;

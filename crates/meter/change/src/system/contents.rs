@@ -12,7 +12,6 @@ use std::sync::atomic::AtomicBool;
 use iostrata_io::{FileSet, FileSetError, FileSetPlan, Place};
 use rustix::fs::{major, minor};
 
-use super::mountinfo;
 use crate::seen::DeviceState;
 
 /// How much is looked at, in bytes.
@@ -66,8 +65,8 @@ pub(super) fn in_use(device: &Path) -> io::Result<Option<DeviceState>> {
         }
         // btrfs mounts under a number of its own; the kernel only says that the device is taken.
         Err(FileSetError::Held { by, .. }) if by.starts_with("the kernel") => {
-            let mounts = mountinfo::parse(&fs::read_to_string("/proc/self/mountinfo")?);
-            let mount = mounts.into_iter().find(|mount| Path::new(&mount.source) == device);
+            let mount =
+                iostrata_io::mounts()?.into_iter().find(|mount| Path::new(&mount.source) == device);
             Ok(Some(match mount {
                 Some(mount) => DeviceState::Mounted(format!("mounted at {}", mount.at.display())),
                 None => DeviceState::Held(by),

@@ -7,7 +7,6 @@ mod child;
 mod contents;
 mod files;
 mod loop_device;
-mod mountinfo;
 mod mounting;
 mod server;
 mod touched;
@@ -158,7 +157,7 @@ impl Platform for System {
     }
 
     fn mounts(&self) -> io::Result<Vec<Mounted>> {
-        Ok(mountinfo::parse(&fs::read_to_string("/proc/self/mountinfo")?))
+        Ok(iostrata_io::mounts()?.into_iter().map(Mounted::from).collect())
     }
 
     fn mount(&self, request: &MountRequest) -> Result<(), Refusal> {

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, major, minor, open};
 use rustix::io::Errno;
 
-use crate::FileSpec;
 use crate::fileset::error::system;
 use crate::fileset::{FileSet, FileSetError, FileSetPlan, Place};
+use crate::{FileSpec, Mount};
 
 /// Checks an existing file or device and takes it as a set of one.
 pub(super) fn prepare(plan: &FileSetPlan, path: &Path) -> Result<FileSet, FileSetError> {
@@ -69,7 +69,7 @@ fn device_user(path: &Path) -> io::Result<Option<String>> {
         let disk = node.parent().map(Path::to_owned).unwrap_or_default();
         family.push((fs::read_to_string(disk.join("dev"))?.trim().to_owned(), disk));
     }
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mounts = crate::mounts()?;
     let swaps = read_swaps()?;
     for (name, node) in &family {
         if let Some(by) = mounted_at(&mounts, name) {
@@ -102,12 +102,9 @@ fn partitions(node: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-fn mounted_at(mounts: &str, number: &str) -> Option<String> {
-    let mut lines = mounts.lines().map(|line| line.split(' '));
-    lines.find_map(|mut words| {
-        (words.nth(2) == Some(number))
-            .then(|| format!("mounted at {}", words.nth(1).unwrap_or("a hidden place")))
-    })
+fn mounted_at(mounts: &[Mount], number: &str) -> Option<String> {
+    let mount = mounts.iter().find(|mount| mount.device == number)?;
+    Some(format!("mounted at {}", mount.at.display()))
 }
 
 /// Who uses a regular file: swap, or a loop device.
@@ -159,8 +156,9 @@ mod tests {
 
     #[test]
     fn mounts_are_found_by_number() {
-        assert_eq!(mounted_at(MOUNTS, "254:1").unwrap(), "mounted at /");
-        assert_eq!(mounted_at(MOUNTS, "254:16").unwrap(), "mounted at /data");
-        assert!(mounted_at(MOUNTS, "254:2").is_none());
+        let mounts = crate::parse_mounts(MOUNTS);
+        assert_eq!(mounted_at(&mounts, "254:1").unwrap(), "mounted at /");
+        assert_eq!(mounted_at(&mounts, "254:16").unwrap(), "mounted at /data");
+        assert!(mounted_at(&mounts, "254:2").is_none());
     }
 }

@@ -64,5 +64,4 @@ pub use pressure::{PressureTotals, StallTotal};
 pub use quiet::quiet_check;
 pub use root::Root;
 pub use scope::Scope;
-pub use sysfs::{is_held, is_mounted};
 pub use watch::{BlindObserver, HostObserver, Observer, ObserverOptions};

@@ -70,38 +70,3 @@ pub(crate) fn btrfs_members(root: &Root, device: &str) -> Vec<String> {
     }
     Vec::new()
 }
-
-/// Whether another device (md, mapper, bcache) or the swap stands on the device or on one of its
-/// partitions. Only opening a device exclusively can prove the opposite.
-pub fn is_held(root: &Root, device: &str) -> bool {
-    let swaps = root.text("/proc/swaps").unwrap_or_default();
-    with_partitions(root, device).iter().any(|dir| {
-        let source = format!("/dev/{}", name_of(dir));
-        !root.names(dir.join("holders")).is_empty()
-            || swaps.lines().any(|line| line.split_whitespace().next() == Some(source.as_str()))
-    })
-}
-
-/// Whether the device or one of its partitions is mounted, as far as this process sees mounts.
-pub fn is_mounted(root: &Root, device: &str) -> bool {
-    let mounts = crate::host::mounts(root);
-    with_partitions(root, device).iter().any(|dir| {
-        let number = number_of(root, dir);
-        let mounted = |entry: &crate::host::MountEntry| {
-            number == Some(entry.device) || dir_of_source(root, &entry.source).as_ref() == Some(dir)
-        };
-        mounts.iter().any(mounted) || !btrfs_members(root, &name_of(dir)).is_empty()
-    })
-}
-
-/// The directories of the device and of its partitions.
-fn with_partitions(root: &Root, device: &str) -> Vec<PathBuf> {
-    let Some(dir) = dir_of_name(root, device) else { return Vec::new() };
-    let partitions: Vec<PathBuf> = root
-        .names(&dir)
-        .into_iter()
-        .map(|name| dir.join(name))
-        .filter(|below| is_partition(root, below))
-        .collect();
-    std::iter::once(dir).chain(partitions).collect()
-}

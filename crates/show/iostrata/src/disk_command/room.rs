@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use iostrata_linux::host::{Root, describe_host};
 use iostrata_sim::emudisk::Store;
 use iostrata_stats::units;
 
@@ -18,7 +19,8 @@ use crate::exit_error::ExitError;
 pub fn store(args: &StartArgs) -> Result<Store, ExitError> {
     let most = args.store_limit.map_or(args.size, |limit| limit.min(args.size));
     if args.store == Path::new("memory") {
-        if let Some(available) = available_memory() {
+        let host = describe_host(&Root::system());
+        if let Some(available) = host.memory_available_bytes {
             fits(most, available, "of memory are available now", "--store DIR on a disk")?;
         }
         return Ok(Store::Memory);
@@ -51,12 +53,4 @@ fn directory(dir: &Path) -> Result<PathBuf, ExitError> {
         return Err(bad("it is not a directory"));
     }
     Ok(real)
-}
-
-/// What may be taken without swapping (MemAvailable of proc_meminfo(5)), in bytes.
-fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib << 10)
 }

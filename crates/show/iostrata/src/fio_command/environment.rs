@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use iostrata_linux::host::{Root, describe_host};
 use iostrata_plan::fio::{Environment, Machine};
 
 /// A job file or a log that is larger is none.
@@ -55,7 +56,8 @@ impl Environment for ThisProcess {
 
     fn machine(&self) -> Machine {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-        Machine { page_bytes: page_bytes(), memory_mb: memory_mb(), cpus }
+        let memory_bytes = describe_host(&Root::system()).memory_bytes.unwrap_or(0);
+        Machine { page_bytes: page_bytes(), memory_mb: memory_bytes >> 20, cpus }
     }
 
     fn fresh_seed(&self) -> u64 {
@@ -72,11 +74,4 @@ fn page_bytes() -> u64 {
         .find(|entry| word(&entry[..8]) == Some(AT_PAGESZ))
         .and_then(|entry| word(&entry[8..]))
         .unwrap_or(PAGE_BYTES)
-}
-
-fn memory_mb() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) / 1024
 }

@@ -49,7 +49,6 @@ fn this_disk_agrees_with_stat_and_sysfs() {
     assert_eq!(disk.size_bytes.unwrap() / 512, sectors.trim().parse::<u64>().unwrap());
     assert!(disk.logical_block_bytes >= Some(512));
     assert!(disk.scheduler.is_none() || !disk.schedulers_available.is_empty());
-    assert!(iostrata_linux::host::is_mounted(&Root::system(), &top.name));
 }
 
 #[test]
