@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use iostrata_change::ServerToken;
 use iostrata_run::{ResourceUse, SettingOrigin};
 use iostrata_target::{
-    ADDED_KEY, Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, Target,
-    TargetError, TargetFacts, Trouble,
+    ADDED_KEY, Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, TableWords,
+    Target, TargetError, TargetFacts, Trouble,
 };
 use mysql::Conn;
 
@@ -27,7 +27,7 @@ use crate::role::{self, ServerRole};
 use crate::sampler::{self, StatusSampler};
 use crate::session::ServerSession;
 use crate::setting_origin;
-use crate::sql::{self, Making, TableWords};
+use crate::sql::{self, Making};
 use crate::used;
 
 /// What servers say of a storage engine that they do not have, or have switched off.

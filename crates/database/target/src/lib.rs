@@ -24,7 +24,7 @@ pub use iostrata_run::{
 pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
 pub use sample::Sampler;
-pub use schema::{Column, ColumnType, Index, Schema, Table};
+pub use schema::{Column, ColumnType, Index, Schema, Table, TableWords};
 pub use session::{
     ADDED_KEY, Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket,
 };

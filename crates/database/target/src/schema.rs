@@ -110,3 +110,12 @@ impl Schema {
         found.unwrap_or_else(|| panic!("no table {name} is declared"))
     }
 }
+
+/// What a user asks of the tables that a server makes, beside their schema.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableWords {
+    /// What CREATE TABLE ends with.
+    pub options: String,
+    /// An index of the key in place of the primary key.
+    pub key_is_secondary: bool,
+}

@@ -5,6 +5,7 @@
 //! Invariants: a workload uses a target's public operations alone and knows no database; the same
 //! seed asks for the same things. It measures nothing: the driver in `load` does.
 
+mod catalogue;
 pub mod compat;
 mod condition;
 mod filling;
@@ -15,6 +16,12 @@ mod plain_terminals;
 mod slots;
 pub mod stress;
 pub mod tpcc;
+mod workload;
 
+pub use catalogue::{WORKLOADS, workload};
 pub use condition::{Checked, Condition, TableCount};
 pub use filling::Loaded;
+pub use workload::{
+    GrowingTable, LoadOptions, OptionForm, RunnableWorkload, SourceOptions, Verb, VerbHelp,
+    Workload, WorkloadError, WorkloadKind, WorkloadOption, WorkloadSettings,
+};

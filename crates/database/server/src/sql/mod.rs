@@ -17,7 +17,6 @@ use crate::kind::ValueKind;
 
 pub(crate) use modify::{Expressions, absolute, before, update};
 pub(crate) use read::{count_below, get, scan};
-pub use table::TableWords;
 pub(crate) use table::{Making, create, drop_table, late_indexes};
 pub(crate) use write::{delete, insert};
 

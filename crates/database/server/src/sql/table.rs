@@ -3,18 +3,9 @@
 //! Characters are kept in the character set and compared in the collation of the database, as with
 //! any other client of the server.
 
-use iostrata_target::{ADDED_KEY, ColumnType, Index, Schema, Table};
+use iostrata_target::{ADDED_KEY, ColumnType, Index, Schema, Table, TableWords};
 
 use super::name;
-
-/// What a user asks of the tables that are made, beside their schema.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TableWords {
-    /// What CREATE TABLE ends with.
-    pub options: String,
-    /// An index of the key in place of the primary key.
-    pub key_is_secondary: bool,
-}
 
 /// How a table is made, beside what its schema says.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! The texts of all statements.
 
 use iostrata_target::{
-    Access, Assign, Change, Column, ColumnType, Fold, Index, JoinBelow, Order, Table,
+    Access, Assign, Change, Column, ColumnType, Fold, Index, JoinBelow, Order, Table, TableWords,
 };
 
 use super::*;

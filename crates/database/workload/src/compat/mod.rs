@@ -12,10 +12,12 @@ mod schema;
 mod statements;
 mod terminals;
 mod transaction;
+mod workload;
 
 pub use prepare::{cleanup, prepare, warehouses};
 pub use schema::schema;
 pub use terminals::CompatTerminals;
+pub use workload::WORKLOAD;
 
 use crate::tpcc::{CUSTOMERS, ITEMS};
 

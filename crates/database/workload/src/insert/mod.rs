@@ -8,8 +8,10 @@ mod check;
 mod prepare;
 mod row;
 mod terminals;
+mod workload;
 
 pub use check::{check, read_all};
 pub use prepare::{InsertSpec, cleanup, prepare, rows, rows_loaded};
 pub use row::{TABLE, schema};
 pub use terminals::{DEVIATIONS, InsertTerminals};
+pub use workload::WORKLOAD;

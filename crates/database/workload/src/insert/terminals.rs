@@ -48,14 +48,14 @@ impl<'a> InsertTerminals<'a> {
             autocommit: blocks && rows_per_commit <= STATEMENT_ROWS,
             as_text: spec.as_text,
         };
-        let transactions = InsertTransactions { rows_per_commit, committed: AtomicU64::new(0) };
+        let transactions = InsertTransactions { rows_per_commit, committed: Arc::default() };
         let (schema, seed) = (Arc::new(schema()), spec.seed);
         Ok(Self { target, schema, session, seed, blocks, transactions })
     }
 
-    /// Rows whose commits were acknowledged.
-    pub fn rows(&self) -> u64 {
-        self.transactions.committed.load(Ordering::Relaxed)
+    /// Rows whose commits were acknowledged so far.
+    pub fn committed(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.transactions.committed)
     }
 }
 
@@ -63,7 +63,7 @@ impl<'a> InsertTerminals<'a> {
 pub struct InsertTransactions {
     rows_per_commit: u32,
     /// Rows.
-    committed: AtomicU64,
+    committed: Arc<AtomicU64>,
 }
 
 /// What a worker keeps.

@@ -9,8 +9,10 @@ mod prepare;
 mod spec;
 mod statements;
 mod terminals;
+mod workload;
 
 pub use distribution::{Distribution, RandParameters};
 pub use prepare::{cleanup, prepare, read_all};
 pub use spec::{Counts, Member, OltpSpec};
 pub use terminals::OltpTerminals;
+pub use workload::WORKLOAD;

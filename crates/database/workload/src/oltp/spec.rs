@@ -48,7 +48,7 @@ impl Member {
     ];
 
     /// Its name, without `oltp_`.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::ReadWrite => "read_write",
             Self::ReadOnly => "read_only",
@@ -65,7 +65,7 @@ impl Member {
     }
 
     /// What one of its transactions is.
-    pub fn words(self) -> &'static str {
+    pub const fn words(self) -> &'static str {
         match self {
             Self::ReadWrite => "14 reads and 4 writes in a transaction",
             Self::ReadOnly => "The reads of read_write",

@@ -11,9 +11,11 @@ mod population;
 mod prepare;
 mod schema;
 mod terminals;
+mod workload;
 
 pub use check::check;
 pub use mix::StressMix;
 pub use prepare::{StressSpec, cleanup, dataset, prepare, read_all};
 pub use schema::schema;
 pub use terminals::{DEVIATIONS, StressTerminals};
+pub use workload::WORKLOAD;

@@ -12,6 +12,7 @@ mod prepare;
 mod schema;
 mod terminals;
 mod transaction;
+mod workload;
 
 pub use check::{CONDITIONS, CheckPlan, check, next_order};
 pub use dataset::{Dataset, Stage};
@@ -24,3 +25,4 @@ pub use prepare::{PrepareOptions, Prepared, Progress, cleanup, prepare};
 pub(crate) use schema::{CUSTOMERS, DISTRICTS, ITEMS, made};
 pub use schema::{TableId, schema};
 pub use terminals::{OrderCounts, TerminalOptions, Terminals, deviations, now_s};
+pub use workload::WORKLOAD;

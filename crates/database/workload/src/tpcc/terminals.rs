@@ -114,7 +114,7 @@ pub struct Terminals<'a> {
     options: TerminalOptions,
     orders: OrderCounts,
     /// Districts that had no order when one was to be delivered.
-    skipped: AtomicU64,
+    skipped: Arc<AtomicU64>,
 }
 
 impl<'a> Terminals<'a> {
@@ -129,7 +129,7 @@ impl<'a> Terminals<'a> {
             inputs: Inputs { constants, warehouses: dataset.warehouses },
             options,
             orders: OrderCounts::new(dataset.warehouses),
-            skipped: AtomicU64::new(0),
+            skipped: Arc::default(),
         }
     }
 
@@ -144,8 +144,8 @@ impl<'a> Terminals<'a> {
     }
 
     /// Districts that had no order when one was to be delivered, so far.
-    pub fn skipped_deliveries(&self) -> u64 {
-        self.skipped.load(Ordering::Relaxed)
+    pub fn skipped_deliveries(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.skipped)
     }
 
     fn session(&self) -> Result<Box<dyn Session>, TargetError> {
