@@ -185,7 +185,7 @@ impl RunResult {
                 let jobs = document.waves.iter_mut().flat_map(|wave| &mut wave.jobs);
                 jobs.for_each(|job| job.figures.check());
             }
-            Self::Tpcc(document) | Self::Oltp(document) => document.check(),
+            Self::Transactions(document) => document.check(),
             // Virtual time has no noise and no window in which nothing happened; rows are counted.
             Self::SimulateQueue(_) | Self::SimulateFlush(_) | Self::Prepare(_) => {}
             // What is watched is what the target says, moment by moment.

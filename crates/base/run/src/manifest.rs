@@ -63,6 +63,24 @@ pub enum RunKind {
     Unknown,
 }
 
+impl RunKind {
+    /// That of the transactions of a workload, by its command. All hold the same document; those
+    /// that manifests have had a word for keep it.
+    pub fn of_workload(command: &str) -> Self {
+        match command {
+            "tpcc" => Self::Tpcc,
+            "stress" => Self::Stress,
+            "insert" => Self::Insert,
+            _ => Self::Oltp,
+        }
+    }
+
+    /// Whether it is of transactions.
+    pub fn is_of_workload(self) -> bool {
+        matches!(self, Self::Tpcc | Self::Oltp | Self::Stress | Self::Insert)
+    }
+}
+
 /// What was run, when, by which version of the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -36,10 +36,8 @@ pub enum RunResult {
     SimulateFlush(Box<FlushDocument>),
     /// Of `prepare`.
     Prepare(Box<PrepareDocument>),
-    /// Of `iostrata tpcc run`.
-    Tpcc(Box<TransactionDocument>),
-    /// Of `run` of every other workload of transactions.
-    Oltp(Box<TransactionDocument>),
+    /// Of `run` of every workload of transactions.
+    Transactions(Box<TransactionDocument>),
     /// Of `iostrata watch` and `iostrata tune`.
     Watch(Box<WatchDocument>),
 }
@@ -249,9 +247,8 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
         RunKind::SimulateQueue => RunResult::SimulateQueue(from_json(&path, 1, &text)?),
         RunKind::SimulateFlush => RunResult::SimulateFlush(from_json(&path, 1, &text)?),
         RunKind::Prepare => RunResult::Prepare(from_json(&path, 1, &text)?),
-        RunKind::Tpcc => RunResult::Tpcc(from_json(&path, 1, &text)?),
-        RunKind::Oltp | RunKind::Stress | RunKind::Insert => {
-            RunResult::Oltp(from_json(&path, 1, &text)?)
+        RunKind::Tpcc | RunKind::Oltp | RunKind::Stress | RunKind::Insert => {
+            RunResult::Transactions(from_json(&path, 1, &text)?)
         }
         RunKind::Watch | RunKind::Tune => RunResult::Watch(from_json(&path, 1, &text)?),
         RunKind::Unknown => return Ok(None),

@@ -43,5 +43,4 @@ pub use held::HeldServer;
 pub use own_database::{DataPlace, OWN_DATABASE, OwnDatabase};
 pub use role::ServerRole;
 pub use servers::{COUNTER, MySqlServers, ON};
-pub use iostrata_target::TableWords;
 pub use target::{ServerTarget, lacks_storage_engine};

@@ -189,7 +189,7 @@ fn types_of_transactions_are_names_in_their_document() {
     let manifest = Manifest { kind: RunKind::Tpcc, ..sample::manifest() };
     RunWriter::create(root.path(), &manifest).unwrap().write_result(&document).unwrap();
     let read = RunReader::open(root.path()).unwrap();
-    assert_eq!(read.result(), Some(&RunResult::Tpcc(Box::new(document))));
+    assert_eq!(read.result(), Some(&RunResult::Transactions(Box::new(document))));
 }
 
 #[test]

@@ -1,15 +1,11 @@
-//! `iostrata tpcc` and `iostrata oltp`: workloads of databases.
+//! What the commands of all workloads of transactions take.
 
 use std::path::PathBuf;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-use clap::builder::PossibleValue;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use iostrata_plan::study::IoLimits;
 use iostrata_plan::{Overload, RateProcess};
-use iostrata_server::TableWords;
-use iostrata_workload::oltp::Member;
 
 use super::server_words::ServerWords;
 use super::{Common, LoginArgs, Printing, value};
@@ -40,12 +36,6 @@ pub struct TargetArgs {
     pub insist: bool,
     #[command(flatten)]
     pub words: ServerWords,
-    /// How a server's tables are made.
-    #[arg(skip)]
-    pub table_words: TableWords,
-    /// About how many bytes of data there will be.
-    #[arg(skip)]
-    pub data_bytes: Option<u64>,
     #[command(flatten)]
     pub login: LoginArgs,
 }
@@ -93,91 +83,24 @@ pub struct PrivateArgs {
     pub server_io: Option<IoLimits>,
 }
 
-/// Arguments of `iostrata tpcc`.
-#[derive(Args, Debug)]
-pub struct TpccArgs {
-    #[command(subcommand)]
-    pub action: TpccAction,
-}
-
-/// What to do with TPC-C.
-#[derive(Debug, Subcommand)]
-pub enum TpccAction {
-    /// Make the tables and fill them; goes on where an earlier attempt was interrupted
-    Prepare(TpccPrepareArgs),
-    /// Run transactions and measure them
-    Run(Box<TpccRunArgs>),
-    /// Check the twelve consistency conditions
-    ///
-    /// Exit code 1 when one does not hold.
-    Check(CheckArgs),
-    /// Remove the tables
-    #[command(visible_alias = "clean")]
-    Cleanup(TpccCleanupArgs),
-}
-
-impl TpccAction {
-    /// Whether notes on stderr were asked not to be.
-    pub fn is_quiet(&self) -> bool {
-        match self {
-            Self::Prepare(args) => args.load.printing.quiet,
-            Self::Run(args) => args.common.printing.quiet,
-            Self::Check(args) => args.printing.quiet,
-            Self::Cleanup(args) => args.printing.quiet,
-        }
-    }
-}
-
-/// A load to be compatible with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Compat {
-    /// The statements and deviations of sysbench-tpcc, on its own tables
-    SysbenchTpcc,
-}
-
-/// Whose tables.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct CompatArgs {
-    /// Another kit's load in place of TPC-C's, on the kit's own tables
-    #[arg(long, value_enum, value_name = "KIT")]
-    pub compat: Option<Compat>,
-    /// Sets of tables of sysbench-tpcc; stands for --compat sysbench-tpcc
-    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
-    pub tables: Option<u32>,
-    /// Foreign keys between that kit's tables
-    #[arg(long, value_name = "0|1", default_value = "1", value_parser = value::switch,
-          action = clap::ArgAction::Set)]
-    pub use_fk: bool,
-}
-
-impl CompatArgs {
-    /// Whether the kit's load is meant.
-    pub fn is_kit(&self) -> bool {
-        self.compat.is_some() || self.tables.is_some()
-    }
-
-    /// Sets of the kit's tables.
-    pub fn sets(&self) -> u32 {
-        self.tables.unwrap_or(1).max(1)
-    }
-}
-
-/// Arguments of `iostrata tpcc prepare`.
-#[derive(Args, Debug)]
-pub struct TpccPrepareArgs {
-    #[command(flatten)]
+/// Arguments of `prepare`.
+#[derive(Debug)]
+pub struct PrepareArgs {
     pub target: TargetArgs,
-    #[command(flatten)]
-    pub compat: CompatArgs,
-    /// Warehouses, about 100 MB each
-    #[arg(short = 'w', long, visible_alias = "scale", value_name = "N", default_value_t = 4,
-          value_parser = value::whole::<u32>)]
-    pub warehouses: u32,
-    /// Loaders at the same time
-    #[arg(short = 'T', long, value_name = "N", default_value_t = 4, value_parser = value::whole::<u32>)]
-    pub threads: u32,
-    #[command(flatten)]
+    /// How many load at the same time.
+    pub loaders: u32,
     pub load: LoadArgs,
+}
+
+/// Arguments of `run`.
+#[derive(Clone, Debug)]
+pub struct TransactionArgs {
+    pub target: TargetArgs,
+    pub private: PrivateArgs,
+    pub drive: DriveArgs,
+    /// Whether the tables are checked afterwards.
+    pub checks: bool,
+    pub common: Common,
 }
 
 /// What every load that keeps its run has.
@@ -196,22 +119,19 @@ pub struct LoadArgs {
     pub printing: Printing,
 }
 
-/// Arguments of `check`, and of `cleanup` where a target has tables of one kind.
+impl LoadArgs {
+    /// Where nothing can be said.
+    pub fn new() -> Self {
+        let printing = Printing { json: false, quiet: false };
+        Self { reset: false, seed: 0, out: None, printing }
+    }
+}
+
+/// Arguments of `check` and `cleanup`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
     #[command(flatten)]
     pub target: TargetArgs,
-    #[command(flatten)]
-    pub printing: Printing,
-}
-
-/// Arguments of `iostrata tpcc cleanup`.
-#[derive(Args, Debug)]
-pub struct TpccCleanupArgs {
-    #[command(flatten)]
-    pub target: TargetArgs,
-    #[command(flatten)]
-    pub compat: CompatArgs,
     #[command(flatten)]
     pub printing: Printing,
 }
@@ -318,229 +238,4 @@ pub enum PreparedMode {
     Auto,
     /// Sent as text
     Disable,
-}
-
-/// Arguments of `iostrata tpcc run`.
-#[derive(Args, Clone, Debug)]
-pub struct TpccRunArgs {
-    #[command(flatten)]
-    pub target: TargetArgs,
-    #[command(flatten)]
-    pub private: PrivateArgs,
-    #[command(flatten)]
-    pub compat: CompatArgs,
-    /// Warehouses of --compat, which does not keep their number, and of --server [default: 4]
-    #[arg(short = 'w', long, visible_alias = "scale", value_name = "N", value_parser = value::whole::<u32>)]
-    pub warehouses: Option<u32>,
-    #[command(flatten)]
-    pub drive: DriveArgs,
-    /// Ten terminals for each warehouse that key and think as specified, over --threads sessions
-    #[arg(long, conflicts_with_all = ["rate", "latency_target", "compat"])]
-    pub wait: bool,
-    /// Factor of keying times
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "wait", value_parser = value::number)]
-    pub keying_multiplier: f64,
-    /// Factor of think times
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "wait", value_parser = value::number)]
-    pub think_multiplier: f64,
-    /// Shares of new orders, payments, order statuses, deliveries, stock levels; or: deck
-    #[arg(
-        long,
-        visible_alias = "weight",
-        value_name = "N,N,N,N,N|deck",
-        default_value = "45,43,4,4,4"
-    )]
-    pub mix: String,
-    /// Let few threads work in all warehouses, each in its own share; 0 leaves each at one
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "1", value_parser = value::switch, action = clap::ArgAction::Set)]
-    pub all_warehouses: bool,
-    /// Check the twelve consistency conditions after the run; exit code 1 when one does not hold
-    #[arg(long, conflicts_with = "compat")]
-    pub check: bool,
-    #[command(flatten)]
-    pub common: Common,
-}
-
-/// A member of the OLTP family, as an argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemberWord(pub Member);
-
-impl ValueEnum for MemberWord {
-    fn value_variants<'a>() -> &'a [Self] {
-        static ALL: LazyLock<Vec<MemberWord>> =
-            LazyLock::new(|| Member::ALL.map(MemberWord).to_vec());
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.name()).help(self.0.words()))
-    }
-}
-
-/// Arguments of `iostrata oltp`.
-#[derive(Args, Debug)]
-pub struct OltpArgs {
-    /// The workload, as sysbench calls it without oltp_
-    #[arg(value_enum)]
-    pub member: MemberWord,
-    #[command(subcommand)]
-    pub action: OltpAction,
-}
-
-/// What to do with it.
-#[derive(Debug, Subcommand)]
-pub enum OltpAction {
-    /// Make the tables and fill them
-    Prepare(OltpPrepareArgs),
-    /// Run transactions and measure them
-    Run(Box<OltpRunArgs>),
-    /// Remove the tables
-    #[command(visible_alias = "clean")]
-    Cleanup(OltpPrepareArgs),
-}
-
-impl OltpAction {
-    /// Whether notes on stderr were asked not to be.
-    pub fn is_quiet(&self) -> bool {
-        match self {
-            Self::Prepare(args) | Self::Cleanup(args) => args.printing.quiet,
-            Self::Run(args) => args.common.printing.quiet,
-        }
-    }
-}
-
-/// Which rows are asked for, in sysbench's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RandType {
-    /// All alike
-    Uniform,
-    /// A bell around the middle
-    Gaussian,
-    /// Three of four in a hundredth of the rows
-    Special,
-    /// The first rows by far the most
-    Pareto,
-    /// By rank
-    Zipfian,
-}
-
-/// The tables of the family.
-#[derive(Args, Clone, Debug)]
-pub struct OltpTables {
-    /// Tables sbtest1 to sbtestN
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
-    pub tables: u32,
-    /// Rows of each table
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = value::whole::<u32>)]
-    pub table_size: u32,
-    /// Which rows are asked for
-    #[arg(long, value_enum, default_value = "uniform")]
-    pub rand_type: RandType,
-    /// Of gaussian and special: numbers that are summed up
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = value::whole::<u32>)]
-    pub rand_spec_iter: u32,
-    /// Of special: percent of the rows that are special
-    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = value::percent)]
-    pub rand_spec_pct: u8,
-    /// Of special: percent of the draws that go to special rows
-    #[arg(long, value_name = "PERCENT", default_value = "75", value_parser = value::percent)]
-    pub rand_spec_res: u8,
-    /// Of pareto: its shape
-    #[arg(long, value_name = "H", default_value = "0.2", value_parser = value::number)]
-    pub rand_pareto_h: f64,
-    /// Of zipfian: its exponent
-    #[arg(long, value_name = "EXP", default_value = "0.8", value_parser = value::number)]
-    pub rand_zipfian_exp: f64,
-    /// Let the server count ids up
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "1", value_parser = value::switch, action = clap::ArgAction::Set)]
-    pub auto_inc: bool,
-    /// An index of the ids in place of the primary key; servers only
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "0", value_parser = value::switch, action = clap::ArgAction::Set)]
-    pub secondary: bool,
-    /// What CREATE TABLE ends with; servers only
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    pub create_table_options: String,
-}
-
-/// The statements of a transaction.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct StatementArgs {
-    /// Rows of a range
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value::whole::<u32>)]
-    pub range_size: u32,
-    /// Ranges at all
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "1", value_parser = value::switch, action = clap::ArgAction::Set)]
-    pub range_selects: bool,
-    /// Selects by id [default: 10]
-    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
-    pub point_selects: Option<u32>,
-    /// Ranges as they are [default: 1]
-    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
-    pub simple_ranges: Option<u32>,
-    /// Sums of ranges [default: 1]
-    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
-    pub sum_ranges: Option<u32>,
-    /// Ordered ranges [default: 1]
-    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
-    pub order_ranges: Option<u32>,
-    /// Distinct values of ranges [default: 1]
-    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
-    pub distinct_ranges: Option<u32>,
-    /// Updates of the indexed column [default: 1]
-    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
-    pub index_updates: Option<u32>,
-    /// Updates of a column without an index [default: 1]
-    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
-    pub non_index_updates: Option<u32>,
-    /// Rows removed and put back [default: 1]
-    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
-    pub delete_inserts: Option<u32>,
-    /// Values of select_random_points
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = value::whole::<u32>)]
-    pub random_points: u32,
-    /// Ranges of select_random_ranges
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = value::whole::<u32>)]
-    pub number_of_ranges: u32,
-    /// Length of a range of select_random_ranges
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value::whole::<u32>)]
-    pub delta: u32,
-}
-
-/// Arguments of `iostrata oltp ... prepare` and `cleanup`.
-#[derive(Args, Debug)]
-pub struct OltpPrepareArgs {
-    #[command(flatten)]
-    pub target: TargetArgs,
-    #[command(flatten)]
-    pub tables: OltpTables,
-    /// Loaders at the same time
-    #[arg(short = 'T', long, value_name = "N", default_value_t = 4, value_parser = value::whole::<u32>)]
-    pub threads: u32,
-    #[command(flatten)]
-    pub printing: Printing,
-}
-
-/// Arguments of `iostrata oltp ... run`.
-#[derive(Args, Clone, Debug)]
-pub struct OltpRunArgs {
-    #[command(flatten)]
-    pub target: TargetArgs,
-    #[command(flatten)]
-    pub private: PrivateArgs,
-    #[command(flatten)]
-    pub tables: OltpTables,
-    #[command(flatten)]
-    pub statements: StatementArgs,
-    /// Make every statement a transaction of its own
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          value_parser = value::switch)]
-    pub skip_trx: Option<bool>,
-    #[command(flatten)]
-    pub drive: DriveArgs,
-    #[command(flatten)]
-    pub common: Common,
 }

@@ -9,7 +9,6 @@ mod engine;
 mod fileio;
 mod fio;
 mod help_files;
-mod insert;
 mod io;
 mod login;
 mod probe;
@@ -17,17 +16,16 @@ mod restore;
 mod server_words;
 mod simulate;
 mod simulate_flush;
-mod stress;
 mod study;
 mod tune;
 mod value;
 mod watch;
 mod word_order;
+mod workload;
 
 pub use database::{
-    CheckArgs, DriveArgs, IsolationWord, LoadArgs, MemberWord, OltpAction, OltpArgs,
-    OltpPrepareArgs, OltpRunArgs, OltpTables, PreparedMode, PrivateArgs, RandType, StatementArgs,
-    TargetArgs, TpccAction, TpccArgs, TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
+    CheckArgs, DriveArgs, IsolationWord, LoadArgs, PrepareArgs, PreparedMode, PrivateArgs,
+    TargetArgs, TransactionArgs,
 };
 pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArgs};
 pub use engine::{
@@ -36,18 +34,17 @@ pub use engine::{
 pub use fileio::{FileioAction, FileioArgs, FileioFiles, FileioRunArgs};
 pub use fio::{Eta, FioArgs, OutputFormat, own_options};
 pub use help_files::{CompletionsArgs, ManArgs, write_man_pages};
-pub use insert::{InsertAction, InsertArgs, InsertPrepareArgs, InsertRunArgs};
 pub use io::IoArgs;
 pub use login::LoginArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use restore::RestoreArgs;
 pub use simulate::{QueueArgs, SimulateAction, SimulateArgs};
 pub use simulate_flush::{FlushArgs, Timed};
-pub use stress::{StressAction, StressArgs, StressPrepareArgs, StressRunArgs};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };
 pub use watch::WatchArgs;
+pub use workload::{WorkloadAction, WorkloadCommand};
 
 pub use tune::{ModeWord, TuneArgs};
 
@@ -93,24 +90,9 @@ pub enum Command {
     Disk(DiskArgs),
     /// Look after the embedded storage engine: check it, watch its counters, crash it
     Engine(EngineArgs),
-    /// Run TPC-C on the embedded engine or on a MySQL-family server
-    ///
-    /// Prepare once, run as often as you like, check whenever you want. Results are TPC-C-like and
-    /// given as new orders per minute (NOPM); docs/tpcc.md says in what it differs.
-    Tpcc(TpccArgs),
-    /// Run one of sysbench's OLTP workloads on the embedded engine or on a server
-    Oltp(OltpArgs),
-    /// Read and change objects with a history of fixed length, on the engine or on a server
-    ///
-    /// Inspired by dbSTRESS. A history row that is added replaces the oldest one, so that the
-    /// tables keep their size and only undo, the work of purge and dirty pages grow.
-    /// docs/loads.md describes tables and transactions.
-    Stress(StressArgs),
-    /// Insert rows with three random secondary keys, on the engine or on a server
-    ///
-    /// Reports rows per second against the size of the indexes; on servers with MyISAM, Aria,
-    /// InnoDB or RocksDB. docs/loads.md describes the table and what is counted.
-    Insert(InsertArgs),
+    /// A workload of transactions.
+    #[command(flatten)]
+    Workload(WorkloadCommand),
     /// Hold a live server's throughput steady by adjusting its dynamic settings
     ///
     /// Keeps the checkpoint age below the point at which all writers wait, so that throughput does
@@ -154,42 +136,15 @@ impl Cli {
             return Err(Self::command().error(clap::error::ErrorKind::InvalidSubcommand, why));
         }
         let mut cli = Self::try_parse_from(arguments)?;
-        let is_oltp = matches!(cli.command, Command::Oltp(_));
-        if let Some(target) = cli.command.target_mut() {
-            target.take_words(is_oltp);
+        if let Command::Workload(command) = &mut cli.command {
+            let has_defaults = command.has_defaults();
+            command.target_mut().take_words(has_defaults);
         }
         Ok(cli)
     }
 }
 
 impl Command {
-    /// The database that it loads.
-    fn target_mut(&mut self) -> Option<&mut TargetArgs> {
-        Some(match self {
-            Self::Tpcc(args) => match &mut args.action {
-                TpccAction::Prepare(args) => &mut args.target,
-                TpccAction::Run(args) => &mut args.target,
-                TpccAction::Check(args) => &mut args.target,
-                TpccAction::Cleanup(args) => &mut args.target,
-            },
-            Self::Oltp(args) => match &mut args.action {
-                OltpAction::Prepare(args) | OltpAction::Cleanup(args) => &mut args.target,
-                OltpAction::Run(args) => &mut args.target,
-            },
-            Self::Stress(args) => match &mut args.action {
-                StressAction::Prepare(args) => &mut args.target,
-                StressAction::Run(args) => &mut args.target,
-                StressAction::Check(args) | StressAction::Cleanup(args) => &mut args.target,
-            },
-            Self::Insert(args) => match &mut args.action {
-                InsertAction::Prepare(args) => &mut args.target,
-                InsertAction::Run(args) => &mut args.target,
-                InsertAction::Check(args) | InsertAction::Cleanup(args) => &mut args.target,
-            },
-            _ => return None,
-        })
-    }
-
     /// Whether notes on stderr were asked not to be.
     pub fn is_quiet(&self) -> bool {
         match self {
@@ -201,10 +156,7 @@ impl Command {
             Self::Simulate(args) => args.action.is_quiet(),
             Self::Disk(args) => args.action.is_quiet(),
             Self::Engine(args) => args.action.is_quiet(),
-            Self::Tpcc(args) => args.action.is_quiet(),
-            Self::Oltp(args) => args.action.is_quiet(),
-            Self::Stress(args) => args.action.is_quiet(),
-            Self::Insert(args) => args.action.is_quiet(),
+            Self::Workload(command) => command.is_quiet(),
             Self::Tune(args) => args.printing.quiet,
             Self::Restore(args) => args.printing.quiet,
             Self::Watch(args) => args.printing.quiet,

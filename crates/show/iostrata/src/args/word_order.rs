@@ -6,9 +6,10 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Arg, Command, ValueEnum};
+use clap::{Arg, Command};
+use iostrata_workload::oltp::Member;
 
-use super::MemberWord;
+use super::workload::commands;
 
 /// What sysbench measures besides databases and files.
 const ELSEWHERE: [(&str, &str); 4] = [
@@ -18,8 +19,6 @@ const ELSEWHERE: [(&str, &str); 4] = [
     ("mutex", "locks of the C library"),
 ];
 
-/// Commands whose verbs come behind their options elsewhere.
-const COMMANDS: [&str; 4] = ["tpcc", "stress", "insert", "fileio"];
 const VERBS: [&str; 6] = ["prepare", "run", "check", "cleanup", "clean", "prewarm"];
 /// The script of sysbench-tpcc.
 const KIT: [&str; 2] = ["tpcc.lua", "./tpcc.lua"];
@@ -46,7 +45,7 @@ pub(super) fn in_our_order(mut arguments: Vec<OsString>) -> Vec<OsString> {
         "oltp" => ordered.extend(oltp(rest[1..].to_vec())),
         word if member(word).is_some() => ordered.extend(oltp(rest)),
         word if KIT.contains(&word) => ordered.extend(kit(rest[1..].to_vec())),
-        word if COMMANDS.contains(&word) => {
+        word if has_verbs(word) => {
             ordered.push(rest[0].clone());
             ordered.extend(verb_first(rest[1..].to_vec()));
         }
@@ -75,6 +74,11 @@ fn later(mut rest: Vec<OsString>) -> Vec<OsString> {
     in_our_order(line).split_off(1)
 }
 
+/// Whether a command has verbs, which come behind its options elsewhere.
+fn has_verbs(word: &str) -> bool {
+    word == "fileio" || commands().any(|kind| kind.name == word)
+}
+
 /// The member of the family that a word names, with `oltp_` or without.
 fn member(word: &str) -> Option<OsString> {
     let name = word.strip_suffix(".lua").unwrap_or(word);
@@ -82,20 +86,16 @@ fn member(word: &str) -> Option<OsString> {
     let has_own_name = ["bulk_insert", "select_random_points", "select_random_ranges"];
     // Without it `insert` and the like are words of their own.
     let is_long = name != short || has_own_name.contains(&name);
-    let of =
-        |one: &MemberWord| one.to_possible_value().is_some_and(|value| value.matches(short, false));
-    (is_long && MemberWord::value_variants().iter().any(of)).then(|| short.into())
+    (is_long && is_member(short)).then(|| short.into())
+}
+
+fn is_member(word: &str) -> bool {
+    Member::ALL.iter().any(|member| member.name() == word)
 }
 
 fn oltp(mut rest: Vec<OsString>) -> Vec<OsString> {
     let mut line = vec![OsString::from("oltp")];
-    let is_short = |word: &OsStr| {
-        let is_it = |one: &MemberWord| {
-            let value = one.to_possible_value();
-            value.is_some_and(|value| word.to_str().is_some_and(|word| value.matches(word, false)))
-        };
-        MemberWord::value_variants().iter().any(is_it)
-    };
+    let is_short = |word: &OsStr| word.to_str().is_some_and(is_member);
     let long =
         rest.iter().position(|word| word.to_str().is_some_and(|word| member(word).is_some()));
     // A word that is none is refused where a member belongs.

@@ -1,85 +1,58 @@
 //! `check`: what holds of a workload's tables.
 
 use iostrata_run::{CheckDocument, ConditionDocument, TableCountDocument};
-use iostrata_target::{Schema, Target, TargetError};
-use iostrata_workload::tpcc::{self, CheckPlan, Dataset, Stage};
-use iostrata_workload::{Checked, Condition, TableCount};
+use iostrata_workload::{Condition, TableCount, Workload};
 
 use super::opened::{Opened, Use, ending};
 use crate::args::{CheckArgs, Printing};
 use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
 
-/// The check of one workload.
-pub struct WorkloadCheck {
-    /// Its tables.
-    pub schema: fn() -> Schema,
-    /// What the check does, for whoever waits.
-    pub reads: &'static str,
-    /// What the size of its tables counts.
-    pub size_unit: &'static str,
-    /// Checks them; gives what it found, and their size.
-    pub check: CheckTables,
+/// Runs `check`.
+///
+/// # Errors
+/// As the contract's exit codes say; a condition that does not hold is exit code 1.
+pub fn check(workload: &dyn Workload, args: &CheckArgs) -> Result<(), ExitError> {
+    let opened = Opened::open(&args.target, workload, Use::Read, &|_| ())?;
+    let found = document(workload, &opened, args.printing.quiet || args.printing.json);
+    opened.close()?;
+    told(&found?, args.printing)
 }
 
-type CheckTables = fn(&dyn Target, &mut dyn FnMut(f64)) -> Result<(Checked, u64), TargetError>;
-
-/// Of TPC-C.
-pub const TPCC: WorkloadCheck = WorkloadCheck {
-    schema: tpcc::schema,
-    reads: "reading every row",
-    size_unit: "warehouses",
-    check: |target, progress| {
-        let Dataset { warehouses, stage, .. } = Dataset::ready(target)?;
-        let plan = CheckPlan { warehouses, is_fresh: stage == Stage::Loaded };
-        Ok((tpcc::check(target, plan, progress)?, warehouses as u64))
-    },
-};
-
-impl WorkloadCheck {
-    /// Runs `check`.
-    ///
-    /// # Errors
-    /// As the contract's exit codes say; a condition that does not hold is exit code 1.
-    pub fn run(&self, args: &CheckArgs) -> Result<(), ExitError> {
-        let opened = Opened::open(&args.target, &(self.schema)(), Use::Read, &|_| ())?;
-        let found = self.document(&opened, args.printing.quiet || args.printing.json);
-        opened.close()?;
-        told(&found?, args.printing)
+/// Checks an open target after a run, without a document of its own: what is wrong is in the error.
+///
+/// # Errors
+/// What the target said; a condition that does not hold is exit code 1.
+pub fn judge(workload: &dyn Workload, opened: &Opened, is_quiet: bool) -> Result<(), ExitError> {
+    let document = document(workload, opened, is_quiet)?;
+    if document.ok {
+        return Ok(());
     }
+    let rows = document.counts.iter().filter(|count| !count.ok);
+    let rows = rows.map(|count| format!("{}: {}", count.table, count.detail));
+    let found: Vec<String> =
+        rows.chain(broken(&document).map(|broken| broken.detail.clone())).collect();
+    Err(ExitError::Judged(format!("{}: {}", not_held(&document), found.join("; "))))
+}
 
-    /// Checks an open target after a run, without a document of its own: what is wrong is in the
-    /// error.
-    ///
-    /// # Errors
-    /// What the target said; a condition that does not hold is exit code 1.
-    pub fn judge(&self, opened: &Opened, is_quiet: bool) -> Result<(), ExitError> {
-        let document = self.document(opened, is_quiet)?;
-        if document.ok {
-            return Ok(());
-        }
-        let rows = document.counts.iter().filter(|count| !count.ok);
-        let rows = rows.map(|count| format!("{}: {}", count.table, count.detail));
-        let found: Vec<String> =
-            rows.chain(broken(&document).map(|broken| broken.detail.clone())).collect();
-        Err(ExitError::Judged(format!("{}: {}", not_held(&document), found.join("; "))))
-    }
-
-    fn document(&self, opened: &Opened, is_quiet: bool) -> Result<CheckDocument, ExitError> {
-        let display = Display::new(is_quiet);
-        let mut progress = |share| display.progress(share, self.reads);
-        let checked = (self.check)(opened.target(), &mut progress);
-        display.finish();
-        let (checked, size) = checked.map_err(ending)?;
-        Ok(CheckDocument {
-            ok: checked.is_ok(),
-            conditions: conditions(&checked.conditions),
-            counts: checked.counts.iter().map(count).collect(),
-            size,
-            size_unit: self.size_unit.to_owned(),
-            rows: checked.rows,
-        })
-    }
+fn document(
+    workload: &dyn Workload,
+    opened: &Opened,
+    is_quiet: bool,
+) -> Result<CheckDocument, ExitError> {
+    let display = Display::new(is_quiet);
+    let mut progress = |share| display.progress(share, workload.checking());
+    let checked = workload.check(opened.target(), &mut progress);
+    display.finish();
+    let (checked, size) = checked.map_err(ending)?;
+    Ok(CheckDocument {
+        ok: checked.is_ok(),
+        conditions: conditions(&checked.conditions),
+        counts: checked.counts.iter().map(count).collect(),
+        size,
+        size_unit: workload.size().1.to_owned(),
+        rows: checked.rows,
+    })
 }
 
 fn told(document: &CheckDocument, printing: Printing) -> Result<(), ExitError> {

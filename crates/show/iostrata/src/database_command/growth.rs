@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use iostrata_run::{InsertFigures, InsertGrowth, TransactionDocument};
 use iostrata_target::{Schema, TableFacts, Target};
+use iostrata_workload::GrowingTable;
 
 /// From one look to the next, and how often it is looked whether a window is open.
 const EVERY: Duration = Duration::from_secs(1);
@@ -17,14 +18,10 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// What is to be seen of a table.
 pub struct Growth<'a> {
-    /// Its schema and number.
-    pub table: (&'a Schema, usize),
-    /// Rows before the run.
-    pub rows_before: u64,
-    /// Rows that this run has committed so far.
-    pub committed: &'a (dyn Fn() -> u64 + Sync),
-    /// Rows of one commit.
-    pub rows_per_commit: u32,
+    /// The tables of the workload.
+    pub schema: &'a Schema,
+    /// Which one, and what was inserted.
+    pub of: &'a GrowingTable,
 }
 
 /// A look at the table.
@@ -41,10 +38,11 @@ impl Growth<'_> {
         storage_engine: Option<String>,
         growth: InsertGrowth,
     ) -> InsertFigures {
-        let rows = f64::from(self.rows_per_commit);
+        let rows_per_commit = self.of.rows_per_commit;
+        let rows = f64::from(rows_per_commit);
         let is_known = document.unknown.iter().all(|one| one.name != "tps");
         InsertFigures {
-            rows_per_commit: self.rows_per_commit,
+            rows_per_commit,
             rows_per_s: is_known.then_some(document.tps * rows),
             rows_per_s_ci95: document.tps_ci95.map(|ci95| ci95.map(|end| end * rows)),
             rows_per_s_n: document.tps_n,
@@ -75,15 +73,15 @@ impl Growth<'_> {
                 continue;
             }
             let look = self.look(at_s);
-            let (schema, table) = self.table;
-            seen.add(threads, before, &look, target.table_facts(schema, table).unwrap_or_default());
+            let facts = target.table_facts(self.schema, self.of.table).unwrap_or_default();
+            seen.add(threads, before, &look, facts);
             last = Some((threads, look));
         }
         seen.done()
     }
 
     fn look(&self, at_s: f64) -> RowCount {
-        RowCount { at_s, rows: self.rows_before + (self.committed)() }
+        RowCount { at_s, rows: self.of.rows_before + self.of.committed.load(Ordering::Relaxed) }
     }
 }
 

@@ -1,51 +1,44 @@
-//! `iostrata tpcc`, `oltp`, `stress` and `insert`: a workload on a target.
+//! The commands of all workloads of transactions: `iostrata tpcc`, `oltp`, `stress`, `insert`.
 //!
-//! Invariant: the same words and the same steps for every target; what a target cannot do is its
-//! own answer.
+//! Invariant: the same words and the same steps for every workload and every target; what a target
+//! cannot do is its own answer.
 
 mod check;
 mod growth;
-mod insert;
 mod levels;
 mod live;
-mod loading;
 mod new_engine;
 mod opened;
-mod plan;
 mod prepare;
 mod private;
 mod run;
-mod stress;
 
-pub use insert::insert;
 pub use opened::{ending, server_address};
-pub use stress::stress;
 
-use crate::args::{OltpAction, OltpArgs, TpccAction, TpccArgs};
+use iostrata_workload::WorkloadError;
+
+use crate::args::{WorkloadAction, WorkloadCommand};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
-/// Runs `tpcc`.
+/// Runs a command of a workload.
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn tpcc(args: &TpccArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    match &args.action {
-        TpccAction::Prepare(args) => prepare::tpcc(args, interruption),
-        TpccAction::Run(args) => run::tpcc(args, interruption),
-        TpccAction::Check(args) => check::TPCC.run(args),
-        TpccAction::Cleanup(args) => prepare::tpcc_cleanup(args),
+pub fn run(command: &WorkloadCommand, interruption: &Interruption) -> Result<(), ExitError> {
+    let workload = command.workload().map_err(refused)?;
+    match &command.action {
+        WorkloadAction::Prepare(args) => prepare::prepare(&*workload, args, interruption),
+        WorkloadAction::Run(args) => run::run(command.kind, &*workload, args, interruption),
+        WorkloadAction::Check(args) => check::check(&*workload, args),
+        WorkloadAction::Cleanup(args) => prepare::cleanup(&*workload, args),
     }
 }
 
-/// Runs `oltp`.
-///
-/// # Errors
-/// As the contract's exit codes say.
-pub fn oltp(args: &OltpArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    match &args.action {
-        OltpAction::Prepare(prepare) => prepare::oltp(args.member, prepare, interruption),
-        OltpAction::Run(run) => run::oltp(args.member, run, interruption),
-        OltpAction::Cleanup(cleanup) => prepare::oltp_cleanup(args.member, cleanup),
+/// How a command ends whose workload is none, or does not run on these tables.
+fn refused(error: WorkloadError) -> ExitError {
+    match error {
+        WorkloadError::Setting(text) => ExitError::Usage(text),
+        WorkloadError::Target(error) => ending(error),
     }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
-use iostrata_target::{Schema, Target, TargetError, Trouble};
+use iostrata_target::{Target, TargetError, Trouble};
+use iostrata_workload::Workload;
 
 use super::new_engine::NewEngine;
 use crate::args::TargetArgs;
@@ -30,18 +31,18 @@ pub enum Opened {
 }
 
 impl Opened {
-    /// Opens the target for the tables of a schema. `note` hears what an engine that is made takes.
+    /// Opens the target for the tables of a workload. `note` hears what an engine that is made takes.
     ///
     /// # Errors
     /// A target that is none, or a server that should not be written to; what opening said.
     pub fn open(
         args: &TargetArgs,
-        schema: &Schema,
+        workload: &dyn Workload,
         to: Use,
         note: &dyn Fn(&str),
     ) -> Result<Self, ExitError> {
         if let Some(dir) = args.target.strip_prefix("engine:") {
-            return Self::engine(args, Path::new(dir), schema, to, note);
+            return Self::engine(args, Path::new(dir), workload, to, note);
         }
         if args.target.is_empty() {
             return Err(ExitError::Usage(
@@ -72,21 +73,22 @@ impl Opened {
         if to != Use::Read && !args.insist {
             refuse_replica(&opened)?;
         }
-        Ok(Self::Server(Box::new(opened.with_table_words(args.table_words.clone()))))
+        Ok(Self::Server(Box::new(opened.with_table_words(workload.table_words()))))
     }
 
     fn engine(
         args: &TargetArgs,
         dir: &Path,
-        schema: &Schema,
+        workload: &dyn Workload,
         to: Use,
         note: &dyn Fn(&str),
     ) -> Result<Self, ExitError> {
+        let words = workload.table_words();
         for (option, is_given) in [
-            ("--secondary", args.table_words.key_is_secondary),
-            ("--create-table-options", !args.table_words.options.is_empty()),
+            ("--secondary", words.key_is_secondary),
+            ("--create-table-options", !words.options.is_empty()),
         ] {
-            if is_given {
+            if is_given && to == Use::Make {
                 return Err(ExitError::Usage(format!(
                     "{option}: the embedded engine makes its tables in one way; use it with mysql://"
                 )));
@@ -113,10 +115,10 @@ impl Opened {
         }
         let mut settings = settings?;
         let made = match to {
-            Use::Make => NewEngine::of(dir, args.data_bytes, &mut settings, note)?,
+            Use::Make => NewEngine::of(dir, workload.data_bytes(), &mut settings, note)?,
             Use::Write | Use::Read => None,
         };
-        let opened = EmbeddedTarget::open(dir, schema, &settings).map(Self::Engine);
+        let opened = EmbeddedTarget::open(dir, &workload.schema(), &settings).map(Self::Engine);
         opened.map_err(|error| {
             made.iter().for_each(NewEngine::remove);
             ending(error)
@@ -131,17 +133,18 @@ impl Opened {
         }
     }
 
-    /// The storage engine of a table, which is the one that was asked for, if any was.
+    /// The storage engine of a workload that can have any: the one that was asked for, if any was.
     ///
     /// # Errors
     /// Another one; what the target said.
     pub fn storage_engine(
         &self,
         asked: Option<&str>,
-        schema: &Schema,
-        table: usize,
+        workload: &dyn Workload,
     ) -> Result<Option<String>, ExitError> {
-        let found = self.target().table_facts(schema, table).map_err(ending)?.storage_engine;
+        let Some(table) = workload.storage_table() else { return Ok(None) };
+        let schema = workload.schema();
+        let found = self.target().table_facts(&schema, table).map_err(ending)?.storage_engine;
         match (asked, &found) {
             (Some(asked), Some(found)) if !asked.eq_ignore_ascii_case(found) => {
                 Err(ExitError::Usage(format!(

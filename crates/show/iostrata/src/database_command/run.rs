@@ -1,269 +1,244 @@
-//! `run`: from the arguments of each workload to a plan.
+//! `run`: every level of a workload measured, one document of all of them.
+//!
+//! Invariant: what was measured is kept and printed before any failure is told.
 
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use iostrata_linux::host::Root;
 use iostrata_plan::{TransactionPacing, TransactionSpec};
-use iostrata_run::RunKind;
+use iostrata_run::{DatasetGrowth, RunKind, RunResult, TransactionDurability};
+use iostrata_study::{FileSetCache, Meter, Pipeline, TransactionFacts, transaction_document};
 use iostrata_target::{Isolation, Target};
-use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
-use iostrata_workload::oltp::{Counts, OltpSpec, OltpTerminals};
-use iostrata_workload::tpcc::{self, Dataset, Mix, TerminalOptions, Terminals, Waits};
+use iostrata_workload::{LoadOptions, RunnableWorkload, SourceOptions, Workload, WorkloadKind};
 
-use super::check::TPCC;
-use super::loading::without_password;
+use super::growth::{self, Growth};
+use super::levels::Levels;
 use super::opened::{Opened, Use, ending};
-use super::plan::RunPlan;
-use super::prepare::{self, oltp_spec};
+use super::prepare::{load, without_password};
 use super::private::{self, Tables};
-use crate::args::{
-    DriveArgs, IsolationWord, MemberWord, OltpRunArgs, OltpTables, PreparedMode, StatementArgs,
-    TargetArgs, TpccRunArgs,
-};
+use super::{check, refused};
+use crate::args::{DriveArgs, IsolationWord, PreparedMode, TargetArgs, TransactionArgs};
 use crate::display::Display;
-use crate::exit_error::ExitError;
+use crate::exit_error::{ExitError, exit_error};
+use crate::io_parts::path_facts;
+use crate::run_sink::RunSink;
 use crate::signals::Interruption;
+use crate::simulate_command::is_recorded;
 
 /// How long a run takes at most whose end is a number of transactions.
 const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Loaders of a server that is started for a run.
+const LOADERS: usize = 4;
 
-/// Runs `tpcc run`.
+/// Runs a workload on the target, or on a server that is started for it.
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn tpcc(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    if let Some(program) = &args.private.server {
-        let on = |target: String| {
-            let mut args = args.clone();
-            (args.target.target, args.private.server) = (target, None);
-            args.warehouses.get_or_insert(4);
-            args
-        };
-        let tables = Tables { database: "tpcc", contents: prepare::contents(args) };
-        let load = |target| prepare::tpcc_for_run(&on(target), interruption);
-        let run = |target| tpcc(&on(target), interruption);
-        return private::with_server(program, &args.private, &tables, load, run);
-    }
-    match args.compat.is_kit() {
-        false => tpcc_terminals(args, interruption),
-        true => kit_terminals(args, interruption),
-    }
-}
-
-fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    let (mix, waits) = (mix(&args.mix)?, waits(args)?);
-    let spec = spec("tpcc", &args.target, &args.drive)?;
-    let opened = Opened::open(&args.target, &tpcc::schema(), Use::Write, &|_| ())?;
-    let mut dataset = Dataset::ready(opened.target()).map_err(ending)?;
-    if let Some(warehouses) = args.warehouses
-        && i64::from(warehouses) != dataset.warehouses
-    {
-        return Err(ExitError::Usage(format!(
-            "--warehouses {warehouses}: {} are loaded; leave it out, or load them with `prepare \
-             --reset`",
-            dataset.warehouses
-        )));
-    }
-    dataset.mark_used(opened.target()).map_err(ending)?;
-    let options = TerminalOptions {
-        mix,
-        waits,
-        isolation: isolation(args.drive.isolation),
-        seed: args.drive.seed,
-        as_text: args.drive.db_ps_mode == PreparedMode::Disable,
-        blocks: opened.blocks(),
-        sharing: args.all_warehouses.then(|| fewest_threads(&args.drive)),
-    };
-    let mut plan = RunPlan {
-        kind: RunKind::Tpcc,
-        target: &args.target,
-        drive: &args.drive,
-        common: &args.common,
-        spec,
-        storage_engine: None,
-        growth: None,
-        deviations: tpcc::deviations(&options).into_iter().map(str::to_owned).collect(),
-        counts_orders: true,
-        found_out: None,
-    };
-    if args.wait {
-        let homes = u32::try_from(dataset.warehouses * 10).unwrap_or(u32::MAX);
-        plan.spec.pacing = TransactionPacing::Terminals { homes };
-        plan.spec.check()?;
-    }
-    plan.set("warehouses", dataset.warehouses);
-    let in_use = match args.wait || args.all_warehouses {
-        true => dataset.warehouses,
-        false => dataset.warehouses.min(fewest_threads(&args.drive).into()),
-    };
-    plan.set("warehouses_in_use", in_use);
-    let display = Display::new(args.common.printing.quiet);
-    display.note(&format!("{in_use} of {} warehouses are in use", dataset.warehouses));
-    if in_use < dataset.warehouses {
-        let text = format!(
-            "{in_use} of {} warehouses are in use: one for each thread",
-            dataset.warehouses
-        );
-        plan.deviations.push(text);
-    }
-    plan.set("mix", &args.mix);
-    plan.set("c_load", dataset.c_load);
-    let source = Terminals::new(opened.target(), &dataset, options);
-    plan.set("c_run", source.constants().last);
-    let skipped = || skipped_deliveries(source.skipped_deliveries());
-    plan.found_out = Some(&skipped);
-    let mut ended = plan.run(opened.target(), &source, interruption);
-    if args.check {
-        ended = ended.and_then(|()| TPCC.judge(&opened, args.common.printing.quiet));
-    }
-    ended.and(opened.close())
-}
-
-fn kit_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    let opened =
-        Opened::open(&args.target, &compat::schema(args.compat.sets()), Use::Write, &|_| ())?;
-    let scale = kit_warehouses(args, opened.target())?;
-    let kit = CompatSpec {
-        scale,
-        tables: args.compat.sets(),
-        foreign_keys: args.compat.use_fk,
-        seed: args.drive.seed,
-        ..CompatSpec::default()
-    };
-    let spec = spec("tpcc", &args.target, &args.drive)?;
-    let mut plan = RunPlan {
-        kind: RunKind::Tpcc,
-        target: &args.target,
-        drive: &args.drive,
-        common: &args.common,
-        spec,
-        storage_engine: None,
-        growth: None,
-        deviations: compat::DEVIATIONS.iter().map(|text| (*text).to_owned()).collect(),
-        counts_orders: false,
-        found_out: None,
-    };
-    plan.set("compat", "sysbench-tpcc");
-    plan.set("warehouses", scale);
-    plan.set("tables", kit.tables);
-    let isolation = isolation(args.drive.isolation);
-    let source = CompatTerminals::new(opened.target(), kit, isolation).map_err(ending)?;
-    plan.run(opened.target(), &source, interruption)
-}
-
-/// How many warehouses the kit's tables have, which is what was asked for, if anything was.
-fn kit_warehouses(args: &TpccRunArgs, target: &dyn Target) -> Result<i64, ExitError> {
-    let found = compat::warehouses(target).map_err(ending)?.filter(|warehouses| *warehouses > 0);
-    let Some(found) = found else {
-        return Err(ExitError::Usage(format!(
-            "{}: no tables of sysbench-tpcc are there; load them with `tpcc prepare --compat \
-             sysbench-tpcc`",
-            target.name()
-        )));
-    };
-    match args.warehouses {
-        Some(asked) if i64::from(asked) != found => Err(ExitError::Usage(format!(
-            "--warehouses {asked}: the tables of sysbench-tpcc hold {found}; leave it out, or load \
-             others"
-        ))),
-        _ => Ok(found),
-    }
-}
-
-/// Clause 2.7.4.2 asks for their number.
-fn skipped_deliveries(skipped: u64) -> Option<String> {
-    (skipped > 0).then(|| {
-        format!("deliveries found no new order in a district, and skipped it, {} times", skipped)
-    })
-}
-
-/// The threads of the level that has fewest.
-fn fewest_threads(drive: &DriveArgs) -> u32 {
-    drive.threads.iter().copied().min().unwrap_or(1).max(1)
-}
-
-/// Runs `oltp ... run`.
-///
-/// # Errors
-/// As the contract's exit codes say.
-pub fn oltp(
-    member: MemberWord,
-    args: &OltpRunArgs,
+pub fn run(
+    kind: &WorkloadKind,
+    workload: &dyn Workload,
+    args: &TransactionArgs,
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
-    if let Some(program) = &args.private.server {
-        let on = |target: String| {
-            let mut args = args.clone();
-            (args.target.target, args.private.server) = (target, None);
-            args
+    let Some(program) = &args.private.server else {
+        return measure(kind, workload, args, interruption);
+    };
+    let on = |target: String| TargetArgs { target, ..args.target.clone() };
+    let storage_engine = workload.storage_table().and(args.target.storage_engine.as_deref());
+    let contents = workload.contents() + &private::in_engine(storage_engine);
+    let tables = Tables { database: kind.name, contents };
+    let fill = |target| {
+        let options = LoadOptions {
+            threads: LOADERS,
+            seed: args.drive.seed,
+            resets: false,
+            stop: interruption.flag(),
         };
-        let OltpTables { tables, table_size, .. } = &args.tables;
-        let contents = format!("oltp, {tables} tables of {table_size} rows");
-        let tables = Tables { database: "oltp", contents };
-        let load = |target| prepare::oltp_for_run(member, &on(target), interruption);
-        let run = |target| oltp(member, &on(target), interruption);
-        return private::with_server(program, &args.private, &tables, load, run);
-    }
-    let most = args.drive.threads.iter().copied().max().unwrap_or(1);
-    let base = prepare::with_own_tables(oltp_spec(member, &args.tables)?, most);
-    let oltp = OltpSpec {
-        range_size: i64::from(args.statements.range_size.max(1)),
-        counts: counts(base.counts, args.statements),
-        points: args.statements.random_points.max(1),
-        ranges: args.statements.number_of_ranges.max(1),
-        range_delta: args.statements.delta.into(),
-        skip_trx: args.skip_trx.unwrap_or(base.skip_trx),
+        let display = Display::new(args.common.printing.quiet);
+        load(workload, &on(target), &options, &display, interruption).map(drop)
+    };
+    let run = |target| {
+        let args = TransactionArgs { target: on(target), ..args.clone() };
+        measure(kind, workload, &args, interruption)
+    };
+    private::with_server(program, &args.private, &tables, fill, run)
+}
+
+fn measure(
+    kind: &WorkloadKind,
+    workload: &dyn Workload,
+    args: &TransactionArgs,
+    interruption: &Interruption,
+) -> Result<(), ExitError> {
+    let mut spec = spec(&workload.name(), &args.target, &args.drive)?;
+    let to = if workload.only_reads() { Use::Read } else { Use::Write };
+    let opened = Opened::open(&args.target, workload, to, &|_| ())?;
+    let options = SourceOptions {
         seed: args.drive.seed,
         isolation: isolation(args.drive.isolation),
         as_text: args.drive.db_ps_mode == PreparedMode::Disable,
-        ..base
+        blocks: opened.blocks(),
+        terminals: args.drive.threads.iter().copied().min().unwrap_or(1).max(1),
     };
-    let spec = spec(&format!("oltp_{}", oltp.member.name()), &args.target, &args.drive)?;
-    let to = if oltp.member.only_reads() { Use::Read } else { Use::Write };
-    let opened = Opened::open(&args.target, &oltp.schema(), to, &|_| ())?;
-    let mut plan = RunPlan {
-        kind: RunKind::Oltp,
-        target: &args.target,
-        drive: &args.drive,
-        common: &args.common,
-        spec,
-        storage_engine: None,
-        growth: None,
-        deviations: Vec::new(),
-        counts_orders: false,
-        found_out: None,
-    };
-    plan.set("tables", oltp.tables);
-    plan.set("table_size", oltp.table_size);
-    plan.set("range_size", oltp.range_size);
-    plan.set("rand_type", oltp.distribution.name());
-    plan.set("skip_trx", oltp.skip_trx);
-    let source = OltpTerminals::new(opened.target(), oltp, opened.blocks()).map_err(ending)?;
-    let ended = plan.run(opened.target(), &source, interruption);
-    drop(source);
+    let runnable = workload.source(opened.target(), &options).map_err(refused)?;
+    let asked = args.target.storage_engine.as_deref();
+    let storage_engine = opened.storage_engine(asked, workload)?;
+    if let Some(homes) = runnable.homes {
+        spec.pacing = TransactionPacing::Terminals { homes };
+        spec.check()?;
+    }
+    let set = |(name, value): &(&str, String)| ((*name).to_owned(), value.clone());
+    spec.settings.extend(runnable.settings.iter().map(set));
+    let engine = storage_engine.iter().map(|name| ("storage_engine".to_owned(), name.clone()));
+    spec.settings.extend(engine);
+    let quiet = args.common.printing.quiet;
+    runnable.note.iter().for_each(|note| Display::new(quiet).note(note));
+    let kind = RunKind::of_workload(kind.name);
+    let run = Run { kind, workload, args, spec, storage_engine, runnable };
+    let mut ended = run.measure(opened.target(), interruption);
+    drop(run);
+    if args.checks {
+        ended = ended.and_then(|()| check::judge(workload, &opened, quiet));
+    }
     ended.and(opened.close())
 }
 
-/// How often each statement comes, where that was asked for.
-fn counts(of: Counts, asked: StatementArgs) -> Counts {
-    let range = |asked_for: Option<u32>, usual: u32| match asked.range_selects {
-        true => asked_for.unwrap_or(usual),
-        false => 0,
-    };
-    Counts {
-        point_selects: asked.point_selects.unwrap_or(of.point_selects),
-        simple_ranges: range(asked.simple_ranges, of.simple_ranges),
-        sum_ranges: range(asked.sum_ranges, of.sum_ranges),
-        order_ranges: range(asked.order_ranges, of.order_ranges),
-        distinct_ranges: range(asked.distinct_ranges, of.distinct_ranges),
-        index_updates: asked.index_updates.unwrap_or(of.index_updates),
-        non_index_updates: asked.non_index_updates.unwrap_or(of.non_index_updates),
-        delete_inserts: asked.delete_inserts.unwrap_or(of.delete_inserts),
-        ..of
+/// A run as it was planned.
+struct Run<'a> {
+    /// What it is kept as.
+    kind: RunKind,
+    workload: &'a dyn Workload,
+    args: &'a TransactionArgs,
+    /// With its first level's threads.
+    spec: TransactionSpec,
+    /// The storage engine of the tables, where a server told it.
+    storage_engine: Option<String>,
+    runnable: RunnableWorkload<'a>,
+}
+
+impl Run<'_> {
+    /// Measures every level, keeps and prints what came of it.
+    fn measure(&self, target: &dyn Target, interruption: &Interruption) -> Result<(), ExitError> {
+        let mut facts = self.facts(target)?;
+        let (args, printing) = (self.args, self.args.common.printing);
+        let display = Display::new(printing.quiet);
+        let name = &self.spec.workload;
+        let mut sink = RunSink::begin(self.kind, name, args.common.out.as_deref(), &display)?;
+        let path = args.target.target.strip_prefix("engine:");
+        let path = path.and_then(|dir| path_facts(Path::new(dir)));
+        sink.amend_host(path.as_ref());
+        let meter = Meter::new(&Root::system(), path.as_ref(), interruption.flag(), None);
+        let (files, flag) = (FileSetCache::default(), interruption.flag());
+        let mut pipeline = Pipeline::new(&mut sink, meter, files, flag);
+        let (before, measuring) = (self.size(target), AtomicU32::new(0));
+        let mut levels = Levels {
+            pipeline: &mut pipeline,
+            spec: &self.spec,
+            drive: &args.drive,
+            max_time: args.common.max_time,
+            target,
+            source: &*self.runnable.source,
+            reaches_storage: path.is_some(),
+            measuring: &measuring,
+            display: &display,
+            replicates: Vec::new(),
+            failure: None,
+        };
+        let measure = || match args.drive.latency_target {
+            Some(objective) => levels.search(objective),
+            None => levels.staircase().map(|()| None),
+        };
+        let schema = self.workload.schema();
+        let growing = self.runnable.growing.as_ref();
+        let growth = growing.map(|of| Growth { schema: &schema, of });
+        let (measured, grown) = growth::beside(growth.as_ref(), target, &measuring, measure);
+        let Levels { replicates, failure, .. } = levels;
+        display.finish();
+        facts.latency_target = measured?;
+        // A target that ended the run is not asked again.
+        let after = if failure.is_none() { self.size(target) } else { Size::default() };
+        facts.dataset = before.growth(after);
+        let is_over = failure.is_none() && interruption.is_set();
+        let outcome = pipeline.finish(&[], is_over).map_err(exit_error)?;
+        let ended = match failure {
+            Some(error) => Err(error),
+            None if is_over => Err(ExitError::Interrupted(interruption.exit_code())),
+            None => Ok(()),
+        };
+        let Some(mut document) = transaction_document(&replicates, &facts) else {
+            return sink.end(ended);
+        };
+        document.deviations.extend(self.runnable.found_out.as_ref().and_then(|found| found()));
+        let storage_engine = || self.storage_engine.clone();
+        document.insert = growth
+            .zip(grown)
+            .map(|(growth, grown)| growth.figures(&document, storage_engine(), grown));
+        document.run = sink.shown();
+        if !sink.keep_with_report(&document) {
+            document.run = None;
+        }
+        sink.say_whether_kept();
+        let result = RunResult::Transactions(Box::new(document));
+        sink.print(&result, &outcome.events, printing.json)?;
+        sink.end(ended)
+    }
+
+    /// How much the tables hold; what the target does not tell is left out.
+    fn size(&self, target: &dyn Target) -> Size {
+        Size { orders: self.workload.orders(target), bytes: target.data_bytes().ok().flatten() }
+    }
+
+    fn facts(&self, target: &dyn Target) -> Result<TransactionFacts, ExitError> {
+        let facts = target.facts().map_err(ending)?;
+        let isolation = match self.args.drive.isolation {
+            IsolationWord::ReadCommitted => "read committed",
+            IsolationWord::RepeatableRead => "repeatable read",
+            IsolationWord::Serializable => "serializable",
+        };
+        let is_innodb = |engine: &String| engine.eq_ignore_ascii_case("InnoDB");
+        let durability = match &self.storage_engine {
+            // What the server says of commits is said of InnoDB.
+            Some(engine) if !is_innodb(engine) => TransactionDurability {
+                flush_log_at_commit: None,
+                doublewrite: None,
+                flush_method: None,
+                ..facts.durability.clone()
+            },
+            _ => facts.durability.clone(),
+        };
+        Ok(TransactionFacts {
+            target: facts.identity(is_recorded),
+            durability,
+            isolation: isolation.to_owned(),
+            deviations: self.runnable.deviations.clone(),
+            ..TransactionFacts::default()
+        })
+    }
+}
+
+/// How much the tables hold at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Size {
+    orders: Option<u64>,
+    bytes: Option<u64>,
+}
+
+impl Size {
+    fn growth(self, after: Self) -> Option<DatasetGrowth> {
+        let growth = DatasetGrowth {
+            orders_before: self.orders,
+            orders_after: after.orders,
+            bytes_before: self.bytes,
+            bytes_after: after.bytes,
+        };
+        (growth != DatasetGrowth::default()).then_some(growth)
     }
 }
 
 /// What sessions see of each other.
-pub fn isolation(word: IsolationWord) -> Isolation {
+fn isolation(word: IsolationWord) -> Isolation {
     match word {
         IsolationWord::ReadCommitted => Isolation::ReadCommitted,
         IsolationWord::RepeatableRead => Isolation::RepeatableRead,
@@ -271,41 +246,8 @@ pub fn isolation(word: IsolationWord) -> Isolation {
     }
 }
 
-fn waits(args: &TpccRunArgs) -> Result<Waits, ExitError> {
-    let factors = [("keying", args.keying_multiplier), ("think", args.think_multiplier)];
-    for (name, factor) in factors {
-        if !(0.0..=1_000.0).contains(&factor) {
-            let text = format!("--{name}-multiplier {factor}: use 0 to 1000");
-            return Err(ExitError::Usage(text));
-        }
-    }
-    Ok(match args.wait {
-        true => Waits { keying: args.keying_multiplier, think: args.think_multiplier },
-        false => Waits::NONE,
-    })
-}
-
-/// Five weights, or a deck.
-fn mix(text: &str) -> Result<Mix, ExitError> {
-    if text == "deck" {
-        return Ok(Mix::Deck);
-    }
-    let weights: Option<Vec<u64>> = text.split(',').map(|one| one.trim().parse().ok()).collect();
-    let weights = weights.and_then(|weights| <[u64; 5]>::try_from(weights).ok());
-    match weights.filter(|weights| weights.iter().sum::<u64>() > 0) {
-        Some(weights) => Ok(Mix::Weights(weights)),
-        None => Err(ExitError::Usage(format!(
-            "--mix {text}: write five shares such as 45,43,4,4,4 (new orders, payments, order \
-             statuses, deliveries, stock levels), or deck"
-        ))),
-    }
-}
-
 /// What every load of transactions has.
-///
-/// # Errors
-/// What cannot be run.
-pub fn spec(
+fn spec(
     workload: &str,
     target: &TargetArgs,
     drive: &DriveArgs,

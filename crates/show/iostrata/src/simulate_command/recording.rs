@@ -180,13 +180,12 @@ fn stalled_pct(stalls: &[TransactionStall], of_s: f64) -> Option<f64> {
 fn document(reader: &RunReader) -> Result<&TransactionDocument, String> {
     let kind = reader.manifest().kind;
     match (reader.result(), kind) {
-        (Some(RunResult::Tpcc(document) | RunResult::Oltp(document)), _) => Ok(document),
-        (
-            None,
-            RunKind::Tpcc | RunKind::Oltp | RunKind::Stress | RunKind::Insert | RunKind::Watch,
-        ) => Err("the run was stopped before its end and has no result; record it again and let \
-                  it end"
-            .to_owned()),
+        (Some(RunResult::Transactions(document)), _) => Ok(document),
+        (None, kind) if kind.is_of_workload() || kind == RunKind::Watch => {
+            Err("the run was stopped before its end and has no result; record it again and let it \
+                 end"
+            .to_owned())
+        }
         _ => Err(format!(
             "it is a run of `{}`; give one of `iostrata tpcc run`, or of `run` of oltp, stress or \
              insert, or a recording of `iostrata watch`",

@@ -135,7 +135,7 @@ fn what_was_driven_is_in_the_document_and_in_the_run_directory() {
     assert_eq!(first.point, written.point);
     assert_eq!(first.streams[0].transactions, written.streams[0].transactions);
     assert_eq!(first.streams[0].series.counts, written.streams[0].series.counts);
-    let Some(RunResult::Tpcc(kept)) = read.result() else { panic!("{:?}", read.notes()) };
+    let Some(RunResult::Transactions(kept)) = read.result() else { panic!("{:?}", read.notes()) };
     assert_eq!((&kept.completed, &kept.errors), (&document.completed, &document.errors));
     assert_eq!((kept.levels.len(), &kept.run), (2, &document.run));
 }

@@ -23,7 +23,7 @@ use crate::report::words;
 const RATE: &str = "transactions/s";
 
 pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
-    let (Some(RunResult::Tpcc(run)) | Some(RunResult::Oltp(run))) = view.result else {
+    let Some(RunResult::Transactions(run)) = view.result else {
         return None;
     };
     let mut report = Report::new(&[], "");

@@ -10,7 +10,7 @@ use crate::report::sample::{self, Sample};
 
 fn of(document: TransactionDocument) -> Sample {
     let mut sample = sample::transactions();
-    sample.result = Some(RunResult::Tpcc(Box::new(document)));
+    sample.result = Some(RunResult::Transactions(Box::new(document)));
     sample
 }
 

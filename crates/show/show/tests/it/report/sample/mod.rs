@@ -134,7 +134,7 @@ pub fn fio() -> Sample {
 /// A staircase of transactions.
 pub fn transactions() -> Sample {
     let manifest = manifest(RunKind::Tpcc, &["tpcc", "run", "--threads", "1,4,16,64"]);
-    let result = Some(RunResult::Tpcc(Box::new(transactions_document())));
+    let result = Some(RunResult::Transactions(Box::new(transactions_document())));
     Sample { manifest, result, events: vec![], notes: vec![] }
 }
 
