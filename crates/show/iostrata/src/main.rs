@@ -32,6 +32,7 @@ mod study_diff;
 mod study_run;
 mod study_show;
 mod study_text;
+mod test_database;
 mod tune_command;
 mod watch_command;
 

@@ -11,9 +11,9 @@ use iostrata_server::{Credentials, MySqlServers, ServerAddress};
 use iostrata_stats::units;
 
 use crate::args::RestoreArgs;
-use crate::database_command::server_address;
 use crate::display::{print_json, print_text};
 use crate::exit_error::ExitError;
+use crate::test_database::server_address;
 
 /// Changes named in the note; more are counted.
 const NAMED: usize = 3;

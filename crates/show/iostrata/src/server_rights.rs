@@ -5,8 +5,8 @@ use iostrata_run::ManagedService;
 use iostrata_server::{Claim, Flavour, ServerRole, ServerTarget, ServerVersion};
 use iostrata_target::TargetFacts;
 
-use crate::database_command::ending;
 use crate::exit_error::ExitError;
+use crate::test_database::ending;
 
 /// The lock that whoever tunes a server holds there.
 pub const CLAIM: &str = "iostrata_tune";

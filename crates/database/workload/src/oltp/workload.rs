@@ -332,3 +332,31 @@ impl Workload for Oltp {
         cleanup(target, &self.spec).map(|tables| tables > 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, settings: &[(&str, &str)]) -> OltpSpec {
+        Oltp::of(name, &WorkloadSettings::to_load(settings.iter().copied())).unwrap().spec
+    }
+
+    #[test]
+    fn words_of_studies_are_settings_too() {
+        let words = [("rows", "500"), ("row_updates", "7"), ("random_distribution", "zipf:0.9")];
+        let found = spec(UPDATES, &words);
+        assert_eq!((found.table_size, found.counts.non_index_updates), (500, 7));
+        assert_eq!((found.distribution, found.rand.zipf_exponent), (Distribution::Zipfian, 0.9));
+        assert_eq!(found.statements(), 9);
+    }
+
+    #[test]
+    fn a_member_is_what_sysbench_makes_of_its_options() {
+        let plain = spec("oltp_read_write", &[]);
+        assert_eq!(plain, OltpSpec { ..OltpSpec::new(Member::ReadWrite) });
+        let asked = [("range-selects", "0"), ("point-selects", "3"), ("index-updates", "2")];
+        assert_eq!(spec("oltp_read_write", &asked).statements(), 3 + 2 + 1 + 2 + 2);
+        let bulk = spec("oltp_bulk_insert", &[("threads", "5"), ("tables", "2")]);
+        assert_eq!((bulk.tables, bulk.threads), (5, 5), "a table for each session");
+    }
+}

@@ -3,19 +3,19 @@
 use iostrata_run::{CheckDocument, ConditionDocument, TableCountDocument};
 use iostrata_workload::{Condition, TableCount, Workload};
 
-use super::opened::{Opened, Use, ending};
 use crate::args::{CheckArgs, Printing};
 use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
+use crate::test_database::{TestDatabase, Use, ending};
 
 /// Runs `check`.
 ///
 /// # Errors
 /// As the contract's exit codes say; a condition that does not hold is exit code 1.
 pub fn check(workload: &dyn Workload, args: &CheckArgs) -> Result<(), ExitError> {
-    let opened = Opened::open(&args.target, workload, Use::Read, &|_| ())?;
+    let opened = TestDatabase::open(&args.target, workload, Use::Read, &|_| ())?;
     let found = document(workload, &opened, args.printing.quiet || args.printing.json);
-    opened.close()?;
+    opened.close().map_err(ending)?;
     told(&found?, args.printing)
 }
 
@@ -23,7 +23,11 @@ pub fn check(workload: &dyn Workload, args: &CheckArgs) -> Result<(), ExitError>
 ///
 /// # Errors
 /// What the target said; a condition that does not hold is exit code 1.
-pub fn judge(workload: &dyn Workload, opened: &Opened, is_quiet: bool) -> Result<(), ExitError> {
+pub fn judge(
+    workload: &dyn Workload,
+    opened: &TestDatabase,
+    is_quiet: bool,
+) -> Result<(), ExitError> {
     let document = document(workload, opened, is_quiet)?;
     if document.ok {
         return Ok(());
@@ -37,7 +41,7 @@ pub fn judge(workload: &dyn Workload, opened: &Opened, is_quiet: bool) -> Result
 
 fn document(
     workload: &dyn Workload,
-    opened: &Opened,
+    opened: &TestDatabase,
     is_quiet: bool,
 ) -> Result<CheckDocument, ExitError> {
     let display = Display::new(is_quiet);

@@ -7,19 +7,16 @@ mod check;
 mod growth;
 mod levels;
 mod live;
-mod new_engine;
-mod opened;
 mod prepare;
 mod private;
 mod run;
-
-pub use opened::{ending, server_address};
 
 use iostrata_workload::WorkloadError;
 
 use crate::args::{WorkloadAction, WorkloadCommand};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
+use crate::test_database::ending;
 
 /// Runs a command of a workload.
 ///

@@ -6,12 +6,12 @@ use iostrata_run::{Event, PrepareDocument, RunKind};
 use iostrata_stats::units;
 use iostrata_workload::{LoadOptions, Loaded, Workload};
 
-use super::opened::{Opened, Use, ending};
 use crate::args::{CheckArgs, PrepareArgs, TargetArgs};
 use crate::display::{Display, print_json, print_text};
 use crate::exit_error::{ExitError, exit_error};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
+use crate::test_database::{TestDatabase, Use, ending};
 
 /// Loads a workload's tables, keeps what that came to, and prints it.
 ///
@@ -84,7 +84,7 @@ fn load_into(
     options: &LoadOptions<'_>,
     display: &Display,
 ) -> Result<Loaded, ExitError> {
-    let opened = Opened::open(args, workload, Use::Make, &|text| display.note(text))?;
+    let opened = TestDatabase::open(args, workload, Use::Make, &|text| display.note(text))?;
     let what = workload.loading();
     let progress = |share| display.progress(share, &what);
     let mut loaded = workload.load(opened.target(), options, &progress).map_err(ending);
@@ -92,7 +92,7 @@ fn load_into(
         let asked = args.storage_engine.as_deref();
         loaded = opened.storage_engine(asked, workload).and(loaded);
     }
-    opened.close()?;
+    opened.close().map_err(ending)?;
     loaded
 }
 
@@ -101,9 +101,9 @@ fn load_into(
 /// # Errors
 /// What the target said.
 pub fn cleanup(workload: &dyn Workload, args: &CheckArgs) -> Result<(), ExitError> {
-    let opened = Opened::open(&args.target, workload, Use::Write, &|_| ())?;
+    let opened = TestDatabase::open(&args.target, workload, Use::Write, &|_| ())?;
     let removed = workload.cleanup(opened.target()).map_err(ending);
-    opened.close()?;
+    opened.close().map_err(ending)?;
     match (removed?, args.printing.json) {
         (removed, true) => print_json(&serde_json::json!({ "removed": removed })),
         (true, false) => print_text("The tables are removed.\n"),

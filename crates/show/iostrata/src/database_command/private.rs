@@ -14,10 +14,10 @@ use iostrata_server::private::{
 };
 use iostrata_server::{Credentials, ServerTarget};
 
-use super::opened::server_address;
 use crate::args::PrivateArgs;
 use crate::exit_error::ExitError;
 use crate::io_parts::path_facts;
+use crate::test_database::server_address;
 
 /// The groups of the server's limits.
 const GROUP: &str = "server";

@@ -15,7 +15,6 @@ use iostrata_workload::{LoadOptions, RunnableWorkload, SourceOptions, Workload, 
 
 use super::growth::{self, Growth};
 use super::levels::Levels;
-use super::opened::{Opened, Use, ending};
 use super::prepare::{load, without_password};
 use super::private::{self, Tables};
 use super::{check, refused};
@@ -26,6 +25,7 @@ use crate::io_parts::path_facts;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use crate::simulate_command::is_recorded;
+use crate::test_database::{TestDatabase, Use, ending};
 
 /// How long a run takes at most whose end is a number of transactions.
 const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -74,7 +74,7 @@ fn measure(
 ) -> Result<(), ExitError> {
     let mut spec = spec(&workload.name(), &args.target, &args.drive)?;
     let to = if workload.only_reads() { Use::Read } else { Use::Write };
-    let opened = Opened::open(&args.target, workload, to, &|_| ())?;
+    let opened = TestDatabase::open(&args.target, workload, to, &|_| ())?;
     let options = SourceOptions {
         seed: args.drive.seed,
         isolation: isolation(args.drive.isolation),
@@ -102,7 +102,7 @@ fn measure(
     if args.checks {
         ended = ended.and_then(|()| check::judge(workload, &opened, quiet));
     }
-    ended.and(opened.close())
+    ended.and(opened.close().map_err(ending))
 }
 
 /// A run as it was planned.

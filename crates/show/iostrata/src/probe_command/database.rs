@@ -14,16 +14,13 @@ use iostrata_load::TransactionSource;
 use iostrata_run::ResourceUse;
 use iostrata_server::{OwnDatabase, ServerTarget};
 use iostrata_study::probe::{ProbedDatabase, TopRung};
-use iostrata_target::{Isolation, Schema, Target, TargetError};
-use iostrata_workload::oltp::{self, Member, OltpSpec, OltpTerminals};
-use iostrata_workload::tpcc::{
-    self, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
-};
+use iostrata_target::{Target, TargetError};
+use iostrata_workload::{LoadOptions, Workload, WorkloadError, WorkloadSettings};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::database_command::ending;
 use crate::exit_error::ExitError;
+use crate::test_database::{TestDatabase, ending};
 
 /// The directory in that of an engine, and its mark.
 const DIRECTORY: &str = "iostrata-probe-engine";
@@ -31,7 +28,6 @@ const MARK: &str = "made_by_iostrata";
 /// A small engine is enough for one warehouse, and the user's may have the memory.
 const SMALL: [(&str, &str); 3] =
     [("buffer_pool_size", "256M"), ("redo_log_capacity", "256M"), ("autoextend_increment", "8M")];
-const WAREHOUSES: i64 = 1;
 const SEED: u64 = 1;
 const LOADERS: usize = 2;
 
@@ -50,10 +46,27 @@ impl Tables {
         }
     }
 
-    fn schema(self) -> Schema {
+    fn name(self) -> &'static str {
         match self {
-            Self::Small => spec().schema(),
-            Self::Tpcc => tpcc::schema(),
+            Self::Small => "small",
+            Self::Tpcc => "tpcc",
+        }
+    }
+
+    /// Small transactions change one row by its key, with its index; each is a transaction of its
+    /// own.
+    fn workload(self) -> Result<Box<dyn Workload>, WorkloadError> {
+        let (name, setting) = match self {
+            Self::Small => ("oltp_update_index", ("tables", 1)),
+            Self::Tpcc => ("tpcc", ("warehouses", 1)),
+        };
+        iostrata_workload::workload(name, &WorkloadSettings::to_load([setting]))
+    }
+
+    fn loading(self) -> &'static str {
+        match self {
+            Self::Small => "filling a small table",
+            Self::Tpcc => "loading one warehouse of TPC-C",
         }
     }
 }
@@ -61,21 +74,22 @@ impl Tables {
 /// Tables of the program's own.
 pub struct OwnTables {
     place: Owned,
+    /// An engine from its first rung on.
+    open: Option<TestDatabase>,
     ready: Vec<Tables>,
-    dataset: Option<Dataset>,
     interrupted: Arc<AtomicBool>,
 }
 
+/// What holds them, and goes with them.
 enum Owned {
     Engine(Box<OwnEngine>),
-    Server { target: Box<ServerTarget>, own: Box<OwnDatabase> },
+    Server(Box<OwnDatabase>),
 }
 
 /// An engine beside the user's.
 struct OwnEngine {
     /// The user's.
     like: PathBuf,
-    target: Option<EmbeddedTarget>,
     /// Bytes that engines before this one wrote: each counts from its own opening.
     written_before_bytes: u64,
     /// `flush_log_at_trx_commit` as the user has it.
@@ -95,13 +109,12 @@ impl OwnTables {
         let directory = OwnDirectory::make(like)?;
         let engine = OwnEngine {
             like: like.to_owned(),
-            target: None,
             written_before_bytes: 0,
             flush_log: String::new(),
             directory,
         };
         let place = Owned::Engine(Box::new(engine));
-        Ok(Self { place, ready: Vec::new(), dataset: None, interrupted })
+        Ok(Self { place, open: None, ready: Vec::new(), interrupted })
     }
 
     /// On a server.
@@ -110,8 +123,8 @@ impl OwnTables {
     /// When the server does not answer.
     pub fn server(own: OwnDatabase, interrupted: Arc<AtomicBool>) -> Result<Self, ExitError> {
         let target = ServerTarget::open(own.address().clone(), None).map_err(ending)?;
-        let place = Owned::Server { target: Box::new(target), own: Box::new(own) };
-        Ok(Self { place, ready: Vec::new(), dataset: None, interrupted })
+        let open = Some(TestDatabase::Server(Box::new(target)));
+        Ok(Self { place: Owned::Server(Box::new(own)), open, ready: Vec::new(), interrupted })
     }
 
     /// Removes everything.
@@ -119,156 +132,119 @@ impl OwnTables {
     /// # Errors
     /// What could not be removed.
     pub fn remove(self) -> Result<(), ExitError> {
+        drop(self.open);
         match self.place {
-            Owned::Engine(engine) => {
-                let OwnEngine { target, directory, .. } = *engine;
-                drop(target);
-                directory.remove()
-            }
-            Owned::Server { target, own } => {
-                drop(target);
-                own.remove().map_err(ending)
-            }
+            Owned::Engine(engine) => engine.directory.remove(),
+            Owned::Server(own) => own.remove().map_err(ending),
         }
     }
 
-    fn target(&self) -> Option<&dyn Target> {
-        match &self.place {
-            Owned::Engine(engine) => engine.target.as_ref().map(|target| target as &dyn Target),
-            Owned::Server { target, .. } => Some(&**target),
-        }
+    fn is_server(&self) -> bool {
+        matches!(self.place, Owned::Server(_))
     }
 
-    fn blocks(&self) -> bool {
-        matches!(self.place, Owned::Server { .. })
+    /// Opens an engine for these tables, in place of the one before.
+    fn open_engine(&mut self, tables: Tables, workload: &dyn Workload) -> Result<(), TargetError> {
+        let Owned::Engine(engine) = &mut self.place else { return Ok(()) };
+        // An engine is open for the tables of one schema.
+        self.ready.clear();
+        let before = self.open.as_ref().map(|open| open.target().used()).transpose()?;
+        engine.written_before_bytes += before.map_or(0, |used| used.written_bytes());
+        self.open = None;
+        self.open = Some(TestDatabase::Engine(engine.open(tables, workload)?));
+        Ok(())
     }
 
-    fn fill(&mut self, tables: Tables, progress: &mut dyn FnMut(&str)) -> Result<(), TargetError> {
-        let Some(target) = self.target() else { return Ok(()) };
-        match tables {
-            Tables::Small => {
-                progress("filling a small table");
-                oltp::prepare(target, &spec(), LOADERS, &self.interrupted, &|_| ()).map(drop)
-            }
-            Tables::Tpcc => {
-                progress("loading one warehouse of TPC-C");
-                let options = PrepareOptions {
-                    warehouses: WAREHOUSES,
-                    threads: LOADERS,
-                    seed: SEED,
-                    now_s: tpcc::now_s(),
-                    reset: false,
-                };
-                let prepared = tpcc::prepare(target, &options, &self.interrupted, &|_| ())?;
-                self.dataset = Some(prepared.dataset);
-                Ok(())
-            }
-        }
+    fn fill(
+        &mut self,
+        tables: Tables,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), WorkloadError> {
+        let workload = tables.workload()?;
+        self.open_engine(tables, &*workload)?;
+        let Some(open) = &self.open else { return Ok(()) };
+        progress(tables.loading());
+        let stop = &*self.interrupted;
+        let options = LoadOptions { threads: LOADERS, seed: SEED, resets: false, stop };
+        workload.load(open.target(), &options, &|_| ())?;
+        self.ready.push(tables);
+        Ok(())
     }
-}
-
-/// Small transactions: one row by its key, with its index, each a transaction of its own.
-fn spec() -> OltpSpec {
-    OltpSpec { seed: SEED, ..OltpSpec::new(Member::UpdateIndex) }
 }
 
 impl ProbedDatabase for OwnTables {
     fn name(&self) -> String {
         match &self.place {
             Owned::Engine(engine) => format!("engine:{}", engine.like.display()),
-            Owned::Server { target, .. } => target.name(),
+            Owned::Server(own) => {
+                let open = self.open.as_ref();
+                open.map_or_else(|| own.address().to_string(), |open| open.target().name())
+            }
         }
     }
 
     fn is_here(&self) -> bool {
         // A server elsewhere has no processor time that can be read.
-        self.used().cpu_us.is_some() || !self.blocks()
+        self.used().cpu_us.is_some() || !self.is_server()
     }
 
     fn can_leave_syncs_out(&self) -> bool {
-        !self.blocks()
+        !self.is_server()
     }
 
     fn prepare(&mut self, rung: TopRung, progress: &mut dyn FnMut(&str)) -> Result<(), String> {
         let tables = Tables::of(rung);
         if !self.ready.contains(&tables) {
-            if let Owned::Engine(engine) = &mut self.place {
-                // An engine is open for the tables of one schema.
-                self.ready.clear();
-                engine.open(tables).map_err(|error| error.to_string())?;
-            }
             self.fill(tables, progress).map_err(|error| error.to_string())?;
-            self.ready.push(tables);
         }
-        match &self.place {
-            Owned::Engine(engine) => engine.sync_commits(rung != TopRung::Unsynced),
-            Owned::Server { .. } => Ok(()),
+        match (&self.place, &self.open) {
+            (Owned::Engine(engine), Some(TestDatabase::Engine(target))) => {
+                engine.sync_commits(target, rung != TopRung::Unsynced)
+            }
+            _ => Ok(()),
         }
     }
 
     fn source(&self, rung: TopRung) -> Result<Box<dyn TransactionSource + '_>, String> {
-        let target = self.target().ok_or("the engine is not open")?;
-        match (Tables::of(rung), &self.dataset) {
-            (Tables::Small, _) => {
-                let source = OltpTerminals::new(target, spec(), self.blocks());
-                Ok(Box::new(source.map_err(|error| error.to_string())?))
-            }
-            (Tables::Tpcc, Some(dataset)) => {
-                let options = TerminalOptions {
-                    mix: Mix::default(),
-                    waits: Waits::NONE,
-                    isolation: Isolation::default(),
-                    seed: SEED,
-                    as_text: false,
-                    blocks: self.blocks(),
-                    sharing: None,
-                };
-                Ok(Box::new(Terminals::new(target, dataset, options)))
-            }
-            (Tables::Tpcc, None) => Err("the warehouse is not loaded".to_owned()),
-        }
+        let open = self.open.as_ref().ok_or("the engine is not open")?;
+        let workload = Tables::of(rung).workload();
+        let source = workload.and_then(|workload| open.source(&*workload, SEED));
+        source.map_err(|error| error.to_string())
     }
 
     fn used(&self) -> ResourceUse {
-        self.target().and_then(|target| target.used().ok()).unwrap_or_default()
+        self.open.as_ref().and_then(|open| open.target().used().ok()).unwrap_or_default()
     }
 
     fn written_bytes(&self) -> Option<u64> {
-        match &self.place {
-            Owned::Engine(engine) => engine.written_bytes().ok(),
-            Owned::Server { target, .. } => Some(target.used().ok()?.written_bytes()),
-        }
+        let used = self.open.as_ref().map(|open| open.target().used()).transpose().ok()?;
+        let before = match &self.place {
+            Owned::Engine(engine) => engine.written_before_bytes,
+            Owned::Server(_) => 0,
+        };
+        Some(before + used.map_or(0, |used| used.written_bytes()))
     }
 }
 
 impl OwnEngine {
-    /// Opens one for these tables, in place of the one before.
-    fn open(&mut self, tables: Tables) -> Result<(), TargetError> {
-        self.written_before_bytes = self.written_bytes()?;
-        self.target = None;
-        let directory = self.directory.0.join(match tables {
-            Tables::Small => "small",
-            Tables::Tpcc => "tpcc",
-        });
+    /// One for these tables.
+    fn open(
+        &mut self,
+        tables: Tables,
+        workload: &dyn Workload,
+    ) -> Result<EmbeddedTarget, TargetError> {
+        let directory = self.directory.0.join(tables.name());
         let settings: Vec<(String, String)> =
             SMALL.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let schema = tables.schema();
+        let schema = workload.schema();
         let target = EmbeddedTarget::open_like(&self.like, &directory, &schema, &settings)?;
-        let facts = target.facts()?;
-        let flush_log = facts.durability.flush_log_at_commit.unwrap_or(1);
+        let flush_log = target.facts()?.durability.flush_log_at_commit.unwrap_or(1);
         self.flush_log = flush_log.to_string();
-        self.target = Some(target);
-        Ok(())
-    }
-
-    fn written_bytes(&self) -> Result<u64, TargetError> {
-        let now = self.target.as_ref().map(EmbeddedTarget::used).transpose()?;
-        Ok(self.written_before_bytes + now.map_or(0, |used| used.written_bytes()))
+        Ok(target)
     }
 
     /// Whether commits are synced as the user's are, or only written.
-    fn sync_commits(&self, as_set: bool) -> Result<(), String> {
-        let Some(target) = &self.target else { return Ok(()) };
+    fn sync_commits(&self, target: &EmbeddedTarget, as_set: bool) -> Result<(), String> {
         let value = if as_set { self.flush_log.as_str() } else { "2" };
         let set = target.engine().set("flush_log_at_trx_commit", value);
         set.map_err(|error| error.to_string())

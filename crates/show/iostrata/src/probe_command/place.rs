@@ -12,9 +12,9 @@ use rustix::fs::{Access, access};
 
 use super::database::OwnTables;
 use crate::args::ProbeArgs;
-use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
+use crate::test_database::{ending, server_address};
 
 /// What lies below the transactions.
 const STORAGE: &str = "rungs of the storage";

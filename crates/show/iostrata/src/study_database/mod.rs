@@ -8,7 +8,6 @@
 mod options;
 mod programs;
 mod server;
-mod workload;
 
 pub use programs::ServerPrograms;
 
@@ -24,10 +23,13 @@ use iostrata_plan::study::setting::{ENGINE, OF_ENGINE, REDO_DIRECTORY, engine_se
 use iostrata_study::StudyError;
 use iostrata_study::factorial::{DatabasePlace, Databases, StudiedDatabase};
 use iostrata_target::Target;
+use iostrata_workload::{LoadOptions, Workload, WorkloadError, WorkloadSettings};
 
-use server::LoadedServers;
-use workload::StudyWorkload;
+use self::server::{LoadedServers, StudyServer};
+use crate::test_database::TestDatabase;
 
+/// Tables are equal, whatever the seed of a replicate is.
+const TABLE_SEED: u64 = 1;
 /// What is decided when the data is created.
 const OF_DATA: [&str; 2] = ["page_size", "data_files"];
 /// Databases of a study, each loaded once.
@@ -44,8 +46,8 @@ impl StudyDatabases {
     }
 
     /// The directory of the tables that a load shares with others.
-    fn directory(load: &TransactionSpec, below: &Path) -> PathBuf {
-        let mut name = StudyWorkload::tables(load);
+    fn directory(workload: &dyn Workload, load: &TransactionSpec, below: &Path) -> PathBuf {
+        let mut name = workload.tables_name();
         for of_data in OF_DATA {
             if let Some(value) = load.settings.get(&format!("{OF_ENGINE}{of_data}")) {
                 name.push_str(&format!("-{of_data}-{value}"));
@@ -60,12 +62,12 @@ impl StudyDatabases {
         place: &DatabasePlace,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(&str),
-    ) -> Result<StudyEngine, StudyError> {
-        let directory = Self::directory(load, &place.data);
-        let workload = StudyWorkload::of(load);
+    ) -> Result<StudyDatabase, StudyError> {
+        let workload = workload_of(load)?;
+        let directory = Self::directory(&*workload, load, &place.data);
         let mut settings = engine_settings(load);
         if let Some(redo) = &place.redo {
-            let redo = Self::directory(load, redo);
+            let redo = Self::directory(&*workload, load, redo);
             std::fs::create_dir_all(&redo).map_err(|error| StudyError::NotStarted {
                 version: "the engine".to_owned(),
                 said: format!("cannot make {}: {error}", redo.display()),
@@ -74,15 +76,15 @@ impl StudyDatabases {
         }
         let target = EmbeddedTarget::open(&directory, &workload.schema(), &settings)?;
         if !self.loaded.contains(&directory) {
-            progress(&format!("loading {}", StudyWorkload::tables(load)));
-            workload.load(&target, 1, stop)?;
+            progress(&format!("loading {}", workload.tables_name()));
+            workload.load(&target, &tables(1, stop), &|_| ())?;
             self.loaded.insert(directory);
         }
         if !stop.load(Ordering::Relaxed) {
             progress("reading the tables");
             workload.read_all(&target)?;
         }
-        Ok(StudyEngine { target })
+        Ok(StudyDatabase { workload, open: Some(TestDatabase::Engine(target)), server: None })
     }
 }
 
@@ -98,7 +100,9 @@ impl<W: Platform> Databases<W> for StudyDatabases {
         if load.target == ENGINE {
             return Ok(Box::new(self.engine(load, place, stop, progress)?));
         }
-        Ok(Box::new(self.servers.open(session, load, place, stop, progress)?))
+        let workload = workload_of(load)?;
+        let server = self.servers.open(session, (&*workload, load), place, stop, progress)?;
+        Ok(Box::new(StudyDatabase { workload, open: None, server: Some(server) }))
     }
 
     fn forget(&mut self, session: &mut Session<W>, dir: &Path) -> Result<(), StudyError> {
@@ -107,43 +111,81 @@ impl<W: Platform> Databases<W> for StudyDatabases {
     }
 }
 
-/// An engine that is open for a point.
-struct StudyEngine {
-    target: EmbeddedTarget,
+/// The workload that the words of a load say.
+fn workload_of(load: &TransactionSpec) -> Result<Box<dyn Workload>, StudyError> {
+    let settings = WorkloadSettings::to_load(&load.settings);
+    iostrata_workload::workload(&load.workload, &settings).map_err(study_error)
 }
 
-impl<W: Platform> StudiedDatabase<W> for StudyEngine {
+fn study_error(error: WorkloadError) -> StudyError {
+    match error {
+        WorkloadError::Setting(why) => {
+            StudyError::NotHere { why, fix: "change it in the study's text".to_owned() }
+        }
+        WorkloadError::Target(error) => error.into(),
+    }
+}
+
+/// How tables are loaded, in place of what an attempt before left half done.
+fn tables(threads: usize, stop: &AtomicBool) -> LoadOptions<'_> {
+    LoadOptions { threads, seed: TABLE_SEED, resets: true, stop }
+}
+
+/// A database for a point.
+struct StudyDatabase {
+    workload: Box<dyn Workload>,
+    /// An engine always, a server while it runs.
+    open: Option<TestDatabase>,
+    /// The server; an engine runs in this process, which is in the point's groups already.
+    server: Option<StudyServer>,
+}
+
+impl StudyDatabase {
+    fn open(&self) -> Result<&TestDatabase, StudyError> {
+        self.open.as_ref().ok_or_else(|| StudyError::NotStarted {
+            version: self.server.as_ref().map_or_else(String::new, StudyServer::version),
+            said: "it was not started".to_owned(),
+        })
+    }
+}
+
+impl<W: Platform> StudiedDatabase<W> for StudyDatabase {
     fn begin(
         &mut self,
-        _session: &mut Session<W>,
-        _group: Option<&str>,
-        _progress: &mut dyn FnMut(&str),
+        session: &mut Session<W>,
+        group: Option<&str>,
+        progress: &mut dyn FnMut(&str),
     ) -> Result<(), StudyError> {
-        // It runs in this process, which is in the groups already.
-        Ok(())
+        let Some(server) = &self.server else { return Ok(()) };
+        progress(&format!("starting {}", server.version()));
+        let database = self.open.insert(server.start(session, group)?);
+        progress("reading the tables");
+        Ok(self.workload.read_all(database.target())?)
     }
 
-    fn end(&mut self, _session: &mut Session<W>) -> Result<(), StudyError> {
-        Ok(())
+    fn end(&mut self, session: &mut Session<W>) -> Result<(), StudyError> {
+        let Some(server) = &self.server else { return Ok(()) };
+        self.open = None;
+        server.end(session)
     }
 
     fn target(&self) -> Result<&dyn Target, StudyError> {
-        Ok(&self.target)
+        Ok(self.open()?.target())
     }
 
     fn source(
         &self,
         load: &TransactionSpec,
     ) -> Result<Box<dyn TransactionSource + '_>, StudyError> {
-        Ok(StudyWorkload::of(load).source(&self.target, false)?)
+        self.open()?.source(&*workload_of(load)?, load.seed).map_err(study_error)
     }
 
-    fn last_words(&self, _session: &Session<W>) -> Option<String> {
-        None
+    fn last_words(&self, session: &Session<W>) -> Option<String> {
+        self.server.as_ref().and_then(|server| server.last_words(session))
     }
 
     fn close(self: Box<Self>) -> Result<(), StudyError> {
-        Ok(self.target.close()?)
+        Ok(self.open.map_or(Ok(()), TestDatabase::close)?)
     }
 }
 
@@ -161,11 +203,18 @@ mod tests {
     #[test]
     fn points_share_their_tables_unless_the_data_itself_differs() {
         let of = |settings: &[(&str, &str)]| {
-            StudyDatabases::directory(&load("updates", settings), Path::new("/v"))
+            let load = load("updates", settings);
+            StudyDatabases::directory(&*workload_of(&load).unwrap(), &load, Path::new("/v"))
         };
         let plain = of(&[("rows", "9")]);
         assert_eq!(plain, of(&[("rows", "9"), ("engine.policy", "adaptive")]));
         assert_ne!(plain, of(&[("rows", "8")]));
         assert_ne!(plain, of(&[("rows", "9"), ("engine.page_size", "4K")]));
+    }
+
+    #[test]
+    fn a_load_that_is_none_is_refused() {
+        let refused = workload_of(&load("updates", &[("rows", "0")])).unwrap_err().to_string();
+        assert!(refused.contains("at least 1") && refused.contains("study's text"), "{refused}");
     }
 }

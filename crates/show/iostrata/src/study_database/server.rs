@@ -11,17 +11,18 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_change::{ChangeError, Platform, Session};
-use iostrata_load::TransactionSource;
 use iostrata_plan::TransactionSpec;
 use iostrata_server::private::{DataSource, PrivateError, PrivatePlan, PrivateServer};
 use iostrata_server::{AddressError, ServerAddress, ServerTarget, lacks_storage_engine};
 use iostrata_study::StudyError;
-use iostrata_study::factorial::{DatabasePlace, StudiedDatabase};
-use iostrata_target::{Target, TargetError};
+use iostrata_study::factorial::DatabasePlace;
+use iostrata_target::TargetError;
+use iostrata_workload::Workload;
 
 use super::options::ServerOptions;
 use super::programs::ServerPrograms;
-use super::workload::StudyWorkload;
+use super::tables;
+use crate::test_database::TestDatabase;
 
 /// The database of the tables.
 const DATABASE: &str = "study";
@@ -50,18 +51,18 @@ impl LoadedServers {
     pub fn open<W: Platform>(
         &mut self,
         session: &mut Session<W>,
-        load: &TransactionSpec,
+        (workload, load): (&dyn Workload, &TransactionSpec),
         place: &DatabasePlace,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(&str),
     ) -> Result<StudyServer, StudyError> {
         let program = self.programs.find(&load.target)?;
         let options = ServerOptions::of(&program.version, load);
-        let name = name_of_data(&program.version.to_string(), load, &options);
+        let name = name_of_data(&program.version.to_string(), (workload, load), &options);
         let redo = place.redo.as_ref().map(|dir| dir.join(&name));
         let options = options.with_redo(redo.as_deref());
         let data = place.data.join(&name);
-        let mut studied = StudyServer {
+        let studied = StudyServer {
             server: match self.by_data.get(&data) {
                 Some(server) => Rc::clone(server),
                 None => {
@@ -77,15 +78,13 @@ impl LoadedServers {
                 }
             },
             options,
-            workload: StudyWorkload::of(load),
             storage_engine: load.settings.get("storage_engine").cloned(),
-            target: None,
         };
         if self.by_data.contains_key(&data) || stop.load(Ordering::Relaxed) {
             return Ok(studied);
         }
         progress(&format!("loading {name}"));
-        match studied.fill(session, stop) {
+        match studied.fill(session, workload, stop) {
             Ok(()) => drop(self.by_data.insert(data, Rc::clone(&studied.server))),
             Err(error) => {
                 studied.remove(session, &data, redo.as_deref())?;
@@ -118,10 +117,14 @@ impl LoadedServers {
 }
 
 /// Equal for loads that can share their data.
-fn name_of_data(version: &str, load: &TransactionSpec, options: &ServerOptions) -> String {
+fn name_of_data(
+    version: &str,
+    (workload, load): (&dyn Workload, &TransactionSpec),
+    options: &ServerOptions,
+) -> String {
     let engine = load.settings.get("storage_engine");
     let of_data = engine.into_iter().chain(&options.of_data);
-    let all = [version.to_owned(), StudyWorkload::tables(load)].into_iter().chain(of_data.cloned());
+    let all = [version.to_owned(), workload.tables_name()].into_iter().chain(of_data.cloned());
     let name = all.collect::<Vec<_>>().join("-").to_ascii_lowercase();
     name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-")
 }
@@ -161,38 +164,63 @@ fn clear(dir: &Path) {
 pub struct StudyServer {
     server: Rc<RefCell<PrivateServer>>,
     options: ServerOptions,
-    workload: StudyWorkload,
     storage_engine: Option<String>,
-    /// While it runs.
-    target: Option<ServerTarget>,
 }
 
 impl StudyServer {
-    fn version(&self) -> String {
+    /// Which one.
+    pub fn version(&self) -> String {
         self.server.borrow().program().version.to_string()
     }
 
-    /// Loads its tables, and shuts it down.
-    fn fill<W: Platform>(
-        &mut self,
+    /// Starts it for a point, in the groups of this name.
+    ///
+    /// # Errors
+    /// As `StudiedDatabase::begin`.
+    pub fn start<W: Platform>(
+        &self,
         session: &mut Session<W>,
+        group: Option<&str>,
+    ) -> Result<TestDatabase, StudyError> {
+        self.server.borrow_mut().enter(group);
+        self.run(session, &self.options.at_start)
+    }
+
+    /// Shuts it down after a point.
+    ///
+    /// # Errors
+    /// When it cannot be ended.
+    pub fn end<W: Platform>(&self, session: &mut Session<W>) -> Result<(), StudyError> {
+        let halted = self.halt(session);
+        self.server.borrow_mut().enter(None);
+        halted
+    }
+
+    /// What it said that has ended by itself; nothing while it runs.
+    pub fn last_words<W: Platform>(&self, session: &Session<W>) -> Option<String> {
+        self.server.borrow().last_words(session)
+    }
+
+    /// Loads the tables of a workload, and shuts it down.
+    fn fill<W: Platform>(
+        &self,
+        session: &mut Session<W>,
+        workload: &dyn Workload,
         stop: &AtomicBool,
     ) -> Result<(), StudyError> {
-        self.run(session, &self.options.for_loading())?;
-        let loaded = match &self.target {
-            Some(target) => self.workload.load(target, LOADERS, stop),
-            None => Ok(()),
-        };
+        let database = self.run(session, &self.options.for_loading())?;
+        let loaded = workload.load(database.target(), &tables(LOADERS, stop), &|_| ());
+        drop(database);
         let stopped = self.halt(session);
         loaded.map_err(|error| self.told(error))?;
         stopped
     }
 
     fn run<W: Platform>(
-        &mut self,
+        &self,
         session: &mut Session<W>,
         options: &[String],
-    ) -> Result<(), StudyError> {
+    ) -> Result<TestDatabase, StudyError> {
         let version = self.version();
         let mut server = self.server.borrow_mut();
         let engine = self.storage_engine.as_deref();
@@ -210,17 +238,15 @@ impl StudyServer {
                 Ok(ServerTarget::open(address, self.storage_engine.clone())?)
             });
         match opened {
-            Ok(target) => self.target = Some(target),
+            Ok(target) => Ok(TestDatabase::Server(Box::new(target))),
             Err(error) => {
                 self.halt(session)?;
-                return Err(error);
+                Err(error)
             }
         }
-        Ok(())
     }
 
-    fn halt<W: Platform>(&mut self, session: &mut Session<W>) -> Result<(), StudyError> {
-        self.target = None;
+    fn halt<W: Platform>(&self, session: &mut Session<W>) -> Result<(), StudyError> {
         let version = self.version();
         self.server.borrow_mut().stop(session).map_err(|error| not_here(error, &version, None))
     }
@@ -246,57 +272,6 @@ impl StudyServer {
             true => no_engine(format!("{} says: {}", self.version(), error.text)),
             false => error.into(),
         }
-    }
-}
-
-impl<W: Platform> StudiedDatabase<W> for StudyServer {
-    fn begin(
-        &mut self,
-        session: &mut Session<W>,
-        group: Option<&str>,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(), StudyError> {
-        progress(&format!("starting {}", self.version()));
-        self.server.borrow_mut().enter(group);
-        let options = self.options.at_start.clone();
-        self.run(session, &options)?;
-        if let Some(target) = &self.target {
-            progress("reading the tables");
-            self.workload.read_all(target)?;
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, session: &mut Session<W>) -> Result<(), StudyError> {
-        let halted = self.halt(session);
-        self.server.borrow_mut().enter(None);
-        halted
-    }
-
-    fn target(&self) -> Result<&dyn Target, StudyError> {
-        match &self.target {
-            Some(target) => Ok(target),
-            None => Err(StudyError::NotStarted {
-                version: self.version(),
-                said: "it was not started".to_owned(),
-            }),
-        }
-    }
-
-    fn source(
-        &self,
-        load: &TransactionSpec,
-    ) -> Result<Box<dyn TransactionSource + '_>, StudyError> {
-        let target = StudiedDatabase::<W>::target(self)?;
-        Ok(StudyWorkload::of(load).source(target, true)?)
-    }
-
-    fn last_words(&self, session: &Session<W>) -> Option<String> {
-        self.server.borrow().last_words(session)
-    }
-
-    fn close(self: Box<Self>) -> Result<(), StudyError> {
-        Ok(())
     }
 }
 

@@ -6,8 +6,8 @@ use iostrata_server::ServerAddress;
 use iostrata_tune::{TuneConfig, TuneMode};
 
 use crate::args::{ModeWord, TuneArgs};
-use crate::database_command::server_address;
 use crate::exit_error::ExitError;
+use crate::test_database::server_address;
 
 /// The shortest time between two looks: averages of the server are those of whole seconds.
 const INTERVAL_LEAST: Duration = Duration::from_millis(200);

@@ -13,10 +13,10 @@ use super::narrator::Narrator;
 use super::plan::TunePlan;
 use super::record::{TuneRecord, look};
 use super::settings::{Set, TuneSettings};
-use crate::database_command::ending;
 use crate::exit_error::ExitError;
 use crate::server_rights::{Preconditions, claim, no_primary, one, refused};
 use crate::signals::pause;
+use crate::test_database::ending;
 
 /// Seconds between two lines of status; settings are looked at then, too.
 const STATUS_S: f64 = 10.0;

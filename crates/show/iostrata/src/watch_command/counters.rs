@@ -7,10 +7,10 @@ use iostrata_change::{ServerSetting, ServerToken};
 use iostrata_server::{COUNTER, ON, ServerTarget};
 
 use crate::args::WatchArgs;
-use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
 use crate::server_group::{GroupSet, ServerGroup};
 use crate::server_rights::one;
+use crate::test_database::{ending, server_address};
 
 /// Counters that were switched on; dropped, they are off again.
 pub struct EnabledCounters {

@@ -17,9 +17,9 @@ use iostrata_watch::{TimedSample, Watched};
 use super::recorder::ObservedTarget;
 use super::target_host::TargetHost;
 use crate::args::WatchArgs;
-use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
 use crate::server_rights::{CLAIM, managed_service};
+use crate::test_database::{ending, server_address};
 
 /// Settings of a server that are kept besides those of its storage engine.
 const KEPT: [&str; 9] = [

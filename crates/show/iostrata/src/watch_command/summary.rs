@@ -15,11 +15,11 @@ use iostrata_stats::units::{bytes, count, percent, seconds};
 use iostrata_target::{Sampler, Target, TargetFacts, TargetSample};
 
 use crate::args::WatchArgs;
-use crate::database_command::{ending, server_address};
 use crate::display::{print_json, print_text};
 use crate::exit_error::ExitError;
 use crate::server_rights::managed_service;
 use crate::signals::Interruption;
+use crate::test_database::{ending, server_address};
 
 /// Seconds over which rates are counted where `--time` names none.
 const WINDOW: Duration = Duration::from_secs(10);

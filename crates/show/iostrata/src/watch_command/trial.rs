@@ -17,13 +17,13 @@ use iostrata_target::Target;
 use super::recorder::Recorder;
 use super::source::Source;
 use crate::args::WatchArgs;
-use crate::database_command::{ending, server_address};
 use crate::display::Display;
 use crate::exit_error::ExitError;
 use crate::kept_claim::KeptClaim;
 use crate::server_group::{GroupSet, ServerGroup};
 use crate::server_rights::{Preconditions, claim, one};
 use crate::signals::{Interruption, pause};
+use crate::test_database::{ending, server_address};
 
 /// Windows before and after, one after the other in turns: A B B A A B B A.
 const PAIRS: u64 = 4;

@@ -1,13 +1,20 @@
-//! The target that the user named, open.
+//! A database that is tested, open: for the commands of workloads, for the top rungs of a probe and
+//! for the points of a study.
+//!
+//! Purpose: what all of them do with it, whether it is the embedded engine or a server. Who made it,
+//! what conditions it runs under and what is removed with it differ, and stay with each of them.
+
+mod new_engine;
 
 use std::path::Path;
 
 use iostrata_embedded::EmbeddedTarget;
+use iostrata_load::TransactionSource;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
-use iostrata_target::{Target, TargetError, Trouble};
-use iostrata_workload::Workload;
+use iostrata_target::{Isolation, Target, TargetError, Trouble};
+use iostrata_workload::{SourceOptions, Workload, WorkloadError};
 
-use super::new_engine::NewEngine;
+use self::new_engine::NewEngine;
 use crate::args::TargetArgs;
 use crate::exit_error::ExitError;
 
@@ -22,16 +29,16 @@ pub enum Use {
     Read,
 }
 
-/// A target that is open.
-pub enum Opened {
+/// One that is open.
+pub enum TestDatabase {
     /// The embedded engine.
     Engine(EmbeddedTarget),
     /// A server.
     Server(Box<ServerTarget>),
 }
 
-impl Opened {
-    /// Opens the target for the tables of a workload. `note` hears what an engine that is made takes.
+impl TestDatabase {
+    /// Opens the one that a user named, for the tables of a workload. `note` hears what an engine that is made takes.
     ///
     /// # Errors
     /// A target that is none, or a server that should not be written to; what opening said.
@@ -157,6 +164,26 @@ impl Opened {
         }
     }
 
+    /// The transactions of a workload, with statements that are prepared, one terminal for each
+    /// session and the isolation that databases have by default.
+    ///
+    /// # Errors
+    /// As those of [`Workload::source`].
+    pub fn source(
+        &self,
+        workload: &dyn Workload,
+        seed: u64,
+    ) -> Result<Box<dyn TransactionSource + '_>, WorkloadError> {
+        let options = SourceOptions {
+            seed,
+            isolation: Isolation::RepeatableRead,
+            as_text: false,
+            blocks: self.blocks(),
+            terminals: 1,
+        };
+        Ok(workload.source(self.target(), &options)?.source)
+    }
+
     /// Whether a session keeps its thread waiting for the target.
     pub fn blocks(&self) -> bool {
         matches!(self, Self::Server(_))
@@ -166,9 +193,9 @@ impl Opened {
     ///
     /// # Errors
     /// What the engine said.
-    pub fn close(self) -> Result<(), ExitError> {
+    pub fn close(self) -> Result<(), TargetError> {
         match self {
-            Self::Engine(target) => target.close().map_err(ending),
+            Self::Engine(target) => target.close(),
             Self::Server(_) => Ok(()),
         }
     }
