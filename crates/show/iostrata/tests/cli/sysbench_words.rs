@@ -1,6 +1,8 @@
 //! Command lines of sysbench and go-tpc, as they stand in their manuals.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use iostrata_server::private::ServerProgram;
 use serde_json::Value;
@@ -87,6 +89,104 @@ fn every_member_runs(private: &Private, log: &Path) {
     ] {
         assert!(log.contains(statement), "{statement}");
     }
+}
+
+/// Statements of a general log, with how often each came in a transaction: text in lower case
+/// without its quotes of names, numbers and strings in it as `?`. What is not sent in every
+/// transaction is left out.
+fn statements(log: &str, transactions: usize) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for line in log.lines() {
+        let mut fields = line.split('\t').skip_while(|field| {
+            !(field.trim_end().ends_with("Execute") || field.trim_end().ends_with("Query"))
+        });
+        let Some(statement) = fields.nth(1) else { continue };
+        *counts.entry(shape(statement)).or_insert(0) += 1;
+    }
+    let often =
+        |(shape, count)| Some((shape, count / transactions)).filter(|(_, often)| *often > 0);
+    counts.into_iter().filter_map(often).collect()
+}
+
+/// A statement without its values and without what is only a matter of writing.
+fn shape(statement: &str) -> String {
+    let mut shape = String::new();
+    let mut rest = statement.trim().chars().peekable();
+    while let Some(letter) = rest.next() {
+        let is_in_word = shape.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+        match letter {
+            '`' => {}
+            '\'' => {
+                rest.by_ref().find(|one| *one == '\'');
+                shape.push('?');
+            }
+            digit if digit.is_ascii_digit() && !is_in_word => {
+                while rest.next_if(char::is_ascii_digit).is_some() {}
+                shape.push('?');
+            }
+            other => shape.extend(other.to_lowercase()),
+        }
+    }
+    // Where a key is counted up, sysbench writes 0.
+    let shape = shape.replace("(null", "(?").replace('+', " + ");
+    let words = shape.replace(',', " , ").replace('=', " = ").replace('(', " ( ");
+    words.replace(')', " ) ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn statements_have_shapes() {
+    assert_eq!(
+        shape("SELECT `c` FROM `sbtest1` WHERE `id`=17 AND pad = 'a 1'"),
+        "select c from sbtest1 where id = ? and pad = ?"
+    );
+    assert_eq!(
+        shape("INSERT INTO sbtest1 (id, k) VALUES (NULL,5)"),
+        shape("insert into `sbtest1` (`id`,k) VALUES (0, 7)")
+    );
+    let log = "241129  1:02:03\t     5 Execute\tSELECT 1\n\t\t     5 Query\tCOMMIT\n\
+               \t\t     5 Execute\tSELECT 2\n\t\t     5 Query\tCOMMIT\n\t\t     5 Quit\t\n";
+    let once = |text: &str| (text.to_owned(), 1);
+    assert_eq!(statements(log, 2), [once("select ?"), once("commit")].into_iter().collect());
+}
+
+#[test]
+fn transactions_send_what_sysbench_sends() {
+    const TRANSACTIONS: usize = 20;
+    if Command::new("sysbench").arg("--version").output().is_err() {
+        eprintln!("skipped: sysbench is not installed");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("general.log");
+    let options = format!("--general-log-file={}", log.display());
+    let Some(private) = Private::start_in(dir, &["--general-log=1", &options]) else { return };
+    let bench = Bench::new();
+    let socket = socket_of(&private.target("root", "sbtest"));
+    let options = format!(
+        "--mysql-socket={socket} --mysql-user=root --mysql-db=sbtest --tables=1 --table-size=1000 \
+         --threads=1 --time=0 --events={TRANSACTIONS} --rand-type=uniform"
+    );
+    let sysbench = |member: &str, verb: &str| {
+        let words = options.split_whitespace();
+        let run = Command::new("sysbench").arg(member).args(words).arg(verb).output().unwrap();
+        assert!(run.status.success(), "sysbench {member} {verb}: {}", stdout(&run));
+    };
+    let logged = |run: &dyn Fn()| {
+        let before = std::fs::read(&log).unwrap().len();
+        run();
+        let all = std::fs::read(&log).unwrap();
+        statements(&String::from_utf8_lossy(&all[before..]), TRANSACTIONS)
+    };
+    sysbench("oltp_read_write", "prepare");
+    for member in MEMBERS {
+        let mut theirs = logged(&|| sysbench(member, "run"));
+        let ours = logged(&|| drop(done(&bench, &format!("{member} {options} run"))));
+        // Sessions of ours run with `autocommit = 0`, where it begins by itself.
+        theirs.remove("begin");
+        assert_eq!(ours, theirs, "{member}");
+        assert!(!ours.is_empty(), "{member}");
+    }
+    drop(private.end());
 }
 
 #[test]
