@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: iostrata beside fio, emulated disks beside their models, and the embedded
-//! engine beside its peers, as pairs on the same machine in the same minutes; a server tuned and
+//! engine beside its peers, its OLTP workloads beside sysbench's, as pairs on the same machine in the same minutes; a server tuned and
 //! untuned.
 //!
 //! Purpose: show that the meter costs less than what it measures, and that it measures the same.
@@ -18,6 +18,7 @@ mod peers;
 mod repeat;
 mod sample;
 mod suite;
+mod sysbench;
 mod table;
 mod tpcc;
 mod tpcc_table;
@@ -39,15 +40,18 @@ pub fn run(mut args: Args) -> Result<bool> {
         Some("peers") => peers::run(args)?,
         Some("repeat") => repeat::run(args)?,
         Some("suite") => suite::run(args)?,
+        Some("sysbench") => sysbench::run(args)?,
         Some("tpcc") => tpcc::run(args)?,
         Some("tune") => tune::run(args)?,
         Some(other) => {
             bail!(
                 "no benchmark is named {other}; there are disk, null, parity, peers, repeat, suite, \
-                 tpcc and tune"
+                 sysbench, tpcc and tune"
             )
         }
-        None => bail!("name a benchmark: disk, null, parity, peers, repeat, suite, tpcc or tune"),
+        None => bail!(
+            "name a benchmark: disk, null, parity, peers, repeat, suite, sysbench, tpcc or tune"
+        ),
     }
     Ok(true)
 }

@@ -55,7 +55,7 @@ fn conclusion(row: &TableRow) -> String {
 }
 
 /// A wide interval that holds 1 shows that nothing was shown, not that the two are equal.
-fn follows(comparison: &Comparison) -> &'static str {
+pub fn follows(comparison: &Comparison) -> &'static str {
     match comparison.conclusion {
         Conclusion::Higher => "differs: more",
         Conclusion::Lower => "differs: less",
