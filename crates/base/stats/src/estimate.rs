@@ -1,21 +1,18 @@
 //! From equal slices of time to a mean with its 95 % interval.
 //!
 //! Purpose: the one way by which a rate or a mean latency gets its interval.
-//! Method: the shapes of the series (drift, steps, waves) are found and taken out; the interval is
+//! Method: the shapes of the series (drift, steps) are found and taken out; the interval is
 //! Student's t on batch means of the noise that is left, at least 30 batches, with the remaining
 //! autocorrelation corrected. What the interval holds with 95 %:
-//! - noise of any colour: the long-run mean;
-//! - waves: the long-run mean, even when the window cuts the last cycle short; the interval is then
-//!   centred on the mean freed of the cut cycle, and reaches to the plain mean;
+//! - noise of any colour, and what comes back with a period of a small part of the window: the
+//!   long-run mean;
 //! - drift and steps: the mean of the process over the measured window. It says nothing about the
-//!   time after it, so `not_steady` goes with it.
+//!   time after it, so `not_steady` goes with it, as with what swings slowly for the window.
 //!
 //! Invariants: the value is the plain mean of all slices (for a ratio: sum over count), so that it
 //! agrees with totals divided by time; it lies in its interval. Below 30 slices, or when the noise
 //! is so slow that fewer than 10 independent batches remain, `too_few_samples` is raised and the
 //! interval, wide as it is, is kept.
-
-use serde::{Deserialize, Serialize};
 
 use crate::measured::around;
 use crate::noise::{BATCHES_MIN, MeanError, mean, mean_error};
@@ -27,8 +24,7 @@ use crate::{Interval, Measured, Steadiness, Verdict, Verdicts};
 const EFFECTIVE_BATCHES_MIN: f64 = 10.0;
 
 /// The mean of a series of slices and how well it is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// Mean over all slices, in the unit of the slices.
     pub mean: f64,
@@ -104,17 +100,13 @@ pub fn estimate_ratio(sums: &[f64], counts: &[f64]) -> Option<Estimate> {
 /// The estimate around `value`, its interval `widening` times as wide as the noise asks for.
 fn finish(value: f64, apart: Decomposed, widening: f64) -> Estimate {
     let mut verdicts = apart.steadiness.verdicts();
-    let error = mean_error(&apart.noise, &apart.taken);
+    let error = mean_error(&apart.noise, apart.taken);
     if !error.as_ref().is_some_and(is_enough) {
         verdicts.add(Verdict::TooFewSamples);
     }
     let known = error.filter(|_| apart.noise.len() >= 4);
-    let mean_ci95 = known.map(|error| {
-        let half_width = widening * t95(error.freedom) * error.standard_error();
-        let centre = value - apart.cut_wave;
-        let [low, high] = around(centre, half_width);
-        [low.min(value), high.max(value)]
-    });
+    let mean_ci95 =
+        known.map(|error| around(value, widening * t95(error.freedom) * error.standard_error()));
     Estimate {
         mean: value,
         mean_ci95,

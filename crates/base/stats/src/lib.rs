@@ -17,7 +17,6 @@ mod effects;
 mod estimate;
 mod histogram;
 mod knee;
-mod least_squares;
 mod little;
 mod loss;
 mod measured;
@@ -31,7 +30,6 @@ mod replicates;
 mod shape;
 #[cfg(test)]
 mod simulate;
-mod spectrum;
 mod stability;
 mod stopping;
 mod student;

@@ -11,7 +11,7 @@
 //! a fully fitted autoregression (`k / (1 + 2 (1 + r) / (1 - r))`), set by simulation.
 //! Invariant: never claims more degrees of freedom than batches, nor less variance than
 //! independent batches would have.
-//! It assumes that drifts, steps and waves were taken out before.
+//! It assumes that drifts and steps were taken out before.
 
 /// Fewest batches that a batch length may leave.
 pub(crate) const BATCHES_MIN: usize = 30;
@@ -20,29 +20,6 @@ pub(crate) const BATCHES_MIN: usize = 30;
 const LAG1_MAX: f64 = 0.95;
 /// Fewest degrees of freedom; with fewer an interval says nothing at all.
 const FREEDOM_MIN: f64 = 2.0;
-
-/// What a fit took out of a series, and with it out of its noise.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Taken {
-    /// The mean and everything else slow: lines, steps.
-    pub(crate) slow: usize,
-    /// Waves, in cycles per slice; each took a sine and a cosine.
-    pub(crate) frequencies: Vec<f64>,
-}
-
-impl Taken {
-    /// The same and so many slow parameters more.
-    pub(crate) fn and_slow(&self, more: usize) -> Self {
-        Self { slow: self.slow + more, frequencies: self.frequencies.clone() }
-    }
-
-    /// Parameters that batches of this length can see: of the waves, those with at least two
-    /// batches per cycle.
-    fn seen_by(&self, slices_per_batch: usize) -> usize {
-        let highest = 0.5 / slices_per_batch as f64;
-        self.slow + 2 * self.frequencies.iter().filter(|&&line| line < highest).count()
-    }
-}
 
 /// What is known about the error of a mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,16 +53,16 @@ impl MeanError {
     }
 }
 
-/// The error of the mean of `residual`, the noise that is left of a series. `None` below 2 values
-/// more than parameters taken.
-pub(crate) fn mean_error(residual: &[f64], taken: &Taken) -> Option<MeanError> {
-    if residual.len() < taken.seen_by(1) + 2 {
+/// The error of the mean of `residual`, the noise that is left of a series from which so many
+/// parameters were taken: its mean, a line, steps. `None` below 2 values more than these.
+pub(crate) fn mean_error(residual: &[f64], taken: usize) -> Option<MeanError> {
+    if residual.len() < taken + 2 {
         return None;
     }
     let mut length = 1;
     loop {
         let batches = batch_means(residual, length);
-        let moments = Moments::of(&batches, taken.seen_by(length));
+        let moments = Moments::of(&batches, taken);
         let uncorrelated = moments.lag1_raw * (batches.len() as f64).sqrt() < 1.0;
         if uncorrelated || batches.len() / 2 < BATCHES_MIN {
             return Some(moments.error(batches.len(), length));
@@ -102,6 +79,14 @@ pub(crate) fn batch_means(series: &[f64], length: usize) -> Vec<f64> {
 /// Arithmetic mean; 0 of nothing.
 pub(crate) fn mean(series: &[f64]) -> f64 {
     series.iter().sum::<f64>() / series.len().max(1) as f64
+}
+
+/// Correlation of neighbours, as computed from the values; 0 where they are all the same.
+pub(crate) fn lag1(values: &[f64]) -> f64 {
+    let centre = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
+    let products: f64 = values.windows(2).map(|pair| (pair[0] - centre) * (pair[1] - centre)).sum();
+    if squares > 0.0 { products / squares } else { 0.0 }
 }
 
 /// Variance and lag-1 autocorrelation of batch means.
@@ -121,9 +106,7 @@ impl Moments {
     fn of(batches: &[f64], parameters: usize) -> Self {
         let (count, centre) = (batches.len() as f64, mean(batches));
         let squares: f64 = batches.iter().map(|value| (value - centre).powi(2)).sum();
-        let products: f64 =
-            batches.windows(2).map(|pair| (pair[0] - centre) * (pair[1] - centre)).sum();
-        let lag1_raw = if squares > 0.0 { products / squares } else { 0.0 };
+        let lag1_raw = lag1(batches);
         let taken = parameters as f64;
         let bias = (taken + (taken + 2.0) * lag1_raw.max(0.0)) / count;
         let independent = (count - taken).max(1.0);
@@ -151,10 +134,6 @@ mod tests {
     use crate::random::Random;
     use crate::simulate::autocorrelated;
 
-    fn plain() -> Taken {
-        Taken { slow: 1, frequencies: Vec::new() }
-    }
-
     /// Median of the variance of the mean over the true one, in 400 series.
     fn variance_ratio(rho: f64, slices: usize) -> f64 {
         let mut rng = Random::new(7);
@@ -162,7 +141,7 @@ mod tests {
         let mut ratios: Vec<f64> = (0..400)
             .map(|_| {
                 let series = autocorrelated(&mut rng, slices, rho);
-                mean_error(&series, &plain()).unwrap().variance / truth
+                mean_error(&series, 1).unwrap().variance / truth
             })
             .collect();
         ratios.sort_unstable_by(f64::total_cmp);
@@ -180,7 +159,7 @@ mod tests {
     #[test]
     fn correlated_batches_count_for_less() {
         let series = autocorrelated(&mut Random::new(8), 300, 0.95);
-        let error = mean_error(&series, &plain()).unwrap();
+        let error = mean_error(&series, 1).unwrap();
         assert!(error.batches >= BATCHES_MIN && error.lag1 > 0.2);
         assert!(error.effective_batches() < 20.0 && error.freedom < error.batches as f64);
     }
@@ -188,16 +167,13 @@ mod tests {
     #[test]
     fn parameters_taken_out_widen_the_error() {
         let series = autocorrelated(&mut Random::new(9), 60, 0.0);
-        let taken = Taken { slow: 3, frequencies: vec![0.1, 0.2] };
-        let (less, more) =
-            (mean_error(&series, &plain()).unwrap(), mean_error(&series, &taken).unwrap());
+        let (less, more) = (mean_error(&series, 1).unwrap(), mean_error(&series, 7).unwrap());
         assert!(more.variance > less.variance && more.freedom < less.freedom);
-        assert_eq!((taken.seen_by(1), taken.seen_by(3), taken.seen_by(100)), (7, 5, 3));
     }
 
     #[test]
     fn too_short_a_series_has_no_error() {
-        assert_eq!(mean_error(&[1.0, 2.0], &plain()), None);
-        assert!(mean_error(&[1.0, 2.0, 4.0], &plain()).is_some());
+        assert_eq!(mean_error(&[1.0, 2.0], 1), None);
+        assert!(mean_error(&[1.0, 2.0, 4.0], 1).is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! Are shapes found where they are, and only there?
 
-use super::{Shape, Steadiness};
+use super::{Run, Shape, Steadiness, find_stalls, fit};
 use crate::Verdict;
 use crate::random::Random;
 use crate::simulate::{LEVEL, NOISE, ProcessKind, autocorrelated, series};
@@ -68,28 +68,6 @@ fn a_step_is_named_with_its_place_and_levels() {
 }
 
 #[test]
-fn a_wave_is_named_with_its_period_and_amplitude() {
-    for period in [12.0, 60.0, 170.0] {
-        let wave = |at: usize| 200.0 * (std::f64::consts::TAU * at as f64 / period).sin();
-        let hits = found(wave, |steadiness| {
-            matches!(only(steadiness), Some(Shape::Wave { period_slices, amplitude })
-                if (period_slices / period - 1.0).abs() < 0.05 && (amplitude - 200.0).abs() < 80.0)
-        });
-        assert!(hits >= 170, "period {period}: {hits} of 200");
-    }
-}
-
-#[test]
-fn a_saw_is_one_wave_with_its_period() {
-    let saw = |at: usize| 500.0 * ((at % 50) as f64 / 50.0 - 0.5);
-    let hits = found(saw, |steadiness| {
-        matches!(only(steadiness), Some(Shape::Wave { period_slices, amplitude })
-            if (period_slices - 50.0).abs() < 1.0 && (130.0..280.0).contains(&amplitude))
-    });
-    assert!(hits >= 170, "{hits} of 200");
-}
-
-#[test]
 fn a_stall_is_named_and_not_taken_for_steps() {
     let stall = |at: usize| if (300..330).contains(&at) { -1e9 } else { 0.0 };
     let mut rng = Random::new(22);
@@ -118,23 +96,6 @@ fn a_burst_allowance_that_runs_out_is_told_from_other_steps() {
 }
 
 #[test]
-fn two_shapes_are_both_named() {
-    let both = |at: usize| {
-        let wave = 300.0 * (std::f64::consts::TAU * at as f64 / 40.0).sin();
-        wave + if at < 300 { 0.0 } else { 400.0 }
-    };
-    let hits = found(both, |steadiness| {
-        let wave = |shape: &Shape| match shape {
-            Shape::Wave { period_slices, .. } => (period_slices - 40.0).abs() < 2.0,
-            _ => false,
-        };
-        let step = |shape: &Shape| matches!(shape, Shape::Step { at, .. } if at.abs_diff(300) < 20);
-        steadiness.shapes.iter().any(wave) && steadiness.shapes.iter().any(step)
-    });
-    assert!(hits >= 180, "{hits} of 200");
-}
-
-#[test]
 fn a_small_shape_is_named_and_does_not_matter() {
     let mut rng = Random::new(23);
     let slices: Vec<f64> = (0..2_000)
@@ -152,6 +113,19 @@ fn degenerate_series_are_steady() {
     }
     let exact_line: Vec<f64> = (0..500).map(|at| 1_000.0 + f64::from(at)).collect();
     assert!(!Steadiness::of(&exact_line).is_steady());
+}
+
+/// Of many periods the interval of the mean knows.
+#[test]
+fn a_wave_of_few_periods_is_a_swing_with_its_amplitude() {
+    for (period, hits_min, hits_max) in [(200.0, 180, 200), (12.0, 0, 20)] {
+        let wave = |at: usize| 300.0 * (std::f64::consts::TAU * at as f64 / period).sin();
+        let hits = found(wave, |steadiness| {
+            matches!(only(steadiness), Some(Shape::Swing { amplitude })
+                if (amplitude - 300.0).abs() < 60.0)
+        });
+        assert!((hits_min..=hits_max).contains(&hits), "period {period}: {hits} of 200");
+    }
 }
 
 #[test]
@@ -176,4 +150,54 @@ fn steps_that_hide_each_other_are_found_together() {
     let turns = |at: usize| if (at / 150).is_multiple_of(2) { -400.0 } else { 400.0 };
     let hits = found(turns, |steadiness| !steadiness.is_steady());
     assert!(hits >= 195, "turns: {hits} of 200");
+}
+
+#[test]
+fn finds_where_and_how_long() {
+    let mut rng = Random::new(1);
+    let mut slices: Vec<f64> = (0..400).map(|_| 1_000.0 + 100.0 * rng.normal()).collect();
+    slices[150..170].fill(0.0);
+    slices[300] = 3.0;
+    assert_eq!(find_stalls(&slices), [Run { at: 150, slices: 20 }, Run { at: 300, slices: 1 }]);
+}
+
+#[test]
+fn a_slow_disk_with_empty_slices_does_not_stall_until_it_does() {
+    let mut rng = Random::new(2);
+    let mut alarms = 0;
+    for _ in 0..500 {
+        // One request per slice on average: a third of the slices is empty.
+        let mut slices = vec![0.0; 500];
+        (0..500).for_each(|_| slices[rng.below(500) as usize] += 1.0);
+        alarms += usize::from(!find_stalls(&slices).is_empty());
+        slices[200..240].fill(0.0);
+        assert!(find_stalls(&slices).iter().any(|run| run.at <= 200 && run.slices >= 40));
+    }
+    assert!(alarms <= 10, "{alarms} false stalls in 500 series");
+}
+
+#[test]
+fn an_idle_series_has_none() {
+    assert_eq!(find_stalls(&[0.0; 100]), []);
+}
+
+#[test]
+fn finds_the_coefficients_of_a_mix() {
+    let one = vec![1.0; 50];
+    let line: Vec<f64> = (0..50).map(f64::from).collect();
+    let wave: Vec<f64> = line.iter().map(|at| (at * 0.7).sin()).collect();
+    let mix: Vec<f64> = (0..50).map(|at| 3.0 * one[at] - 0.5 * line[at] + 2.0 * wave[at]).collect();
+    let found = fit(&mix, &[one, line, wave]);
+    for (got, want) in found.coefficients.iter().zip([3.0, -0.5, 2.0]) {
+        assert!((got - want).abs() < 1e-9, "{got} for {want}");
+    }
+    assert!(found.residual.iter().all(|left| left.abs() < 1e-9));
+}
+
+#[test]
+fn a_dependent_column_adds_nothing() {
+    let one = vec![1.0; 10];
+    let found = fit(&[4.0; 10], &[one.clone(), one]);
+    assert!(found.coefficients.iter().all(|value| value.is_finite()));
+    assert!(found.residual.iter().all(|left| left.abs() < 1e-9));
 }
