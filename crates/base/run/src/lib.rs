@@ -64,6 +64,7 @@ pub use figures::{
 };
 pub use file_io::{FileClass, FileClassIo, FileIo, FileIoSource};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
+pub use iostrata_stats::AxisKind;
 pub use managed_service::ManagedService;
 pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use prepare_document::{CheckDocument, ConditionDocument, PrepareDocument, TableCountDocument};
@@ -84,8 +85,8 @@ pub use simulate_flush_document::{
 };
 pub use study_diff_document::StudyDiffDocument;
 pub use study_document::{
-    AxisKind, StudyAnswer, StudyAxis, StudyBacklog, StudyDocument, StudyEffect, StudyInteraction,
-    StudyOp, StudyPoint, StudyResponse, ThenRow,
+    StudyAnswer, StudyAxis, StudyBacklog, StudyDocument, StudyEffect, StudyInteraction, StudyOp,
+    StudyPoint, StudyResponse, ThenRow,
 };
 pub use transaction_course::{
     DatasetGrowth, InsertFigures, InsertGrowth, LatencyTarget, RateBound, SamplerCost, StallCause,

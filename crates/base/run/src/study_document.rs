@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::study::{Extent, FactorLevels, LevelAt};
 use iostrata_plan::{Layer, PerKind};
-use iostrata_stats::{Conclusion, Interval, LatencyUs, Measured, Percentile, Verdicts};
+use iostrata_stats::{AxisKind, Conclusion, Interval, LatencyUs, Measured, Percentile, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::host::{BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, QueueTaken};
@@ -184,25 +184,6 @@ pub struct StudyInteraction {
     pub conclusion: Conclusion,
     /// One sentence.
     pub text: String,
-}
-
-/// What becomes of throughput along an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum AxisKind {
-    /// It does not change beyond what is stated.
-    Flat,
-    /// It rises to the end.
-    Scaling,
-    /// It rises and then stays.
-    Saturating,
-    /// It rises and falls again.
-    Collapse,
-    /// No two levels differ measurably, and they are not known to be equal either.
-    NoMeasurableDifference,
-    /// The intervals do not say.
-    NotClear,
 }
 
 /// How long requests wait along an axis of rates, from their scheduled starts.

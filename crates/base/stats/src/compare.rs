@@ -50,8 +50,7 @@ pub enum Conclusion {
 }
 
 /// The second treatment over the first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Geometric mean of the ratios second / first.
     pub ratio: f64,

@@ -5,14 +5,11 @@
 //! or the curve was still rising at its end, is said beside it.
 //! It fits no model: saturating, scaling and collapsing curves are all read the same way.
 
-use serde::{Deserialize, Serialize};
-
 /// Share of the best throughput that the knee must reach.
 const NEARLY_ALL: f64 = 0.95;
 
 /// One point of a throughput curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadPoint {
     /// Requests kept in flight.
     pub concurrency: u32,
@@ -23,8 +20,7 @@ pub struct LoadPoint {
 }
 
 /// Where more concurrency stops to pay.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knee {
     /// Index of the knee in the points given.
     pub index: usize,
@@ -35,8 +31,6 @@ pub struct Knee {
     /// Whether a higher concurrency was measured and brought less than 5 % more. If not, the knee
     /// lies at or beyond the last point.
     pub seen: bool,
-    /// Whether throughput fell by more than 5 % beyond its best.
-    pub collapses: bool,
 }
 
 /// The knee: the smallest concurrency within 5 % of the best throughput. Points may come in any
@@ -55,7 +49,6 @@ pub fn knee(points: &[LoadPoint]) -> Option<Knee> {
         best_index,
         point: points[index],
         seen: points[index].concurrency < points[last].concurrency,
-        collapses: points[last].iops < enough,
     })
 }
 
@@ -77,7 +70,7 @@ mod tests {
         let points = curve(&[1e4, 1.9e4, 3.6e4, 4.9e4, 5.0e4, 5.05e4, 5.02e4]);
         let found = knee(&points).unwrap();
         assert_eq!((found.point.concurrency, found.best_index), (8, 5));
-        assert!(found.seen && !found.collapses);
+        assert!(found.seen);
         assert!((found.point.latency_us_mean - 8.0 / 4.9e4 * 1e6).abs() < 1e-9);
     }
 
@@ -85,14 +78,14 @@ mod tests {
     fn a_scaling_curve_has_none_in_sight() {
         let found = knee(&curve(&[1e4, 2e4, 4e4, 8e4])).unwrap();
         assert_eq!(found.point.concurrency, 8);
-        assert!(!found.seen && !found.collapses);
+        assert!(!found.seen);
     }
 
     #[test]
     fn a_collapsing_curve_has_its_knee_before_the_fall() {
         let found = knee(&curve(&[1e4, 1.8e4, 3e4, 2e4, 1e4])).unwrap();
         assert_eq!(found.point.concurrency, 4);
-        assert!(found.seen && found.collapses);
+        assert!(found.seen);
     }
 
     #[test]

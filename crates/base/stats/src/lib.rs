@@ -37,9 +37,7 @@ pub mod units;
 mod verdict;
 mod warmup;
 
-pub use axis::{
-    AXIS_MATERIAL_PCT, Axis, AxisError, AxisPoint, AxisShape, AxisStep, Enough, axis, enough,
-};
+pub use axis::{AXIS_MATERIAL_PCT, Axis, AxisError, AxisKind, AxisPoint, Enough, axis};
 pub use combine::{combine, combine_weighted, mean_and_half_width};
 pub use compare::{
     Cells, CompareError, Comparison, Conclusion, Difference, FigurePair, KNOWN_PCT_MAX,

@@ -5,14 +5,11 @@
 //! is reported as such. Whether the two rungs did identical work is for the caller to know: only
 //! then may it ask.
 
-use serde::{Deserialize, Serialize};
-
 use crate::compare::CompareError;
 use crate::{Comparison, Interval, Measured, Verdicts};
 
 /// What the upper rung lost against the lower one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
     /// `100 (1 - upper / lower)`, in percent; negative is a gain.
     pub loss_pct: f64,

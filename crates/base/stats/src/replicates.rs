@@ -9,8 +9,6 @@
 //! to a factor of two or so, so ask again after each. It knows nothing of the time that a replicate
 //! takes.
 
-use serde::{Deserialize, Serialize};
-
 use crate::combine::mean_and_half_width;
 use crate::measured::around;
 use crate::student::t95;
@@ -37,9 +35,7 @@ pub fn until_precise(figure: Measured, replicates: usize) -> Measured {
 }
 
 /// What a point needs for its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Nothing: the figure is within the target.
     Enough,

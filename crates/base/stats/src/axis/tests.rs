@@ -1,7 +1,7 @@
 //! Shapes that are known, and how often noise is taken for one.
 
 use super::*;
-use crate::Verdict;
+use crate::Verdicts;
 use crate::random::Random;
 
 const LEVELS: [f64; 6] = [1.0, 4.0, 16.0, 64.0, 128.0, 256.0];
@@ -26,43 +26,39 @@ const SCALING: [f64; 6] = [1e3, 3e3, 9e3, 2e4, 3.2e4, 5e4];
 const SATURATING: [f64; 6] = [1e3, 3e3, 9e3, 9.1e3, 9.0e3, 9.1e3];
 const COLLAPSING: [f64; 6] = [1e3, 3e3, 9e3, 8.9e3, 6e3, 4.5e3];
 
-fn shape(seed: u64, curve: &[f64], replicates: u32, noise_pct: f64) -> AxisShape {
-    axis(&points(&mut Random::new(seed), curve, replicates, noise_pct)).unwrap().shape
+fn shape(seed: u64, curve: &[f64], replicates: u32, noise_pct: f64) -> Axis {
+    axis(&points(&mut Random::new(seed), curve, replicates, noise_pct)).unwrap()
 }
 
 /// How many of 1,000 curves satisfy a test.
-fn count(
-    curve: &[f64],
-    replicates: u32,
-    noise_pct: f64,
-    test: impl Fn(&AxisShape) -> bool,
-) -> usize {
+fn count(curve: &[f64], replicates: u32, noise_pct: f64, test: impl Fn(&Axis) -> bool) -> usize {
     let of = |seed: u64| shape(seed, curve, replicates, noise_pct);
     (0..1_000).filter(|&seed| test(&of(seed))).count()
 }
 
 #[test]
 fn names_the_shapes() {
-    assert_eq!(shape(1, &FLAT, 4, 0.5), AxisShape::Flat);
-    assert_eq!(shape(1, &SCALING, 4, 0.5), AxisShape::Scaling);
-    assert_eq!(shape(1, &SATURATING, 4, 0.5), AxisShape::Saturating { at: 16.0 });
-    let AxisShape::Collapse { from, loss_pct, loss_pct_ci95: [low, high] } =
-        shape(1, &COLLAPSING, 4, 0.5)
-    else {
-        panic!("no collapse");
+    let of = |curve: &[f64]| {
+        let found = shape(1, curve, 4, 0.5);
+        (found.kind, found.at)
     };
-    assert!(from == 64.0 && (loss_pct - 50.0).abs() < 1.0, "{from} {loss_pct}");
-    assert!(low < loss_pct && loss_pct < high && high - low < 5.0, "{low} {high}");
+    assert_eq!(of(&FLAT), (AxisKind::Flat, None));
+    assert_eq!(of(&SCALING), (AxisKind::Scaling, None));
+    assert_eq!(of(&SATURATING), (AxisKind::Saturating, Some(16.0)));
+    assert_eq!(of(&COLLAPSING), (AxisKind::Collapse, Some(64.0)));
+    let (change, [low, high]) = shape(1, &COLLAPSING, 4, 0.5).change_pct.unwrap();
+    assert!((change + 50.0).abs() < 1.0, "{change}");
+    assert!(low < change && change < high && high - low < 5.0, "{low} {high}");
     let falling: Vec<f64> = SCALING.iter().map(|value| 1e8 / value).collect();
-    assert!(matches!(shape(1, &falling, 4, 0.5), AxisShape::Collapse { from: 1.0, .. }));
+    assert_eq!(of(&falling), (AxisKind::Collapse, Some(1.0)));
 }
 
 #[test]
 fn a_zigzag_is_not_clear() {
     let zigzag = [1e4, 2e4, 1e4, 2e4, 1e4, 2e4];
-    assert_eq!(shape(1, &zigzag, 4, 0.5), AxisShape::NotClear);
+    assert_eq!(shape(1, &zigzag, 4, 0.5).kind, AxisKind::NotClear);
     let dip = [1e4, 2e4, 1.8e4, 2e4, 2.1e4, 4e4];
-    assert_eq!(shape(1, &dip, 6, 0.5), AxisShape::NotClear);
+    assert_eq!(shape(1, &dip, 6, 0.5).kind, AxisKind::NotClear);
 }
 
 #[test]
@@ -70,16 +66,16 @@ fn noise_is_rarely_a_shape_and_never_flat_without_proof() {
     // Whether anything differs does not depend on the size of the noise, only whether it is flat.
     for (replicates, noise_pct) in [(3, 3.0), (5, 20.0)] {
         let named = count(&FLAT, replicates, noise_pct, |shape| {
-            !matches!(shape, AxisShape::Flat | AxisShape::NoMeasurableDifference { .. })
+            !matches!(shape.kind, AxisKind::Flat | AxisKind::NoMeasurableDifference)
         });
-        let flat = count(&FLAT, replicates, noise_pct, |shape| *shape == AxisShape::Flat);
+        let flat = count(&FLAT, replicates, noise_pct, |shape| shape.kind == AxisKind::Flat);
         println!(
             "flat, {replicates} replicates, {noise_pct} %: {named} named, {flat} flat of 1000"
         );
         assert!(named <= 60, "{named} of 1000 at {noise_pct} % with {replicates} replicates");
         assert!(noise_pct < 10.0 || flat == 0, "20 % of noise prove nothing: {flat}");
     }
-    let proven = count(&FLAT, 5, 1.0, |shape| *shape == AxisShape::Flat);
+    let proven = count(&FLAT, 5, 1.0, |shape| shape.kind == AxisKind::Flat);
     assert!(proven >= 900, "1 % of noise does prove it: {proven}");
 }
 
@@ -87,7 +83,7 @@ fn noise_is_rarely_a_shape_and_never_flat_without_proof() {
 fn a_curve_that_is_not_flat_is_rarely_called_flat() {
     // One level lies 5 % above the others: exactly at the border, where errors are most frequent.
     let border = [1e4, 1e4, 1.05e4, 1e4, 1e4, 1e4];
-    let wrong = count(&border, 4, 1.0, |shape| *shape == AxisShape::Flat);
+    let wrong = count(&border, 4, 1.0, |shape| shape.kind == AxisKind::Flat);
     println!("at the border of flat: {wrong} of 1000");
     assert!(wrong <= 50, "{wrong}");
 }
@@ -96,14 +92,12 @@ fn a_curve_that_is_not_flat_is_rarely_called_flat() {
 fn a_plateau_rarely_collapses_and_a_collapse_is_found() {
     for replicates in [3, 5] {
         let plateau = [1e3, 1e4, 1e4, 1e4, 1e4, 1e4];
-        let wrong =
-            count(&plateau, replicates, 8.0, |shape| matches!(shape, AxisShape::Collapse { .. }));
+        let wrong = count(&plateau, replicates, 8.0, |shape| shape.kind == AxisKind::Collapse);
         println!("plateau, {replicates} replicates: {wrong} of 1000 collapse");
         assert!(wrong <= 50, "{wrong} with {replicates} replicates");
     }
-    let is_right = |shape: &AxisShape| match *shape {
-        AxisShape::Collapse { from, .. } => from == 16.0 || from == 64.0,
-        _ => false,
+    let is_right = |shape: &Axis| {
+        shape.kind == AxisKind::Collapse && [Some(16.0), Some(64.0)].contains(&shape.at)
     };
     let found = count(&COLLAPSING, 3, 2.0, is_right);
     println!("collapse by half, 3 replicates, 2 %: {found} of 1000");
@@ -114,8 +108,9 @@ fn a_plateau_rarely_collapses_and_a_collapse_is_found() {
 fn the_loss_holds_the_truth() {
     let (mut rng, mut held) = (Random::new(61), 0);
     for _ in 0..1_000 {
-        let shape = axis(&points(&mut rng, &COLLAPSING, 4, 1.0)).unwrap().shape;
-        let AxisShape::Collapse { loss_pct_ci95: [low, high], .. } = shape else { continue };
+        let found = axis(&points(&mut rng, &COLLAPSING, 4, 1.0)).unwrap();
+        let Some((_, [low, high])) = found.change_pct else { continue };
+        let [low, high] = [-high, -low];
         // 16 and 64 are within 1.1 %; which is the peak, noise decides.
         held += u32::from(low <= 50.0 && 50.0 <= high || low <= 49.4 && 49.4 <= high);
     }
@@ -126,27 +121,23 @@ fn the_loss_holds_the_truth() {
 #[test]
 fn says_how_many_are_enough() {
     let mut rng = Random::new(62);
-    let found = enough(&points(&mut rng, &SATURATING, 4, 0.5), 5.0).unwrap();
-    assert_eq!((found.level, found.replicates), (Some(16.0), 4));
-    let gain = found.gain.unwrap();
-    assert!((gain.ratio - 9.0).abs() < 0.2 && gain.conclusion == Conclusion::Higher);
-    assert!(found.beyond_pct_max.unwrap() < 5.0, "{:?}", found.beyond_pct_max);
-    let rising = enough(&points(&mut rng, &SCALING, 4, 0.5), 5.0).unwrap();
-    assert_eq!((rising.level, rising.gain, rising.beyond_pct_max), (None, None, None));
-    let flat = enough(&points(&mut rng, &FLAT, 4, 10.0), 5.0).unwrap();
-    assert_eq!((flat.level, flat.gain), (Some(1.0), None));
-    assert!(flat.beyond_pct_max.unwrap() > 5.0, "noise proves nothing");
-    let fine = enough(&points(&mut rng, &[1e4, 1.03e4, 1.06e4, 1.06e4], 6, 0.2), 2.0).unwrap();
-    assert_eq!(fine.level, Some(16.0));
-    let two = enough(&points(&mut rng, &SATURATING, 2, 0.5), 5.0).unwrap();
-    assert_eq!((two.level, two.replicates), (None, 2));
+    let mut of = |curve: &[f64], replicates: u32, noise_pct: f64| {
+        axis(&points(&mut rng, curve, replicates, noise_pct)).unwrap().enough
+    };
+    let found = of(&SATURATING, 4, 0.5).unwrap();
+    assert!(found.level == 16.0 && found.beyond_pct_max < 5.0, "{found:?}");
+    assert_eq!(of(&SCALING, 4, 0.5), None, "the last is still better");
+    let flat = of(&FLAT, 4, 10.0).unwrap();
+    assert!(flat.level == 1.0 && flat.beyond_pct_max > 5.0, "noise proves nothing: {flat:?}");
+    assert_eq!(of(&[1e4, 1.03e4, 1.09e4, 1.09e4], 6, 0.2).unwrap().level, 16.0);
+    assert_eq!(of(&SATURATING, 2, 0.5), None, "two replicates");
 }
 
 #[test]
 fn enough_is_mostly_right() {
     let right = |seed: u64| {
-        let found = enough(&points(&mut Random::new(seed), &SATURATING, 3, 1.5), 5.0).unwrap();
-        found.level == Some(16.0)
+        let found = axis(&points(&mut Random::new(seed), &SATURATING, 3, 1.5)).unwrap();
+        found.enough.is_some_and(|enough| enough.level == 16.0)
     };
     let right = (0..1_000).filter(|&seed| right(seed)).count();
     println!("enough: {right} of 1000");
@@ -161,33 +152,24 @@ fn scale_and_order_change_nothing() {
         turned.reverse();
         turned.rotate_left(7);
         assert_eq!(axis(&turned), axis(&original));
-        assert_eq!(enough(&turned, 5.0), enough(&original, 5.0));
         turned.iter_mut().for_each(|point| point.value = point.value.scaled(4096.0));
         let (found, want) = (axis(&turned).unwrap(), axis(&original).unwrap());
-        for (one, other) in found.steps.iter().zip(&want.steps) {
-            assert!((one.comparison.ratio / other.comparison.ratio - 1.0).abs() < 1e-9);
-        }
-        assert_eq!(std::mem::discriminant(&found.shape), std::mem::discriminant(&want.shape));
-        assert_eq!(found.peak, want.peak);
+        assert_eq!((found.kind, found.at), (want.kind, want.at));
+        let levels = [found, want].map(|one| one.enough.map(|enough| enough.level));
+        assert_eq!(levels[0], levels[1]);
     }
 }
 
 #[test]
-fn keeps_verdicts_and_compares_only_common_replicates() {
+fn compares_only_common_replicates() {
     let mut all = points(&mut Random::new(64), &COLLAPSING, 4, 0.5);
-    all[2].value.verdicts.add(Verdict::CpuLimited);
-    let found = axis(&all).unwrap();
-    assert!(found.verdicts.has(Verdict::CpuLimited));
-    assert_eq!((found.replicates, found.steps.len(), found.steps[0].comparison.n), (4, 5, 4));
-    assert!(found.peak_to_last.is_some_and(|loss| (loss.ratio - 0.5).abs() < 0.02));
     all.retain(|point| point.replicate < 3 || point.level < 10.0);
-    let fewer = axis(&all).unwrap();
-    assert_eq!((fewer.replicates, fewer.steps[0].comparison.n), (3, 4));
+    assert_eq!(axis(&all).unwrap().kind, AxisKind::Collapse, "three in common");
     all.retain(|point| point.replicate != 0 || point.level != 4.0);
-    assert_eq!(axis(&all).unwrap().shape, AxisShape::NotClear, "two in common");
+    assert_eq!(axis(&all).unwrap().kind, AxisKind::NotClear, "two in common");
     all.retain(|point| (point.replicate == 0) == (point.level == 1.0));
     let none = axis(&all).unwrap();
-    assert_eq!((none.shape, none.replicates), (AxisShape::NotClear, 0));
+    assert_eq!((none.kind, none.enough), (AxisKind::NotClear, None));
 }
 
 #[test]

@@ -4,9 +4,8 @@
 //! 2,000 simulated studies of each kind; `cargo test -p iostrata-stats effects -- --nocapture`
 //! prints the shares. A share's own standard error is 0.5 %.
 
-use super::plan::Plan;
 use super::tests::plan_of;
-use super::{Effect, Effects, LevelChange, Observation, effect_of, effects};
+use super::{Effect, Effects, LevelChange, Observation, Plan, effect_of, effects};
 use crate::random::Random;
 
 const STUDIES: u32 = 2_000;

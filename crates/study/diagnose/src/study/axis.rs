@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use iostrata_plan::study::setting::Setting;
 use iostrata_plan::study::{Cell, FactorLevels, LevelAt, StudyPlan};
 use iostrata_run::{AxisKind, StudyAxis, StudyPoint};
-use iostrata_stats::{AXIS_MATERIAL_PCT, AxisPoint, AxisShape, KNOWN_PCT_MAX, axis, enough};
+use iostrata_stats::{AXIS_MATERIAL_PCT, Axis, AxisPoint, Enough, KNOWN_PCT_MAX, axis};
 
 use super::effect::not_ruled_out;
 use super::points::{Seen, figures};
@@ -74,40 +74,23 @@ fn one(
         };
     let all: Vec<AxisPoint> = places.iter().flat_map(figures_of).collect();
     let found = axis(&all).ok()?;
-    let enough = enough(&all, AXIS_MATERIAL_PCT).ok()?;
     // Where the intervals still allow a large gain, nothing is known to be enough.
-    let known = enough.level.zip(enough.beyond_pct_max).filter(|(_, most)| *most <= KNOWN_PCT_MAX);
+    let known = found.enough.filter(|enough| enough.beyond_pct_max <= KNOWN_PCT_MAX);
     let x: Vec<f64> = places.iter().map(|(level, _)| *level).collect();
-    let (kind, at, change) = shape(&found.shape);
     Some(StudyAxis {
-        text: sentence(factor, &levels, &x, &found.shape, known),
+        text: sentence(factor, &levels, &x, &found, known),
         factor: factor.to_owned(),
         levels,
         points: places.iter().map(|(_, id)| (*id).to_owned()).collect(),
         x,
-        kind,
-        at,
-        change_pct: change.map(|(change, _)| change),
-        change_pct_ci95: change.map(|(_, ends)| ends),
-        enough: known.map(|(level, _)| level),
-        beyond_pct_max: known.map(|(_, most)| most),
+        kind: found.kind,
+        at: found.at,
+        change_pct: found.change_pct.map(|(change, _)| change),
+        change_pct_ci95: found.change_pct.map(|(_, ends)| ends),
+        enough: known.map(|enough| enough.level),
+        beyond_pct_max: known.map(|enough| enough.beyond_pct_max),
         response: response(factor, &places, &cells, seen, points),
     })
-}
-
-type Change = Option<(f64, [f64; 2])>;
-
-fn shape(shape: &AxisShape) -> (AxisKind, Option<f64>, Change) {
-    match *shape {
-        AxisShape::Flat => (AxisKind::Flat, None, None),
-        AxisShape::Scaling => (AxisKind::Scaling, None, None),
-        AxisShape::Saturating { at } => (AxisKind::Saturating, Some(at), None),
-        AxisShape::Collapse { from, loss_pct, loss_pct_ci95: [low, high] } => {
-            (AxisKind::Collapse, Some(from), Some((-loss_pct, [-high, -low])))
-        }
-        AxisShape::NoMeasurableDifference { .. } => (AxisKind::NoMeasurableDifference, None, None),
-        AxisShape::NotClear => (AxisKind::NotClear, None, None),
-    }
 }
 
 /// Levels in words: `ext4, randwrite, 4K`.
@@ -126,32 +109,39 @@ fn sentence(
     factor: &str,
     levels: &[LevelAt],
     x: &[f64],
-    shape: &AxisShape,
-    enough: Option<(f64, f64)>,
+    found: &Axis,
+    enough: Option<Enough>,
 ) -> String {
     let (place, first, last) = (place(levels), x[0], x[x.len() - 1]);
-    let course = match shape {
-        AxisShape::Flat => {
+    let at = found.at.unwrap_or(first);
+    let course = match found.kind {
+        AxisKind::Flat => {
             format!("flat from {first} to {last} {factor}, all within {AXIS_MATERIAL_PCT:.0} %")
         }
-        AxisShape::Scaling => format!("rises up to {last} {factor}"),
-        AxisShape::Saturating { at } => {
+        AxisKind::Scaling => format!("rises up to {last} {factor}"),
+        AxisKind::Saturating => {
             format!(
                 "rises up to {at} {factor} and stays within {AXIS_MATERIAL_PCT:.0} % after that"
             )
         }
-        AxisShape::Collapse { from, loss_pct, loss_pct_ci95: [low, high] } => format!(
-            "falls after {from} {factor}: at {last} {loss_pct:.1} % below its best (95 % {low:.1} \
-             to {high:.1} %)"
-        ),
-        AxisShape::NoMeasurableDifference { change_pct_max } => format!(
+        AxisKind::Collapse => {
+            let (change, [low, high]) = found.change_pct.unwrap_or_default();
+            format!(
+                "falls after {at} {factor}: at {last} {:.1} % below its best (95 % {:.1} to {:.1} \
+                 %)",
+                -change, -high, -low
+            )
+        }
+        AxisKind::NoMeasurableDifference => format!(
             "no measurable difference between {first} and {last} {factor}{}",
-            not_ruled_out(*change_pct_max)
+            not_ruled_out(found.change_pct_max.unwrap_or_default())
         ),
-        AxisShape::NotClear => format!("its course over {first} to {last} {factor} is not clear"),
+        AxisKind::NotClear => format!("its course over {first} to {last} {factor} is not clear"),
     };
     let enough = match enough {
-        Some((level, most)) if factor != WORKERS => "; ".to_owned() + &no_gain(level, factor, most),
+        Some(Enough { level, beyond_pct_max }) if factor != WORKERS => {
+            "; ".to_owned() + &no_gain(level, factor, beyond_pct_max)
+        }
         _ => String::new(),
     };
     format!("{place}: {course}{enough}")

@@ -17,28 +17,24 @@
 
 #[cfg(test)]
 mod coverage;
-mod plan;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::combine::mean_and_half_width;
 use crate::contrast::{Contrast, Seen, contrast};
 use crate::multiplicity::{ERROR_RATE, benjamini_hochberg, p_value};
 use crate::{Conclusion, Interval, Measured, PAIRS_MIN, Verdicts, allowed_pct};
-use plan::{Matched, Plan};
 
 /// An interaction matters when it is significant and changes an effect by more than this ratio, up
 /// or down.
 pub const INTERACTION_RATIO_MIN: f64 = 1.05;
 
 /// One figure of a factorial plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// Index of the level of each factor, in the order of the plan's factors.
     pub levels: Vec<usize>,
@@ -49,8 +45,7 @@ pub struct Observation {
 }
 
 /// A change of one factor from a level to another; all are indexes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LevelChange {
     /// Index of the factor.
     pub factor: usize,
@@ -62,8 +57,7 @@ pub struct LevelChange {
 
 /// The lowest and the highest of the cells' own ratios. Their noise is in it: with many cells it is
 /// wider than what the effect really varies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellRange {
     /// The lowest.
     pub min: f64,
@@ -72,8 +66,7 @@ pub struct CellRange {
 }
 
 /// A ratio taken over matched cells.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
     /// Geometric mean over cells.
     pub ratio: f64,
@@ -110,8 +103,7 @@ pub struct Effect {
 }
 
 /// What a change of one factor does to the figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MainEffect {
     /// The change.
     pub change: LevelChange,
@@ -120,8 +112,7 @@ pub struct MainEffect {
 }
 
 /// How a change of one factor alters what a change of another one does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Interaction {
     /// The change whose effect is looked at.
     pub change: LevelChange,
@@ -134,8 +125,7 @@ pub struct Interaction {
 }
 
 /// All effects of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Effects {
     /// Main effects by factor and levels.
     pub main: Vec<MainEffect>,
@@ -307,4 +297,101 @@ fn adjust<'a>(effects: impl Iterator<Item = &'a mut Effect>) -> u64 {
         };
     }
     tested.len() as u64
+}
+
+/// The figures of one plan, found by their levels and replicate.
+struct Plan<'a> {
+    figures: BTreeMap<(Vec<usize>, u32), &'a Measured>,
+    /// Levels of each factor that were measured.
+    levels: Vec<BTreeSet<usize>>,
+}
+
+/// What matches a contrast.
+struct Matched {
+    seen: Vec<Seen>,
+    /// Verdicts of every figure in it.
+    verdicts: Verdicts,
+}
+
+impl<'a> Plan<'a> {
+    fn of(observations: &'a [Observation]) -> Result<Self, EffectsError> {
+        let first = observations.first().ok_or(EffectsError::NoObservations)?;
+        let expected = first.levels.len();
+        let mut plan = Self { figures: BTreeMap::new(), levels: vec![BTreeSet::new(); expected] };
+        for Observation { levels, replicate, value } in observations {
+            let (levels, replicate, number) = (levels.clone(), *replicate, value.value);
+            if levels.len() != expected {
+                return Err(EffectsError::UnequalFactors { expected, found: levels.len() });
+            }
+            if !(number > 0.0 && number.is_finite()) {
+                return Err(EffectsError::NotPositive { levels, replicate, value: number });
+            }
+            for (known, &level) in plan.levels.iter_mut().zip(&levels) {
+                known.insert(level);
+            }
+            if plan.figures.insert((levels.clone(), replicate), value).is_some() {
+                return Err(EffectsError::Duplicate { levels, replicate });
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Every change of every factor, from a lower to a higher index.
+    fn changes(&self) -> Vec<LevelChange> {
+        let of_factor = |(factor, levels): (usize, &BTreeSet<usize>)| {
+            let pairs = levels.iter().flat_map(|&from| levels.iter().map(move |&to| (from, to)));
+            let rising = pairs.filter(|(from, to)| from < to).collect::<Vec<_>>();
+            rising.into_iter().map(move |(from, to)| LevelChange { factor, from, to })
+        };
+        self.levels.iter().enumerate().flat_map(of_factor).collect()
+    }
+
+    /// The log ratios of one change, or the ratios of ratios of two, wherever all the figures that
+    /// it takes are there.
+    fn matched(&self, changes: &[LevelChange]) -> Matched {
+        let mut matched = Matched { seen: Vec::new(), verdicts: Verdicts::none() };
+        let (mut cell, mut last) = (0, None);
+        for (levels, replicate) in self.figures.keys() {
+            if changes.iter().any(|change| levels[change.factor] != change.from) {
+                continue;
+            }
+            // Keys come sorted, and those that start a contrast differ in the other factors only.
+            if last.is_some_and(|last| last != levels) {
+                cell += 1;
+            }
+            last = Some(levels);
+            let Some(corners) = self.corners(levels, *replicate, changes) else { continue };
+            let mut one = Seen { cell, replicate: *replicate, value: 0.0, square_min: 0.0 };
+            for (sign, figure) in corners {
+                one.value += sign * figure.value.ln();
+                one.square_min += figure.ci95.map_or(0.0, |_| figure.relative_half_width().powi(2));
+                matched.verdicts.merge(&figure.verdicts);
+            }
+            matched.seen.push(one);
+        }
+        matched
+    }
+
+    /// The figures at all combinations of the changes made or not, each with the sign of its
+    /// logarithm; `None` when one is missing.
+    fn corners(
+        &self,
+        levels: &[usize],
+        replicate: u32,
+        changes: &[LevelChange],
+    ) -> Option<Vec<(f64, &'a Measured)>> {
+        let corner = |made: usize| {
+            let mut levels = levels.to_vec();
+            let mut sign = 1.0;
+            for (at, change) in changes.iter().enumerate() {
+                if made >> at & 1 == 1 {
+                    levels[change.factor] = change.to;
+                } else {
+                    sign = -sign;
+                }
+            }
+            self.figures.get(&(levels, replicate)).map(|figure| (sign, *figure))
+        };
+        (0..1 << changes.len()).map(corner).collect()
+    }
 }
