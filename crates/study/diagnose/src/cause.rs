@@ -9,7 +9,8 @@ use iostrata_run::host::{
 use crate::between::block_layers;
 use crate::case::Case;
 use crate::figure::{application_latency_us, device_latency_us, median, weighted_mean};
-use crate::finding::{limit_words, served_by_process};
+use crate::finding::known_limit::limit_words;
+use crate::finding::place::served_by_process;
 
 /// What holds requests back above the device.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,8 +11,10 @@ use iostrata_stats::Verdict;
 use iostrata_stats::units::{count, microseconds, percent};
 
 use crate::advice::{SettingPlace, is_fitting};
-use crate::finding::FindingId;
+use crate::finding::place::{BARRIERS_OFF, FILE_SYSTEM_BETWEEN, LOOP_WITHOUT_DIRECT_IO};
+use crate::finding::room::STORAGE_FAILED;
 use crate::not_measured::{not_measured, nothing_measured};
+use crate::rules::caution_words;
 use iostrata_plan::rung;
 
 /// Random reads that the first sentence names, the first that is known.
@@ -46,25 +48,24 @@ pub(crate) fn headline(document: &ProbeDocument) -> Vec<String> {
 
 /// What is said before everything else: storage that failed, a layer that every figure passes.
 fn first(document: &ProbeDocument) -> impl Iterator<Item = &Finding> {
-    const FIRST: [FindingId; 2] = [FindingId::StorageFailed, FindingId::FileSystemBetween];
+    const FIRST: [&str; 2] = [STORAGE_FAILED, FILE_SYSTEM_BETWEEN];
     FIRST.into_iter().filter_map(|id| finding(document, id))
 }
 
-fn finding(document: &ProbeDocument, id: FindingId) -> Option<&Finding> {
-    document.findings.iter().find(|finding| finding.id == id.name())
+fn finding<'d>(document: &'d ProbeDocument, id: &str) -> Option<&'d Finding> {
+    document.findings.iter().find(|finding| finding.id == id)
 }
 
 fn can(document: &ProbeDocument) -> String {
-    let is_buffered = finding(document, FindingId::LoopWithoutDirectIo).is_some();
+    let is_buffered = finding(document, LOOP_WITHOUT_DIRECT_IO).is_some();
     let reads = READS.iter().filter(|_| !is_buffered).find_map(|(name, words)| {
         let rung = document.known(name).filter(|rung| !is_of_memory(rung))?;
         Some(format!("{} {words}", count(rung.value)))
     });
     let commits = document.known(COMMITS).map(|rung| {
         let each = rung.latency_us.map(|us| format!(", {} each", microseconds(us)));
-        let barriers = FindingId::BarriersOff.name();
         let survives =
-            !is_of_memory(rung) && document.findings.iter().all(|one| one.id != barriers);
+            !is_of_memory(rung) && document.findings.iter().all(|one| one.id != BARRIERS_OFF);
         let durable = if survives { "durable " } else { "" };
         format!("{} {durable}commits/s{}", count(rung.value), each.unwrap_or_default())
     });
@@ -142,7 +143,7 @@ fn nothing_lost(document: &ProbeDocument) -> String {
     if document.interrupted {
         return "No loss was seen before the run was stopped.".to_owned();
     }
-    if finding(document, FindingId::FileSystemBetween).is_some() {
+    if finding(document, FILE_SYSTEM_BETWEEN).is_some() {
         return "What it costs is not known: nothing below it could be measured.".to_owned();
     }
     let stayed = |open| format!("{open} stayed open: their intervals hold a loss and none");
@@ -261,32 +262,6 @@ fn nothing_to_change(document: &ProbeDocument) -> String {
             format!("No change is needed as far as was decided; {} stayed open.", comparisons(open))
         }
         (false, _) => "Nothing needs to change as far as reads go.".to_owned(),
-    }
-}
-
-/// What a caution means for the figures above, in a few words; nothing for those that do not touch
-/// them.
-fn caution_words(id: &str) -> Option<&'static str> {
-    let known = FindingId::ALL.iter().find(|known| known.name() == id)?;
-    match known {
-        FindingId::FlushSuspiciouslyCheap => {
-            Some("whether a flush survives a power cut cannot be told")
-        }
-        FindingId::BarriersOff => {
-            Some("commits do not survive a power cut, because barriers are off")
-        }
-        FindingId::DirectIoIgnored => Some("direct I/O is not done here"),
-        FindingId::PageCacheAnswered => Some("the page cache answered reads"),
-        FindingId::NotALocalDisk => Some("the data are in memory"),
-        FindingId::LoopWithoutDirectIo => Some("memory answers for the loop device"),
-        FindingId::NotSteadyDevice => Some("the device is not steady"),
-        FindingId::ForeignIo => Some("other processes used the device"),
-        FindingId::Steal => Some("the hypervisor took processor time away"),
-        FindingId::CpuQuota => Some("a CPU quota was often the limit"),
-        FindingId::MisalignedStart => Some("the volume begins off the blocks of the disk"),
-        FindingId::NearlyFull => Some("the file system is nearly full"),
-        FindingId::CpuBoundHost => Some("the processors were often the limit"),
-        _ => None,
     }
 }
 

@@ -24,10 +24,12 @@ mod loss;
 mod not_measured;
 mod observed;
 mod pair;
+mod rules;
 mod rung;
 mod server_setting;
 mod simulate;
 mod stalls;
+mod statement;
 mod study;
 mod summary;
 mod verify;
@@ -36,15 +38,15 @@ mod withheld;
 
 pub use advice::{advise, redo_table};
 pub use figure::metric_of;
-pub use finding::{FindingId, Suspicion, conclude, suspect};
 pub use loss::losses;
+pub use rules::{Subject, Suspicion, catalogue, conclude, diagnose_watch, suspect};
 pub use rung::rungs;
 pub use server_setting::{Family, Release, SERVER_SETTINGS, ServerSetting};
 pub use simulate::{QUEUE_POST_ROWS, QueueFacts, conclude_flush, summarise_queue};
-pub use study::{STUDY_FINDINGS, is_lost_to_steal, summarise_study};
+pub use study::{is_lost_to_steal, summarise_study};
 pub use summary::{ProbeEnd, summarise};
 pub use verify::{verifications, verify_points};
 pub use watch::{
-    CommitTimes, ModelBasis, WATCH_FINDINGS, WatchTrial, diagnose_watch, expected_effect,
-    judge_expected, modelled_advice, modelled_together, not_expected, tuned_figures,
+    CommitTimes, ModelBasis, WatchTrial, expected_effect, judge_expected, modelled_advice,
+    modelled_together, not_expected, tuned_figures,
 };

@@ -17,7 +17,8 @@ use crate::between::FileSystemBetween;
 use crate::bound::{PAIRED_ROUNDS, with_bounds};
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
-use crate::finding::{FindingId, telling};
+use crate::finding::above::LIMIT_ABOVE_DEVICE;
+use crate::finding::pairs::telling;
 use crate::observed::{Observed, Which};
 use crate::pair::Pair;
 use crate::rung::rungs_of;
@@ -131,13 +132,13 @@ impl Confirmed {
 /// Whether an effect on these points is beyond doubt: confirmed where it was to be confirmed.
 fn bar_of(
     log: &Observed<'_>,
-    finding: FindingId,
+    finding: &'static str,
     points: &[&str],
     confirmed: impl FnOnce(Which) -> Option<Confirmed>,
 ) -> Option<Bar> {
-    let asked = log.confirm_ids(finding.name());
+    let asked = log.confirm_ids(finding);
     let was_to_be = asked.is_some_and(|ids| points.iter().all(|point| ids.contains(point)));
-    match was_to_be.then(|| confirmed(Which::Confirming(finding.name()))).flatten() {
+    match was_to_be.then(|| confirmed(Which::Confirming(finding))).flatten() {
         Some(Confirmed::Yes) => Some(Bar::Finding),
         Some(Confirmed::No) => None,
         // A loss all the same, though perhaps not of that size.
@@ -185,7 +186,7 @@ fn pair_text(pair: &Pair, found: &Compared) -> String {
 
 fn device_loss(case: &Case<'_, '_>, id: &str, us_min: f64) -> Option<Loss> {
     let found = above_device(case, id, Which::All)?;
-    let bar = bar_of(case.log, FindingId::LimitAboveDevice, &[id], |which| {
+    let bar = bar_of(case.log, LIMIT_ABOVE_DEVICE, &[id], |which| {
         above_device(case, id, which)
             .filter(|again| again.share.n >= PAIRS_MIN as u64)
             .map(|again| Confirmed::of(again.reaches(us_min, Bar::Finding), false))

@@ -7,7 +7,15 @@
 
 use iostrata_plan::{Layer, rung};
 
-use crate::finding::FindingId;
+/// The names of their findings in the catalogue.
+pub(crate) const PER_FILE_WRITE_LOCK: &str = "per_file_write_lock";
+pub(crate) const MIXED_FILE_LOCK: &str = "mixed_file_lock";
+pub(crate) const UNWRITTEN_EXTENT_COST: &str = "unwritten_extent_cost";
+pub(crate) const APPEND_ALLOCATION_COST: &str = "append_allocation_cost";
+pub(crate) const BUFFERED_WRITE_COST: &str = "buffered_write_cost";
+pub(crate) const FSYNC_JOURNAL_COST: &str = "fsync_journal_cost";
+pub(crate) const DSYNC_BEATS_FDATASYNC: &str = "dsync_beats_fdatasync";
+pub(crate) const API_OVERHEAD: &str = "api_overhead";
 
 /// Two points that may be compared.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +27,7 @@ pub(crate) struct Pair {
     /// The layer in which they differ.
     pub layer: Layer,
     /// The finding that a loss here belongs to.
-    pub finding: FindingId,
+    pub finding: &'static str,
     /// Smallest loss worth naming, in percent.
     pub loss_pct_min: f64,
     /// Smallest loss worth naming, in microseconds that each request of a job takes longer.
@@ -47,7 +55,7 @@ const fn steady(
     from: &'static str,
     to: &'static str,
     layer: Layer,
-    finding: FindingId,
+    finding: &'static str,
     words: &'static str,
 ) -> Pair {
     Pair {
@@ -68,7 +76,7 @@ const fn inherent(
     from: &'static str,
     to: &'static str,
     layer: Layer,
-    finding: FindingId,
+    finding: &'static str,
     words: &'static str,
 ) -> Pair {
     Pair {
@@ -86,7 +94,7 @@ const fn api(from: &'static str, to: &'static str, words: &'static str) -> Pair 
         loss_pct_min: 25.0,
         extra_us_min: 20.0,
         needs_idle_cpu: true,
-        ..steady(from, to, Layer::FileApi, FindingId::ApiOverhead, words)
+        ..steady(from, to, Layer::FileApi, API_OVERHEAD, words)
     }
 }
 
@@ -95,16 +103,12 @@ const fn commit(
     from: &'static str,
     to: &'static str,
     loss_pct_min: f64,
-    finding: FindingId,
+    finding: &'static str,
     words: &'static str,
 ) -> Pair {
     Pair { loss_pct_min, extra_us_min: 200.0, ..steady(from, to, Layer::FileApi, finding, words) }
 }
 
-use FindingId::{
-    AppendAllocationCost, BufferedWriteCost, DsyncBeatsFdatasync, FsyncJournalCost, MixedFileLock,
-    PerFileWriteLock, UnwrittenExtentCost,
-};
 use Layer::{FileApi, Filesystem};
 
 /// Every pair there is. fsync may cost twice fdatasync on a healthy drive: only beyond 2.5 times
@@ -114,42 +118,42 @@ pub(crate) const PAIRS: &[Pair] = &[
         rung::WRITE_16K_FILES_8,
         rung::WRITE_16K_FILES_1,
         Filesystem,
-        PerFileWriteLock,
+        PER_FILE_WRITE_LOCK,
         "random overwrites by 8 threads on one file instead of eight",
     ),
     steady(
         rung::MIXED_16K_FILES_8,
         rung::MIXED_16K_FILES_1,
         Filesystem,
-        MixedFileLock,
+        MIXED_FILE_LOCK,
         "mixed reads and writes by 8 threads on one file instead of eight",
     ),
     inherent(
         "unwritten_16k_files_8",
         "unwritten_16k_files_1",
         Filesystem,
-        UnwrittenExtentCost,
+        UNWRITTEN_EXTENT_COST,
         "first writes to allocated space by 8 threads on one file instead of eight",
     ),
     inherent(
         rung::WRITE_16K_FILES_8,
         "unwritten_16k_files_8",
         Filesystem,
-        UnwrittenExtentCost,
+        UNWRITTEN_EXTENT_COST,
         "first writes to allocated space instead of overwrites",
     ),
     inherent(
         rung::BUFFERED_16K_FILES_8,
         rung::BUFFERED_16K_FILES_1,
         Filesystem,
-        BufferedWriteCost,
+        BUFFERED_WRITE_COST,
         "buffered overwrites by 8 threads on one file instead of eight",
     ),
     inherent(
         rung::OVERWRITE_16K,
         rung::APPEND_16K,
         Filesystem,
-        AppendAllocationCost,
+        APPEND_ALLOCATION_COST,
         "extending a file instead of overwriting it",
     ),
     api(
@@ -176,7 +180,7 @@ pub(crate) const PAIRS: &[Pair] = &[
         rung::FLUSHED_16K_DIRECT,
         rung::FLUSHED_16K_BUFFERED,
         FileApi,
-        BufferedWriteCost,
+        BUFFERED_WRITE_COST,
         "buffered writes instead of direct ones, both flushed",
     ),
     Pair {
@@ -185,7 +189,7 @@ pub(crate) const PAIRS: &[Pair] = &[
             rung::COMMIT_FDATASYNC,
             rung::COMMIT_FSYNC,
             60.0,
-            FsyncJournalCost,
+            FSYNC_JOURNAL_COST,
             "commits by fsync instead of fdatasync",
         )
     },
@@ -193,21 +197,21 @@ pub(crate) const PAIRS: &[Pair] = &[
         rung::COMMIT_DSYNC,
         rung::COMMIT_FDATASYNC,
         30.0,
-        DsyncBeatsFdatasync,
+        DSYNC_BEATS_FDATASYNC,
         "commits by fdatasync instead of O_DSYNC",
     ),
     inherent(
         rung::COMMIT_FDATASYNC,
         rung::APPEND_FDATASYNC,
         Filesystem,
-        AppendAllocationCost,
+        APPEND_ALLOCATION_COST,
         "commits that extend the log instead of overwriting it",
     ),
     inherent(
         rung::APPEND_FDATASYNC,
         rung::APPEND_FSYNC,
         FileApi,
-        FsyncJournalCost,
+        FSYNC_JOURNAL_COST,
         "commits that extend the log, by fsync instead of fdatasync",
     ),
 ];

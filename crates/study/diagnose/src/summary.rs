@@ -11,10 +11,10 @@ use crate::advice::{advise, redo_table};
 use crate::bound::with_bounds;
 use crate::case::Case;
 use crate::curve::curves_of;
-use crate::finding::findings_of;
 use crate::headline::headline;
 use crate::loss::{comparisons_of, losses_of};
 use crate::observed::Observed;
+use crate::rules::findings_of;
 use crate::rung::rungs_of;
 use crate::verify::verifications_of;
 

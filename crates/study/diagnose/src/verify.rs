@@ -11,8 +11,8 @@ use iostrata_stats::{Comparison, Conclusion, Measured, combine, paired_measured}
 use crate::advice::advise;
 use crate::case::Case;
 use crate::figure::metric_of;
-use crate::finding::findings_of;
 use crate::observed::{Observed, Which};
+use crate::rules::findings_of;
 
 /// Start of the ids of points that only try out advice.
 const TRIAL: &str = "verify_";

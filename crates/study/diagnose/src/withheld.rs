@@ -10,7 +10,11 @@ use crate::between::FileSystemBetween;
 use crate::case::Case;
 use crate::database::{CURVE, Database};
 use crate::disturbed::carries;
-use crate::finding::{FindingId, in_memory, served_by_process};
+use crate::finding::above::LIMIT_ABOVE_DEVICE;
+use crate::finding::cache::DIRECT_IO_IGNORED;
+use crate::finding::place::{LOOP_WITHOUT_DIRECT_IO, in_memory, served_by_process};
+use crate::finding::quota::CPU_QUOTA;
+use crate::finding::sizing::FLUSH_CAPACITY;
 
 /// Name of the reason in the finding's evidence.
 const WITHHELD: &str = "not_sized_because";
@@ -18,8 +22,9 @@ const WITHHELD: &str = "not_sized_because";
 /// Says beside the flush capacity what it bounds, or why it bounds nothing.
 pub(crate) fn withhold(case: &Case<'_, '_>, findings: &mut [Finding]) {
     let reason = reason(case, findings);
-    let id = FindingId::FlushCapacity.name();
-    let Some(capacity) = findings.iter_mut().find(|finding| finding.id == id) else { return };
+    let Some(capacity) = findings.iter_mut().find(|finding| finding.id == FLUSH_CAPACITY) else {
+        return;
+    };
     let what = match reason {
         Some(reason) => {
             capacity.evidence.insert(WITHHELD.to_owned(), reason.into());
@@ -37,14 +42,15 @@ pub(crate) fn withhold(case: &Case<'_, '_>, findings: &mut [Finding]) {
 
 /// Whether a flush capacity is the storage's own.
 pub(crate) fn is_withheld(findings: &[Finding]) -> bool {
-    let id = FindingId::FlushCapacity.name();
-    findings.iter().any(|finding| finding.id == id && finding.evidence.contains_key(WITHHELD))
+    findings
+        .iter()
+        .any(|finding| finding.id == FLUSH_CAPACITY && finding.evidence.contains_key(WITHHELD))
 }
 
 /// What decided the figure instead of the storage.
 fn reason(case: &Case<'_, '_>, findings: &[Finding]) -> Option<&'static str> {
-    let get = |id: FindingId| findings.iter().find(|finding| finding.id == id.name());
-    let limit = get(FindingId::LimitAboveDevice);
+    let get = |id: &str| findings.iter().find(|finding| finding.id == id);
+    let limit = get(LIMIT_ABOVE_DEVICE);
     if in_memory(case).is_some() {
         return Some("the data are in memory");
     }
@@ -54,16 +60,16 @@ fn reason(case: &Case<'_, '_>, findings: &[Finding]) -> Option<&'static str> {
     if let Some(FileSystemBetween::Overlay(_)) = FileSystemBetween::of(case.host) {
         return Some("an overlay stands between");
     }
-    if get(FindingId::LoopWithoutDirectIo).is_some() {
+    if get(LOOP_WITHOUT_DIRECT_IO).is_some() {
         return Some("the page cache below the loop device took the writes");
     }
-    if get(FindingId::DirectIoIgnored).is_some() {
+    if get(DIRECT_IO_IGNORED).is_some() {
         return Some("the page cache took the writes");
     }
     if limit.is_some_and(|limit| limit.evidence.contains_key("limit_cgroup")) {
         return Some("a control group's limit set the pace");
     }
-    if get(FindingId::CpuQuota).is_some() {
+    if get(CPU_QUOTA).is_some() {
         return Some("the CPU quota set the pace");
     }
     let deciding = deciding(case);

@@ -8,7 +8,8 @@ use iostrata_run::Advice;
 use iostrata_stats::units::{count, microseconds, seconds};
 
 use super::{Found, SettingPlace, line};
-use crate::finding::FindingId;
+use crate::finding::sizing::FLUSH_CAPACITY;
+use crate::finding::steady::LASTING_RATE;
 use crate::withheld::is_withheld;
 
 const SETTING: &str = "innodb_io_capacity_max";
@@ -21,7 +22,7 @@ pub(super) fn io_capacity_max(found: &Found<'_>) -> Option<Advice> {
     if is_withheld(found.findings) {
         return None;
     }
-    let number = |name: &str| found.number(FindingId::FlushCapacity, name);
+    let number = |name: &str| found.number(FLUSH_CAPACITY, name);
     let (pages, p99_us) = (number("pages_per_s")?, number("commit_p99_us")?);
     let objective_us = number("commit_p99_objective_us")?;
     let percent = number("commit_percentile").unwrap_or(99.0);
@@ -32,11 +33,9 @@ pub(super) fn io_capacity_max(found: &Found<'_>) -> Option<Advice> {
     }
     let lasting_words = match lasting < pages {
         true => format!("; but only {} pages/s last", count(lasting)),
-        false => {
-            found.number(FindingId::LastingRate, "seen_s").map_or_else(String::new, |seen_s| {
-                format!("; no more than {} of writes was seen", seconds(seen_s))
-            })
-        }
+        false => found.number(LASTING_RATE, "seen_s").map_or_else(String::new, |seen_s| {
+            format!("; no more than {} of writes was seen", seconds(seen_s))
+        }),
     };
     let text = format!(
         "No more: at {} pages/s the {percent:.0}th percentile of commits is {} (objective {}), \
@@ -47,7 +46,7 @@ pub(super) fn io_capacity_max(found: &Found<'_>) -> Option<Advice> {
         microseconds(objective_us)
     );
     let undo = format!("SET GLOBAL {SETTING} to the value before");
-    let why = [FindingId::FlushCapacity];
+    let why = [FLUSH_CAPACITY];
     Some(line(SETTING, format!("{most}"), SettingPlace::MyCnf, &why, text, &undo))
 }
 
@@ -74,7 +73,7 @@ mod tests {
             ("commit_p99_objective_us", 1e3),
         ];
         let findings = [Finding {
-            id: FindingId::FlushCapacity.name().to_owned(),
+            id: FLUSH_CAPACITY.to_owned(),
             kind: FindingKind::Sizing,
             text: String::new(),
             layer: Layer::Transactions,

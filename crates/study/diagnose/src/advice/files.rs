@@ -3,19 +3,19 @@
 use iostrata_run::{Advice, Risk};
 
 use super::{Found, SettingPlace, line};
-use crate::finding::FindingId;
+use crate::pair::{MIXED_FILE_LOCK, PER_FILE_WRITE_LOCK};
 
 /// Files advised where the curve over files says nothing.
 const FILES: f64 = 8.0;
 
 pub(super) fn data_files(found: &Found<'_>) -> Option<Advice> {
-    let why: Vec<FindingId> = [FindingId::PerFileWriteLock, FindingId::MixedFileLock]
+    let why: Vec<&str> = [PER_FILE_WRITE_LOCK, MIXED_FILE_LOCK]
         .into_iter()
         .filter(|&id| found.get(id).is_some())
         .collect();
     let first = *why.first()?;
     let files = found
-        .number(FindingId::PerFileWriteLock, "files_enough")
+        .number(PER_FILE_WRITE_LOCK, "files_enough")
         .filter(|&files| files > 1.0)
         .unwrap_or(FILES);
     let loss = found.get(first)?.effect_pct?;

@@ -6,7 +6,11 @@ use iostrata_run::{Advice, ProbeHost, Risk};
 use iostrata_stats::units::bytes;
 
 use super::{Found, SettingPlace, line};
-use crate::finding::FindingId;
+use crate::finding::alignment::MISALIGNED_START;
+use crate::finding::place::{FILE_SYSTEM_BETWEEN, LOOP_WITHOUT_DIRECT_IO, SYNC_MOUNT};
+use crate::finding::queue::SMALL_QUEUE;
+use crate::finding::quota::CPU_QUOTA;
+use crate::finding::write_back::SMALL_DIRTY_LIMIT;
 
 /// A queue of fewer requests than this was set by hand: no driver of a fast device starts so low.
 const QUEUE_BY_HAND_MAX: f64 = 16.0;
@@ -17,7 +21,7 @@ const FEW_AT_A_TIME: [&str; 2] = ["usb", "mmc"];
 
 /// Raising a processor quota that ran out.
 pub(super) fn cpu_quota(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
-    let id = FindingId::CpuQuota;
+    let id = CPU_QUOTA;
     found.get(id)?;
     let cgroup = &host.machine.cgroup;
     let group = cgroup.cpu_quota_group.as_deref()?;
@@ -36,7 +40,7 @@ pub(super) fn cpu_quota(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
 
 /// A longer queue, where the one in use is too short for anything.
 pub(super) fn nr_requests(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
-    let id = FindingId::SmallQueue;
+    let id = SMALL_QUEUE;
     let size = found.number(id, "queue_requests")?;
     let name = found.word(id, "device")?;
     let device = host.path.devices.iter().find(|device| device.name == name)?;
@@ -59,7 +63,7 @@ const DIRTY_BYTES: u64 = 256 << 20;
 
 /// Room for dirty pages in bytes: a ratio of much memory is gigabytes that one sync waits for.
 pub(super) fn dirty_limit(found: &Found<'_>) -> Option<Advice> {
-    let id = FindingId::SmallDirtyLimit;
+    let id = SMALL_DIRTY_LIMIT;
     let (setting, value) = (found.word(id, "setting")?, found.word(id, "value")?);
     let text = format!(
         "{setting} = {value} stops buffered writers long before the device is busy. {} hold their \
@@ -74,7 +78,7 @@ pub(super) fn dirty_limit(found: &Found<'_>) -> Option<Advice> {
 
 /// A start on a boundary.
 pub(super) fn aligned_start(found: &Found<'_>) -> Option<Advice> {
-    let id = FindingId::MisalignedStart;
+    let id = MISALIGNED_START;
     let device = found.word(id, "device")?;
     let what = found.word(id, "begin_of")?;
     let text = format!(
@@ -90,7 +94,7 @@ pub(super) fn aligned_start(found: &Found<'_>) -> Option<Advice> {
 
 /// A volume instead of a file system that passes requests on.
 pub(super) fn own_volume(found: &Found<'_>) -> Option<Advice> {
-    let id = FindingId::FileSystemBetween;
+    let id = FILE_SYSTEM_BETWEEN;
     found.get(id)?;
     let text = "Every request passes what stands between, and no setting of the server changes \
                 that. Mount a disk at the data directory (a container: a volume) and probe it there."
@@ -101,7 +105,7 @@ pub(super) fn own_volume(found: &Found<'_>) -> Option<Advice> {
 
 /// A mount without the option that makes writes wait.
 pub(super) fn mount_option(found: &Found<'_>) -> Option<Advice> {
-    let id = FindingId::SyncMount;
+    let id = SYNC_MOUNT;
     let option = found.word(id, "mount_option")?;
     let text = format!(
         "{option} makes the file system wait for the device where nothing asked for it. What a \
@@ -113,7 +117,7 @@ pub(super) fn mount_option(found: &Found<'_>) -> Option<Advice> {
 
 /// A loop device that does not go through the page cache.
 pub(super) fn direct_loop(found: &Found<'_>) -> Option<Advice> {
-    let id = FindingId::LoopWithoutDirectIo;
+    let id = LOOP_WITHOUT_DIRECT_IO;
     let device = found.word(id, "device")?;
     let text = "Reads and writes then reach what holds the file, and are not kept in memory twice."
         .to_owned();

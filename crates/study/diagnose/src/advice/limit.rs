@@ -4,12 +4,15 @@ use iostrata_run::host::{IoLimit, LimitScope};
 use iostrata_run::{Advice, ProbeHost};
 
 use super::{Found, SettingPlace, line};
-use crate::finding::{FindingId, lifting, limit_words};
+use crate::finding::above::LIMIT_ABOVE_DEVICE;
+use crate::finding::fell::LIMIT_SET_MEANWHILE;
+use crate::finding::known_limit::{lifting, limit_words};
+use crate::finding::place::BARRIERS_OFF;
 
 /// Lifting every limit that is known to hold this process back, where it was seen to: the one that
 /// was used up, or all where that is not known.
 pub(super) fn lift_limits(found: &Found<'_>, host: &ProbeHost) -> Vec<Advice> {
-    let id = FindingId::LimitAboveDevice;
+    let id = LIMIT_ABOVE_DEVICE;
     if found.get(id).is_none() {
         return Vec::new();
     }
@@ -23,13 +26,13 @@ pub(super) fn lift_limits(found: &Found<'_>, host: &ProbeHost) -> Vec<Advice> {
 
 /// Lifting the limit that was set while the run went on.
 pub(super) fn lift_new(found: &Found<'_>) -> Vec<Advice> {
-    let id = FindingId::LimitSetMeanwhile;
+    let id = LIMIT_SET_MEANWHILE;
     let limit = found.get(id).and_then(|finding| finding.evidence.get("limit"));
     let limit = limit.and_then(|limit| serde_json::from_value(limit.clone()).ok());
     limit.map(|limit| lift(&limit, id)).unwrap_or_default()
 }
 
-fn lift(limit: &IoLimit, why: FindingId) -> Vec<Advice> {
+fn lift(limit: &IoLimit, why: &str) -> Vec<Advice> {
     let words = limit_words(limit);
     let text = format!(
         "The group allows {words} on {}, which is less than the device gives. Lift it if it is not \
@@ -46,11 +49,11 @@ fn lift(limit: &IoLimit, why: FindingId) -> Vec<Advice> {
 
 /// Turning barriers on again.
 pub(super) fn barriers(found: &Found<'_>) -> Option<Advice> {
-    let option = found.word(FindingId::BarriersOff, "mount_option")?;
+    let option = found.word(BARRIERS_OFF, "mount_option")?;
     let text = format!(
         "{option} keeps flushes from the device: commits that were acknowledged may be lost in a \
          power cut."
     );
     let undo = format!("mount with {option} again");
-    Some(line("barrier", "1", SettingPlace::MountOption, &[FindingId::BarriersOff], text, &undo))
+    Some(line("barrier", "1", SettingPlace::MountOption, &[BARRIERS_OFF], text, &undo))
 }

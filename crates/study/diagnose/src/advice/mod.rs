@@ -17,7 +17,8 @@ mod volume;
 
 use iostrata_run::{Advice, Finding, ProbeHost, Risk};
 
-use crate::finding::FindingId;
+use crate::finding::seek::{ROTATIONAL_FLAG_WRONG, SEEK_COST};
+use crate::finding::sizing::FLUSH_CAPACITY;
 use crate::server_setting::{Family, ServerSetting};
 
 pub use redo::redo_table;
@@ -49,8 +50,8 @@ pub fn advise(findings: &[Finding], host: &ProbeHost) -> Vec<Advice> {
 
 /// Whether advice fits a setting to the storage instead of repairing something.
 pub(crate) fn is_fitting(advice: &Advice) -> bool {
-    let facts = [FindingId::FlushCapacity, FindingId::SeekCost, FindingId::RotationalFlagWrong];
-    advice.why.iter().all(|why| facts.iter().any(|fact| fact.name() == why))
+    let facts = [FLUSH_CAPACITY, SEEK_COST, ROTATIONAL_FLAG_WRONG];
+    advice.why.iter().all(|why| facts.contains(&why.as_str()))
 }
 
 /// Findings by id.
@@ -59,17 +60,17 @@ pub(crate) struct Found<'f> {
 }
 
 impl<'f> Found<'f> {
-    pub fn get(&self, id: FindingId) -> Option<&'f Finding> {
-        self.findings.iter().find(|finding| finding.id == id.name())
+    pub fn get(&self, id: &str) -> Option<&'f Finding> {
+        self.findings.iter().find(|finding| finding.id == id)
     }
 
     /// A figure of a finding's evidence.
-    pub fn number(&self, id: FindingId, name: &str) -> Option<f64> {
+    pub fn number(&self, id: &str, name: &str) -> Option<f64> {
         self.get(id)?.evidence.get(name)?.as_f64()
     }
 
     /// A word of a finding's evidence.
-    pub fn word(&self, id: FindingId, name: &str) -> Option<&'f str> {
+    pub fn word(&self, id: &str, name: &str) -> Option<&'f str> {
         self.get(id)?.evidence.get(name)?.as_str()
     }
 }
@@ -111,7 +112,7 @@ pub(crate) fn line(
     setting: &str,
     value: impl Into<String>,
     place: SettingPlace,
-    why: &[FindingId],
+    why: &[&str],
     text: String,
     undo: &str,
 ) -> Advice {
@@ -127,7 +128,7 @@ pub(crate) fn line(
         versions: of_server.and_then(ServerSetting::versions),
         source: of_server.map(ServerSetting::source),
         where_: section.to_owned(),
-        why: why.iter().map(|id| id.name().to_owned()).collect(),
+        why: why.iter().map(|id| (*id).to_owned()).collect(),
         text,
         risk: Risk::None,
         undo: undo.to_owned(),

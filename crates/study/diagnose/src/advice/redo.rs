@@ -6,7 +6,7 @@
 use iostrata_run::{Finding, RedoRow};
 
 use super::Found;
-use crate::finding::FindingId;
+use crate::finding::sizing::FLUSH_CAPACITY;
 use crate::withheld::is_withheld;
 
 const MIB: f64 = 1_048_576.0;
@@ -24,7 +24,7 @@ pub(crate) const REDO_BYTES_PER_DIRTY_PAGE: f64 = 4_096.0;
 /// The table for the measured flush capacity; empty where none was measured.
 pub fn redo_table(findings: &[Finding]) -> Vec<RedoRow> {
     let found = Found { findings };
-    let pages_per_s = found.number(FindingId::FlushCapacity, "pages_per_s");
+    let pages_per_s = found.number(FLUSH_CAPACITY, "pages_per_s");
     let Some(pages_per_s) = pages_per_s.filter(|&pages| pages > 0.0 && !is_withheld(findings))
     else {
         return Vec::new();

@@ -7,7 +7,8 @@ use iostrata_run::{Advice, ProbeHost};
 use iostrata_stats::units::{count, percent};
 
 use super::{Found, SettingPlace, line};
-use crate::finding::FindingId;
+use crate::finding::cache::DIRECT_IO_IGNORED;
+use crate::pair::{DSYNC_BEATS_FDATASYNC, FSYNC_JOURNAL_COST};
 use iostrata_plan::rung;
 
 /// The mount option that keeps data out of the journal.
@@ -19,7 +20,7 @@ fn journals_data(host: &ProbeHost) -> bool {
 
 /// The journal for metadata alone: direct I/O is then done.
 pub(super) fn data_journal(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
-    let id = FindingId::DirectIoIgnored;
+    let id = DIRECT_IO_IGNORED;
     found.get(id).filter(|_| journals_data(host))?;
     let text = format!(
         "{DATA_JOURNAL} writes every page twice and through the page cache. data=ordered, the \
@@ -33,7 +34,7 @@ pub(super) fn data_journal(found: &Found<'_>, host: &ProbeHost) -> Option<Advice
 /// Nothing is said of places in memory, where a mount option brings direct I/O back, or of ZFS,
 /// whose own cache answers either way. MariaDB 11.0 and later has a switch of its own for it.
 pub(super) fn flush_method(found: &Found<'_>, host: &ProbeHost) -> Vec<Advice> {
-    let id = FindingId::DirectIoIgnored;
+    let id = DIRECT_IO_IGNORED;
     let is_zfs = host.path.file_system.as_deref() == Some("zfs");
     if host.path.kind == PathKind::Tmpfs || journals_data(host) || is_zfs {
         return Vec::new();
@@ -57,7 +58,7 @@ pub(super) fn flush_method(found: &Found<'_>, host: &ProbeHost) -> Vec<Advice> {
 }
 
 pub(super) fn fdatasync(found: &Found<'_>) -> Option<Advice> {
-    let id = FindingId::FsyncJournalCost;
+    let id = FSYNC_JOURNAL_COST;
     let pair = (found.word(id, "from")?, found.word(id, "to")?);
     if pair != (rung::COMMIT_FDATASYNC, rung::COMMIT_FSYNC) {
         return None;
@@ -78,7 +79,7 @@ const AS_GOOD: f64 = 0.95;
 
 /// Only where group commit does not lose what one committer gains.
 pub(super) fn write_through(found: &Found<'_>) -> Option<Advice> {
-    let id = FindingId::DsyncBeatsFdatasync;
+    let id = DSYNC_BEATS_FDATASYNC;
     let loss = found.get(id)?.effect_pct?;
     let (dsync, fdatasync) =
         (found.number(id, "dsync_of_16")?, found.number(id, "fdatasync_of_16")?);

@@ -5,11 +5,11 @@ use iostrata_run::Advice;
 use iostrata_stats::units::{bytes, count};
 
 use super::{Found, SettingPlace, line};
-use crate::finding::FindingId;
+use crate::finding::capped::VOLUME_CAP;
 
 /// Raising caps that no setting of the server gets round.
 pub(super) fn raise_cap(found: &Found<'_>) -> Vec<Advice> {
-    let id = FindingId::VolumeCap;
+    let id = VOLUME_CAP;
     if found.get(id).is_none_or(|finding| finding.layer != Layer::Device) {
         return Vec::new();
     }

@@ -5,24 +5,24 @@
 //! wait is the cause called unknown, with what would tell.
 
 use iostrata_plan::{Layer, Point};
-use iostrata_run::Finding;
 use iostrata_stats::units::{microseconds, percent};
 
-use super::FindingId;
 use super::known_limit::{Reached, reached};
-use super::queue::small_queue;
-use super::statement::{Effect, WithEvidence, loss, loss_of_unknown_size};
+use super::queue::{SMALL_QUEUE, small_queue};
 use crate::above_device::{AboveDevice, WATCHED, above_device, limit_used_pct};
 use crate::between::FileSystemBetween;
 use crate::case::Case;
 use crate::cause::{Cause, cause};
 use crate::compared::Bar;
 use crate::observed::Which;
+use crate::statement::{Effect, Statement};
 
+/// Its name in the catalogue.
+pub(crate) const LIMIT_ABOVE_DEVICE: &str = "limit_above_device";
 /// Points measured again at most.
 const CONFIRM_MAX: usize = 2;
 
-pub(super) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
     if reached(case).is_some() || FileSystemBetween::of(case.host).is_some() {
         return Vec::new();
     }
@@ -46,27 +46,23 @@ fn largest(found: Vec<(&'static str, AboveDevice)>) -> Option<(&'static str, Abo
     found.into_iter().max_by(|a, b| a.1.share.value.total_cmp(&b.1.share.value))
 }
 
-fn effect(found: &AboveDevice) -> Effect {
-    Effect { pct: found.share.value, ci95: found.share.ci95, n: found.share.n }
-}
-
-pub(super) fn conclude(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn conclude(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     match reached(case) {
         Some(reached) => Some(known(case, &reached)),
-        None => waiting(case),
+        None => waiting(case, which),
     }
 }
 
 /// A limit that was used up; the wait above the device is its size where that was seen.
-fn known(case: &Case<'_, '_>, reached: &Reached<'_>) -> Finding {
-    let id = FindingId::LimitAboveDevice;
+fn known(case: &Case<'_, '_>, reached: &Reached<'_>) -> Statement {
     let (n, text) = (reached.hit as u64, reached.sentence());
-    let finding = match largest(reaching(case, Which::All, Bar::Finding)) {
-        Some((point, found)) => loss(id, Layer::Limit, effect(&found), text).with("point", point),
-        None => loss_of_unknown_size(id, Layer::Limit, n, text),
+    let said = match largest(reaching(case, Which::All, Bar::Finding)) {
+        Some((point, found)) => {
+            Statement::sized(Layer::Limit, Effect::from(&found.share), text).with("point", point)
+        }
+        None => Statement::new(Layer::Limit, n, text),
     };
-    finding
-        .with("limit_cgroup", reached.limit.cgroup.as_str())
+    said.with("limit_cgroup", reached.limit.cgroup.as_str())
         .with("limit_device", reached.limit.device.as_str())
         .with("limit_used_pct", reached.used_pct)
         .with("limited", n)
@@ -74,15 +70,13 @@ fn known(case: &Case<'_, '_>, reached: &Reached<'_>) -> Finding {
 }
 
 /// Time above the device, with its cause as far as it is known.
-fn waiting(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::LimitAboveDevice;
+fn waiting(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     // What passes requests on is named by itself.
     if FileSystemBetween::of(case.host).is_some() {
         return None;
     }
-    let which = Which::Confirming(id.name());
     let mut found = reaching(case, which, Bar::Finding);
-    if small_queue(case).is_some() {
+    if small_queue(case, Which::Confirming(SMALL_QUEUE)).is_some() {
         found.retain(|(point, _)| !matches!(cause(case, point), Cause::Queue { .. }));
     }
     let (point, found) = largest(found)?;
@@ -102,7 +96,7 @@ fn waiting(case: &Case<'_, '_>) -> Option<Finding> {
         _ => None,
     };
     Some(
-        loss(id, found.layer, effect(&found), text)
+        Statement::sized(found.layer, Effect::from(&found.share), text)
             .with("point", point)
             .with("application_us", found.application_us)
             .with("device_us", found.device_us)

@@ -4,13 +4,14 @@
 //! part: a write becomes a read and a write. Offsets add up from the top down to the disk.
 
 use iostrata_plan::Layer;
-use iostrata_run::Finding;
 use iostrata_run::host::{BlockLayer, LayerKind};
 use iostrata_stats::units::bytes;
 
-use super::FindingId;
-use super::statement::{WithEvidence, caution};
 use crate::case::Case;
+use crate::statement::Statement;
+
+/// Its name in the catalogue.
+pub(crate) const MISALIGNED_START: &str = "misaligned_start";
 
 /// Where a device begins on what lies below it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +24,7 @@ struct Start<'c> {
     unit_bytes: u64,
 }
 
-pub(super) fn misaligned_start(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn misaligned_start(case: &Case<'_, '_>) -> Option<Statement> {
     let layers = &case.host.path.block_stack;
     let tops = layers.iter().filter(|layer| layer.depth == 0);
     let start = tops.into_iter().find_map(|top| misaligned(case, top))?;
@@ -36,7 +37,7 @@ pub(super) fn misaligned_start(case: &Case<'_, '_>) -> Option<Finding> {
         bytes(*unit_bytes as f64)
     );
     Some(
-        caution(FindingId::MisalignedStart, Layer::Block, 0, text)
+        Statement::new(Layer::Block, 0, text)
             .with("device", *device)
             .with("begin_of", *what)
             .with("offset_bytes", *off_bytes)

@@ -1,15 +1,16 @@
 //! Requests that never reached the device although they were meant to.
 
 use iostrata_plan::{Layer, Point};
-use iostrata_run::Finding;
 use iostrata_run::host::DirectIoBehaviour;
 use iostrata_stats::{PAIRS_MIN, Verdict};
 
-use super::FindingId;
-use super::statement::{WithEvidence, caution};
 use crate::case::Case;
 use crate::disturbed::carries;
 use crate::observed::{Seen, Which};
+use crate::statement::Statement;
+
+/// Its name in the catalogue.
+pub(crate) const DIRECT_IO_IGNORED: &str = "direct_io_ignored";
 
 /// Whether every stream of a point bypasses the page cache.
 fn is_direct(seen: &Seen<'_>) -> bool {
@@ -26,30 +27,30 @@ fn carrier(case: &Case<'_, '_>, verdict: Verdict) -> Vec<Point> {
 }
 
 /// How many confirming replicates carry the verdict, if most do.
-fn confirmed(case: &Case<'_, '_>, id: FindingId, verdict: Verdict) -> Option<(String, u64)> {
-    case.log.confirm_ids(id.name())?.iter().find_map(|point| {
-        let again = case.log.replicates(point, Which::Confirming(id.name()));
+fn confirmed(case: &Case<'_, '_>, which: Which, verdict: Verdict) -> Option<(String, u64)> {
+    let Which::Confirming(id) = which else { return None };
+    case.log.confirm_ids(id)?.iter().find_map(|point| {
+        let again = case.log.replicates(point, which);
         let carrying = again.iter().filter(|(_, one)| carries(one, verdict)).count();
         (again.len() >= PAIRS_MIN && carrying * 2 > again.len())
             .then(|| ((*point).to_owned(), carrying as u64))
     })
 }
 
-pub(super) fn direct_ignored_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn direct_ignored_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     carrier(case, Verdict::DirectIgnored)
 }
 
-pub(super) fn direct_ignored(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::DirectIoIgnored;
+pub(crate) fn direct_ignored(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     let facts = &case.host.path.direct_io;
     let because = facts.reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     if facts.behaviour == DirectIoBehaviour::Refused {
         let text = format!(
             "The file system refuses O_DIRECT{because}: every request goes through the page cache."
         );
-        return Some(caution(id, Layer::Filesystem, 0, text).with("behaviour", "refused"));
+        return Some(Statement::new(Layer::Filesystem, 0, text).with("behaviour", "refused"));
     }
-    let seen = confirmed(case, id, Verdict::DirectIgnored);
+    let seen = confirmed(case, which, Verdict::DirectIgnored);
     let (point, n) = match (seen, facts.behaviour) {
         (Some((point, n)), _) => (Some(point), n),
         (None, DirectIoBehaviour::Ignored) => (None, 0),
@@ -59,11 +60,11 @@ pub(super) fn direct_ignored(case: &Case<'_, '_>) -> Option<Finding> {
         "The file system accepts O_DIRECT and does not do it{because}: requests go through the \
          page cache, and what is written is not on the device before it is flushed."
     );
-    let found = caution(id, Layer::Filesystem, n, text);
+    let found = Statement::new(Layer::Filesystem, n, text);
     Some(found.with("behaviour", "ignored").with_some("point", point))
 }
 
-pub(super) fn cached_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn cached_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     if carrier(case, Verdict::DirectIgnored).is_empty() {
         carrier(case, Verdict::Cached)
     } else {
@@ -71,11 +72,10 @@ pub(super) fn cached_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     }
 }
 
-pub(super) fn cached(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::PageCacheAnswered;
-    let (point, n) = confirmed(case, id, Verdict::Cached)?;
+pub(crate) fn cached(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
+    let (point, n) = confirmed(case, which, Verdict::Cached)?;
     let text = "The page cache answered reads that were meant for the device: their figures are \
                 those of memory."
         .to_owned();
-    Some(caution(id, Layer::Filesystem, n, text).with("point", point))
+    Some(Statement::new(Layer::Filesystem, n, text).with("point", point))
 }

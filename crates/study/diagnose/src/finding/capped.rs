@@ -1,31 +1,31 @@
 //! A volume that takes so many requests or bytes per second and no more, whatever is done.
 
 use iostrata_plan::{Layer, Point, rung};
-use iostrata_run::Finding;
 use iostrata_stats::units::{bytes, count, microseconds};
 use iostrata_stats::{PAIRS_MIN, paired};
 
-use super::FindingId;
-use super::statement::{Effect, WithEvidence, loss};
 use crate::cap::{CURVES, Cap, Unit, cap};
 use crate::case::Case;
 use crate::cause::{Cause, cause};
 use crate::figure::application_latency_us;
 use crate::observed::{Observed, Which};
+use crate::statement::{Effect, Statement};
 
+/// Its name in the catalogue.
+pub(crate) const VOLUME_CAP: &str = "volume_cap";
 /// Writes that must end at the same rate.
 const CONFIRM_WRITES: &str = rung::WRITE_16K_FILES_8;
 
 /// The cap of a run, as far as it was confirmed.
 pub(crate) fn confirmed(log: &Observed<'_>) -> Option<Cap> {
-    cap(log, Which::Confirming(FindingId::VolumeCap.name()))
+    cap(log, Which::Confirming(VOLUME_CAP))
 }
 
 /// Whether losses that only count requests are explained by a cap: a confirmed one, one that was
 /// suspected and is yet to be confirmed, or that which a fall of the rates left.
 pub(crate) fn explains_requests(log: &Observed<'_>) -> bool {
     !log.falls().is_empty()
-        || match log.confirm_ids(FindingId::VolumeCap.name()) {
+        || match log.confirm_ids(VOLUME_CAP) {
             Some(_) => confirmed(log).is_some(),
             // A drive that its link binds looks as if both were capped, until the host is asked.
             None => cap(log, Which::All).is_some_and(|cap| cap.bytes_per_s.is_none()),
@@ -47,7 +47,7 @@ fn is_own_drive(case: &Case<'_, '_>) -> bool {
 }
 
 /// One alone, some that meet the cap, many; both sizes; writes.
-pub(super) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
     let Some(cap) = cap(case.log, Which::All) else { return Vec::new() };
     if is_known_otherwise(case, &cap) {
         return Vec::new();
@@ -58,12 +58,11 @@ pub(super) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
     case.points(&ids.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-pub(super) fn conclude(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::VolumeCap;
+pub(crate) fn conclude(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     let cap = confirmed(case.log).filter(|cap| !is_known_otherwise(case, cap))?;
     let latencies = |depth: u32| {
         let point = format!("{}{depth}", CURVES[0]);
-        let all = case.log.replicates(&point, Which::Confirming(id.name()));
+        let all = case.log.replicates(&point, which);
         all.iter().filter_map(|(_, one)| application_latency_us(one)).collect::<Vec<f64>>()
     };
     let (alone, many) = (latencies(1), latencies(cap.depth_many));
@@ -72,7 +71,6 @@ pub(super) fn conclude(case: &Case<'_, '_>) -> Option<Finding> {
     if waiting.n < PAIRS_MIN as u64 {
         return None;
     }
-    let effect = Effect { pct: waiting.loss_pct, ci95: waiting.loss_pct_ci95, n: waiting.n };
     let layer = if cap.in_device { Layer::Device } else { Layer::Limit };
     let [low, high] = cap.per_s.ci95.unwrap_or([cap.per_s.value; 2]);
     let name = match cap.unit {
@@ -80,7 +78,7 @@ pub(super) fn conclude(case: &Case<'_, '_>) -> Option<Finding> {
         Unit::Bytes => "cap_bytes_per_s",
     };
     Some(
-        loss(id, layer, effect, text(&cap))
+        Statement::sized(layer, Effect::from(&waiting), text(&cap))
             .with(name, cap.per_s.value)
             .with(&format!("{name}_low"), low)
             .with(&format!("{name}_high"), high)

@@ -4,17 +4,18 @@
 //! Invariant: a limit is named only where it was read after the fall and not before the run.
 
 use iostrata_plan::{Layer, OpKind, Point, rung};
-use iostrata_run::Finding;
 use iostrata_run::host::IoLimit;
 use iostrata_stats::units::{count, microseconds, percent, seconds};
 
-use super::FindingId;
 use super::known_limit::limit_words;
-use super::statement::{Effect, WithEvidence, loss};
 use crate::between;
 use crate::case::Case;
 use crate::lasting::Fall;
+use crate::observed::Which;
+use crate::statement::{Effect, Statement};
 
+/// The name of a limit that was set meanwhile in the catalogue.
+pub(crate) const LIMIT_SET_MEANWHILE: &str = "limit_set_meanwhile";
 /// Points that say what is left after a fall.
 const AFTERWARDS: [&str; 6] = [
     rung::READ_4K_DEPTH_1,
@@ -32,9 +33,8 @@ fn new_limit<'c>(case: &Case<'c, '_>) -> Option<&'c IoLimit> {
 }
 
 /// The points of which nothing was measured after the fall.
-pub(super) fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
-    let is_limit = new_limit(case).is_some();
-    if case.log.falls().is_empty() || is_limit != (id == FindingId::LimitSetMeanwhile) {
+fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    if case.log.falls().is_empty() {
         return Vec::new();
     }
     let fallen = case.log.fallen();
@@ -42,7 +42,15 @@ pub(super) fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
     wanted.map(|seen| seen.point.clone()).collect()
 }
 
-pub(super) fn limit_set(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn limit_set_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    if new_limit(case).is_some() { confirming(case) } else { Vec::new() }
+}
+
+pub(crate) fn allowance_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    if new_limit(case).is_none() { confirming(case) } else { Vec::new() }
+}
+
+pub(crate) fn limit_set(case: &Case<'_, '_>, _: Which) -> Option<Statement> {
     let limit = new_limit(case)?;
     let fall = worst(case)?;
     let text = format!(
@@ -52,11 +60,11 @@ pub(super) fn limit_set(case: &Case<'_, '_>) -> Option<Finding> {
         limit_words(limit),
         LASTS
     );
-    let found = loss(FindingId::LimitSetMeanwhile, Layer::Limit, effect(fall), text);
+    let found = Statement::sized(Layer::Limit, Effect::from(&fall.loss), text);
     Some(evidence(found, fall).with_some("limit", serde_json::to_value(limit).ok()))
 }
 
-pub(super) fn allowance(case: &Case<'_, '_>) -> Option<Finding> {
+pub(super) fn allowance(case: &Case<'_, '_>) -> Option<Statement> {
     if new_limit(case).is_some() {
         return None;
     }
@@ -67,7 +75,7 @@ pub(super) fn allowance(case: &Case<'_, '_>) -> Option<Finding> {
             .to_owned(),
     };
     let text = format!("{} {why}{LASTS}", what_fell(case, fall));
-    Some(evidence(loss(FindingId::BurstLimit, Layer::Device, effect(fall), text), fall))
+    Some(evidence(Statement::sized(Layer::Device, Effect::from(&fall.loss), text), fall))
 }
 
 /// What that means for the other figures.
@@ -77,10 +85,6 @@ const LASTS: &str = " All figures are those from after the fall; what was measur
 fn worst<'c>(case: &Case<'c, '_>) -> Option<&'c Fall> {
     let falls = case.log.falls().iter();
     falls.max_by(|a, b| a.loss.loss_pct.total_cmp(&b.loss.loss_pct))
-}
-
-fn effect(fall: &Fall) -> Effect {
-    Effect { pct: fall.loss.loss_pct, ci95: fall.loss.loss_pct_ci95, n: fall.loss.n }
 }
 
 fn what_fell(case: &Case<'_, '_>, fall: &Fall) -> String {
@@ -104,9 +108,8 @@ fn what_fell(case: &Case<'_, '_>, fall: &Fall) -> String {
     )
 }
 
-fn evidence(finding: Finding, fall: &Fall) -> Finding {
-    finding
-        .with("fall_pct", fall.loss.loss_pct)
+fn evidence(said: Statement, fall: &Fall) -> Statement {
+    said.with("fall_pct", fall.loss.loss_pct)
         .with("after_s", fall.between_s[0])
         .with("at_latest_s", fall.between_s[1])
         .with("before", fall.before.value)

@@ -4,17 +4,16 @@
 //! show it (or where it keeps none): a busy processor also makes commits slow.
 
 use iostrata_plan::{Layer, OpKind, Point, rung};
-use iostrata_run::{Finding, Replicate};
+use iostrata_run::Replicate;
 use iostrata_stats::units::{count, microseconds, percent};
 use iostrata_stats::{PAIRS_MIN, Verdict, paired};
 
-use super::FindingId;
 use super::keeper::Keeper;
-use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use crate::case::Case;
 use crate::disturbed::carries;
 use crate::figure::{combined, median, op_of};
 use crate::observed::Which;
+use crate::statement::{Effect, Statement};
 
 const COMMIT: &str = rung::COMMIT_FDATASYNC;
 const COMMIT_16: &str = rung::COMMIT_FDATASYNC_16;
@@ -87,13 +86,12 @@ pub(super) fn has_dear_flushes(case: &Case<'_, '_>) -> bool {
     is_dear(&commits(case, Which::All))
 }
 
-pub(super) fn volatile_cache_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn volatile_cache_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     if is_dear(&commits(case, Which::All)) { case.points(&[COMMIT, EMPTY]) } else { Vec::new() }
 }
 
-pub(super) fn volatile_cache(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::VolatileCacheFlushCost;
-    let again = commits(case, Which::Confirming(id.name()));
+pub(crate) fn volatile_cache(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
+    let again = commits(case, which);
     if again.len() < PAIRS_MIN || !is_dear(&again) {
         return None;
     }
@@ -109,9 +107,8 @@ pub(super) fn volatile_cache(case: &Case<'_, '_>) -> Option<Finding> {
         percent(share.loss_pct),
         keeper.of_a_dear_flush()
     );
-    let effect = Effect { pct: share.loss_pct, ci95: share.loss_pct_ci95, n: share.n };
     Some(
-        loss(id, keeper.layer(), effect, text)
+        Statement::sized(keeper.layer(), Effect::from(&share), text)
             .with("flushed_by", keeper.name())
             .with("commit_us", commit_us)
             .with("flush_us", flush_us)
@@ -131,7 +128,7 @@ fn shortest_us(commits: &[Commit]) -> Option<f64> {
     })
 }
 
-pub(super) fn cheap_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn cheap_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     let cheap = shortest_us(&commits(case, Which::All)).is_some_and(|us| us < CHEAP_US);
     if cheap && write_cache(case) == Some("write back") {
         case.points(&[COMMIT])
@@ -140,9 +137,8 @@ pub(super) fn cheap_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     }
 }
 
-pub(super) fn cheap(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::FlushSuspiciouslyCheap;
-    let again = commits(case, Which::Confirming(id.name()));
+pub(crate) fn cheap(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
+    let again = commits(case, which);
     let flush_us = shortest_us(&again)?;
     if again.len() < PAIRS_MIN || flush_us >= CHEAP_US {
         return None;
@@ -154,7 +150,7 @@ pub(super) fn cheap(case: &Case<'_, '_>) -> Option<Finding> {
         keeper.sentence()
     );
     Some(
-        caution(id, Layer::Device, again.len() as u64, text)
+        Statement::new(Layer::Device, again.len() as u64, text)
             .with("flush_us", flush_us)
             .with("kept_by", keeper.name()),
     )
@@ -170,7 +166,7 @@ fn gain(case: &Case<'_, '_>, which: Which) -> Option<(f64, u64)> {
     (one.0 > 0.0).then(|| (many.0 / one.0, one.1.min(many.1)))
 }
 
-pub(super) fn no_gain_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn no_gain_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     let poor = gain(case, Which::All).is_some_and(|(gain, _)| gain < GAIN_MIN);
     if poor && is_dear(&commits(case, Which::All)) {
         case.points(&[COMMIT, COMMIT_16])
@@ -179,9 +175,7 @@ pub(super) fn no_gain_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     }
 }
 
-pub(super) fn no_gain(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::NoGroupCommitGain;
-    let which = Which::Confirming(id.name());
+pub(crate) fn no_gain(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     let (gain, n) = gain(case, which)?;
     let again = commits(case, which);
     if n < PAIRS_MIN as u64 || gain >= GAIN_MIN || !is_dear(&again) {
@@ -193,5 +187,5 @@ pub(super) fn no_gain(case: &Case<'_, '_>) -> Option<Finding> {
         count(gain),
         microseconds(middle(&again, |one| Some(one.flush_us))?)
     );
-    Some(sizing(id, Layer::FileApi, n, text).with("gain_of_16_committers", gain))
+    Some(Statement::new(Layer::FileApi, n, text).with("gain_of_16_committers", gain))
 }

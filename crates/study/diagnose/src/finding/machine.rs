@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 
 use iostrata_plan::Layer;
-use iostrata_run::{Finding, Replicate};
+use iostrata_run::Replicate;
 use iostrata_stats::Verdict;
 use iostrata_stats::units::percent;
 
-use super::statement::{WithEvidence, caution};
-use super::{FindingId, quota};
+use super::quota;
 use crate::case::Case;
 use crate::disturbed::{carries, is_widespread};
 use crate::figure::median;
+use crate::statement::Statement;
 
 /// Most processes that are named.
 const NAMED_MAX: usize = 3;
@@ -57,7 +57,7 @@ fn suspects<'a>(hit: &[&'a Replicate]) -> Vec<(&'a str, Suspect)> {
     ranked
 }
 
-pub(super) fn foreign_io(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn foreign_io(case: &Case<'_, '_>) -> Option<Statement> {
     let (hit, all) = hit(case, Verdict::ForeignIo)?;
     let ranked = suspects(&hit);
     let named = ranked.iter().take(NAMED_MAX);
@@ -71,7 +71,7 @@ pub(super) fn foreign_io(case: &Case<'_, '_>) -> Option<Finding> {
          and less certain than on a quiet machine.",
         hit.len()
     );
-    let found = caution(FindingId::ForeignIo, Layer::Host, hit.len() as u64, text);
+    let found = Statement::new(Layer::Host, hit.len() as u64, text);
     Some(
         found
             .with("disturbed", hit.len() as u64)
@@ -81,7 +81,7 @@ pub(super) fn foreign_io(case: &Case<'_, '_>) -> Option<Finding> {
     )
 }
 
-pub(super) fn steal(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn steal(case: &Case<'_, '_>) -> Option<Statement> {
     let (hit, all) = hit(case, Verdict::Steal)?;
     let stolen =
         median(hit.iter().filter_map(|one| Some(one.evidence.as_ref()?.cpu?.steal_pct)).collect());
@@ -91,7 +91,7 @@ pub(super) fn steal(case: &Case<'_, '_>) -> Option<Finding> {
          the storage.",
         hit.len()
     );
-    let found = caution(FindingId::Steal, Layer::Host, hit.len() as u64, text);
+    let found = Statement::new(Layer::Host, hit.len() as u64, text);
     Some(
         found
             .with("disturbed", hit.len() as u64)
@@ -100,7 +100,7 @@ pub(super) fn steal(case: &Case<'_, '_>) -> Option<Finding> {
     )
 }
 
-pub(super) fn cpu_bound(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn cpu_bound(case: &Case<'_, '_>) -> Option<Statement> {
     let measured = case.log.all_replicates();
     let busy = |one: &Replicate| carries(one, Verdict::CpuLimited) && !quota::is_held_back(one);
     let hit: Vec<&Replicate> = measured.iter().copied().filter(|one| busy(one)).collect();
@@ -115,7 +115,7 @@ pub(super) fn cpu_bound(case: &Case<'_, '_>) -> Option<Finding> {
          more than the figures say.",
         hit.len()
     );
-    let found = caution(FindingId::CpuBoundHost, Layer::Host, hit.len() as u64, text);
+    let found = Statement::new(Layer::Host, hit.len() as u64, text);
     Some(
         found
             .with("limited", hit.len() as u64)

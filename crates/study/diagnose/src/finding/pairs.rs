@@ -4,29 +4,31 @@
 //! its threshold, first in the planned replicates, then again in new ones.
 
 use iostrata_plan::{Layer, Point, rung};
-use iostrata_run::Finding;
 use iostrata_stats::units::{count, microseconds, percent};
 
+use super::capped::explains_requests;
 use super::place::sync_option;
-use super::statement::{Effect, WithEvidence, loss};
-use super::{FindingId, explains_requests};
 use crate::between::{self, FileSystemBetween};
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
 use crate::figure::combined;
 use crate::observed::Which;
-use crate::pair::{PAIRS, Pair};
+use crate::pair::{
+    APPEND_ALLOCATION_COST, BUFFERED_WRITE_COST, DSYNC_BEATS_FDATASYNC, FSYNC_JOURNAL_COST,
+    MIXED_FILE_LOCK, PAIRS, PER_FILE_WRITE_LOCK, Pair, UNWRITTEN_EXTENT_COST,
+};
+use crate::statement::{Effect, Statement};
 
 /// Share of the best rate that counts as enough files.
 const ENOUGH: f64 = 0.9;
 
 /// Findings that a mount which makes every write durable answers by itself.
-const OF_A_SYNC_MOUNT: [FindingId; 5] = [
-    FindingId::UnwrittenExtentCost,
-    FindingId::AppendAllocationCost,
-    FindingId::BufferedWriteCost,
-    FindingId::FsyncJournalCost,
-    FindingId::DsyncBeatsFdatasync,
+const OF_A_SYNC_MOUNT: [&str; 5] = [
+    UNWRITTEN_EXTENT_COST,
+    APPEND_ALLOCATION_COST,
+    BUFFERED_WRITE_COST,
+    FSYNC_JOURNAL_COST,
+    DSYNC_BEATS_FDATASYNC,
 ];
 
 /// The pairs that can tell a loss. Where the volume is capped, work that takes more requests takes
@@ -42,21 +44,21 @@ pub(crate) fn telling(case: &Case<'_, '_>) -> impl Iterator<Item = &'static Pair
     })
 }
 
-fn looked_at(id: FindingId, case: &Case<'_, '_>) -> impl Iterator<Item = &'static Pair> {
-    telling(case).filter(move |pair| pair.finding == id)
+fn looked_at(id: &str, case: &Case<'_, '_>) -> Vec<&'static Pair> {
+    telling(case).filter(|pair| pair.finding == id).collect()
 }
 
-pub(super) fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
-    let hinted = looked_at(id, case).filter(|pair| {
+pub(crate) fn confirming(id: &str, case: &Case<'_, '_>) -> Vec<Point> {
+    let hinted = looked_at(id, case).into_iter().filter(|pair| {
         compare(case.log, pair, Which::All).is_some_and(|found| found.reaches(pair, Bar::Suspicion))
     });
     let ids: Vec<&str> = hinted.flat_map(|pair| [pair.from, pair.to]).collect();
     case.points(&ids)
 }
 
-pub(super) fn conclude(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
-    let confirmed = looked_at(id, case).filter_map(|pair| {
-        let found = compare(case.log, pair, Which::Confirming(id.name()))?;
+pub(crate) fn conclude(id: &'static str, case: &Case<'_, '_>) -> Option<Statement> {
+    let confirmed = looked_at(id, case).into_iter().filter_map(|pair| {
+        let found = compare(case.log, pair, Which::Confirming(id))?;
         found.reaches(pair, Bar::Finding).then_some((pair, found))
     });
     // Of several, the one that a setting can take back; of those, the largest.
@@ -64,13 +66,11 @@ pub(super) fn conclude(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         let by_size = of_a.loss.loss_pct.total_cmp(&of_b.loss.loss_pct);
         a.settable.cmp(&b.settable).then(by_size)
     })?;
-    let effect =
-        Effect { pct: found.loss.loss_pct, ci95: found.loss.loss_pct_ci95, n: found.loss.n };
     let text = format!("{}{}", sentence(pair, &found), consequence(id, case));
     // The first touch of a thin volume is the volume's work.
     let is_thin = is_first_touch(id) && between::thin_volume(case.host).is_some();
     let layer = if is_thin { Layer::Block } else { pair.layer };
-    let finding = loss(id, layer, effect, text)
+    let said = Statement::sized(layer, Effect::from(&found.loss), text)
         .with("from", pair.from)
         .with("to", pair.to)
         .with("from_value", found.lower)
@@ -78,14 +78,14 @@ pub(super) fn conclude(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         .with("unit", found.unit)
         .with("extra_us_per_request", found.extra_us);
     let of_16 = |rung: &str| {
-        let seen = case.log.seen(rung).filter(|_| id == FindingId::DsyncBeatsFdatasync)?;
+        let seen = case.log.seen(rung).filter(|_| id == DSYNC_BEATS_FDATASYNC)?;
         combined(seen.replicates.iter().copied()).map(|figure| figure.value)
     };
-    let finding = finding
+    let said = said
         .with_some("dsync_of_16", of_16(rung::COMMIT_DSYNC_16))
         .with_some("fdatasync_of_16", of_16(rung::COMMIT_FDATASYNC_16));
-    let files = (id == FindingId::PerFileWriteLock).then(|| files_enough(case)).flatten();
-    Some(finding.with_some("files_enough", files))
+    let files = (id == PER_FILE_WRITE_LOCK).then(|| files_enough(case)).flatten();
+    Some(said.with_some("files_enough", files))
 }
 
 fn sentence(pair: &Pair, found: &Compared) -> String {
@@ -103,11 +103,11 @@ fn sentence(pair: &Pair, found: &Compared) -> String {
 }
 
 /// Whether the work writes where nothing was written before.
-fn is_first_touch(id: FindingId) -> bool {
-    matches!(id, FindingId::UnwrittenExtentCost | FindingId::AppendAllocationCost)
+fn is_first_touch(id: &str) -> bool {
+    [UNWRITTEN_EXTENT_COST, APPEND_ALLOCATION_COST].contains(&id)
 }
 
-fn consequence(id: FindingId, case: &Case<'_, '_>) -> String {
+fn consequence(id: &str, case: &Case<'_, '_>) -> String {
     if is_first_touch(id)
         && let Some(pool) = between::thin_volume(case.host)
     {
@@ -116,20 +116,20 @@ fn consequence(id: FindingId, case: &Case<'_, '_>) -> String {
         );
     }
     let of_file_system = match id {
-        FindingId::PerFileWriteLock => {
+        PER_FILE_WRITE_LOCK => {
             " Writers of one file wait for each other; spread busy tables over more files."
         }
-        FindingId::MixedFileLock => " Readers and writers of one file wait for each other.",
-        FindingId::UnwrittenExtentCost => {
+        MIXED_FILE_LOCK => " Readers and writers of one file wait for each other.",
+        UNWRITTEN_EXTENT_COST => {
             " Space that was only allocated is converted at its first write; let the server write \
              new space out."
         }
-        FindingId::AppendAllocationCost => " Logs of a fixed size that are overwritten avoid it.",
-        FindingId::BufferedWriteCost => " Direct I/O is the right choice here.",
-        FindingId::FsyncJournalCost => {
+        APPEND_ALLOCATION_COST => " Logs of a fixed size that are overwritten avoid it.",
+        BUFFERED_WRITE_COST => " Direct I/O is the right choice here.",
+        FSYNC_JOURNAL_COST => {
             " fsync also writes the file's times into the journal; fdatasync does not."
         }
-        FindingId::DsyncBeatsFdatasync => {
+        DSYNC_BEATS_FDATASYNC => {
             " A durable write needs one trip to the device instead of a write and a flush."
         }
         _ => "",

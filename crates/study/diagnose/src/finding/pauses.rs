@@ -5,19 +5,18 @@
 use std::ops::RangeInclusive;
 
 use iostrata_plan::Layer;
+use iostrata_run::DevicePause;
 use iostrata_run::host::DirectIoBehaviour;
-use iostrata_run::{DevicePause, Finding};
 use iostrata_stats::units::seconds;
 
-use super::capped::confirmed;
+use super::capped::{confirmed, explains_requests};
 use super::flush::has_dear_flushes;
 use super::known_limit::reached;
-use super::statement::{Effect, WithEvidence, loss};
-use super::{FindingId, explains_requests};
 use crate::between;
 use crate::case::Case;
 use crate::disturbed::is_undisturbed;
 use crate::stalls::periodic_pauses;
+use crate::statement::{Effect, Statement};
 
 /// Share of the time that pauses take, in percent: less is worth no line, and what is closed for
 /// longer than it is open is a gate.
@@ -35,28 +34,28 @@ fn is_cached(case: &Case<'_, '_>) -> bool {
         || between::buffered_loop(case.host).is_some()
 }
 
-pub(super) fn periodic(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn periodic(case: &Case<'_, '_>) -> Option<Statement> {
     let in_windows = || of_windows(case).filter(|_| !is_a_gate(case));
     // No gate that opens anew is closed for a tenth of a second at a fixed period.
     let is_explained = is_cached(case) || confirmed(case.log).is_some() || reached(case).is_some();
     let watched = || of_the_watch(case).filter(|pauses| !is_explained && pauses.is_regular());
-    in_windows().or_else(|| watched()?.finding(case))
+    in_windows().or_else(|| Some(watched()?.statement(case)))
 }
 
 /// Pauses of the whole device that keep no period.
-pub(super) fn irregular(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn irregular(case: &Case<'_, '_>) -> Option<Statement> {
     // A flush that takes long stops everything as well, and is named by itself.
     let is_named = of_windows(case).is_some() || has_dear_flushes(case);
     if is_a_gate(case) || is_named {
         return None;
     }
-    of_the_watch(case).filter(|pauses| !pauses.is_regular())?.finding(case)
+    Some(of_the_watch(case).filter(|pauses| !pauses.is_regular())?.statement(case))
 }
 
 /// What each request of such a moment pays.
 const PAYS: &str = "Every request of that moment waits as long, whatever the mean says.";
 
-fn of_windows(case: &Case<'_, '_>) -> Option<Finding> {
+fn of_windows(case: &Case<'_, '_>) -> Option<Statement> {
     let found = periodic_pauses(case.log)?;
     let share = |lasts_s: f64| (100.0 * lasts_s / found.period_s).clamp(0.0, 100.0);
     if !SHARE_PCT.contains(&share(found.lasts_s)) {
@@ -77,7 +76,7 @@ fn of_windows(case: &Case<'_, '_>) -> Option<Finding> {
         found.due.max(found.seen)
     );
     Some(
-        loss(FindingId::PeriodicPauses, Layer::Device, effect, text)
+        Statement::sized(Layer::Device, effect, text)
             .with("period_s", found.period_s)
             .with("lasts_ms", found.lasts_s * 1e3)
             .with("seen", found.seen as u64)
@@ -133,39 +132,35 @@ impl Pauses<'_> {
             })
     }
 
-    fn finding(&self, case: &Case<'_, '_>) -> Option<Finding> {
+    fn statement(&self, case: &Case<'_, '_>) -> Statement {
         let mean_s = self.all.iter().map(|one| one.lasts_s).sum::<f64>() / self.all.len() as f64;
         let longest_s = self.all.iter().map(|one| one.lasts_s).fold(0.0, f64::max);
         let effect = Effect { pct: self.share_pct(), ci95: None, n: self.all.len() as u64 };
         let times = format!("{} times in {}", self.all.len(), seconds(self.watched_s));
         let device = case.host.path.devices.first().map_or("the device", |one| one.name.as_str());
-        let (id, text) = match self.is_regular() {
+        let text = match self.is_regular() {
             true => {
                 let (lasts, every) = (seconds(mean_s), seconds(self.period_s()));
-                let text = format!(
+                format!(
                     "I/O of {device} stops for {lasts} every {every} ({times}): the drive's own \
                      upkeep, a snapshot, or another machine on the same storage. {PAYS}"
-                );
-                (FindingId::PeriodicPauses, text)
+                )
             }
             false => {
-                let text = format!(
+                format!(
                     "I/O of {device} stopped {times} for {}, at most {}, at no period: garbage \
                      collection of a drive, or another machine on the same storage. {PAYS}",
                     seconds(mean_s),
                     seconds(longest_s)
-                );
-                (FindingId::IrregularPauses, text)
+                )
             }
         };
         let period_s = self.is_regular().then(|| self.period_s());
-        Some(
-            loss(id, Layer::Device, effect, text)
-                .with_some("period_s", period_s)
-                .with("lasts_ms", mean_s * 1e3)
-                .with("longest_ms", longest_s * 1e3)
-                .with("seen", self.all.len() as u64)
-                .with("watched_s", self.watched_s),
-        )
+        Statement::sized(Layer::Device, effect, text)
+            .with_some("period_s", period_s)
+            .with("lasts_ms", mean_s * 1e3)
+            .with("longest_ms", longest_s * 1e3)
+            .with("seen", self.all.len() as u64)
+            .with("watched_s", self.watched_s)
     }
 }

@@ -1,29 +1,33 @@
 //! Facts of the place: what is mounted there and what the device promises.
 
 use iostrata_plan::{Layer, rung};
-use iostrata_run::Finding;
+use iostrata_run::FindingKind;
 use iostrata_run::host::{LayerKind, PathKind};
 use iostrata_stats::units::bytes;
 
-use super::FindingId;
-use super::statement::{WithEvidence, caution, loss_of_unknown_size, sizing};
 use crate::between::{self, FileSystemBetween};
 use crate::case::Case;
 use crate::figure::{application_latency_us, median};
+use crate::statement::Statement;
 
+/// Names in the catalogue.
+pub(crate) const FILE_SYSTEM_BETWEEN: &str = "file_system_between";
+pub(crate) const LOOP_WITHOUT_DIRECT_IO: &str = "loop_without_direct_io";
+pub(crate) const SYNC_MOUNT: &str = "sync_mount";
+pub(crate) const BARRIERS_OFF: &str = "barriers_off";
 /// Options that stop a file system from flushing the device.
 const NO_BARRIER: [&str; 2] = ["nobarrier", "barrier=0"];
 /// Pages of the database.
 const PAGE_BYTES: u64 = 16 << 10;
 
-pub(super) fn barriers_off(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn barriers_off(case: &Case<'_, '_>) -> Option<Statement> {
     let options = &case.host.path.mount_options;
     let option = options.iter().find(|option| NO_BARRIER.contains(&option.as_str()))?;
     let text = format!(
         "The file system is mounted with {option}: it never flushes the device, and a power cut may \
          lose commits that were acknowledged or leave the file system damaged."
     );
-    let found = caution(FindingId::BarriersOff, Layer::Filesystem, 0, text);
+    let found = Statement::new(Layer::Filesystem, 0, text);
     Some(found.with("mount_option", option.as_str()))
 }
 
@@ -58,18 +62,18 @@ pub(crate) fn served_by_process<'c>(case: &Case<'c, '_>) -> Option<&'c str> {
 }
 
 /// What the path lies on where that is memory.
-pub(super) fn not_a_local_disk(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn not_a_local_disk(case: &Case<'_, '_>) -> Option<Statement> {
     let (path, memory) = (&case.host.path, in_memory(case)?);
     let text = format!(
         "{} lies in memory ({memory}): nothing here survives a power cut, and no disk was \
          measured.",
         path.path
     );
-    let found = caution(FindingId::NotALocalDisk, Layer::Host, 0, text);
+    let found = Statement::new(Layer::Host, 0, text);
     Some(found.with_some("file_system", path.file_system.clone()))
 }
 
-pub(super) fn file_system_between(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn file_system_between(case: &Case<'_, '_>) -> Option<Statement> {
     let path = &case.host.path;
     let between = FileSystemBetween::of(case.host)?;
     let text = format!(
@@ -77,24 +81,24 @@ pub(super) fn file_system_between(case: &Case<'_, '_>) -> Option<Finding> {
         path.path,
         between.words()
     );
-    let found = caution(FindingId::FileSystemBetween, Layer::Filesystem, 0, text);
+    let found = Statement::new(Layer::Filesystem, 0, text);
     Some(found.with("between", between.name()).with_some("file_system", path.file_system.clone()))
 }
 
-pub(super) fn loop_without_direct_io(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn loop_without_direct_io(case: &Case<'_, '_>) -> Option<Statement> {
     let name = between::buffered_loop(case.host)?;
     let text = format!(
         "{name} goes through the page cache: memory answers its reads and takes its writes. Set it \
          up with direct I/O (losetup --direct-io=on) to measure what holds its file."
     );
-    Some(caution(FindingId::LoopWithoutDirectIo, Layer::Block, 0, text).with("device", name))
+    Some(Statement::new(Layer::Block, 0, text).with("device", name))
 }
 
 /// No flash reads 4 KiB at random in less, through a virtual machine's host.
 const FLASH_READ_US: f64 = 45.0;
 const HOST_MEMORY: &str = "memory of the virtual machine's host";
 
-pub(super) fn cache_below(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn cache_below(case: &Case<'_, '_>) -> Option<Statement> {
     let reads = case.log.seen(rung::READ_4K_DEPTH_1)?;
     let read = reads.replicates.first()?;
     // Most hosts keep no cache of their own for a disk: only reads that no disk does tell of one.
@@ -110,7 +114,7 @@ pub(super) fn cache_below(case: &Case<'_, '_>) -> Option<Finding> {
          A --size beyond that memory tells.",
         bytes(read_bytes as f64)
     );
-    let found = caution(FindingId::CacheBelow, Layer::Device, 0, text);
+    let found = Statement::new(Layer::Device, 0, text);
     Some(found.with("read_bytes", read_bytes).with("cache", cache))
 }
 
@@ -122,7 +126,7 @@ const SYNC: [(&str, &str); 3] = [
 ];
 
 /// The option that a mount has of these.
-pub(super) fn sync_option<'c>(case: &Case<'c, '_>) -> Option<(&'c str, &'static str)> {
+pub(crate) fn sync_option<'c>(case: &Case<'c, '_>) -> Option<(&'c str, &'static str)> {
     let options = &case.host.path.mount_options;
     SYNC.iter().find_map(|(name, what)| {
         let option = options.iter().find(|option| option.as_str() == *name)?;
@@ -130,21 +134,20 @@ pub(super) fn sync_option<'c>(case: &Case<'c, '_>) -> Option<(&'c str, &'static 
     })
 }
 
-pub(super) fn sync_mount(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn sync_mount(case: &Case<'_, '_>) -> Option<Statement> {
     let (option, what) = sync_option(case)?;
     let text = format!(
         "The file system is mounted with {option}: {what}. A server syncs by itself what has to be \
          durable; mount without it."
     );
-    let id = FindingId::SyncMount;
     let found = match option {
-        "sync" => loss_of_unknown_size(id, Layer::Filesystem, 0, text),
-        _ => caution(id, Layer::Filesystem, 0, text),
+        "sync" => Statement::new(Layer::Filesystem, 0, text),
+        _ => Statement::new(Layer::Filesystem, 0, text).of_kind(FindingKind::Caution),
     };
     Some(found.with("mount_option", option))
 }
 
-pub(super) fn atomic_writes_promised(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn atomic_writes_promised(case: &Case<'_, '_>) -> Option<Statement> {
     let devices = &case.host.path.devices;
     let least = devices.iter().map(|device| device.atomic_write_bytes_max.unwrap_or(0)).min()?;
     if least < PAGE_BYTES {
@@ -155,6 +158,6 @@ pub(super) fn atomic_writes_promised(case: &Case<'_, '_>) -> Option<Finding> {
          asks for such writes may do without its doublewrite.",
         bytes(least as f64)
     );
-    let found = sizing(FindingId::AtomicWritesPromised, Layer::Device, 0, text);
+    let found = Statement::new(Layer::Device, 0, text);
     Some(found.with("atomic_write_bytes_max", least))
 }

@@ -4,12 +4,10 @@
 //! a loss only where requests were seen to wait above the device for a place in it.
 
 use iostrata_plan::{Layer, Point};
-use iostrata_run::Finding;
+use iostrata_run::FindingKind;
 use iostrata_stats::units::rate;
 use iostrata_stats::{PAIRS_MIN, Verdict};
 
-use super::FindingId;
-use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use crate::above_device::{ABOVE_US_MIN_MANY, above_device};
 use crate::case::Case;
 use crate::cause::{queue_device, queue_explains, queue_requests};
@@ -17,7 +15,10 @@ use crate::compared::Bar;
 use crate::disturbed::carries;
 use crate::figure::{combined, median};
 use crate::observed::Which;
+use crate::statement::{Effect, Statement};
 
+/// The name of a short queue in the catalogue.
+pub(crate) const SMALL_QUEUE: &str = "small_queue";
 /// Rate from which the cost of a scheduler per request shows.
 const FAST_IOPS: f64 = 20_000.0;
 /// Growth over the last doubling before the queue was full that says that it was still paying.
@@ -28,7 +29,7 @@ const STOPPED: f64 = 1.05;
 const PINNED: f64 = 1.1;
 const CURVE: &str = "read_4k_depth_";
 
-pub(super) fn scheduler_cost(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn scheduler_cost(case: &Case<'_, '_>) -> Option<Statement> {
     let device = queue_device(case)?;
     let scheduler = device.scheduler.as_deref().filter(|name| *name == "bfq")?;
     let best = [1, 2, 4, 8, 16, 32, 64, 128]
@@ -45,7 +46,7 @@ pub(super) fn scheduler_cost(case: &Case<'_, '_>) -> Option<Finding> {
         device.name,
         rate(best.0)
     );
-    let found = caution(FindingId::SchedulerCost, Layer::Block, best.1 as u64, text);
+    let found = Statement::new(Layer::Block, best.1 as u64, text);
     Some(found.with("scheduler", scheduler).with("iops_best", best.0))
 }
 
@@ -80,7 +81,7 @@ fn is_too_small(case: &Case<'_, '_>, which: Which) -> Option<u64> {
     small.then(|| of.iter().map(Vec::len).min().unwrap_or(0) as u64)
 }
 
-pub(super) fn small_queue_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn small_queue_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     match (is_too_small(case, Which::All), depths(case)) {
         (Some(_), Some(depths)) => {
             let ids = ids(depths);
@@ -90,9 +91,8 @@ pub(super) fn small_queue_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     }
 }
 
-pub(super) fn small_queue(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::SmallQueue;
-    let n = is_too_small(case, Which::Confirming(id.name()))?;
+pub(crate) fn small_queue(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
+    let n = is_too_small(case, which)?;
     if n < PAIRS_MIN as u64 {
         return None;
     }
@@ -110,12 +110,9 @@ pub(super) fn small_queue(case: &Case<'_, '_>) -> Option<Finding> {
         .filter(|point| queue_explains(case, point).is_some())
         .filter_map(|point| above_device(case, point, Which::All))
         .find(|wait| wait.reaches(ABOVE_US_MIN_MANY, Bar::Finding));
-    let finding = match wait {
-        Some(wait) => {
-            let share = wait.share;
-            loss(id, Layer::Block, Effect { pct: share.value, ci95: share.ci95, n: share.n }, text)
-        }
-        None => sizing(id, Layer::Block, n, text),
+    let said = match wait {
+        Some(wait) => Statement::sized(Layer::Block, Effect::from(&wait.share), text),
+        None => Statement::new(Layer::Block, n, text).of_kind(FindingKind::Sizing),
     };
-    Some(finding.with("queue_requests", size).with("device", device.name.as_str()))
+    Some(said.with("queue_requests", size).with("device", device.name.as_str()))
 }

@@ -4,14 +4,15 @@
 //! quota held back say nothing about how busy the machine's processors were.
 
 use iostrata_plan::Layer;
+use iostrata_run::Replicate;
 use iostrata_run::host::ThrottleEvidence;
-use iostrata_run::{Finding, Replicate};
 
-use super::FindingId;
-use super::statement::{WithEvidence, caution};
 use crate::case::Case;
 use crate::disturbed::is_widespread;
+use crate::statement::Statement;
 
+/// Its name in the catalogue.
+pub(crate) const CPU_QUOTA: &str = "cpu_quota";
 /// A quota that ran out in more than this share of its periods set the pace, in percent.
 const PERIODS_PCT_MAX: f64 = 5.0;
 
@@ -26,7 +27,7 @@ pub(super) fn is_held_back(replicate: &Replicate) -> bool {
         .is_some_and(|(all, out)| all > 0 && out as f64 / all as f64 * 100.0 > PERIODS_PCT_MAX)
 }
 
-pub(super) fn cpu_quota(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn cpu_quota(case: &Case<'_, '_>) -> Option<Statement> {
     let all = case.log.all_replicates();
     let hit: Vec<&Replicate> = all.iter().copied().filter(|one| is_held_back(one)).collect();
     if !is_widespread(&hit, all.len()) {
@@ -49,7 +50,7 @@ pub(super) fn cpu_quota(case: &Case<'_, '_>) -> Option<Finding> {
         all.len()
     );
     Some(
-        caution(FindingId::CpuQuota, Layer::Limit, hit.len() as u64, text)
+        Statement::new(Layer::Limit, hit.len() as u64, text)
             .with("limited", hit.len() as u64)
             .with("measured", all.len() as u64)
             .with("periods", counted)

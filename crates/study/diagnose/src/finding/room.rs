@@ -1,13 +1,14 @@
 //! Room that is short, and storage that filled up or failed while it was measured.
 
 use iostrata_plan::Layer;
-use iostrata_run::{Finding, Unavailable, UnavailableCause};
+use iostrata_run::{Unavailable, UnavailableCause};
 use iostrata_stats::units::bytes;
 
-use super::FindingId;
-use super::statement::{WithEvidence, caution};
 use crate::case::Case;
+use crate::statement::Statement;
 
+/// The name of storage that failed in the catalogue.
+pub(crate) const STORAGE_FAILED: &str = "storage_failed";
 const GIB: u64 = 1 << 30;
 /// Less than this share of the file system is little, in percent, unless it is a lot in itself.
 const FREE_PCT_MIN: f64 = 10.0;
@@ -16,7 +17,7 @@ const FREE_BYTES_PLENTY: u64 = 50 * GIB;
 /// Less than this is little for a database wherever half of the file system is already used.
 const FREE_BYTES_MIN: u64 = GIB;
 
-pub(super) fn nearly_full(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn nearly_full(case: &Case<'_, '_>) -> Option<Statement> {
     let path = &case.host.path;
     let (free, total) = (path.free_bytes?, path.total_bytes.filter(|total| *total > 0)?);
     let free_pct = free as f64 / total as f64 * 100.0;
@@ -38,14 +39,14 @@ pub(super) fn nearly_full(case: &Case<'_, '_>) -> Option<Finding> {
         bytes(total as f64)
     );
     Some(
-        caution(FindingId::NearlyFull, Layer::Filesystem, 0, text)
+        Statement::new(Layer::Filesystem, 0, text)
             .with("free_bytes", free)
             .with("total_bytes", total),
     )
 }
 
 /// A fact of the run, there as soon as one request failed; no change beside it is concluded from.
-pub(super) fn storage_failed(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn storage_failed(case: &Case<'_, '_>) -> Option<Statement> {
     let failed: &Unavailable = case.log.unavailable().iter().find(|one| one.ended_it())?;
     let (layer, what) = match failed.cause {
         UnavailableCause::NoRoom => (Layer::Filesystem, "The file system filled up"),
@@ -56,7 +57,7 @@ pub(super) fn storage_failed(case: &Case<'_, '_>) -> Option<Finding> {
         lines => format!(" The kernel: {}.", lines.join("; ")),
     };
     let text = format!("{what} while it was measured: {}.{kernel}", failed.why);
-    let found = caution(FindingId::StorageFailed, layer, 1, text);
+    let found = Statement::new(layer, 1, text);
     Some(
         found.with("during", failed.what.clone()).with("kernel_lines", failed.kernel_lines.clone()),
     )

@@ -1,19 +1,21 @@
 //! What a seek costs, measured, beside what the kernel's rotational flag claims.
 
 use iostrata_plan::{Layer, Point, rung};
-use iostrata_run::{Finding, Replicate};
+use iostrata_run::Replicate;
 use iostrata_stats::units::{microseconds, rate};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 
-use super::FindingId;
 use super::capped::confirmed;
-use super::statement::{WithEvidence, sizing};
 use crate::cap::cap;
 use crate::case::Case;
 use crate::disturbed::carries;
 use crate::figure::{application_latency_us, combined, device_latency_us, median};
 use crate::observed::Which;
+use crate::statement::Statement;
 
+/// Names in the catalogue.
+pub(crate) const SEEK_COST: &str = "seek_cost";
+pub(crate) const ROTATIONAL_FLAG_WRONG: &str = "rotational_flag_wrong";
 const ALONE: &str = rung::READ_4K_DEPTH_1;
 const MANY: &str = rung::READ_4K_DEPTH_16;
 const SEQUENTIAL: &str = rung::OVERWRITE_16K;
@@ -73,16 +75,15 @@ fn arms(case: &Case<'_, '_>) -> f64 {
     lowest.filter(|layer| turns(&layer.name)).count().max(1) as f64
 }
 
-pub(super) fn seek_cost_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn seek_cost_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     match seek(case, Which::All) {
         Some(_) => case.points(&[ALONE, MANY, SEQUENTIAL]),
         None => Vec::new(),
     }
 }
 
-pub(super) fn seek_cost(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::SeekCost;
-    let (random, sequential, n) = seek(case, Which::Confirming(id.name()))?;
+pub(crate) fn seek_cost(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
+    let (random, sequential, n) = seek(case, which)?;
     if n < PAIRS_MIN as u64 {
         return None;
     }
@@ -92,7 +93,7 @@ pub(super) fn seek_cost(case: &Case<'_, '_>) -> Option<Finding> {
         microseconds(random),
         microseconds(sequential)
     );
-    let found = sizing(id, Layer::Device, n, text);
+    let found = Statement::new(Layer::Device, n, text);
     Some(found.with("random_read_us", random).with("sequential_us", sequential))
 }
 
@@ -102,15 +103,14 @@ fn claims_rotation<'c>(case: &Case<'c, '_>) -> Option<&'c str> {
     (device.rotational_flag == Some(true)).then_some(device.name.as_str())
 }
 
-pub(super) fn flag_wrong_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+pub(crate) fn flag_wrong_confirming(case: &Case<'_, '_>) -> Vec<Point> {
     let fast = middle_us(case, ALONE, Which::All).is_some_and(|(us, _)| us < FLASH_US_MAX);
     if fast && claims_rotation(case).is_some() { case.points(&[ALONE]) } else { Vec::new() }
 }
 
-pub(super) fn flag_wrong(case: &Case<'_, '_>) -> Option<Finding> {
-    let id = FindingId::RotationalFlagWrong;
+pub(crate) fn flag_wrong(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     let device = claims_rotation(case)?;
-    let (us, n) = middle_us(case, ALONE, Which::Confirming(id.name()))?;
+    let (us, n) = middle_us(case, ALONE, which)?;
     if n < PAIRS_MIN as u64 || us >= FLASH_US_MAX {
         return None;
     }
@@ -121,5 +121,5 @@ pub(super) fn flag_wrong(case: &Case<'_, '_>) -> Option<Finding> {
         microseconds(us),
         rate(iops.map_or(0.0, |iops| iops.value))
     );
-    Some(sizing(id, Layer::Device, n, text).with("device", device).with("random_read_us", us))
+    Some(Statement::new(Layer::Device, n, text).with("device", device).with("random_read_us", us))
 }

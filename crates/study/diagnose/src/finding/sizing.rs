@@ -4,24 +4,24 @@
 //! to be confirmed.
 
 use iostrata_plan::{Layer, rung};
-use iostrata_run::Finding;
 use iostrata_stats::PAIRS_MIN;
 use iostrata_stats::units::{count, microseconds};
 
-use super::FindingId;
 use super::place::barriers_off;
-use super::statement::{WithEvidence, sizing};
 use super::steady::lasting_pages_per_s;
 use crate::case::Case;
 use crate::database::{Database, Level, Shortfall};
 use crate::figure::{application_latency_us, combined, weighted_mean};
+use crate::statement::Statement;
 
+/// The name of the flush capacity in the catalogue.
+pub(crate) const FLUSH_CAPACITY: &str = "flush_capacity";
 /// How many times longer reads must take while pages are flushed.
 const READS_FACTOR_MIN: f64 = 3.0;
 /// How much longer they must take, in microseconds.
 const READS_EXTRA_US_MIN: f64 = 1_000.0;
 
-pub(super) fn flush_capacity(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn flush_capacity(case: &Case<'_, '_>) -> Option<Statement> {
     let database = Database::of(case.log);
     let Some(level) = database.carried() else { return nothing_carried(&database) };
     if level.n < PAIRS_MIN as u64 {
@@ -56,7 +56,7 @@ pub(super) fn flush_capacity(case: &Case<'_, '_>) -> Option<Finding> {
         microseconds(commit_objective),
         lasts.unwrap_or_default()
     );
-    let found = sizing(FindingId::FlushCapacity, Layer::Transactions, level.n, text)
+    let found = Statement::new(Layer::Transactions, level.n, text)
         .with("pages_per_s", level.pages_per_s)
         .with_some("pages_per_s_lasting", lasting)
         .with_some("pages_per_s_missed", missed_at.map(|next| next.pages_per_s))
@@ -67,7 +67,7 @@ pub(super) fn flush_capacity(case: &Case<'_, '_>) -> Option<Finding> {
 }
 
 /// The figures of a level.
-fn with_level(found: Finding, database: &Database, level: &Level) -> Finding {
+fn with_level(found: Statement, database: &Database, level: &Level) -> Statement {
     found
         .with("commit_percentile", database.commit_percent())
         .with("commit_p99_us", level.commit.us)
@@ -78,7 +78,7 @@ fn with_level(found: Finding, database: &Database, level: &Level) -> Finding {
 }
 
 /// No rate of pages is known to keep the objective: said without a size to set.
-fn nothing_carried(database: &Database) -> Option<Finding> {
+fn nothing_carried(database: &Database) -> Option<Statement> {
     let least = database.first_missed().filter(|level| level.n >= PAIRS_MIN as u64)?;
     let objective_us = database.commit_objective_us()?;
     let text = format!(
@@ -88,7 +88,7 @@ fn nothing_carried(database: &Database) -> Option<Finding> {
         missed(database, least),
         microseconds(objective_us)
     );
-    let found = sizing(FindingId::FlushCapacity, Layer::Transactions, least.n, text)
+    let found = Statement::new(Layer::Transactions, least.n, text)
         .with("pages_per_s_missed", least.pages_per_s);
     Some(with_level(found, database, least))
 }
@@ -110,7 +110,7 @@ fn missed(database: &Database, level: &Level) -> String {
     }
 }
 
-pub(super) fn read_interference(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn read_interference(case: &Case<'_, '_>) -> Option<Statement> {
     let database = Database::of(case.log);
     let idle = database.idle()?;
     let level = database.carried().or_else(|| database.first_missed())?;
@@ -128,14 +128,14 @@ pub(super) fn read_interference(case: &Case<'_, '_>) -> Option<Finding> {
         microseconds(alone)
     );
     Some(
-        sizing(FindingId::FlushReadInterference, Layer::Transactions, level.n, text)
+        Statement::new(Layer::Transactions, level.n, text)
             .with("read_us_alone", alone)
             .with("read_us_flushing", beside)
             .with("pages_per_s", level.pages_per_s),
     )
 }
 
-pub(super) fn commit_rate(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn commit_rate(case: &Case<'_, '_>) -> Option<Statement> {
     let one = case.log.seen(rung::COMMIT_FDATASYNC)?;
     let figure = combined(one.replicates.iter().copied())?;
     if one.replicates.len() < PAIRS_MIN {
@@ -156,7 +156,7 @@ pub(super) fn commit_rate(case: &Case<'_, '_>) -> Option<Finding> {
         microseconds(each_us)
     );
     Some(
-        sizing(FindingId::CommitRate, Layer::FileApi, one.replicates.len() as u64, text)
+        Statement::new(Layer::FileApi, one.replicates.len() as u64, text)
             .with("commits_per_s", figure.value)
             .with("commit_us", each_us)
             .with_some("commits_per_s_of_16", many),

@@ -4,16 +4,19 @@
 //! the device and is left out.
 
 use iostrata_plan::{IoApi, Layer, OpKind, rung};
-use iostrata_run::{Finding, Replicate};
+use iostrata_run::Replicate;
 use iostrata_stats::units::{bytes, percent, rate, seconds};
 use iostrata_stats::{Loss, Shape, Steadiness, Verdict, estimate, loss as loss_of};
 
-use super::FindingId;
-use super::statement::{Effect, WithEvidence, caution, loss, sizing};
+use super::fell::allowance;
 use crate::case::Case;
 use crate::disturbed::{carries, shows_the_device};
+use crate::observed::Which;
+use crate::statement::{Effect, Statement};
 
-pub(crate) const SUSTAINED: &str = rung::SUSTAINED_16K;
+/// The name of the rate that lasts in the catalogue.
+pub(crate) const LASTING_RATE: &str = "lasting_rate";
+const SUSTAINED: &str = rung::SUSTAINED_16K;
 /// Undisturbed replicates that are needed to judge a device.
 const REPLICATES_MIN: usize = 10;
 /// Change relative to the mean from which a rate that does not hold matters.
@@ -74,16 +77,19 @@ impl SustainedFall {
         self.written_bytes <= BUFFER_BYTES_MAX && self.at_s <= BUFFER_S_MAX
     }
 
-    fn with_evidence(&self, finding: Finding) -> Finding {
-        finding
-            .with("fall_pct", self.pct())
+    fn with_evidence(&self, said: Statement) -> Statement {
+        said.with("fall_pct", self.pct())
             .with("after_s", self.at_s)
             .with("after_bytes", self.written_bytes)
             .with("lasting_writes_per_s", self.after)
     }
 }
 
-pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn burst_limit(case: &Case<'_, '_>, _: Which) -> Option<Statement> {
+    in_the_sustained_point(case).or_else(|| allowance(case))
+}
+
+fn in_the_sustained_point(case: &Case<'_, '_>) -> Option<Statement> {
     let is_loss = |fall: &SustainedFall| {
         let low = fall.loss.loss_pct_ci95.map_or(0.0, |[low, _]| low);
         !fall.is_of_a_buffer() && fall.pct() >= FALL_PCT_MIN && low >= FALL_PCT_LOW_MIN
@@ -99,10 +105,10 @@ pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
         bytes(fall.written_bytes)
     );
     let effect = Effect { pct: fall.pct(), ci95: fall.loss.loss_pct_ci95, n: fall.loss.n };
-    Some(fall.with_evidence(loss(FindingId::BurstLimit, Layer::Device, effect, text)))
+    Some(fall.with_evidence(Statement::sized(Layer::Device, effect, text)))
 }
 
-pub(super) fn write_buffer(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn write_buffer(case: &Case<'_, '_>) -> Option<Statement> {
     let fall = SustainedFall::of(case).filter(SustainedFall::is_of_a_buffer)?;
     let text = format!(
         "A buffer of the device takes the first {} of 16 KiB writes at {}; after that {} last. \
@@ -111,12 +117,12 @@ pub(super) fn write_buffer(case: &Case<'_, '_>) -> Option<Finding> {
         rate(fall.before),
         rate(fall.after)
     );
-    let found = sizing(FindingId::WriteBuffer, Layer::Device, fall.loss.n, text);
+    let found = Statement::new(Layer::Device, fall.loss.n, text);
     Some(fall.with_evidence(found))
 }
 
 /// The rate that writes held as long as they were watched, and for how long that was.
-pub(super) fn lasting_rate(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn lasting_rate(case: &Case<'_, '_>) -> Option<Statement> {
     let replicate = case.log.seen(SUSTAINED)?.replicates.last()?;
     if SustainedFall::of(case).is_some() || !case.log.falls().is_empty() {
         return None;
@@ -135,7 +141,7 @@ pub(super) fn lasting_rate(case: &Case<'_, '_>) -> Option<Finding> {
         seconds(replicate.duration_s),
         bytes(write.bytes as f64)
     );
-    let found = sizing(FindingId::LastingRate, Layer::Device, write.iops.n, text);
+    let found = Statement::new(Layer::Device, write.iops.n, text);
     Some(
         found
             .with("writes_per_s", write.iops.value)
@@ -147,7 +153,7 @@ pub(super) fn lasting_rate(case: &Case<'_, '_>) -> Option<Finding> {
 
 /// Pages of 16 KiB per second that can be flushed for long, where writes fell in the sustained
 /// point: with the doublewrite every page is written twice.
-pub(super) fn lasting_pages_per_s(case: &Case<'_, '_>) -> Option<f64> {
+pub(crate) fn lasting_pages_per_s(case: &Case<'_, '_>) -> Option<f64> {
     Some(SustainedFall::of(case)?.after / 2.0)
 }
 
@@ -177,7 +183,7 @@ fn holds_for_long(calm: &[&Replicate]) -> bool {
     sustained.any(|one| !wavers(one) && !carries(one, Verdict::BurstLimited))
 }
 
-pub(super) fn not_steady(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn not_steady(case: &Case<'_, '_>) -> Option<Statement> {
     let of_device = case
         .log
         .points()
@@ -197,6 +203,6 @@ pub(super) fn not_steady(case: &Case<'_, '_>) -> Option<Finding> {
          and its figures hold only on average.",
         calm.len()
     );
-    let found = caution(FindingId::NotSteadyDevice, Layer::Device, unsteady as u64, text);
+    let found = Statement::new(Layer::Device, unsteady as u64, text);
     Some(found.with("unsteady", unsteady as u64).with("measured", calm.len() as u64))
 }

@@ -1,15 +1,16 @@
 //! Settings that make buffered writers wait for write-back, and the memory that is shared.
 
 use iostrata_plan::Layer;
-use iostrata_run::Finding;
 use iostrata_run::host::{CgroupVersion, HostFacts};
 use iostrata_stats::units::{bytes, percent};
 
-use super::FindingId;
 use super::pairs;
-use super::statement::{WithEvidence, caution, sizing};
 use crate::case::Case;
+use crate::pair::BUFFERED_WRITE_COST;
+use crate::statement::Statement;
 
+/// The name of few dirty bytes in the catalogue.
+pub(crate) const SMALL_DIRTY_LIMIT: &str = "small_dirty_limit";
 /// Fewer dirty bytes than this make every buffered writer wait for the device: a batch of
 /// doublewrite pages, a binary log group and a few sorts do not fit together.
 const DIRTY_BYTES_MIN: f64 = (64 << 20) as f64;
@@ -28,12 +29,12 @@ fn dirty_limit(machine: &HostFacts) -> Option<(&'static str, String, f64)> {
     Some(("vm.dirty_ratio", ratio.to_string(), available as f64 * ratio as f64 / 100.0))
 }
 
-pub(super) fn small_dirty_limit(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn small_dirty_limit(case: &Case<'_, '_>) -> Option<Statement> {
     let (setting, value, limit) = dirty_limit(&case.host.machine)?;
     if limit >= DIRTY_BYTES_MIN {
         return None;
     }
-    let seen = pairs::conclude(FindingId::BufferedWriteCost, case).and_then(|one| one.effect_pct);
+    let seen = pairs::conclude(BUFFERED_WRITE_COST, case).and_then(|one| one.effect_pct());
     let seen = seen.map(|pct| format!(" Here buffered writes lose {} by it.", percent(pct)));
     let text = format!(
         "{setting} is {value}: only {} of file data may wait in memory before writers are stopped \
@@ -43,7 +44,7 @@ pub(super) fn small_dirty_limit(case: &Case<'_, '_>) -> Option<Finding> {
         seen.unwrap_or_default()
     );
     Some(
-        caution(FindingId::SmallDirtyLimit, Layer::Filesystem, 0, text)
+        Statement::new(Layer::Filesystem, 0, text)
             .with("setting", setting)
             .with("value", value)
             .with("dirty_bytes_max", limit),
@@ -53,7 +54,7 @@ pub(super) fn small_dirty_limit(case: &Case<'_, '_>) -> Option<Finding> {
 /// A group that may use less than this share of the machine's memory is worth a line.
 const MEMORY_SHARE_MAX: f64 = 0.5;
 
-pub(super) fn memory_limit(case: &Case<'_, '_>) -> Option<Finding> {
+pub(crate) fn memory_limit(case: &Case<'_, '_>) -> Option<Statement> {
     let machine = &case.host.machine;
     let cgroup = &machine.cgroup;
     let (limit, all) = (cgroup.memory_limit_bytes?, machine.memory_bytes?);
@@ -66,6 +67,6 @@ pub(super) fn memory_limit(case: &Case<'_, '_>) -> Option<Finding> {
          cache share it, and buffered writes wait where it is full.",
         bytes(limit as f64)
     );
-    let found = sizing(FindingId::MemoryLimit, Layer::Limit, 0, text);
+    let found = Statement::new(Layer::Limit, 0, text);
     Some(found.with("memory_bytes", limit).with("cgroup", group))
 }

@@ -3,162 +3,111 @@
 //! Invariant: a finding says only what an interval supports; a factor without any measurable effect
 //! is a finding too.
 
-use std::collections::BTreeMap;
-
 use iostrata_plan::Layer;
-use iostrata_plan::study::StudyPlan;
-use iostrata_run::{AxisKind, Finding, FindingKind, StudyAxis, StudyEffect, StudyPoint};
+use iostrata_plan::study::FactorLevels;
+use iostrata_run::{AxisKind, StudyAxis, StudyEffect, StudyPoint};
 use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict, allowed_pct};
 use serde_json::json;
 
 use super::axis::{WORKERS, no_gain, place};
-use super::layer_loss::layer_losses;
-use super::points::Seen;
-use super::response::{RATE, responses};
+use super::case::{Stated, StudyCase};
+use super::layer_loss::{FILESYSTEM_LOSS, layer_losses};
+use super::response::RATE;
+use crate::statement::{Effect, Statement};
 
-/// Every statement by name; `docs/study-findings.md` has an entry for each.
-pub const STUDY_FINDINGS: [&str; 11] = [
-    "filesystem_loss",
-    "collapse_along_axis",
-    "enough",
-    "no_measurable_difference",
-    "loop_ceiling",
-    "response_at_rate",
-    "longer_queue_helps",
-    "longer_queue_hurts",
-    "longer_queue_no_difference",
-    "queue_length_refused",
-    "emulation_late",
-];
+/// Names in the catalogue.
+pub(crate) const COLLAPSE: &str = "collapse_along_axis";
+pub(crate) const ENOUGH: &str = "enough";
+pub(crate) const INDIFFERENT: &str = "no_measurable_difference";
+pub(crate) const LOOP_CEILING: &str = "loop_ceiling";
 
 /// Factors that say how much data there is. More of it is other work, not more of the same: their
 /// curves are shown, and nothing is called too much or enough.
 const AMOUNTS: [&str; 2] = ["size", "volume_size"];
 
-/// The statements, the largest losses first.
-pub(crate) fn findings_of(
-    plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
-    points: &[StudyPoint],
-    effects: &[StudyEffect],
-    axes: &[StudyAxis],
-) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = Vec::new();
-    findings.extend(layer_losses(plan, seen));
-    findings.extend(axes.iter().filter_map(collapse));
-    findings.sort_by(|a, b| size(b).total_cmp(&size(a)));
-    findings.extend(responses(axes));
-    findings.extend(axes.iter().filter_map(files));
-    findings.extend(indifferent(plan, effects));
-    findings.extend(at_loop_ceiling(points));
-    findings
-}
-
-fn size(finding: &Finding) -> f64 {
-    finding.effect_pct.unwrap_or(0.0).abs()
+/// What file systems take and what more load takes, the largest losses first.
+pub(crate) fn losses(case: &StudyCase<'_>) -> Vec<Stated> {
+    let layers = layer_losses(case.plan, case.seen).into_iter();
+    let falls = case.axes.iter().filter_map(collapse);
+    let mut all: Vec<Stated> = layers
+        .map(|said| (FILESYSTEM_LOSS, said))
+        .chain(falls.map(|said| (COLLAPSE, said)))
+        .collect();
+    let size = |one: &Stated| one.1.effect_pct().unwrap_or(0.0).abs();
+    all.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    all
 }
 
 /// More workers do less.
-fn collapse(axis: &StudyAxis) -> Option<Finding> {
+fn collapse(axis: &StudyAxis) -> Option<Statement> {
     if axis.kind != AxisKind::Collapse || AMOUNTS.contains(&axis.factor.as_str()) {
         return None;
     }
-    let loss = -axis.change_pct?;
-    Some(Finding {
-        id: "collapse_along_axis".to_owned(),
-        kind: FindingKind::Loss,
-        text: axis.text.clone(),
-        layer: Layer::FileApi,
-        effect_pct: Some(loss),
-        effect_pct_ci95: axis.change_pct_ci95.map(|[low, high]| [-high, -low]),
-        effect_pct_n: axis.points.len() as u64,
-        evidence: evidence(&[
-            ("axis", json!(axis.factor)),
-            ("from", json!(axis.at)),
-            ("points", json!(axis.points)),
-        ]),
-    })
+    let ci95 = axis.change_pct_ci95.map(|[low, high]| [-high, -low]);
+    let effect = Effect { pct: -axis.change_pct?, ci95, n: axis.points.len() as u64 };
+    let said = Statement::sized(Layer::FileApi, effect, axis.text.clone())
+        .with("axis", json!(axis.factor))
+        .with("from", json!(axis.at))
+        .with("points", json!(axis.points));
+    Some(said)
 }
 
 /// How many of something are enough.
-fn files(axis: &StudyAxis) -> Option<Finding> {
+pub(crate) fn enough(case: &StudyCase<'_>) -> Vec<Stated> {
+    case.axes.iter().filter_map(files).map(|said| (ENOUGH, said)).collect()
+}
+
+fn files(axis: &StudyAxis) -> Option<Statement> {
     if [WORKERS, RATE].iter().chain(&AMOUNTS).any(|factor| *factor == axis.factor) {
         return None;
     }
     let said = no_gain(axis.enough?, &axis.factor, axis.beyond_pct_max?);
-    Some(Finding {
-        id: "enough".to_owned(),
-        kind: FindingKind::Sizing,
-        text: format!("{}: {said}", place(&axis.levels)),
-        layer: Layer::FileApi,
-        effect_pct: None,
-        effect_pct_ci95: None,
-        effect_pct_n: axis.points.len() as u64,
-        evidence: evidence(&[("axis", json!(axis.factor)), ("points", json!(axis.points))]),
-    })
+    let text = format!("{}: {said}", place(&axis.levels));
+    let said = Statement::new(Layer::FileApi, axis.points.len() as u64, text);
+    Some(said.with("axis", json!(axis.factor)).with("points", json!(axis.points)))
 }
 
 /// Factors none of whose levels differ.
-fn indifferent(plan: &StudyPlan, effects: &[StudyEffect]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for factor in &plan.factors {
+pub(crate) fn indifferent(case: &StudyCase<'_>) -> Vec<Stated> {
+    let of_factor = |factor: &FactorLevels| {
         let of: Vec<&StudyEffect> =
-            effects.iter().filter(|effect| effect.factor == factor.factor).collect();
+            case.effects.iter().filter(|effect| effect.factor == factor.factor).collect();
         let none = of.iter().all(|effect| {
             effect.conclusion == Conclusion::NoMeasurableDifference && !effect.is_everywhere
         });
-        if of.is_empty() || !none {
-            continue;
-        }
         let allowed = of.iter().filter_map(|effect| effect.ratio_ci95.map(allowed_pct));
         let allowed = allowed.fold(0.0, f64::max);
-        if allowed > KNOWN_PCT_MAX {
-            continue;
+        if of.is_empty() || !none || allowed > KNOWN_PCT_MAX {
+            return None;
         }
-        findings.push(Finding {
-            id: "no_measurable_difference".to_owned(),
-            kind: FindingKind::Sizing,
-            text: format!(
-                "{}: no measurable difference between {}; up to {allowed:.1} % is not ruled out",
-                factor.factor,
-                factor.levels.join(", ")
-            ),
-            layer: Layer::Block,
-            effect_pct: None,
-            effect_pct_ci95: None,
-            effect_pct_n: of.iter().map(|effect| effect.ratio_n).sum(),
-            evidence: evidence(&[("factor", json!(factor.factor))]),
-        });
-    }
-    findings
+        let text = format!(
+            "{}: no measurable difference between {}; up to {allowed:.1} % is not ruled out",
+            factor.factor,
+            factor.levels.join(", ")
+        );
+        let n = of.iter().map(|effect| effect.ratio_n).sum();
+        Some(Statement::new(Layer::Block, n, text).with("factor", json!(factor.factor)))
+    };
+    let all = case.plan.factors.iter().filter_map(of_factor);
+    all.map(|said| (INDIFFERENT, said)).collect()
 }
 
 /// Points that measured the loop device and not what lies on it.
-fn at_loop_ceiling(points: &[StudyPoint]) -> Option<Finding> {
-    let limited: Vec<&str> = points
-        .iter()
-        .filter(|point| point.verdicts.has(Verdict::LoopLimited))
-        .map(|point| point.id.as_str())
-        .collect();
-    (!limited.is_empty()).then(|| Finding {
-        id: "loop_ceiling".to_owned(),
-        kind: FindingKind::Caution,
-        text: format!(
-            "{} of {} points lie at what the loop device itself can do, and the file below it can \
-             do more: differences between those points are understated",
-            limited.len(),
-            points.len()
-        ),
-        layer: Layer::Device,
-        effect_pct: None,
-        effect_pct_ci95: None,
-        effect_pct_n: limited.len() as u64,
-        evidence: evidence(&[("points", json!(limited))]),
-    })
-}
-
-fn evidence(entries: &[(&str, serde_json::Value)]) -> BTreeMap<String, serde_json::Value> {
-    entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+pub(crate) fn at_loop_ceiling(case: &StudyCase<'_>) -> Vec<Stated> {
+    let is_limited = |point: &&StudyPoint| point.verdicts.has(Verdict::LoopLimited);
+    let limited: Vec<&str> =
+        case.points.iter().filter(is_limited).map(|point| point.id.as_str()).collect();
+    if limited.is_empty() {
+        return Vec::new();
+    }
+    let text = format!(
+        "{} of {} points lie at what the loop device itself can do, and the file below it can \
+         do more: differences between those points are understated",
+        limited.len(),
+        case.points.len()
+    );
+    let said = Statement::new(Layer::Device, limited.len() as u64, text);
+    vec![(LOOP_CEILING, said.with("points", json!(limited)))]
 }
 
 #[cfg(test)]

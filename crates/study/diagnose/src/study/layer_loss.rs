@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::Layer;
 use iostrata_plan::study::{Cell, LevelAt, StudyPlan, VolumeKind};
-use iostrata_run::{Finding, FindingKind};
 use iostrata_stats::{Comparison, Measured, paired_measured};
 use serde_json::json;
 
 use super::axis::place;
 use super::points::{Seen, figures, paired_replicates};
+use crate::statement::{Effect, Statement};
 
+/// Its name in the catalogue.
+pub(crate) const FILESYSTEM_LOSS: &str = "filesystem_loss";
 /// Losses below this are how file systems are, in percent.
 const LOSS_PCT_MIN: f64 = 5.0;
 /// The factor that names the layer.
@@ -43,7 +45,7 @@ impl Pair<'_> {
 }
 
 /// One finding per file system that takes something at some point.
-pub(crate) fn layer_losses(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Vec<Finding> {
+pub(crate) fn layer_losses(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Vec<Statement> {
     let mut kinds: Vec<VolumeKind> = Vec::new();
     for cell in &plan.cells {
         let kind = cell.volume.kind;
@@ -58,7 +60,7 @@ fn layer_loss(
     plan: &StudyPlan,
     kind: VolumeKind,
     seen: &BTreeMap<&str, Seen<'_>>,
-) -> Option<Finding> {
+) -> Option<Statement> {
     let raw = plan.cells.iter().filter(|cell| cell.volume.kind == VolumeKind::Raw);
     let pairs: Vec<Pair<'_>> =
         raw.filter_map(|raw| pair(raw, counterpart(plan, raw, kind)?, seen)).collect();
@@ -68,27 +70,19 @@ fn layer_loss(
     let [low, high] = worst.loss_pct_ci95()?;
     let others: Vec<LevelAt> =
         worst.levels.iter().filter(|at| at.factor != FILESYSTEM).cloned().collect();
-    Some(Finding {
-        id: "filesystem_loss".to_owned(),
-        kind: FindingKind::Loss,
-        text: format!(
-            "{} does measurably less than the raw device at {} of {} points of equal work; most at \
-             {}: {:.1} % less (95 % {low:.1} to {high:.1} %)",
-            kind.name(),
-            losing.len(),
-            pairs.len(),
-            place(&others),
-            worst.loss_pct()
-        ),
-        layer: Layer::Filesystem,
-        effect_pct: Some(worst.loss_pct()),
-        effect_pct_ci95: Some([low, high]),
-        effect_pct_n: worst.comparison.n,
-        evidence: losing
-            .iter()
-            .map(|pair| (format!("{}_loss_pct", pair.points[1]), json!(pair.loss_pct())))
-            .collect(),
-    })
+    let text = format!(
+        "{} does measurably less than the raw device at {} of {} points of equal work; most at \
+         {}: {:.1} % less (95 % {low:.1} to {high:.1} %)",
+        kind.name(),
+        losing.len(),
+        pairs.len(),
+        place(&others),
+        worst.loss_pct()
+    );
+    let each =
+        losing.iter().map(|pair| (format!("{}_loss_pct", pair.points[1]), json!(pair.loss_pct())));
+    let effect = Effect::from(&worst.comparison.loss());
+    Some(Statement::sized(Layer::Filesystem, effect, text).with_all(each))
 }
 
 /// The cell that does the same on a file system of default making: of several, the first.

@@ -6,16 +6,17 @@
 mod answer;
 mod axis;
 mod busy;
+mod case;
 mod caution;
 mod difference;
 mod effect;
-mod finding;
+pub(crate) mod finding;
 mod headline;
-mod layer_loss;
+pub(crate) mod layer_loss;
 mod points;
 mod queue;
-mod queue_finding;
-mod response;
+pub(crate) mod queue_finding;
+pub(crate) mod response;
 mod sentence;
 mod sides;
 mod single_effects;
@@ -32,7 +33,8 @@ use serde_json::json;
 
 use crate::ProbeEnd;
 use crate::figure::combined;
-pub use finding::STUDY_FINDINGS;
+use crate::rules::statements_of;
+pub(crate) use case::StudyCase;
 use points::Seen;
 pub use stolen::is_lost_to_steal;
 
@@ -51,11 +53,15 @@ pub fn summarise_study(
     let axes = axis::axes_of(plan, &seen, &points);
     let queue_changes = queue::queue_changes(plan, &seen, &points);
     let unavailable = unavailable(events);
-    let mut findings = finding::findings_of(plan, &seen, &points, &effects, &axes);
-    findings.extend(queue_finding::findings_of(plan, &queue_changes, &points, &unavailable));
-    for finding in &findings {
-        assert!(STUDY_FINDINGS.contains(&finding.id.as_str()), "{} has no entry", finding.id);
-    }
+    let findings = statements_of(&StudyCase {
+        plan,
+        seen: &seen,
+        points: &points,
+        effects: &effects,
+        axes: &axes,
+        changes: &queue_changes,
+        unavailable: &unavailable,
+    });
     let mut document = StudyDocument {
         study: plan.name.clone(),
         title: plan.title.clone(),

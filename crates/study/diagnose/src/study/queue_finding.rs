@@ -7,51 +7,52 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iostrata_plan::Layer;
-use iostrata_plan::study::{Cell, LevelAt, StudyPlan};
-use iostrata_run::{
-    DeviceChange, DeviceMetric, Finding, FindingKind, QueueChange, StudyPoint, Unavailable,
-};
+use iostrata_plan::study::{Cell, LevelAt};
+use iostrata_run::{DeviceChange, DeviceMetric, QueueChange, StudyPoint, Unavailable};
 use iostrata_stats::{AXIS_MATERIAL_PCT, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN, allowed_pct};
 use serde_json::json;
 
 use super::axis::place;
+use super::case::{Stated, StudyCase};
 use super::queue::NR_REQUESTS;
+use crate::statement::{Effect, Statement};
 
+/// Names in the catalogue.
+pub(crate) const HELPS: &str = "longer_queue_helps";
+pub(crate) const HURTS: &str = "longer_queue_hurts";
+pub(crate) const NO_DIFFERENCE: &str = "longer_queue_no_difference";
+pub(crate) const REFUSED: &str = "queue_length_refused";
+pub(crate) const LATE: &str = "emulation_late";
 const DISK: &str = "disk";
 /// Where more replies than this share of a point's are late, the emulation is what was measured.
 const LATE_PCT_MAX: f64 = 10.0;
 
-/// The statements, effects first.
-pub(crate) fn findings_of(
-    plan: &StudyPlan,
-    changes: &[QueueChange],
-    points: &[StudyPoint],
-    unavailable: &[Unavailable],
-) -> Vec<Finding> {
-    let late: BTreeSet<&str> = points
-        .iter()
-        .filter(|point| late_pct(point) > LATE_PCT_MAX)
-        .map(|point| point.id.as_str())
-        .collect();
+/// The points at which the emulation was late.
+fn late(points: &[StudyPoint]) -> BTreeSet<&str> {
+    let is_late = |point: &&StudyPoint| late_pct(point) > LATE_PCT_MAX;
+    points.iter().filter(is_late).map(|point| point.id.as_str()).collect()
+}
+
+/// What the length of the queue does on each disk.
+pub(crate) fn lengths(case: &StudyCase<'_>) -> Vec<Stated> {
+    let (changes, late) = (case.changes, late(case.points));
     let mut disks: Vec<Option<&str>> = Vec::new();
     for change in changes {
         if !disks.contains(&disk(change)) {
             disks.push(disk(change));
         }
     }
-    let mut findings = Vec::new();
+    let mut said = Vec::new();
     for name in disks {
         let on_it: Vec<&QueueChange> = changes.iter().filter(|one| disk(one) == name).collect();
         let (helps, hurts) = (moved(&on_it, true), moved(&on_it, false));
-        findings.extend(effect(&helps, &on_it, name, "longer_queue_helps"));
-        findings.extend(effect(&hurts, &on_it, name, "longer_queue_hurts"));
+        said.extend(effect(&helps, &on_it, name).map(|one| (HELPS, one)));
+        said.extend(effect(&hurts, &on_it, name).map(|one| (HURTS, one)));
         if helps.is_empty() && hurts.is_empty() {
-            findings.extend(indifferent(&on_it, name, &late));
+            said.extend(indifferent(&on_it, name, &late).map(|one| (NO_DIFFERENCE, one)));
         }
     }
-    findings.extend(refused(plan, points, unavailable));
-    findings.extend(emulation_late(points, &late));
-    findings
+    said
 }
 
 fn disk(change: &QueueChange) -> Option<&str> {
@@ -82,36 +83,29 @@ fn moved<'a>(changes: &[&'a QueueChange], up: bool) -> Vec<&'a QueueChange> {
     moved
 }
 
-fn effect(
-    moved: &[&QueueChange],
-    all: &[&QueueChange],
-    name: Option<&str>,
-    id: &str,
-) -> Option<Finding> {
+fn effect(moved: &[&QueueChange], all: &[&QueueChange], name: Option<&str>) -> Option<Statement> {
     let most = moved.first()?;
     let [low, high] = most.ratio_ci95?;
     let others: Vec<LevelAt> = most.levels.iter().filter(|at| at.factor != DISK).cloned().collect();
     let what = if most.ratio > 1.0 { "helps" } else { "takes throughput" };
     let [short, long] = most.took;
-    Some(Finding {
-        id: id.to_owned(),
-        kind: FindingKind::Sizing,
-        text: format!(
-            "a longer request queue {what} on {} at {} of {} workloads; most at {}: {:.2} times \
-             the requests per second with {long} as with {short} (95 % {low:.2} to {high:.2}){}",
-            on(name),
-            moved.len(),
-            all.len(),
-            place(&others),
-            most.ratio,
-            device_words(&most.device)
-        ),
-        layer: Layer::Block,
-        effect_pct: Some(100.0 * (most.ratio - 1.0)),
-        effect_pct_ci95: Some([100.0 * (low - 1.0), 100.0 * (high - 1.0)]),
-        effect_pct_n: most.ratio_n,
-        evidence: evidence(moved),
-    })
+    let text = format!(
+        "a longer request queue {what} on {} at {} of {} workloads; most at {}: {:.2} times the \
+         requests per second with {long} as with {short} (95 % {low:.2} to {high:.2}){}",
+        on(name),
+        moved.len(),
+        all.len(),
+        place(&others),
+        most.ratio,
+        device_words(&most.device)
+    );
+    let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+    let effect = Effect {
+        pct: percent(most.ratio),
+        ci95: Some([percent(low), percent(high)]),
+        n: most.ratio_n,
+    };
+    Some(Statement::sized(Layer::Block, effect, text).with_all(evidence(moved)))
 }
 
 /// What became of the device's figures; a size that did not measurably change is said to stay.
@@ -138,7 +132,11 @@ fn device_words(device: &[DeviceChange]) -> String {
 }
 
 /// That the length makes no difference on a disk, at those workloads where that is known.
-fn indifferent(all: &[&QueueChange], name: Option<&str>, late: &BTreeSet<&str>) -> Option<Finding> {
+fn indifferent(
+    all: &[&QueueChange],
+    name: Option<&str>,
+    late: &BTreeSet<&str>,
+) -> Option<Statement> {
     let is_known = |change: &&&QueueChange| {
         change.conclusion != Conclusion::TooFewPairs
             && change.ratio_n >= PAIRS_MIN as u64
@@ -151,23 +149,15 @@ fn indifferent(all: &[&QueueChange], name: Option<&str>, late: &BTreeSet<&str>) 
     let short = known.iter().map(|change| change.took[0]).min()?;
     let long = known.iter().map(|change| change.took[1]).max()?;
     let rest = if known.len() == all.len() { "" } else { "; too little is known of the others" };
-    Some(Finding {
-        id: "longer_queue_no_difference".to_owned(),
-        kind: FindingKind::Sizing,
-        text: format!(
-            "the length of the request queue, from {short} to {long} requests, makes no \
-             difference that matters on {} at {} of {} workloads (up to {allowed:.1} % is not \
-             ruled out){rest}",
-            on(name),
-            known.len(),
-            all.len()
-        ),
-        layer: Layer::Block,
-        effect_pct: None,
-        effect_pct_ci95: None,
-        effect_pct_n: known.iter().map(|change| change.ratio_n).sum(),
-        evidence: evidence(&known),
-    })
+    let text = format!(
+        "the length of the request queue, from {short} to {long} requests, makes no difference \
+         that matters on {} at {} of {} workloads (up to {allowed:.1} % is not ruled out){rest}",
+        on(name),
+        known.len(),
+        all.len()
+    );
+    let n = known.iter().map(|change| change.ratio_n).sum();
+    Some(Statement::new(Layer::Block, n, text).with_all(evidence(&known)))
 }
 
 fn evidence(changes: &[&QueueChange]) -> BTreeMap<String, serde_json::Value> {
@@ -184,11 +174,8 @@ fn evidence(changes: &[&QueueChange]) -> BTreeMap<String, serde_json::Value> {
 }
 
 /// Lengths that the kernel did not take, or took otherwise.
-fn refused(
-    plan: &StudyPlan,
-    points: &[StudyPoint],
-    unavailable: &[Unavailable],
-) -> Option<Finding> {
+pub(crate) fn refused(case: &StudyCase<'_>) -> Vec<Stated> {
+    let points = case.points;
     let mut said: BTreeSet<(u64, String)> = BTreeSet::new();
     for taken in points.iter().flat_map(|point| point.queue.iter().map(move |one| (point, one))) {
         let (point, taken) = taken;
@@ -199,7 +186,7 @@ fn refused(
             said.insert((asked, format!("of {asked}{with} the kernel took {}", taken.took)));
         }
     }
-    for cell in plan.cells.iter().filter(|cell| was_refused(cell, unavailable)) {
+    for cell in case.plan.cells.iter().filter(|cell| was_refused(cell, case.unavailable)) {
         let set = |name: &str| {
             cell.conditions.queue.iter().find(|one| one.attribute == name).map(|one| &*one.value)
         };
@@ -215,23 +202,16 @@ fn refused(
         .filter_map(|one| one.took.parse::<u64>().ok())
         .max();
     let words: Vec<String> = said.iter().map(|(_, words)| words.clone()).collect();
-    (!words.is_empty()).then(|| Finding {
-        id: "queue_length_refused".to_owned(),
-        kind: FindingKind::Caution,
-        text: format!(
-            "not every length of the request queue is available here: {}{}",
-            words.join("; "),
-            longest.map_or_else(String::new, |most| format!("; the longest measured is {most}"))
-        ),
-        layer: Layer::Block,
-        effect_pct: None,
-        effect_pct_ci95: None,
-        effect_pct_n: said.len() as u64,
-        evidence: said
-            .iter()
-            .map(|(asked, words)| (format!("asked_{asked}"), json!(words)))
-            .collect(),
-    })
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let text = format!(
+        "not every length of the request queue is available here: {}{}",
+        words.join("; "),
+        longest.map_or_else(String::new, |most| format!("; the longest measured is {most}"))
+    );
+    let each = said.iter().map(|(asked, words)| (format!("asked_{asked}"), json!(words)));
+    vec![(REFUSED, Statement::new(Layer::Block, said.len() as u64, text).with_all(each))]
 }
 
 /// Whether a cell was left out because of the length of its queue.
@@ -245,28 +225,22 @@ fn late_pct(point: &StudyPoint) -> f64 {
 }
 
 /// Points at which this machine could not keep the pace of the disk.
-fn emulation_late(points: &[StudyPoint], late: &BTreeSet<&str>) -> Option<Finding> {
-    let worst = points.iter().max_by(|a, b| late_pct(a).total_cmp(&late_pct(b)))?;
-    (!late.is_empty()).then(|| Finding {
-        id: "emulation_late".to_owned(),
-        kind: FindingKind::Caution,
-        text: format!(
-            "at {} of {} points this machine did not keep the pace of the emulated disk: more than \
-             {LATE_PCT_MAX:.0} % of its replies were over 100 us late, {:.0} % at {}; there the \
-             emulation was measured, not the disk",
-            late.len(),
-            points.iter().filter(|point| point.emulated.is_some()).count(),
-            late_pct(worst),
-            worst.title
-        ),
-        layer: Layer::Device,
-        effect_pct: None,
-        effect_pct_ci95: None,
-        effect_pct_n: late.len() as u64,
-        evidence: late
-            .iter()
-            .filter_map(|id| points.iter().find(|point| point.id == **id))
-            .map(|point| (format!("{}_late_pct", point.id), json!(late_pct(point))))
-            .collect(),
-    })
+pub(crate) fn emulation_late(case: &StudyCase<'_>) -> Vec<Stated> {
+    let (points, late) = (case.points, late(case.points));
+    let worst = points.iter().max_by(|a, b| late_pct(a).total_cmp(&late_pct(b)));
+    let Some(worst) = worst.filter(|_| !late.is_empty()) else { return Vec::new() };
+    let text = format!(
+        "at {} of {} points this machine did not keep the pace of the emulated disk: more than \
+         {LATE_PCT_MAX:.0} % of its replies were over 100 us late, {:.0} % at {}; there the \
+         emulation was measured, not the disk",
+        late.len(),
+        points.iter().filter(|point| point.emulated.is_some()).count(),
+        late_pct(worst),
+        worst.title
+    );
+    let each = points
+        .iter()
+        .filter(|point| late.contains(point.id.as_str()))
+        .map(|point| (format!("{}_late_pct", point.id), json!(late_pct(point))));
+    vec![(LATE, Statement::new(Layer::Device, late.len() as u64, text).with_all(each))]
 }

@@ -8,15 +8,17 @@ use std::collections::BTreeMap;
 use iostrata_plan::study::setting::{Setting, SettingValue};
 use iostrata_plan::study::{Cell, LevelAt};
 use iostrata_plan::{Layer, OpKind, Pacing, Rw, Words};
-use iostrata_run::{
-    Finding, FindingKind, StudyAxis, StudyBacklog, StudyOp, StudyPoint, StudyResponse,
-};
+use iostrata_run::{StudyAxis, StudyBacklog, StudyOp, StudyPoint, StudyResponse};
 use iostrata_stats::units::{count, microseconds, seconds};
 use iostrata_stats::{LatencyUs, Measured, combine};
 use serde_json::json;
 
+use super::case::{Stated, StudyCase};
 use super::points::{Seen, figures};
+use crate::statement::Statement;
 
+/// Its name in the catalogue.
+pub(crate) const RESPONSE: &str = "response_at_rate";
 /// The factor whose levels are rates, in percent of the limit.
 pub(crate) const RATE: &str = "rate_pct";
 /// Where responses are so many times the shortest, requests wait.
@@ -86,13 +88,14 @@ fn growth(seen: &Seen<'_>, cell: &Cell) -> Option<(f64, [f64; 2])> {
 }
 
 /// One statement per curve over the rate.
-pub(crate) fn responses(axes: &[StudyAxis]) -> Vec<Finding> {
-    let along: Vec<&StudyAxis> = axes.iter().filter(|axis| axis.factor == RATE).collect();
+pub(crate) fn responses(case: &StudyCase<'_>) -> Vec<Stated> {
+    let along: Vec<&StudyAxis> = case.axes.iter().filter(|axis| axis.factor == RATE).collect();
     let differs = |at: &&LevelAt| along.iter().any(|axis| !axis.levels.contains(at));
     let place = |axis: &StudyAxis| {
         axis.levels.iter().filter(differs).map(words).collect::<Vec<_>>().join(", ")
     };
-    along.iter().filter_map(|axis| finding(axis, &place(axis), axis.response.as_ref()?)).collect()
+    let said = |axis: &&StudyAxis| statement(axis, &place(axis), axis.response.as_ref()?);
+    along.iter().filter_map(said).map(|said| (RESPONSE, said)).collect()
 }
 
 /// A level as a sentence has it: `random reads`.
@@ -109,7 +112,7 @@ fn words(at: &LevelAt) -> String {
     }
 }
 
-fn finding(axis: &StudyAxis, place: &str, response: &StudyResponse) -> Option<Finding> {
+fn statement(axis: &StudyAxis, place: &str, response: &StudyResponse) -> Option<Statement> {
     let all: Vec<(f64, f64)> = axis.x.iter().copied().zip(response.p99_us.clone()).collect();
     let (first, last) = (all.first()?, all.last()?);
     let who = if place.is_empty() { "requests" } else { place };
@@ -146,16 +149,8 @@ fn finding(axis: &StudyAxis, place: &str, response: &StudyResponse) -> Option<Fi
             microseconds(backlog.wait_us_max)
         )
     });
-    Some(Finding {
-        id: "response_at_rate".to_owned(),
-        kind: FindingKind::Sizing,
-        text: waiting + &growing,
-        layer: Layer::Limit,
-        effect_pct: None,
-        effect_pct_ci95: None,
-        effect_pct_n: all.len() as u64,
-        evidence: evidence(axis, response),
-    })
+    let said = Statement::new(Layer::Limit, all.len() as u64, waiting + &growing);
+    Some(said.with_all(evidence(axis, response)))
 }
 
 /// Every figure under a name that ends in its unit.

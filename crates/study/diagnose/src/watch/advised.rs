@@ -11,13 +11,13 @@ use crate::server_setting::{Family, ServerSetting};
 /// How advice begins that a server takes while it runs.
 pub(super) const DYNAMIC: &str = "SET GLOBAL ";
 
-/// A setting of InnoDB to change, by its name without the prefix; `None` where it has the value
+/// A setting of InnoDB to change, by its name without the prefix, for a rule that adds its own name; `None` where it has the value
 /// already, or the target does not have it.
 pub(super) fn set(
     recording: &Recording<'_>,
     setting: &str,
     value: impl ToString,
-    (id, text, risk): (&str, String, Risk),
+    (text, risk): (String, Risk),
 ) -> Option<Advice> {
     let now = recording.setting(setting)?;
     let value = value.to_string();
@@ -67,7 +67,6 @@ pub(super) fn set(
             }
         }
     };
-    let why = vec![id.to_owned()];
     let of_server = known.filter(|_| recording.family != Family::Engine);
     Some(Advice {
         setting: name,
@@ -76,7 +75,7 @@ pub(super) fn set(
         versions: of_server.and_then(ServerSetting::versions),
         source: of_server.map(ServerSetting::source),
         where_,
-        why,
+        why: Vec::new(),
         text,
         risk,
         undo,

@@ -1,17 +1,14 @@
 //! Settings that keep the page cleaner from its work, or give it too much of it.
 
 use iostrata_plan::Layer;
-use iostrata_run::{FindingKind, Risk, WatchSample};
+use iostrata_run::{Risk, WatchSample};
 use iostrata_stats::units::{microseconds, percent};
 
-use super::evidence::{Evidence, finding, pressure_words};
-use super::recording::Recording;
-use super::{Concluded, advised};
+use super::advised;
+use super::recording::{Concluded, Recording};
 use crate::server_setting::Family;
+use crate::statement::Statement;
 
-const SLEEPS: &str = "page_cleaner_sleeps";
-const NEIGHBORS: &str = "neighbors_without_seeks";
-const ADAPTIVE: &str = "adaptive_flushing_off";
 /// The low-water mark of dirty pages at which MariaDB's page cleaner always works.
 const AWAKE_PCT: &str = "0.001";
 /// Beyond this share of its limit a cleaner that writes nothing sleeps, in percent.
@@ -31,7 +28,7 @@ fn is_asleep(sample: &WatchSample) -> bool {
 }
 
 /// MariaDB with a low-water mark of 0 does not wake its cleaner by checkpoint age.
-pub(super) fn sleeps(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn sleeps(recording: &Recording<'_>) -> Option<Concluded> {
     let is_zero = recording.number("max_dirty_pages_pct_lwm")? == 0.0;
     if recording.family != Family::MariaDb || !is_zero {
         return None;
@@ -45,7 +42,7 @@ pub(super) fn sleeps(recording: &Recording<'_>) -> Option<Concluded> {
         (_, ASLEEP_MIN..) => {
             format!("nothing was written in {asleep} samples in a row while redo aged")
         }
-        (Some(pressure), _) => pressure_words(pressure),
+        (Some(pressure), _) => pressure.words(),
         (None, _) => String::new(),
     };
     let text = format!(
@@ -55,41 +52,37 @@ pub(super) fn sleeps(recording: &Recording<'_>) -> Option<Concluded> {
         percent(recording.number("max_dirty_pages_pct").unwrap_or(90.0)),
     );
     let age = recording.mean(|sample| sample.checkpoint_age_pct);
-    let mut evidence = Evidence::default()
-        .with("max_dirty_pages_pct_lwm", 0.0)
-        .with("samples_asleep_in_a_row", asleep as u64);
-    evidence = match &pressure {
-        Some(pressure) => evidence.pressure(pressure),
-        None => evidence,
-    };
-    let n = age.as_ref().map_or(0, |age| age.n);
-    if let Some(age) = &age {
-        evidence = evidence.measured("checkpoint_age_pct", age);
-    }
-    let why = (SLEEPS, text.clone(), Risk::None);
+    let why = (text.clone(), Risk::None);
     let advice = advised::set(recording, "max_dirty_pages_pct_lwm", AWAKE_PCT, why);
-    let finding = finding(SLEEPS, FindingKind::Loss, Layer::Engine, text, (n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().collect() })
+    let n = age.as_ref().map_or(0, |age| age.n);
+    let said = Statement::new(Layer::Engine, n, text)
+        .with("max_dirty_pages_pct_lwm", 0.0)
+        .with("samples_asleep_in_a_row", asleep as u64)
+        .measured_some("checkpoint_age_pct", age.as_ref());
+    let said = match &pressure {
+        Some(pressure) => pressure.beside(said),
+        None => said,
+    };
+    Some(Concluded::with(said, advice))
 }
 
 /// Without adaptive flushing pages are written when redo has nearly run out.
-pub(super) fn adaptive_off(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn adaptive_off(recording: &Recording<'_>) -> Option<Concluded> {
     let pressure = recording.redo_pressure()?;
     if recording.is_on("adaptive_flushing")? {
         return None;
     }
     let setting = recording.named("adaptive_flushing");
-    let text = format!("{setting} is OFF, and {}.", pressure_words(&pressure));
-    let evidence = Evidence::default().pressure(&pressure).with("adaptive_flushing", "OFF");
-    let why = (ADAPTIVE, text.clone(), Risk::None);
+    let text = format!("{setting} is OFF, and {}.", pressure.words());
+    let why = (text.clone(), Risk::None);
     let advice = advised::set(recording, "adaptive_flushing", "ON", why);
     let n = recording.document.samples.len() as u64;
-    let finding = finding(ADAPTIVE, FindingKind::Loss, Layer::Engine, text, (n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().collect() })
+    let said = pressure.beside(Statement::new(Layer::Engine, n, text));
+    Some(Concluded::with(said.with("adaptive_flushing", "OFF"), advice))
 }
 
 /// Neighbours are written along on a device that has no seeks to save.
-pub(super) fn neighbors(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn neighbors(recording: &Recording<'_>) -> Option<Concluded> {
     let setting = recording.number("flush_neighbors").filter(|value| *value != 0.0)?;
     let read_ms = recording.mean(|sample| {
         let device = sample.device.as_ref()?;
@@ -106,13 +99,11 @@ pub(super) fn neighbors(recording: &Recording<'_>) -> Option<Concluded> {
         microseconds(1e3 * read_ms.value),
         recording.named("flush_neighbors"),
     );
-    let evidence = Evidence::default()
+    let why = (text.clone(), Risk::None);
+    let advice = advised::set(recording, "flush_neighbors", "0", why);
+    let said = Statement::new(Layer::Engine, read_ms.n, text)
         .measured("device_read_ms", &read_ms)
         .measured("flushed_pages_per_s", &flushed)
         .with("flush_neighbors", setting);
-    let why = (NEIGHBORS, text.clone(), Risk::None);
-    let advice = advised::set(recording, "flush_neighbors", "0", why);
-    let kind = FindingKind::Sizing;
-    let finding = finding(NEIGHBORS, kind, Layer::Engine, text, (read_ms.n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().collect() })
+    Some(Concluded::with(said, advice))
 }

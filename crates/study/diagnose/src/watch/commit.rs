@@ -1,16 +1,14 @@
 //! What commits wait for: the log buffer, and the syncs of two logs.
 
 use iostrata_plan::Layer;
-use iostrata_run::{FindingKind, Risk, StallCause};
+use iostrata_run::{Risk, StallCause};
 use iostrata_stats::units::{bytes, count, percent, seconds, times};
 
-use super::evidence::{Evidence, finding};
-use super::recording::{Recording, is_on};
-use super::{Concluded, advised};
+use super::advised;
+use super::recording::{Concluded, Recording, is_on};
 use crate::server_setting::Family;
+use crate::statement::Statement;
 
-const BUFFER: &str = "log_buffer_small";
-const BINLOG: &str = "binlog_synced_per_commit";
 const MIB: f64 = 1_048_576.0;
 /// Bounds of an advised log buffer.
 const BUFFER_BYTES: [f64; 2] = [64.0 * MIB, 1024.0 * MIB];
@@ -18,7 +16,7 @@ const BUFFER_BYTES: [f64; 2] = [64.0 * MIB, 1024.0 * MIB];
 const SYNCING_SHARE_MIN: f64 = 0.5;
 
 /// Commits waited until the log buffer was written.
-pub(super) fn log_buffer(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn log_buffer(recording: &Recording<'_>) -> Option<Concluded> {
     let (stalls, stalled_s) = recording.stalls(StallCause::LogBuffer);
     let size = recording.number("log_buffer_size").filter(|size| *size > 0.0)?;
     if stalls == 0 {
@@ -33,26 +31,22 @@ pub(super) fn log_buffer(recording: &Recording<'_>) -> Option<Concluded> {
         seconds(stalled_s),
         holds.map(|s| format!("; it holds {} of redo", seconds(s))).unwrap_or_default(),
     );
-    let mut evidence = Evidence::default()
-        .with("log_buffer_bytes", size)
-        .with("log_buffer_stalls", stalls)
-        .with("log_buffer_stalled_s", stalled_s)
-        .with("holds_s", holds);
-    if let Some(redo) = &redo {
-        evidence = evidence.measured("redo_bytes_per_s", redo);
-    }
     let wanted = (4.0 * size).clamp(BUFFER_BYTES[0], BUFFER_BYTES[1]);
-    let why = (BUFFER, text.clone(), Risk::None);
+    let why = (text.clone(), Risk::None);
     let advice = (wanted > size)
         .then(|| advised::set(recording, "log_buffer_size", wanted as u64, why))
         .flatten();
-    let n = redo.map_or(0, |redo| redo.n);
-    let finding = finding(BUFFER, FindingKind::Loss, Layer::Engine, text, (n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().collect() })
+    let said = Statement::new(Layer::Engine, redo.as_ref().map_or(0, |redo| redo.n), text)
+        .with("log_buffer_bytes", size)
+        .with("log_buffer_stalls", stalls)
+        .with("log_buffer_stalled_s", stalled_s)
+        .with("holds_s", holds)
+        .measured_some("redo_bytes_per_s", redo.as_ref());
+    Some(Concluded::with(said, advice))
 }
 
 /// Two logs are synced for each group of commits, and syncs are what is waited for.
-pub(super) fn binlog(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn binlog(recording: &Recording<'_>) -> Option<Concluded> {
     let is_logged = is_on(recording.variable("log_bin")?)?;
     let synced: f64 = recording.variable("sync_binlog")?.parse().ok()?;
     let commits = recording.number("flush_log_at_trx_commit")?;
@@ -80,17 +74,12 @@ pub(super) fn binlog(recording: &Recording<'_>) -> Option<Concluded> {
             _ => "binlog_group_commit_sync_delay",
         },
     );
-    let mut evidence = Evidence::default()
+    let said = Statement::new(Layer::Transactions, tps.as_ref().map_or(0, |tps| tps.n), text)
         .with("share_syncing", syncing)
         .with("device_stalls", stalls)
         .with("device_stalled_s", stalled_s)
-        .with("sync_binlog", synced);
-    let n = tps.as_ref().map_or(0, |tps| tps.n);
-    for (name, one) in [("device_flushes_per_s", &flushes), ("tps", &tps)] {
-        if let Some(one) = one {
-            evidence = evidence.measured(name, one);
-        }
-    }
-    let kind = FindingKind::Sizing;
-    Some(Concluded::only(finding(BINLOG, kind, Layer::Transactions, text, (n, evidence))))
+        .with("sync_binlog", synced)
+        .measured_some("device_flushes_per_s", flushes.as_ref())
+        .measured_some("tps", tps.as_ref());
+    Some(Concluded::only(said))
 }

@@ -3,14 +3,13 @@
 
 use iostrata_plan::Layer;
 use iostrata_run::host::{LimitedRate, ThrottleEvidence};
-use iostrata_run::{Finding, FindingKind, SettingOrigin, StallCause, WatchDocument};
+use iostrata_run::{SettingOrigin, StallCause, WatchDocument};
 use iostrata_stats::mean_and_half_width;
 use iostrata_stats::units::{bytes, count, percent, seconds, times};
 use serde_json::json;
 
-use super::Concluded;
-use super::evidence::{Evidence, finding};
-use super::recording::{Recording, SAMPLES_MIN};
+use super::recording::{Concluded, Recording, SAMPLES_MIN};
+use crate::statement::Statement;
 
 /// A limit of which so much is used holds requests back, in percent, where it is so in this share
 /// of the samples.
@@ -27,7 +26,7 @@ const PERIOD_S_MIN: f64 = 5.0;
 const NAMED: usize = 4;
 
 /// The I/O limit of its control groups, not the device, says how much is done.
-pub(super) fn io_limit(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<Concluded> {
     let used = |one: &ThrottleEvidence| one.io_limit_used_pct;
     let share = recording.share(|one| Some(used(one.throttle.as_ref()?)? >= USED_UP_PCT))?;
     if share < USED_UP_SHARE_MIN {
@@ -52,22 +51,14 @@ pub(super) fn io_limit(recording: &Recording<'_>) -> Option<Concluded> {
         bound.unwrap_or_default(),
         percent(100.0 * share)
     );
-    let mut evidence = Evidence::default().with("share_of_samples", share);
-    if let Some(mean) = &mean {
-        evidence = evidence.measured("io_limit_used_pct", mean);
-    }
-    let n = mean.map_or(0, |mean| mean.n);
-    Some(Concluded::only(finding(
-        "io_limit_binds",
-        FindingKind::Loss,
-        Layer::Limit,
-        text,
-        (n, evidence),
-    )))
+    let said = Statement::new(Layer::Limit, mean.as_ref().map_or(0, |mean| mean.n), text)
+        .with("share_of_samples", share)
+        .measured_some("io_limit_used_pct", mean.as_ref());
+    Some(Concluded::only(said))
 }
 
 /// Stalls that begin by the clock.
-pub(super) fn regular_pauses(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn regular_pauses(recording: &Recording<'_>) -> Option<Concluded> {
     let stalls = &recording.document.stalls;
     let starts: Vec<f64> = stalls.iter().map(|stall| stall.t_s).collect();
     let period = Period::of(&starts)?;
@@ -90,18 +81,12 @@ pub(super) fn regular_pauses(recording: &Recording<'_>) -> Option<Concluded> {
         seconds(low),
         seconds(high)
     );
-    let evidence = Evidence::default()
+    let said = Statement::new(Layer::Transactions, period.n, text)
         .with("pauses", starts.len() as u64)
         .with("period_s", period.mean_s)
         .with("period_s_ci95", json!(period.ci95))
         .with("period_s_n", period.n);
-    Some(Concluded::only(finding(
-        "regular_pauses",
-        FindingKind::Loss,
-        Layer::Transactions,
-        text,
-        (period.n, evidence),
-    )))
+    Some(Concluded::only(said))
 }
 
 /// The time from one pause to the next.
@@ -138,7 +123,7 @@ impl Period {
 }
 
 /// Settings that were changed since the server started, while no tuner runs.
-pub(super) fn settings_left(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn settings_left(recording: &Recording<'_>) -> Option<Concluded> {
     let target = &recording.document.target;
     let changed = &target.changed_settings;
     let is_tuned = target.tuner.is_some() || !recording.document.settings.is_empty();
@@ -162,18 +147,11 @@ pub(super) fn settings_left(recording: &Recording<'_>) -> Option<Concluded> {
         names.join(", ")
     );
     let names: Vec<&str> = changed.iter().map(|one| one.name.as_str()).collect();
-    let evidence = Evidence::default().with("settings", json!(names));
-    Some(Concluded::only(finding(
-        "settings_left_changed",
-        FindingKind::Caution,
-        Layer::Engine,
-        text,
-        (0, evidence),
-    )))
+    Some(Concluded::only(Statement::new(Layer::Engine, 0, text).with("settings", json!(names))))
 }
 
 /// What is said where there is too little to judge.
-pub(super) fn too_short(document: &WatchDocument) -> Option<Finding> {
+pub(crate) fn too_short(document: &WatchDocument) -> Option<Statement> {
     let answered: Vec<f64> = document
         .samples
         .iter()
@@ -189,18 +167,17 @@ pub(super) fn too_short(document: &WatchDocument) -> Option<Finding> {
          this interval.",
         answered.len(),
     );
-    let evidence = Evidence::default()
+    let said = Statement::new(Layer::Host, answered.len() as u64, text)
         .with("samples", answered.len() as u64)
         .with("samples_needed", SAMPLES_MIN as u64)
         .with("duration_s_needed", need_s);
-    let n = answered.len() as u64;
-    Some(finding("recording_short", FindingKind::Caution, Layer::Host, text, (n, evidence)))
+    Some(said)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::diagnose_watch;
+    use crate::rules::diagnose_watch;
     use crate::watch::made::{calm, stalled, with};
     use iostrata_run::SettingSource;
     use iostrata_run::host::{CgroupVersion, DeviceNumber, IoLimit, LimitScope};

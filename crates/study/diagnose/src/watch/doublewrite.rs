@@ -3,19 +3,16 @@
 //! Invariant: it is never advised to be turned off.
 
 use iostrata_plan::Layer;
-use iostrata_run::FindingKind;
 use iostrata_stats::units::count;
 
-use super::Concluded;
-use super::evidence::{Evidence, finding, pressure_words};
-use super::recording::{Recording, is_on};
+use super::recording::{Concluded, Recording, is_on};
+use crate::statement::Statement;
 
-const ID: &str = "doublewrite_share";
 /// Requests in flight at which a device has enough to do.
 const BUSY_IN_FLIGHT: f64 = 4.0;
 
 /// Where the device is what holds flushing back, half of the pages that it writes are copies.
-pub(super) fn share(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn share(recording: &Recording<'_>) -> Option<Concluded> {
     let pressure = recording.redo_pressure()?;
     let word = recording.setting("doublewrite")?;
     let writes_copies = is_on(word).unwrap_or(matches!(word, "fast" | "DETECT_AND_RECOVER"));
@@ -29,15 +26,14 @@ pub(super) fn share(recording: &Recording<'_>) -> Option<Concluded> {
          second is written twice: the doublewrite protects against torn pages. It should stay; a \
          device that writes whole pages atomically, or a larger redo log, saves more.",
         in_flight.value,
-        pressure_words(&pressure),
+        pressure.words(),
         count(flushed.value),
     );
-    let evidence = Evidence::default()
-        .pressure(&pressure)
+    let said = pressure
+        .beside(Statement::new(Layer::Engine, flushed.n, text))
         .measured("flushed_pages_per_s", &flushed)
         .measured("device_in_flight", &in_flight)
         .with("page_writes_per_s", 2.0 * flushed.value)
         .with("doublewrite", word);
-    let kind = FindingKind::Sizing;
-    Some(Concluded::only(finding(ID, kind, Layer::Engine, text, (flushed.n, evidence))))
+    Some(Concluded::only(said))
 }

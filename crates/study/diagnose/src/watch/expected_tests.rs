@@ -6,9 +6,9 @@ use iostrata_run::host::{CgroupVersion, IoLimit, LimitScope, ThrottleEvidence};
 use iostrata_run::{FlushFigures, FlushRecording, WatchDevice, WatchDocument};
 use iostrata_stats::{Measured, Verdicts};
 
-use super::diagnose_watch;
 use super::expected::*;
 use super::made::{calm, pressed, set, with};
+use crate::rules::diagnose_watch;
 
 fn figures(tps: f64, worst: f64, pages: f64) -> FlushFigures {
     FlushFigures {

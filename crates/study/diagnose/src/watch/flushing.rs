@@ -1,15 +1,13 @@
 //! What is flushed against what has to be.
 
 use iostrata_plan::Layer;
-use iostrata_run::{FindingKind, Risk, WatchSample};
+use iostrata_run::{Risk, WatchSample};
 use iostrata_stats::units::{count, microseconds};
 
-use super::evidence::{Evidence, finding, pressure_words};
-use super::recording::Recording;
-use super::{Concluded, advised};
+use super::advised;
+use super::recording::{Concluded, Recording};
+use crate::statement::Statement;
 
-const BELOW: &str = "io_capacity_below_need";
-const DEVICE: &str = "device_below_need";
 /// How much more than the mean need is advised, since the need swings.
 const ROOM: f64 = 1.25;
 /// The manual calls more than this seldom of use.
@@ -20,7 +18,7 @@ const FAR_ABOVE: f64 = 1.5;
 pub(super) const BUSY_IN_FLIGHT: f64 = 4.0;
 
 /// The limit of page writes lies below what becomes dirty.
-pub(super) fn capacity_below_need(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn capacity_below_need(recording: &Recording<'_>) -> Option<Concluded> {
     let pressure = recording.redo_pressure()?;
     let capacity = recording.number("io_capacity")?;
     let need = recording.pages_dirtied_per_s()?;
@@ -37,35 +35,34 @@ pub(super) fn capacity_below_need(recording: &Recording<'_>) -> Option<Concluded
         count(need.value),
         recording.named("io_capacity"),
         count(capacity),
-        pressure_words(&pressure),
+        pressure.words(),
         if wanted > SELDOM_OF_USE {
             " MySQL's manual calls more than 20,000 seldom of use: look at a larger redo log first."
         } else {
             ""
         },
     );
-    let evidence = Evidence::default()
-        .pressure(&pressure)
-        .measured("pages_dirtied_per_s", &need)
-        .with("io_capacity", capacity)
-        .with("io_capacity_max", recording.number("io_capacity_max"))
-        .with("flushed_pages_per_s_best", best);
     let risk = Risk::Wear;
     let max = recording.number("io_capacity_max").filter(|max| *max < 2.0 * wanted);
     // The bound first, as it is to be set.
     let advice = [
         max.and_then(|_| {
-            let why = (BELOW, text.clone(), risk);
+            let why = (text.clone(), risk);
             advised::set(recording, "io_capacity_max", (2.0 * wanted) as u64, why)
         }),
-        advised::set(recording, "io_capacity", wanted as u64, (BELOW, text.clone(), risk)),
+        advised::set(recording, "io_capacity", wanted as u64, (text.clone(), risk)),
     ];
-    let finding = finding(BELOW, FindingKind::Loss, Layer::Engine, text, (need.n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().flatten().collect() })
+    let said = pressure
+        .beside(Statement::new(Layer::Engine, need.n, text))
+        .measured("pages_dirtied_per_s", &need)
+        .with("io_capacity", capacity)
+        .with("io_capacity_max", recording.number("io_capacity_max"))
+        .with("flushed_pages_per_s_best", best);
+    Some(Concluded::with(said, advice.into_iter().flatten()))
 }
 
 /// The server may flush far more than it ever did, and redo runs out all the same.
-pub(super) fn device_below_need(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn device_below_need(recording: &Recording<'_>) -> Option<Concluded> {
     let pressure = recording.redo_pressure()?;
     let need = recording.pages_dirtied_per_s()?;
     let capacity = recording.number("io_capacity")?;
@@ -84,19 +81,16 @@ pub(super) fn device_below_need(recording: &Recording<'_>) -> Option<Concluded> 
         at.unwrap_or_default(),
         recording.named("io_capacity"),
         count(capacity),
-        pressure_words(&pressure),
+        pressure.words(),
     );
-    let mut evidence = Evidence::default()
-        .pressure(&pressure)
+    let said = pressure
+        .beside(Statement::new(Layer::Device, need.n, text))
         .measured("pages_dirtied_per_s", &need)
         .measured("device_in_flight", &in_flight)
         .with("flushed_pages_per_s_best", best)
-        .with("io_capacity", capacity);
-    if let Some(write_ms) = &write_ms {
-        evidence = evidence.measured("device_write_ms", write_ms);
-    }
-    let kind = FindingKind::Sizing;
-    Some(Concluded::only(finding(DEVICE, kind, Layer::Device, text, (need.n, evidence))))
+        .with("io_capacity", capacity)
+        .measured_some("device_write_ms", write_ms.as_ref());
+    Some(Concluded::only(said))
 }
 
 fn in_flight(sample: &WatchSample) -> Option<f64> {

@@ -7,18 +7,17 @@
 //! doublewrite stays on and commits stay durable; what they cost is said.
 
 mod advised;
-mod cleaner;
-mod commit;
-mod course;
-mod doublewrite;
-mod evidence;
+pub(crate) mod cleaner;
+pub(crate) mod commit;
+pub(crate) mod course;
+pub(crate) mod doublewrite;
 mod expected;
-mod flushing;
-mod pool;
-mod purge;
-mod recording;
-mod redo;
-mod traps;
+pub(crate) mod flushing;
+pub(crate) mod pool;
+pub(crate) mod purge;
+pub(crate) mod recording;
+pub(crate) mod redo;
+pub(crate) mod traps;
 mod trial;
 mod tuned;
 
@@ -29,85 +28,8 @@ mod made;
 #[cfg(test)]
 mod tests;
 
-use iostrata_run::{Advice, Finding, WatchDocument};
-
 pub use expected::{
     ModelBasis, expected_effect, judge_expected, modelled_advice, modelled_together, not_expected,
 };
-use recording::Recording;
 pub use trial::WatchTrial;
 pub use tuned::{CommitTimes, tuned_figures};
-
-/// Every statement by name; `docs/watch-findings.md` has an entry for each.
-pub const WATCH_FINDINGS: [&str; 19] = [
-    "io_limit_binds",
-    "regular_pauses",
-    "settings_left_changed",
-    "recording_short",
-    "redo_too_small",
-    "io_capacity_below_need",
-    "device_below_need",
-    "page_cleaner_sleeps",
-    "neighbors_without_seeks",
-    "dirty_limit_binds",
-    "doublewrite_share",
-    "pool_too_small",
-    "purge_behind",
-    "purge_held_by_view",
-    "log_buffer_small",
-    "binlog_synced_per_commit",
-    "flush_method_stale",
-    "redo_size_ignored",
-    "adaptive_flushing_off",
-];
-
-/// A statement and what follows from it.
-struct Concluded {
-    finding: Finding,
-    advice: Vec<Advice>,
-}
-
-impl Concluded {
-    /// A statement from which nothing follows that could be set.
-    fn only(finding: Finding) -> Self {
-        Self { finding, advice: Vec::new() }
-    }
-}
-
-/// What a recording says, the most telling first. Advice for one setting is given once.
-pub fn diagnose_watch(document: &WatchDocument) -> (Vec<Finding>, Vec<Advice>) {
-    let Some(recording) = Recording::of(document) else {
-        return (course::too_short(document).into_iter().collect(), Vec::new());
-    };
-    let concluded = [
-        course::io_limit(&recording),
-        course::regular_pauses(&recording),
-        cleaner::sleeps(&recording),
-        cleaner::adaptive_off(&recording),
-        redo::too_small(&recording),
-        flushing::capacity_below_need(&recording),
-        flushing::device_below_need(&recording),
-        pool::too_small(&recording),
-        commit::log_buffer(&recording),
-        purge::held_by_view(&recording),
-        purge::behind(&recording),
-        cleaner::neighbors(&recording),
-        pool::dirty_limit(&recording),
-        doublewrite::share(&recording),
-        commit::binlog(&recording),
-        course::settings_left(&recording),
-        traps::flush_method(&recording),
-        traps::redo_size(&recording),
-    ];
-    let (mut findings, mut advice): (Vec<Finding>, Vec<Advice>) = Default::default();
-    for Concluded { finding, advice: more } in concluded.into_iter().flatten() {
-        for one in more {
-            match advice.iter_mut().find(|other| other.setting == one.setting) {
-                Some(other) => other.why.extend(one.why),
-                None => advice.push(one),
-            }
-        }
-        findings.push(finding);
-    }
-    (findings, advice)
-}

@@ -1,15 +1,13 @@
 //! The buffer pool: too small for what is read, or held down by the limit of dirty pages.
 
 use iostrata_plan::Layer;
-use iostrata_run::{FindingKind, Risk, StallCause, WatchSample};
+use iostrata_run::{Risk, StallCause, WatchSample};
 use iostrata_stats::units::{bytes, count, percent, times};
 
-use super::evidence::{Evidence, finding};
-use super::recording::Recording;
-use super::{Concluded, advised};
+use super::advised;
+use super::recording::{Concluded, Recording};
+use crate::statement::Statement;
 
-const SMALL: &str = "pool_too_small";
-const DIRTY: &str = "dirty_limit_binds";
 /// Share of the pages written that went to free frames.
 const LRU_SHARE_MIN: f64 = 0.25;
 /// Share of the samples in which pages waited for a free frame.
@@ -26,7 +24,7 @@ const CALM_AGE_PCT: f64 = 60.0;
 const DIRTY_PCT: f64 = 90.0;
 
 /// Pages are written to free frames, and read again.
-pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
     let size = recording.number("buffer_pool_size")?;
     let (stalls, stalled_s) = recording.stalls(StallCause::FreePages);
     let lru = recording.mean(|sample| sample.flush_lru_pages_per_s);
@@ -66,27 +64,23 @@ pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
         bytes(size),
         seen.join(", ")
     );
-    let mut evidence = Evidence::default()
+    let why = (text.clone(), Risk::Memory);
+    let advice = advised::set(recording, "buffer_pool_size", (2.0 * size) as u64, why);
+    let n = lru.as_ref().or(flushed.as_ref()).map_or(0, |measured| measured.n);
+    let said = Statement::new(Layer::Engine, n, text)
         .with("buffer_pool_size_bytes", size)
         .with("free_page_stalls", stalls)
         .with("free_page_stalled_s", stalled_s)
-        .with("lru_share", lru_share);
-    let all = [("flush_lru_pages_per_s", &lru), ("flushed_pages_per_s", &flushed)];
-    let others = [("device_reads_per_s", &reads), ("free_page_waits_per_s", &waits)];
-    for (name, one) in all.into_iter().chain(others) {
-        if let Some(one) = one {
-            evidence = evidence.measured(name, one);
-        }
-    }
-    let n = lru.or(flushed).map_or(0, |measured| measured.n);
-    let why = (SMALL, text.clone(), Risk::Memory);
-    let advice = advised::set(recording, "buffer_pool_size", (2.0 * size) as u64, why);
-    let finding = finding(SMALL, FindingKind::Loss, Layer::Engine, text, (n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().collect() })
+        .with("lru_share", lru_share)
+        .measured_some("flush_lru_pages_per_s", lru.as_ref())
+        .measured_some("flushed_pages_per_s", flushed.as_ref())
+        .measured_some("device_reads_per_s", reads.as_ref())
+        .measured_some("free_page_waits_per_s", waits.as_ref());
+    Some(Concluded::with(said, advice))
 }
 
 /// The limit of dirty pages, not redo, says what is written.
-pub(super) fn dirty_limit(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn dirty_limit(recording: &Recording<'_>) -> Option<Concluded> {
     let limit = recording.number("max_dirty_pages_pct").filter(|limit| *limit > 0.0)?;
     let at_limit = |sample: &WatchSample| Some(sample.dirty_pct? >= AT_LIMIT * limit);
     let share = recording.share(at_limit)?;
@@ -105,13 +99,12 @@ pub(super) fn dirty_limit(recording: &Recording<'_>) -> Option<Concluded> {
         recording.named("max_dirty_pages_pct"),
         percent(age.value),
     );
-    let evidence = Evidence::default()
+    let why = (text.clone(), Risk::None);
+    let advice = advised::set(recording, "max_dirty_pages_pct", DIRTY_PCT, why);
+    let said = Statement::new(Layer::Engine, dirty.n, text)
         .with("max_dirty_pages_pct", limit)
         .with("share_at_limit", share)
         .measured("dirty_pct", &dirty)
         .measured("checkpoint_age_pct", &age);
-    let why = (DIRTY, text.clone(), Risk::None);
-    let advice = advised::set(recording, "max_dirty_pages_pct", DIRTY_PCT, why);
-    let finding = finding(DIRTY, FindingKind::Sizing, Layer::Engine, text, (dirty.n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().collect() })
+    Some(Concluded::with(said, advice))
 }

@@ -1,16 +1,14 @@
 //! History that grows: purge is too slow, or a view holds it.
 
 use iostrata_plan::Layer;
-use iostrata_run::{Advice, FindingKind, Risk, StallCause};
+use iostrata_run::{Advice, Risk, StallCause};
 use iostrata_stats::units::{count, seconds};
 
-use super::evidence::{Evidence, finding};
-use super::recording::Recording;
-use super::{Concluded, advised};
+use super::advised;
+use super::recording::{Concluded, Recording};
 use crate::server_setting::Family;
+use crate::statement::Statement;
 
-const BEHIND: &str = "purge_behind";
-const HELD: &str = "purge_held_by_view";
 /// History that is worth a word, and by how much of itself it must have grown.
 const GROWN_MIN: f64 = 10_000.0;
 const GROWN_SHARE_MIN: f64 = 0.5;
@@ -48,9 +46,8 @@ impl Growth {
         (is_steady && is_much).then(|| Self { first, last, per_s: grown / lasted_s, lasted_s })
     }
 
-    fn evidence(&self) -> Evidence {
-        Evidence::default()
-            .with("history_first", self.first)
+    fn beside(&self, said: Statement) -> Statement {
+        said.with("history_first", self.first)
             .with("history_last", self.last)
             .with("history_growth_per_s", self.per_s)
             .with("history_seconds", self.lasted_s)
@@ -119,7 +116,7 @@ impl Holder {
             versions: None,
             source: None,
             where_: "SQL, as its user or with CONNECTION_ADMIN or SUPER".to_owned(),
-            why: vec![HELD.to_owned()],
+            why: Vec::new(),
             text: text.to_owned(),
             risk: Risk::Uncommitted,
             undo: "none; its client begins the transaction again".to_owned(),
@@ -130,7 +127,7 @@ impl Holder {
 
 /// History grows while purge stands, or while one transaction stays open: what would be purged is
 /// still seen.
-pub(super) fn held_by_view(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn held_by_view(recording: &Recording<'_>) -> Option<Concluded> {
     let growth = Growth::of(recording)?;
     let holder = Holder::of(recording, &growth);
     if !is_held(recording, &growth, holder.as_ref()) {
@@ -154,18 +151,18 @@ pub(super) fn held_by_view(recording: &Recording<'_>) -> Option<Concluded> {
     let purge = recording.mean(|sample| sample.purge_per_s);
     let meanwhile = if purge.is_some() { " while purge stood" } else { "" };
     let text = format!("{named}: {}{meanwhile}. No setting helps: {who}.", growth.words());
-    let mut evidence = growth.evidence();
-    if let Some(purge) = &purge {
-        evidence = evidence.measured("purge_per_s", purge);
-    }
-    if let Some(Holder { id, age_s }) = &holder {
-        evidence = evidence.with("oldest_transaction_s", *age_s).with("oldest_transaction_id", *id);
-    }
-    let advice = holder.and_then(|holder| holder.advice(family, &text));
-    let n = purge.map_or(recording.document.samples.len() as u64, |purge| purge.n);
-    let layer = Layer::Transactions;
-    let finding = finding(HELD, FindingKind::Loss, layer, text, (n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().collect() })
+    let advice = holder.as_ref().and_then(|holder| holder.advice(family, &text));
+    let n = purge.as_ref().map_or(recording.document.samples.len() as u64, |purge| purge.n);
+    let said = growth
+        .beside(Statement::new(Layer::Transactions, n, text))
+        .measured_some("purge_per_s", purge.as_ref());
+    let said = match holder {
+        Some(Holder { id, age_s }) => {
+            said.with("oldest_transaction_s", age_s).with("oldest_transaction_id", id)
+        }
+        None => said,
+    };
+    Some(Concluded::with(said, advice))
 }
 
 /// Whether something holds purge back. Servers do not count what purge does: there the transaction
@@ -175,7 +172,7 @@ fn is_held(recording: &Recording<'_>, growth: &Growth, holder: Option<&Holder>) 
 }
 
 /// History grows although purge works.
-pub(super) fn behind(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn behind(recording: &Recording<'_>) -> Option<Concluded> {
     let growth = Growth::of(recording)?;
     let purge = recording.mean(|sample| sample.purge_per_s);
     if is_held(recording, &growth, Holder::of(recording, &growth).as_ref()) {
@@ -191,20 +188,17 @@ pub(super) fn behind(recording: &Recording<'_>) -> Option<Concluded> {
             .map(|purge| format!(", {} commits were purged per second", count(purge.value)))
             .unwrap_or_default(),
     );
-    let mut evidence = growth
-        .evidence()
-        .with("purge_stalls", stalls)
-        .with("purge_stalled_s", stalled_s)
-        .with("purge_threads", threads);
-    if let Some(purge) = &purge {
-        evidence = evidence.measured("purge_per_s", purge);
-    }
     let more = threads.filter(|threads| *threads < THREADS_MAX && purge.is_some());
     let advice = more.and_then(|threads| {
         let value = (2.0 * threads).min(THREADS_MAX) as u64;
-        advised::set(recording, "purge_threads", value, (BEHIND, text.clone(), Risk::None))
+        advised::set(recording, "purge_threads", value, (text.clone(), Risk::None))
     });
     let n = purge.as_ref().map_or(recording.document.samples.len() as u64, |purge| purge.n);
-    let finding = finding(BEHIND, FindingKind::Loss, Layer::Engine, text, (n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().collect() })
+    let said = growth
+        .beside(Statement::new(Layer::Engine, n, text))
+        .with("purge_stalls", stalls)
+        .with("purge_stalled_s", stalled_s)
+        .with("purge_threads", threads)
+        .measured_some("purge_per_s", purge.as_ref());
+    Some(Concluded::with(said, advice))
 }

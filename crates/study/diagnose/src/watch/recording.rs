@@ -3,10 +3,13 @@
 //! Invariant: what a target does not tell is `None`, never 0; a figure rests on the samples that
 //! have it, and on no fewer than [`SAMPLES_MIN`].
 
-use iostrata_run::{ManagedService, StallCause, WatchDocument, WatchSample};
+use iostrata_run::{Advice, ManagedService, StallCause, WatchDocument, WatchSample};
+use iostrata_stats::units::{percent, seconds, times};
 use iostrata_stats::{Measured, estimate};
+use serde_json::json;
 
 use crate::server_setting::{Family, Release};
+use crate::statement::Statement;
 
 /// Fewer samples with figures say nothing.
 pub(super) const SAMPLES_MIN: usize = 30;
@@ -19,7 +22,7 @@ const KEPT_UP_SAMPLES: usize = 5;
 
 /// Signs that redo space ran out, or nearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RedoPressure {
+pub(crate) struct RedoPressure {
     /// Stalls for want of redo space.
     pub stalls: u64,
     /// Their length together, in seconds.
@@ -30,8 +33,50 @@ pub(super) struct RedoPressure {
     pub age_pct_p95: Option<f64>,
 }
 
+impl RedoPressure {
+    /// `it stalled 3 times for want of redo space (12 s)`, or what else speaks for it.
+    pub fn words(&self) -> String {
+        let Self { stalls, stalled_s, furious_flushes, age_pct_p95 } = *self;
+        if stalls > 0 {
+            let seconds = seconds(stalled_s);
+            return format!("it stalled {} for want of redo space ({seconds})", times(stalls));
+        }
+        if furious_flushes > 0 {
+            return format!("pages were written at any price {}", times(furious_flushes));
+        }
+        let age = age_pct_p95.unwrap_or_default();
+        format!("the checkpoint age reached {} of its limit", percent(age))
+    }
+
+    /// A statement with what speaks for redo space that ran out.
+    pub fn beside(&self, said: Statement) -> Statement {
+        said.with("redo_stalls", self.stalls)
+            .with("redo_stalled_s", self.stalled_s)
+            .with("furious_flushes", self.furious_flushes)
+            .with("checkpoint_age_pct_p95", json!(self.age_pct_p95))
+    }
+}
+
+/// A statement and what follows from it.
+pub(crate) struct Concluded {
+    pub said: Statement,
+    pub advice: Vec<Advice>,
+}
+
+impl Concluded {
+    /// A statement from which nothing follows that could be set.
+    pub fn only(said: Statement) -> Self {
+        Self { said, advice: Vec::new() }
+    }
+
+    /// A statement with advice, where there is any.
+    pub fn with(said: Statement, advice: impl IntoIterator<Item = Advice>) -> Self {
+        Self { said, advice: advice.into_iter().collect() }
+    }
+}
+
 /// A recording that is long enough.
-pub(super) struct Recording<'d> {
+pub(crate) struct Recording<'d> {
     pub document: &'d WatchDocument,
     pub family: Family,
     /// Major, minor and patch level, where the version begins with them.

@@ -1,14 +1,13 @@
 //! Redo logs that are too small for the redo that is made.
 
 use iostrata_plan::Layer;
-use iostrata_run::{FindingKind, Risk};
+use iostrata_run::Risk;
 use iostrata_stats::units::{bytes, seconds};
 
-use super::evidence::{Evidence, finding, pressure_words};
-use super::recording::{LIMIT_SHARE, Recording};
-use super::{Concluded, advised};
+use super::advised;
+use super::recording::{Concluded, LIMIT_SHARE, Recording};
+use crate::statement::Statement;
 
-const ID: &str = "redo_too_small";
 /// Where redo is pressed, a log that holds less than this is too small.
 const HOLDS_S_MIN: f64 = 300.0;
 /// What a log should hold.
@@ -23,7 +22,7 @@ const CAPACITY_BYTES_MAX_OLD: f64 = 128.0 * GIB;
 const DRAIN_S_MAX: f64 = 600.0;
 
 /// The log holds minutes of redo, and ran full.
-pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
     let pressure = recording.redo_pressure()?;
     let redo = recording.mean(|sample| sample.redo_bytes_per_s).filter(|redo| redo.value > 0.0)?;
     let (setting, capacity) = recording.redo_capacity()?;
@@ -50,15 +49,21 @@ pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
         "The redo log holds {} of redo at {}/s, and {}. One of {} holds {}{}.",
         seconds(holds_s),
         bytes(redo.value),
-        pressure_words(&pressure),
+        pressure.words(),
         bytes(advised),
         seconds(new_limit / redo.value),
         drain(new_limit)
             .map(|s| format!("; flushing all of it takes {}", seconds(s)))
             .unwrap_or_default(),
     );
-    let evidence = Evidence::default()
-        .pressure(&pressure)
+    // Of several files each has its part.
+    let files = recording.number("log_files_in_group").filter(|_| setting == "log_file_size");
+    let why = (text.clone(), Risk::None);
+    let advice = (advised > capacity)
+        .then(|| advised::set(recording, setting, (advised / files.unwrap_or(1.0)) as u64, why))
+        .flatten();
+    let said = pressure
+        .beside(Statement::new(Layer::Engine, redo.n, text))
         .measured("redo_bytes_per_s", &redo)
         .with("redo_capacity_bytes", capacity)
         .with("checkpoint_age_limit_bytes", limit)
@@ -68,14 +73,7 @@ pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
         .with("redo_capacity_advised_bytes", advised)
         .with("holds_advised_s", new_limit / redo.value)
         .with("drain_advised_s", drain(new_limit));
-    // Of several files each has its part.
-    let files = recording.number("log_files_in_group").filter(|_| setting == "log_file_size");
-    let why = (ID, text.clone(), Risk::None);
-    let advice = (advised > capacity)
-        .then(|| advised::set(recording, setting, (advised / files.unwrap_or(1.0)) as u64, why))
-        .flatten();
-    let finding = finding(ID, FindingKind::Loss, Layer::Engine, text, (redo.n, evidence));
-    Some(Concluded { finding, advice: advice.into_iter().collect() })
+    Some(Concluded::with(said, advice))
 }
 
 /// Dirty pages per byte of checkpoint age, over the samples that have both.

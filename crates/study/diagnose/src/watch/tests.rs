@@ -2,8 +2,9 @@
 
 use iostrata_run::{Advice, Finding, Risk, StallCause, TunedSetting, WatchDocument};
 
+use super::WatchTrial;
 use super::made::{calm, on, pressed, set, stalled, with};
-use super::{WATCH_FINDINGS, WatchTrial, diagnose_watch};
+use crate::rules::{Subject, catalogue, diagnose_watch};
 
 fn ids(document: &WatchDocument) -> Vec<String> {
     diagnose_watch(document).0.into_iter().map(|one| one.id).collect()
@@ -11,7 +12,8 @@ fn ids(document: &WatchDocument) -> Vec<String> {
 
 /// The one finding of this name, with the advice that it gave.
 fn found(document: &WatchDocument, id: &str) -> (Finding, Vec<Advice>) {
-    assert!(WATCH_FINDINGS.contains(&id), "{id} is not in the catalogue");
+    let mut known = catalogue(Subject::Recording);
+    assert!(known.any(|(name, _)| name == id), "{id} is not in the catalogue");
     let (findings, advice) = diagnose_watch(document);
     let named: Vec<&str> = findings.iter().map(|one| one.id.as_str()).collect();
     let finding = findings.iter().find(|one| one.id == id);

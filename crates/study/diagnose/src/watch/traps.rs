@@ -1,21 +1,17 @@
 //! Settings that say something else than what the server does.
 
 use iostrata_plan::Layer;
-use iostrata_run::FindingKind;
 use iostrata_stats::units::bytes;
 
-use super::Concluded;
-use super::evidence::{Evidence, finding};
-use super::recording::Recording;
+use super::recording::{Concluded, Recording};
 use crate::server_setting::Family;
+use crate::statement::Statement;
 
-const STALE: &str = "flush_method_stale";
-const IGNORED: &str = "redo_size_ignored";
 /// Logarithm of the ratio from which on two sizes are two.
 const APART: f64 = 0.2;
 
 /// MariaDB since 11.0 goes by four switches; the flush method sets them at the start only.
-pub(super) fn flush_method(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn flush_method(recording: &Recording<'_>) -> Option<Concluded> {
     if recording.family != Family::MariaDb || recording.version < (11, 0, 0) {
         return None;
     }
@@ -39,15 +35,15 @@ pub(super) fn flush_method(recording: &Recording<'_>) -> Option<Concluded> {
         word(is_buffered),
         word(is_through),
     );
-    let evidence = Evidence::default()
+    let said = Statement::new(Layer::FileApi, 1, text)
         .with("flush_method", method)
         .with("data_file_buffering", word(is_buffered))
         .with("data_file_write_through", word(is_through));
-    Some(Concluded::only(finding(STALE, FindingKind::Caution, Layer::FileApi, text, (1, evidence))))
+    Some(Concluded::only(said))
 }
 
 /// MySQL since 8.0.30 has two ways to say how large the redo log is, and shows both.
-pub(super) fn redo_size(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn redo_size(recording: &Recording<'_>) -> Option<Concluded> {
     let shown = recording.number("redo_log_capacity")?;
     let files = recording.redo_files()?;
     let limit = recording.age_limit()?;
@@ -69,10 +65,9 @@ pub(super) fn redo_size(recording: &Recording<'_>) -> Option<Concluded> {
         bytes(other),
         bytes(limit),
     );
-    let evidence = Evidence::default()
+    let said = Statement::new(Layer::Engine, 1, text)
         .with("redo_log_capacity_bytes", shown)
         .with("log_files_bytes", files)
         .with("checkpoint_age_limit_bytes", limit);
-    let kind = FindingKind::Caution;
-    Some(Concluded::only(finding(IGNORED, kind, Layer::Engine, text, (1, evidence))))
+    Some(Concluded::only(said))
 }

@@ -1,38 +1,36 @@
 //! The catalogue in the code and the one in the documents are the same.
 
-use iostrata_diagnose::{FindingId, STUDY_FINDINGS, WATCH_FINDINGS};
+use iostrata_diagnose::{Subject, catalogue};
 
 const STUDY_DOCS: &str = include_str!("../../../../../docs/study-findings.md");
 const WATCH_DOCS: &str = include_str!("../../../../../docs/watch-findings.md");
 const DOCS: &str = include_str!("../../../../../docs/findings.md");
 
-fn entries(docs: &'static str) -> Vec<&'static str> {
-    docs.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect()
+/// The names of all entries and the kinds that they give; one that is as another says none.
+fn entries(docs: &'static str) -> Vec<(&'static str, Option<&'static str>)> {
+    let entry = |text: &'static str| {
+        let (name, rest) = text.split_once('`').unwrap();
+        let kind = rest.lines().find_map(|line| line.strip_prefix("- Kind: "));
+        (name, kind.and_then(|kind| kind.split([',', '.', ' ']).next()))
+    };
+    docs.split("### `").skip(1).map(entry).collect()
 }
 
 #[test]
-fn every_statement_of_a_study_has_an_entry() {
-    let (mut documented, mut known) = (entries(STUDY_DOCS), STUDY_FINDINGS.to_vec());
-    documented.sort_unstable();
-    known.sort_unstable();
-    assert_eq!(documented, known);
-}
-
-#[test]
-fn every_statement_of_a_recording_has_an_entry() {
-    let (mut documented, mut known) = (entries(WATCH_DOCS), WATCH_FINDINGS.to_vec());
-    documented.sort_unstable();
-    known.sort_unstable();
-    assert_eq!(documented, known);
-}
-
-#[test]
-fn every_finding_has_an_entry_and_every_entry_a_finding() {
-    let mut documented = entries(DOCS);
-    let mut known: Vec<&str> = FindingId::ALL.iter().map(|id| id.name()).collect();
-    documented.sort_unstable();
-    known.sort_unstable();
-    assert_eq!(documented, known);
+fn every_finding_has_an_entry_of_its_kind_and_every_entry_a_finding() {
+    for (docs, subject) in
+        [(DOCS, Subject::Storage), (STUDY_DOCS, Subject::Study), (WATCH_DOCS, Subject::Recording)]
+    {
+        let (mut documented, mut known) = (entries(docs), catalogue(subject).collect::<Vec<_>>());
+        documented.sort_unstable();
+        known.sort_unstable_by_key(|(id, _)| *id);
+        let names: Vec<&str> = known.iter().map(|(id, _)| *id).collect();
+        assert_eq!(documented.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names);
+        for ((name, of_entry), (_, kind)) in documented.iter().zip(&known) {
+            let kind = format!("{kind:?}").to_lowercase();
+            assert!(of_entry.is_none_or(|word| word == kind), "{name}: {of_entry:?}, not {kind}");
+        }
+    }
 }
 
 #[test]

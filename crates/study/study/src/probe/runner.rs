@@ -264,8 +264,7 @@ impl Probe<'_> {
                 return Ok(());
             }
             let confirm_ids = confirm.iter().map(|point| point.id.clone()).collect();
-            self.pipeline
-                .store(Event::Suspected { id: id.name().to_owned(), confirm: confirm_ids })?;
+            self.pipeline.store(Event::Suspected { id: (*id).to_owned(), confirm: confirm_ids })?;
             let first = self.next_replicate(confirm);
             self.run_points(confirm, first..first + CONFIRMATIONS, 0.0)?;
         }

@@ -63,7 +63,7 @@ pub fn probe_over_time(
     }
     for suspicion in suspect(&events, host) {
         let confirm = suspicion.confirm.iter().map(|point| point.id.clone()).collect();
-        events.push(Event::Suspected { id: suspicion.id.name().to_owned(), confirm });
+        events.push(Event::Suspected { id: suspicion.id.to_owned(), confirm });
         measure(&mut events, &suspicion.confirm, CONFIRMATIONS);
     }
     events.push(Event::Finished { at_s: 100.0, bytes_written: 1 << 30 });

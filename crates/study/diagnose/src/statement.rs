@@ -1,0 +1,118 @@
+//! How a finding is put together.
+//!
+//! Invariant: a statement has neither name nor kind of its own: the row of its rule gives them. Only
+//! losses carry an effect; sizing facts and cautions have none, so that a reader who sorts by effect
+//! sees what can be won back and nothing else.
+
+use std::collections::BTreeMap;
+
+use iostrata_plan::Layer;
+use iostrata_run::{Finding, FindingKind};
+use iostrata_stats::{Interval, Loss, Measured};
+use serde_json::{Value, json};
+
+/// The size of a loss.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effect {
+    /// In percent.
+    pub pct: f64,
+    /// 95 % interval.
+    pub ci95: Option<Interval>,
+    /// Pairs behind it.
+    pub n: u64,
+}
+
+impl From<&Loss> for Effect {
+    fn from(loss: &Loss) -> Self {
+        Self { pct: loss.loss_pct, ci95: loss.loss_pct_ci95, n: loss.n }
+    }
+}
+
+impl From<&Measured> for Effect {
+    /// A share that is in percent already.
+    fn from(share: &Measured) -> Self {
+        Self { pct: share.value, ci95: share.ci95, n: share.n }
+    }
+}
+
+/// What a rule found, before its row gives it a name and a kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Statement {
+    layer: Layer,
+    text: String,
+    n: u64,
+    effect: Option<Effect>,
+    kind: Option<FindingKind>,
+    evidence: BTreeMap<String, Value>,
+}
+
+impl Statement {
+    /// Seen in so many replicates, samples or pairs; its size was not measured, or it has none.
+    pub fn new(layer: Layer, n: u64, text: String) -> Self {
+        Self { layer, text, n, effect: None, kind: None, evidence: BTreeMap::new() }
+    }
+
+    /// One whose size was measured.
+    pub fn sized(layer: Layer, effect: Effect, text: String) -> Self {
+        Self { effect: Some(effect), ..Self::new(layer, effect.n, text) }
+    }
+
+    /// Of another kind than its rule's findings mostly are.
+    pub fn of_kind(self, kind: FindingKind) -> Self {
+        Self { kind: Some(kind), ..self }
+    }
+
+    /// With a figure beside it: a count, a setting, anything that is no estimate.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.evidence.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same for a figure that is left out where it is missing.
+    pub fn with_some<V: Into<Value>>(self, name: &str, value: Option<V>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// With several figures.
+    pub fn with_all(mut self, figures: impl IntoIterator<Item = (String, Value)>) -> Self {
+        self.evidence.extend(figures);
+        self
+    }
+
+    /// With an estimate, its interval and the number of samples behind it.
+    pub fn measured(self, name: &str, measured: &Measured) -> Self {
+        self.with(name, measured.value)
+            .with(&format!("{name}_ci95"), json!(measured.ci95))
+            .with(&format!("{name}_n"), measured.n)
+    }
+
+    /// With an estimate that may be missing.
+    pub fn measured_some(self, name: &str, measured: Option<&Measured>) -> Self {
+        match measured {
+            Some(measured) => self.measured(name, measured),
+            None => self,
+        }
+    }
+
+    /// Its size in percent.
+    pub fn effect_pct(&self) -> Option<f64> {
+        self.effect.map(|effect| effect.pct)
+    }
+
+    /// The finding of a rule.
+    pub fn named(self, id: &str, kind: FindingKind) -> Finding {
+        Finding {
+            id: id.to_owned(),
+            kind: self.kind.unwrap_or(kind),
+            text: self.text,
+            layer: self.layer,
+            effect_pct: self.effect.map(|effect| effect.pct),
+            effect_pct_ci95: self.effect.and_then(|effect| effect.ci95),
+            effect_pct_n: self.n,
+            evidence: self.evidence,
+        }
+    }
+}
