@@ -80,6 +80,20 @@ pub enum Resource {
 }
 
 impl Resource {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Syncs, Self::LogWrites, Self::PageWrites, Self::PageReads, Self::Cpu];
+
+    /// The unit of what one transaction uses of it.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Syncs => "syncs",
+            Self::LogWrites => "bytes",
+            Self::PageWrites | Self::PageReads => "pages",
+            Self::Cpu => "us",
+        }
+    }
+
     /// What readers call it.
     pub const fn title(self) -> &'static str {
         match self {

@@ -64,14 +64,8 @@ struct Bounding<'c, 'a> {
 
 impl Bounding<'_, '_> {
     fn bound(&self) -> Option<TransactionBound> {
-        let all = [
-            (Resource::Syncs, "syncs", self.syncs()),
-            (Resource::LogWrites, "bytes", self.log_writes()),
-            (Resource::PageWrites, "pages", self.page_writes()),
-            (Resource::PageReads, "pages", self.page_reads()),
-            (Resource::Cpu, "us", self.cpu()),
-        ];
-        let known = all.iter().filter_map(|(name, _, of)| Some((*name, of, of.per_s.as_ref()?)));
+        let all = Resource::ALL.map(|name| (name, self.allowed(name)));
+        let known = all.iter().filter_map(|(name, of)| Some((*name, of, of.per_s.as_ref()?)));
         let (resource, binding, least) = known.min_by(|a, b| a.2.value.total_cmp(&b.2.value))?;
         let (basis, reached) = self.reached(binding, least)?;
         Some(TransactionBound {
@@ -84,8 +78,23 @@ impl Bounding<'_, '_> {
             reached_pct_ci95: reached.loss_pct_ci95.map(|[low, high]| [100.0 - high, 100.0 - low]),
             reached_pct_n: reached.n,
             basis: basis.to_owned(),
-            resources: all.iter().map(|(name, unit, of)| of.resource(*name, unit)).collect(),
+            resources: all.iter().map(|(name, of)| of.resource(*name)).collect(),
         })
+    }
+
+    fn allowed(&self, resource: Resource) -> Allowed {
+        match resource {
+            Resource::Syncs => self.syncs(),
+            Resource::LogWrites => self.log_writes(),
+            Resource::PageWrites => {
+                self.by_rate(self.fastest(PAGE_WRITES.into_iter()), |used| used.page_writes)
+            }
+            Resource::PageReads => {
+                let id = READS.iter().find(|(most, _)| self.threads() <= *most).map(|(_, id)| *id);
+                self.by_rate(self.fastest(id.into_iter()), |used| used.page_reads)
+            }
+            Resource::Cpu => self.cpu(),
+        }
     }
 
     /// What was lost of the bound, and on which basis.
@@ -169,15 +178,6 @@ impl Bounding<'_, '_> {
         self.by_rate(rate.map(|(id, rate)| (id, rate.scaled(MIB))), bytes)
     }
 
-    fn page_writes(&self) -> Allowed {
-        self.by_rate(self.fastest(PAGE_WRITES.into_iter()), |used| used.page_writes)
-    }
-
-    fn page_reads(&self) -> Allowed {
-        let id = READS.iter().find(|(most, _)| self.threads() <= *most).map(|(_, id)| *id);
-        self.by_rate(self.fastest(id.into_iter()), |used| used.page_reads)
-    }
-
     fn cpu(&self) -> Allowed {
         let machine = &self.case.host.machine;
         let per_txn = self.per_txn(|used| used.cpu_us);
@@ -211,13 +211,13 @@ impl Bounding<'_, '_> {
 }
 
 impl Allowed {
-    fn resource(&self, name: Resource, unit: &str) -> BoundResource {
+    fn resource(&self, name: Resource) -> BoundResource {
         BoundResource {
             name,
             allows_per_s: value(&self.per_s),
             allows_per_s_ci95: self.per_s.as_ref().and_then(|per_s| per_s.ci95),
             per_txn: self.per_txn,
-            unit: unit.to_owned(),
+            unit: name.unit().to_owned(),
             rungs: self.rungs.iter().map(|id| (*id).to_owned()).collect(),
         }
     }

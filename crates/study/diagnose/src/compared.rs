@@ -9,7 +9,7 @@ use iostrata_run::Replicate;
 use iostrata_stats::{Loss, Measured, PAIRS_MIN, Verdict, paired_measured};
 
 use crate::disturbed::{carries, is_undisturbed};
-use crate::figure::{application_latency_us, metric_of, weighted_mean};
+use crate::figure::{application_latency_us, mean, metric_of, weighted_mean};
 use crate::observed::{Observed, Which};
 use crate::pair::Pair;
 
@@ -84,7 +84,8 @@ pub(crate) fn compare(log: &Observed<'_>, pair: &Pair, which: Which) -> Option<C
         .collect();
     let (first, _) = pairs.first()?;
     let (mut lower, mut upper): (Vec<Measured>, Vec<Measured>) = both.into_iter().unzip();
-    let (low, high) = (mean(&lower)?, mean(&upper)?);
+    let value = |one: &Measured| one.value;
+    let (low, high) = (mean(lower.iter().map(value))?, mean(upper.iter().map(value))?);
     if first.point.metric.better == Better::Lower {
         (lower, upper) = (upper, lower);
     }
@@ -111,10 +112,6 @@ pub(crate) fn compare(log: &Observed<'_>, pair: &Pair, which: Which) -> Option<C
         unit: first.point.metric.unit.clone(),
         doubtful: is_doubtful(&pairs),
     })
-}
-
-fn mean(side: &[Measured]) -> Option<f64> {
-    (!side.is_empty()).then(|| side.iter().map(|one| one.value).sum::<f64>() / side.len() as f64)
 }
 
 fn is_doubtful(pairs: &[Both<'_>]) -> bool {

@@ -169,6 +169,12 @@ pub(crate) fn agrees_with_depth(point: &Point, figure: f64, latency_us: f64) -> 
     closed.is_none_or(|spec| !is_rate || is_possible(figure, latency_us, spec.in_flight_max()))
 }
 
+/// The mean; `None` of nothing.
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (sum, n) = values.into_iter().fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
+    (n > 0.0).then(|| sum / n)
+}
+
 /// The middle value; of an even number the mean of the two in the middle.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.retain(|value| value.is_finite());

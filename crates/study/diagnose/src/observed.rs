@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::Point;
 use iostrata_run::host::IoLimit;
-use iostrata_run::{DevicePause, Event, Pooled, Replicate, Unavailable};
+use iostrata_run::{DevicePause, Event, Pooled, Profiled, Replicate, Traced, Unavailable};
 use iostrata_stats::Measured;
 
 use crate::lasting::{Fall, falls, is_before};
@@ -20,6 +20,60 @@ pub(crate) struct Seen<'a> {
     pub point: &'a Point,
     /// Its replicates by number.
     pub replicates: Vec<&'a Replicate>,
+    /// What the kernel did in its windows.
+    pub profiles: Vec<&'a Profiled>,
+    /// Its pass with latency by layer.
+    pub traced: Option<&'a Traced>,
+    /// Windows that are not among the replicates, because the machine was not there for them.
+    pub left_out: u32,
+}
+
+impl<'a> Seen<'a> {
+    pub fn new(point: &'a Point, replicates: Vec<&'a Replicate>) -> Self {
+        Self { point, replicates, profiles: Vec::new(), traced: None, left_out: 0 }
+    }
+
+    /// The replicates, each with its round, by which those of compared points pair up. A window
+    /// that was left out was measured again in its round, so rounds are counted without it.
+    pub fn rounds(&self) -> impl Iterator<Item = (u32, &'a Replicate)> {
+        (0..).zip(self.replicates.iter().copied())
+    }
+
+    /// Adds a replicate; one that was stored twice counts once, as it was last.
+    fn add(&mut self, replicate: &'a Replicate) {
+        self.replicates.retain(|other| other.replicate != replicate.replicate);
+        self.replicates.push(replicate);
+        self.replicates.sort_by_key(|replicate| replicate.replicate);
+    }
+}
+
+/// The points of a study by id, of requests and of transactions alike, with all that was seen of
+/// them. What does not count of a point is taken out of its replicates.
+pub(crate) fn by_point<'a>(
+    events: &'a [Event],
+    leave_out: impl Fn(&mut Vec<&'a Replicate>) -> u32,
+) -> BTreeMap<&'a str, Seen<'a>> {
+    let mut all: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
+    for event in events {
+        if let Event::Replicate(one) = event {
+            let none = || Seen::new(&one.point, Vec::new());
+            all.entry(&one.point.id).or_insert_with(none).add(one);
+        }
+    }
+    // A point may be looked into before its first window.
+    for event in events {
+        match event {
+            Event::Profiled(one) => {
+                all.entry(&one.point).and_modify(|seen| seen.profiles.push(one));
+            }
+            Event::Traced(one) => {
+                all.entry(&one.point).and_modify(|seen| seen.traced = Some(one));
+            }
+            _ => {}
+        }
+    }
+    all.values_mut().for_each(|seen| seen.left_out = leave_out(&mut seen.replicates));
+    all
 }
 
 /// Which replicates count.
@@ -78,9 +132,6 @@ impl<'a> Observed<'a> {
                 | Event::Finished { .. }
                 | Event::Interrupted { .. } => {}
             }
-        }
-        for seen in &mut log.points {
-            seen.replicates.sort_by_key(|replicate| replicate.replicate);
         }
         log.keep_what_lasts();
         log
@@ -148,8 +199,7 @@ impl<'a> Observed<'a> {
         match self.transactions.iter_mut().find(is_of) {
             Some(seen) => seen.replicates.push(replicate),
             None => {
-                let seen = Seen { point: &replicate.point, replicates: vec![replicate] };
-                self.transactions.push(seen);
+                self.transactions.push(Seen::new(&replicate.point, vec![replicate]));
             }
         }
     }
@@ -160,12 +210,10 @@ impl<'a> Observed<'a> {
         }
         let id = replicate.point.id.as_str();
         let at = *self.by_id.entry(id).or_insert_with(|| {
-            self.points.push(Seen { point: &replicate.point, replicates: Vec::new() });
+            self.points.push(Seen::new(&replicate.point, Vec::new()));
             self.points.len() - 1
         });
-        let known = &mut self.points[at].replicates;
-        known.retain(|other| other.replicate != replicate.replicate);
-        known.push(replicate);
+        self.points[at].add(replicate);
     }
 
     fn suspect(&mut self, id: &'a str, confirm: &'a [String]) {

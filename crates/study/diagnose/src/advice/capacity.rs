@@ -16,7 +16,7 @@ const SETTING: &str = "innodb_io_capacity_max";
 /// The default of servers before MySQL 8.4: what takes more needs no bound.
 const DEFAULT: f64 = 2_000.0;
 /// InnoDB's smallest value.
-const LEAST: f64 = 100.0;
+pub(crate) const LEAST: f64 = 100.0;
 
 pub(super) fn io_capacity_max(found: &Found<'_>) -> Option<Advice> {
     if is_withheld(found.findings) {
@@ -27,7 +27,7 @@ pub(super) fn io_capacity_max(found: &Found<'_>) -> Option<Advice> {
     let objective_us = number("commit_p99_objective_us")?;
     let percent = number("commit_percentile").unwrap_or(99.0);
     let lasting = number("pages_per_s_lasting").unwrap_or(pages);
-    let most = two_digits(lasting).max(LEAST);
+    let most = two_digits(lasting, f64::floor).max(LEAST);
     if most >= DEFAULT {
         return None;
     }
@@ -50,13 +50,14 @@ pub(super) fn io_capacity_max(found: &Found<'_>) -> Option<Advice> {
     Some(line(SETTING, format!("{most}"), SettingPlace::MyCnf, &why, text, &undo))
 }
 
-/// Rounded down to two significant digits: more would pretend a precision that nothing has.
-fn two_digits(value: f64) -> f64 {
-    if value < 10.0 {
-        return value.floor();
-    }
-    let step = 10.0_f64.powf(value.log10().floor() - 1.0);
-    (value / step + 1e-9).floor() * step
+/// Rounded to two significant digits, down or up: more would pretend a precision that nothing has.
+pub(crate) fn two_digits(value: f64, round: fn(f64) -> f64) -> f64 {
+    let step = 10.0_f64.powf(value.max(1.0).log10().floor() - 1.0).max(1.0);
+    // What is a whole number of steps stays one.
+    let steps = value / step;
+    let nearest = steps.round();
+    let whole = if (steps - nearest).abs() < 1e-9 { nearest } else { round(steps) };
+    whole * step
 }
 
 #[cfg(test)]
@@ -95,11 +96,11 @@ mod tests {
     }
 
     #[test]
-    fn rounds_down_to_two_digits() {
-        assert_eq!(two_digits(8_613.0), 8_600.0);
-        assert_eq!(two_digits(4_300.0), 4_300.0);
-        assert_eq!(two_digits(999.9), 990.0);
-        assert_eq!(two_digits(7.9), 7.0);
-        assert_eq!(two_digits(0.0), 0.0);
+    fn rounds_to_two_digits() {
+        let down = [8_613.0, 4_300.0, 999.9, 7.9, 0.0].map(|value| two_digits(value, f64::floor));
+        assert_eq!(down, [8_600.0, 4_300.0, 990.0, 7.0, 0.0]);
+        let all = [3.0, 101.0, 612.4, 1_234.0, 19_999.0, 40_000.0];
+        let up = all.map(|value| two_digits(value, f64::ceil));
+        assert_eq!(up, [3.0, 110.0, 620.0, 1_300.0, 20_000.0, 40_000.0]);
     }
 }

@@ -6,12 +6,12 @@
 //! Schedulers were not compared without root, so that nothing is advised about them; a queue only
 //! where it was seen to be full and is shorter than any driver makes it.
 
-mod capacity;
+pub(crate) mod capacity;
 mod files;
 mod host;
 mod limit;
 mod page_writes;
-mod redo;
+pub(crate) mod redo;
 mod sync_method;
 mod volume;
 

@@ -10,16 +10,25 @@ use crate::finding::sizing::FLUSH_CAPACITY;
 use crate::withheld::is_withheld;
 
 const MIB: f64 = 1_048_576.0;
+const GIB: f64 = 1_024.0 * MIB;
 /// Redo per second of a small, a usual, a busy and an extreme server.
 const RATES_MIB_PER_S: [f64; 4] = [1.0, 5.0, 20.0, 100.0];
-/// How much redo the log should hold.
-const HOLDS_S: f64 = 1_800.0;
-/// Bounds of a sensible log: below, every burst stalls; above, MySQL takes no larger one (8.0.34
-/// and later; 128 GiB before).
-const CAPACITY_BYTES: [f64; 2] = [256.0 * MIB, 512.0 * 1024.0 * MIB];
+/// How much redo the log should hold, in seconds.
+pub(crate) const HOLDS_S: f64 = 1_800.0;
+/// Bounds of a sensible log: below, every burst stalls; above, MySQL takes no larger one. MariaDB
+/// names no bound.
+pub(crate) const CAPACITY_BYTES: [f64; 2] = [0.25 * GIB, 512.0 * GIB];
+/// The largest that MySQL took before 8.0.34.
+pub(crate) const CAPACITY_BYTES_MAX_OLD: f64 = 128.0 * GIB;
 /// Redo per page that it leaves dirty. OLTP makes a few hundred bytes per change and changes a page
 /// several times before it is flushed; insert loads make more per page and drain faster.
-pub(crate) const REDO_BYTES_PER_DIRTY_PAGE: f64 = 4_096.0;
+const REDO_BYTES_PER_DIRTY_PAGE: f64 = 4_096.0;
+
+/// Bytes rounded to what a person would write: quarters of a GiB, then whole ones.
+pub(crate) fn whole(bytes: f64) -> f64 {
+    let step = if bytes < 4.0 * GIB { GIB / 4.0 } else { GIB };
+    (bytes / step).round().max(1.0) * step
+}
 
 /// The table for the measured flush capacity; empty where none was measured.
 pub fn redo_table(findings: &[Finding]) -> Vec<RedoRow> {

@@ -14,10 +14,10 @@ use iostrata_stats::{
 };
 
 use super::difference::Scale;
-use super::points::Seen;
 use super::sentence::{Outcome, not_shown, range, template, too_few_pairs, with_figures};
 use super::sides::{Sides, end, sides};
 use super::{difference, single_effects};
+use crate::observed::Seen;
 
 /// Findings that one answer quotes at most.
 const QUOTED_MAX: usize = 3;

@@ -11,8 +11,9 @@ use iostrata_run::{AxisKind, StudyAxis, StudyPoint};
 use iostrata_stats::{AXIS_MATERIAL_PCT, Axis, AxisPoint, Enough, KNOWN_PCT_MAX, axis};
 
 use super::effect::not_ruled_out;
-use super::points::{Seen, figures};
+use super::points::figures;
 use super::response::response;
+use crate::observed::Seen;
 
 /// The factor of which more is more load.
 pub(crate) const WORKERS: &str = "workers";

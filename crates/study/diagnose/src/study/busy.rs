@@ -90,16 +90,9 @@ pub(super) fn bound(windows: &[Worked<'_>]) -> Option<TransactionBound> {
     };
     let limited = limited(windows);
     let share_of = |one: &Worked<'_>, resource: Resource| one.share(resource, limited);
-    let units = [
-        (Resource::Syncs, "syncs"),
-        (Resource::LogWrites, "bytes"),
-        (Resource::PageWrites, "pages"),
-        (Resource::PageReads, "pages"),
-        (Resource::Cpu, "us"),
-    ];
-    let all: Vec<(Option<Measured>, Option<Measured>, BoundResource)> = units
+    let all: Vec<(Option<Measured>, Option<Measured>, BoundResource)> = Resource::ALL
         .into_iter()
-        .map(|(name, unit)| {
+        .map(|name| {
             let share = over_all(&|one| share_of(one, name));
             let allows = over_all(&|one| Some(one.tps / share_of(one, name)?));
             let resource = BoundResource {
@@ -107,7 +100,7 @@ pub(super) fn bound(windows: &[Worked<'_>]) -> Option<TransactionBound> {
                 allows_per_s: allows.as_ref().map(|allows| allows.value),
                 allows_per_s_ci95: allows.as_ref().and_then(|allows| allows.ci95),
                 per_txn: over_all(&|one| one.per_txn(name)).map(|used| used.value),
-                unit: unit.to_owned(),
+                unit: name.unit().to_owned(),
                 rungs: Vec::new(),
             };
             (share, allows, resource)

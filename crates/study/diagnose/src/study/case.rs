@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iostrata_plan::study::StudyPlan;
 use iostrata_run::{QueueChange, StudyAxis, StudyEffect, StudyPoint, Unavailable};
 
-use super::points::Seen;
+use crate::observed::Seen;
 use crate::statement::Statement;
 
 /// A study that was measured.

@@ -12,7 +12,8 @@ use iostrata_stats::{
     Conclusion, Effect, Effects, KNOWN_PCT_MAX, LevelChange, MainEffect, Observation, effects,
 };
 
-use super::points::{Seen, figures};
+use super::points::figures;
+use crate::observed::Seen;
 
 /// Interactions that are listed at most.
 const INTERACTIONS_MAX: usize = 24;

@@ -11,7 +11,8 @@ use iostrata_stats::{Comparison, Measured, paired_measured};
 use serde_json::json;
 
 use super::axis::place;
-use super::points::{Seen, figures, paired_replicates};
+use super::points::{figures, paired_replicates};
+use crate::observed::Seen;
 use crate::statement::{Effect, Statement};
 
 /// Its name in the catalogue.

@@ -33,9 +33,9 @@ use serde_json::json;
 
 use crate::ProbeEnd;
 use crate::figure::combined;
+use crate::observed::Seen;
 use crate::rules::statements_of;
 pub(crate) use case::StudyCase;
-use points::Seen;
 pub use stolen::is_lost_to_steal;
 
 /// Everything that a study's events say.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use iostrata_plan::OpKind;
 use iostrata_plan::study::{Cell, StudyPlan};
 use iostrata_run::host::{CpuShares, DeviceDelta, EmulatedDisk, Iostat, Profile, QueueTaken};
-use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint, Traced};
+use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint};
 use iostrata_stats::{
     LatencyHistogram, LatencyUs, Measured, Percentile, Verdicts, combine, combine_weighted,
     pooled_percentiles, pooled_summary, until_precise,
@@ -16,48 +16,12 @@ use iostrata_stats::{
 
 use super::caution::cautions;
 use super::{stolen, transactions};
-use crate::figure::{combined, metric_of, op_of, range_of_few};
+use crate::figure::{combined, mean, metric_of, op_of, range_of_few};
+use crate::observed::{self, Seen};
 
-/// The replicates and the evidence of one point.
-#[derive(Debug, Default)]
-pub(crate) struct Seen<'a> {
-    pub replicates: Vec<&'a Replicate>,
-    pub profiles: Vec<&'a Profiled>,
-    pub traced: Option<&'a Traced>,
-    /// Windows that are not among the replicates, because the machine was not there for them.
-    pub left_out: u32,
-}
-
-impl<'a> Seen<'a> {
-    /// The replicates, each with its round, by which those of compared points pair up. A window
-    /// that was left out was measured again in its round, so rounds are counted without it.
-    pub fn rounds(&self) -> impl Iterator<Item = (u32, &'a Replicate)> {
-        (0..).zip(self.replicates.iter().copied())
-    }
-}
-
-/// Everything by point. A replicate that was stored twice counts once, as it was last.
+/// Everything by point.
 pub(crate) fn by_point(events: &[Event]) -> BTreeMap<&str, Seen<'_>> {
-    let mut seen: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
-    for event in events {
-        match event {
-            Event::Replicate(replicate) => {
-                let known = &mut seen.entry(&replicate.point.id).or_default().replicates;
-                known.retain(|other| other.replicate != replicate.replicate);
-                known.push(replicate);
-            }
-            Event::Profiled(profiled) => {
-                seen.entry(&profiled.point).or_default().profiles.push(profiled);
-            }
-            Event::Traced(traced) => seen.entry(&traced.point).or_default().traced = Some(traced),
-            _ => {}
-        }
-    }
-    for one in seen.values_mut() {
-        one.replicates.sort_by_key(|replicate| replicate.replicate);
-        one.left_out = stolen::leave_out(&mut one.replicates);
-    }
-    seen
+    observed::by_point(events, stolen::leave_out)
 }
 
 /// The points of a plan that were measured at least once, in its order.
@@ -262,11 +226,6 @@ fn profile(profiles: &[&Profiled]) -> Option<Profile> {
 /// What is counted is never negative, so neither is its interval.
 fn not_negative([low, high]: [f64; 2]) -> [f64; 2] {
     [low.max(0.0), high]
-}
-
-fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let (sum, n) = values.into_iter().fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
-    (n > 0).then(|| sum / f64::from(n))
 }
 
 /// What at least half of the points carry, of what speaks against a whole run.

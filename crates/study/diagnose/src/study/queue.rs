@@ -14,7 +14,9 @@ use iostrata_stats::{Conclusion, ERROR_RATE, Effect, Observation, effects, holm,
 
 use super::axis::place;
 use super::effect::not_ruled_out;
-use super::points::{Seen, figures};
+use super::points::figures;
+use crate::figure::mean;
+use crate::observed::Seen;
 
 /// The factor and queue attribute that is looked at.
 pub(crate) const NR_REQUESTS: &str = "nr_requests";
@@ -175,8 +177,8 @@ fn device_change(
     let comparison = paired(&first, &second).ok();
     Some(DeviceChange {
         metric,
-        from: mean(from.values())?,
-        to: mean(to.values())?,
+        from: mean(from.values().copied())?,
+        to: mean(to.values().copied())?,
         ratio: comparison.as_ref().map(|one| one.ratio),
         ratio_ci95: comparison.as_ref().and_then(|one| one.ratio_ci95),
         conclusion: comparison.map_or(Conclusion::TooFewPairs, |one| one.conclusion),
@@ -190,9 +192,4 @@ fn by_replicate(metric: DeviceMetric, seen: &Seen<'_>) -> Option<BTreeMap<u32, f
     };
     let all: BTreeMap<u32, f64> = seen.rounds().filter_map(figure).collect();
     (!all.is_empty()).then_some(all)
-}
-
-fn mean<'a>(values: impl ExactSizeIterator<Item = &'a f64>) -> Option<f64> {
-    let n = values.len();
-    (n > 0).then(|| values.sum::<f64>() / n as f64)
 }

@@ -14,7 +14,8 @@ use iostrata_stats::{LatencyUs, Measured, combine};
 use serde_json::json;
 
 use super::case::{Stated, StudyCase};
-use super::points::{Seen, figures};
+use super::points::figures;
+use crate::observed::Seen;
 use crate::statement::Statement;
 
 /// Its name in the catalogue.

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use iostrata_plan::study::{Cell, Contrast, StudyPlan, Take, ThenMetric};
 use iostrata_stats::{Cells, FigurePair, Measured};
 
-use super::points::Seen;
 use super::then::by_replicate;
+use crate::observed::Seen;
 
 /// Windows that differ by more have other extremes for their length alone.
 const WINDOWS_APART_MAX: f64 = 1.1;

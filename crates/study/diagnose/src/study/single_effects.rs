@@ -12,8 +12,8 @@ use iostrata_stats::{
     is_within_pct,
 };
 
-use super::points::Seen;
 use super::sides::{by_cell, end, pairs, sides};
+use crate::observed::Seen;
 
 /// What stands behind the sentence of an answer that differs: each change, its share of the whole
 /// (logarithms of ratios add up, so that shares of them do), and what is left of the whole.

@@ -10,8 +10,9 @@ use iostrata_run::host::Iostat;
 use iostrata_run::{DeviceMetric, Replicate, StudyOp, StudyPoint, ThenRow};
 use iostrata_stats::{Interval, LatencyUs, Measured, Verdicts};
 
-use super::points::{Seen, point};
+use super::points::point;
 use super::queue::device_figure;
+use crate::observed::Seen;
 
 /// A figure of today's.
 #[derive(Clone, Debug)]
@@ -125,7 +126,7 @@ pub(crate) fn by_replicate(
     seen: &Seen<'_>,
 ) -> BTreeMap<u32, Measured> {
     let figure = |(round, one): (u32, &Replicate)| {
-        let alone = Seen { replicates: vec![one], ..Seen::default() };
+        let alone = Seen::new(&one.point, vec![one]);
         let now = of(metric, &point(cell, &alone)?)?;
         let measured = match now.ci95 {
             Some(ends) => Measured::new(now.value, ends, now.n, now.verdicts),

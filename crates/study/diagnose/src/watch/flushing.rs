@@ -6,6 +6,7 @@ use iostrata_stats::units::{count, microseconds};
 
 use super::advised;
 use super::recording::{Concluded, Recording};
+use crate::advice::capacity::{LEAST, two_digits};
 use crate::statement::Statement;
 
 /// How much more than the mean need is advised, since the need swings.
@@ -29,7 +30,7 @@ pub(crate) fn capacity_below_need(recording: &Recording<'_>) -> Option<Concluded
     let best = recording.flushed_per_s_best();
     // No more than the device gave when it was busy.
     let given = best.filter(|_| is_busy(recording)).unwrap_or(f64::INFINITY);
-    let wanted = rounded((need.value * ROOM).min(given.max(surely)));
+    let wanted = two_digits((need.value * ROOM).min(given.max(surely)), f64::ceil).max(LEAST);
     let text = format!(
         "{} pages become dirty per second and {} is {}, so that {}.{}",
         count(need.value),
@@ -100,21 +101,4 @@ fn in_flight(sample: &WatchSample) -> Option<f64> {
 /// Whether the device has enough to do.
 fn is_busy(recording: &Recording<'_>) -> bool {
     recording.mean(in_flight).is_some_and(|mean| mean.value >= BUSY_IN_FLIGHT)
-}
-
-/// To two digits, up.
-fn rounded(value: f64) -> f64 {
-    let step = 10_f64.powf((value.max(1.0).log10()).floor() - 1.0).max(1.0);
-    ((value / step).ceil() * step).max(100.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::rounded;
-
-    #[test]
-    fn capacities_are_round_and_allowed() {
-        let all = [3.0, 101.0, 612.4, 1_234.0, 19_999.0, 40_000.0].map(rounded);
-        assert_eq!(all, [100.0, 110.0, 620.0, 1_300.0, 20_000.0, 40_000.0]);
-    }
 }

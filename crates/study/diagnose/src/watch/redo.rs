@@ -6,18 +6,11 @@ use iostrata_stats::units::{bytes, seconds};
 
 use super::advised;
 use super::recording::{Concluded, LIMIT_SHARE, Recording};
+use crate::advice::redo::{CAPACITY_BYTES, CAPACITY_BYTES_MAX_OLD, HOLDS_S, whole};
 use crate::statement::Statement;
 
 /// Where redo is pressed, a log that holds less than this is too small.
 const HOLDS_S_MIN: f64 = 300.0;
-/// What a log should hold.
-const HOLDS_S: f64 = 1_800.0;
-const GIB: f64 = 1_073_741_824.0;
-/// No smaller log is advised.
-const CAPACITY_BYTES_MIN: f64 = 0.25 * GIB;
-/// The largest that MySQL takes, and took before 8.0.34. MariaDB names no bound.
-const CAPACITY_BYTES_MAX: f64 = 512.0 * GIB;
-const CAPACITY_BYTES_MAX_OLD: f64 = 128.0 * GIB;
 /// Longest time that flushing everything before a planned end may take.
 const DRAIN_S_MAX: f64 = 600.0;
 
@@ -42,8 +35,9 @@ pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
     let wanted = drainable.map_or(wanted, |most| wanted.min(most)).max(limit);
     let advised = wanted / limit * capacity;
     let is_old = ((8, 0, 30)..(8, 0, 34)).contains(&recording.version);
-    let most = if is_old { CAPACITY_BYTES_MAX_OLD } else { CAPACITY_BYTES_MAX };
-    let advised = whole(advised.clamp(CAPACITY_BYTES_MIN, most));
+    let [least, most] = CAPACITY_BYTES;
+    let most = if is_old { CAPACITY_BYTES_MAX_OLD } else { most };
+    let advised = whole(advised.clamp(least, most));
     let new_limit = advised / capacity * limit;
     let text = format!(
         "The redo log holds {} of redo at {}/s, and {}. One of {} holds {}{}.",
@@ -84,10 +78,4 @@ fn dirty_pages_per_age_byte(recording: &Recording<'_>) -> Option<f64> {
     let per_byte =
         recording.quantile(0.5, |sample| ratio(sample.dirty_pages, sample.checkpoint_age_bytes));
     per_byte.filter(|pages| *pages > 0.0)
-}
-
-/// Rounded to what a person would write: quarters of a GiB, then whole ones.
-fn whole(bytes: f64) -> f64 {
-    let step = if bytes < 4.0 * GIB { GIB / 4.0 } else { GIB };
-    (bytes / step).round().max(1.0) * step
 }
