@@ -2,7 +2,7 @@
 //!
 //! Invariant: every refusal names the option as the user types it, the value found, and the fix.
 
-use crate::variation::{BlockSizes, Blocks, Sharing, Step};
+use crate::variation::{BlockSizes, Blocks, Sharing, Step, Strides};
 use crate::{Access, IoApi, IoSpec, Mix, Pacing, SyncWrites, ValueError};
 use iostrata_stats::units::Size;
 
@@ -153,6 +153,12 @@ impl IoSpec {
             let fix = format!("use 1 to {}, the depth", self.depth);
             let (option, found) = ("iodepth_batch_complete_min", varied.reap_min);
             return refuse(option, found, "no such number is ever in flight", fix);
+        }
+        if let Some(Strides { moved_bytes, zone_bytes, .. }) = varied.strides
+            && (moved_bytes == 0 || zone_bytes < u64::from(self.block_bytes_most()))
+        {
+            let fix = "use zones of a block or more";
+            return refuse("zonesize", zone_bytes, "a zone holds no request", fix);
         }
         if matches!(varied.step, Step::Run(0) | Step::Repeat(0)) {
             return refuse("rw", 0, "a random offset for every 0 requests", "use 1 or more");

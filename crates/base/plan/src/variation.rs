@@ -131,6 +131,8 @@ pub enum Step {
     Repeat(u32),
     /// So many bytes are left out between sequential requests.
     Skip(u64),
+    /// From the end of a sequential request so many bytes back.
+    Back(u64),
 }
 
 /// A pause that a job makes: it waits for its requests in flight, then for the time.
@@ -183,6 +185,31 @@ pub struct Steady {
     pub ramp: Duration,
 }
 
+/// The share of the requests of a flow that each job of a stream makes: those of jobs that run
+/// are to each other as their weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Flow {
+    /// Which flow; streams of one window share it.
+    pub id: u32,
+    /// Its weight, from 1.
+    pub weight: u32,
+    /// How long a job that is ahead waits before it looks again; zero: as short as it can.
+    pub wait: Duration,
+}
+
+/// Zones of the file, each used for a while before the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Strides {
+    /// Bytes that are moved in a zone before the next one begins.
+    pub moved_bytes: u64,
+    /// Bytes of a zone.
+    pub zone_bytes: u64,
+    /// Bytes that are left out between zones.
+    pub skipped_bytes: u64,
+}
+
 /// A part of each file, and how many of the requests go there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -218,6 +245,9 @@ pub struct Verify {
     /// The bytes of which every block is a repetition; empty: blocks have a seal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pattern: Vec<u8>,
+    /// Whether blocks are read back and not looked at.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unchecked: bool,
 }
 
 /// A log whose requests are made instead of any others.
@@ -259,6 +289,9 @@ pub struct Variation {
     /// smallest block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub align_bytes: Option<[u32; 2]>,
+    /// Zones that requests keep to, one behind the other; absent: the whole file is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strides: Option<Strides>,
     /// How random offsets are distributed; absent: as the access says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
@@ -272,6 +305,9 @@ pub struct Variation {
     pub io_bytes_max: Option<u64>,
     /// Pauses between requests.
     pub pause: Option<Pause>,
+    /// The share that a job has of the requests of a flow; absent: as many as it can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Flow>,
     /// Completions that a job waits for before it starts further requests.
     pub reap_min: u32,
     /// The window ends when the first job of this stream ends.
@@ -309,12 +345,14 @@ impl Default for Variation {
             step: Step::None,
             random_pct: None,
             align_bytes: None,
+            strides: None,
             distribution: None,
             offset_bytes: 0,
             start_delay: Duration::ZERO,
             ramp_time: Duration::ZERO,
             io_bytes_max: None,
             pause: None,
+            flow: None,
             reap_min: 1,
             ends_window: false,
             end_flush: false,
@@ -337,6 +375,7 @@ impl Variation {
             && self.step == Step::None
             && self.random_pct.is_none()
             && self.align_bytes.is_none()
+            && self.strides.is_none()
             && self.distribution.is_none()
             && self.offset_bytes == 0
     }
@@ -346,6 +385,7 @@ impl Variation {
         self.is_plain_order()
             && self.io_bytes_max.is_none()
             && self.pause.is_none()
+            && self.flow.is_none()
             && self.reap_min == 1
             && self.verify.is_none()
             && !self.serialize_overlap

@@ -6,14 +6,18 @@
 use std::io;
 use std::time::Duration;
 
-use iostrata_plan::{IoSpec, Mix};
+use iostrata_plan::{Flow, IoSpec, Mix};
 
 use crate::clock::Ticks;
 use crate::generator::{Generator, Request};
 use crate::in_flight::Flight;
 use crate::log_replay::LogReplay;
 use crate::pauses::Pauses;
+use crate::shared_stats::SharedStats;
 use crate::varied::Varied;
+
+/// How long a job that is ahead of its flow leaves the processor to others.
+const FLOW_WAIT_MIN: Duration = Duration::from_micros(10);
 
 /// Sizes, offsets, pauses and bounds of one worker.
 #[derive(Clone, Debug)]
@@ -24,6 +28,10 @@ pub(crate) struct Extras {
     /// Bytes that may still be asked for.
     bytes_left: u64,
     pauses: Option<Pauses>,
+    /// Its share of a flow, and the requests that it has made of it.
+    flow: Option<(Flow, u64)>,
+    /// When a job that is ahead of its flow looks again.
+    ahead_until: Option<Ticks>,
     /// Completions to wait for before more requests are started.
     pub reap_min: u32,
     /// Requests of a log, instead of any others.
@@ -55,6 +63,8 @@ impl Extras {
             block_bytes: spec.block_bytes,
             bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),
             pauses: variation.pause.map(Pauses::new),
+            flow: variation.flow.map(|flow| (flow, 0)),
+            ahead_until: None,
             reap_min: variation.reap_min,
             log: variation.replay.as_ref().map(LogReplay::of).transpose()?,
             due: None,
@@ -129,6 +139,38 @@ impl Extras {
         (is_logged && self.due.is_some()) || self.pauses.as_mut().is_some_and(pauses)
     }
 
+    /// Begins to take part in the flow, or ends it.
+    pub(crate) fn join_flow(&self, shared: &SharedStats, worker: u32, joins: bool) {
+        if let Some((flow, requests)) = self.flow {
+            shared.post_flow(worker, flow.id, if joins { flow.weight } else { 0 }, requests);
+        }
+    }
+
+    /// Whether the job is ahead of the others of its flow and has to wait, at least until then.
+    pub(crate) fn is_ahead(
+        &mut self,
+        shared: &SharedStats,
+        now: Ticks,
+        ticks_in: impl Fn(Duration) -> Ticks,
+    ) -> bool {
+        let Some((flow, requests)) = &self.flow else { return false };
+        if self.ahead_until.is_some_and(|until| now < until) {
+            return true;
+        }
+        let (weights, all) = shared.flow(flow.id);
+        let is_ahead = requests * weights > u64::from(flow.weight) * (all + 1);
+        self.ahead_until = is_ahead.then(|| now + ticks_in(flow.wait.max(FLOW_WAIT_MIN)));
+        is_ahead
+    }
+
+    /// Takes note of a request of the flow.
+    pub(crate) fn flows(&mut self, shared: &SharedStats, worker: u32) {
+        if let Some((flow, requests)) = &mut self.flow {
+            *requests += 1;
+            shared.post_flow(worker, flow.id, flow.weight, *requests);
+        }
+    }
+
     /// Takes note of a request that was started; true when no further one may start.
     pub(crate) fn pauses_after_start(&mut self) -> bool {
         self.pauses.as_mut().is_some_and(Pauses::started)
@@ -136,6 +178,7 @@ impl Extras {
 
     /// The end of the pause, if there is one now.
     pub(crate) fn pause_until(&self) -> Option<Ticks> {
-        self.due.or(self.pauses.as_ref().and_then(Pauses::until))
+        let pause = self.due.or(self.pauses.as_ref().and_then(Pauses::until));
+        self.ahead_until.or(pause)
     }
 }

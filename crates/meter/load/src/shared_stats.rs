@@ -31,6 +31,9 @@ const HEAD_WORDS: usize = 8;
 const WORKER_STATE: usize = 0;
 const WORKER_WRITTEN: usize = 1;
 const WORKER_ENDED: usize = 2;
+/// A worker's flow and its weight in it, 0 where it has none now; and its requests of that flow.
+const WORKER_FLOW: usize = 3;
+const WORKER_FLOWED: usize = 4;
 const WORKER_HEAD_WORDS: usize = 8;
 /// Words of one kind of operation in a slice: a count, and sums of service, response and
 /// submission.
@@ -222,6 +225,28 @@ impl SharedStats {
     /// Bytes a worker has written, counting those outside the window.
     pub(crate) fn written(&self, worker: u32) -> u64 {
         self.words()[self.worker_base(worker) + WORKER_WRITTEN].load(Relaxed)
+    }
+
+    /// Posts that a worker has a weight in a flow from now on, and how many requests it has made of
+    /// it; the weight is 0 when it has ended.
+    pub(crate) fn post_flow(&self, worker: u32, id: u32, weight: u32, requests: u64) {
+        let words = &self.words()[self.worker_base(worker)..];
+        words[WORKER_FLOWED].store(requests, Relaxed);
+        words[WORKER_FLOW].store(u64::from(id) << 32 | u64::from(weight), Relaxed);
+    }
+
+    /// The weights and the requests of all that have one in a flow.
+    pub(crate) fn flow(&self, id: u32) -> (u64, u64) {
+        let mut sums = (0, 0);
+        for worker in 0..self.layout.workers {
+            let words = &self.words()[self.worker_base(worker)..];
+            let flow = words[WORKER_FLOW].load(Relaxed);
+            if flow >> 32 == u64::from(id) && flow as u32 > 0 {
+                sums.0 += u64::from(flow as u32);
+                sums.1 += words[WORKER_FLOWED].load(Relaxed);
+            }
+        }
+        sums
     }
 
     /// Posts when a worker's part of the window ended, in ticks from the start.

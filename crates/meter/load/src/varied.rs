@@ -6,7 +6,9 @@
 //! plain generator, which it would slow down.
 
 use iostrata_io::OpKind;
-use iostrata_plan::{Access, BlockSizes, Blocks, Distribution, FileOrder, IoSpec, Mix, Step, Zone};
+use iostrata_plan::{
+    Access, BlockSizes, Blocks, Distribution, FileOrder, IoSpec, Mix, Step, Strides, Zone,
+};
 
 use crate::generator::Request;
 use crate::permutation::Permutation;
@@ -32,6 +34,39 @@ pub(crate) struct Varied {
     following: Option<Following>,
     /// The block that was discarded and is written next.
     discarded: Option<(Request, u32)>,
+    /// The zone that requests keep to; the files are then as large as one.
+    zone: Option<CurrentZone>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CurrentZone {
+    strides: Strides,
+    /// Bytes of the file.
+    whole: u64,
+    /// Where it begins, and what was moved in it.
+    begin: u64,
+    moved: u64,
+}
+
+impl CurrentZone {
+    /// Takes note of a request at `offset` of the zone; `None` where it is in the next zone.
+    fn place(&mut self, offset: u64, len: u64) -> Option<u64> {
+        let Strides { moved_bytes, .. } = self.strides;
+        if self.moved >= moved_bytes || self.begin + offset + len > self.whole {
+            return None;
+        }
+        self.moved += len;
+        Some(self.begin + offset)
+    }
+
+    fn advance(&mut self, len: u64) {
+        let Strides { zone_bytes, skipped_bytes, .. } = self.strides;
+        self.moved = 0;
+        self.begin += zone_bytes + skipped_bytes;
+        if self.begin + len > self.whole {
+            self.begin = 0;
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -121,9 +156,15 @@ impl Varied {
             (FileOrder::Sequential, _) => FileOrder::Random(1),
             (order, _) => order,
         };
+        let zone = spec.variation.strides.map(|strides| CurrentZone {
+            strides,
+            whole: spec.file_bytes(),
+            begin: 0,
+            moved: 0,
+        });
         let files = Files {
             count: spec.files,
-            bytes: spec.file_bytes(),
+            bytes: used_bytes(spec),
             order,
             now: if order == FileOrder::Sequential { 0 } else { spec.files - 1 },
             left: 0,
@@ -149,6 +190,7 @@ impl Varied {
                 Following { random_pct, ends: [ends(), ends()] }
             }),
             discarded: None,
+            zone,
         }
     }
 
@@ -164,7 +206,10 @@ impl Varied {
         }
         let direction = usize::from(kind != OpKind::Read);
         let len = self.sizes[direction].draw(&mut self.random);
-        let (file, offset) = self.place(u64::from(len), direction);
+        let (file, offset) = match self.zone {
+            None => self.place(u64::from(len), direction),
+            Some(_) => self.place_in_zone(u64::from(len), direction),
+        };
         let end = offset + u64::from(len);
         self.run = Run { left: self.run.left, file, offset, end };
         if let Some(following) = &mut self.following {
@@ -203,7 +248,7 @@ impl Varied {
         }
         self.run.left = match self.step {
             Step::Run(count) | Step::Repeat(count) => count - 1,
-            Step::None | Step::Skip(_) => 0,
+            Step::None | Step::Skip(_) | Step::Back(_) => 0,
         };
         let file = self.files.choose(&mut self.random);
         if let Some(following) = &self.following
@@ -225,6 +270,21 @@ impl Varied {
         (file, offset)
     }
 
+    /// The place of a request in the zone of now, or in the next one where that is done with.
+    fn place_in_zone(&mut self, len: u64, direction: usize) -> (u32, u64) {
+        let (file, offset) = self.place(len, direction);
+        let Some(zone) = &mut self.zone else { return (file, offset) };
+        if let Some(offset) = zone.place(offset, len) {
+            return (file, offset);
+        }
+        zone.advance(len);
+        self.files.next.fill(0);
+        let (file, offset) = self.place(len, direction);
+        let Some(zone) = &mut self.zone else { return (file, offset) };
+        // Behind the end of the file a zone is cut short.
+        (file, zone.place(offset, len).unwrap_or(zone.begin))
+    }
+
     fn place_in_sequence(&mut self, len: u64) -> (u32, u64) {
         let mut file = self.files.choose(&mut self.random);
         if self.files.next[file as usize] + len > self.files.bytes {
@@ -238,11 +298,23 @@ impl Varied {
         let next = &mut self.files.next[file as usize];
         let offset = *next;
         *next += len;
-        if let Step::Skip(bytes) = self.step {
-            *next = next.saturating_add(bytes);
+        match self.step {
+            Step::Skip(bytes) => *next = next.saturating_add(bytes),
+            // As in fio, before the beginning is as far from the end.
+            Step::Back(bytes) => {
+                let end = self.files.bytes.saturating_sub(bytes);
+                *next = next.checked_sub(bytes).unwrap_or(end);
+            }
+            Step::None | Step::Run(_) | Step::Repeat(_) => {}
         }
         (file, offset)
     }
+}
+
+/// Bytes of a file that requests are in at one time.
+fn used_bytes(spec: &IoSpec) -> u64 {
+    let bytes = spec.file_bytes();
+    spec.variation.strides.map_or(bytes, |strides| strides.zone_bytes.min(bytes))
 }
 
 impl Files {
@@ -265,7 +337,7 @@ impl Files {
 
 impl Places {
     fn new(spec: &IoSpec, unit: u64, seed: u64) -> Self {
-        let blocks = (spec.file_bytes() / unit).max(1);
+        let blocks = (used_bytes(spec) / unit).max(1);
         if let Some(distribution) = &spec.variation.distribution {
             return Self::distributed(distribution, blocks, spec.seed);
         }
@@ -405,6 +477,35 @@ mod tests {
     }
 
     #[test]
+    fn zones_are_used_one_behind_the_other() {
+        let mut one = spec(Access::Sequential, 1, 8);
+        let strides = |moved: u64, zone: u64, skipped: u64| {
+            let [moved_bytes, zone_bytes, skipped_bytes] =
+                [moved, zone, skipped].map(|blocks| blocks * 4096);
+            Some(Strides { moved_bytes, zone_bytes, skipped_bytes })
+        };
+        let blocks = |spec: &IoSpec, count| -> Vec<u64> {
+            requests(spec, count).iter().map(|(request, _)| request.offset / 4096).collect()
+        };
+        one.variation.strides = strides(2, 2, 1);
+        assert_eq!(blocks(&one, 8), [0, 1, 3, 4, 6, 7, 0, 1]);
+        one.variation.strides = strides(3, 2, 2);
+        assert_eq!(blocks(&one, 7), [0, 1, 0, 4, 5, 4, 0], "a zone is gone over again");
+        one.variation.strides = strides(1, 3, 0);
+        assert_eq!(blocks(&one, 4), [0, 3, 6, 0], "a part of a zone");
+        one.access = Access::Coverage;
+        one.variation.strides = strides(4, 4, 0);
+        let found = blocks(&one, 8);
+        let sorted = |part: &[u64]| {
+            let mut part = part.to_vec();
+            part.sort_unstable();
+            part
+        };
+        assert_eq!(sorted(&found[..4]), [0, 1, 2, 3], "{found:?}");
+        assert_eq!(sorted(&found[4..]), [4, 5, 6, 7], "{found:?}");
+    }
+
+    #[test]
     fn runs_repeats_and_gaps() {
         let mut one = spec(Access::Uniform, 1, 1000);
         one.variation.step = Step::Run(4);
@@ -415,6 +516,12 @@ mod tests {
                 "{run:?}"
             );
         }
+        let mut back = spec(Access::Sequential, 1, 5);
+        back.variation.step = Step::Back(8192);
+        let blocks = |spec: &IoSpec, count| -> Vec<u64> {
+            requests(spec, count).iter().map(|(request, _)| request.offset / 4096).collect()
+        };
+        assert_eq!(blocks(&back, 7), [0, 3, 2, 1, 0, 3, 2]);
         one.variation.step = Step::Repeat(4);
         assert!(requests(&one, 40).chunks(4).all(|run| run.iter().all(|one| *one == run[0])));
         let mut gaps = spec(Access::Sequential, 1, 10);

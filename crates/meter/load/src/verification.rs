@@ -31,8 +31,10 @@ pub(crate) struct Verification {
     reads_back: bool,
     /// What every block repeats; empty where it has a seal.
     pattern: Vec<u8>,
-    /// Whether whatever is read has to verify.
+    /// Whether whatever is read has to verify,
     checks_all: bool,
+    /// or nothing has to.
+    checks_none: bool,
     worker: u64,
     count: u64,
     /// Length and number of each block that was written last.
@@ -45,11 +47,12 @@ pub(crate) struct Verification {
 impl Verification {
     /// What worker `number` of a stream needs; `None` where nothing is verified.
     pub(crate) fn of(spec: &IoSpec, number: u32) -> Option<Self> {
-        let Verify { reads_back, pattern } = spec.variation.verify.clone()?;
+        let Verify { reads_back, pattern, is_unchecked } = spec.variation.verify.clone()?;
         Some(Self {
             reads_back: reads_back && spec.mix.writes(),
             pattern,
             checks_all: !spec.mix.writes(),
+            checks_none: is_unchecked,
             worker: u64::from(number) + 1,
             count: 0,
             written: BTreeMap::new(),
@@ -123,7 +126,7 @@ impl Verification {
     /// Whether what was read is what was written, as far as that has to be so now.
     #[cold]
     pub(crate) fn holds(&mut self, buffers: &Buffers, slot: u32, flight: &Flight) -> bool {
-        if !self.checks_all && !self.is_reading() {
+        if self.checks_none || (!self.checks_all && !self.is_reading()) {
             return true;
         }
         let block = &mut self.scratch[..flight.len as usize];
@@ -221,6 +224,9 @@ mod tests {
         content[4095] = b'b';
         buffers.copy_in(0, &content);
         assert!(!verification.holds(&buffers, 0, &flight(0)));
+        spec.variation.verify = Some(Verify { is_unchecked: true, ..Verify::default() });
+        let mut unchecked = Verification::of(&spec, 0).unwrap();
+        assert!(unchecked.holds(&buffers, 0, &flight(0)), "nothing looks at it");
     }
 
     #[test]

@@ -126,6 +126,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         if !self.begin(start) {
             return Ok((self.in_flight.recorder, self.in_flight.failure));
         }
+        self.join_flow(true);
         loop {
             self.fill();
             if self.extras.is_some() {
@@ -145,6 +146,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             }
             answer?;
         }
+        self.join_flow(false);
         self.end(start);
         self.flush_at_end()?;
         Ok((self.in_flight.recorder, self.in_flight.failure))
@@ -165,6 +167,12 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         }
         self.in_flight.clock.wait(self.start);
         self.in_flight.recorder.open(start, self.span)
+    }
+
+    fn join_flow(&self, joins: bool) {
+        if let Some(extras) = &self.extras {
+            extras.join_flow(&self.in_flight.shared, self.in_flight.number, joins);
+        }
     }
 
     /// Posts what the worker did and when it ended.
@@ -249,6 +257,10 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                     break;
                 }
                 let held = extras.held_since();
+                let ticks_in = |time: Duration| clock.ticks_in(time.as_nanos() as u64);
+                if held.is_none() && extras.is_ahead(&self.in_flight.shared, now, ticks_in) {
+                    break;
+                }
                 let Some(since) = held.or_else(|| self.due(now)) else { break };
                 let is_idle = self.depth_now() == 0;
                 let verification = self.verification.as_deref_mut();
@@ -273,6 +285,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                     break;
                 };
                 self.start_request::<true>(request, len, now, since);
+                extras.flows(&self.in_flight.shared, self.in_flight.number);
                 self.flushes.started(request.kind == OpKind::Write, request.file, since);
                 if self.flushes.is_due() || extras.pauses_after_start() {
                     break;

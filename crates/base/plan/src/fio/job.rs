@@ -137,7 +137,7 @@ impl Builder<'_> {
         if self.settings.peek("ioengine").is_some_and(touches_none) {
             return Some(());
         }
-        self.warn_of_shares(names);
+        self.warn_of_sizes(names);
         let mut paths = names.by_clone.iter().flatten();
         let Some(missing) = paths.find(|path| self.environment.lacks_device(path)) else {
             return Some(());
@@ -160,8 +160,13 @@ impl Builder<'_> {
         None
     }
 
-    /// Warns of shares of a file that is not there, where nothing is run.
-    fn warn_of_shares(&mut self, names: &Names) {
+    /// Warns of shares of a file that is not there, and of one without a size, where nothing is
+    /// run; and of files that were to have different sizes.
+    fn warn_of_sizes(&mut self, names: &Names) {
+        let files = self.settings.peek("filesize").filter(|one| one.value.contains(['-', ':']));
+        if let Some(files) = files.cloned() {
+            self.warn(&files, "files of one job have one size: the middle of the two");
+        }
         let is_share = |one: &&Assignment| one.value.ends_with('%');
         let mut shares = ["size", "offset", "io_size", "offset_increment"].into_iter();
         let asked = shares.find_map(|name| self.settings.peek(name).filter(is_share)).cloned();
@@ -174,6 +179,14 @@ impl Builder<'_> {
             let path = path.display();
             let text = format!("{path} is not there; planned as a file of 1T, refused in a run");
             self.warn(&asked, text);
+        }
+        let is_said = ["size", "filesize"].iter().any(|name| self.settings.peek(name).is_some());
+        if let (true, false, Some(path)) = (self.plans_only, is_said, missing) {
+            let path = path.display();
+            let text =
+                format!("{path} is not there and has no size=; planned as 1T, refused in a run");
+            let what = job_refusal(&self.section.name, &self.section.origin, "").what;
+            self.warnings.push(FioWarning::at(&self.section.origin, what, text));
         }
     }
 
@@ -201,12 +214,14 @@ impl Builder<'_> {
         spec.variation = Variation {
             cpus: self.cpus(),
             step: if random || !random_is_counted(step) { step } else { Step::None },
+            strides: requests::strides(settings, spec.files),
             random_pct,
             align_bytes,
             distribution,
             blocks,
             file_order: requests::file_order(settings, spec.files),
             pause: times::pause(settings),
+            flow: times::flow(settings),
             start_delay: times.delay.0,
             ramp_time: times.ramp,
             ends_window: self.settings.switch("exitall").unwrap_or(false),
@@ -313,22 +328,23 @@ impl Builder<'_> {
         listed.or(masked).unwrap_or_default()
     }
 
-    /// The way to the kernel. glibc's POSIX requests are threads that read and write.
+    /// The way to the kernel. glibc's POSIX requests are threads that read and write, and so are
+    /// offloaded ones of a sync engine.
     fn api(&mut self) -> IoApi {
         let settings = self.settings;
-        let Some(assignment) = settings.get("ioengine") else { return IoApi::Sync };
-        let text = assignment.value.as_str();
-        if text == "posixaio" {
-            let depth = settings.peek("iodepth").and_then(|one| value::count(&one.value).ok());
-            if depth.is_none_or(|depth| depth <= 1) {
-                return IoApi::Sync;
-            }
-            let text = "requests go through io_uring, with the same depth";
-            self.warn(&assignment.clone(), text);
+        let asked = settings.get("ioengine");
+        let text = asked.map_or("sync", |asked| asked.value.as_str());
+        let api = if text == "posixaio" { Some(IoApi::Sync) } else { IoApi::of(text) };
+        let offloads = settings.peek("io_submit_mode").filter(|mode| mode.value == "offload");
+        let in_threads = asked.filter(|_| text == "posixaio").or(offloads).cloned();
+        let depth = settings.peek("iodepth").and_then(|one| value::count(&one.value).ok());
+        if let (Some(IoApi::Sync), Some(assignment)) = (api, in_threads)
+            && depth.is_some_and(|depth| depth > 1)
+        {
+            self.warn(&assignment, "requests go through io_uring, with the same depth");
             return IoApi::IoUring;
         }
-        let api = IoApi::of(text);
-        if api.is_none() {
+        if let (None, Some(assignment)) = (api, asked) {
             let why = match text {
                 "splice" | "sg" | "io_uring_cmd" => {
                     "this way to the kernel is not measured here; use sync, libaio or io_uring"
@@ -357,14 +373,9 @@ impl Builder<'_> {
         spec.depth = settings.value("iodepth", value::count).unwrap_or(1);
         let batch = settings.value("iodepth_batch_complete_min", value::count).unwrap_or(1);
         let low = settings.value("iodepth_low", value::count).filter(|low| *low > 0);
-        if let (Some(low), Some(assignment)) = (low, settings.peek("iodepth_low"))
-            && low > spec.depth
-        {
-            settings.refuse(assignment, Why::new(format!("the depth is {}; use less", spec.depth)));
-            return;
-        }
-        let drained = low.map_or(1, |low| spec.depth - low);
-        spec.variation.reap_min = batch.max(drained).max(1);
+        // As in fio, neither is more than the depth.
+        let drained = low.map_or(1, |low| spec.depth.saturating_sub(low));
+        spec.variation.reap_min = batch.max(drained).clamp(1, spec.depth.max(1));
     }
 
     fn set_durability(&mut self, spec: &mut IoSpec) {
@@ -407,8 +418,7 @@ impl Builder<'_> {
         let settings = self.settings;
         let asked = settings.value("verify", |text| match text {
             "0" | "none" => Ok(false),
-            "pattern" => Ok(true),
-            "null" => Err(Why::new("use a method with a checksum, such as crc32c")),
+            "pattern" | "null" => Ok(true),
             method if VERIFY_METHODS.contains(&method) => Ok(true),
             _ => Err(Why::new("there is no such method; use crc32c")),
         });
@@ -427,7 +437,13 @@ impl Builder<'_> {
             "pattern" => settings.value("verify_pattern", value::pattern).unwrap_or_default(),
             _ => Vec::new(),
         };
-        spec.variation.verify = Some(Verify { reads_back, pattern });
+        let is_unchecked = assignment.value == "null";
+        spec.variation.verify = Some(Verify { reads_back, pattern, is_unchecked });
+        if settings.switch("verify_only").unwrap_or(false) && spec.mix == Mix::Write {
+            // What an earlier run wrote is read in the same order.
+            (spec.mix, spec.flush, spec.sync) = (Mix::Read, None, SyncWrites::None);
+            spec.variation.end_flush = false;
+        }
     }
 
     fn set_schedule(&mut self, spec: &mut IoSpec) {
@@ -497,6 +513,7 @@ impl Builder<'_> {
             if spec.mix == Mix::TrimWrite { io_bytes.saturating_mul(2) } else { io_bytes };
         spec.variation.offset_bytes = offset_bytes;
         spec.size_bytes = file_bytes.saturating_mul(paths.len() as u64);
+        let io_bytes = gap_end(spec, file_bytes).map_or(io_bytes, |most| io_bytes.min(most));
         if !times.time_based {
             let loops = self.settings.value("loops", value::count).unwrap_or(1);
             spec.variation.io_bytes_max = Some(io_bytes.saturating_mul(u64::from(loops.max(1))));
@@ -588,6 +605,19 @@ impl Builder<'_> {
             None => self.refuse(format!("{} {}: {why}", error.option, error.found)),
         }
     }
+}
+
+/// Bytes of a pass over files with gaps that ends, as in fio, where a block has no room left.
+fn gap_end(spec: &IoSpec, file_bytes: u64) -> Option<u64> {
+    let (Step::Skip(gap), Blocks::Fixed) = (spec.variation.step, &spec.variation.blocks) else {
+        return None;
+    };
+    let block = u64::from(spec.block_bytes);
+    let (step, room) = (block + gap, file_bytes.checked_sub(block)?);
+    let blocks = room / step + 1;
+    // A gap that reaches beyond the end begins another pass.
+    let is_over = gap > 0 && blocks * step < file_bytes;
+    is_over.then_some(blocks * block * u64::from(spec.files))
 }
 
 /// Whether a step counts random offsets.

@@ -219,6 +219,12 @@ impl<'a> Planner<'a> {
         {
             self.warn(warning(assignment, why));
         }
+        if times::TIMES.contains(&assignment.entry.name)
+            && let Some(short) = value::short_unit(&assignment.value)
+        {
+            let text = format!("fio takes it for microseconds; write {short} for it, as here");
+            self.warn(warning(assignment, text));
+        }
     }
 
     fn warn(&mut self, warning: FioWarning) {

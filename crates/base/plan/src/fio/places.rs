@@ -71,9 +71,9 @@ pub(super) fn names(
     let format = settings.get("filename_format");
     let pattern = format.map_or(NAME_FORMAT, |one| one.value.as_str());
     if let Some(assignment) = format
-        && (pattern.is_empty() || pattern.contains("$clientuid"))
+        && pattern.is_empty()
     {
-        let why = "there is no client; use $jobname, $jobnum and $filenum";
+        let why = "it names nothing; use $jobname, $jobnum and $filenum";
         settings.refuse(assignment, Why::new(why));
         return None;
     }
@@ -92,6 +92,8 @@ fn named(pattern: &str, job: &str, clone: u32, file: u32) -> String {
         .replace("$jobname", &job)
         .replace("$jobnum", &clone.to_string())
         .replace("$filenum", &file.to_string())
+        // As in fio, without a client there is nothing in its place.
+        .replace("$clientuid", "")
 }
 
 /// Names apart by `:`; `\:` is a colon in a name.
@@ -239,6 +241,10 @@ impl<'a> Amounts<'a> {
     /// What is left of the files behind an offset.
     fn rest(&self, paths: &[PathBuf], offset_bytes: u64) -> Option<u64> {
         let there = self.there(paths)?;
+        if self.plans_only {
+            let left = there.unwrap_or(PLANNED_BYTES).saturating_sub(offset_bytes);
+            return Some(if left > 0 { left } else { PLANNED_BYTES });
+        }
         if there.is_none() {
             let path = paths.first().map_or(Path::new("a file"), PathBuf::as_path);
             let why = format!("{} does not exist yet; say size=", path.display());
@@ -286,11 +292,10 @@ impl<'a> Amounts<'a> {
     }
 }
 
+/// The size of files; of a range the middle, which is what fio's draws come to.
 fn one_size(text: &str, base: Base) -> Result<u64, Why> {
-    value::size(text, base).map_err(|why| match text.contains(['-', ':']) {
-        true => Why::new("files of one job have one size; give a single one"),
-        false => why,
-    })
+    let (low, high) = value::range(text);
+    Ok((value::size(low, base)? + value::size(high, base)?) / 2)
 }
 
 #[cfg(test)]
@@ -309,6 +314,7 @@ mod tests {
     fn names_are_made_of_job_clone_and_file() {
         assert_eq!(named(NAME_FORMAT, "a", 1, 2), "a.1.2");
         assert_eq!(named("x.$filenum", "a/b", 1, 2), "x.2");
+        assert_eq!(named("x$clientuid.$jobnum", "a", 1, 2), "x.1");
         assert_eq!(named(NAME_FORMAT, "../b", 0, 0), ".._b.0.0");
     }
 }

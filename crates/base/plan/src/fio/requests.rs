@@ -2,7 +2,9 @@
 //!
 //! Invariant: what the job never does has no size: a job that only reads has one kind of blocks.
 
-use crate::variation::{BlockShare, BlockSizes, Blocks, Distribution, FileOrder, Step, Zone};
+use crate::variation::{
+    BlockShare, BlockSizes, Blocks, Distribution, FileOrder, Step, Strides, Zone,
+};
 use crate::{Access, Memory, Mix, Rw, Words, ZipfTheta};
 
 use super::error::Why;
@@ -118,8 +120,12 @@ fn mixed(settings: &Settings) -> Mix {
 
 fn step(settings: &Settings, suffix: &str, random: bool, base: Base) -> Result<Step, Why> {
     if !random {
-        let why = "the gap of a sequential job is a size, such as rw=read:4k";
-        return value::size(suffix, base).map(Step::Skip).map_err(|_| Why::new(why));
+        let why = "the gap of a sequential job is a size, such as rw=read:4k or rw=read:-8k";
+        let (size, gap): (&str, fn(u64) -> Step) = match suffix.strip_prefix('-') {
+            Some(size) => (size, Step::Back),
+            None => (suffix, Step::Skip),
+        };
+        return value::size(size, base).map(gap).map_err(|_| Why::new(why));
     }
     let count = value::count(suffix).ok().filter(|count| *count > 0);
     let count = count.ok_or_else(|| Why::new("the suffix of a random job is a count above 0"))?;
@@ -248,6 +254,31 @@ pub(super) fn access(settings: &Settings, random: bool) -> (Access, Option<Distr
     (if drawn { Access::Uniform } else { Access::Coverage }, None)
 }
 
+/// The zones that requests keep to, of the only file; as in fio, a size of zones alone asks for
+/// them.
+pub(super) fn strides(settings: &Settings, files: u32) -> Option<Strides> {
+    let mode = settings.value("zonemode", |text| match text {
+        "none" => Ok(Some(false)),
+        "strided" => Ok(Some(true)),
+        "zbd" => Err(Why::new("zoned devices are not known; use one without zones")),
+        _ => Err(Why::new("use none or strided")),
+    });
+    let base = settings.base();
+    let size = |name| settings.value(name, |text| value::size(text, base)).filter(|size| *size > 0);
+    let moved_bytes = size("zonesize");
+    if files > 1 || matches!(mode, Some(Some(false))) {
+        return None;
+    }
+    let Some(moved_bytes) = moved_bytes else {
+        if let (Some(_), Some(assignment)) = (mode, settings.peek("zonemode")) {
+            settings.refuse(assignment, Why::new("zones have no size; say zonesize="));
+        }
+        return None;
+    };
+    let zone_bytes = size("zonerange").unwrap_or(moved_bytes);
+    Some(Strides { moved_bytes, zone_bytes, skipped_bytes: size("zoneskip").unwrap_or(0) })
+}
+
 fn pareto(input: f64) -> Result<Distribution, Why> {
     match input > 0.0 && input < 1.0 {
         true => Ok(Distribution::Pareto(input)),
@@ -262,16 +293,30 @@ fn normal(deviation: f64) -> Result<Distribution, Why> {
     }
 }
 
-/// `60/10:30/20:10/70`: requests and sizes in percent, one zone behind the other.
+/// `60/10:30/20:10/`: requests and sizes in percent, one zone behind the other; those without a
+/// number divide what is left.
 fn zones(text: &str) -> Result<Vec<Zone>, Why> {
     if text.contains(',') {
         return Err(Why::new("zones are those of both directions; write them once"));
     }
-    let zone = |part: &str| {
-        let (requests, size) = part.split_once('/').unwrap_or((part, ""));
-        Ok(Zone { requests_pct: value::decimal(requests)?, size_pct: value::decimal(size)? })
+    let share = |text: &str| match text.trim() {
+        "" => Ok(None),
+        text => value::decimal(text).map(Some),
     };
-    let zones: Vec<Zone> = text.split(':').map(zone).collect::<Result<_, Why>>()?;
+    let mut parts = Vec::new();
+    for part in text.split(':') {
+        let (requests, size) = part.split_once('/').unwrap_or((part, ""));
+        parts.push([share(requests)?, share(size)?]);
+    }
+    let blank = [0, 1].map(|at| {
+        let given: f64 = parts.iter().filter_map(|part| part[at]).sum();
+        (100.0 - given) / parts.iter().filter(|part| part[at].is_none()).count().max(1) as f64
+    });
+    let zone = |[requests, size]: [Option<f64>; 2]| Zone {
+        requests_pct: requests.unwrap_or(blank[0]),
+        size_pct: size.unwrap_or(blank[1]),
+    };
+    let zones: Vec<Zone> = parts.into_iter().map(zone).collect();
     let sums = zones.iter().fold((0.0, 0.0), |(requests, size), zone| {
         (requests + zone.requests_pct, size + zone.size_pct)
     });

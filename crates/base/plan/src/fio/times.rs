@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Words;
-use crate::variation::{Pause, Steady, SteadyLimit, SteadyOf};
+use crate::variation::{Flow, Pause, Steady, SteadyLimit, SteadyOf};
 use crate::{Mix, Pacing, RateProcess};
 
 use super::error::Why;
@@ -13,6 +13,18 @@ use super::value::{self, Base, by_direction, range};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MICROSECOND: Duration = Duration::from_micros(1);
+/// The options whose value is a time.
+pub(super) const TIMES: [&str; 9] = [
+    "runtime",
+    "ramp_time",
+    "startdelay",
+    "thinktime",
+    "latency_target",
+    "latency_window",
+    "steadystate_duration",
+    "steadystate_ramp_time",
+    "log_avg_msec",
+];
 /// How long a job without a runtime may take to move its bytes.
 pub(super) const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -52,6 +64,17 @@ pub(super) fn pause(settings: &Settings) -> Option<Pause> {
     let length = length.filter(|length| !length.is_zero())?;
     let every = settings.value("thinktime_blocks", value::count).unwrap_or(1);
     Some(Pause { every: every.max(1), length })
+}
+
+/// The share of a flow's requests.
+pub(super) fn flow(settings: &Settings) -> Option<Flow> {
+    let weight = settings.value("flow", |text| {
+        value::count(text).map_err(|_| Why::new("a weight is a count, such as 8"))
+    });
+    let weight = weight.filter(|weight| *weight > 0)?;
+    let wait = settings.value("flow_sleep", |text| value::time(text, MICROSECOND));
+    let id = settings.value("flow_id", value::count).unwrap_or(0);
+    Some(Flow { id, weight, wait: wait.unwrap_or_default() })
 }
 
 /// The latency by which the job's depth is chosen.

@@ -27,7 +27,9 @@ impl Base {
     }
 
     fn multiple(self, unit: &str) -> Result<f64, Why> {
-        let unit = unit.to_ascii_lowercase();
+        // As in fio, what stands behind a separator is not read: `4k-8k` and `4k/25` are 4k.
+        let unit = unit.split([':', '-', ',', '/']).next().unwrap_or_default();
+        let unit = unit.trim_end().to_ascii_lowercase();
         let (letter, rest) = unit.split_at(unit.len().min(1));
         let power = match letter {
             "" | "b" if rest.is_empty() => return Ok(1.0),
@@ -111,18 +113,38 @@ pub(super) fn time(text: &str, bare: Duration) -> Result<Duration, Why> {
             "d" => 86_400.0,
             "h" => 3600.0,
             "m" => 60.0,
-            "s" | "sec" => 1.0,
+            "s" => 1.0,
             "ms" | "msec" => 1e-3,
             "us" | "usec" => 1e-6,
-            other => {
-                let known = "use us, ms, s, m, h or d";
-                return Err(Why::new(format!("`{other}` is no unit of time; {known}")));
-            }
+            other => match unit_in_words(other) {
+                Some((seconds, _)) => seconds,
+                None => {
+                    let known = "use us, ms, s, m, h or d";
+                    return Err(Why::new(format!("`{other}` is no unit of time; {known}")));
+                }
+            },
         };
         Ok(seconds / one_s)
     };
     let seconds = number(text, &unit)? * one_s;
     Duration::try_from_secs_f64(seconds).map_err(|_| Why::new(format!("`{text}` is too long")))
+}
+
+/// Seconds of a unit that is written out, and its short form.
+fn unit_in_words(unit: &str) -> Option<(f64, &'static str)> {
+    match unit {
+        "sec" | "secs" | "second" | "seconds" => Some((1.0, "s")),
+        "min" | "mins" | "minute" | "minutes" => Some((60.0, "m")),
+        "hr" | "hrs" | "hour" | "hours" => Some((3600.0, "h")),
+        "day" | "days" => Some((86_400.0, "d")),
+        _ => None,
+    }
+}
+
+/// The short form of a unit that is written out behind a number: fio takes it for microseconds.
+pub(super) fn short_unit(text: &str) -> Option<&'static str> {
+    let letters = text.trim().trim_start_matches(|c: char| c.is_ascii_digit());
+    unit_in_words(&letters.trim().to_ascii_lowercase()).map(|(_, short)| short)
 }
 
 /// 0 or 1; an option without a value is 1.
@@ -209,6 +231,9 @@ mod tests {
             ("2g", 2 << 30),
             ("(64k * 2)", 131_072),
             ("100b", 100),
+            ("4k-8k", 4096),
+            ("4k/25", 4096),
+            ("512/25:1k", 512),
         ] {
             assert_eq!(size(text, Base::FIO), Ok(bytes), "{text}");
         }
@@ -223,6 +248,9 @@ mod tests {
         assert_eq!(time("2", micro), Ok(Duration::from_micros(2)));
         assert_eq!(time("2m", micro), Ok(Duration::from_secs(120)));
         assert_eq!(time("500msec", second), Ok(Duration::from_millis(500)));
+        assert_eq!(time("2min", micro), Ok(Duration::from_secs(120)));
+        assert_eq!((short_unit("2min"), short_unit("1 hour")), (Some("m"), Some("h")));
+        assert_eq!((short_unit("2m"), short_unit("min")), (None, Some("m")));
         assert_eq!(time("(1000*1000)", second), Ok(second));
         assert_eq!(time("(2*1ms)", second), Ok(Duration::from_millis(2)));
     }
@@ -241,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_is_no_value_is_an_error() {
-        for text in ["", "k", "-4k", "4x", "4 kk", "..", "99999999999t", "1e9", "4k/2", "(4k"] {
+        for text in ["", "k", "-4k", "4x", "4 kk", "..", "99999999999t", "1e9", "(4k"] {
             assert!(size(text, Base::FIO).is_err(), "{text}");
         }
         assert!(switch("yes").is_err() && switch("2").is_err() && switch("").is_ok());

@@ -14,7 +14,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
         "64m",
         "bytes of a clone's files, and what it moves unless time_based; 0: all of what exists",
     ),
-    changes("filesize", "64m", "bytes of each file; a range is refused"),
+    changes("filesize", "64m", "bytes of each file; of a range the middle"),
     changes("io_size", "64m", "bytes that a clone moves, if not its size").or(&["io_limit"]),
     changes("number_ios", "3", "requests after which a clone ends"),
     changes("offset", "1m", "first byte used of each file").or(&["fileoffset"]),
@@ -53,8 +53,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     )
     .but(&["0"]),
     changes("create_only", "1", "files are made and nothing is measured").but(&["0"]),
-    refused("allow_mounted_write", "1", "a mounted device is never written; unmount it first")
-        .but(&["0"]),
+    warned("allow_mounted_write", "1", "a mounted device is never written").but(&["0"]),
     changes("pre_read", "1", "files are read into the page cache before the start").but(&["0"]),
     changes("wait_for", "a", "the job begins when the wave of the named one has ended"),
 ];

@@ -55,7 +55,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("fsync", "8;rw=write", "fsync after so many writes").but(&["0"]),
     changes("fdatasync", "8;rw=write", "fdatasync after so many writes").but(&["0"]),
     changes("sync", "dsync;rw=write", "O_SYNC or O_DSYNC").but(&["0", "none"]),
-    refused("write_barrier", "8", "there are no barrier writes; use fdatasync=N").but(&["0"]),
+    warned("write_barrier", "8", "Linux has no barrier writes; use fdatasync=N").but(&["0"]),
     refused("sync_file_range", "write:8", "it makes nothing durable; use fdatasync=N"),
     changes(
         "random_distribution",
@@ -77,7 +77,8 @@ pub(super) const ENTRIES: &[FioOption] = &[
     )
     .but(&["100"]),
     changes("serialize_overlap", "1", "requests wait for those that they overlap").but(&["0"]),
-    refused("io_submit_mode", "offload", "workers submit themselves; use numjobs").but(&["inline"]),
+    warned("io_submit_mode", "offload", "workers submit themselves, never later than is due")
+        .but(&["inline"]),
     changes("hipri", "1;ioengine=io_uring;direct=1", "completions are polled for")
         .but(&["0"])
         .bare(),
@@ -91,7 +92,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("sqthread_poll_cpu", "1", "no kernel thread polls the ring"),
     refused("uncached", "1", "buffered requests use the page cache; use direct=1").but(&["0"]),
     refused("nowait", "1", "requests may wait; leave it out").but(&["0"]),
-    refused("force_async", "1", "the kernel decides who waits; leave it out").but(&["0"]),
+    warned("force_async", "1", "the kernel decides what waits").but(&["0"]),
     refused("cmd_type", "nvme", "requests are reads and writes; leave it out"),
     warned("write_hint", "short", "writes carry no hint").but(&["none"]),
 ];

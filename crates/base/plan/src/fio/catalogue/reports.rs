@@ -1,6 +1,6 @@
 //! Options of reports and logs.
 
-use super::entry::{FioOption, changes, refused, warned};
+use super::entry::{FioOption, changes, warned};
 
 const ALWAYS: &str = "it is always measured and reported";
 
@@ -16,7 +16,9 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("write_hist_log", "p", "histograms are kept in the run directory"),
     warned("log_hist_msec", "500", "histograms are kept in the run directory").but(&["0"]),
     warned("log_hist_coarseness", "1", "histograms are kept in the run directory").but(&["0"]),
-    refused("log_max_value", "1", "logs hold averages; use the percentiles").but(&["0"]),
+    warned("log_max_value", "1", "logs hold averages; see the percentiles").but(&["0"]),
+    warned("log_window_value", "both", "logs hold averages; see the percentiles").but(&["avg"]),
+    warned("log_issue_time", "1", "a line is an average").but(&["0"]),
     changes("log_offset", "1;write_bw_log=p", "a column in logs; 0, since a line is an average"),
     changes("log_prio", "1;write_bw_log=p", "the priority in logs as `0x0000`"),
     changes("log_unix_epoch", "1;write_bw_log=p", "lines of logs count from 1970"),

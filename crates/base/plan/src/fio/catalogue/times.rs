@@ -9,7 +9,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("startdelay", "2", "time before a job begins; of a range each clone draws its own"),
     changes("loops", "2", "how often the bytes of a job are moved"),
     changes("numjobs", "2", "clones of a job"),
-    changes("thread", "1", "clones are threads, not processes").bare(),
+    changes("thread", "1", "clones are threads, not processes").or(&["threads"]).bare(),
     changes("stonewall", "1", "jobs before it end first").or(&["wait_for_previous"]).bare(),
     changes("new_group", "1", "begins another group of reports").bare(),
     changes("exitall", "1", "the wave ends when the first of its jobs ends").bare(),
@@ -50,9 +50,18 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("steadystate_ramp_time", "1s;ss=iops:1%", "time before its rate is looked at")
         .or(&["ss_ramp"])
         .but(&["0"]),
-    refused("flow", "1", "jobs are not weighed against each other; use rate_iops").but(&["0"]),
-    warned("flow_id", "1", "it belongs to flow").but(&["0"]),
-    warned("flow_sleep", "1", "it belongs to flow").but(&["0"]),
+    changes("flow", "2", "the job's weight: requests of a flow's jobs are as their weights")
+        .but(&["0"]),
+    changes("flow_id", "1;flow=2", "the flow that a job belongs to, of those that run together")
+        .but(&["0"]),
+    changes("flow_sleep", "9;flow=2", "wait of a job that is ahead, in microseconds").but(&["0"]),
+    warned("flow_watermark", "9", "a job waits as soon as it is ahead"),
+    warned("thinkcycles", "9", "a pause leaves the processor alone").but(&["0"]),
+    warned("steadystate_check_interval", "2", "the rate is looked at once a second")
+        .or(&["ss_interval"])
+        .but(&["1"]),
+    warned("job_start_clock_id", "1", "times are those of CLOCK_REALTIME").but(&["0"]),
+    warned("rwmixcycle", "500", "the mix is drawn request by request"),
     warned("clocksource", "clock_gettime", "the clock is chosen by what can be trusted"),
     warned("gtod_reduce", "1", "the clock is read twice per request at most, and all is measured")
         .but(&["0"]),

@@ -6,8 +6,9 @@ use super::{files, plan, plan_in};
 use crate::fio::stand_in::Desk;
 use crate::fio::{FioPlan, FioRequest, parse};
 use crate::{
-    Access, BlockShare, BlockSizes, Blocks, Distribution, FileOrder, Flush, FlushMethod, IoApi,
-    Mix, Pacing, Preparation, RateProcess, Sharing, Step, SyncWrites, Verify, ZipfTheta, Zone,
+    Access, BlockShare, BlockSizes, Blocks, Distribution, FileOrder, Flow, Flush, FlushMethod,
+    IoApi, Mix, Pacing, Preparation, RateProcess, Sharing, Step, Strides, SyncWrites, Verify,
+    ZipfTheta, Zone,
 };
 
 fn names(plan: &FioPlan) -> Vec<Vec<&str>> {
@@ -323,8 +324,10 @@ fn contents_are_verified_by_every_method_with_a_checksum() {
     let pattern = verify("rw=read\nverify=pattern\nverify_pattern=0x0102").unwrap();
     assert_eq!(pattern.pattern, [1, 2]);
     assert_eq!(verify("rw=read\nverify=0"), None);
+    assert!(verify("rw=write\nverify=null").is_some_and(|one| one.is_unchecked));
+    let again = plan("[a]\nsize=1m\nrw=randwrite\nfsync=1\nverify=md5\nverify_only=1\n").unwrap();
+    assert_eq!((only(&again).spec.mix, only(&again).spec.flush), (Mix::Read, None));
     for (text, expected) in [
-        ("rw=write\nverify=null", "j.fio:4: verify=null: use a method with a checksum"),
         ("rw=trim\nverify=md5", "j.fio:4: verify=md5: what is discarded has no content"),
         ("rw=read\nverify=pattern\nverify_pattern=x", "j.fio:5: verify_pattern=x: write up to 512"),
         ("rw=write\nverify=crc99", "j.fio:4: verify=crc99: there is no such method"),
@@ -371,6 +374,14 @@ fn logs_are_replayed_on_their_files_or_on_another() {
 }
 
 #[test]
+fn jobs_have_weights_in_a_flow() {
+    let flow = |text: &str| only(&plan(text).unwrap()).spec.variation.flow;
+    let one = Flow { id: 3, weight: 8, wait: Duration::from_micros(100) };
+    assert_eq!(flow("[a]\nsize=1m\nflow=8\nflow_id=3\nflow_sleep=100\n"), Some(one));
+    assert_eq!(flow("[a]\nsize=1m\nflow=0\n"), None);
+}
+
+#[test]
 fn jobs_wait_for_named_ones() {
     let found = plan("[global]\nsize=1m\n[a]\n[b]\nwait_for=a\n[c]\nwait_for=a\n").unwrap();
     assert_eq!(names(&found), [vec!["a"], vec!["b", "c"]]);
@@ -403,7 +414,8 @@ fn what_cannot_be_run_names_line_option_and_reason() {
         ("ss=bw:5", "j.fio:3: ss=bw:5: a limit of bandwidth is a share"),
         ("direct=1\nba=1000\nrw=randread", "j.fio:4: ba=1000: direct I/O needs whole sectors"),
         ("rw=sideways", "j.fio:3: rw=sideways: there is no such direction"),
-        ("bs=100", "j.fio:3: bs=100: out of range"),
+        ("zonemode=strided", "j.fio:3: zonemode=strided: zones have no size"),
+        ("zonemode=zbd", "j.fio:3: zonemode=zbd: zoned devices are not known"),
         ("bs=4q", "j.fio:3: bs=4q: `q` is no unit of size"),
         ("direct=1\nbs=1000", "j.fio:4: bs=1000: direct I/O needs whole sectors"),
         ("direct=yes", "j.fio:3: direct=yes: use 0 or 1"),
@@ -422,7 +434,6 @@ fn what_cannot_be_run_names_line_option_and_reason() {
         ("rw=rw\nrate=1m,0", "j.fio:4: rate=1m,0: one direction"),
         ("fsync=1\nfdatasync=1\nrw=write", "j.fio:4: fdatasync=1: fsync and fdatasync"),
         ("bssplit=4k/60:8k/60", "j.fio:3: bssplit=4k/60:8k/60: the shares add up to 120"),
-        ("ioengine=libaio\niodepth=4\niodepth_low=8", "j.fio:5: iodepth_low=8: the depth is 4"),
         ("filename=-", "j.fio:3: filename=-: name files"),
         ("size=50%", "j.fio:3: size=50%: it is a share of a file that does not exist"),
         ("offset=${NOT_SET}", "j.fio:3: offset=${NOT_SET}: the environment has no NOT_SET"),
@@ -443,4 +454,63 @@ fn a_section_that_is_not_there_is_refused_with_those_that_are() {
     assert_eq!(of(&["a", "c"]).unwrap_err().to_string(), names);
     assert_eq!(of(&["a"]).unwrap().waves[0].jobs.len(), 1);
     assert!(of(&["global"]).is_err(), "it is no job");
+}
+
+#[test]
+fn values_are_read_as_fio_reads_them() {
+    let spec = |text: &str| {
+        let plan = plan(&format!("[a]\nsize=1m\n{text}\n"));
+        only(&plan.unwrap_or_else(|error| panic!("{text}: {error}"))).spec.clone()
+    };
+    assert_eq!(spec("rw=read\nbs=4k-8k").block_bytes, 4096, "what follows is not read");
+    let range = BlockSizes::Range { least: 512, most: 1024 };
+    let blocks = Blocks::ByKind { read: range.clone(), write: range };
+    assert_eq!(spec("rw=read\nbsrange=512/25:1k:25:2k:25").variation.blocks, blocks);
+    assert_eq!(spec("rw=read:-8k").variation.step, Step::Back(8192));
+    assert_eq!(spec("rw=read:12k").variation.io_bytes_max, Some(1 << 20), "it begins again");
+    // 85 blocks of 8k and gaps of 4k; the next one has no room.
+    assert_eq!(spec("rw=read:4k\nbs=8k").variation.io_bytes_max, Some(85 * 8192));
+    let zones = |text: &str| spec(&format!("rw=randread\nrandom_distribution=zoned:{text}"));
+    let zone = |requests_pct, size_pct| Zone { requests_pct, size_pct };
+    let expected = Distribution::Zoned(vec![zone(50.0, 10.0), zone(30.0, 45.0), zone(20.0, 45.0)]);
+    assert_eq!(zones("50/10:30/:20/").variation.distribution, Some(expected));
+    let drained = spec("ioengine=libaio\niodepth=4\niodepth_low=8").variation.reap_min;
+    assert_eq!(drained, 1);
+    let batch = spec("ioengine=libaio\niodepth=4\niodepth_batch_complete=16").variation.reap_min;
+    assert_eq!(batch, 4, "no more than the depth");
+    let offloaded = spec("io_submit_mode=offload\niodepth=8");
+    assert_eq!((offloaded.api, offloaded.depth), (IoApi::IoUring, 8));
+    assert_eq!(spec("runtime=2min").runtime, Some(Duration::from_secs(120)));
+    let said = plan("[a]\nsize=1m\nruntime=2min\n").unwrap().warnings;
+    assert!(said[0].text.contains("fio takes it for microseconds"), "{said:?}");
+    let ranged = plan("[a]\nfilesize=1m-3m\nnrfiles=4\n").unwrap();
+    assert_eq!(only(&ranged).spec.file_bytes(), 2 << 20);
+    assert!(ranged.warnings[0].text.contains("the middle"), "{:?}", ranged.warnings);
+}
+
+#[test]
+fn strided_zones_are_asked_for_by_mode_or_by_size() {
+    let zones = |text: &str| {
+        let plan = plan(&format!("[a]\nsize=1m\nrw=read\n{text}\n")).unwrap();
+        only(&plan).spec.variation.strides
+    };
+    let of = |moved_bytes, zone_bytes, skipped_bytes| {
+        Some(Strides { moved_bytes, zone_bytes, skipped_bytes })
+    };
+    assert_eq!(zones("zonesize=64k"), of(65_536, 65_536, 0));
+    let all = "zonemode=strided\nzonesize=64k\nzonerange=32k\nzoneskip=16k";
+    assert_eq!(zones(all), of(65_536, 32_768, 16_384));
+    assert_eq!(zones("zonesize=64k\nzonemode=none"), None);
+    assert_eq!(zones("zonesize=64k\nnrfiles=2"), None, "it works with one file only");
+}
+
+#[test]
+fn a_file_without_a_size_is_planned_where_nothing_is_run() {
+    let desk = Desk::default().with_file("j.fio", "[a]\nfilename=none\noffset=4k\n");
+    let mut request = FioRequest { files: vec!["j.fio".into()], ..FioRequest::default() };
+    assert!(parse(&request, &desk).unwrap_err().to_string().contains("say size="));
+    request.plans_only = true;
+    let planned = parse(&request, &desk).unwrap();
+    assert_eq!(only(&planned).spec.size_bytes, (1 << 40) - 4096);
+    assert!(planned.warnings[0].to_string().starts_with("j.fio:1: [a]: none is not there"));
 }
