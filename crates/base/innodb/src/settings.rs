@@ -6,7 +6,6 @@ mod choices;
 mod error;
 mod flush_plan;
 mod kind;
-mod near;
 mod text;
 mod value;
 

@@ -11,24 +11,20 @@
 //! it.
 
 mod need;
-mod order;
 mod pace;
-mod supply;
 mod sustained;
 
 use need::{Need, is_idle};
-use order::ListOrder;
 use pace::{PAGES_WORTH_SYNCS, Pace, rate_bytes};
-use supply::Supply;
 use sustained::Sustained;
 
 use crate::Lsn;
-
 use crate::flush::ages::Ages;
+use crate::flush::average::Average;
 use crate::flush::redo_sync::RedoSync;
 use crate::flush::{
-    Action, AdmitRule, BatchCost, Bound, Cause, Delayed, Depth, DrainRate, Finished, FlushPolicy,
-    FlushSample, Outlook, RedoRate, Round, WritePace,
+    Action, AdmitRule, BatchCost, Bound, Cause, Delayed, Depth, Finished, FlushPolicy, FlushSample,
+    Outlook, RedoRate, Round, WritePace,
 };
 
 /// Redo freed by a checkpoint alone that is worth one, as a share of the set-point.
@@ -312,3 +308,179 @@ fn width(now: &FlushSample<'_>) -> f64 {
 
 #[cfg(test)]
 mod tests;
+
+/// Free frames cover the demand of this long, in microseconds: a batch that writes cold pages.
+const COVERED_US: f64 = 50_000.0;
+
+/// How far the average of the demand reaches back, in microseconds.
+const REACH_US: u64 = 200_000;
+
+/// More frames are freed when fewer than this share of the wanted ones is left.
+const REFILL_SHARE: f64 = 0.75;
+
+/// Frames freed in one action at most, so that redo is looked at in between.
+const FRAMES_MAX: f64 = 4096.0;
+
+/// Watches the free frames.
+#[derive(Clone, Copy, Debug, Default)]
+struct Supply {
+    demand: FrameDemand,
+}
+
+impl Supply {
+    /// Takes in a sample and what the last action freed.
+    pub fn observe(&mut self, now: &FlushSample<'_>, last: Finished) {
+        self.demand.observe(now.now_us, now.free_frames, u64::from(last.freed), REACH_US);
+    }
+
+    /// Frames to free now, when they are short.
+    pub fn wanted(&self, now: &FlushSample<'_>) -> Option<u32> {
+        let most = now.free_frames_most() as f64;
+        let depth = f64::from(now.settings.lru_scan_depth);
+        let covered = self.demand.frames_per_s() * COVERED_US / 1e6;
+        let target = depth.max(covered).min(most);
+        let free = now.free_frames as f64 + f64::from(now.lanes.cold_frames);
+        let is_short = free < target * REFILL_SHARE;
+        is_short.then(|| (target - free).clamp(1.0, FRAMES_MAX) as u32)
+    }
+}
+
+/// Frames taken from the free ones per second, averaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FrameDemand {
+    last: Option<(u64, u64)>,
+    average: Average,
+}
+
+impl FrameDemand {
+    /// Takes in the free frames at a time, and how many became free since the last time.
+    pub fn observe(&mut self, now_us: u64, free_frames: u64, freed: u64, reach_us: u64) {
+        if let Some((last_us, last_free)) = self.last {
+            let dt_us = now_us.saturating_sub(last_us);
+            let taken = last_free.saturating_add(freed).saturating_sub(free_frames);
+            if dt_us == 0 {
+                return;
+            }
+            self.average.take(taken as f64 * 1e6 / dt_us as f64, dt_us, reach_us);
+        }
+        self.last = Some((now_us, free_frames));
+    }
+
+    /// Frames per second.
+    #[must_use]
+    pub fn frames_per_s(&self) -> f64 {
+        self.average.value()
+    }
+}
+
+/// Redo freed per second, averaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DrainRate {
+    last: Option<(u64, Lsn)>,
+    average: Average,
+}
+
+impl DrainRate {
+    /// Takes in the checkpoint at a time; `reach_us` is how far the average reaches back.
+    pub fn observe(&mut self, now_us: u64, checkpoint: Lsn, reach_us: u64) {
+        if let Some((last_us, last)) = self.last {
+            let dt_us = now_us.saturating_sub(last_us);
+            if dt_us == 0 {
+                return;
+            }
+            let bytes = checkpoint.since(last);
+            self.average.take(bytes as f64 * 1e6 / dt_us as f64, dt_us, reach_us);
+        }
+        self.last = Some((now_us, checkpoint));
+    }
+
+    /// Redo freed, in bytes per second of time.
+    #[must_use]
+    pub fn bytes_per_s(&self) -> f64 {
+        self.average.value()
+    }
+}
+
+/// Pages that were ordered last.
+#[derive(Clone, Copy, Debug, Default)]
+struct ListOrder {
+    pages: u32,
+    /// What was written since then, and how long that took.
+    written: u32,
+    took_us: u64,
+    is_open: bool,
+    /// It wrote nothing, and nobody was told.
+    is_fruitless: bool,
+}
+
+impl ListOrder {
+    /// So many pages are ordered.
+    pub fn begin(&mut self, pages: u32) {
+        let is_added = self.is_open;
+        *self = Self {
+            pages: if is_added { self.pages.saturating_add(pages) } else { pages },
+            is_open: true,
+            is_fruitless: false,
+            ..if is_added { *self } else { Self::default() }
+        };
+    }
+
+    /// Takes what was done since the last look. Once everything is, or nothing more was there to
+    /// do: pages and time of it.
+    pub fn observe(&mut self, now: &FlushSample<'_>, last: Finished) -> Option<(u32, u64)> {
+        if !self.is_open {
+            return None;
+        }
+        self.written = self.written.saturating_add(last.flushed);
+        self.took_us = self.took_us.saturating_add(last.took_us);
+        if now.lanes.list_pages > 0 && self.written < self.pages {
+            return None;
+        }
+        let done = (self.written, self.took_us);
+        *self = Self { is_fruitless: self.written == 0, ..Self::default() };
+        Some(done)
+    }
+
+    /// Whether an order came to its end that wrote nothing; once.
+    pub fn takes_fruitless(&mut self) -> bool {
+        std::mem::take(&mut self.is_fruitless)
+    }
+
+    /// Whether more may be ordered: the disk always has the next pages at hand, and little stands
+    /// before what the next look finds more urgent.
+    pub fn has_room(&self, now: &FlushSample<'_>) -> bool {
+        !self.is_open || now.lanes.list_pages <= self.pages / 2
+    }
+}
+
+#[cfg(test)]
+mod demand_tests {
+    use super::*;
+
+    #[test]
+    fn what_was_freed_and_is_gone_was_taken() {
+        let mut demand = FrameDemand::default();
+        for at in 0..10 {
+            demand.observe(at * 1000, 64, 5, 1000);
+        }
+        assert!((demand.frames_per_s() - 5000.0).abs() < 1.0, "{demand:?}");
+    }
+}
+
+#[cfg(test)]
+mod drain_rate_tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_progress_of_the_checkpoint_over_time() {
+        let mut rate = DrainRate::default();
+        for at in 0..50 {
+            rate.observe(at * 100_000, Lsn(at * 1_000_000), 1_000_000);
+        }
+        assert!((rate.bytes_per_s() - 1e7).abs() < 1.0, "{rate:?}");
+        for at in 50..200 {
+            rate.observe(at * 100_000, Lsn(49_000_000), 1_000_000);
+        }
+        assert!(rate.bytes_per_s() < 100.0, "{rate:?}");
+    }
+}

@@ -7,7 +7,6 @@
 //! It has no queue of a kernel above the drive and costs no processor time.
 
 mod closed_loop;
-mod tally;
 #[cfg(test)]
 mod tests;
 

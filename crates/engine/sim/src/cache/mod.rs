@@ -9,7 +9,6 @@
 mod bits;
 mod flusher;
 mod journal;
-mod lru;
 mod page_cache;
 mod pages;
 mod plan;

@@ -18,9 +18,7 @@ mod matching;
 mod page;
 mod parser;
 mod scope;
-mod setting;
 mod tally;
-mod threads;
 mod trace;
 
 pub use error::TraceError;
@@ -28,5 +26,5 @@ pub use event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
 pub use events::{buffer_kib, events};
 pub use matching::{MatchOptions, Matched, match_events};
 pub use scope::{TraceScope, TracedDevice};
-pub use setting::{Setting, Switch};
 pub use trace::BlockTrace;
+pub use trace::{Setting, Switch};

@@ -4,13 +4,12 @@
 //! number: sysfs of a broken or hostile container may hold loops.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use iostrata_run::host::{BlockLayer, LayerKind};
 
 use crate::host::Root;
-use crate::host::layer::layer_kind;
-use crate::host::sysfs::{dir_of_name, name_of, number_of};
+use crate::host::sysfs::{dir_of_name, is_partition, name_of, number_of};
 
 /// Deepest layer; real stacks have five or six.
 const DEPTH_MAX: u32 = 16;
@@ -76,4 +75,53 @@ fn directly_below(root: &Root, dir: &std::path::Path, kind: &LayerKind) -> Vec<P
         return dir.parent().map(|disk| vec![disk.to_owned()]).unwrap_or_default();
     }
     root.names(dir.join("slaves")).iter().filter_map(|name| dir_of_name(root, name)).collect()
+}
+
+/// What the device with this sysfs directory is.
+pub(crate) fn layer_kind(root: &Root, dir: &Path) -> LayerKind {
+    let name = name_of(dir);
+    if is_partition(root, dir) {
+        let start = root.number::<u64>(dir.join("start"));
+        LayerKind::Partition {
+            number: root.number(dir.join("partition")),
+            start_bytes: start.map(|sectors| sectors.saturating_mul(512)),
+        }
+    } else if root.exists(dir.join("dm")) {
+        mapper_kind(root, dir)
+    } else if root.exists(dir.join("md")) {
+        LayerKind::Md {
+            level: root.word(dir.join("md/level")),
+            disks: root.number(dir.join("md/raid_disks")),
+            chunk_bytes: root.number(dir.join("md/chunk_size")).filter(|bytes| *bytes > 0),
+        }
+    } else if name.starts_with("loop") {
+        LayerKind::Loop {
+            backing_file: root.word(dir.join("loop/backing_file")),
+            direct_io: root.flag(dir.join("loop/dio")),
+            offset_bytes: root.number(dir.join("loop/offset")),
+            backing_file_system: None,
+            backing_block_bytes: None,
+        }
+    } else if name.starts_with("bcache") {
+        LayerKind::Bcache
+    } else if name.starts_with("zram") {
+        LayerKind::Zram
+    } else {
+        LayerKind::Disk
+    }
+}
+
+/// Tools that make mapped devices put their own name before the device's identifier.
+fn mapper_kind(root: &Root, dir: &Path) -> LayerKind {
+    let name = root.word(dir.join("dm/name"));
+    let identifier = root.word(dir.join("dm/uuid")).unwrap_or_default();
+    if identifier.starts_with("LVM-") {
+        LayerKind::Lvm { name }
+    } else if identifier.starts_with("CRYPT-") {
+        LayerKind::Crypt { name }
+    } else if identifier.starts_with("mpath-") {
+        LayerKind::Multipath { name }
+    } else {
+        LayerKind::DeviceMapper { name }
+    }
 }

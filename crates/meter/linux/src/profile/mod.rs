@@ -20,10 +20,8 @@ mod example;
 mod fold;
 mod kallsyms;
 mod layers;
-mod options;
 mod permission;
 mod processes;
-mod processors;
 mod profiler;
 mod record;
 mod ring;
@@ -33,5 +31,5 @@ mod switches;
 mod wait;
 
 pub use error::ProfileError;
-pub use options::{HZ, ProfileOptions};
 pub use profiler::Profiler;
+pub use profiler::{HZ, ProfileOptions};

@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use iostrata_run::host::Profile;
 
+use crate::profile::ProfileError;
 use crate::profile::collector::{Collector, Running};
 use crate::profile::event::Reach;
 use crate::profile::fold::{fold, fold_waits};
 use crate::profile::kallsyms::Kallsyms;
 use crate::profile::permission::{check_rate, hidden_symbols, is_refusal_error, only_own};
 use crate::profile::source::{Clock, Sources};
-use crate::profile::{ProfileError, ProfileOptions};
 
 const KALLSYMS: &str = "/proc/kallsyms";
 /// Samples that are missing from a clock that should never miss any are told from here up.
@@ -203,4 +203,28 @@ fn open_samples(options: &ProfileOptions, notes: &mut Vec<String>) -> Result<Ope
         notes.push("only this process was sampled, as asked for".to_owned());
     }
     Ok((Reach::Own, Sources::samples(Reach::Own, options.hz)?))
+}
+
+/// Samples per second and processor unless asked otherwise: off the beat of everything that happens
+/// 100 times a second.
+pub const HZ: u32 = 99;
+
+/// What to profile, and how finely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProfileOptions {
+    /// Samples per second and processor.
+    pub hz: u32,
+    /// Every task of the machine and its idling, so that work done for this process by kernel
+    /// threads and interrupts is seen. Where the system does not allow it, this process alone.
+    pub system_wide: bool,
+    /// Also trace where this process's threads wait. It costs a few us for every switch of a task
+    /// on the machine: for a window of its own, apart from the measured one.
+    pub off_cpu: bool,
+}
+
+impl Default for ProfileOptions {
+    /// 99 Hz, the whole machine, no waits.
+    fn default() -> Self {
+        Self { hz: HZ, system_wide: true, off_cpu: false }
+    }
 }

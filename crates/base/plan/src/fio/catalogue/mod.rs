@@ -5,7 +5,6 @@
 //! an option that is accepted changes the plan or carries a warning; all others are refused with
 //! the way out. A value that asks for what is done anyway is accepted in silence.
 
-mod command;
 mod entry;
 mod files;
 mod io;
@@ -15,6 +14,7 @@ mod times;
 
 pub use entry::{FioOption, OptionEffect};
 
+use crate::fio::catalogue::entry::{changes, refused, warned};
 use crate::study::nearest::nearest as nearest_of;
 
 const AREAS: [(&str, &[FioOption]); 5] = [
@@ -32,7 +32,7 @@ pub fn areas() -> impl Iterator<Item = (&'static str, &'static [FioOption])> {
 
 /// The options of fio's command line that belong to no job.
 pub fn of_command() -> &'static [FioOption] {
-    command::ENTRIES
+    ENTRIES
 }
 
 /// Every known option of jobs.
@@ -64,6 +64,38 @@ pub(super) fn nearest<'a>(name: &str, more: &'a [String]) -> Option<&'a str> {
     let known = entries().flat_map(FioOption::names).map(|name| -> &'a str { name });
     nearest_of(&name.replace('-', "_"), known.chain(more))
 }
+
+const NO_SERVER: &str = "jobs run on this machine only; start iostrata on each host";
+const NO_TRIGGER: &str = "job files run no programs; run it beside iostrata";
+
+pub(super) const ENTRIES: &[FioOption] = &[
+    changes("readonly", "", "a job that writes is refused").bare(),
+    refused("client", "h", NO_SERVER),
+    refused("server", "", NO_SERVER).bare(),
+    refused("daemonize", "f", NO_SERVER),
+    refused("remote_config", "f", NO_SERVER),
+    refused("trigger_file", "f", NO_TRIGGER),
+    refused("trigger_timeout", "1", NO_TRIGGER),
+    refused("trigger", "true", NO_TRIGGER),
+    refused("trigger_remote", "true", NO_TRIGGER),
+    refused("merge_blktrace_only", "", "traces are not merged; use fio for that").bare(),
+    refused("inflate_log", "f", "logs are written plain; use fio for its own").bare(),
+    refused("crctest", "", "checksums are not timed; use fio for that").bare(),
+    refused("cpuclock_test", "", "the clock is checked at each start; leave it out").bare(),
+    refused("cmdhelp", "", "iostrata fio --help lists every option").bare(),
+    refused("enghelp", "", "docs/fio.md lists engines and options").bare(),
+    refused("append_terse", "", "reports have one form each; use several of --output-format")
+        .bare(),
+    warned("terse_version", "4", "terse output has version 3").but(&["3"]),
+    warned("eta_newline", "1", "progress stays in one line"),
+    warned("debug", "io", "there are no lines for debuggers"),
+    warned("idle_prof", "percpu", "processor time of the workers is always reported"),
+    warned("bandwidth_log", "", "logs are those of the jobs; see write_bw_log").bare(),
+    warned("alloc_size", "64", "room is made as needed"),
+    warned("max_jobs", "8", "room is made as needed"),
+    warned("warnings_fatal", "", "warnings end nothing").bare(),
+    warned("aux_path", "d", "state is kept in the run directory; see --out"),
+];
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@
 //! run.
 
 pub(super) mod asked;
-mod combinations;
 mod conditions;
 mod conflict;
 mod naming;
@@ -15,7 +14,6 @@ mod workload;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use combinations::Combinations;
 use settings::{Settings, defaults};
 
 use super::setting::{Setting, SettingId};
@@ -356,4 +354,41 @@ fn unique(id: String, names: &mut BTreeSet<String>) -> String {
 /// A fix in the words of a study instead of the command line's.
 fn plain(fix: &str) -> String {
     fix.replace("--numjobs", "workers").replace("--", "")
+}
+
+/// Combinations in order: the last factor changes fastest.
+pub(in crate::study) struct Combinations<'a> {
+    factors: &'a [Factor],
+    next: Option<Vec<usize>>,
+}
+
+impl<'a> Combinations<'a> {
+    /// All of them.
+    pub fn of(factors: &'a [Factor]) -> Self {
+        let empty = factors.iter().any(|factor| factor.levels.is_empty());
+        Self { factors, next: (!empty).then(|| vec![0; factors.len()]) }
+    }
+
+    /// How many there are.
+    pub fn count(factors: &[Factor]) -> usize {
+        factors.iter().map(|factor| factor.levels.len()).fold(1, usize::saturating_mul)
+    }
+}
+
+impl<'a> Iterator for Combinations<'a> {
+    type Item = Vec<&'a Level>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut at = self.next.take()?;
+        let chosen = self.factors.iter().zip(&at).map(|(factor, at)| &factor.levels[*at]).collect();
+        for (place, factor) in self.factors.iter().enumerate().rev() {
+            at[place] += 1;
+            if at[place] < factor.levels.len() {
+                self.next = Some(at);
+                break;
+            }
+            at[place] = 0;
+        }
+        Some(chosen)
+    }
 }

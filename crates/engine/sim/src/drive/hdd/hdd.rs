@@ -6,16 +6,15 @@
 
 use std::collections::VecDeque;
 
+use iostrata_stats::Random;
+
 use super::choice::{Arm, Candidate, Candidates};
-use super::destage::{JOB_BYTES_MAX, next_range};
 use super::geometry::Geometry;
 use super::parameters::HddParameters;
-use super::read_ahead::ReadAhead;
 use super::read_cache::ReadCache;
 use super::write_cache::WriteCache;
 use crate::drive::agenda::Agenda;
 use crate::drive::{Command, Device, Done, DriveFacts, Queued, Request};
-use iostrata_stats::Random;
 
 /// A command, and for a flush what it waits for.
 #[derive(Clone, Copy, Debug)]
@@ -327,4 +326,69 @@ impl Device for Spindle {
             self.choose();
         }
     }
+}
+
+// The head reads on while nobody asks for anything.
+//
+// Invariant: at any moment the byte under the head follows from when the reading began; it stops
+// at a limit that moves with what the host has taken. It keeps no bytes: the read cache does.
+
+/// One run of reading on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadAhead {
+    /// When the head is at `from`, in ns.
+    pub(crate) begins_ns: u64,
+    /// First byte of the run.
+    pub(crate) from: u64,
+    /// Byte at which the buffer is full.
+    pub(crate) limit: u64,
+}
+
+impl ReadAhead {
+    /// One past the last byte that the head has passed.
+    pub(crate) fn passed(&self, geometry: &Geometry, now_ns: u64) -> u64 {
+        if now_ns <= self.begins_ns {
+            return self.from;
+        }
+        let turned = geometry.turned(now_ns - self.begins_ns);
+        let byte = geometry.byte(geometry.position(self.from) + turned);
+        byte.clamp(self.from, self.limit)
+    }
+}
+
+// Which dirty range is written next.
+//
+// Invariant: while a flush waits, only what it waits for is written; else the range that the head
+// reaches first; a range that many younger writes have passed goes first, so that none stays dirty
+// for ever.
+
+/// Most bytes that one job writes: a read waits no longer than for this.
+pub(crate) const JOB_BYTES_MAX: u64 = 512 << 10;
+
+/// A range is overdue when this many times the cache's ranges were written after it.
+const OVERDUE_TURNOVERS: u64 = 16;
+
+/// The first byte of the range to write next; `flush_mark` is that of the oldest waiting flush.
+pub(crate) fn next_range(
+    cache: &WriteCache,
+    geometry: &Geometry,
+    arm: Arm,
+    flush_mark: Option<u64>,
+) -> Option<u64> {
+    let overdue = cache.mark().saturating_sub(OVERDUE_TURNOVERS * cache.ranges_max());
+    let mut oldest: Option<(u64, u64)> = None;
+    let mut nearest: Option<(u64, f64)> = None;
+    for (start, range) in cache.ranges() {
+        if flush_mark.is_some_and(|mark| range.oldest >= mark) {
+            continue;
+        }
+        if range.oldest < overdue && oldest.is_none_or(|(_, least)| range.oldest < least) {
+            oldest = Some((*start, range.oldest));
+        }
+        let ns = geometry.expected_ns(arm.now_ns, arm.position, range.position, true);
+        if nearest.is_none_or(|(_, least)| ns < least) {
+            nearest = Some((*start, ns));
+        }
+    }
+    oldest.map(|(start, _)| start).or(nearest.map(|(start, _)| start))
 }

@@ -6,12 +6,10 @@
 //! medium. It does not model errors, spin-up, thermal recalibration or remapped sectors.
 
 mod choice;
-mod destage;
 mod geometry;
 #[path = "hdd.rs"]
 mod machine;
 mod parameters;
-mod read_ahead;
 mod read_cache;
 mod seek;
 #[cfg(test)]

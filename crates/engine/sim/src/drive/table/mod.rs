@@ -6,7 +6,6 @@
 //! It knows no places: sequential requests are as fast as random ones, and it does not tell reads
 //! that hit a cache. What the file system and the kernel cost the probe is inside its figures.
 
-mod curve;
 mod measured;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,6 @@ mod expected;
 mod fio;
 mod flush;
 mod host;
-mod insert_growth;
 mod io;
 mod partial;
 mod prepare;

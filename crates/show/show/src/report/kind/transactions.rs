@@ -2,22 +2,20 @@
 
 use iostrata_plan::OpKind;
 use iostrata_run::{
-    LatencyTarget, RateBound, RunResult, TransactionDocument, TransactionDurability,
-    TransactionLevel,
+    InsertFigures, InsertGrowth, LatencyTarget, RateBound, RunResult, TransactionDocument,
+    TransactionDurability, TransactionLevel,
 };
 use iostrata_stats::{LatencyUs, Stability};
 
 use super::common::{facts, latencies, method, percentiles, replicate_verdicts};
 use super::host::host;
-use super::insert_growth::{ROWS, inserted};
 use super::transaction_course;
-use crate::report::RunView;
 use crate::report::cell::{Text, Tone, count, empty, figure, optional, text, value, verdicts};
-use crate::report::chart::{Chart, Course, Hover, Line, Lines, Mark, Plot, solid};
+use crate::report::chart::{Chart, Course, Hover, Line, Lines, Mark, Plot, Scale, solid};
 use crate::report::colour::Colour;
 use crate::report::document::{Block, Blocks, Card, On, Report, Style, Table, all_verdicts};
 use crate::report::head::Head;
-use crate::report::words;
+use crate::report::{RunView, words};
 
 /// What is counted per second.
 const RATE: &str = "transactions/s";
@@ -380,4 +378,65 @@ fn how(
     );
     body.0.extend(method(false, all).0);
     body
+}
+
+/// What is counted per second.
+pub(super) const ROWS: &str = "rows/s";
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// The rate over time and over the size of the indexes, and what the table came to.
+fn inserted(insert: &InsertFigures) -> Blocks {
+    let InsertFigures { rows_per_commit, storage_engine, growth, .. } = insert;
+    let mut body = Blocks::new();
+    let rows = insert.rows_per_s.map(|rows_per_s| {
+        let shown = words::shown(rows_per_s, insert.rows_per_s_ci95, ROWS);
+        ("rows per second".to_owned(), shown.text)
+    });
+    let last = |bytes: &Option<Vec<Option<u64>>>| bytes.as_ref()?.iter().rev().find_map(|of| *of);
+    let size = |name: &str, bytes: Option<u64>| {
+        Some((name.to_owned(), words::value(bytes? as f64, "bytes")))
+    };
+    let all = [
+        rows,
+        Some(("rows per commit".to_owned(), words::grouped(u64::from(*rows_per_commit)))),
+        storage_engine.as_ref().map(|engine| ("storage engine".to_owned(), engine.clone())),
+        growth.rows.last().map(|rows| ("rows at the end".to_owned(), words::grouped(*rows))),
+        size("indexes at the end", last(&growth.index_bytes)),
+        size("table at the end", last(&growth.table_bytes)),
+    ];
+    body.add(On::ALL, facts(all.into_iter().flatten().collect()));
+    if growth.t_s.len() < 2 {
+        return body;
+    }
+    body.chart(Chart::new("insert-time", "", over("seconds", &growth.t_s, growth)));
+    if let Some((axis, sizes)) = sizes(growth) {
+        let says = "Rows per second while the table was as large as the axis says. A fall means \
+                    that pages of the indexes no longer stay in memory.";
+        body.chart(Chart::new("insert-size", "", over(axis, &sizes, growth)).says(says));
+    }
+    body
+}
+
+/// The axis of sizes: of the indexes where they are told, else of the table.
+fn sizes(growth: &InsertGrowth) -> Option<(&'static str, Vec<f64>)> {
+    let all = |bytes: &Option<Vec<Option<u64>>>| -> Option<Vec<f64>> {
+        bytes.as_ref()?.iter().map(|bytes| Some((*bytes)? as f64 / GIB)).collect()
+    };
+    let of_indexes = all(&growth.index_bytes).map(|sizes| ("GiB of indexes", sizes));
+    of_indexes.or_else(|| Some(("GiB of table and indexes", all(&growth.table_bytes)?)))
+}
+
+fn over(axis: &str, places: &[f64], growth: &InsertGrowth) -> Plot {
+    let entries = places.iter().zip(&growth.rows_per_s).zip(&growth.rows).zip(&growth.threads);
+    let mark = |(((x, rate), rows), threads): (((&f64, &f64), &u64), &u32)| {
+        let threads = words::counted(*threads as usize, "thread");
+        let title = format!("{} rows, {threads}", words::grouped(*rows));
+        let hover =
+            Hover { title: &title, value: *rate, unit: ROWS, ci95: None, n: 1, verdicts: None };
+        hover.mark(*x)
+    };
+    let marks: Vec<Mark> = entries.map(mark).collect();
+    let course = Course::Points(marks);
+    let line = Line { name: String::new(), stroke: solid(Colour::Line(0)), course, marked: None };
+    Plot::Lines(Lines { scale: Scale::Linear, ..Lines::new(axis, ROWS, vec![line]) })
 }
