@@ -71,18 +71,11 @@ fn requests(spec: &IoSpec) -> String {
         Access::Zipfian(_) => "zipfian",
     };
     let step = match spec.variation.step {
-<<<<<<< HEAD
-        iostrata_plan::Step::None => String::new(),
-        iostrata_plan::Step::Run(count) => format!(", {count} in a row"),
-        iostrata_plan::Step::Repeat(count) => format!(", each {count} times"),
-        iostrata_plan::Step::Skip(bytes) => format!(", {} left out", size(bytes)),
-=======
         iostrata_plan::Step::None => String::new(),
         iostrata_plan::Step::Run(count) => format!(", {count} in a row"),
         iostrata_plan::Step::Repeat(count) => format!(", each {count} times"),
         iostrata_plan::Step::Skip(bytes) => format!(", {} left out", size(bytes)),
         iostrata_plan::Step::Back(bytes) => format!(", {} back", size(bytes)),
->>>>>>> 6b8914f9 (Run fio's flows, strided zones and backward gaps, and read values in more of its forms)
     };
     format!("{} {order} {what}{step}", blocks(spec))
 }
