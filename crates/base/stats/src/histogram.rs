@@ -52,7 +52,12 @@ pub struct LatencyHistogram {
     first: usize,
     counts: Box<[u64]>,
     pub(crate) sum_ns: u128,
-    pub(crate) max_ns: u64,
+    /// Of what was recorded since the maximum was last taken.
+    max_ns: u64,
+    /// Of what was before.
+    earlier_max_ns: u64,
+    /// Where the slices of its window are known, when the slow ones came.
+    moments: Option<Moments>,
 }
 
 /// One bucket that holds at least one latency, for charts.
@@ -83,6 +88,33 @@ impl LatencyHistogram {
         }
         self.sum_ns += u128::from(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    /// The slowest latency since this was last asked, in nanoseconds; 0 without any. What the
+    /// histogram holds stays as it is.
+    pub fn take_recent_max_ns(&mut self) -> u64 {
+        self.earlier_max_ns = self.max_ns();
+        std::mem::take(&mut self.max_ns)
+    }
+
+    /// The slowest latency, in nanoseconds.
+    pub(crate) fn max_ns(&self) -> u64 {
+        self.max_ns.max(self.earlier_max_ns)
+    }
+
+    pub(crate) fn set_max_ns(&mut self, max_ns: u64) {
+        (self.max_ns, self.earlier_max_ns) = (max_ns, 0);
+    }
+
+    /// Notes when the slow ones came: the slowest of each slice of the window, in nanoseconds.
+    pub fn note_slices(&mut self, slowest_ns: &[u64]) {
+        self.moments = Some(Moments::of(slowest_ns));
+    }
+
+    /// Separate moments at which latencies lay in a bucket or beyond it; `None` where the slices
+    /// are not known, as in what was read back.
+    pub(crate) fn moments_from(&self, bucket: usize) -> Option<u64> {
+        self.moments.as_ref().map(|moments| moments.beyond(values_of(bucket).0))
     }
 
     /// Counts so many latencies of the same length, in nanoseconds.
@@ -147,20 +179,27 @@ impl LatencyHistogram {
         if other.counts.is_empty() {
             return;
         }
+        let is_empty = self.counts.is_empty();
         self.hold(other.first, other.first + other.counts.len() - 1);
         let mine = &mut self.counts[other.first - self.first..];
         for (mine, theirs) in mine.iter_mut().zip(&other.counts) {
             *mine = mine.saturating_add(*theirs);
         }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
+        self.max_ns = self.max_ns.max(other.max_ns());
+        self.moments = match (self.moments.take(), &other.moments) {
+            (Some(mine), Some(theirs)) => Some(mine.and(theirs)),
+            (None, Some(theirs)) if is_empty => Some(theirs.clone()),
+            _ => None,
+        };
     }
 
     /// Forgets everything, keeping the memory.
     pub fn reset(&mut self) {
         self.counts.fill(0);
         self.sum_ns = 0;
-        self.max_ns = 0;
+        self.set_max_ns(0);
+        self.moments = None;
     }
 
     /// Words in which any histogram can be kept: a count for each bucket, their sum, their largest.
@@ -171,7 +210,7 @@ impl LatencyHistogram {
     /// The words that are not 0, each with its number.
     pub fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let sum_ns = u64::try_from(self.sum_ns).unwrap_or(u64::MAX);
-        self.held().chain([(BUCKETS, sum_ns), (Self::MAX_WORD, self.max_ns)])
+        self.held().chain([(BUCKETS, sum_ns), (Self::MAX_WORD, self.max_ns())])
     }
 
     /// The histogram that is kept in these words.
@@ -183,7 +222,7 @@ impl LatencyHistogram {
             }
         }
         histogram.sum_ns = u128::from(word(BUCKETS));
-        histogram.max_ns = word(Self::MAX_WORD);
+        histogram.set_max_ns(word(Self::MAX_WORD));
         histogram
     }
 
@@ -210,7 +249,7 @@ impl LatencyHistogram {
             p95: self.percentile_us(95.0)?,
             p99: self.percentile_us(99.0)?,
             p99_9: self.percentile_us(99.9)?,
-            max: self.max_ns as f64 / NS_PER_US,
+            max: self.max_ns() as f64 / NS_PER_US,
         })
     }
 
@@ -252,7 +291,7 @@ impl LatencyHistogram {
     /// The middle of the bucket at a quantile, never above the exact maximum.
     pub(crate) fn quantile_us(&self, quantile: f64) -> f64 {
         let bucket = self.bucket_at(quantile).filter(|_| quantile < 1.0);
-        let ns = bucket.map_or(self.max_ns, |bucket| middle_ns(bucket).min(self.max_ns));
+        let ns = bucket.map_or(self.max_ns(), |bucket| middle_ns(bucket).min(self.max_ns()));
         ns as f64 / NS_PER_US
     }
 }
@@ -266,7 +305,8 @@ pub(crate) fn middle_ns(bucket: usize) -> u64 {
 impl PartialEq for LatencyHistogram {
     /// By what they hold, whatever memory they have.
     fn eq(&self, other: &Self) -> bool {
-        (self.sum_ns, self.max_ns) == (other.sum_ns, other.max_ns) && self.held().eq(other.held())
+        (self.sum_ns, self.max_ns()) == (other.sum_ns, other.max_ns())
+            && self.held().eq(other.held())
     }
 }
 
@@ -277,6 +317,53 @@ impl std::fmt::Debug for LatencyHistogram {
             .field("count", &self.count())
             .field("summary", &self.summary())
             .finish()
+    }
+}
+
+/// The separate moments at which latencies were slow.
+///
+/// Method: slices whose slowest latency lies above a bound are one moment where they follow each
+/// other, as long as most slices lie below it; where most lie above, each is a sample of its own. A
+/// lower bound never has fewer moments.
+#[derive(Clone, Debug, PartialEq)]
+struct Moments {
+    /// The bound below which there are so many moments at least, in nanoseconds: the first is that
+    /// of one moment. Falling.
+    bounds_ns: Vec<u64>,
+}
+
+/// More moments than these are as good as any.
+const MOMENTS_MAX: usize = 64;
+
+impl Moments {
+    fn of(slowest_ns: &[u64]) -> Self {
+        let mut order: Vec<usize> = (0..slowest_ns.len()).collect();
+        order.sort_by_key(|&at| std::cmp::Reverse(slowest_ns[at]));
+        let mut is_above = vec![false; slowest_ns.len() + 2];
+        let (mut runs, mut bounds_ns) = (0_usize, Vec::new());
+        for (above, &at) in (1..).zip(&order) {
+            if slowest_ns[at] == 0 || bounds_ns.len() >= MOMENTS_MAX {
+                break;
+            }
+            is_above[at + 1] = true;
+            runs = runs + 1 - usize::from(is_above[at]) - usize::from(is_above[at + 2]);
+            let moments = if 2 * above > slowest_ns.len() { above } else { runs };
+            let more = moments.min(MOMENTS_MAX).saturating_sub(bounds_ns.len());
+            bounds_ns.extend(std::iter::repeat_n(slowest_ns[at], more));
+        }
+        Self { bounds_ns }
+    }
+
+    /// Those of both: windows are apart.
+    fn and(mut self, other: &Self) -> Self {
+        self.bounds_ns.extend(&other.bounds_ns);
+        self.bounds_ns.sort_unstable_by_key(|bound| std::cmp::Reverse(*bound));
+        self
+    }
+
+    /// Moments with a latency of so many nanoseconds or more.
+    fn beyond(&self, ns: u64) -> u64 {
+        self.bounds_ns.partition_point(|bound| *bound >= ns) as u64
     }
 }
 

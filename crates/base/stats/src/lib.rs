@@ -58,7 +58,7 @@ pub use little::{in_flight, is_possible, is_possible_in_window};
 pub use loss::{Loss, loss};
 pub use measured::{Interval, LatencyUs, Measured};
 pub use multiplicity::{ERROR_RATE, benjamini_hochberg, holm};
-pub use pooled::{Percentile, pooled_percentiles, pooled_summary};
+pub use pooled::{MOMENTS_MIN, Percentile, pooled_percentiles, pooled_summary};
 pub use random::{Random, split_mix};
 pub use rate_search::RateSearch;
 pub use repeat::{Repeat, repeat};

@@ -7,7 +7,9 @@
 //! that interval of the share, on a logit scale, is turned back into latencies by the same
 //! histogram (Woodruff, JASA 47, 1952; the scale as in svyquantile of R's `survey`). As in
 //! [`combine`] it is the wider of two: what differs between replicates, and what so many
-//! independent requests allow.
+//! independent requests allow. Beyond a high percentile the sample is not the requests but the
+//! moments at which they were slow: three stalls of 500 requests each are three. Fewer than
+//! [`MOMENTS_MIN`] give no interval.
 //!
 //! [`combine`]: crate::combine
 
@@ -26,6 +28,20 @@ pub struct Percentile {
     pub us: f64,
     /// Its 95 % interval; absent where too few requests lie beyond it.
     pub us_ci95: Option<Interval>,
+    /// Separate moments at which requests took as long or longer, as far as they were counted: requests that
+    /// wait for the same stall are one. Absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moments: Option<u64>,
+}
+
+/// Separate moments that a percentile which is quoted must rest on.
+pub const MOMENTS_MIN: u64 = 10;
+
+impl Percentile {
+    /// Whether it rests on enough separate moments, as far as they are known.
+    pub fn is_sampled(&self) -> bool {
+        self.moments.is_none_or(|moments| moments >= MOMENTS_MIN)
+    }
 }
 
 /// The distribution of all requests together; `None` without any.
@@ -45,11 +61,19 @@ pub fn pooled_percentiles(
     let independent: f64 = replicates.iter().map(|(one, mean)| independent(one, mean)).sum();
     let percentile = |&percent: &f64| {
         let us = all.percentile_us(percent)?;
-        let us_ci95 = interval(&all, replicates, percent / 100.0, independent);
-        Some(Percentile { percent, us, us_ci95 })
+        let quantile = percent / 100.0;
+        let moments = all.bucket_at(quantile).and_then(|bucket| all.moments_from(bucket));
+        let bare = Percentile { percent, us, us_ci95: None, moments };
+        let is_sampled = bare.is_sampled();
+        let us_ci95 =
+            is_sampled.then(|| interval(&all, replicates, quantile, independent, moments));
+        Some(Percentile { us_ci95: us_ci95.flatten(), ..bare })
     };
     percents.iter().filter_map(percentile).collect()
 }
+
+/// From so many requests of each moment on, moments are the sample.
+const SHARED: f64 = 2.0;
 
 fn merged<'a>(replicates: impl IntoIterator<Item = &'a LatencyHistogram>) -> LatencyHistogram {
     let mut all = LatencyHistogram::default();
@@ -75,12 +99,20 @@ fn interval(
     replicates: &[(&LatencyHistogram, &Measured)],
     quantile: f64,
     independent: f64,
+    moments: Option<u64>,
 ) -> Option<Interval> {
     if quantile <= 0.0 || quantile >= 1.0 {
         return None;
     }
     let spread = quantile * (1.0 - quantile);
-    let within = 1.96 * (spread / independent).sqrt();
+    let beyond = 1.0 - quantile;
+    let of_moments = moments.map_or(0.0, |moments| {
+        // Moments differ in the requests that they hold: as an exponential law does.
+        let is_shared = beyond * all.count() as f64 > SHARED * moments as f64;
+        let spread = if is_shared { 2.0 } else { 1.0 };
+        beyond * (spread / moments as f64).sqrt()
+    });
+    let within = 1.96 * (spread / independent).sqrt().max(of_moments);
     let half_width = within.max(between(all, replicates, quantile)?);
     let logit = (quantile / (1.0 - quantile)).ln();
     let [low, high] = [-1.0, 1.0].map(|side| {
@@ -193,6 +225,41 @@ mod tests {
         assert!(close(low, 469.0) && close(high, 532.0), "{low} {high}");
         assert_eq!((found[1].us_ci95, found[2].us_ci95), (None, None));
         assert!(percentiles(&[], &[50.0]).is_empty());
+    }
+
+    /// Windows of 500 slices of 20 requests at 100 us; in each stall 500 of them take 3 ms and end
+    /// in the same slice.
+    fn stalling(windows: usize, stalls: usize) -> Vec<LatencyHistogram> {
+        let window = |_| {
+            let mut one = histogram((0..10_000).map(|_| 100_000));
+            one.record_many_ns(3_000_000, 500 * stalls as u64);
+            let mut slowest = vec![100_000; 500];
+            (0..stalls).for_each(|stall| slowest[50 + 37 * stall] = 3_000_000);
+            one.note_slices(&slowest);
+            one
+        };
+        (0..windows).map(window).collect()
+    }
+
+    #[test]
+    fn three_stalls_of_many_requests_are_three_samples() {
+        let of = |windows, stalls| percentiles(&stalling(windows, stalls), &[50.0, 99.0]);
+        let one = of(1, 3);
+        assert_eq!((one[1].moments, one[1].us_ci95), (Some(3), None), "{one:?}");
+        assert!(!one[1].is_sampled() && one[0].is_sampled(), "{one:?}");
+        assert!(one[0].moments.is_some_and(|moments| moments >= 10), "each slice has some");
+        assert_eq!(of(3, 3)[1].us_ci95, None, "nine");
+        let many = of(4, 3);
+        assert!(many[1].moments == Some(12) && many[1].us_ci95.is_some(), "{many:?}");
+    }
+
+    #[test]
+    fn what_was_read_back_knows_no_moments() {
+        let known = &stalling(1, 3)[0];
+        let read = LatencyHistogram::from_bytes(&known.to_bytes().unwrap()).unwrap();
+        assert_eq!(read, *known);
+        assert_eq!(percentiles(std::slice::from_ref(&read), &[99.0])[0].moments, None);
+        assert_eq!(percentiles(&[read, known.clone()], &[99.0])[0].moments, None, "nor do both");
     }
 
     #[test]

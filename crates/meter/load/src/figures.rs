@@ -175,8 +175,13 @@ impl<'a> Counted<'a> {
         figures
     }
 
-    fn op(&self, kind: OpKind, latencies: Latencies, bytes: u64) -> OpFigures {
+    fn op(&self, kind: OpKind, mut latencies: Latencies, bytes: u64) -> OpFigures {
         let tallies = self.slices.kinds[kind].as_deref().unwrap_or_default();
+        let slowest = |of: fn(&Tally) -> u64| tallies.iter().map(of).collect::<Vec<u64>>();
+        latencies.service.note_slices(&slowest(|tally| tally.service_max_ns));
+        if let Some(response) = &mut latencies.response {
+            response.note_slices(&slowest(|tally| tally.response_max_ns));
+        }
         let column = |of: fn(&Tally) -> u64| -> Vec<f64> {
             tallies.iter().map(|tally| of(tally) as f64).collect()
         };

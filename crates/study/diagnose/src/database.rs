@@ -4,7 +4,7 @@
 //! Objective: a high percentile of commits and of reads stays within the larger of twice what it is
 //! at the calmest level and [`OBJECTIVE_US_MIN`], and every stream really gets the rate that it
 //! asked for. The percentile is taken over all replicates together, and it is the highest beyond
-//! which enough requests lie. The page rate includes the doublewrite: its writes run beside the
+//! which enough requests lie, at enough separate moments. The page rate includes the doublewrite: its writes run beside the
 //! page writes.
 //! Invariant: a rate is held where it and every lower one keep to the objective with their whole
 //! intervals; it is missed where one lies beyond it with its whole interval and none above is held.
@@ -210,11 +210,18 @@ fn pooled<'a>(
     all.iter().find(|one| one.stream == stream && one.op == op)
 }
 
-/// The highest percentile beyond which enough requests lie at every level.
+/// The highest percentile beyond which enough requests lie at every level, at enough moments.
 fn percent_of(log: &Observed<'_>, seen: &[(f64, &Seen<'_>)], stream: &str, op: OpKind) -> f64 {
-    let counts = seen.iter().filter_map(|(_, seen)| Some(pooled(log, seen, stream, op)?.n));
-    let Some(fewest) = counts.min() else { return PERCENT_OF_ONE };
-    let enough = |percent: &f64| (1.0 - percent / 100.0) * fewest as f64 >= BEYOND_MIN;
+    let all: Vec<&PooledLatency> =
+        seen.iter().filter_map(|(_, seen)| pooled(log, seen, stream, op)).collect();
+    let Some(fewest) = all.iter().map(|one| one.n).min() else { return PERCENT_OF_ONE };
+    let is_sampled = |percent: f64| {
+        let mut found = all.iter().flat_map(|one| &one.percentiles);
+        found.all(|one| one.percent != percent || one.is_sampled())
+    };
+    let enough = |percent: &f64| {
+        (1.0 - percent / 100.0) * fewest as f64 >= BEYOND_MIN && is_sampled(*percent)
+    };
     PERCENTS.into_iter().find(enough).unwrap_or(PERCENTS[PERCENTS.len() - 1])
 }
 

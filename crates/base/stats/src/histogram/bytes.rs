@@ -93,7 +93,7 @@ impl LatencyHistogram {
         })?;
         bytes.extend_from_slice(TRAILER_MAGIC);
         bytes.extend_from_slice(&self.sum_ns.to_be_bytes());
-        bytes.extend_from_slice(&self.max_ns.to_be_bytes());
+        bytes.extend_from_slice(&self.max_ns().to_be_bytes());
         Ok(bytes)
     }
 
@@ -128,7 +128,7 @@ impl LatencyHistogram {
         let sums =
             self.held().map(|(bucket, count)| u128::from(middle_ns(bucket)) * u128::from(count));
         self.sum_ns = sums.sum();
-        self.max_ns = self.held().last().map_or(0, |(bucket, _)| middle_ns(bucket));
+        self.set_max_ns(self.held().last().map_or(0, |(bucket, _)| middle_ns(bucket)));
     }
 
     /// Exact mean and maximum, checked against the buckets.
@@ -141,16 +141,17 @@ impl LatencyHistogram {
             return Err(unknown());
         }
         self.sum_ns = u128::from_be_bytes(*sum);
-        self.max_ns = u64::from_be_bytes(*max);
+        let max_ns = u64::from_be_bytes(*max);
+        self.set_max_ns(max_ns);
         let count = u128::from(self.count());
         let slowest = self.held().last().map(|(bucket, _)| bucket);
-        let fits = slowest == Some(index_of(self.max_ns.min(HIGH_NS)))
-            && self.sum_ns <= count * u128::from(self.max_ns)
-            && self.sum_ns >= u128::from(self.max_ns);
-        if fits || (count == 0 && self.sum_ns == 0 && self.max_ns == 0) {
+        let fits = slowest == Some(index_of(max_ns.min(HIGH_NS)))
+            && self.sum_ns <= count * u128::from(max_ns)
+            && self.sum_ns >= u128::from(max_ns);
+        if fits || (count == 0 && self.sum_ns == 0 && max_ns == 0) {
             return Ok(());
         }
-        let (sum_ns, max_ns) = (self.sum_ns, self.max_ns);
+        let sum_ns = self.sum_ns;
         Err(HistogramDecodeError::TrailerMismatch { sum_ns, max_ns, count: self.count() })
     }
 }

@@ -125,3 +125,30 @@ fn memory_changes_nothing_but_memory() {
     empty.merge(&small);
     assert_eq!(empty, small);
 }
+
+#[test]
+fn the_recent_maximum_is_taken_and_the_whole_one_stays() {
+    let mut histogram = LatencyHistogram::new();
+    assert_eq!(histogram.take_recent_max_ns(), 0);
+    [900, 5_000, 70].into_iter().for_each(|ns| histogram.record_ns(ns));
+    assert_eq!(histogram.take_recent_max_ns(), 5_000);
+    histogram.record_ns(300);
+    assert_eq!((histogram.take_recent_max_ns(), histogram.take_recent_max_ns()), (300, 0));
+    assert_eq!(histogram.summary().unwrap().max, 5.0);
+    let mut all = LatencyHistogram::default();
+    all.merge(&histogram);
+    assert_eq!(all.summary().unwrap().max, 5.0);
+}
+
+#[test]
+fn slow_slices_that_follow_each_other_are_one_moment() {
+    let mut slowest = vec![10; 100];
+    [(10, 900), (11, 950), (12, 900), (40, 800), (70, 990)]
+        .into_iter()
+        .for_each(|(at, ns)| slowest[at] = ns);
+    let moments = Moments::of(&slowest);
+    assert_eq!([1_000, 990, 950, 850, 800].map(|ns| moments.beyond(ns)), [0, 1, 2, 2, 3]);
+    assert_eq!(moments.beyond(10), MOMENTS_MAX as u64, "every slice is one");
+    assert_eq!(moments.clone().and(&moments).beyond(800), 6);
+    assert_eq!(Moments::of(&[0; 50]).beyond(1), 0);
+}

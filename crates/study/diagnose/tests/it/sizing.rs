@@ -13,12 +13,23 @@ type Tails = [[f64; 3]; 6];
 
 /// A probe whose commits at each level have these tails over all replicates, from `n` commits.
 fn with_tails(disk: &Disk, tails: &Tails, n: u64) -> ProbeDocument {
+    with_moments(disk, tails, n, |_| None)
+}
+
+/// The same with the moments at which commits lay beyond each percentile.
+fn with_moments(
+    disk: &Disk,
+    tails: &Tails,
+    n: u64,
+    moments: impl Fn(f64) -> Option<u64>,
+) -> ProbeDocument {
     let mut events = probe(disk, &host(), 1);
     for (number, [us, low, high]) in tails.iter().enumerate() {
         let percentiles = [90.0, 95.0, 98.0, 99.0].map(|percent| Percentile {
             percent,
             us: *us,
             us_ci95: Some([*low, *high]),
+            moments: moments(percent),
         });
         events.push(Event::Pooled(Box::new(Pooled {
             point: format!("database_level_{number}"),
@@ -56,6 +67,15 @@ fn what_all_replicates_say_counts_and_not_the_middle_one() {
     assert_eq!(number(&document, "pages_per_s_missed"), Some(10_000.0));
     assert_eq!(number(&document, "commit_p99_us"), Some(900.0));
     assert_eq!(number(&document, "commit_percentile"), Some(99.0));
+}
+
+#[test]
+fn a_percentile_of_few_stalls_is_not_quoted() {
+    for (stalls, percent) in [(10, 99.0), (9, 98.0)] {
+        let of = |percent: f64| Some(if percent >= 99.0 { stalls } else { 64 });
+        let document = with_moments(&roomy(), &[sharp(100.0); 6], 100_000, of);
+        assert_eq!(number(&document, "commit_percentile"), Some(percent), "{stalls} stalls");
+    }
 }
 
 #[test]
