@@ -279,7 +279,7 @@ pub(crate) fn thread_filter(threads: &HashSet<u32>) -> Option<String> {
     let mut ranges = ranges(&numbers, gap_max);
     while ranges.len() > RANGES_MAX {
         gap_max = gap_max.saturating_mul(2);
-        ranges = ranges(&numbers, gap_max);
+        ranges = self::ranges(&numbers, gap_max);
     }
     let tests: Vec<String> = ranges
         .iter()

@@ -167,7 +167,7 @@ type Bare = HashMap<(CallKind, Option<u64>), BTreeSet<(u64, usize)>>;
 
 /// Gives bios that a kernel worker brought to calls without a bio. Returns how many of them went
 /// without.
-pub(super) fn claim(bios: &mut [DoneBio], calls: &mut Calls, is_limited: bool) -> u64 {
+fn claim(bios: &mut [DoneBio], calls: &mut Calls, is_limited: bool) -> u64 {
     let mut bare: Bare = HashMap::new();
     for (number, call) in calls.all() {
         if let (true, Some(ended)) = (call.is_bare(), call.ended_ns) {
