@@ -8,6 +8,8 @@ use iostrata_stats::units::Size;
 
 /// The smallest request. Direct I/O takes its multiples on every device that has such sectors.
 pub const BLOCK_BYTES_MIN: u32 = 512;
+/// What a block that is verified has at least.
+const SEAL_BYTES: u32 = 32;
 /// The largest request.
 pub const BLOCK_BYTES_MAX: u32 = 1 << 30;
 pub(crate) const JOBS_MAX: u32 = 4096;
@@ -90,7 +92,7 @@ impl IoSpec {
 
     fn check_blocks(&self) -> Result<(), SpecError> {
         let (block, bs) = (self.block_bytes, Size(u64::from(self.block_bytes)));
-        if !(BLOCK_BYTES_MIN..=self.block_bytes_max()).contains(&block) {
+        if !(self.block_bytes_min()..=self.block_bytes_max()).contains(&block) {
             return refuse("bs", bs, "out of range", block_range());
         }
         if self.direct && !block.is_multiple_of(BLOCK_BYTES_MIN) {
@@ -111,6 +113,15 @@ impl IoSpec {
             return refuse("size", size, why, format!("use at least {least}"));
         }
         Ok(())
+    }
+
+    /// Requests of the page cache may be of any length; one that is verified holds a seal.
+    fn block_bytes_min(&self) -> u32 {
+        match (&self.variation.verify, self.direct) {
+            (_, true) => BLOCK_BYTES_MIN,
+            (Some(verify), false) if verify.pattern.is_empty() => SEAL_BYTES,
+            _ => 1,
+        }
     }
 
     /// A discard has no content, so that it may be larger than any buffer.
@@ -138,6 +149,10 @@ impl IoSpec {
             && pause.every == 0
         {
             return refuse("thinktime_blocks", 0, "a pause after 0 requests", "use 1 or more");
+        }
+        if varied.bs_unaligned && self.direct {
+            let fix = "use direct=0, or leave it out";
+            return refuse("bs_unaligned", 1, "direct I/O needs whole sectors", fix);
         }
         let [read, write] = varied.align_bytes.unwrap_or([BLOCK_BYTES_MIN; 2]);
         for align in [read, write] {
@@ -177,7 +192,7 @@ impl IoSpec {
         }
         for bytes in each {
             let size = Size(bytes.into());
-            if !(BLOCK_BYTES_MIN..=self.block_bytes_max()).contains(&bytes) {
+            if !(self.block_bytes_min()..=self.block_bytes_max()).contains(&bytes) {
                 return refuse("bs", size, "out of range", block_range());
             }
             if self.direct && !bytes.is_multiple_of(BLOCK_BYTES_MIN) {

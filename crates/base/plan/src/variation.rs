@@ -275,6 +275,9 @@ pub struct Replay {
 pub struct Variation {
     /// How large requests are.
     pub blocks: Blocks,
+    /// Sizes of a range are any number of bytes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bs_unaligned: bool,
     /// How jobs share the files.
     pub sharing: Sharing,
     /// Which file is next.
@@ -332,14 +335,21 @@ pub struct Variation {
     /// Contents are verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
-    /// Pages of the files leave the page cache before the window.
+    /// Pages of the files leave the page cache before the window,
     pub drop_cache: bool,
+    /// and again whenever a job has gone through its files.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drops_each_pass: bool,
+    /// Sequential reads and writes of a mix go through the files each by themselves.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub directions_apart: bool,
 }
 
 impl Default for Variation {
     fn default() -> Self {
         Self {
             blocks: Blocks::Fixed,
+            bs_unaligned: false,
             sharing: Sharing::Parts,
             file_order: FileOrder::Sequential,
             step: Step::None,
@@ -363,6 +373,8 @@ impl Default for Variation {
             cpus: Vec::new(),
             verify: None,
             drop_cache: false,
+            drops_each_pass: false,
+            directions_apart: false,
         }
     }
 }
@@ -376,6 +388,7 @@ impl Variation {
             && self.random_pct.is_none()
             && self.align_bytes.is_none()
             && self.strides.is_none()
+            && !self.directions_apart
             && self.distribution.is_none()
             && self.offset_bytes == 0
     }
@@ -386,6 +399,7 @@ impl Variation {
             && self.io_bytes_max.is_none()
             && self.pause.is_none()
             && self.flow.is_none()
+            && !self.drops_each_pass
             && self.reap_min == 1
             && self.verify.is_none()
             && !self.serialize_overlap

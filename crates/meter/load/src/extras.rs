@@ -6,7 +6,8 @@
 use std::io;
 use std::time::Duration;
 
-use iostrata_plan::{Flow, IoSpec, Mix};
+use iostrata_io::OpenFiles;
+use iostrata_plan::{Flow, IoSpec, Mix, Step};
 
 use crate::clock::Ticks;
 use crate::generator::{Generator, Request};
@@ -30,6 +31,8 @@ pub(crate) struct Extras {
     pauses: Option<Pauses>,
     /// Its share of a flow, and the requests that it has made of it.
     flow: Option<(Flow, u64)>,
+    /// Files that leave the page cache after each pass.
+    passes: Option<Passes>,
     /// When a job that is ahead of its flow looks again.
     ahead_until: Option<Ticks>,
     /// Completions to wait for before more requests are started.
@@ -46,13 +49,55 @@ pub(crate) struct Extras {
     pub flushed_at_end: u32,
 }
 
+/// The passes of a job over its files.
+#[derive(Clone, Debug)]
+struct Passes {
+    files: OpenFiles,
+    /// Bytes of a pass, and those of the present one.
+    bytes: u64,
+    moved: u64,
+}
+
+impl Passes {
+    fn of(spec: &IoSpec, files: &OpenFiles) -> Self {
+        let bytes = spec.file_bytes() * u64::from(spec.files);
+        let bytes = match spec.variation.step {
+            Step::Skip(gap) => {
+                let block = u64::from(spec.block_bytes);
+                (bytes / (block + gap)).max(1) * block
+            }
+            _ => bytes,
+        };
+        Self { files: files.clone(), bytes, moved: 0 }
+    }
+
+    /// Takes note of a request; the first one of a pass finds nothing in the cache.
+    fn advance(&mut self, bytes: u64) {
+        if self.begins(bytes) {
+            self.files.drop_cached();
+        }
+    }
+
+    /// Whether a request is the first of a further pass.
+    fn begins(&mut self, bytes: u64) -> bool {
+        let begins = self.moved >= self.bytes;
+        self.moved = if begins { bytes } else { self.moved + bytes };
+        begins
+    }
+}
+
 impl Extras {
     /// What worker `job` of a stream needs; `None` for a plain one whose requests are not noted in
     /// detail.
     ///
     /// # Errors
     /// The log that it replays cannot be read.
-    pub(crate) fn of(spec: &IoSpec, job: u32, in_detail: bool) -> io::Result<Option<Self>> {
+    pub(crate) fn of(
+        spec: &IoSpec,
+        job: u32,
+        in_detail: bool,
+        files: &OpenFiles,
+    ) -> io::Result<Option<Self>> {
         let variation = &spec.variation;
         let in_pairs = spec.mix == Mix::TrimWrite;
         if !in_detail && !in_pairs && variation.is_plain_loop() {
@@ -64,6 +109,7 @@ impl Extras {
             bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),
             pauses: variation.pause.map(Pauses::new),
             flow: variation.flow.map(|flow| (flow, 0)),
+            passes: variation.drops_each_pass.then(|| Passes::of(spec, files)),
             ahead_until: None,
             reap_min: variation.reap_min,
             log: variation.replay.as_ref().map(LogReplay::of).transpose()?,
@@ -79,7 +125,8 @@ impl Extras {
         if let Some(log) = &mut self.log {
             return log.next_request();
         }
-        if self.bytes_left == 0 {
+        // What was discarded is written, as the other half of its bytes.
+        if self.bytes_left == 0 && !self.varied.as_ref().is_some_and(Varied::owes_a_write) {
             return None;
         }
         let (request, bytes) = match &mut self.varied {
@@ -87,6 +134,9 @@ impl Extras {
             None => plain.next_request().map(|request| (request, self.block_bytes))?,
         };
         self.bytes_left = self.bytes_left.saturating_sub(u64::from(bytes));
+        if let Some(passes) = &mut self.passes {
+            passes.advance(u64::from(bytes));
+        }
         Some((request, bytes))
     }
 
@@ -180,5 +230,23 @@ impl Extras {
     pub(crate) fn pause_until(&self) -> Option<Ticks> {
         let pause = self.due.or(self.pauses.as_ref().and_then(Pauses::until));
         self.ahead_until.or(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_begins_when_all_of_the_files_was_gone_through() {
+        let mut spec = IoSpec::new("x");
+        spec.size_bytes = 3 * 4096;
+        let begins = |spec: &IoSpec| -> Vec<usize> {
+            let mut passes = Passes::of(spec, &OpenFiles::null(1, 3 * 4096));
+            (0..8).filter(|_| passes.begins(4096)).collect()
+        };
+        assert_eq!(begins(&spec), [3, 6]);
+        spec.variation.step = Step::Skip(8192);
+        assert_eq!(begins(&spec), [1, 2, 3, 4, 5, 6, 7], "one block and a gap");
     }
 }

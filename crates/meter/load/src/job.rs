@@ -151,6 +151,7 @@ impl Job {
             clock,
             shared: shared.clone(),
             recorder,
+            files: files.clone(),
             buffers,
             number: self.number,
             job: self.job,

@@ -98,6 +98,8 @@ enum Draw {
     One,
     /// This many multiples of the least.
     Multiples(u64),
+    /// The least and up to so many bytes more.
+    Beyond(u64),
     /// Sizes, each with the sum of the weights up to it.
     Shares {
         up_to: Box<[(u64, u32)]>,
@@ -114,6 +116,8 @@ struct Files {
     left: u32,
     /// The next byte of a sequential stream, by file; the next number of a pass over a file.
     next: Box<[u64]>,
+    /// Where writes of a sequential mix have places of their own in `next`, behind those of reads.
+    apart: bool,
 }
 
 /// How the next place inside a file is chosen; blocks are those of the smallest size.
@@ -148,7 +152,9 @@ impl Varied {
     pub(crate) fn new(spec: &IoSpec, worker: u32) -> Self {
         let sizes = match &spec.variation.blocks {
             Blocks::Fixed => [0, 1].map(|_| Sizes::new(&BlockSizes::One(spec.block_bytes))),
-            Blocks::ByKind { read, write } => [Sizes::new(read), Sizes::new(write)],
+            Blocks::ByKind { read, write } => {
+                [read, write].map(|sizes| Sizes::of(sizes, spec.variation.bs_unaligned))
+            }
         };
         let order = match (spec.variation.file_order, spec.access) {
             (FileOrder::Sequential, Access::Sequential) => FileOrder::Sequential,
@@ -168,7 +174,8 @@ impl Varied {
             order,
             now: if order == FileOrder::Sequential { 0 } else { spec.files - 1 },
             left: 0,
-            next: vec![0; spec.files as usize].into_boxed_slice(),
+            next: vec![0; 2 * spec.files as usize].into_boxed_slice(),
+            apart: spec.variation.directions_apart,
         };
         let align = spec.variation.align_bytes;
         let grids = [0, 1].map(|at| u64::from(align.map_or(sizes[at].least, |align| align[at])));
@@ -220,6 +227,11 @@ impl Varied {
         (request, len)
     }
 
+    /// Whether a block was discarded that is to be written next.
+    pub(crate) fn owes_a_write(&self) -> bool {
+        self.discarded.is_some()
+    }
+
     fn next_kind(&mut self) -> OpKind {
         match self.mix {
             Mix::Read => OpKind::Read,
@@ -233,7 +245,7 @@ impl Varied {
 
     fn place(&mut self, len: u64, direction: usize) -> (u32, u64) {
         if matches!(self.places, Places::Sequential) {
-            return self.place_in_sequence(len);
+            return self.place_in_sequence(len, direction);
         }
         let fits = |offset: u64| offset + len <= self.files.bytes;
         if self.run.left > 0 {
@@ -285,17 +297,18 @@ impl Varied {
         (file, zone.place(offset, len).unwrap_or(zone.begin))
     }
 
-    fn place_in_sequence(&mut self, len: u64) -> (u32, u64) {
+    fn place_in_sequence(&mut self, len: u64, direction: usize) -> (u32, u64) {
         let mut file = self.files.choose(&mut self.random);
-        if self.files.next[file as usize] + len > self.files.bytes {
-            self.files.next[file as usize] = 0;
+        let first = if self.files.apart { direction * self.files.count as usize } else { 0 };
+        if self.files.next[first + file as usize] + len > self.files.bytes {
+            self.files.next[first + file as usize] = 0;
             if self.files.order == FileOrder::Sequential {
                 self.files.now = (file + 1) % self.files.count;
                 file = self.files.now;
-                self.files.next[file as usize] = 0;
+                self.files.next[first + file as usize] = 0;
             }
         }
-        let next = &mut self.files.next[file as usize];
+        let next = &mut self.files.next[first + file as usize];
         let offset = *next;
         *next += len;
         match self.step {
@@ -415,6 +428,15 @@ impl Places {
 }
 
 impl Sizes {
+    fn of(sizes: &BlockSizes, is_unaligned: bool) -> Self {
+        match sizes {
+            BlockSizes::Range { least, most } if is_unaligned => {
+                Self { least: *least, draw: Draw::Beyond(u64::from(most - least)) }
+            }
+            sizes => Self::new(sizes),
+        }
+    }
+
     fn new(sizes: &BlockSizes) -> Self {
         let draw = match sizes {
             BlockSizes::One(_) => Draw::One,
@@ -436,6 +458,7 @@ impl Sizes {
         match &self.draw {
             Draw::One => self.least,
             Draw::Multiples(count) => self.least * (1 + random.below(*count) as u32),
+            Draw::Beyond(bytes) => self.least + random.below(bytes + 1) as u32,
             Draw::Shares { up_to, total } => {
                 let at = random.below(*total);
                 up_to.iter().find(|(end, _)| at < *end).map_or(self.least, |(_, bytes)| *bytes)
@@ -503,6 +526,30 @@ mod tests {
         };
         assert_eq!(sorted(&found[..4]), [0, 1, 2, 3], "{found:?}");
         assert_eq!(sorted(&found[4..]), [4, 5, 6, 7], "{found:?}");
+    }
+
+    #[test]
+    fn reads_and_writes_of_a_mix_go_through_the_file_each_by_themselves() {
+        let mut one = spec(Access::Sequential, 1, 1000);
+        one.mix = Mix::Both { read_pct: 50 };
+        one.variation.directions_apart = true;
+        let found = requests(&one, 100);
+        for kind in [OpKind::Read, OpKind::Write] {
+            let of_kind = found.iter().filter(|(request, _)| request.kind == kind);
+            let offsets: Vec<u64> = of_kind.map(|(request, _)| request.offset / 4096).collect();
+            assert!(offsets.iter().copied().eq(0..offsets.len() as u64), "{offsets:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_of_a_range_may_be_any_number_of_bytes() {
+        let mut one = spec(Access::Sequential, 1, 1000);
+        let range = BlockSizes::Range { least: 1000, most: 5000 };
+        one.variation.blocks = Blocks::ByKind { read: range.clone(), write: range };
+        one.variation.bs_unaligned = true;
+        let lengths: Vec<u32> = requests(&one, 200).iter().map(|(_, len)| *len).collect();
+        assert!(lengths.iter().all(|len| (1000..=5000).contains(len)), "{lengths:?}");
+        assert!(lengths.iter().any(|len| len % 1000 != 0) && lengths.iter().any(|len| *len > 4500));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use iostrata_io::OpKind;
+use iostrata_io::{OpKind, OpenFiles};
 use iostrata_plan::{Access, BlockSizes, Blocks, IoApi, Mix, OpKind as Kind, Pause, Sharing};
 
 use crate::extras::Extras;
-use crate::generator::Request;
+use crate::generator::{Generator, Request};
 use crate::in_flight::Flight;
 use crate::job::Job;
 use crate::loop_tests::{SLICE_NS, on_memory_in, small};
@@ -98,7 +98,7 @@ fn requests_that_overlap_wait_and_are_made_all_the_same() {
     (spec.api, spec.depth, spec.access) = (IoApi::Libaio, 8, Access::Uniform);
     spec.variation.serialize_overlap = true;
     spec.variation.io_bytes_max = Some(4096 * 500);
-    let mut extras = Extras::of(&spec, 0, false).unwrap().unwrap();
+    let mut extras = Extras::of(&spec, 0, false, &OpenFiles::null(2, 8192)).unwrap().unwrap();
     let request = |offset| Request { kind: OpKind::Write, file: 1, offset };
     let flight = |file, offset| Flight { file, offset, len: 4096, ..Flight::default() };
     for (flights, overlaps) in [
@@ -118,6 +118,19 @@ fn requests_that_overlap_wait_and_are_made_all_the_same() {
     let (outcome, ops, _) = on_memory_in(Job::of, spec, 50, |_| 1000);
     assert_eq!(ops.len(), 500);
     assert_eq!(outcome.latencies(0, Kind::Write).service.count(), 500);
+}
+
+#[test]
+fn what_was_discarded_is_written_before_a_job_ends() {
+    let mut spec = small(Mix::TrimWrite);
+    spec.variation.sharing = Sharing::Whole;
+    spec.variation.io_bytes_max = Some(4096 * 3);
+    let mut extras = Extras::of(&spec, 0, false, &OpenFiles::null(2, 8192)).unwrap().unwrap();
+    let mut plain = Generator::new(&spec, 0);
+    let kinds: Vec<OpKind> = std::iter::from_fn(|| extras.next_request(&mut plain))
+        .map(|(request, _)| request.kind)
+        .collect();
+    assert_eq!(kinds, [OpKind::Trim, OpKind::Write, OpKind::Trim, OpKind::Write]);
 }
 
 #[test]

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use iostrata_io::{Buffers, FileApi, IoError, Op, OpKind};
+use iostrata_io::{Buffers, FileApi, IoError, Op, OpKind, OpenFiles};
 use iostrata_plan::IoSpec;
 
 use crate::arrivals::Arrivals;
@@ -61,6 +61,7 @@ pub(crate) struct WorkerParts<C> {
     pub clock: C,
     pub shared: SharedStats,
     pub recorder: Recorder,
+    pub files: OpenFiles,
     pub buffers: Buffers,
     /// Number among all workers of the window.
     pub number: u32,
@@ -93,11 +94,8 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             submissions: parts.submissions,
         };
         let (varied, in_detail) = (&spec.variation, in_flight.submissions.is_some());
-        let extras = Extras::of(spec, parts.job, in_detail).map_err(|source| IoError::System {
-            api: "read_iolog",
-            call: "reading",
-            source,
-        })?;
+        let extras = Extras::of(spec, parts.job, in_detail, &parts.files)
+            .map_err(|source| IoError::System { api: "read_iolog", call: "reading", source })?;
         Ok(Self {
             api,
             in_flight,

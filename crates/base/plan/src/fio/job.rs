@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::variation::{BlockShare, BlockSizes, Blocks, Replay, Sharing, Step, Variation, Verify};
 use crate::{
-    Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError, SyncWrites,
+    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError,
+    SyncWrites,
 };
 use crate::{Mix, Words};
 
@@ -69,7 +70,10 @@ impl Builder<'_> {
     /// in the settings.
     pub(super) fn build(&mut self) -> Option<FioJob> {
         let settings = self.settings;
-        let name = settings.get("name").map_or(&self.section.name, |one| &one.value).clone();
+        // As in fio, that of global sections names no job.
+        let own = self.section.assignments.iter().rfind(|one| one.entry.name == "name");
+        settings.get("name");
+        let name = own.map_or(&self.section.name, |one| &one.value).clone();
         let clones = settings.value("numjobs", |text| match value::count(text)? {
             0 => Err(Why::new("out of range; use 1 to 4096")),
             clones if clones > CLONES_MAX => Err(Why::new("out of range; use 1 to 4096")),
@@ -217,6 +221,7 @@ impl Builder<'_> {
             strides: requests::strides(settings, spec.files),
             random_pct,
             align_bytes,
+            bs_unaligned: settings.switch("bs_unaligned").unwrap_or(false),
             distribution,
             blocks,
             file_order: requests::file_order(settings, spec.files),
@@ -233,6 +238,12 @@ impl Builder<'_> {
         };
         spec.memory = requests::memory(settings);
         self.set_depth(&mut spec);
+        let in_order = spec.access == Access::Sequential;
+        let has_passes = spec.access == Access::Coverage || (in_order && spec.files == 1);
+        // As in fio, a pass that begins again finds nothing in the cache.
+        spec.variation.drops_each_pass =
+            spec.variation.drop_cache && times.time_based && !spec.direct && has_passes;
+        spec.variation.directions_apart = in_order && matches!(mix, Mix::Both { .. });
         self.set_durability(&mut spec);
         self.set_schedule(&mut spec);
         spec.runtime = Some(times.runtime.unwrap_or(times::LONGEST));

@@ -225,6 +225,13 @@ impl<'a> Planner<'a> {
             let text = format!("fio takes it for microseconds; write {short} for it, as here");
             self.warn(warning(assignment, text));
         }
+        if times::TIMES.contains(&assignment.entry.name)
+            && assignment.value.contains('*')
+            && !assignment.value.starts_with('(')
+        {
+            let text = "as in fio, what is behind the number is not read; put it in parentheses";
+            self.warn(warning(assignment, text));
+        }
     }
 
     fn warn(&mut self, warning: FioWarning) {
@@ -266,7 +273,8 @@ impl<'a> Planner<'a> {
         let refusals = settings.refusals();
         match job {
             Some(job) if refusals.is_empty() => {
-                warnings.into_iter().for_each(|warning| self.warn(warning));
+                let notes = settings.notes();
+                warnings.into_iter().chain(notes).for_each(|warning| self.warn(warning));
                 self.note_use(settings);
                 self.add(job);
             }

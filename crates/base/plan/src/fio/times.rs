@@ -138,7 +138,7 @@ pub(super) fn schedule(settings: &Settings, mix: Mix, mean_bytes: [f64; 2]) -> S
         return closed;
     };
     if let (Some(_), Some(_), Some(both)) = (bytes, requests, settings.get("rate_iops")) {
-        settings.refuse(both, Why::new("rate is given too; use one of them"));
+        settings.note(both, "rate is given too, and counts, as in fio");
     }
     let [read, write] = [read / per_request[0], write / per_request[1]];
     let (rate_iops, mix) = match mix {

@@ -108,6 +108,8 @@ pub(super) fn time(text: &str, bare: Duration) -> Result<Duration, Why> {
     // An expression is computed in microseconds, whatever the option.
     let one_s = if text.trim().starts_with('(') { 1e-6 } else { bare.as_secs_f64() };
     let unit = |unit: &str| {
+        // As in fio, only letters right behind a number are its unit.
+        let unit = if unit.starts_with(char::is_alphabetic) { unit } else { "" };
         let seconds = match unit.to_ascii_lowercase().as_str() {
             "" => return Ok(1.0),
             "d" => 86_400.0,
@@ -147,12 +149,11 @@ pub(super) fn short_unit(text: &str) -> Option<&'static str> {
     unit_in_words(&letters.trim().to_ascii_lowercase()).map(|(_, short)| short)
 }
 
-/// 0 or 1; an option without a value is 1.
+/// 0 or 1; an option without a value is 1, and as in fio every other count is, too.
 pub(super) fn switch(text: &str) -> Result<bool, Why> {
     match text.trim() {
-        "" | "1" => Ok(true),
-        "0" => Ok(false),
-        _ => Err(Why::new("use 0 or 1")),
+        "" => Ok(true),
+        text => text.parse().map(|count: u32| count > 0).map_err(|_| Why::new("use 0 or 1")),
     }
 }
 
@@ -248,6 +249,7 @@ mod tests {
         assert_eq!(time("2", micro), Ok(Duration::from_micros(2)));
         assert_eq!(time("2m", micro), Ok(Duration::from_secs(120)));
         assert_eq!(time("500msec", second), Ok(Duration::from_millis(500)));
+        assert_eq!(time("100*8", second), Ok(Duration::from_secs(100)));
         assert_eq!(time("2min", micro), Ok(Duration::from_secs(120)));
         assert_eq!((short_unit("2min"), short_unit("1 hour")), (Some("m"), Some("h")));
         assert_eq!((short_unit("2m"), short_unit("min")), (None, Some("m")));
@@ -272,7 +274,7 @@ mod tests {
         for text in ["", "k", "-4k", "4x", "4 kk", "..", "99999999999t", "1e9", "(4k"] {
             assert!(size(text, Base::FIO).is_err(), "{text}");
         }
-        assert!(switch("yes").is_err() && switch("2").is_err() && switch("").is_ok());
+        assert!(switch("yes").is_err() && switch("32") == Ok(true) && switch("0") == Ok(false));
         assert!(time("5 weeks", Duration::ZERO).is_err());
     }
 }

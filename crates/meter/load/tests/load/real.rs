@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, WindowOutcome, measure};
-use iostrata_plan::{IoApi, IoSpec, Mix, OpKind};
+use iostrata_plan::{Flow, IoApi, IoSpec, Mix, OpKind};
 
 fn run(spec: IoSpec) -> (WindowOutcome, WindowFigures) {
     let interrupted = AtomicBool::new(false);
@@ -50,6 +50,23 @@ fn a_window_is_exact_and_its_figures_agree_with_each_other() {
         let share = read.ios as f64 / (read.ios + write.ios) as f64;
         assert!((0.69..0.71).contains(&share), "{share}");
     }
+}
+
+#[test]
+fn jobs_of_a_flow_make_requests_as_their_weights_are() {
+    let _turn = crate::one_at_a_time();
+    let interrupted = AtomicBool::new(false);
+    let surroundings = Surroundings { interrupted: &interrupted, program: None };
+    let plans = [1, 4].map(|weight| {
+        let mut spec = null(1, 1);
+        spec.variation.flow = Some(Flow { id: 7, weight, wait: Duration::ZERO });
+        StreamPlan { name: format!("weight{weight}"), spec, files: Vec::new(), detail: false }
+    });
+    let outcome = measure(&plans, &surroundings, &mut NoObserver).unwrap();
+    let figures = WindowFigures::of(&outcome);
+    let [light, heavy] =
+        [0, 1].map(|at: usize| figures.streams[at].ops[OpKind::Read].as_ref().unwrap().ios as f64);
+    assert!((3.9..4.1).contains(&(heavy / light)), "{heavy} and {light}");
 }
 
 #[test]

@@ -33,6 +33,9 @@ pub struct FioArgs {
     /// The same as --output-format=terse
     #[arg(long)]
     pub minimal: bool,
+    /// Add the terse form to the others, or to the normal one
+    #[arg(long)]
+    pub append_terse: bool,
     /// Write the results to this file
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -34,6 +34,12 @@ impl Output {
         if args.minimal {
             formats = vec![OutputFormat::Terse];
         }
+        if args.append_terse {
+            if formats.is_empty() {
+                formats.push(OutputFormat::Normal);
+            }
+            formats.push(OutputFormat::Terse);
+        }
         let open = |path: &PathBuf| {
             let file = File::create(path).map_err(|error| {
                 ExitError::NotHere(format!("--output {}: {error}", path.display()))

@@ -199,9 +199,10 @@ pub struct DiskShape {
     pub util: f64,
 }
 
-/// What stands where fio names its version.
+/// What stands where fio names its version: the one whose forms these are, which programs that read
+/// them look for, and who wrote them.
 pub fn version() -> String {
-    format!("iostrata-{} (fio shape)", env!("CARGO_PKG_VERSION"))
+    format!("fio-3.33-iostrata-{}", env!("CARGO_PKG_VERSION"))
 }
 
 /// The document of what was measured so far; `bins` adds the histograms of fio's json+.

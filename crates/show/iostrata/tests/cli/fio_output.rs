@@ -311,6 +311,15 @@ fn terse_lines_have_the_fields_that_scripts_count() {
 }
 
 #[test]
+fn a_terse_line_stands_beside_other_forms() {
+    let bench = bench("[a]\nrw=read\nsize=1m\nioengine=sync\n");
+    let text = stdout(&ours(&bench, "--append-terse"));
+    let version = format!("3;{VERSION}-iostrata-");
+    assert!(text.lines().any(|line| line.starts_with(&version)), "{text}");
+    assert!(text.contains("IOPS="), "{text}");
+}
+
+#[test]
 fn terse_lines_are_like_those_of_fio() {
     if !fio_is_comparable() {
         return;

@@ -18,7 +18,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("bssplit", "4k/10:64k/90", "block sizes with a share each"),
     changes("ba", "8k;rw=randread", "what random offsets are multiples of, by direction")
         .or(&["blockalign"]),
-    refused("bs_unaligned", "1", "blocks are whole multiples of the smallest; leave it out")
+    changes("bs_unaligned", "1;bsrange=4k-8k", "sizes of bsrange are any number of bytes")
         .or(&["blocksize_unaligned"])
         .but(&["0"])
         .bare(),
@@ -86,7 +86,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("registerfiles", "1", "files are always registered").but(&["0"]).bare(),
     warned("nonvectored", "0", "requests have one buffer each").but(&["1"]).bare(),
     warned("userspace_reap", "1", "completions come from the kernel").but(&["0"]).bare(),
-    refused("sqthread_poll", "1", "no kernel thread polls the ring; leave it out")
+    warned("sqthread_poll", "1", "no kernel thread polls the ring: workers submit themselves")
         .but(&["0"])
         .bare(),
     warned("sqthread_poll_cpu", "1", "no kernel thread polls the ring"),

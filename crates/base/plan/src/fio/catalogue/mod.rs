@@ -84,8 +84,6 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("cpuclock_test", "", "the clock is checked at each start; leave it out").bare(),
     refused("cmdhelp", "", "iostrata fio --help lists every option").bare(),
     refused("enghelp", "", "docs/fio.md lists engines and options").bare(),
-    refused("append_terse", "", "reports have one form each; use several of --output-format")
-        .bare(),
     warned("terse_version", "4", "terse output has version 3").but(&["3"]),
     warned("eta_newline", "1", "progress stays in one line"),
     warned("debug", "io", "there are no lines for debuggers"),

@@ -49,6 +49,8 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("verify_async_cpus", "0", "each worker verifies its own blocks"),
     warned("verify_backlog", "64", "blocks are read back when all are written").but(&["0"]),
     warned("verify_backlog_batch", "64", "blocks are read back when all are written"),
+    warned("verifysort", "0", "blocks are read back in the order of the file").but(&["1"]),
+    warned("verifysort_nr", "64", "blocks are read back in the order of the file"),
     warned("experimental_verify", "1", "there is one way to verify").but(&["0"]),
     changes(
         "verify_only",

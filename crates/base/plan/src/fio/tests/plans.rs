@@ -374,6 +374,27 @@ fn logs_are_replayed_on_their_files_or_on_another() {
 }
 
 #[test]
+fn a_global_name_names_no_job() {
+    let found = plan("[global]\nname=all\nsize=1m\n[a]\n[b]\nname=c\n").unwrap();
+    let jobs: Vec<&str> = found.waves[0].jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(jobs, ["a", "c"]);
+    assert_eq!(found.waves[0].jobs[0].streams[0].paths, [std::path::Path::new("a.0.0")]);
+}
+
+#[test]
+fn passes_begin_without_a_cache_where_fio_drops_it() {
+    let drops = |text: &str| {
+        let text = format!("[a]\nsize=1m\nruntime=2\ntime_based\n{text}\n");
+        only(&plan(&text).unwrap()).spec.variation.drops_each_pass
+    };
+    assert!(drops("rw=read") && drops("rw=randread"));
+    for never in ["direct=1", "invalidate=0", "rw=read\nnrfiles=2", "rw=randread\nnorandommap"] {
+        assert!(!drops(never), "{never}");
+    }
+    assert!(!drops("time_based=0"));
+}
+
+#[test]
 fn jobs_have_weights_in_a_flow() {
     let flow = |text: &str| only(&plan(text).unwrap()).spec.variation.flow;
     let one = Flow { id: 3, weight: 8, wait: Duration::from_micros(100) };
@@ -399,6 +420,7 @@ fn rates_become_schedules() {
     assert_eq!(spec("bssplit=4k/50:12k/50\nrate=8m").pacing, open(1024.0));
     let mixed = spec("rw=randrw\nrate_iops=30,10");
     assert_eq!((mixed.pacing, mixed.mix), (open(40.0), Mix::Both { read_pct: 75 }));
+    assert_eq!(spec("rate=4m\nrate_iops=1").pacing, open(1024.0), "as in fio, rate counts");
     let poisson = spec("rate_iops=10\nrate_process=poisson").pacing;
     assert_eq!(poisson, Pacing::Open { rate_iops: 10.0, process: RateProcess::Poisson });
 }
@@ -417,6 +439,8 @@ fn what_cannot_be_run_names_line_option_and_reason() {
         ("zonemode=strided", "j.fio:3: zonemode=strided: zones have no size"),
         ("zonemode=zbd", "j.fio:3: zonemode=zbd: zoned devices are not known"),
         ("bs=4q", "j.fio:3: bs=4q: `q` is no unit of size"),
+        ("direct=1\nbs=100", "j.fio:4: bs=100: out of range"),
+        ("bs=16\nrw=write\nverify=md5", "j.fio:3: bs=16: out of range"),
         ("direct=1\nbs=1000", "j.fio:4: bs=1000: direct I/O needs whole sectors"),
         ("direct=yes", "j.fio:3: direct=yes: use 0 or 1"),
         ("numjobs=0", "j.fio:3: numjobs=0: out of range"),
@@ -430,7 +454,6 @@ fn what_cannot_be_run_names_line_option_and_reason() {
             "random_distribution=zipf:1\nrw=randread",
             "j.fio:3: random_distribution=zipf:1: the skew",
         ),
-        ("rate=1m\nrate_iops=1", "j.fio:4: rate_iops=1: rate is given too"),
         ("rw=rw\nrate=1m,0", "j.fio:4: rate=1m,0: one direction"),
         ("fsync=1\nfdatasync=1\nrw=write", "j.fio:4: fdatasync=1: fsync and fdatasync"),
         ("bssplit=4k/60:8k/60", "j.fio:3: bssplit=4k/60:8k/60: the shares add up to 120"),
@@ -480,6 +503,9 @@ fn values_are_read_as_fio_reads_them() {
     assert_eq!(batch, 4, "no more than the depth");
     let offloaded = spec("io_submit_mode=offload\niodepth=8");
     assert_eq!((offloaded.api, offloaded.depth), (IoApi::IoUring, 8));
+    assert_eq!(spec("rw=write\nbs=100").block_bytes, 100, "the page cache takes any length");
+    assert!(spec("rw=read\nbsrange=1k-8k\nbs_unaligned=1").variation.bs_unaligned);
+    assert!(!spec("thread=32").processes, "any count is a yes");
     assert_eq!(spec("runtime=2min").runtime, Some(Duration::from_secs(120)));
     let said = plan("[a]\nsize=1m\nruntime=2min\n").unwrap().warnings;
     assert!(said[0].text.contains("fio takes it for microseconds"), "{said:?}");
