@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: iostrata beside fio, emulated disks beside their models, and the embedded
-//! engine beside its peers, its OLTP workloads beside sysbench's, as pairs on the same machine in the same minutes; a server tuned and
-//! untuned.
+//! `cargo xtask bench`: iostrata beside fio and sysbench, emulated disks beside their models, and the
+//! embedded engine beside its peers, as pairs on the same machine in the same minutes; a server
+//! tuned and untuned.
 //!
 //! Purpose: show that the meter costs less than what it measures, and that it measures the same.
 //! Invariant: the two sides alternate (A B B A ...), so that a drift of the machine cancels within
