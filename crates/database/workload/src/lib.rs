@@ -23,5 +23,5 @@ pub use condition::{Checked, Condition, TableCount};
 pub use filling::Loaded;
 pub use workload::{
     GrowingTable, LoadOptions, OptionForm, RunnableWorkload, SourceOptions, Verb, VerbHelp,
-    Workload, WorkloadError, WorkloadKind, WorkloadOption, WorkloadSettings,
+    Workload, WorkloadConstructor, WorkloadError, WorkloadKind, WorkloadOption, WorkloadSettings,
 };

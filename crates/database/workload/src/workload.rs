@@ -145,6 +145,10 @@ pub(crate) const LOADERS: WorkloadOption =
         .short('T')
         .default("4");
 
+/// Makes the workload of a name from its settings.
+pub type WorkloadConstructor =
+    fn(&str, &WorkloadSettings) -> Result<Box<dyn Workload>, WorkloadError>;
+
 /// A workload by its name, and how it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadKind {
@@ -168,7 +172,7 @@ pub struct WorkloadKind {
     /// Whether a name is of this kind: `oltp_read_write`, `tpcc_compat`.
     pub has: fn(&str) -> bool,
     /// Makes the one of this name from its settings.
-    pub of: fn(&str, &WorkloadSettings) -> Result<Box<dyn Workload>, WorkloadError>,
+    pub of: WorkloadConstructor,
 }
 
 /// Why there is no such workload, or why it does not run on these tables.

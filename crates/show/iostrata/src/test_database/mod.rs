@@ -1,8 +1,8 @@
 //! A database that is tested, open: for the commands of workloads, for the top rungs of a probe and
 //! for the points of a study.
 //!
-//! Purpose: what all of them do with it, whether it is the embedded engine or a server. Who made it,
-//! what conditions it runs under and what is removed with it differ, and stay with each of them.
+//! Purpose: what all of them do with it, whether it is the embedded engine or a server. Who made
+//! it, what conditions it runs under and what is removed with it differ, and stay with each of them.
 
 mod new_engine;
 
@@ -38,7 +38,8 @@ pub enum TestDatabase {
 }
 
 impl TestDatabase {
-    /// Opens the one that a user named, for the tables of a workload. `note` hears what an engine that is made takes.
+    /// Opens the one that a user named, for the tables of a workload. `note` hears what an engine
+    /// that is made takes.
     ///
     /// # Errors
     /// A target that is none, or a server that should not be written to; what opening said.
