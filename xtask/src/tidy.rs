@@ -120,7 +120,7 @@ const RULES: &[Rule] = &[
 
 /// Files of the repository, from its top directory; what is built or measured is left out.
 fn files(root: &Path) -> Result<Vec<PathBuf>> {
-    const LEFT_OUT: [&str; 4] = ["target", "iostrata-runs", ".git", "corpus"];
+    const LEFT_OUT: [&str; 3] = ["iostrata-runs", ".git", "corpus"];
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
     while let Some(dir) = open.pop() {
@@ -128,7 +128,8 @@ fn files(root: &Path) -> Result<Vec<PathBuf>> {
         for entry in entries? {
             let entry = entry?;
             let kind = entry.file_type()?;
-            let is_left_out = LEFT_OUT.iter().any(|name| entry.file_name() == *name);
+            let is_built = entry.file_name() == "target" && dir.join("Cargo.toml").is_file();
+            let is_left_out = is_built || LEFT_OUT.iter().any(|name| entry.file_name() == *name);
             if kind.is_dir() && !is_left_out {
                 open.push(entry.path());
             } else if kind.is_file() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_peers::engines::Engine;
 use iostrata_peers::tpcc::open;
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order, Rows, SessionOptions, Target, Value,
 };
 use iostrata_workload::tpcc::{TableId, schema};

@@ -258,30 +258,34 @@ mod tests {
 
     #[test]
     fn a_crate_concerns_what_stands_on_it_and_the_modules_about_it() {
-        let tune = concern(&["crates/database/tune/src/lib.rs"]);
-        assert_eq!(tune.packages().collect::<Vec<_>>(), [PROGRAM, "iostrata-tune"]);
-        assert!(tune.holds(&cli()));
-        assert!(tune.chooses(&cli(), "tune_words::a"));
-        assert!(!tune.chooses(&cli(), "study::a"));
+        let show = concern(&["crates/show/show/src/lib.rs"]);
+        assert_eq!(show.packages().collect::<Vec<_>>(), [PROGRAM, "iostrata-show"]);
+        assert!(show.holds(&cli()));
+        assert!(show.chooses(&cli(), "simulate::a"));
+        assert!(!show.chooses(&cli(), "tune_words::a"));
         let stats = concern(&["crates/base/stats/src/lib.rs"]);
         assert!(stats.packages().count() > 20);
     }
 
     #[test]
     fn what_a_package_tests_without_the_changed_one_is_left_out() {
-        let (watch, workload) =
-            (integration("iostrata-watch", "it"), integration("iostrata-workload", "it"));
+        let (database, workload) =
+            (integration("iostrata-database", "it"), integration("iostrata-workload", "it"));
         let engine = concern(&["crates/engine/engine/src/lib.rs"]);
-        assert!(engine.holds(&watch) && engine.holds(&workload));
-        assert!(engine.chooses(&watch, "engine::a") && engine.chooses(&workload, "tpcc::a"));
-        assert!(!engine.chooses(&watch, "stalls::a") && !engine.chooses(&workload, "servers::a"));
+        assert!(engine.holds(&database) && engine.holds(&workload));
+        assert!(engine.chooses(&database, "engine::a") && engine.chooses(&workload, "tpcc::a"));
+        assert!(
+            !engine.chooses(&database, "stalls::a") && !engine.chooses(&workload, "servers::a")
+        );
         // Through another dependency, and in the package itself, a change concerns all of them.
-        for file in ["crates/database/server/src/lib.rs", "crates/database/target/src/lib.rs"] {
+        for file in ["crates/database/server/src/lib.rs", "crates/database/database/src/lib.rs"] {
             let below = concern(&[file]);
-            assert!(below.chooses(&watch, "stalls::a") && below.chooses(&workload, "servers::a"));
+            assert!(
+                below.chooses(&database, "stalls::a") && below.chooses(&workload, "servers::a")
+            );
         }
-        let own = concern(&["crates/database/watch/tests/it/stage.rs"]);
-        assert!(own.chooses(&watch, "stalls::a") && !own.holds(&workload));
+        let own = concern(&["crates/database/database/tests/it/stage.rs"]);
+        assert!(own.chooses(&database, "stalls::a"));
     }
 
     #[test]
@@ -292,7 +296,7 @@ mod tests {
             Target { kind: TargetKind::Unit, ..integration(&package, name) }
         };
         // They stand on the engine in their integration tests only.
-        for name in ["watch", "workload"] {
+        for name in ["database", "workload"] {
             let tests = integration(&format!("iostrata-{name}"), "it");
             assert!(engine.holds(&tests) && !engine.holds(&unit(name)), "{name}");
         }

@@ -252,7 +252,8 @@ mod tests {
     fn with_long_forms(dir: &Path, found: &mut Vec<PathBuf>) {
         for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
             let is_source = path.extension().is_some_and(|end| end == "rs");
-            if path.is_dir() && !path.ends_with("target") {
+            let is_built = path.ends_with("target") && dir.join("Cargo.toml").is_file();
+            if path.is_dir() && !is_built {
                 with_long_forms(&path, found);
             } else if is_source && fs::read_to_string(&path).unwrap().contains(SOAK) {
                 found.push(path);

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_dependency_that_is_left_out_and_used_is_a_breach() {
-        let row = ROWS.iter().find(|row| row.binary == "watch" && row.tests == "stalls::");
+        let row = ROWS.iter().find(|row| row.binary == "database" && row.tests == "stalls::");
         let judge = |text: &str, manifest: &str| {
             judge_without(row.unwrap(), Path::new("stalls.rs"), text, manifest)
         };
@@ -165,7 +165,7 @@ mod tests {
         let used = judge("use iostrata_embedded::EmbeddedTarget;", depends);
         assert!(used[0].text.contains("row without embedded"), "{used:?}");
         let none = judge("use iostrata_server::ServerTarget;", "iostrata-embedded-x = 1\n");
-        assert!(none[0].text.contains("watch does not depend on embedded"), "{none:?}");
+        assert!(none[0].text.contains("database does not depend on embedded"), "{none:?}");
     }
 
     #[test]

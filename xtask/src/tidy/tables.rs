@@ -84,44 +84,36 @@ pub const CRATES: &[CrateRules] = &[
         may_use: &["stats", "plan", "run", "change", "innodb"],
     },
     CrateRules { name: "engine", tier: Tier::Engine, is_pure: false, may_use: &["io", "innodb"] },
-    CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &["stats", "run"] },
     CrateRules {
-        name: "tune",
+        name: "database",
         tier: Tier::Database,
         is_pure: true,
-        may_use: &["innodb", "run", "target"],
+        may_use: &["stats", "run", "innodb"],
     },
     CrateRules {
         name: "embedded",
         tier: Tier::Database,
         is_pure: false,
-        may_use: &["stats", "run", "innodb", "engine", "target"],
+        may_use: &["stats", "run", "innodb", "engine", "database"],
     },
     CrateRules {
         name: "server",
         tier: Tier::Database,
         is_pure: false,
-        may_use: &["stats", "run", "change", "target"],
-    },
-    CrateRules {
-        name: "watch",
-        tier: Tier::Database,
-        is_pure: true,
-        may_use: &["stats", "run", "target"],
+        may_use: &["stats", "run", "change", "database"],
     },
     CrateRules {
         name: "workload",
         tier: Tier::Database,
         is_pure: false,
-        may_use: &["stats", "plan", "run", "load", "target"],
+        may_use: &["stats", "plan", "run", "load", "database"],
     },
     CrateRules {
         name: "study",
         tier: Tier::Study,
         is_pure: false,
         may_use: &[
-            "stats", "plan", "run", "io", "load", "linux", "change", "sim", "target", "watch",
-            "diagnose",
+            "stats", "plan", "run", "io", "load", "linux", "change", "sim", "database", "diagnose",
         ],
     },
     CrateRules { name: "diagnose", tier: Tier::Study, is_pure: true, may_use: BASE },
@@ -129,7 +121,7 @@ pub const CRATES: &[CrateRules] = &[
         name: "show",
         tier: Tier::Show,
         is_pure: false,
-        may_use: &["stats", "plan", "run", "watch"],
+        may_use: &["stats", "plan", "run", "database"],
     },
     CrateRules {
         name: "iostrata",
@@ -137,8 +129,7 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &[
             "stats", "plan", "run", "io", "load", "linux", "change", "sim", "engine", "innodb",
-            "target", "embedded", "server", "watch", "workload", "tune", "study", "diagnose",
-            "show",
+            "database", "embedded", "server", "workload", "study", "diagnose", "show",
         ],
     },
     CrateRules { name: "xtask", tier: Tier::Xtask, is_pure: false, may_use: &["stats"] },
@@ -155,7 +146,8 @@ pub struct ModuleRules {
 }
 
 /// Each module knows those of its line and nothing else of its crate: the readers of the machine,
-/// the one part of `sim` that is not pure, what the embedded engine stands on, and what is seen.
+/// the one part of `sim` that is not pure, what the embedded engine stands on, how databases are
+/// known, and what is seen.
 pub const MODULES: &[ModuleRules] = &[
     ModuleRules {
         dir: "crates/meter/linux/src/blocktrace",
@@ -191,7 +183,26 @@ pub const MODULES: &[ModuleRules] = &[
         may_use: &["io", "innodb", "counts", "error", "page", "sync"],
     },
     ModuleRules { dir: "crates/engine/engine/src/version", is_pure: false, may_use: &["sync"] },
-    ModuleRules { dir: "crates/show/show/src/metrics", is_pure: false, may_use: &["run", "watch"] },
+    ModuleRules {
+        dir: "crates/database/database/src/target",
+        is_pure: true,
+        may_use: &["stats", "run"],
+    },
+    ModuleRules {
+        dir: "crates/database/database/src/tune",
+        is_pure: true,
+        may_use: &["innodb", "run", "target"],
+    },
+    ModuleRules {
+        dir: "crates/database/database/src/watch",
+        is_pure: true,
+        may_use: &["stats", "run", "target"],
+    },
+    ModuleRules {
+        dir: "crates/show/show/src/metrics",
+        is_pure: false,
+        may_use: &["run", "database"],
+    },
     ModuleRules {
         dir: "crates/show/show/src/report",
         is_pure: false,

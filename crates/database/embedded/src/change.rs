@@ -3,7 +3,7 @@
 //! Invariant: only the bytes of the changed columns change, so that the redo of a changed number is
 //! as long as the number; characters that get longer or shorter move those behind them.
 
-use iostrata_target::{Change, Value};
+use iostrata_database::target::{Change, Value};
 
 use crate::layout::{Layout, Place};
 use crate::values::{ValueError, bytes_of_characters};
@@ -169,7 +169,7 @@ fn prepend(
 
 #[cfg(test)]
 mod tests {
-    use iostrata_target::{Column, ColumnType, Table};
+    use iostrata_database::target::{Column, ColumnType, Table};
 
     use super::*;
 

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use iostrata_database::target::{Access, Assign, Change, Fold, JoinBelow, Op, Order};
 use iostrata_engine::{Direction, Index};
-use iostrata_target::{Access, Assign, Change, Fold, JoinBelow, Op, Order};
 
 use crate::change::ColumnChange;
 use crate::key::KeyField;

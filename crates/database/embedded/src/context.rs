@@ -1,8 +1,8 @@
 //! What operations run in: the transaction, memory that is used again, and how arguments become
 //! keys.
 
+use iostrata_database::target::{Rows, Value};
 use iostrata_engine::Transaction;
-use iostrata_target::{Rows, Value};
 
 use crate::error::OpError;
 use crate::key::KeyMisfit;

@@ -2,8 +2,8 @@
 
 use std::mem::take;
 
+use iostrata_database::target::{Rows, Value};
 use iostrata_engine::Direction;
-use iostrata_target::{Rows, Value};
 
 use crate::compile::CountAction;
 use crate::context::{OpBuffers, OpRun, wrong_kind};

@@ -6,8 +6,8 @@
 
 use std::fmt::Write as _;
 
+use iostrata_database::target::Table;
 use iostrata_engine::{Engine, EngineError};
-use iostrata_target::Table;
 
 /// The engine's table of definitions, by the names of tables.
 pub(crate) const DEFINITIONS: &str = ".definitions";

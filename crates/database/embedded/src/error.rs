@@ -1,7 +1,7 @@
 //! Why something did not work, and what it means for who asked.
 
+use iostrata_database::target::{TargetError, Trouble};
 use iostrata_engine::{EngineError, OpenError, RequestError, TableError, TransactionError};
-use iostrata_target::{TargetError, Trouble};
 
 use crate::change::NotChanged;
 use crate::values::ValueError;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use iostrata_database::target::TargetFacts;
 use iostrata_engine::{Counter, Engine, FlushLogAt, Settings};
 use iostrata_innodb::{CATALOGUE, FlushMethod, SettingError};
 use iostrata_run::{ResourceUse, TransactionDurability};
-use iostrata_target::TargetFacts;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};

@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use iostrata_target::{Fold, Rows, Value};
+use iostrata_database::target::{Fold, Rows, Value};
 
 use crate::compile::ScanAction;
 use crate::context::OpRun;

@@ -4,7 +4,7 @@
 //! with those of another. So a key of several columns is in the order of its columns, and the keys
 //! that share their first columns share their first bytes. It knows no rows and no tables.
 
-use iostrata_target::{ColumnType, Value};
+use iostrata_database::target::{ColumnType, Value};
 
 /// Behind characters; less than any of them.
 const END: u8 = 0;

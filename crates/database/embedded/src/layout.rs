@@ -5,7 +5,7 @@
 //! then these. Columns of the key stand in the key alone. Invariant: what is encoded is read back;
 //! changing a number changes no other byte. A damaged row is noticed, never believed.
 
-use iostrata_target::{ColumnType, Table, Value};
+use iostrata_database::target::{ColumnType, Table, Value};
 
 use crate::key::{KeyField, number_bytes, number_range, without_padding};
 use crate::values::{ValueError, characters};

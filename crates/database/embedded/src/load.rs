@@ -1,6 +1,6 @@
 //! Rows of a load, encoded as the engine takes them.
 
-use iostrata_target::Rows;
+use iostrata_database::target::Rows;
 
 use crate::error::OpError;
 use crate::table::SharedTable;

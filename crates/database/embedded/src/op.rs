@@ -4,7 +4,7 @@
 //! copied to, into what the caller gave. Whoever fails in the middle of an operation has written a
 //! part of it, which the session takes back.
 
-use iostrata_target::{Rows, Value};
+use iostrata_database::target::{Rows, Value};
 
 use crate::change::change_columns;
 use crate::compile::{CompiledOp, ModifyAction, OpAction};

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use iostrata_engine::{Engine, Settings, read_status};
-use iostrata_innodb::{CATALOGUE, Counter, Counters};
-use iostrata_run::{FileClass, FileIoSource};
-use iostrata_target::{
+use iostrata_database::target::{
     FileCounts, FileTable, OldestTransaction, Sampler, TargetError, TargetFacts, TargetSample,
     Trouble,
 };
+use iostrata_engine::{Engine, Settings, read_status};
+use iostrata_innodb::{CATALOGUE, Counter, Counters};
+use iostrata_run::{FileClass, FileIoSource};
 
 use crate::error::told;
 

@@ -7,8 +7,8 @@
 use std::mem::take;
 use std::sync::Arc;
 
+use iostrata_database::target::Value;
 use iostrata_engine::{Cursor, Direction, Index, OwnedRow};
-use iostrata_target::Value;
 
 use crate::compile::ScanPath;
 use crate::context::{KeyList, OpRun};

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use iostrata_engine::{Engine, EngineError, Isolation, Transaction};
-use iostrata_target::{
+use iostrata_database::target::{
     Fold, OpId, Rows, Session, SessionCost, TargetError, Ticket, Trouble, Value,
 };
+use iostrata_engine::{Engine, EngineError, Isolation, Transaction};
 
 use crate::compile::{CompiledOp, OpAction};
 use crate::context::{OpBuffers, OpRun, one_row};

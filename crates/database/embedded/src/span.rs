@@ -5,8 +5,8 @@
 
 use std::ops::Bound;
 
+use iostrata_database::target::Value;
 use iostrata_engine::Direction;
-use iostrata_target::Value;
 
 use crate::context::{push_path, wrong_kind};
 use crate::error::OpError;

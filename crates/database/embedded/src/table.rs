@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use iostrata_database::target::{Index as IndexDeclaration, Rows, Value};
 use iostrata_engine::{Direction, EngineError, Index, Table};
-use iostrata_target::{Index as IndexDeclaration, Rows, Value};
 
 use crate::error::OpError;
 use crate::key::KeyField;
@@ -53,7 +53,7 @@ impl IndexKey {
 
 impl SharedTable {
     /// Of a table as it is declared.
-    pub fn new(table: &iostrata_target::Table) -> Self {
+    pub fn new(table: &iostrata_database::target::Table) -> Self {
         let layout = Layout::new(table);
         let index = |index| Arc::new(IndexKey::new(&layout, index));
         let indexes = table.indexes.iter().map(index).collect();
@@ -141,7 +141,7 @@ impl SharedTable {
 
 /// The number of a row without a key.
 fn hidden_field() -> KeyField {
-    KeyField::new(iostrata_target::ColumnType::Int { bytes: 8 }, false)
+    KeyField::new(iostrata_database::target::ColumnType::Int { bytes: 8 }, false)
 }
 
 /// A table as one session uses it.

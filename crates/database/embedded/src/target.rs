@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use iostrata_engine::{Engine, EngineError, Isolation, OpenOptions, STATUS_FILE, Settings, Table};
-use iostrata_innodb::CATALOGUE;
-use iostrata_run::ResourceUse;
-use iostrata_target::{
+use iostrata_database::target::{
     Isolation as Level, Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, Target,
     TargetError, TargetFacts, Trouble,
 };
+use iostrata_engine::{Engine, EngineError, Isolation, OpenOptions, STATUS_FILE, Settings, Table};
+use iostrata_innodb::CATALOGUE;
+use iostrata_run::ResourceUse;
 
 use crate::compile::{compile, needs};
 use crate::context::OpBuffers;

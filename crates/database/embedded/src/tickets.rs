@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
+use iostrata_database::target::Ticket;
 use iostrata_engine::{EngineError, Ticket as Commit};
-use iostrata_target::Ticket;
 
 /// Commits by their numbers.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Why a value or an argument cannot be taken, and the small things about characters.
 
-use iostrata_target::Value;
+use iostrata_database::target::Value;
 
 use crate::key::KeyMisfit;
 

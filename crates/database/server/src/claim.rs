@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use iostrata_target::TargetError;
+use iostrata_database::target::TargetError;
 use mysql::Conn;
 
 use crate::connect::texts;

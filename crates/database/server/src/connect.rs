@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, panic};
 
-use iostrata_target::{TargetError, Trouble};
+use iostrata_database::target::{TargetError, Trouble};
 use mysql::consts::CapabilityFlags;
 use mysql::prelude::Queryable;
 use mysql::{ClientIdentity, Conn, DriverError, Error, OptsBuilder, SslOpts};

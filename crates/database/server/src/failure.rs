@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
 
-use iostrata_target::{TargetError, Trouble};
+use iostrata_database::target::{TargetError, Trouble};
 use mysql::{DriverError, Error};
 
 /// Told by its number: what it means and what would help.

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use iostrata_change::ServerToken;
-use iostrata_target::{TargetError, Trouble};
+use iostrata_database::target::{TargetError, Trouble};
 use mysql::Conn;
 
 use crate::connect::texts;

@@ -5,7 +5,7 @@
 
 use std::io::Write as _;
 
-use iostrata_target::{ColumnType, Rows, Value};
+use iostrata_database::target::{ColumnType, Rows, Value};
 use mysql::Value as Raw;
 
 const DAY_S: i64 = 86_400;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use iostrata_target::{SessionCost, TargetError, Trouble, Value};
+use iostrata_database::target::{SessionCost, TargetError, Trouble, Value};
 use mysql::prelude::{Protocol, Queryable};
 use mysql::{Conn, Error, Params, QueryResult, Row};
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use iostrata_target::{Part, Rows, Table, TargetError, Trouble};
+use iostrata_database::target::{Part, Rows, Table, TargetError, Trouble};
 use mysql::LocalInfileHandler;
 
 use crate::connect::texts;

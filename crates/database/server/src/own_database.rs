@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use iostrata_target::TargetError;
+use iostrata_database::target::TargetError;
 
 use crate::address::ServerAddress;
 use crate::connect::{Connector, Patience, texts};

@@ -3,7 +3,7 @@
 //! Invariant: a replica that may be written to is one all the same. What a user may not see is
 //! looked for elsewhere, and is none where it is nowhere.
 
-use iostrata_target::{TargetError, Trouble};
+use iostrata_database::target::{TargetError, Trouble};
 use mysql::Conn;
 
 use crate::connect::texts;

@@ -1,7 +1,7 @@
 //! Servers as studies and tuning ask and alter them: by address, one question at a time.
 
 use iostrata_change::{EVENT, ServerError, ServerToken, ServerValues, Servers, variable_literal};
-use iostrata_target::{TargetError, Trouble};
+use iostrata_database::target::{TargetError, Trouble};
 use mysql::Conn;
 
 use crate::address::ServerAddress;

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use iostrata_change::ServerToken;
-use iostrata_run::{ResourceUse, SettingOrigin};
-use iostrata_target::{
+use iostrata_database::target::{
     ADDED_KEY, Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, TableWords,
     Target, TargetError, TargetFacts, Trouble,
 };
+use iostrata_run::{ResourceUse, SettingOrigin};
 use mysql::Conn;
 
 use crate::address::ServerAddress;

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use iostrata_target::{Target, TargetError};
+use iostrata_database::target::{Target, TargetError};
 
 /// What filling came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

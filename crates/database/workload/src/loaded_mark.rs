@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Column, ColumnType, Fold, Op, OpId, Order, Rows, Schema, SessionOptions, Table, Target,
     TargetError, Value,
 };

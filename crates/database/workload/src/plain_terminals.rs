@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use iostrata_database::target::{Schema, Session, SessionOptions, Target, TargetError};
 use iostrata_load::{
     Planned, Ran, SessionError, Settled, TransactionCost, TransactionSource, TransactionWorker,
     Turn,
 };
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
-use iostrata_target::{Schema, Session, SessionOptions, Target, TargetError};
 
 use crate::slots::{Conclusion, Slots};
 

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
+use iostrata_database::target::{Session, TargetError, Ticket, Trouble};
 use iostrata_load::{Ended, FailedTransaction, Reach, Settled, TransactionCost};
-use iostrata_target::{Session, TargetError, Ticket, Trouble};
 
 /// Times that a transaction is begun at most.
 const TRIES_MAX: u32 = 100;

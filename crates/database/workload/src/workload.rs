@@ -9,8 +9,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use iostrata_database::target::{Isolation, Schema, TableWords, Target, TargetError};
 use iostrata_load::TransactionSource;
-use iostrata_target::{Isolation, Schema, TableWords, Target, TargetError};
 
 use crate::condition::Checked;
 use crate::filling::Loaded;

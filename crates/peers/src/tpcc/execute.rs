@@ -2,7 +2,7 @@
 //!
 //! It begins and ends no transaction but those of a load.
 
-use iostrata_target::{Rows, Schema, Value};
+use iostrata_database::target::{Rows, Schema, Value};
 use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 

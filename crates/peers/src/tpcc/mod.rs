@@ -15,7 +15,7 @@ mod turns;
 
 use std::path::Path;
 
-use iostrata_target::{Target, TargetError};
+use iostrata_database::target::{Target, TargetError};
 
 use crate::engines::Engine;
 pub use run::{RunPlan, TpccError, run};

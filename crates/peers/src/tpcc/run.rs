@@ -12,7 +12,7 @@ use iostrata_plan::TransactionSpec;
 use iostrata_study::{
     Meter, StudyError, TransactionFacts, transaction_document, transaction_point,
 };
-use iostrata_target::{Isolation, Target, TargetError};
+use iostrata_database::target::{Isolation, Target, TargetError};
 use iostrata_workload::tpcc::{
     self, CheckPlan, Dataset, Mix, PrepareOptions, Stage, TerminalOptions, Terminals, Waits,
 };

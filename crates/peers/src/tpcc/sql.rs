@@ -3,7 +3,9 @@
 //! Invariant: pure text. A statement runs once for each row of arguments, which are numbered in it,
 //! so that one argument may stand in it more than once. Amounts are whole numbers, moments seconds.
 
-use iostrata_target::{Access, Assign, Change, Fold, Index, JoinBelow, Op, Order, Schema, Table};
+use iostrata_database::target::{
+    Access, Assign, Change, Fold, Index, JoinBelow, Op, Order, Schema, Table,
+};
 
 /// The statements of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

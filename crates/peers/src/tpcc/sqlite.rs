@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use iostrata_run::{ResourceUse, TransactionDurability};
-use iostrata_target::{
+use iostrata_database::target::{
     OpId, Part, Rows, Schema, Session, SessionCost, SessionOptions, Table, Target, TargetError,
     TargetFacts, Ticket, Trouble, Value,
 };

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use iostrata_database::target::TargetError;
 use iostrata_server::Claim;
-use iostrata_target::TargetError;
 
 /// How often a claim is asked.
 const EVERY: Duration = Duration::from_secs(30);

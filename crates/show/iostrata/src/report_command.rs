@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use iostrata_database::watch::WatchRecord;
 use iostrata_diagnose::{ProbeEnd, summarise, summarise_study};
 use iostrata_run::{RunKind, RunReadError, RunReader, RunResult, RunWriter};
 use iostrata_show::report::RunView;
-use iostrata_watch::WatchRecord;
 
 use crate::args::{Format, ReportArgs};
 use crate::display::{colour, print_json, print_text, width};

@@ -1,9 +1,9 @@
 //! Whether a server may be set: by this user, and by nobody else at the same time.
 
 use iostrata_change::ServerToken;
+use iostrata_database::target::TargetFacts;
 use iostrata_run::ManagedService;
 use iostrata_server::{Claim, Flavour, ServerRole, ServerTarget, ServerVersion};
-use iostrata_target::TargetFacts;
 
 use crate::exit_error::ExitError;
 use crate::test_database::ending;

@@ -1,12 +1,12 @@
 //! Why a point or a study could not be measured.
 
 use iostrata_change::ChangeError;
+use iostrata_database::target::{TargetError, Trouble};
 use iostrata_io::FileSetError;
 use iostrata_linux::host::HostError;
 use iostrata_load::{FailedRequest, LoadError, LoadFailure};
 use iostrata_plan::OpKind;
 use iostrata_run::Unavailable;
-use iostrata_target::{TargetError, Trouble};
 use rustix::io::Errno;
 
 /// What the kernel answers where a device fails: errors of the medium and of the way to it, a

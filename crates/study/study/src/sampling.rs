@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use iostrata_database::target::{Sampled, Sampler, Stalled, Target, TargetSample, stall_cause};
+use iostrata_database::watch::{OnHost, TimedSample};
 use iostrata_run::{Replicate, SampleSpan, SamplerCost, StallCause, TargetCourse};
-use iostrata_target::{Sampled, Sampler, Stalled, Target, TargetSample, stall_cause};
-use iostrata_watch::{OnHost, TimedSample};
 
 use crate::{Watcher, transaction_stalls};
 
@@ -239,7 +239,7 @@ mod tests {
     struct Silent;
 
     impl Sampler for Silent {
-        fn sample(&mut self) -> Result<TargetSample, iostrata_target::TargetError> {
+        fn sample(&mut self) -> Result<TargetSample, iostrata_database::target::TargetError> {
             Ok(TargetSample::default())
         }
     }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_database::target::StallRule;
 use iostrata_plan::{
     Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, TransactionPacing,
     TransactionSpec,
@@ -19,7 +20,6 @@ use iostrata_stats::{
     LatencyHistogram, LatencyUs, LoadPoint, LowSpell, Stability, Verdicts, drift, knee, low_spells,
     stability,
 };
-use iostrata_target::StallRule;
 
 /// Stalls that a document lists: the longest.
 const STALLS_MAX: usize = 100;

@@ -19,9 +19,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use iostrata_database::target::{Schema, SessionOptions, Target};
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_engine::Table;
-use iostrata_target::{Schema, SessionOptions, Target};
 use rustix::time::{ClockId, clock_gettime};
 
 use direct::Direct;
@@ -112,7 +112,8 @@ fn load(target: &EmbeddedTarget, schema: &Arc<Schema>, first: usize) -> Result<(
 
 /// The tables that direct calls use: the same rows, with the same indexes.
 fn of_direct(target: &EmbeddedTarget, schema: &Schema) -> Result<Vec<Table>, Failed> {
-    let open = |table: &iostrata_target::Table| Ok(target.engine().open_table(&table.name)?);
+    let open =
+        |table: &iostrata_database::target::Table| Ok(target.engine().open_table(&table.name)?);
     schema.tables[TABLES..].iter().map(open).collect()
 }
 

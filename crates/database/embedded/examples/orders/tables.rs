@@ -1,6 +1,6 @@
 //! The nine tables of TPC-C, four warehouses of them, and what is loaded.
 
-use iostrata_target::{Column, ColumnType, Index, Rows, Schema, Table, Value};
+use iostrata_database::target::{Column, ColumnType, Index, Rows, Schema, Table, Value};
 
 pub const WAREHOUSES: i64 = 4;
 pub const DISTRICTS: i64 = 10;

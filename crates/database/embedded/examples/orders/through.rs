@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Op, OpId, Rows, Session, TargetError, Ticket, Trouble, Value,
 };
 

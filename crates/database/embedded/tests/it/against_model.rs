@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use iostrata_embedded::EmbeddedTarget;
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Fold, Isolation, Op, OpId, Rows, Schema, Session, SessionOptions, Target, Ticket,
     Trouble, Value,
 };
+use iostrata_embedded::EmbeddedTarget;
 
 use crate::chance::Chance;
 use crate::kept::{Kept, Row};

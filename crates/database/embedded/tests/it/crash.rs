@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use iostrata_embedded::EmbeddedTarget;
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Column, ColumnType, Fold, Op, OpId, Order, Rows, Schema, Session, SessionOptions,
     Table, Target, Value,
 };
+use iostrata_embedded::EmbeddedTarget;
 
 use crate::against_model::settings;
 

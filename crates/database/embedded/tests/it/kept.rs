@@ -1,6 +1,6 @@
 //! Values and rows of the model, and what can be said of them without a database.
 
-use iostrata_target::{Change, ColumnType, Fold, Table, Value};
+use iostrata_database::target::{Change, ColumnType, Fold, Table, Value};
 
 /// A value that is kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

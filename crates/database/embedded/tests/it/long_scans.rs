@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use iostrata_embedded::EmbeddedTarget;
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Column, ColumnType, Fold, Index, Isolation, Op, OpId, Order, Rows, Schema,
     SessionOptions, Table, Target, Value,
 };
+use iostrata_embedded::EmbeddedTarget;
 
 use crate::against_model::settings;
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iostrata_target::{Access, Isolation, JoinBelow, Op, Order, Schema, Trouble};
+use iostrata_database::target::{Access, Isolation, JoinBelow, Op, Order, Schema, Trouble};
 
 use crate::kept::{Kept, Row, after, can_be, can_hold, folded, is_within, stored, wanted};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use iostrata_embedded::EmbeddedTarget;
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Column, ColumnType, Fold, Index, Isolation, Op, OpId, Order, Rows,
     Schema, Session, SessionOptions, Table, Target, TargetError, Trouble, Value,
 };
+use iostrata_embedded::EmbeddedTarget;
 
 use crate::against_model::settings;
 
@@ -192,7 +192,7 @@ fn misuse_is_an_error_and_changes_nothing() {
     assert_eq!(add(&mut session, &[Value::Int(9), Value::Int(0)], &mut out).unwrap(), 0);
     let ticket = session.commit().unwrap();
     assert!(session.settle(ticket, true).unwrap() && session.settle(ticket, false).unwrap());
-    let foreign = session.settle(iostrata_target::Ticket(7), false);
+    let foreign = session.settle(iostrata_database::target::Ticket(7), false);
     refused(foreign, Trouble::Failed, &["ticket 7"]);
     refused(session.run(OpId(5), &[], &mut out), Trouble::Failed, &["no operation 5"]);
     assert_eq!(session.cost().statements, 5);

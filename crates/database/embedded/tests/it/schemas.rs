@@ -1,6 +1,6 @@
 //! Schemas, operations and arguments by chance.
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Column, ColumnType, Fold, Index, JoinBelow, Op, Order, Schema, Table,
 };
 

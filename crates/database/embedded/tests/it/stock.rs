@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use iostrata_embedded::EmbeddedTarget;
-use iostrata_engine::Counter;
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Column, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Table,
     Target, Value,
 };
+use iostrata_embedded::EmbeddedTarget;
+use iostrata_engine::Counter;
 
 use crate::against_model::settings;
 

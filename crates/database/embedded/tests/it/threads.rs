@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use iostrata_embedded::EmbeddedTarget;
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Column, ColumnType, Fold, Isolation, Op, OpId, Order, Rows, Schema,
     SessionOptions, Table, Target, Trouble, Value,
 };
+use iostrata_embedded::EmbeddedTarget;
 
 use crate::against_model::settings;
 use crate::chance::Chance;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use iostrata_change::{Owner, Session, StateDir, System};
-use iostrata_target::TargetError;
+use iostrata_database::target::TargetError;
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::PrivateError;

@@ -1,6 +1,6 @@
 //! What performance_schema counts of the files of one instrument.
 
-use iostrata_target::FileCounts;
+use iostrata_database::target::FileCounts;
 
 /// What is told of the files of one instrument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! told from status: the redo of MariaDB, and a doublewrite within the system tablespace (MariaDB,
 //! MySQL before 8.0.20), which is part of the data for performance_schema.
 
+use iostrata_database::target::{FileCounts, FileTable};
 use iostrata_run::{FileClass, FileIoSource};
-use iostrata_target::{FileCounts, FileTable};
 
 use super::file_event::INSTRUMENTS;
 use super::told::Told;

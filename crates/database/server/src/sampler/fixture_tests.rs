@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_database::target::{FileCounts, TargetSample};
 use iostrata_run::FileClass;
-use iostrata_target::{FileCounts, TargetSample};
 
 use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;

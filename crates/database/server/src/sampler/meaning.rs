@@ -2,7 +2,7 @@
 //!
 //! Invariant: pure. What it did not say is absent.
 
-use iostrata_target::TargetSample;
+use iostrata_database::target::TargetSample;
 
 use super::limits::age_limits;
 use super::source::SOURCES;

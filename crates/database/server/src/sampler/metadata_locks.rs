@@ -4,7 +4,7 @@
 //! lock and an exclusive one of an object block each other; a pending exclusive lock blocks the
 //! shared ones that are requested after it.
 
-use iostrata_target::{LockKind, LockWait};
+use iostrata_database::target::{LockKind, LockWait};
 
 /// Whether the table is filled, behind SELECT.
 pub(crate) const IS_ON: &str = "COUNT(*) FROM performance_schema.setup_instruments \

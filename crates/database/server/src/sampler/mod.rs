@@ -32,7 +32,7 @@ mod turn;
 use std::sync::Arc;
 
 use iostrata_change::ServerToken;
-use iostrata_target::{
+use iostrata_database::target::{
     Sampler, SessionWaits, StallSnapshot, StatementDigest, TableFacts, TargetError, TargetSample,
 };
 use mysql::{Conn, Error};

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use iostrata_change::ServerToken;
-use iostrata_target::{
+use iostrata_database::target::{
     OldestTransaction, SessionWaits, StallSnapshot, StatementDigest, TargetError, Trouble,
 };
 use mysql::Conn;

@@ -3,7 +3,7 @@
 //!
 //! Invariant: pure; no count goes back.
 
-use iostrata_target::TargetSample;
+use iostrata_database::target::TargetSample;
 
 use super::furious_count::FuriousCount;
 use super::purge_count::PurgeCount;

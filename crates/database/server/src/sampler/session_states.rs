@@ -3,7 +3,7 @@
 //! Invariant: asked only while a server stalls. States are sentences of the server, which differ by
 //! flavour and version; one that is not known says nothing.
 
-use iostrata_target::{SessionState, SessionWaits};
+use iostrata_database::target::{SessionState, SessionWaits};
 use mysql::Conn;
 
 use crate::connect::texts;

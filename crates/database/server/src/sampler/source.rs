@@ -4,7 +4,7 @@
 //! then metrics, then the monitor's text; of each the first that a server tells. What is computed
 //! of several has a row for what is asked, and no field.
 
-use iostrata_target::TargetSample;
+use iostrata_database::target::TargetSample;
 
 use super::monitor_text::MonitorText;
 use super::told::{COMMITS, HISTORY, KEPT_COMMITS, SYNC_BATCHES, Told};

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use iostrata_target::{Blocker, LockKind, LockWait, StallSnapshot, StatementDigest};
+use iostrata_database::target::{Blocker, LockKind, LockWait, StallSnapshot, StatementDigest};
 use mysql::Conn;
 
 use super::metadata_locks::{self, MetadataLock};

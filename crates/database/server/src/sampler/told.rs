@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use iostrata_target::OldestTransaction;
+use iostrata_database::target::OldestTransaction;
 
 use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;

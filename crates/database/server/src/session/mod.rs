@@ -11,7 +11,7 @@ mod statements;
 
 use std::sync::Arc;
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Fold, Isolation, Op, OpId, Rows, Schema, Session, SessionCost, SessionOptions,
     TargetError, Ticket, Trouble, Value,
 };

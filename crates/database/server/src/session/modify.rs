@@ -5,7 +5,7 @@
 //! order of the arguments, so that a row named twice is changed twice, and written by one UPDATE.
 //! Locking reads see the newest rows at every isolation level, so nothing comes between.
 
-use iostrata_target::{Access, Assign, Change, Op, Rows, TargetError, Value};
+use iostrata_database::target::{Access, Assign, Change, Op, Rows, TargetError, Value};
 
 use super::statements::{Stage, Statements};
 use super::{KEYS_MAX, take_row};

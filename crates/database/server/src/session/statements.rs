@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use iostrata_target::{Access, Fold, Op, Schema, TargetError};
+use iostrata_database::target::{Access, Fold, Op, Schema, TargetError};
 
 use crate::flavour::Dialect;
 use crate::kind::ValueKind;

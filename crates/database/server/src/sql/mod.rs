@@ -11,7 +11,7 @@ mod write;
 
 use std::fmt::Write as _;
 
-use iostrata_target::{Schema, Table};
+use iostrata_database::target::{Schema, Table};
 
 use crate::kind::ValueKind;
 
@@ -91,7 +91,9 @@ impl<'a> SqlText<'a> {
 
     /// A question mark that has the column's type also where the server cannot tell.
     fn typed(&mut self, at: usize, column: usize) -> &mut Self {
-        use iostrata_target::ColumnType::{Char, DateTime, Decimal, Int, LongText, Varchar};
+        use iostrata_database::target::ColumnType::{
+            Char, DateTime, Decimal, Int, LongText, Varchar,
+        };
         self.add("CAST(").argument(at, column);
         // Writing to memory does not fail.
         let _ = match self.table.columns[column].of {

@@ -3,7 +3,7 @@
 //! One row, and all rows that begin with a key, are changed by expressions. Several rows at once
 //! get the values that a session has computed, from a derived table that leads to them.
 
-use iostrata_target::{Assign, Change, Schema};
+use iostrata_database::target::{Assign, Change, Schema};
 
 use super::{SqlText, Template};
 use crate::kind::constant;

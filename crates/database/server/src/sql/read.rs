@@ -1,6 +1,6 @@
 //! Statements that read.
 
-use iostrata_target::{Access, Fold, JoinBelow, Order, Schema};
+use iostrata_database::target::{Access, Fold, JoinBelow, Order, Schema};
 
 use super::{SqlText, Template};
 

@@ -3,7 +3,7 @@
 //! Characters are kept in the character set and compared in the collation of the database, as with
 //! any other client of the server.
 
-use iostrata_target::{ADDED_KEY, ColumnType, Index, Schema, Table, TableWords};
+use iostrata_database::target::{ADDED_KEY, ColumnType, Index, Schema, Table, TableWords};
 
 use super::name;
 

@@ -1,6 +1,6 @@
 //! The texts of all statements.
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Column, ColumnType, Fold, Index, JoinBelow, Order, Table, TableWords,
 };
 

@@ -1,6 +1,6 @@
 //! Statements that add and remove rows.
 
-use iostrata_target::Schema;
+use iostrata_database::target::Schema;
 
 use super::{SqlText, Template};
 

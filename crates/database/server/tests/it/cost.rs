@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Column, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Table,
     Target, Value,
 };

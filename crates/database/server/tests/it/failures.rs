@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, ColumnType, Op, OpId, Rows, SessionOptions, Trouble,
 };
 
@@ -27,9 +27,9 @@ fn ops() -> Vec<Op> {
     ]
 }
 
-fn row(item: i64) -> Vec<iostrata_target::Value<'static>> {
+fn row(item: i64) -> Vec<iostrata_database::target::Value<'static>> {
     let mut row = ints(&[1, item, 20, 0]);
-    row.extend(["x".into(), iostrata_target::Value::Null]);
+    row.extend(["x".into(), iostrata_database::target::Value::Null]);
     row
 }
 

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::{env, thread};
 
-use iostrata_server::private::{ServerTurn, TestServer};
-use iostrata_server::{ServerAddress, ServerTarget};
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Column, ColumnType, Index, Op, OpId, Rows, Schema, Session, SessionOptions, Table,
     Target, TargetError, Value,
 };
+use iostrata_server::private::{ServerTurn, TestServer};
+use iostrata_server::{ServerAddress, ServerTarget};
 
 /// A database of its own on a server, removed at the end.
 pub struct Place {

@@ -7,9 +7,9 @@ use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use iostrata_change::{ServerError, Servers};
+use iostrata_database::target::{ColumnType, Target, Trouble};
 use iostrata_server::private::TestServer;
 use iostrata_server::{HeldServer, MySqlServers, ServerAddress, ServerTarget};
-use iostrata_target::{ColumnType, Target, Trouble};
 
 use super::fixture::{alone_on_each_server, schema, statement};
 

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use iostrata_target::{Access, ColumnType, Part, Rows, Schema, Target, TargetError};
+use iostrata_database::target::{Access, ColumnType, Part, Rows, Schema, Target, TargetError};
 
 use super::fixture::{Place, alone_on_each_server, ints, on_each_server, schema, statement};
 
@@ -103,7 +103,7 @@ fn what_does_not_fit_is_an_error() {
         }
         place.order("SET GLOBAL local_infile = 1").unwrap();
         let access = Access::Get { columns: vec![4], locks: false };
-        let ops = vec![iostrata_target::Op { name: "get", table: 1, access }];
+        let ops = vec![iostrata_database::target::Op { name: "get", table: 1, access }];
         let mut session = place.session(&schema, ops, false).unwrap();
         assert_eq!(session.rows(0, &ints(&[1, 1, 2])), ["6"]);
     });

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use iostrata_database::target::{Access, ColumnType, Fold, Op, Order, Target, Trouble};
 use iostrata_server::{
     Encryption, HostPort, Purpose, ServerAddress, ServerKey, ServerTarget, Verification, plain_text,
 };
-use iostrata_target::{Access, ColumnType, Fold, Op, Order, Target, Trouble};
 
 use super::fixture::{Place, alone_on_each_server, on_each_server, schema, statement};
 use super::listener::{Answer, Listener};
@@ -20,10 +20,11 @@ fn is_encrypted(address: ServerAddress) -> bool {
     let target = open(address).unwrap();
     let gives = vec![ColumnType::Varchar(64), ColumnType::Varchar(255)];
     let ops = vec![statement("SHOW SESSION STATUS LIKE 'Ssl_cipher'", gives)];
-    let options = iostrata_target::SessionOptions { ops: ops.into(), ..Default::default() };
+    let options =
+        iostrata_database::target::SessionOptions { ops: ops.into(), ..Default::default() };
     let mut session = target.session(&Default::default(), &options).unwrap();
-    let mut out = iostrata_target::Rows::new(2);
-    session.run(iostrata_target::OpId(0), &[], &mut out).unwrap();
+    let mut out = iostrata_database::target::Rows::new(2);
+    session.run(iostrata_database::target::OpId(0), &[], &mut out).unwrap();
     !out.get(0, 1).text().is_empty()
 }
 
@@ -319,7 +320,7 @@ fn what_is_wrong_is_said_with_what_would_help() {
         };
         let ops = vec![Op { name: "all", table: 0, access }];
         let mut session = place.session(&schema(), ops, false).unwrap();
-        let error = session.session.run(iostrata_target::OpId(0), &[], &mut session.out);
+        let error = session.session.run(iostrata_database::target::OpId(0), &[], &mut session.out);
         let error = error.unwrap_err();
         assert_eq!((error.trouble, error.code.as_str()), (Trouble::NotReady, "1146"), "{error}");
     });

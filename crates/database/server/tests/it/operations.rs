@@ -1,6 +1,6 @@
 //! Every declared operation gives the same on every server, prepared and as text.
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, ColumnType, Fold, Isolation, JoinBelow, Op, OpId, Order, Schema,
     SessionOptions, Target, Value,
 };

@@ -10,9 +10,9 @@ use iostrata_change::{
     Change, ChangeError, ChangeId, How, ServerSetting, Servers, Session, StateDir, System,
     end_with_starter, leftovers, restore, restore_server,
 };
+use iostrata_database::target::Target;
 use iostrata_server::private::{PrivatePlan, PrivateServer};
 use iostrata_server::{MySqlServers, ServerAddress, ServerTarget};
-use iostrata_target::Target;
 use rustix::process::Signal;
 
 use super::fixture::alone_on_each_server;

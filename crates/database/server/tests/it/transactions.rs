@@ -4,9 +4,9 @@
 use std::thread;
 
 use iostrata_change::System;
+use iostrata_database::target::{ColumnType, Schema, SessionOptions, Target};
 use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{ServerAddress, ServerTarget};
-use iostrata_target::{ColumnType, Schema, SessionOptions, Target};
 
 use crate::fixture::{Driven, statement};
 use crate::fleet::{Place, programs};

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use iostrata_target::{Access, Op, Target, Value};
+use iostrata_database::target::{Access, Op, Target, Value};
 use proptest::prelude::*;
 
 use super::fixture::{Place, alone_on_each_server, on_each_server, schema, statement};
@@ -81,7 +81,7 @@ fn loaded_values_come_back_as_they_went() {
 
 fn load_and_compare(
     place: &Place,
-    schema: &iostrata_target::Schema,
+    schema: &iostrata_database::target::Schema,
     rows: &[(String, i32, i64)],
     local: Option<&str>,
 ) {

@@ -1,8 +1,8 @@
 //! What servers say of themselves, and how studies alter them.
 
 use iostrata_change::{ServerError, Servers};
+use iostrata_database::target::Target;
 use iostrata_server::{Flavour, MySqlServers};
-use iostrata_target::Target;
 
 use super::fixture::{alone_on_each_server, on_each_server};
 

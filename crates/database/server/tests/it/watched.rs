@@ -3,13 +3,13 @@
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use iostrata_run::{FileClass, FileIoSource};
-use iostrata_server::private::TestServer;
-use iostrata_server::{ServerAddress, ServerTarget};
-use iostrata_target::{
+use iostrata_database::target::{
     ColumnType, FileTable, OldestTransaction, Sampler, SessionOptions, Target, TargetSample,
     Trouble,
 };
+use iostrata_run::{FileClass, FileIoSource};
+use iostrata_server::private::TestServer;
+use iostrata_server::{ServerAddress, ServerTarget};
 
 use crate::fixture::{Place, alone_on_each_server, on_each_server, schema, statement};
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use iostrata_target::{Access, ColumnType, Op, OpId, Rows, SessionOptions, Target, TargetError};
+use iostrata_database::target::{
+    Access, ColumnType, Op, OpId, Rows, SessionOptions, Target, TargetError,
+};
 
 use crate::compat::CompatSpec;
 use crate::compat::rows::{KitRows, rows_of};

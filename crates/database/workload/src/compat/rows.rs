@@ -1,7 +1,7 @@
 //! The kit's first rows: ranges as in TPC-C, texts of one repeated letter.
 
+use iostrata_database::target::{Rows, Value};
 use iostrata_stats::Random;
-use iostrata_target::{Rows, Value};
 
 use crate::compat::CompatSpec;
 use crate::compat::schema::{KitTable, schema};

@@ -1,6 +1,6 @@
 //! The kit's tables, and the foreign keys that it adds.
 
-use iostrata_target::{Index, Schema, Table};
+use iostrata_database::target::{Index, Schema, Table};
 
 use crate::tpcc::made;
 

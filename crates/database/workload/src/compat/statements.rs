@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use iostrata_target::{Access, ColumnType, Op, OpId};
+use iostrata_database::target::{Access, ColumnType, Op, OpId};
 
 use crate::compat::schema::KitTable;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use iostrata_database::target::{Isolation, Session, SessionOptions, Target, TargetError};
 use iostrata_load::Turn;
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
-use iostrata_target::{Isolation, Session, SessionOptions, Target, TargetError};
 
 use crate::compat::CompatSpec;
 use crate::compat::schema::schema;

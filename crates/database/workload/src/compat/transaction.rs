@@ -1,8 +1,8 @@
 //! The kit's transactions: its statements, one by one, in its order.
 
+use iostrata_database::target::{Rows, Session, TargetError, Value};
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
-use iostrata_target::{Rows, Session, TargetError, Value};
 
 use crate::compat::CompatSpec;
 use crate::compat::statements::Statement;

@@ -1,6 +1,6 @@
 //! The kit's load as a workload: what its settings come to. Its options are those of `tpcc`.
 
-use iostrata_target::{Schema, Target, TargetError};
+use iostrata_database::target::{Schema, Target, TargetError};
 
 use crate::compat::prepare::{cleanup, prepare, warehouses};
 use crate::compat::schema::schema;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Fold, Op, OpId, Order, Rows, Session, SessionOptions, Target, TargetError,
 };
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iostrata_stats::Random;
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Fold, Isolation, Op, OpId, Order, Rows, SessionOptions, Target, TargetError,
 };
+use iostrata_stats::Random;
 
 use crate::filling::{Loaded, refuse_stopped};
 use crate::insert::row::{COLUMNS, TABLE, push, schema};

@@ -3,8 +3,8 @@
 //! Invariant: the string of a row begins with the sum of its keys, so that a row that is not whole
 //! is found.
 
+use iostrata_database::target::{Column, ColumnType, Index, Rows, Schema, Table, Value};
 use iostrata_stats::Random;
-use iostrata_target::{Column, ColumnType, Index, Rows, Schema, Table, Value};
 
 use crate::loaded_mark::mark_table;
 use crate::tpcc::draw::letters;

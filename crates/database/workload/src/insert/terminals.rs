@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use iostrata_database::target::{
+    Access, Op, OpId, Rows, Session, SessionOptions, Target, TargetError, Value,
+};
 use iostrata_load::Turn;
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
-use iostrata_target::{
-    Access, Op, OpId, Rows, Session, SessionOptions, Target, TargetError, Value,
-};
 
 use crate::insert::prepare::{InsertSpec, rows_loaded};
 use crate::insert::row::{COLUMNS, TABLE, push, schema};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use iostrata_database::target::{Rows, SessionOptions, Target, TargetError, Value};
 use iostrata_stats::Random;
-use iostrata_target::{Rows, SessionOptions, Target, TargetError, Value};
 
 use crate::filling::{Loaded, fill_all, refuse_stopped};
 use crate::loaded_mark::refuse_foreign;

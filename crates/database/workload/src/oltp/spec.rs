@@ -1,6 +1,6 @@
 //! What a member of the family does in one transaction.
 
-use iostrata_target::Isolation;
+use iostrata_database::target::Isolation;
 
 use crate::oltp::distribution::{Chooser, Distribution, RandParameters};
 

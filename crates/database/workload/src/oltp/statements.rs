@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use iostrata_stats::Random;
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Column, ColumnType, Fold, Index, Op, OpId, Order, Schema, Table,
 };
+use iostrata_stats::Random;
 
 use crate::oltp::spec::{Member, OltpSpec};
 

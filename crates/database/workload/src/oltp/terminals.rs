@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use iostrata_database::target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 use iostrata_load::Turn;
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
-use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
 use crate::oltp::distribution::Chooser;
 use crate::oltp::spec::{Member, OltpSpec};

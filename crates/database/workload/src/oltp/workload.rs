@@ -1,7 +1,7 @@
 //! The family as a workload: sysbench's options, and what they come to.
 
+use iostrata_database::target::{Schema, TableWords, Target, TargetError};
 use iostrata_plan::Access;
-use iostrata_target::{Schema, TableWords, Target, TargetError};
 
 use crate::filling::Loaded;
 use crate::oltp::distribution::{Distribution, RandParameters};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use iostrata_target::{OpId, Session, SessionOptions, Target, TargetError, Value};
+use iostrata_database::target::{OpId, Session, SessionOptions, Target, TargetError, Value};
 
 use crate::condition::{Checked, Condition};
 use crate::stress::ops::scan_all;

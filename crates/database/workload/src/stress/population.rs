@@ -3,8 +3,8 @@
 //! Invariant: an object and its history come from one stream of the seed, whichever of their tables
 //! asks, so that both agree.
 
+use iostrata_database::target::{Rows, Value};
 use iostrata_stats::{Random, split_mix};
-use iostrata_target::{Rows, Value};
 
 use crate::stress::schema::{SECTIONS, STATUSES, TableId, ZONES};
 use crate::tpcc::draw::letters;

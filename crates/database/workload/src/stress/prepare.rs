@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use iostrata_target::{Isolation, OpId, Rows, SessionOptions, Target, TargetError};
+use iostrata_database::target::{Isolation, OpId, Rows, SessionOptions, Target, TargetError};
 
 use crate::filling::{Loaded, fill_all, refuse_stopped};
 use crate::loaded_mark::LoadedMark;

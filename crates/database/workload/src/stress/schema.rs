@@ -1,6 +1,6 @@
 //! The tables.
 
-use iostrata_target::{Column, ColumnType, Schema, Table};
+use iostrata_database::target::{Column, ColumnType, Schema, Table};
 
 use crate::loaded_mark::mark_table;
 

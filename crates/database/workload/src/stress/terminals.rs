@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use iostrata_database::target::{
+    Op, OpId, Rows, Session, SessionOptions, Target, TargetError, Value,
+};
 use iostrata_load::Turn;
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
-use iostrata_target::{Op, OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
 use crate::plain_terminals::{PlainTerminals, Transactions};
 use crate::slots::Conclusion;

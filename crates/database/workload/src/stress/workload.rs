@@ -1,6 +1,6 @@
 //! The load as a workload: its options, and what they come to.
 
-use iostrata_target::{Schema, Target, TargetError};
+use iostrata_database::target::{Schema, Target, TargetError};
 
 use crate::condition::Checked;
 use crate::filling::Loaded;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
+use iostrata_database::target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
 use crate::condition::TableCount;
 use crate::tpcc::ops::Declared;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
+use iostrata_database::target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
 use crate::loaded_mark::{VERSION, are_ours, refuse_version};
 use crate::tpcc::ops::{Declared, ScanBy};

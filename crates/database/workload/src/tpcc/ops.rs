@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use iostrata_target::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order, Schema};
+use iostrata_database::target::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order, Schema};
 
 use crate::tpcc::schema::{DISTRICTS, TableId, schema};
 

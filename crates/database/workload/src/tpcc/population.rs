@@ -3,8 +3,8 @@
 //! Invariant: the same seed gives the same rows, whichever parts are loaded, in whichever order:
 //! each part draws from a stream of its own, and orders and their lines from the same one.
 
+use iostrata_database::target::{Rows, Value};
 use iostrata_stats::Random;
-use iostrata_target::{Rows, Value};
 
 use crate::tpcc::draw::{self, Constants, between, digits, letters};
 use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, TableId, schema};

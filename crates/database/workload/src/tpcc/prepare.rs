@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use iostrata_target::{Part, Rows, Target, TargetError, Trouble};
+use iostrata_database::target::{Part, Rows, Target, TargetError, Trouble};
 
 use crate::filling::{Loaded, fill_all, refuse_stopped};
 use crate::loaded_mark::refuse_foreign;

@@ -3,7 +3,7 @@
 //! Columns are in the order of the specification (clause 1.3). Numbers that a fast target would
 //! overflow within hours are wider than the specification's least width; see docs/tpcc.md.
 
-use iostrata_target::{Column, ColumnType, Index, Schema, Table};
+use iostrata_database::target::{Column, ColumnType, Index, Schema, Table};
 
 /// Districts of a warehouse.
 pub const DISTRICTS: i64 = 10;

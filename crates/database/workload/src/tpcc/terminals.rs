@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use iostrata_database::target::{Isolation, Schema, Session, SessionOptions, Target, TargetError};
 use iostrata_load::{
     Planned, Ran, SessionError, Settled, TransactionCost, TransactionSource, TransactionWorker,
     Turn,
 };
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
-use iostrata_target::{Isolation, Schema, Session, SessionOptions, Target, TargetError};
 
 use crate::slots::Slots;
 use crate::tpcc::dataset::Dataset;

@@ -4,7 +4,7 @@
 //! item), new orders, orders and lines, customer, district, warehouse. The specification leaves the
 //! order within a transaction to whoever writes it. Nothing is retried here.
 
-use iostrata_target::{OpId, Rows, Session, TargetError, Trouble, Value};
+use iostrata_database::target::{OpId, Rows, Session, TargetError, Trouble, Value};
 
 use crate::slots::Conclusion;
 use crate::tpcc::draw::is_original;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_target::{Schema, Target, TargetError};
+use iostrata_database::target::{Schema, Target, TargetError};
 
 use crate::condition::Checked;
 use crate::filling::Loaded;

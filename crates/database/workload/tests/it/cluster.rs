@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostrata_change::{Servers, Session, StateDir, System};
+use iostrata_database::target::{
+    Access, Assign, Change, Column, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Table,
+    Target, TargetError, Trouble, Value,
+};
 use iostrata_server::private::{
     ClusterPlan, PrivateCluster, PrivateServer, ServerProgram, galera_provider,
 };
 use iostrata_server::{Credentials, HostPort, MySqlServers, ServerAddress, ServerTarget};
-use iostrata_target::{
-    Access, Assign, Change, Column, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Table,
-    Target, TargetError, Trouble, Value,
-};
 use iostrata_workload::tpcc::Terminals;
 
 use crate::kills::{killed, tpcc};
@@ -197,7 +197,7 @@ fn committed_whole(one: &ServerTarget, other: &ServerTarget) {
 }
 
 /// Whether a transaction was committed that counts both rows, with ten reads between.
-fn counted_both(session: &mut dyn iostrata_target::Session, keys: &[Value<'_>]) -> bool {
+fn counted_both(session: &mut dyn iostrata_database::target::Session, keys: &[Value<'_>]) -> bool {
     let mut out = Rows::default();
     session.begin().unwrap();
     let mut run = |op: usize, args: &[Value<'_>]| session.run(OpId(op), args, &mut out).map(drop);

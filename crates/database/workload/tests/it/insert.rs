@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_target::{Access, Target, Value};
+use iostrata_database::target::{Access, Target, Value};
 use iostrata_workload::Checked;
 use iostrata_workload::insert::{self, InsertSpec, InsertTerminals};
 

@@ -13,10 +13,10 @@ mod tpcc;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use iostrata_database::target::{Isolation, Schema, Target};
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_load::{Ended, Settled, TransactionSource, Turn};
 use iostrata_server::private::TestServer;
-use iostrata_target::{Isolation, Schema, Target};
 use iostrata_workload::tpcc::{
     self as workload, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
 };

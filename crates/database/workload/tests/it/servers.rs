@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use iostrata_database::target::{
+    Access, ColumnType, Isolation, Op, OpId, Rows, SessionOptions, Target,
+};
 use iostrata_server::private::ServerTurn;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
-use iostrata_target::{Access, ColumnType, Isolation, Op, OpId, Rows, SessionOptions, Target};
 use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
 use iostrata_workload::insert::{self, InsertSpec, InsertTerminals};
 use iostrata_workload::oltp::{self, Member, OltpSpec, OltpTerminals};

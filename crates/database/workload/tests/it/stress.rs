@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use iostrata_target::{
+use iostrata_database::target::{
     Access, Assign, Change, Op, OpId, Rows, Schema, SessionOptions, Target, Value,
 };
 use iostrata_workload::Checked;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use iostrata_target::Target;
+use iostrata_database::target::Target;
 use iostrata_workload::Checked;
 use iostrata_workload::tpcc::{self, CheckPlan, Dataset, PrepareOptions, Stage, Terminals};
 

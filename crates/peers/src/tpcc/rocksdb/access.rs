@@ -6,7 +6,7 @@
 use std::ops::Bound;
 
 use iostrata_embedded::rows::{KeySpan, SharedTable};
-use iostrata_target::Value;
+use iostrata_database::target::Value;
 use rocksdb::{ReadOptions, SnapshotWithThreadMode, Transaction};
 
 use super::Database;

@@ -1,7 +1,7 @@
 //! Whole tables in and out, past the transactions: these would keep a lock for each row.
 
 use iostrata_embedded::rows::{OpError, SharedTable, ValueError};
-use iostrata_target::{Rows, TargetError};
+use iostrata_database::target::{Rows, TargetError};
 use rocksdb::{Error, WriteBatchWithTransaction, WriteOptions};
 
 use super::{Database, NAME, told};
@@ -27,7 +27,7 @@ impl RowRefusal {
             Self::Database(error) => told(&error, doing),
             Self::Op(error) => error.told(NAME, doing),
             Self::Exists => TargetError {
-                trouble: iostrata_target::Trouble::Exists,
+                trouble: iostrata_database::target::Trouble::Exists,
                 code: "exists".to_owned(),
                 target: NAME.to_owned(),
                 text: format!("cannot {doing}: a row with this key is there"),

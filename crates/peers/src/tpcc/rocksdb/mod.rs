@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use iostrata_embedded::rows::SharedTable;
 use iostrata_run::{ResourceUse, TransactionDurability};
-use iostrata_target::{
+use iostrata_database::target::{
     Isolation, Part, Rows, Schema, Session, SessionOptions, Target, TargetError, TargetFacts,
     Trouble,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use iostrata_embedded::rows::{ColumnChange, PathField, Projection, SharedTable};
-use iostrata_target::{Access, Fold, JoinBelow, Op, Order};
+use iostrata_database::target::{Access, Fold, JoinBelow, Op, Order};
 
 /// An operation as it is run.
 pub(super) struct CompiledOp {

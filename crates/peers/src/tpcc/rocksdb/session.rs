@@ -6,7 +6,7 @@
 use std::mem::take;
 
 use iostrata_embedded::rows::{NotChanged, OpError, change_columns};
-use iostrata_target::{
+use iostrata_database::target::{
     Fold, OpId, Rows, Session, SessionCost, TargetError, Ticket, Trouble, Value,
 };
 use rocksdb::{SnapshotWithThreadMode, Transaction, TransactionOptions, WriteOptions};

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use iostrata_database::target::{Schema, TableFacts, Target};
 use iostrata_run::{InsertFigures, InsertGrowth, TransactionDocument};
-use iostrata_target::{Schema, TableFacts, Target};
 use iostrata_workload::GrowingTable;
 
 /// From one look to the next, and how often it is looked whether a window is open.

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use iostrata_database::target::Target;
 use iostrata_load::{TransactionLoad, TransactionSource};
 use iostrata_plan::{TransactionPacing, TransactionSpec};
 use iostrata_run::{Event, LatencyTarget, RateBound, Replicate};
@@ -13,7 +14,6 @@ use iostrata_study::{
     Measurement, Pipeline, Sampling, Watcher, response_percentile_us, transaction_point,
     transactions_per_s,
 };
-use iostrata_target::Target;
 
 use super::live::LiveLines;
 use crate::args::DriveArgs;

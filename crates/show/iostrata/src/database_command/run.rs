@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use iostrata_database::target::{Isolation, Target};
 use iostrata_linux::host::Root;
 use iostrata_plan::{TransactionPacing, TransactionSpec};
 use iostrata_run::{DatasetGrowth, RunKind, RunResult, TransactionDurability};
 use iostrata_study::{FileSetCache, Meter, Pipeline, TransactionFacts, transaction_document};
-use iostrata_target::{Isolation, Target};
 use iostrata_workload::{LoadOptions, RunnableWorkload, SourceOptions, Workload, WorkloadKind};
 
 use super::growth::{self, Growth};

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use iostrata_database::target::{Target, TargetError};
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_load::TransactionSource;
 use iostrata_run::ResourceUse;
 use iostrata_server::{OwnDatabase, ServerTarget};
 use iostrata_study::probe::{ProbedDatabase, TopRung};
-use iostrata_target::{Target, TargetError};
 use iostrata_workload::{LoadOptions, Workload, WorkloadError, WorkloadSettings};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};

@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_change::{Platform, Session};
+use iostrata_database::target::Target;
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_load::TransactionSource;
 use iostrata_plan::TransactionSpec;
 use iostrata_plan::study::setting::{ENGINE, OF_ENGINE, REDO_DIRECTORY, engine_settings};
 use iostrata_study::StudyError;
 use iostrata_study::factorial::{DatabasePlace, Databases, StudiedDatabase};
-use iostrata_target::Target;
 use iostrata_workload::{LoadOptions, Workload, WorkloadError, WorkloadSettings};
 
 use self::server::{LoadedServers, StudyServer};

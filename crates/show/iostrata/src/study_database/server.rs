@@ -11,12 +11,12 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_change::{ChangeError, Platform, Session};
+use iostrata_database::target::TargetError;
 use iostrata_plan::TransactionSpec;
 use iostrata_server::private::{DataSource, PrivateError, PrivatePlan, PrivateServer};
 use iostrata_server::{AddressError, ServerAddress, ServerTarget, lacks_storage_engine};
 use iostrata_study::StudyError;
 use iostrata_study::factorial::DatabasePlace;
-use iostrata_target::TargetError;
 use iostrata_workload::Workload;
 
 use super::options::ServerOptions;
@@ -317,7 +317,7 @@ fn not_here(error: PrivateError, version: &str, storage_engine: Option<&str>) ->
 
 #[cfg(test)]
 mod tests {
-    use iostrata_target::Trouble;
+    use iostrata_database::target::Trouble;
 
     use super::*;
 

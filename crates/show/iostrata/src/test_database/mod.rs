@@ -8,10 +8,10 @@ mod new_engine;
 
 use std::path::Path;
 
+use iostrata_database::target::{Isolation, Target, TargetError, Trouble};
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_load::TransactionSource;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
-use iostrata_target::{Isolation, Target, TargetError, Trouble};
 use iostrata_workload::{SourceOptions, Workload, WorkloadError};
 
 use self::new_engine::NewEngine;

@@ -7,9 +7,9 @@
 use std::time::{Duration, Instant};
 
 use iostrata_change::EVENT;
+use iostrata_database::target::TargetFacts;
+use iostrata_database::tune::TuneConfig;
 use iostrata_server::LEASE_SCHEMA;
-use iostrata_target::TargetFacts;
-use iostrata_tune::TuneConfig;
 
 /// The event within its schema.
 const NAME: &str = "iostrata_tune";

@@ -1,9 +1,9 @@
 //! What tuning says while it goes on: a line for each change, one every ten seconds.
 
+use iostrata_database::tune::{Rest, Vitals};
 use iostrata_run::{TunedFigure, TunedSetting, WatchDocument};
 use iostrata_stats::Measured;
 use iostrata_stats::units::{count, times};
-use iostrata_tune::{Rest, Vitals};
 
 use crate::args::Printing;
 use crate::display::{Display, print_text};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use iostrata_database::tune::{TuneConfig, TuneMode};
 use iostrata_server::ServerAddress;
-use iostrata_tune::{TuneConfig, TuneMode};
 
 use crate::args::{ModeWord, TuneArgs};
 use crate::exit_error::ExitError;

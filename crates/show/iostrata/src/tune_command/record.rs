@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use iostrata_database::target::{TargetFacts, TargetSample};
+use iostrata_database::tune::{Controller, LeverValues, Look};
+use iostrata_database::watch::TimedSample;
 use iostrata_diagnose::{CommitTimes, tuned_figures};
 use iostrata_run::{StallCause, TunedSetting, WatchDocument, WatchSample};
 use iostrata_show::metrics::TuneState;
 use iostrata_study::Listener;
-use iostrata_target::{TargetFacts, TargetSample};
-use iostrata_tune::{Controller, LeverValues, Look};
-use iostrata_watch::TimedSample;
 
 use super::disk::SeenDisk;
 use super::plan::TunePlan;

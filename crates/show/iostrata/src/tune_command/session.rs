@@ -3,11 +3,11 @@
 //! Invariant: a server that is not known for sure is refused before anything is changed.
 
 use iostrata_change::ServerToken;
+use iostrata_database::target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
+use iostrata_database::tune::{Controller, Generation, Lever, LeverValues, Missing, Move};
 use iostrata_run::TunedSetting;
 use iostrata_server::{Claim, ServerTarget};
 use iostrata_study::SamplePace;
-use iostrata_target::{Sampler, Target, TargetError, TargetFacts, TargetSample, Trouble};
-use iostrata_tune::{Controller, Generation, Lever, LeverValues, Missing, Move};
 
 use super::narrator::Narrator;
 use super::plan::TunePlan;

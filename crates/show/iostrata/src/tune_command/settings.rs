@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use iostrata_change::{Left, NO_EVENT, ServerSetting, ServerToken, ServerValues};
-use iostrata_target::TargetFacts;
-use iostrata_tune::{Lever, LeverValues, Move};
+use iostrata_database::target::TargetFacts;
+use iostrata_database::tune::{Lever, LeverValues, Move};
 
 use super::lease::Lease;
 use super::narrator::Narrator;

@@ -5,6 +5,10 @@
 use std::fs;
 use std::path::Path;
 
+use iostrata_database::target::{
+    FileCounts, FileTable, OldestTransaction, TargetError, TargetSample, Trouble,
+};
+use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchRecord, Watched};
 use iostrata_run::host::{
     CgroupVersion, DeviceCounters, DeviceDelta, DeviceNumber, HeldBackShares, IoLimit, LimitScope,
     LimitedRate, PressureShare, PressureShares, ThrottleEvidence,
@@ -12,10 +16,6 @@ use iostrata_run::host::{
 use iostrata_run::{FileClass, FileIoSource, Manifest, RunKind, RunResult, WatchTarget};
 use iostrata_show::metrics::Board;
 use iostrata_show::report::{RunView, html, markdown};
-use iostrata_target::{
-    FileCounts, FileTable, OldestTransaction, TargetError, TargetSample, Trouble,
-};
-use iostrata_watch::{OnHost, TimedSample, Watch, WatchRecord, Watched};
 
 use super::lines::LineLayout;
 use super::stream::Arrived;

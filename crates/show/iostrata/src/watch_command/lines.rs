@@ -155,8 +155,8 @@ fn compact(figure: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iostrata_database::watch::Watched;
     use iostrata_run::{StallCause, TransactionStall};
-    use iostrata_watch::Watched;
 
     #[test]
     fn figures_are_short() {

@@ -22,10 +22,10 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use iostrata_change::ServerToken;
+use iostrata_database::watch::Watched;
 use iostrata_diagnose::diagnose_watch;
 use iostrata_run::{RunKind, RunResult, StallSnapshot, WatchDocument, WatchSample};
 use iostrata_study::Listener;
-use iostrata_watch::Watched;
 use serde::Serialize;
 
 use crate::args::WatchArgs;

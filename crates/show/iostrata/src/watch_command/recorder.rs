@@ -5,10 +5,10 @@
 
 use std::time::Instant;
 
+use iostrata_database::target::{Sampler, SessionWaits};
+use iostrata_database::watch::{TimedSample, Watch, WatchRecord, Watched};
 use iostrata_run::{Event, TunedSetting, WatchDocument, WatchTarget};
 use iostrata_study::{Listener, StudyError};
-use iostrata_target::{Sampler, SessionWaits};
-use iostrata_watch::{TimedSample, Watch, WatchRecord, Watched};
 
 use super::target_host::TargetHost;
 

@@ -4,15 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use iostrata_change::ServerToken;
+use iostrata_database::target::{
+    Sampler, SessionWaits, StallSnapshot, StatementDigest, Target, TargetError, TargetFacts,
+    TargetSample, Trouble,
+};
+use iostrata_database::watch::{TimedSample, Watched};
 use iostrata_embedded::PublishedSampler;
 use iostrata_run::{ManagedService, SettingOrigin, SettingSource, WatchTarget};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_study::SamplePace;
-use iostrata_target::{
-    Sampler, SessionWaits, StallSnapshot, StatementDigest, Target, TargetError, TargetFacts,
-    TargetSample, Trouble,
-};
-use iostrata_watch::{TimedSample, Watched};
 
 use super::recorder::ObservedTarget;
 use super::target_host::TargetHost;

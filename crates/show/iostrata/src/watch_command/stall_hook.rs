@@ -12,8 +12,8 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant, SystemTime};
 
 use iostrata_change::end_with_starter;
+use iostrata_database::watch::Watched;
 use iostrata_run::{StallCommand, TransactionStall};
-use iostrata_watch::Watched;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// How long one may run.

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
+use iostrata_database::watch::Watched;
 use iostrata_run::{StallCommand, WatchDocument, WatchSample, WatchTarget};
 use iostrata_show::metrics::Board;
 use iostrata_study::{Listener, SamplePace};
-use iostrata_watch::Watched;
 
 use super::recorder::Recorder;
 use super::source::Source;

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use iostrata_database::target::{Sampler, Target, TargetFacts, TargetSample};
 use iostrata_run::{
     ConnectionSummary, PoolSummary, RedoSummary, ServerSummaryDocument, SettingOrigin,
     SettingSource, TransactionDurability,
 };
 use iostrata_server::ServerTarget;
 use iostrata_stats::units::{bytes, count, percent, seconds};
-use iostrata_target::{Sampler, Target, TargetFacts, TargetSample};
 
 use crate::args::WatchArgs;
 use crate::display::{print_json, print_text};

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use iostrata_database::target::TargetFacts;
+use iostrata_database::watch::OnHost;
 use iostrata_engine::read_status;
 use iostrata_linux::host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root};
-use iostrata_target::TargetFacts;
-use iostrata_watch::OnHost;
 
 /// A file that every data directory of InnoDB holds, and that a server keeps open.
 const SYSTEM_FILE: &str = "ibdata1";

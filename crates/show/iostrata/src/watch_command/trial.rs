@@ -8,11 +8,11 @@
 use std::time::{Duration, Instant};
 
 use iostrata_change::{ServerSetting, ServerToken};
+use iostrata_database::target::Target;
 use iostrata_diagnose::WatchTrial;
 use iostrata_run::{Unavailable, WatchDocument, WatchTarget};
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_study::SamplePace;
-use iostrata_target::Target;
 
 use super::recorder::Recorder;
 use super::source::Source;

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iostrata_change::{Session, StateDir, System};
+use iostrata_database::target::{
+    Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target,
+};
 use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
-use iostrata_target::{Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target};
 use serde_json::Value;
 
 use crate::harness::{Bench, completed, document, number, stderr, stdout, usual_or_soak};
@@ -70,7 +72,7 @@ impl Private {
     }
 
     /// Sessions in a database until the server lets nobody in any more.
-    pub fn use_up(&self, database: &str) -> Vec<Box<dyn iostrata_target::Session>> {
+    pub fn use_up(&self, database: &str) -> Vec<Box<dyn iostrata_database::target::Session>> {
         let address: ServerAddress = self.target("root", database).parse().unwrap();
         let address = Credentials::default().complete(address).unwrap();
         let target = ServerTarget::open(address, None).unwrap();

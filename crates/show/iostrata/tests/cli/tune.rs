@@ -9,9 +9,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use iostrata_change::spawn_for_life;
+use iostrata_database::target::Target;
 use iostrata_server::private::ServerProgram;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
-use iostrata_target::Target;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

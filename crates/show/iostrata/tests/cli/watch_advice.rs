@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
+use iostrata_database::target::{
+    Access, ColumnType, Op, OpId, Rows, Schema, Session, SessionOptions, Target,
+};
 use iostrata_diagnose::{Family, SERVER_SETTINGS};
 use iostrata_server::private::ServerProgram;
 use iostrata_server::{Credentials, Flavour, ServerAddress, ServerTarget};
-use iostrata_target::{
-    Access, ColumnType, Op, OpId, Rows, Schema, Session, SessionOptions, Target,
-};
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! What is known of every target, as Prometheus reads it.
 
+use iostrata_database::watch::Watched;
 use iostrata_run::WatchTarget;
-use iostrata_watch::Watched;
 
 use crate::metrics::catalogue::{Known, TuneState};
 use crate::metrics::exposition;

@@ -5,11 +5,11 @@
 //! Invariant: base units, named last as Prometheus asks: bytes, seconds, ratio; counters end in
 //! `_total`. What a target does not tell has no value.
 
+use iostrata_database::watch::{Totals, Watched};
 use iostrata_run::{
     FIGURES, FigureMetric, FileOpCounts, StallCause, WatchDevice, WatchSample, WatchTarget,
     host::DeviceCounters,
 };
-use iostrata_watch::{Totals, Watched};
 
 /// What a metric is to Prometheus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

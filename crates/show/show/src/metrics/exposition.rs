@@ -67,8 +67,8 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iostrata_database::watch::Watched;
     use iostrata_run::{WatchSample, WatchTarget};
-    use iostrata_watch::Watched;
 
     use crate::metrics::catalogue::TuneState;
 

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostrata_change::{Platform, Session};
+use iostrata_database::target::{Sampler, Target};
 use iostrata_load::{Load, Surroundings, TransactionLoad, TransactionSource, WindowObserver};
 use iostrata_plan::TransactionSpec;
 use iostrata_plan::study::pacing::WARM_UP_WINDOWS_MAX;
-use iostrata_target::{Sampler, Target};
 
 use crate::StudyError;
 

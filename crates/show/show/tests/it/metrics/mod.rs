@@ -4,11 +4,11 @@ mod contrib;
 mod promtool;
 mod served;
 
+use iostrata_database::target::{FileCounts, FileTable, TargetSample};
+use iostrata_database::watch::{OnHost, TimedSample, Watch, Watched};
 use iostrata_run::{FileClass, FileIoSource, WatchSample};
 use iostrata_show::metrics::Board;
 use iostrata_show::screen::made_up;
-use iostrata_target::{FileCounts, FileTable, TargetSample};
-use iostrata_watch::{OnHost, TimedSample, Watch, Watched};
 
 /// Counters of a target after so many seconds.
 fn counted(second: u64) -> TargetSample {
