@@ -2,9 +2,10 @@
 //!
 //! 2,000 simulated series of each kind, at a fixed length and with adaptive stopping. The share
 //! held is printed (`cargo test -p iostrata-stats coverage -- --nocapture`) and must lie within 93
-//! to 97 %, of waves above 93 %; its own standard error is 0.5 %. What the truth of each kind is, `estimate` says.
-//! Adaptive series are counted whether the rule stopped them or time ran out, as a user sees them;
-//! drifts and steps mostly run out of time, because the rule does not stop while they last.
+//! to 97 %, of waves above 93 %; its own standard error is 0.5 %. What the truth of each kind is,
+//! `estimate` says. Adaptive series are counted whether the rule stopped them or time ran out, as a
+//! user sees them; drifts and steps mostly run out of time, because the rule does not stop while
+//! they last.
 
 use ProcessKind::{Autocorrelated, Drift, Exponential, Poisson, Step, Wave, White};
 

@@ -28,8 +28,8 @@ pub struct Percentile {
     pub us: f64,
     /// Its 95 % interval; absent where too few requests lie beyond it.
     pub us_ci95: Option<Interval>,
-    /// Separate moments at which requests took as long or longer, as far as they were counted: requests that
-    /// wait for the same stall are one. Absent where that is not known.
+    /// Separate moments at which requests took as long or longer, as far as they were counted:
+    /// requests that wait for the same stall are one. Absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moments: Option<u64>,
 }

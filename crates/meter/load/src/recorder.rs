@@ -184,8 +184,8 @@ impl Recorder {
         if self.closed { Edge::Closed } else { Edge::Open }
     }
 
-    /// Posts the current slice. Histograms keep their maximum anyway, so that the slowest of a slice
-    /// costs a request nothing.
+    /// Posts the current slice. Histograms keep their maximum anyway, so that the slowest of a
+    /// slice costs a request nothing.
     fn post_slice(&mut self) {
         for (kind, of_kind) in self.segments[self.segment].kinds.iter_mut() {
             let (tally, latencies) = (&mut self.tally[kind as usize], &mut of_kind.latencies);

@@ -1,8 +1,8 @@
 //! How a finding is put together.
 //!
-//! Invariant: a statement has neither name nor kind of its own: the row of its rule gives them. Only
-//! losses carry an effect; sizing facts and cautions have none, so that a reader who sorts by effect
-//! sees what can be won back and nothing else.
+//! Invariant: a statement has neither name nor kind of its own: the row of its rule gives them.
+//! Only losses carry an effect; sizing facts and cautions have none, so that a reader who sorts by
+//! effect sees what can be won back and nothing else.
 
 use std::collections::BTreeMap;
 

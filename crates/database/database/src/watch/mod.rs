@@ -8,11 +8,11 @@
 
 mod moment;
 mod record;
+mod samples;
 mod stalls;
 mod totals;
-mod watch;
 
 pub use moment::{OnHost, TimedSample};
 pub use record::WatchRecord;
+pub use samples::{Watch, Watched};
 pub use totals::Totals;
-pub use watch::{Watch, Watched};

@@ -11,7 +11,7 @@ use iostrata_run::{
     WatchSample, WatchTarget,
 };
 
-use crate::watch::watch::Watched;
+use crate::watch::samples::Watched;
 
 /// When there are so many samples, every second one is dropped.
 const KEPT_MAX: usize = 10_000;

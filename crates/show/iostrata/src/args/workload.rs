@@ -32,7 +32,7 @@ pub struct WorkloadCommand {
 /// What to do with a workload.
 #[derive(Debug)]
 pub enum WorkloadAction {
-    Prepare(PrepareArgs),
+    Prepare(Box<PrepareArgs>),
     Run(Box<TransactionArgs>),
     Check(CheckArgs),
     Cleanup(CheckArgs),
@@ -113,7 +113,7 @@ impl FromArgMatches for WorkloadCommand {
         let verb = help.ok_or_else(missing)?.verb;
         let settings = settings(kind, verb, matches);
         let action = match verb {
-            Verb::Prepare => WorkloadAction::Prepare(prepare(kind, matches)?),
+            Verb::Prepare => WorkloadAction::Prepare(Box::new(prepare(kind, matches)?)),
             Verb::Run => WorkloadAction::Run(Box::new(TransactionArgs {
                 target: TargetArgs::from_arg_matches(matches)?,
                 private: PrivateArgs::from_arg_matches(matches)?,

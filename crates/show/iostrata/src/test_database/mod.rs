@@ -2,7 +2,8 @@
 //! for the points of a study.
 //!
 //! Purpose: what all of them do with it, whether it is the embedded engine or a server. Who made
-//! it, what conditions it runs under and what is removed with it differ, and stay with each of them.
+//! it, what conditions it runs under and what is removed with it differ, and stay with each of
+//! them.
 
 mod new_engine;
 

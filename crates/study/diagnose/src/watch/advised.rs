@@ -11,8 +11,8 @@ use crate::server_setting::{Family, ServerSetting};
 /// How advice begins that a server takes while it runs.
 pub(super) const DYNAMIC: &str = "SET GLOBAL ";
 
-/// A setting of InnoDB to change, by its name without the prefix, for a rule that adds its own name; `None` where it has the value
-/// already, or the target does not have it.
+/// A setting of InnoDB to change, by its name without the prefix, for a rule that adds its own
+/// name; `None` where it has the value already, or the target does not have it.
 pub(super) fn set(
     recording: &Recording<'_>,
     setting: &str,
