@@ -150,6 +150,11 @@ impl IoSpec {
         {
             return refuse("thinktime_blocks", 0, "a pause after 0 requests", "use 1 or more");
         }
+        let reads = self.mix != Mix::Write && self.mix != Mix::Trim;
+        if varied.call.is_some() && (reads || varied.verify.is_some()) {
+            let why = "fallocate and ftruncate leave no contents to read or verify";
+            return refuse("rw", "a mix", why, "use write, randwrite, trim or randtrim");
+        }
         if varied.bs_unaligned && self.direct {
             let fix = "use direct=0, or leave it out";
             return refuse("bs_unaligned", 1, "direct I/O needs whole sectors", fix);

@@ -185,6 +185,17 @@ pub struct Steady {
     pub ramp: Duration,
 }
 
+/// What requests ask of their files in place of moving bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FileCall {
+    /// fallocate: writes make room and let the file grow, discards punch holes.
+    Allocate,
+    /// ftruncate: writes cut or grow the file to their offset.
+    Truncate,
+}
+
 /// The share of the requests of a flow that each job of a stream makes: those of jobs that run
 /// are to each other as their weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -275,6 +286,9 @@ pub struct Replay {
 pub struct Variation {
     /// How large requests are.
     pub blocks: Blocks,
+    /// What requests ask of files in place of moving bytes; only with the sync API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<FileCall>,
     /// Sizes of a range are any number of bytes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bs_unaligned: bool,
@@ -349,6 +363,7 @@ impl Default for Variation {
     fn default() -> Self {
         Self {
             blocks: Blocks::Fixed,
+            call: None,
             bs_unaligned: false,
             sharing: Sharing::Parts,
             file_order: FileOrder::Sequential,

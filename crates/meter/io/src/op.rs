@@ -26,6 +26,16 @@ pub enum SyncKind {
     Fdatasync,
 }
 
+/// What a request asks of its file in place of moving bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileCall {
+    /// fallocate: a write makes room and lets the file grow, a read makes room, a discard punches a
+    /// hole.
+    Allocate,
+    /// ftruncate: a write cuts or grows the file to its offset.
+    Truncate,
+}
+
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {

@@ -4,8 +4,8 @@
 //! so that workers share no file reference count.
 
 use iostrata_io::{
-    ApiConfig, Buffers, FileApi, FileSpec, LibaioApi, MmapApi, NullApi, OpenFiles, OpenMode,
-    OpenSync, Pages, SyncApi, SyncKind, UringApi, WriteThrough,
+    ApiConfig, Buffers, FileApi, FileCall, FileSpec, LibaioApi, MmapApi, NullApi, OpenFiles,
+    OpenMode, OpenSync, Pages, SyncApi, SyncKind, UringApi, WriteThrough,
 };
 use iostrata_plan::{FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, Pacing, SyncWrites};
 use iostrata_stats::Verdict;
@@ -210,6 +210,10 @@ fn api_config(spec: &IoSpec) -> ApiConfig {
         },
         registered: true,
         polled: spec.polled,
+        call: spec.variation.call.map(|call| match call {
+            iostrata_plan::FileCall::Allocate => FileCall::Allocate,
+            iostrata_plan::FileCall::Truncate => FileCall::Truncate,
+        }),
     }
 }
 

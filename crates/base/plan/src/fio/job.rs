@@ -7,7 +7,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::variation::{BlockShare, BlockSizes, Blocks, Replay, Sharing, Step, Variation, Verify};
+use crate::variation::{
+    BlockShare, BlockSizes, Blocks, FileCall, Replay, Sharing, Step, Variation, Verify,
+};
 use crate::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError,
     SyncWrites,
@@ -221,6 +223,7 @@ impl Builder<'_> {
             strides: requests::strides(settings, spec.files),
             random_pct,
             align_bytes,
+            call: settings.peek("ioengine").and_then(|one| file_call(&one.value)),
             bs_unaligned: settings.switch("bs_unaligned").unwrap_or(false),
             distribution,
             blocks,
@@ -345,7 +348,8 @@ impl Builder<'_> {
         let settings = self.settings;
         let asked = settings.get("ioengine");
         let text = asked.map_or("sync", |asked| asked.value.as_str());
-        let api = if text == "posixaio" { Some(IoApi::Sync) } else { IoApi::of(text) };
+        let is_sync = text == "posixaio" || file_call(text).is_some();
+        let api = if is_sync { Some(IoApi::Sync) } else { IoApi::of(text) };
         let offloads = settings.peek("io_submit_mode").filter(|mode| mode.value == "offload");
         let in_threads = asked.filter(|_| text == "posixaio").or(offloads).cloned();
         let depth = settings.peek("iodepth").and_then(|one| value::count(&one.value).ok());
@@ -545,6 +549,9 @@ impl Builder<'_> {
 
     /// What fio would find in a file at the start: nothing written yet where a job only writes.
     fn preparation(&self, spec: &IoSpec) -> Preparation {
+        if spec.variation.call.is_some() && spec.mix.writes() {
+            return Preparation::Empty;
+        }
         if spec.mix.reads() || self.settings.switch("overwrite").unwrap_or(false) {
             return Preparation::Written;
         }
@@ -629,6 +636,15 @@ fn gap_end(spec: &IoSpec, file_bytes: u64) -> Option<u64> {
     // A gap that reaches beyond the end begins another pass.
     let is_over = gap > 0 && blocks * step < file_bytes;
     is_over.then_some(blocks * block * u64::from(spec.files))
+}
+
+/// The engines that ask something of files and move nothing.
+fn file_call(engine: &str) -> Option<FileCall> {
+    match engine {
+        "falloc" => Some(FileCall::Allocate),
+        "ftruncate" => Some(FileCall::Truncate),
+        _ => None,
+    }
 }
 
 /// Whether a step counts random offsets.

@@ -17,7 +17,7 @@ mod token;
 pub mod uring;
 mod uring_setup;
 
-use crate::{Buffers, Done, IoError, Op, OpenFiles, SyncKind};
+use crate::{Buffers, Done, FileCall, IoError, Op, OpenFiles, SyncKind};
 
 /// How each write is made durable, by flags on the write itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -44,6 +44,8 @@ pub struct ApiConfig {
     pub registered: bool,
     /// Ask for polled completions (io_uring, direct I/O on a device with poll queues).
     pub polled: bool,
+    /// What requests ask of files in place of moving bytes (sync).
+    pub call: Option<FileCall>,
 }
 
 impl Default for ApiConfig {
@@ -54,6 +56,7 @@ impl Default for ApiConfig {
             write_through: WriteThrough::None,
             registered: true,
             polled: false,
+            call: None,
         }
     }
 }

@@ -9,11 +9,12 @@
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync};
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync, ftruncate};
 use rustix::io::Errno;
 
 use crate::{
-    ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, SyncKind, WriteThrough,
+    ApiConfig, Buffers, Caps, Done, FileApi, FileCall, IoError, Op, OpKind, OpenFiles, SyncKind,
+    WriteThrough,
 };
 
 /// The one request that an API of system calls has in flight.
@@ -53,6 +54,7 @@ pub struct SyncApi {
     queued: SingleRequest,
     sync_kind: SyncKind,
     write_flags: i32,
+    call: Option<FileCall>,
     bound_to_thread: PhantomData<*const ()>,
 }
 
@@ -77,6 +79,7 @@ impl FileApi for SyncApi {
             queued: SingleRequest::default(),
             sync_kind: config.sync_kind,
             write_flags,
+            call: config.call,
             bound_to_thread: PhantomData,
         };
         Ok((api, Caps::default()))
@@ -108,6 +111,9 @@ impl FileApi for SyncApi {
 impl SyncApi {
     fn run(&self, op: &Op) -> Result<usize, Errno> {
         let file = self.files.descriptor(op.file);
+        if let (Some(call), false) = (self.call, op.kind == OpKind::Sync) {
+            return call_file(file, call, op).map(|()| op.len as usize);
+        }
         match op.kind {
             OpKind::Read => self.read(file, op),
             OpKind::Write => self.write(file, op),
@@ -176,6 +182,19 @@ fn answer(returned: isize) -> Result<usize, Errno> {
         let errno = std::io::Error::last_os_error().raw_os_error();
         Errno::from_raw_os_error(errno.unwrap_or(libc::EIO))
     })
+}
+
+fn call_file(file: BorrowedFd<'_>, call: FileCall, op: &Op) -> Result<(), Errno> {
+    let len = u64::from(op.len);
+    match (call, op.kind) {
+        (FileCall::Truncate, OpKind::Write) => ftruncate(file, op.offset),
+        (FileCall::Truncate, _) => Err(Errno::INVAL),
+        (FileCall::Allocate, OpKind::Write) => {
+            fallocate(file, FallocateFlags::empty(), op.offset, len)
+        }
+        (FileCall::Allocate, OpKind::Trim) => discard(file, op),
+        (FileCall::Allocate, _) => fallocate(file, FallocateFlags::KEEP_SIZE, op.offset, len),
+    }
 }
 
 /// The ioctl that discards blocks of a device.

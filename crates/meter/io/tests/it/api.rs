@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use iostrata_io::{
-    ApiConfig, Buffers, FileApi, FileSet, FileSpec, IoError, LibaioApi, MmapApi, Op, OpKind,
-    OpenFiles, OpenMode, OpenSync, SyncApi, SyncKind, UringApi, WriteThrough,
+    ApiConfig, Buffers, FileApi, FileCall, FileSet, FileSpec, IoError, LibaioApi, MmapApi, Op,
+    OpKind, OpenFiles, OpenMode, OpenSync, SyncApi, SyncKind, UringApi, WriteThrough,
 };
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -157,6 +157,29 @@ fn mapped_files_do_all_of_it() {
         let mode = OpenMode { direct: false, write: true, sync: OpenSync::None };
         writes_are_read_back::<MmapApi>(config, mode);
     }
+}
+
+#[test]
+fn calls_for_room_and_cuts_move_no_bytes() {
+    let directory = directory();
+    let set = set(directory.path());
+    let buffers = Buffers::new(1, BLOCK, 1).unwrap();
+    let mode = OpenMode { write: true, ..OpenMode::default() };
+    let files = set.open(mode).unwrap();
+    let started = |call| {
+        let config = ApiConfig { call: Some(call), ..ApiConfig::default() };
+        SyncApi::start(&config, &files, &buffers).unwrap().0
+    };
+    let bytes = || std::fs::metadata(files.path(0)).unwrap().len();
+    let mut cuts = started(FileCall::Truncate);
+    assert_eq!(run(&mut cuts, &[op(OpKind::Write, 0, 3, 0)]), [BLOCK as i32]);
+    assert_eq!(bytes(), 3 * u64::from(BLOCK));
+    assert_eq!(run(&mut cuts, &[op(OpKind::Read, 0, 0, 0)]), [-libc::EINVAL]);
+    let mut rooms = started(FileCall::Allocate);
+    assert_eq!(run(&mut rooms, &[op(OpKind::Write, 0, 8, 0)]), [BLOCK as i32]);
+    assert_eq!(bytes(), 9 * u64::from(BLOCK));
+    assert_eq!(run(&mut rooms, &[op(OpKind::Trim, 0, 0, 0)]), [BLOCK as i32]);
+    assert_eq!(bytes(), 9 * u64::from(BLOCK), "a hole leaves the size");
 }
 
 #[test]

@@ -6,9 +6,9 @@ use super::{files, plan, plan_in};
 use crate::fio::stand_in::Desk;
 use crate::fio::{FioPlan, FioRequest, parse};
 use crate::{
-    Access, BlockShare, BlockSizes, Blocks, Distribution, FileOrder, Flow, Flush, FlushMethod,
-    IoApi, Mix, Pacing, Preparation, RateProcess, Sharing, Step, Strides, SyncWrites, Verify,
-    ZipfTheta, Zone,
+    Access, BlockShare, BlockSizes, Blocks, Distribution, FileCall, FileOrder, Flow, Flush,
+    FlushMethod, IoApi, Mix, Pacing, Preparation, RateProcess, Sharing, Step, Strides, SyncWrites,
+    Verify, ZipfTheta, Zone,
 };
 
 fn names(plan: &FioPlan) -> Vec<Vec<&str>> {
@@ -392,6 +392,22 @@ fn passes_begin_without_a_cache_where_fio_drops_it() {
         assert!(!drops(never), "{never}");
     }
     assert!(!drops("time_based=0"));
+}
+
+#[test]
+fn engines_that_call_for_room_or_cut_files_are_no_writes() {
+    let call = |text: &str| {
+        let found = plan(&format!("[a]\nsize=1m\n{text}\n"))?;
+        let spec = &only(&found).spec;
+        let begins =
+            if spec.mix == Mix::Trim { Preparation::Fallocated } else { Preparation::Empty };
+        assert_eq!((spec.api, spec.preparation), (IoApi::Sync, begins));
+        Ok::<_, crate::fio::FioError>(spec.variation.call)
+    };
+    assert_eq!(call("ioengine=falloc\nrw=randtrim"), Ok(Some(FileCall::Allocate)));
+    assert_eq!(call("ioengine=ftruncate\nrw=write"), Ok(Some(FileCall::Truncate)));
+    let mixed = call("ioengine=ftruncate\nrw=randrw").unwrap_err().to_string();
+    assert!(mixed.starts_with("j.fio:4: rw=randrw: fallocate and ftruncate leave"), "{mixed}");
 }
 
 #[test]
