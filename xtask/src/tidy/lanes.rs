@@ -160,7 +160,7 @@ mod tests {
         let judge = |text: &str, manifest: &str| {
             judge_without(row.unwrap(), Path::new("stalls.rs"), text, manifest)
         };
-        let depends = "[dev-dependencies]\niostrata-embedded.workspace = true\n";
+        let depends = "iostrata-embedded.workspace = true\niostrata-sim.workspace = true\n";
         assert_eq!(judge("use iostrata_server::ServerTarget;", depends), []);
         let used = judge("use iostrata_embedded::EmbeddedTarget;", depends);
         assert!(used[0].text.contains("row without embedded"), "{used:?}");
