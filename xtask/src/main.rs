@@ -39,7 +39,8 @@ cargo xtask <chore>
   bench disk          IOPS and overhead: emulated disks against their models in virtual time
   bench parity        IOPS and CPU per I/O on a disk: iostrata against fio
   bench peers         the embedded engine against redb, fjall, SQLite and RocksDB
-  bench sysbench      rates and CPU of OLTP workloads on a private MariaDB: iostrata against sysbench
+  bench sysbench      rate and CPU of OLTP workloads on a private MariaDB: iostrata against
+                      sysbench
   bench tpcc          TPC-C on the embedded engine, on SQLite and RocksDB, and on a private
                       MariaDB in its own words and in sysbench-tpcc's
   bench suite         the suite, and which of its tests are new or slower than the kept times;
@@ -51,7 +52,9 @@ cargo xtask <chore>
 
 Options of bench: --pairs N, --runtime SECONDS; of parity also --dir DIR, --size SIZE;
 of disk --runtime SECONDS, --disks LIST (in quotes, by blanks); of peers see bench peers --help;
-of sysbench --members LIST, --threads LIST, --table-size N, --dir DIR; of tpcc --rounds N, --seconds N (of a window), --threads LIST (tried by each side, for
+of sysbench --members LIST, --threads LIST, --table-size N, --dir DIR, --program FILE (instead of
+the release build);
+of tpcc --rounds N, --seconds N (of a window), --threads LIST (tried by each side, for
 --step-seconds N each), --warehouses N, --sides LIST, --dir DIR, --json;
 of tune --scenario LIST, --server LIST, --side LIST (untuned, tuned, fixed), --rounds N,
 --warm-up N, --seconds N, --keep DIR (ended runs, which are not measured again), --table (of what

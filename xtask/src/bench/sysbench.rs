@@ -38,10 +38,14 @@ pub fn run(mut args: Args) -> Result<()> {
     let threads = args.option("--threads", "1,8".to_owned())?;
     let table_size: u32 = args.option("--table-size", 100_000)?;
     let dir: PathBuf = args.option("--dir", std::env::temp_dir())?;
+    let program: PathBuf = args.option("--program", PathBuf::new())?;
     args.finish()?;
     ensure!(pairs >= PAIRS_MIN, "--pairs {pairs}: a conclusion needs at least {PAIRS_MIN}");
     let workspace = Workspace::read()?;
-    let iostrata = Iostrata::build(&workspace)?;
+    let iostrata = match program.as_os_str().is_empty() {
+        true => Iostrata::build(&workspace)?.program().to_owned(),
+        false => program.canonicalize().context("--program")?,
+    };
     let _lock = execute::lock()?;
     let home = dir.join(format!("iostrata-sysbench-{}", std::process::id()));
     fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
@@ -54,7 +58,8 @@ pub fn run(mut args: Args) -> Result<()> {
 }
 
 struct SysbenchBench {
-    iostrata: Iostrata,
+    /// The program.
+    iostrata: PathBuf,
     server: SysbenchServer,
     home: PathBuf,
     table_size: u32,
@@ -117,7 +122,7 @@ impl SysbenchBench {
     }
 
     fn ours(&self, member: &str, threads: &str) -> Result<BenchSample> {
-        let mut command = Command::new(self.iostrata.program());
+        let mut command = Command::new(&self.iostrata);
         command.arg(member).args(self.options(threads)).current_dir(&self.home);
         command.args(["--warmup-time=0", "--json", "--quiet", "--out=run", "run"]);
         let (printed, cpu_s) = timed(&mut command)?;
