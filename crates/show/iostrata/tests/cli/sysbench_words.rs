@@ -95,17 +95,33 @@ fn every_member_runs(private: &Private, log: &Path) {
 /// without its quotes of names, numbers and strings in it as `?`. What is not sent in every
 /// transaction is left out.
 fn statements(log: &str, transactions: usize) -> BTreeMap<String, usize> {
-    let mut counts = BTreeMap::new();
+    let mut records: Vec<(&str, String)> = Vec::new();
     for line in log.lines() {
-        let mut fields = line.split('\t').skip_while(|field| {
-            !(field.trim_end().ends_with("Execute") || field.trim_end().ends_with("Query"))
-        });
-        let Some(statement) = fields.nth(1) else { continue };
-        *counts.entry(shape(statement)).or_insert(0) += 1;
+        match (record(line), records.last_mut()) {
+            (Some((command, text)), _) => records.push((command, text.to_owned())),
+            // A statement of several lines.
+            (None, Some((_, text))) => *text += &format!(" {line}"),
+            (None, None) => {}
+        }
+    }
+    let mut counts = BTreeMap::new();
+    for (_, text) in records.iter().filter(|(command, _)| ["Execute", "Query"].contains(command)) {
+        *counts.entry(shape(text)).or_insert(0) += 1;
     }
     let often =
         |(shape, count)| Some((shape, count / transactions)).filter(|(_, often)| *often > 0);
     counts.into_iter().filter_map(often).collect()
+}
+
+/// The command of a line of the log with its text; none where the line goes on with the one before.
+fn record(line: &str) -> Option<(&str, &str)> {
+    line.match_indices('\t').find_map(|(tab, _)| {
+        let (command, text) = line[tab + 1..].split_once('\t')?;
+        let (connection, command) = command.trim_start().split_once(' ')?;
+        let is_record = connection.bytes().all(|digit| digit.is_ascii_digit())
+            && command.bytes().all(|letter| letter.is_ascii_alphabetic() || letter == b' ');
+        is_record.then_some((command, text))
+    })
 }
 
 /// A statement without its values and without what is only a matter of writing.
@@ -144,7 +160,7 @@ fn statements_have_shapes() {
         shape("insert into `sbtest1` (`id`,k) VALUES (0, 7)")
     );
     let log = "241129  1:02:03\t     5 Execute\tSELECT 1\n\t\t     5 Query\tCOMMIT\n\
-               \t\t     5 Execute\tSELECT 2\n\t\t     5 Query\tCOMMIT\n\t\t     5 Quit\t\n";
+               \t\t     5 Execute\tSELECT\n  2\n\t\t     5 Query\tCOMMIT\n\t\t     5 Quit\t\n";
     let once = |text: &str| (text.to_owned(), 1);
     assert_eq!(statements(log, 2), [once("select ?"), once("commit")].into_iter().collect());
 }
