@@ -51,13 +51,11 @@ pub struct LatencyHistogram {
     /// Buckets before the first of `counts` hold nothing.
     first: usize,
     counts: Box<[u64]>,
-    pub(crate) sum_ns: u128,
-    /// Of what was recorded since the maximum was last taken.
-    max_ns: u64,
-    /// Of what was before.
-    earlier_max_ns: u64,
-    /// Where the slices of its window are known, when the slow ones came.
-    moments: Option<Moments>,
+    pub(crate) sum_ns: u64,
+    pub(crate) max_ns: u64,
+    /// Where the slices of its window are known, when the slow ones came. Apart, so that what a
+    /// request touches lies close together.
+    moments: Option<Box<Moments>>,
 }
 
 /// One bucket that holds at least one latency, for charts.
@@ -86,29 +84,13 @@ impl LatencyHistogram {
             Some(count) => *count += 1,
             None => self.add_count(index, 1),
         }
-        self.sum_ns += u128::from(latency_ns);
+        self.sum_ns = self.sum_ns.saturating_add(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
-    }
-
-    /// The slowest latency since this was last asked, in nanoseconds; 0 without any. What the
-    /// histogram holds stays as it is.
-    pub fn take_recent_max_ns(&mut self) -> u64 {
-        self.earlier_max_ns = self.max_ns();
-        std::mem::take(&mut self.max_ns)
-    }
-
-    /// The slowest latency, in nanoseconds.
-    pub(crate) fn max_ns(&self) -> u64 {
-        self.max_ns.max(self.earlier_max_ns)
-    }
-
-    pub(crate) fn set_max_ns(&mut self, max_ns: u64) {
-        (self.max_ns, self.earlier_max_ns) = (max_ns, 0);
     }
 
     /// Notes when the slow ones came: the slowest of each slice of the window, in nanoseconds.
     pub fn note_slices(&mut self, slowest_ns: &[u64]) {
-        self.moments = Some(Moments::of(slowest_ns));
+        self.moments = Some(Box::new(Moments::of(slowest_ns)));
     }
 
     /// Separate moments at which latencies lay in a bucket or beyond it; `None` where the slices
@@ -121,7 +103,7 @@ impl LatencyHistogram {
     pub fn record_many_ns(&mut self, latency_ns: u64, count: u64) {
         if count > 0 {
             self.add_count(index_of(latency_ns.min(HIGH_NS)), count);
-            self.sum_ns += u128::from(latency_ns) * u128::from(count);
+            self.sum_ns = self.sum_ns.saturating_add(latency_ns.saturating_mul(count));
             self.max_ns = self.max_ns.max(latency_ns);
         }
     }
@@ -186,9 +168,9 @@ impl LatencyHistogram {
             *mine = mine.saturating_add(*theirs);
         }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
-        self.max_ns = self.max_ns.max(other.max_ns());
+        self.max_ns = self.max_ns.max(other.max_ns);
         self.moments = match (self.moments.take(), &other.moments) {
-            (Some(mine), Some(theirs)) => Some(mine.and(theirs)),
+            (Some(mine), Some(theirs)) => Some(Box::new(mine.and(theirs))),
             (None, Some(theirs)) if is_empty => Some(theirs.clone()),
             _ => None,
         };
@@ -198,7 +180,7 @@ impl LatencyHistogram {
     pub fn reset(&mut self) {
         self.counts.fill(0);
         self.sum_ns = 0;
-        self.set_max_ns(0);
+        self.max_ns = 0;
         self.moments = None;
     }
 
@@ -209,8 +191,7 @@ impl LatencyHistogram {
 
     /// The words that are not 0, each with its number.
     pub fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let sum_ns = u64::try_from(self.sum_ns).unwrap_or(u64::MAX);
-        self.held().chain([(BUCKETS, sum_ns), (Self::MAX_WORD, self.max_ns())])
+        self.held().chain([(BUCKETS, self.sum_ns), (Self::MAX_WORD, self.max_ns)])
     }
 
     /// The histogram that is kept in these words.
@@ -221,8 +202,8 @@ impl LatencyHistogram {
                 histogram.add_count(index, count);
             }
         }
-        histogram.sum_ns = u128::from(word(BUCKETS));
-        histogram.set_max_ns(word(Self::MAX_WORD));
+        histogram.sum_ns = word(BUCKETS);
+        histogram.max_ns = word(Self::MAX_WORD);
         histogram
     }
 
@@ -249,7 +230,7 @@ impl LatencyHistogram {
             p95: self.percentile_us(95.0)?,
             p99: self.percentile_us(99.0)?,
             p99_9: self.percentile_us(99.9)?,
-            max: self.max_ns() as f64 / NS_PER_US,
+            max: self.max_ns as f64 / NS_PER_US,
         })
     }
 
@@ -291,7 +272,7 @@ impl LatencyHistogram {
     /// The middle of the bucket at a quantile, never above the exact maximum.
     pub(crate) fn quantile_us(&self, quantile: f64) -> f64 {
         let bucket = self.bucket_at(quantile).filter(|_| quantile < 1.0);
-        let ns = bucket.map_or(self.max_ns(), |bucket| middle_ns(bucket).min(self.max_ns()));
+        let ns = bucket.map_or(self.max_ns, |bucket| middle_ns(bucket).min(self.max_ns));
         ns as f64 / NS_PER_US
     }
 }
@@ -305,8 +286,7 @@ pub(crate) fn middle_ns(bucket: usize) -> u64 {
 impl PartialEq for LatencyHistogram {
     /// By what they hold, whatever memory they have.
     fn eq(&self, other: &Self) -> bool {
-        (self.sum_ns, self.max_ns()) == (other.sum_ns, other.max_ns())
-            && self.held().eq(other.held())
+        (self.sum_ns, self.max_ns) == (other.sum_ns, other.max_ns) && self.held().eq(other.held())
     }
 }
 

@@ -177,10 +177,9 @@ impl<'a> Counted<'a> {
 
     fn op(&self, kind: OpKind, mut latencies: Latencies, bytes: u64) -> OpFigures {
         let tallies = self.slices.kinds[kind].as_deref().unwrap_or_default();
-        let slowest = |of: fn(&Tally) -> u64| tallies.iter().map(of).collect::<Vec<u64>>();
-        latencies.service.note_slices(&slowest(|tally| tally.service_max_ns));
+        latencies.service.note_slices(&slowest_ns(tallies, |tally| tally.service_ns));
         if let Some(response) = &mut latencies.response {
-            response.note_slices(&slowest(|tally| tally.response_max_ns));
+            response.note_slices(&slowest_ns(tallies, |tally| tally.response_ns));
         }
         let column = |of: fn(&Tally) -> u64| -> Vec<f64> {
             tallies.iter().map(|tally| of(tally) as f64).collect()
@@ -320,6 +319,20 @@ impl<'a> Counted<'a> {
             latency_mean_us: (0..groups).map(latency).collect(),
         }
     }
+}
+
+/// How slow the slowest request of each slice is, in nanoseconds: as if all that the slice has more
+/// than its requests usually take were of one. Of one request it is exact, and a stall stands out.
+fn slowest_ns(tallies: &[Tally], sum: fn(&Tally) -> u64) -> Vec<u64> {
+    let mut means: Vec<u64> =
+        tallies.iter().filter(|one| one.count > 0).map(|one| sum(one) / one.count).collect();
+    means.sort_unstable();
+    let usual_ns = means.get(means.len() / 2).copied().unwrap_or(0);
+    let slowest = |one: &Tally| {
+        let others_ns = one.count.saturating_sub(1).saturating_mul(usual_ns);
+        sum(one).saturating_sub(others_ns).max(sum(one) / one.count.max(1))
+    };
+    tallies.iter().map(slowest).collect()
 }
 
 /// Whether operations of a kind are part of a stream's total: flushes only make others durable.

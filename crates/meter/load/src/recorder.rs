@@ -5,7 +5,6 @@
 
 use iostrata_plan::OpKind;
 use iostrata_run::TransactionFigures;
-use iostrata_stats::LatencyHistogram;
 
 use crate::clock::Ticks;
 use crate::detail::RequestDetail;
@@ -91,7 +90,7 @@ impl Recorder {
         if self.closed {
             return self.ended;
         }
-        self.post_slice();
+        self.shared.post_slice(self.worker, self.slice, &self.tally);
         self.close(now);
         now
     }
@@ -156,7 +155,7 @@ impl Recorder {
     #[cold]
     pub(crate) fn cross(&mut self, now: Ticks) -> Edge {
         while !self.closed && now >= self.slice_end {
-            self.post_slice();
+            self.shared.post_slice(self.worker, self.slice, &self.tally);
             self.tally = SliceTally::default();
             if self.slice + 1 == self.shared.layout().slices as usize
                 || self.slice + 1 >= self.end_slice
@@ -182,18 +181,6 @@ impl Recorder {
             self.show(self.slice);
         }
         if self.closed { Edge::Closed } else { Edge::Open }
-    }
-
-    /// Posts the current slice. Histograms keep their maximum anyway, so that the slowest of a
-    /// slice costs a request nothing.
-    fn post_slice(&mut self) {
-        for (kind, of_kind) in self.segments[self.segment].kinds.iter_mut() {
-            let (tally, latencies) = (&mut self.tally[kind as usize], &mut of_kind.latencies);
-            tally.service_max_ns = latencies.service.take_recent_max_ns();
-            let response = latencies.response.as_mut();
-            tally.response_max_ns = response.map_or(0, LatencyHistogram::take_recent_max_ns);
-        }
-        self.shared.post_slice(self.worker, self.slice, &self.tally);
     }
 
     /// Shows what was written down in so many slices.

@@ -35,9 +35,9 @@ const WORKER_ENDED: usize = 2;
 const WORKER_FLOW: usize = 3;
 const WORKER_FLOWED: usize = 4;
 const WORKER_HEAD_WORDS: usize = 8;
-/// Words of one kind of operation in a slice: a count, sums of service, response and submission,
-/// and the slowest service and response.
-const TALLY_WORDS: usize = 6;
+/// Words of one kind of operation in a slice: a count, and sums of service, response and
+/// submission.
+const TALLY_WORDS: usize = 4;
 
 /// A worker that is ready waits at least this long between two looks for the start.
 const START_POLL_MIN: Duration = Duration::from_micros(200);
@@ -289,11 +289,11 @@ impl SharedStats {
     pub(crate) fn post_slice(&self, worker: u32, slice: usize, tally: &SliceTally) {
         let words = self.words()[self.slice_base(worker, slice)..].chunks_exact(TALLY_WORDS);
         for (words, kind) in words.zip(&self.layout.kinds) {
-            let one = tally[*kind as usize];
-            let values = [one.count, one.service_ns, one.response_ns, one.submission_ns];
-            let slowest = [one.service_max_ns, one.response_max_ns];
-            let all = values.into_iter().chain(slowest);
-            words.iter().zip(all).for_each(|(word, value)| word.store(value, Relaxed));
+            let Tally { count, service_ns, response_ns, submission_ns } = tally[*kind as usize];
+            words[0].store(count, Relaxed);
+            words[1].store(service_ns, Relaxed);
+            words[2].store(response_ns, Relaxed);
+            words[3].store(submission_ns, Relaxed);
         }
     }
 
@@ -308,8 +308,6 @@ impl SharedStats {
             service_ns: words[1].load(Relaxed),
             response_ns: words[2].load(Relaxed),
             submission_ns: words[3].load(Relaxed),
-            service_max_ns: words[4].load(Relaxed),
-            response_max_ns: words[5].load(Relaxed),
         }
     }
 
@@ -413,14 +411,7 @@ mod tests {
             shown: false,
         })
         .unwrap();
-        let one = Tally {
-            count: 1,
-            service_ns: 2,
-            response_ns: 3,
-            submission_ns: 4,
-            service_max_ns: 5,
-            response_max_ns: 6,
-        };
+        let one = Tally { count: 1, service_ns: 2, response_ns: 3, submission_ns: 4 };
         let tally = [one; OpKind::COUNT];
         shared.post_slice(1, 3, &tally);
         shared.post_written(1, 77);

@@ -18,10 +18,6 @@ pub struct Tally {
     pub response_ns: u64,
     /// Sum of the times until they were submitted, in nanoseconds; 0 where that is not noted.
     pub submission_ns: u64,
-    /// The slowest service latency, in nanoseconds.
-    pub service_max_ns: u64,
-    /// The slowest response latency, in nanoseconds.
-    pub response_max_ns: u64,
 }
 
 impl Tally {
@@ -31,8 +27,6 @@ impl Tally {
         self.service_ns += other.service_ns;
         self.response_ns += other.response_ns;
         self.submission_ns += other.submission_ns;
-        self.service_max_ns = self.service_max_ns.max(other.service_max_ns);
-        self.response_max_ns = self.response_max_ns.max(other.response_max_ns);
     }
 }
 

@@ -92,8 +92,8 @@ impl LatencyHistogram {
             HistogramEncodeError { count: self.count(), reason: error.to_string() }
         })?;
         bytes.extend_from_slice(TRAILER_MAGIC);
-        bytes.extend_from_slice(&self.sum_ns.to_be_bytes());
-        bytes.extend_from_slice(&self.max_ns().to_be_bytes());
+        bytes.extend_from_slice(&u128::from(self.sum_ns).to_be_bytes());
+        bytes.extend_from_slice(&self.max_ns.to_be_bytes());
         Ok(bytes)
     }
 
@@ -127,8 +127,8 @@ impl LatencyHistogram {
     fn sum_from_buckets(&mut self) {
         let sums =
             self.held().map(|(bucket, count)| u128::from(middle_ns(bucket)) * u128::from(count));
-        self.sum_ns = sums.sum();
-        self.set_max_ns(self.held().last().map_or(0, |(bucket, _)| middle_ns(bucket)));
+        self.sum_ns = u64::try_from(sums.sum::<u128>()).unwrap_or(u64::MAX);
+        self.max_ns = self.held().last().map_or(0, |(bucket, _)| middle_ns(bucket));
     }
 
     /// Exact mean and maximum, checked against the buckets.
@@ -140,18 +140,18 @@ impl LatencyHistogram {
         if magic != TRAILER_MAGIC {
             return Err(unknown());
         }
-        self.sum_ns = u128::from_be_bytes(*sum);
-        let max_ns = u64::from_be_bytes(*max);
-        self.set_max_ns(max_ns);
+        let sum_ns = u128::from_be_bytes(*sum);
+        self.sum_ns = u64::try_from(sum_ns).unwrap_or(u64::MAX);
+        self.max_ns = u64::from_be_bytes(*max);
         let count = u128::from(self.count());
         let slowest = self.held().last().map(|(bucket, _)| bucket);
-        let fits = slowest == Some(index_of(max_ns.min(HIGH_NS)))
-            && self.sum_ns <= count * u128::from(max_ns)
-            && self.sum_ns >= u128::from(max_ns);
-        if fits || (count == 0 && self.sum_ns == 0 && max_ns == 0) {
+        let fits = slowest == Some(index_of(self.max_ns.min(HIGH_NS)))
+            && sum_ns <= count * u128::from(self.max_ns)
+            && sum_ns >= u128::from(self.max_ns);
+        if fits || (count == 0 && sum_ns == 0 && self.max_ns == 0) {
             return Ok(());
         }
-        let sum_ns = self.sum_ns;
+        let max_ns = self.max_ns;
         Err(HistogramDecodeError::TrailerMismatch { sum_ns, max_ns, count: self.count() })
     }
 }

@@ -127,20 +127,6 @@ fn memory_changes_nothing_but_memory() {
 }
 
 #[test]
-fn the_recent_maximum_is_taken_and_the_whole_one_stays() {
-    let mut histogram = LatencyHistogram::new();
-    assert_eq!(histogram.take_recent_max_ns(), 0);
-    [900, 5_000, 70].into_iter().for_each(|ns| histogram.record_ns(ns));
-    assert_eq!(histogram.take_recent_max_ns(), 5_000);
-    histogram.record_ns(300);
-    assert_eq!((histogram.take_recent_max_ns(), histogram.take_recent_max_ns()), (300, 0));
-    assert_eq!(histogram.summary().unwrap().max, 5.0);
-    let mut all = LatencyHistogram::default();
-    all.merge(&histogram);
-    assert_eq!(all.summary().unwrap().max, 5.0);
-}
-
-#[test]
 fn slow_slices_that_follow_each_other_are_one_moment() {
     let mut slowest = vec![10; 100];
     [(10, 900), (11, 950), (12, 900), (40, 800), (70, 990)]
