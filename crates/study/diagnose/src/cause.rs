@@ -6,11 +6,10 @@ use iostrata_run::host::{
     DeviceFacts, DirectIoBehaviour, IoControl, IoControlKind, IoLimit, LimitScope,
 };
 
-use crate::between::block_layers;
+use crate::below::{block_layers, served_by_process};
 use crate::case::Case;
 use crate::figure::{application_latency_us, device_latency_us, median, weighted_mean};
 use crate::finding::known_limit::limit_words;
-use crate::finding::place::served_by_process;
 
 /// What holds requests back above the device.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +41,7 @@ pub(crate) fn cause<'c>(case: &Case<'c, '_>, point: &str) -> Cause<'c> {
     if let Some(limit) = path.limits.iter().find(|limit| limit.scope == LimitScope::Process) {
         return Cause::Limit(limit);
     }
-    if let Some(file_system) = served_by_process(case) {
+    if let Some(file_system) = served_by_process(case.host) {
         return Cause::UserSpace(file_system);
     }
     if let Some((device, requests)) = queue_explains(case, point) {

@@ -7,7 +7,7 @@
 
 mod above_device;
 mod advice;
-mod between;
+mod below;
 mod bound;
 mod cap;
 mod case;

@@ -13,7 +13,7 @@ use iostrata_stats::PAIRS_MIN;
 use iostrata_stats::units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
-use crate::between::FileSystemBetween;
+use crate::below::FileSystemBetween;
 use crate::bound::{PAIRED_ROUNDS, with_bounds};
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};

@@ -6,13 +6,13 @@
 use iostrata_run::{Finding, Replicate};
 use iostrata_stats::Verdict;
 
-use crate::between::FileSystemBetween;
+use crate::below::{FileSystemBetween, in_memory, served_by_process};
 use crate::case::Case;
 use crate::database::{CURVE, Database};
 use crate::disturbed::carries;
 use crate::finding::above::LIMIT_ABOVE_DEVICE;
 use crate::finding::cache::DIRECT_IO_IGNORED;
-use crate::finding::place::{LOOP_WITHOUT_DIRECT_IO, in_memory, served_by_process};
+use crate::finding::place::LOOP_WITHOUT_DIRECT_IO;
 use crate::finding::quota::CPU_QUOTA;
 use crate::finding::sizing::FLUSH_CAPACITY;
 
@@ -51,10 +51,10 @@ pub(crate) fn is_withheld(findings: &[Finding]) -> bool {
 fn reason(case: &Case<'_, '_>, findings: &[Finding]) -> Option<&'static str> {
     let get = |id: &str| findings.iter().find(|finding| finding.id == id);
     let limit = get(LIMIT_ABOVE_DEVICE);
-    if in_memory(case).is_some() {
+    if in_memory(case.host).is_some() {
         return Some("the data are in memory");
     }
-    if served_by_process(case).is_some() {
+    if served_by_process(case.host).is_some() {
         return Some("a process in user space serves the files");
     }
     if let Some(FileSystemBetween::Overlay(_)) = FileSystemBetween::of(case.host) {

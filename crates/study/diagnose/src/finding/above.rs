@@ -10,7 +10,7 @@ use iostrata_stats::units::{microseconds, percent};
 use super::known_limit::{Reached, reached};
 use super::queue::{SMALL_QUEUE, small_queue};
 use crate::above_device::{AboveDevice, WATCHED, above_device, limit_used_pct};
-use crate::between::FileSystemBetween;
+use crate::below::FileSystemBetween;
 use crate::case::Case;
 use crate::cause::{Cause, cause};
 use crate::compared::Bar;

@@ -8,7 +8,7 @@ use iostrata_run::host::IoLimit;
 use iostrata_stats::units::{count, microseconds, percent, seconds};
 
 use super::known_limit::limit_words;
-use crate::between;
+use crate::below;
 use crate::case::Case;
 use crate::lasting::Fall;
 use crate::observed::Which;
@@ -69,7 +69,7 @@ pub(super) fn allowance(case: &Case<'_, '_>) -> Option<Statement> {
         return None;
     }
     let fall = worst(case)?;
-    let why = match between::buffered_loop(case.host) {
+    let why = match below::buffered_loop(case.host) {
         Some(name) => format!("The page cache that {name} goes through was full."),
         None => "Burst credit or a flash cache that ran out, heat, a neighbour, or a limit below."
             .to_owned(),

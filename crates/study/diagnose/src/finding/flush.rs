@@ -8,7 +8,7 @@ use iostrata_run::Replicate;
 use iostrata_stats::units::{count, microseconds, percent};
 use iostrata_stats::{PAIRS_MIN, Verdict, paired};
 
-use super::keeper::Keeper;
+use crate::below::Keeper;
 use crate::case::Case;
 use crate::disturbed::carries;
 use crate::figure::{combined, median, op_of};
@@ -100,7 +100,7 @@ pub(crate) fn volatile_cache(case: &Case<'_, '_>, which: Which) -> Option<Statem
     let share = paired(&whole, &writes).ok()?.loss();
     let flush_us = middle(&again, |one| Some(one.flush_us))?;
     let commit_us = median(whole)?;
-    let keeper = Keeper::of(case);
+    let keeper = Keeper::of(case.host);
     let text = format!(
         "A commit takes {}, {} of it for the flush. {}",
         microseconds(commit_us),
@@ -143,7 +143,7 @@ pub(crate) fn cheap(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     if again.len() < PAIRS_MIN || flush_us >= CHEAP_US {
         return None;
     }
-    let keeper = Keeper::of(case);
+    let keeper = Keeper::of(case.host);
     let text = format!(
         "The device says that its write cache is volatile, and flushes it in {}. {}",
         microseconds(flush_us),

@@ -7,7 +7,6 @@ pub(crate) mod cache;
 pub(crate) mod capped;
 pub(crate) mod fell;
 pub(crate) mod flush;
-mod keeper;
 pub(crate) mod known_limit;
 pub(crate) mod machine;
 pub(crate) mod pairs;

@@ -8,7 +8,7 @@ use iostrata_stats::units::{count, microseconds, percent};
 
 use super::capped::explains_requests;
 use super::place::sync_option;
-use crate::between::{self, FileSystemBetween};
+use crate::below::{self, FileSystemBetween};
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
 use crate::figure::combined;
@@ -68,7 +68,7 @@ pub(crate) fn conclude(id: &'static str, case: &Case<'_, '_>) -> Option<Statemen
     })?;
     let text = format!("{}{}", sentence(pair, &found), consequence(id, case));
     // The first touch of a thin volume is the volume's work.
-    let is_thin = is_first_touch(id) && between::thin_volume(case.host).is_some();
+    let is_thin = is_first_touch(id) && below::thin_volume(case.host).is_some();
     let layer = if is_thin { Layer::Block } else { pair.layer };
     let said = Statement::sized(layer, Effect::from(&found.loss), text)
         .with("from", pair.from)
@@ -109,7 +109,7 @@ fn is_first_touch(id: &str) -> bool {
 
 fn consequence(id: &str, case: &Case<'_, '_>) -> String {
     if is_first_touch(id)
-        && let Some(pool) = between::thin_volume(case.host)
+        && let Some(pool) = below::thin_volume(case.host)
     {
         return format!(
             " The volume is thin: what is written for the first time takes room in {pool}."

@@ -12,7 +12,7 @@ use iostrata_stats::units::seconds;
 use super::capped::{confirmed, explains_requests};
 use super::flush::has_dear_flushes;
 use super::known_limit::reached;
-use crate::between;
+use crate::below;
 use crate::case::Case;
 use crate::disturbed::is_undisturbed;
 use crate::stalls::periodic_pauses;
@@ -31,7 +31,7 @@ fn is_a_gate(case: &Case<'_, '_>) -> bool {
 /// Whether memory answers and the device writes back in bursts.
 fn is_cached(case: &Case<'_, '_>) -> bool {
     case.host.path.direct_io.behaviour == DirectIoBehaviour::Ignored
-        || between::buffered_loop(case.host).is_some()
+        || below::buffered_loop(case.host).is_some()
 }
 
 pub(crate) fn periodic(case: &Case<'_, '_>) -> Option<Statement> {

@@ -2,10 +2,9 @@
 
 use iostrata_plan::{Layer, rung};
 use iostrata_run::FindingKind;
-use iostrata_run::host::{LayerKind, PathKind};
 use iostrata_stats::units::bytes;
 
-use crate::between::{self, FileSystemBetween};
+use crate::below::{self, FileSystemBetween, in_memory};
 use crate::case::Case;
 use crate::figure::{application_latency_us, median};
 use crate::statement::Statement;
@@ -31,39 +30,9 @@ pub(crate) fn barriers_off(case: &Case<'_, '_>) -> Option<Statement> {
     Some(found.with("mount_option", option.as_str()))
 }
 
-/// What keeps the data in memory, where something does: the file system itself, or the lowest
-/// device.
-pub(crate) fn in_memory<'c>(case: &Case<'c, '_>) -> Option<&'c str> {
-    let path = &case.host.path;
-    if path.kind == PathKind::Tmpfs {
-        return path.file_system.as_deref().or(Some("memory"));
-    }
-    path.block_stack.iter().filter(|layer| layer.below.is_empty()).find_map(|layer| {
-        let is_ram_disk = layer
-            .name
-            .strip_prefix("ram")
-            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
-        match &layer.kind {
-            LayerKind::Zram => Some(layer.name.as_str()),
-            LayerKind::Loop { backing_file_system: Some(file_system), .. } => {
-                ["tmpfs", "ramfs"].contains(&file_system.as_str()).then_some(file_system.as_str())
-            }
-            _ => is_ram_disk.then_some(layer.name.as_str()),
-        }
-    })
-}
-
-/// The file system, where a process in user space serves it.
-pub(crate) fn served_by_process<'c>(case: &Case<'c, '_>) -> Option<&'c str> {
-    match FileSystemBetween::of(case.host) {
-        Some(FileSystemBetween::UserSpace(name)) => Some(name),
-        _ => None,
-    }
-}
-
 /// What the path lies on where that is memory.
 pub(crate) fn not_a_local_disk(case: &Case<'_, '_>) -> Option<Statement> {
-    let (path, memory) = (&case.host.path, in_memory(case)?);
+    let (path, memory) = (&case.host.path, in_memory(case.host)?);
     let text = format!(
         "{} lies in memory ({memory}): nothing here survives a power cut, and no disk was \
          measured.",
@@ -86,7 +55,7 @@ pub(crate) fn file_system_between(case: &Case<'_, '_>) -> Option<Statement> {
 }
 
 pub(crate) fn loop_without_direct_io(case: &Case<'_, '_>) -> Option<Statement> {
-    let name = between::buffered_loop(case.host)?;
+    let name = below::buffered_loop(case.host)?;
     let text = format!(
         "{name} goes through the page cache: memory answers its reads and takes its writes. Set it \
          up with direct I/O (losetup --direct-io=on) to measure what holds its file."
@@ -106,8 +75,8 @@ pub(crate) fn cache_below(case: &Case<'_, '_>) -> Option<Statement> {
         let each = reads.replicates.iter().filter_map(|one| application_latency_us(one));
         median(each.collect()).is_some_and(|us| us < FLASH_READ_US)
     };
-    let of_host = || (between::is_served_by_host(case.host) && is_memory()).then_some(HOST_MEMORY);
-    let cache = between::cache_below(case.host).or_else(of_host)?;
+    let of_host = || (below::is_served_by_host(case.host) && is_memory()).then_some(HOST_MEMORY);
+    let cache = below::cache_below(case.host).or_else(of_host)?;
     let read_bytes = read.point.streams.first()?.spec.size_bytes;
     let text = format!(
         "The reads went to {} of files, which {cache} may hold: they may be faster than the disks. \
