@@ -8,14 +8,22 @@
 //! autoregression: the variance is multiplied by `(1 + r) / (1 - r)`, with r freed of its bias
 //! (Marriott and Pope 1954), as in Skart (Tafazzoli and Wilson 2011). The degrees of freedom are
 //! `k / (1 + (1 + r) / (1 - r))` of `k` batches, between those of independent batches and those of
-//! a fully fitted autoregression (`k / (1 + 2 (1 + r) / (1 - r))`), set by simulation.
+//! a fully fitted autoregression (`k / (1 + 2 (1 + r) / (1 - r))`), set by simulation. Where much
+//! correlation is left, batches twice and four times as long are asked, too, and the widest interval
+//! counts.
 //! Invariant: never claims more degrees of freedom than batches, nor less variance than
 //! independent batches would have.
 //! It assumes that drifts and steps were taken out before.
 
+use crate::student::t95;
+
 /// Fewest batches that a batch length may leave.
 pub(crate) const BATCHES_MIN: usize = 30;
 
+/// Standard errors of the correlation from which on longer batches are asked as well.
+const SLOW_ERRORS: f64 = 2.0;
+/// Fewest of these.
+const LONG_BATCHES_MIN: usize = 7;
 /// Highest correlation that is corrected for; more means that there is hardly one batch.
 const LAG1_MAX: f64 = 0.95;
 /// Fewest degrees of freedom; with fewer an interval says nothing at all.
@@ -64,11 +72,38 @@ pub(crate) fn mean_error(residual: &[f64], taken: usize) -> Option<MeanError> {
         let batches = batch_means(residual, length);
         let moments = Moments::of(&batches, taken);
         let uncorrelated = moments.lag1_raw * (batches.len() as f64).sqrt() < 1.0;
-        if uncorrelated || batches.len() / 2 < BATCHES_MIN {
-            return Some(moments.error(batches.len(), length));
+        let error = moments.error(batches.len(), length);
+        if uncorrelated {
+            return Some(error);
+        }
+        if batches.len() / 2 < BATCHES_MIN {
+            let is_slow = moments.lag1_raw * (batches.len() as f64).sqrt() > SLOW_ERRORS;
+            let longer = is_slow.then(|| longer_batches(residual, taken, length));
+            return Some(longer.into_iter().flatten().fold(error, wider));
         }
         length *= 2;
     }
+}
+
+/// The errors that fewer and longer batches give, where those that are many enough still are
+/// correlated: a first-order autoregression then makes too little of slower movement.
+fn longer_batches(residual: &[f64], taken: usize, length: usize) -> Vec<MeanError> {
+    let of = |length: usize| {
+        let batches = batch_means(residual, length);
+        let moments = Moments::of(&batches, taken);
+        (batches.len() >= LONG_BATCHES_MIN.max(taken + 2))
+            .then(|| moments.error(batches.len(), length))
+    };
+    [2 * length, 4 * length].into_iter().filter_map(of).collect()
+}
+
+/// The error that makes the wider interval; batches stay those that were many enough.
+fn wider(many: MeanError, long: MeanError) -> MeanError {
+    let width = |error: &MeanError| t95(error.freedom) * error.standard_error();
+    if width(&long) <= width(&many) {
+        return many;
+    }
+    MeanError { variance: long.variance, freedom: long.freedom, ..many }
 }
 
 /// Means of consecutive batches; slices that fill no batch at the end are left out.
