@@ -62,7 +62,7 @@ pub fn pooled_percentiles(
     let percentile = |&percent: &f64| {
         let us = all.percentile_us(percent)?;
         let quantile = percent / 100.0;
-        let moments = all.bucket_at(quantile).and_then(|bucket| all.moments_from(bucket));
+        let moments = moments(&all, quantile);
         let bare = Percentile { percent, us, us_ci95: None, moments };
         let is_sampled = bare.is_sampled();
         let us_ci95 =
@@ -70,6 +70,13 @@ pub fn pooled_percentiles(
         Some(Percentile { us_ci95: us_ci95.flatten(), ..bare })
     };
     percents.iter().filter_map(percentile).collect()
+}
+
+/// Separate moments behind a percentile. The slower half of what lies beyond it must rest on half of
+/// them: next to one stall of many requests, moments of single ones count for little.
+fn moments(all: &LatencyHistogram, quantile: f64) -> Option<u64> {
+    let from = |quantile: f64| all.moments_from(all.bucket_at(quantile)?);
+    Some(from(quantile)?.min(2 * from((1.0 + quantile) / 2.0)?))
 }
 
 /// From so many requests of each moment on, moments are the sample.
