@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: iostrata beside fio and sysbench, emulated disks beside their models, and
-//! the embedded engine beside its peers, as pairs on the same machine in the same minutes; a server
-//! tuned and untuned.
+//! `cargo xtask bench`: iostrata beside fio and sysbench, emulated disks beside their models, and the
+//! embedded engine beside its peers, as pairs on the same machine in the same minutes; a server
+//! tuned and untuned; and whether intervals hold what they should.
 //!
 //! Purpose: show that the meter costs less than what it measures, and that it measures the same.
 //! Invariant: the two sides alternate (A B B A ...), so that a drift of the machine cancels within
@@ -8,6 +8,7 @@
 //! It judges no machine: it prints and returns success when every run could be made.
 
 mod case;
+mod coverage;
 mod disk;
 mod fio;
 mod fio_json;
@@ -34,6 +35,7 @@ use crate::args::Args;
 /// When it is unknown, or fio or iostrata fails.
 pub fn run(mut args: Args) -> Result<bool> {
     match args.word().as_deref() {
+        Some("coverage") => coverage::run(args)?,
         Some("disk") => disk::run(args)?,
         Some("null") => null::run(args)?,
         Some("parity") => parity::run(args)?,
@@ -45,12 +47,13 @@ pub fn run(mut args: Args) -> Result<bool> {
         Some("tune") => tune::run(args)?,
         Some(other) => {
             bail!(
-                "no benchmark is named {other}; there are disk, null, parity, peers, repeat, suite, \
-                 sysbench, tpcc and tune"
+                "no benchmark is named {other}; there are coverage, disk, null, parity, peers, \
+                 repeat, suite, sysbench, tpcc and tune"
             )
         }
         None => bail!(
-            "name a benchmark: disk, null, parity, peers, repeat, suite, sysbench, tpcc or tune"
+            "name a benchmark: coverage, disk, null, parity, peers, repeat, suite, sysbench, tpcc \
+             or tune"
         ),
     }
     Ok(true)

@@ -1,0 +1,363 @@
+//! `cargo xtask bench coverage`: does what is called a 95 % interval hold the truth?
+//!
+//! Purpose: for every interval that is printed, the share of simulated runs in which it holds the
+//! truth, over processes that storage and machines show in practice; beside it the share of runs
+//! that a verdict flags, and the coverage of the others. Invariant: the truth is that of the
+//! process, not of the window: its long-run mean, or its percentile.
+//! Everything is simulated with fixed seeds; nothing is measured.
+
+mod process;
+
+use anyhow::{Result, ensure};
+use iostrata_stats::{
+    Cells, FigurePair, Interval, LatencyHistogram, Measured, Need, Random, Stop, StoppingRule,
+    Verdicts, combine, compare, difference, estimate, estimate_ratio, loss, more_needed, paired,
+    pooled_percentiles, repeat, until_precise,
+};
+
+use crate::args::Args;
+use process::{LEVEL, Process, stalled_latencies, stalled_percentile_us};
+
+/// Slices of a window, of a millisecond each.
+const SLICES: usize = 500;
+/// Runs of a row.
+const RUNS: usize = 1_000;
+
+/// What one simulated run came to.
+struct Run {
+    /// Whether the interval holds the truth.
+    holds: bool,
+    /// Whether a verdict, or a missing interval, says that it may not.
+    is_flagged: bool,
+}
+
+impl Run {
+    fn of(ci95: Option<Interval>, truth: f64, verdicts: &Verdicts) -> Self {
+        let holds = ci95.is_some_and(|[low, high]| low <= truth && truth <= high);
+        Self { holds, is_flagged: ci95.is_none() || !verdicts.is_sound() }
+    }
+
+    fn measured(figure: &Measured, truth: f64) -> Self {
+        Self::of(figure.ci95, truth, &figure.verdicts)
+    }
+}
+
+/// One row of the table.
+struct Row {
+    interval: &'static str,
+    process: String,
+    runs: Vec<Run>,
+}
+
+impl Row {
+    fn of(
+        interval: &'static str,
+        process: impl Into<String>,
+        runs: usize,
+        mut one: impl FnMut(&mut Random) -> Run,
+    ) -> Self {
+        let process = process.into();
+        let seed = process.bytes().chain(interval.bytes()).map(u64::from).sum();
+        let mut rng = Random::new(seed);
+        Self { interval, process, runs: (0..runs).map(|_| one(&mut rng)).collect() }
+    }
+
+    /// Coverage in percent, the share that is flagged, and the coverage of what is not; that is
+    /// absent where next to nothing is.
+    fn shares(&self) -> (f64, f64, Option<f64>) {
+        let share = |part: usize, all: usize| 100.0 * part as f64 / all.max(1) as f64;
+        let all = self.runs.len();
+        let sound: Vec<&Run> = self.runs.iter().filter(|run| !run.is_flagged).collect();
+        let held = self.runs.iter().filter(|run| run.holds).count();
+        let sound_held = sound.iter().filter(|run| run.holds).count();
+        let of_sound = (20 * sound.len() >= all).then(|| share(sound_held, sound.len()));
+        (share(held, all), share(all - sound.len(), all), of_sound)
+    }
+
+    fn print(&self) {
+        let (held, flagged, sound) = self.shares();
+        let sound = sound.map_or_else(|| "-".to_owned(), |sound| format!("{sound:.1}"));
+        println!("| {} | {} | {held:.1} | {flagged:.0} | {sound} |", self.interval, self.process);
+    }
+}
+
+/// Prints the table.
+///
+/// # Errors
+/// When an option is wrong.
+pub fn run(mut args: Args) -> Result<()> {
+    let runs: usize = args.option("--runs", RUNS)?;
+    args.finish()?;
+    ensure!(runs >= 100, "--runs {runs}: a share needs at least 100");
+    println!("| interval | process | held, % | flagged, % | held where not flagged, % |");
+    println!("|---|---|---|---|---|");
+    for rows in [windows, replicates, comparisons, percentiles] {
+        rows(runs).iter().for_each(Row::print);
+    }
+    println!();
+    println!("| a true loss | is | % of runs |");
+    println!("|---|---|---|");
+    for (name, what, share) in losses(runs) {
+        println!("| {name} | {what} | {share:.1} |");
+    }
+    Ok(())
+}
+
+/// Rates and latencies of one window.
+fn windows(runs: usize) -> Vec<Row> {
+    let mut rows: Vec<Row> = Process::ALL
+        .into_iter()
+        .map(|process| {
+            Row::of("rate of a window", process.to_string(), runs, |rng| {
+                let slices = process.series(rng, SLICES);
+                estimate(&slices).map_or(FLAGGED, |one| Run::measured(&one.measured(), LEVEL))
+            })
+        })
+        .collect();
+    rows.extend(Process::ALL.into_iter().map(|process| {
+        Row::of("rate of a window that a precision of 3 % ends", process.to_string(), runs, |rng| {
+            stopped(&process.series(rng, 2 * SLICES))
+        })
+    }));
+    rows.push(Row::of("mean latency of a window", "exponential latencies", runs, |rng| {
+        let (sums, counts): (Vec<f64>, Vec<f64>) = (0..SLICES)
+            .map(|_| ((0..20).map(|_| 100.0 * rng.exponential()).sum::<f64>(), 20.0))
+            .unzip();
+        let found = estimate_ratio(&sums, &counts);
+        found.map_or(FLAGGED, |one| Run::measured(&one.measured(), 100.0))
+    }));
+    for drift in [0.0, 0.05, 0.1] {
+        let process = format!("machine that drifts by {:.0} % from run to run", 100.0 * drift);
+        rows.push(Row::of("the next run (repeat), after 5", process, runs, |rng| {
+            let mut next = || {
+                let level = LEVEL * (drift * rng.normal()).exp();
+                let slices = Process::White.series(rng, SLICES);
+                slices.iter().map(|value| value * level / LEVEL).collect::<Vec<f64>>()
+            };
+            let all: Vec<Vec<f64>> = (0..7).map(|_| next()).collect();
+            let mean = |slices: &Vec<f64>| slices.iter().sum::<f64>() / SLICES as f64;
+            let means: Vec<f64> = all.iter().map(mean).collect();
+            let Some(this) = estimate(&all[5]) else { return FLAGGED };
+            let again = repeat(&this.measured(), &all[5], &means[..5]);
+            Run::of(again.map(|again| again.ci95), means[6], &Verdicts::none())
+        }));
+    }
+    rows
+}
+
+/// A run without an interval.
+const FLAGGED: Run = Run { holds: false, is_flagged: true };
+
+/// A window that ends when it is precise.
+fn stopped(slices: &[f64]) -> Run {
+    let rule = StoppingRule::new(0.03, 250);
+    let moments =
+        std::iter::successors(Some(rule.next_check(0)), |&moment| Some(rule.next_check(moment)));
+    let mut moments = moments.take_while(|&moment| moment <= slices.len());
+    let end = moments.find(|&moment| rule.decide(&slices[..moment]) == Stop::Enough);
+    let found = rule.estimate(&slices[..end.unwrap_or(slices.len())]);
+    found.map_or(FLAGGED, |one| Run::measured(&one.measured(), LEVEL))
+}
+
+/// A replicate whose own interval is narrow.
+fn sharp(value: f64) -> Measured {
+    Measured::new(value, [0.999 * value, 1.001 * value], 40, Verdicts::none())
+}
+
+/// Figures of several windows.
+fn replicates(runs: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for n in [3, 5] {
+        for noise in [0.03, 0.1] {
+            let process = format!("{n} replicates, {:.0} % between them", 100.0 * noise);
+            rows.push(Row::of("figure of replicates", process, runs, |rng| {
+                let all: Vec<Measured> =
+                    (0..n).map(|_| sharp(100.0 * (1.0 + noise * rng.normal()))).collect();
+                combine(&all).map_or(FLAGGED, |one| Run::measured(&one, 100.0))
+            }));
+        }
+        let process = format!("{n} replicates, one in five at 60 % (two rates from run to run)");
+        rows.push(Row::of("figure of replicates", process, runs, |rng| {
+            let one = |rng: &mut Random| {
+                sharp(
+                    if rng.uniform() < 0.2 { 600.0 } else { 1_000.0 } * (1.0 + 0.01 * rng.normal()),
+                )
+            };
+            let all: Vec<Measured> = (0..n).map(|_| one(rng)).collect();
+            combine(&all).map_or(FLAGGED, |one| Run::measured(&one, 920.0))
+        }));
+    }
+    for noise in [0.03, 0.05, 0.08] {
+        let process = format!("{:.0} % between replicates, until 5 %", 100.0 * noise);
+        rows.push(Row::of("figure of replicates added until precise", process, runs, |rng| {
+            let one = |rng: &mut Random| sharp(100.0 * (1.0 + noise * rng.normal()));
+            let mut all: Vec<Measured> = (0..3).map(|_| one(rng)).collect();
+            while more_needed(&all, 0.05) != Need::Enough && all.len() < 24 {
+                all.push(one(rng));
+            }
+            let figure = combine(&all).map(|figure| until_precise(figure, all.len()));
+            figure.map_or(FLAGGED, |one| Run::measured(&one, 100.0))
+        }));
+    }
+    rows
+}
+
+/// Logarithms of ratios of two treatments by cell and replicate: noise of each, and what is common
+/// to all cells of a replicate.
+fn pairs(
+    rng: &mut Random,
+    [cells, replicates]: [usize; 2],
+    [noise, common]: [f64; 2],
+    effect: f64,
+) -> Vec<(usize, u32, [Measured; 2])> {
+    let of_replicate: Vec<f64> = (0..replicates).map(|_| common * rng.normal()).collect();
+    let mut all = Vec::new();
+    for cell in 0..cells {
+        for (replicate, common) in (0..).zip(&of_replicate) {
+            let bare =
+                |value: f64| Measured { value, ci95: None, n: 1, verdicts: Verdicts::none() };
+            let first = bare(100.0 * (noise * rng.normal()).exp());
+            let second = bare(100.0 * effect * (noise * rng.normal() + common).exp());
+            all.push((cell, replicate, [first, second]));
+        }
+    }
+    all
+}
+
+fn as_pairs(all: &[(usize, u32, [Measured; 2])]) -> Vec<FigurePair<'_>> {
+    all.iter()
+        .map(|(cell, replicate, [first, second])| FigurePair {
+            cell: *cell,
+            replicate: *replicate,
+            first,
+            second,
+        })
+        .collect()
+}
+
+/// Two treatments.
+fn comparisons(runs: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for sizes @ [cells, replicates] in [[1, 4], [4, 3], [10, 3]] {
+        for common in [0.0, 0.05, 0.1] {
+            if cells == 1 && common > 0.0 {
+                continue;
+            }
+            let process = format!(
+                "{cells} cells x {replicates}, noise 3 %, {:.0} % common to a replicate",
+                100.0 * common
+            );
+            rows.push(Row::of("ratio of pairs", process.clone(), runs, |rng| {
+                let all = pairs(rng, sizes, [0.03, common], 1.1);
+                let found = compare(&as_pairs(&all), Cells::Planned);
+                found.map_or(FLAGGED, |one| Run::of(one.ratio_ci95, 1.1, &one.verdicts))
+            }));
+            rows.push(Row::of("difference of pairs", process, runs, |rng| {
+                let all = pairs(rng, sizes, [0.03, common], 1.0);
+                let found = difference(&as_pairs(&all), Cells::Planned);
+                found.map_or(FLAGGED, |one| Run::measured(&one.value, 0.0))
+            }));
+        }
+    }
+    rows.push(Row::of("loss of figures that were not paired", "5 % of noise each", runs, |rng| {
+        let mut draw = |mean: f64| {
+            let value = mean * (1.0 + 0.05 * rng.normal());
+            Measured::new(value, [0.902 * value, 1.098 * value], 3, Verdicts::none())
+        };
+        let found = loss(&draw(1_000.0), &draw(700.0));
+        found.map_or(FLAGGED, |one| Run::of(one.loss_pct_ci95, 30.0, &one.verdicts))
+    }));
+    rows
+}
+
+/// Percentiles of windows of half a second in which requests stall now and then.
+fn percentiles(runs: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for stalls @ [stall_ms, every_ms] in [[0, 1], [5, 100], [20, 500], [50, 2_000]] {
+        let what = match stall_ms {
+            0 => "response times without a stall".to_owned(),
+            _ => format!("stalls of {stall_ms} ms each {every_ms} ms"),
+        };
+        for percent in [50.0, 95.0, 99.0, 99.9] {
+            let truth_us = stalled_percentile_us(stalls, percent);
+            for windows in [1, 4] {
+                let s = if windows == 1 { "" } else { "s" };
+                let process = format!("p{percent}, {windows} window{s} of 0.5 s; {what}");
+                rows.push(Row::of("percentile", process, runs.min(400), |rng| {
+                    let all: Vec<(LatencyHistogram, Measured)> =
+                        (0..windows).map(|_| stalled_latencies(rng, stalls, 500)).collect();
+                    let parts: Vec<(&LatencyHistogram, &Measured)> =
+                        all.iter().map(|(histogram, mean)| (histogram, mean)).collect();
+                    let found = pooled_percentiles(&parts, &[percent]);
+                    let ci95 = found.first().and_then(|one| one.us_ci95);
+                    Run::of(ci95, truth_us, &Verdicts::none())
+                }));
+            }
+        }
+    }
+    rows
+}
+
+/// What is said of a true loss.
+fn losses(runs: usize) -> Vec<(String, &'static str, f64)> {
+    let mut rows = Vec::new();
+    for (true_pct, noise) in [(10.0, 0.03), (30.0, 0.15), (40.0, 0.25)] {
+        let name = format!("of {true_pct:.0} % at {:.0} % noise, 4 pairs", 100.0 * noise);
+        let mut rng = Random::new(91);
+        let mut counts = [0_usize; 3];
+        for _ in 0..runs {
+            let mut draw = |mean: f64| [0; 4].map(|_| mean * (noise * rng.normal()).exp());
+            let (lower, upper) = (draw(100.0), draw(100.0 - true_pct));
+            let Ok(found) = paired(&lower, &upper) else { continue };
+            let stated = found.loss();
+            let most = stated.loss_pct_ci95.map_or(100.0, |[_, high]| high);
+            counts[0] += usize::from(found.equal_within_pct().is_some_and(|within| within <= 10.0));
+            counts[1] += usize::from(most < true_pct);
+            counts[2] += usize::from(stated.is_less_than(20.0));
+        }
+        let says = [
+            "called none: equal within 10 %",
+            "said to cost less at most than it does",
+            "cleared: below the 20 % that count",
+        ];
+        let share = |count: usize| 100.0 * count as f64 / runs as f64;
+        rows.extend(says.into_iter().zip(counts).map(|(says, n)| (name.clone(), says, share(n))));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A small form of the table, of processes that show themselves in a window.
+    #[test]
+    fn what_no_verdict_flags_holds_the_truth() {
+        let hides = |row: &Row| {
+            let mut hiding = Process::ALL.into_iter().filter(|process| !process.shows_itself());
+            row.process.contains("stalls of") || hiding.any(|one| row.process == one.to_string())
+        };
+        let runs = 300;
+        let all = [windows(runs), comparisons(runs), percentiles(runs)];
+        for row in all.iter().flatten().filter(|row| !hides(row)) {
+            let (_, flagged, sound) = row.shares();
+            let Some(sound) = sound else { continue };
+            // Three standard errors of so few runs.
+            let count = runs as f64 * (1.0 - flagged / 100.0);
+            let least = 92.0 - 300.0 * (0.05_f64 * 0.95 / count.max(1.0)).sqrt();
+            assert!(sound >= least, "{}, {}: {sound:.1} %", row.interval, row.process);
+        }
+    }
+
+    #[test]
+    fn a_loss_is_not_talked_away() {
+        for (name, says, share) in losses(2_000) {
+            let most = match says {
+                says if says.starts_with("said") => 4.0,
+                _ if name.starts_with("of 10 %") && says.starts_with("cleared") => 100.0,
+                _ => 2.0,
+            };
+            assert!(share <= most, "{name}, {says}: {share} %");
+        }
+    }
+}
