@@ -9,8 +9,8 @@
 //! (Marriott and Pope 1954), as in Skart (Tafazzoli and Wilson 2011). The degrees of freedom are
 //! `k / (1 + (1 + r) / (1 - r))` of `k` batches, between those of independent batches and those of
 //! a fully fitted autoregression (`k / (1 + 2 (1 + r) / (1 - r))`), set by simulation. Where much
-//! correlation is left, batches twice and four times as long are asked, too, and the widest interval
-//! counts.
+//! correlation is left, batches twice and four times as long are asked, too, and the widest
+//! interval counts.
 //! Invariant: never claims more degrees of freedom than batches, nor less variance than
 //! independent batches would have.
 //! It assumes that drifts and steps were taken out before.

@@ -72,8 +72,8 @@ pub fn pooled_percentiles(
     percents.iter().filter_map(percentile).collect()
 }
 
-/// Separate moments behind a percentile. The slower half of what lies beyond it must rest on half of
-/// them: next to one stall of many requests, moments of single ones count for little.
+/// Separate moments behind a percentile. The slower half of what lies beyond it must rest on half
+/// of them: next to one stall of many requests, moments of single ones count for little.
 fn moments(all: &LatencyHistogram, quantile: f64) -> Option<u64> {
     let from = |quantile: f64| all.moments_from(all.bucket_at(quantile)?);
     Some(from(quantile)?.min(2 * from((1.0 + quantile) / 2.0)?))
