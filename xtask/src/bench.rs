@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: iostrata beside fio and sysbench, emulated disks beside their models, and the
-//! embedded engine beside its peers, as pairs on the same machine in the same minutes; a server
+//! `cargo xtask bench`: iostrata beside fio and sysbench, emulated disks beside their models, and
+//! the embedded engine beside its peers, as pairs on the same machine in the same minutes; a server
 //! tuned and untuned; and whether intervals hold what they should.
 //!
 //! Purpose: show that the meter costs less than what it measures, and that it measures the same.
