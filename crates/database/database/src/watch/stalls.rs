@@ -38,6 +38,9 @@ const STOLEN_PCT: f64 = 30.0;
 /// percent, where that explains a stall; it has to be twice of what is usual.
 const PROCESSORS_PCT: f64 = 50.0;
 const PROCESSORS_MORE: f64 = 2.0;
+/// Tasks of a busy server wait for processors at many moments: so many looks at a stall show it
+/// before that is its cause for good. What sessions wait for by name needs one.
+const LOOKS_AT_PROCESSORS: u32 = 3;
 
 /// A throughput while nothing stalled, with the sessions that waited for an answer.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +55,8 @@ struct Usual {
 struct Going {
     stall: TransactionStall,
     is_going: bool,
-    /// Whether it was asked what sessions wait for.
-    is_explained: bool,
+    /// How often it was asked what sessions wait for.
+    looks: u32,
 }
 
 /// What a sample says of stalls.
@@ -120,7 +123,7 @@ impl Stalls {
         let follows =
             |stall: &TransactionStall| stall.t_s + stall.length_s + GAP_S >= now_s - seconds;
         let before = self.last.take().filter(|last| last.is_going || follows(&last.stall));
-        let is_explained = before.as_ref().is_some_and(|last| last.is_explained);
+        let looks = before.as_ref().map_or(0, |last| last.looks);
         let mut stall = before.map_or_else(
             || TransactionStall {
                 t_s: now_s - seconds,
@@ -140,7 +143,7 @@ impl Stalls {
             self.usual.clear();
             return FoundStall { is_going: false, stall: Some(stall) };
         }
-        self.last = Some(Going { stall: stall.clone(), is_going: true, is_explained });
+        self.last = Some(Going { stall: stall.clone(), is_going: true, looks });
         FoundStall { is_going: true, stall: Some(stall) }
     }
 
@@ -175,7 +178,11 @@ impl Stalls {
     /// is not known.
     pub(crate) fn needs_session_waits(&self) -> bool {
         self.last.as_ref().is_some_and(|last| {
-            let is_known = last.is_explained && last.stall.cause != StallCause::Unknown;
+            let is_known = match last.stall.cause {
+                StallCause::Unknown => false,
+                StallCause::Processors => last.looks >= LOOKS_AT_PROCESSORS,
+                _ => last.looks > 0,
+            };
             last.is_going && !is_known
         })
     }
@@ -191,8 +198,8 @@ impl Stalls {
         let (now_s, running) = (moment.at_s, moment.sample.sessions_running);
         let (cause, evidence) = self.cause(last.t_s, now_s, running);
         let going = self.last.as_mut()?;
-        going.is_explained = true;
-        if cause != StallCause::Unknown {
+        going.looks += 1;
+        if cause != StallCause::Unknown || going.stall.cause == StallCause::Processors {
             (going.stall.cause, going.stall.evidence) = (cause, evidence);
         }
         Some(going.stall.clone())

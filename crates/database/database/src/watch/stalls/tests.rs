@@ -156,6 +156,37 @@ fn tenths_of_a_second_are_looked_at_second_by_second() {
 }
 
 #[test]
+fn tasks_that_wait_for_processors_at_its_beginning_are_not_its_cause_for_good() {
+    let cause = |looks: &[SessionWaits]| {
+        let (mut stalls, mut total, mut asked) = (Stalls::default(), 0, looks.iter());
+        let mut last = None;
+        for second in 0..40_u64 {
+            total += if second < 30 { 600 } else { 0 };
+            let sample = TargetSample {
+                transactions: Some(total),
+                sessions_running: Some(6),
+                ..TargetSample::default()
+            };
+            last = stalls
+                .take(SampleMoment { at_s: second as f64, sample, ..SampleMoment::default() })
+                .stall
+                .or(last);
+            if stalls.needs_session_waits()
+                && let Some(waits) = asked.next()
+            {
+                last = stalls.explain(*waits);
+            }
+        }
+        (last.unwrap().cause, asked.count())
+    };
+    let processor = SessionWaits { processor: 5, ..SessionWaits::default() };
+    let semi_sync = SessionWaits { semi_sync: 6, ..SessionWaits::default() };
+    assert_eq!(cause(&[processor, semi_sync, semi_sync]), (StallCause::SemiSync, 1));
+    assert_eq!(cause(&[processor, SessionWaits::default()]), (StallCause::Unknown, 0));
+    assert_eq!(cause(&[processor; 4]), (StallCause::Processors, 1));
+}
+
+#[test]
 fn a_stall_without_a_cause_says_what_the_hypervisor_took() {
     let evidence = |stolen_pct: f64| {
         let (mut stalls, mut total) = (Stalls::default(), 0);
