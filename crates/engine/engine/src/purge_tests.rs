@@ -35,6 +35,26 @@ fn tombstones_that_a_crash_leaves_are_purged_after_the_next_opening() {
 }
 
 #[test]
+fn a_clean_close_leaves_no_key_of_a_commit_that_purge_has_begun() {
+    let disk = MemDisk::new();
+    let engine = open(&disk);
+    engine.set("purge_batch_size", "1").unwrap();
+    let table = engine.create_table("t").unwrap();
+    put(&engine, &table, b"a", b"1");
+    put(&engine, &table, b"b", b"1");
+    let reader = begin(&engine, Isolation::Snapshot);
+    let mut t = begin(&engine, Isolation::ReadCommitted);
+    assert!(t.delete(&table, b"a").unwrap() && t.delete(&table, b"b").unwrap());
+    t.commit().unwrap();
+    assert_eq!(tombstones(&engine), 2);
+    drop(reader);
+    engine.close().unwrap();
+    let engine = open(&disk);
+    assert!(engine.recovery().was_clean);
+    assert_eq!(tombstones(&engine), 0);
+}
+
+#[test]
 fn without_purge_threads_old_versions_go_to_their_file_all_the_same() {
     let mut settings = small();
     for (name, value) in [("version_log_memory", "256K"), ("purge_threads", "0")] {

@@ -49,7 +49,6 @@ impl PurgeBatch {
     }
 
     fn pass(&mut self, record: &Record<'_>) {
-        self.commits += u64::from(record.marks & FIRST_OF_COMMIT != 0);
         if record.marks & TO_PURGE != 0 {
             let (number, table) = (record.number, record.table);
             self.items.push(PurgeItem { number, table, key: record.key.to_vec() });
@@ -65,6 +64,22 @@ struct Position {
     waits_for: u64,
     /// The segment, when it was sealed or spilled: kept while purge moves on in it.
     bytes: Option<Arc<Vec<u8>>>,
+    /// Whether the commit of the last record has more of them, as far as it is known: it is counted
+    /// when it has none, so that nothing is left of as many commits as were counted. The records of
+    /// a commit lie side by side.
+    is_within_commit: bool,
+}
+
+impl Position {
+    /// To the beginning of the next segment.
+    fn leave_segment(&mut self) {
+        *self = Self { is_within_commit: self.is_within_commit, ..Self::default() };
+    }
+
+    /// Counts the commit of the last record, which has no more of them.
+    fn end_commit(&mut self, call: &mut Call) {
+        call.batch.commits += u64::from(std::mem::take(&mut self.is_within_commit));
+    }
 }
 
 #[derive(Debug)]
@@ -187,7 +202,7 @@ fn advance(
 }
 
 fn leave(log: &VersionLog, shard: usize, position: &mut Position) {
-    *position = Position::default();
+    position.leave_segment();
     log.drop_front(&mut log.lock(shard));
 }
 
@@ -203,19 +218,27 @@ fn look(
         return Ok(Front::Walk(bytes));
     }
     let mut locked = log.lock(shard);
-    let Some(front) = locked.front() else { return Ok(Front::Stop) };
+    // No commit keeps records in a shard while it is locked.
+    let Some(front) = locked.front() else {
+        position.end_commit(call);
+        return Ok(Front::Stop);
+    };
     match &front.body {
-        Body::Open(bytes) if bytes.is_empty() => Ok(Front::Stop),
+        Body::Open(bytes) if bytes.is_empty() => {
+            position.end_commit(call);
+            Ok(Front::Stop)
+        }
         Body::Open(bytes) => Ok(match walk(bytes, position, call, LOCKED_RECORDS)? {
             Walk::Enough => Front::Next,
             Walk::Blocked => Front::Stop,
             Walk::Ended => {
-                *position = Position::default();
+                position.end_commit(call);
+                position.leave_segment();
                 log.drop_front(&mut locked);
                 Front::Stop
             }
         }),
-        _ if position.at == 0 && is_passed_unread(front, call) => {
+        _ if position.at == 0 && is_passed_unread(front, position, call) => {
             log.drop_front(&mut locked);
             Ok(Front::Next)
         }
@@ -225,10 +248,12 @@ fn look(
 }
 
 /// Whether a whole segment can be passed without a look at its records.
-fn is_passed_unread(segment: &VersionSegment, call: &mut Call) -> bool {
+fn is_passed_unread(segment: &VersionSegment, position: &mut Position, call: &mut Call) -> bool {
     let is_passed = segment.purges == 0 && segment.greatest <= call.oldest;
-    if is_passed {
-        call.batch.commits += u64::from(segment.commits);
+    if is_passed && segment.commits > 0 {
+        position.end_commit(call);
+        call.batch.commits += u64::from(segment.commits) - 1;
+        position.is_within_commit = true;
     }
     is_passed
 }
@@ -242,14 +267,18 @@ fn walk(
 ) -> io::Result<Walk> {
     let until = call.records.saturating_add(records);
     while position.at < bytes.len() {
+        let (record, next) = Record::read(bytes, position.at).ok_or_else(damaged)?;
+        if record.marks & FIRST_OF_COMMIT != 0 {
+            position.end_commit(call);
+        }
         if call.is_full() || call.records >= until {
             return Ok(Walk::Enough);
         }
-        let (record, next) = Record::read(bytes, position.at).ok_or_else(damaged)?;
         position.waits_for = record.number;
         if record.number > call.oldest {
             return Ok(Walk::Blocked);
         }
+        position.is_within_commit = true;
         call.batch.pass(&record);
         call.records += 1;
         position.at = next;

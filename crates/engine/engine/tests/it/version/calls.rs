@@ -123,6 +123,29 @@ fn purge_waits_for_the_snapshot_and_drops_what_it_passes() {
     drop(later);
 }
 
+/// Who closes asks whether anything is left: a key that is in no batch yet is.
+#[test]
+fn a_commit_is_done_with_its_last_key() {
+    for segment_bytes in [4096, 64] {
+        let (versions, _) = versions(segment_bytes, u64::MAX);
+        let one = versions.registry.tick();
+        let mut keeper = versions.log.keep();
+        let _ = keeper.deleted(one, 3, b"a", 1, &value_of(1, 1, 20));
+        let _ = keeper.deleted(one, 3, b"b", 1, &value_of(1, 2, 20));
+        let _ = keeper.replaced(one, 1, &value_of(1, 3, 20));
+        drop(keeper);
+        let mut items = Vec::new();
+        while versions.stats().history > 0 {
+            let batch = versions.take_purge(1).unwrap();
+            assert!(!batch.is_empty(), "{segment_bytes}: {items:?}");
+            items.extend(batch.items.iter().cloned());
+            versions.finish_purge(batch);
+        }
+        assert_eq!(items, [item(one, 3, b"a"), item(one, 3, b"b")], "{segment_bytes}");
+        assert_eq!(versions.stats().purged, 1, "{segment_bytes}");
+    }
+}
+
 #[test]
 fn what_is_put_back_comes_again_after_newer_keys() {
     let (versions, _) = versions(4096, u64::MAX);
