@@ -43,7 +43,9 @@ pub fn begin(program: ServerProgram, test: &str, options: &[&str]) -> Stage {
     let usual = [
         "--innodb-buffer-pool-size=64M",
         "--innodb-flush-log-at-trx-commit=2",
-        "--loose-innodb-log-file-size=64M",
+        // More than they make of it, so that it is the cause of no stall.
+        "--loose-innodb-log-file-size=512M",
+        "--loose-innodb-redo-log-capacity=512M",
     ];
     eprintln!("{test} on {}", program.version);
     let all: Vec<&str> = usual.iter().chain(options).copied().collect();
