@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::contrast::{Error, Seen, contrast};
+use crate::contrast::{CellDifference, Error, contrast};
 use crate::{Interval, Measured, Verdicts};
 
 /// Fewest pairs that a conclusion may rest on.
@@ -249,9 +249,9 @@ fn seen(
     pairs: &[FigurePair<'_>],
     value: impl Fn(&FigurePair<'_>) -> f64,
     half_width: impl Fn(&Measured) -> Option<f64>,
-) -> Vec<Seen> {
+) -> Vec<CellDifference> {
     let square = |figure: &Measured| half_width(figure).map_or(0.0, |half| half * half);
-    let one = |pair: &FigurePair<'_>| Seen {
+    let one = |pair: &FigurePair<'_>| CellDifference {
         cell: pair.cell,
         replicate: pair.replicate,
         value: value(pair),

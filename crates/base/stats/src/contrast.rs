@@ -47,7 +47,7 @@ const HALF_WIDTH_MAX: f64 = 300.0;
 
 /// One log ratio, or one difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct CellDifference {
     /// Which cell; equal in every factor that is not compared.
     pub(crate) cell: usize,
     /// Which replicate.
@@ -106,7 +106,7 @@ impl Contrast {
 
 /// The contrast of log ratios or differences; at most one per cell and replicate. `None` without
 /// any.
-pub(crate) fn contrast(seen: &[Seen]) -> Option<Contrast> {
+pub(crate) fn contrast(seen: &[CellDifference]) -> Option<Contrast> {
     let layout = Layout::of(seen)?;
     let widest = |range: [f64; 2], &mean: &f64| [range[0].min(mean), range[1].max(mean)];
     Some(Contrast {
@@ -207,7 +207,7 @@ struct Layout {
 
 impl Layout {
     /// `None` without ratios.
-    fn of(seen: &[Seen]) -> Option<Self> {
+    fn of(seen: &[CellDifference]) -> Option<Self> {
         if seen.is_empty() {
             return None;
         }
@@ -394,8 +394,12 @@ fn means(
 mod tests {
     use super::*;
 
-    fn grid(cells: usize, replicates: u32, value: impl Fn(usize, u32) -> f64) -> Vec<Seen> {
-        let one = |cell, replicate| Seen {
+    fn grid(
+        cells: usize,
+        replicates: u32,
+        value: impl Fn(usize, u32) -> f64,
+    ) -> Vec<CellDifference> {
+        let one = |cell, replicate| CellDifference {
             cell,
             replicate,
             value: value(cell, replicate),
@@ -454,8 +458,9 @@ mod tests {
         assert_eq!(contrast(&[]), None);
     }
 
-    fn seen(values: &[(usize, u32, f64)]) -> Vec<Seen> {
-        let one = |&(cell, replicate, value)| Seen { cell, replicate, value, square_min: 0.0 };
+    fn seen(values: &[(usize, u32, f64)]) -> Vec<CellDifference> {
+        let one =
+            |&(cell, replicate, value)| CellDifference { cell, replicate, value, square_min: 0.0 };
         values.iter().map(one).collect()
     }
 

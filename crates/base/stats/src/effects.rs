@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use crate::combine::mean_and_half_width;
-use crate::contrast::{Contrast, Seen, contrast};
+use crate::contrast::{CellDifference, Contrast, contrast};
 use crate::multiplicity::{ERROR_RATE, benjamini_hochberg, p_value};
 use crate::{Conclusion, Interval, Measured, PAIRS_MIN, Verdicts, allowed_pct};
 
@@ -252,10 +252,10 @@ fn effect_of(plan: &Plan<'_>, changes: &[LevelChange]) -> Option<Effect> {
 }
 
 /// Whether every one of several cells shows the same direction by itself.
-fn is_everywhere(seen: &[Seen]) -> bool {
+fn is_everywhere(seen: &[CellDifference]) -> bool {
     // What matches a contrast comes cell by cell.
-    let cells: Vec<&[Seen]> = seen.chunk_by(|a, b| a.cell == b.cell).collect();
-    let shows = |cell: &&[Seen], sign: f64| {
+    let cells: Vec<&[CellDifference]> = seen.chunk_by(|a, b| a.cell == b.cell).collect();
+    let shows = |cell: &&[CellDifference], sign: f64| {
         let alone = contrast(cell).and_then(|alone| Some((alone.mean, alone.error?)));
         alone.is_some_and(|(mean, error)| sign * mean > error.half_width) && cell.len() >= PAIRS_MIN
     };
@@ -264,7 +264,7 @@ fn is_everywhere(seen: &[Seen]) -> bool {
 
 /// p value of the mean over these cells, whatever it is in others: replicates are the units, so
 /// that what is common to one does not look like an effect of every cell.
-fn p_of_these_cells(seen: &[Seen]) -> Option<f64> {
+fn p_of_these_cells(seen: &[CellDifference]) -> Option<f64> {
     let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for one in seen {
         let (sum, count) = sums.entry(one.replicate).or_default();
@@ -308,7 +308,7 @@ struct Plan<'a> {
 
 /// What matches a contrast.
 struct Matched {
-    seen: Vec<Seen>,
+    seen: Vec<CellDifference>,
     /// Verdicts of every figure in it.
     verdicts: Verdicts,
 }
@@ -361,7 +361,8 @@ impl<'a> Plan<'a> {
             }
             last = Some(levels);
             let Some(corners) = self.corners(levels, *replicate, changes) else { continue };
-            let mut one = Seen { cell, replicate: *replicate, value: 0.0, square_min: 0.0 };
+            let mut one =
+                CellDifference { cell, replicate: *replicate, value: 0.0, square_min: 0.0 };
             for (sign, figure) in corners {
                 one.value += sign * figure.value.ln();
                 one.square_min += figure.ci95.map_or(0.0, |_| figure.relative_half_width().powi(2));

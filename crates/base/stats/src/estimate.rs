@@ -16,7 +16,7 @@
 
 use crate::measured::around;
 use crate::noise::{BATCHES_MIN, MeanError, mean, mean_error};
-use crate::shape::{Decomposed, decompose};
+use crate::shape::{Decomposition, decompose};
 use crate::student::t95;
 use crate::{Interval, Measured, Steadiness, Verdict, Verdicts};
 
@@ -98,7 +98,7 @@ pub fn estimate_ratio(sums: &[f64], counts: &[f64]) -> Option<Estimate> {
 }
 
 /// The estimate around `value`, its interval `widening` times as wide as the noise asks for.
-fn finish(value: f64, apart: Decomposed, widening: f64) -> Estimate {
+fn finish(value: f64, apart: Decomposition, widening: f64) -> Estimate {
     let mut verdicts = apart.steadiness.verdicts();
     let error = mean_error(&apart.noise, apart.taken);
     if !error.as_ref().is_some_and(is_enough) {

@@ -11,10 +11,9 @@
 //! is near zero below a tenth of the median, and a run of such slices is a stall when noise alone
 //! would hardly make it: with `p` the share of near-zero slices outside the run and `q` the chance
 //! that one follows another there, a run of `L` is expected `n p q^(L-1)` times; a single slice
-//! must besides lie far below the usual spread. It
-//! swings where the longest batch means that leave thirty still go up and down together: a wave of
-//! few periods, or noise too slow for the window. A wave of many periods is noise, and batch means
-//! see its correlation.
+//! must besides lie far below the usual spread. A rate swings where the longest batch means that
+//! leave thirty still go up and down together: a wave of few periods, or noise too slow for the
+//! window. A wave of many periods is noise, and batch means see its correlation.
 //! Invariant: white and moderately autocorrelated noise raises a false alarm in at most 2 % of
 //! series. It judges one series alone and does not know what caused a shape.
 
@@ -145,7 +144,7 @@ impl Shape {
 }
 
 /// A series taken apart.
-pub(crate) struct Decomposed {
+pub(crate) struct Decomposition {
     pub(crate) steadiness: Steadiness,
     /// What no shape explains, of mean 0 (about); stalls stay in it.
     pub(crate) noise: Vec<f64>,
@@ -154,7 +153,7 @@ pub(crate) struct Decomposed {
 }
 
 /// Takes a series apart; sizes are later compared with `level`.
-pub(crate) fn decompose(slices: &[f64], level: f64) -> Decomposed {
+pub(crate) fn decompose(slices: &[f64], level: f64) -> Decomposition {
     let stalls = find_stalls(slices);
     let mut alive = slices.to_vec();
     if !stalls.is_empty() {
@@ -169,7 +168,7 @@ pub(crate) fn decompose(slices: &[f64], level: f64) -> Decomposed {
     let put_back = slices.iter().zip(&alive).map(|(was, put)| was - put);
     let noise = fitted.residual.iter().zip(put_back).map(|(left, back)| left + back).collect();
     let steadiness = Steadiness { level, slices: slices.len(), shapes };
-    Decomposed { steadiness, noise, taken: model.taken() }
+    Decomposition { steadiness, noise, taken: model.taken() }
 }
 
 /// The amplitude of what goes up and down slowly in the noise that is left of a series.

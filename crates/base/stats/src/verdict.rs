@@ -24,7 +24,7 @@ pub enum Verdict {
     Sparse,
     /// The file has extents that were allocated but never written.
     UnwrittenExtents,
-    /// The rate drifted, waved or stepped while it was measured.
+    /// The rate drifted, swung or stepped while it was measured.
     NotSteady,
     /// A rate that held for a while fell to a lower one: a burst allowance ran out.
     BurstLimited,
@@ -56,7 +56,7 @@ impl Verdict {
             Verdict::DirectIgnored => "direct I/O was accepted and then not done",
             Verdict::Sparse => "the file has holes, which reads never take to the device",
             Verdict::UnwrittenExtents => "parts of the file were allocated but never written",
-            Verdict::NotSteady => "the rate drifted, waved or stepped while it was measured",
+            Verdict::NotSteady => "the rate drifted, swung or stepped while it was measured",
             Verdict::BurstLimited => "a burst allowance ran out while it was measured",
             Verdict::TooFewSamples => "too few independent samples",
             Verdict::DepthNotReached => "fewer requests were in flight than asked for",

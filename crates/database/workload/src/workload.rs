@@ -1,6 +1,6 @@
 //! What a workload of transactions is: its options, its tables, its transactions and its checks.
 //!
-//! Invariant: whoever prepares, runs, checks and removes tables knows this file and none of the
+//! Invariant: the commands that prepare, run, check and remove tables use this file and none of the
 //! workloads; [`crate::WORKLOADS`] has them all.
 
 use std::collections::BTreeMap;
@@ -360,8 +360,8 @@ pub trait Workload: Debug + Send + Sync {
     /// What loading does, for those who wait.
     fn loading(&self) -> String;
 
-    /// Makes the tables and fills them. `progress` hears of the share that is done, from several
-    /// threads.
+    /// Makes the tables and fills them. Calls `progress` with the share that is done, from
+    /// several threads.
     ///
     /// # Errors
     /// Other tables are there; what the target said; it was stopped.
@@ -406,8 +406,8 @@ pub trait Workload: Debug + Send + Sync {
         "reading every row"
     }
 
-    /// Checks what holds of the tables, and gives their size. `progress` hears of the share that is
-    /// done.
+    /// Checks what holds of the tables, and gives their size. Calls `progress` with the share that
+    /// is done.
     ///
     /// # Errors
     /// What the target said; nothing was prepared. Conditions that do not hold are no error.

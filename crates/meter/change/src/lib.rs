@@ -54,7 +54,7 @@ pub use platform::{MountRequest, Platform, Refusal, RunError};
 pub use restore::{
     JournalReport, JournalState, RestoreReport, remove_left_files, restore, restore_server,
 };
-pub use seen::{Answer, DeviceState, LoopDevice, Mounted, Seen, SeenKind};
+pub use seen::{Answer, DeviceState, LoopDevice, Seen, SeenKind};
 pub use served::{ServedDisk, StopError, served_disks, stop_served};
 pub use server::{Ending, RunAs, ServerCommand, Tie};
 pub use session::{Applied, Session};

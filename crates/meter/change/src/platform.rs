@@ -12,11 +12,12 @@ use thiserror::Error;
 use crate::error::ChangeError;
 use crate::greeting::Greeting;
 use crate::owner::Owner;
-use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen};
+use crate::seen::{Answer, DeviceState, LoopDevice, Seen};
 use crate::server::{Ending, ServerCommand, Tie};
 use crate::settings::{FilesystemKind, Prewrite};
 use crate::tokens::FileToken;
 use crate::variables::Servers;
+use iostrata_io::Mount;
 
 /// What to mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ pub trait Platform {
     fn detach(&self, device: &LoopDevice) -> io::Result<()>;
 
     /// All mounts, in the order in which they were made.
-    fn mounts(&self) -> io::Result<Vec<Mounted>>;
+    fn mounts(&self) -> io::Result<Vec<Mount>>;
 
     /// Mounts.
     fn mount(&self, request: &MountRequest) -> Result<(), Refusal>;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use iostrata_io::Mount;
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::FileToken;
@@ -57,48 +56,6 @@ impl LoopDevice {
     /// Its node.
     pub fn path(&self) -> PathBuf {
         Path::new("/dev").join(&self.name)
-    }
-}
-
-/// A mount, as `/proc/self/mountinfo` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mounted {
-    /// Where.
-    pub at: PathBuf,
-    /// The directory of the file system that is mounted.
-    pub root: String,
-    /// Type of the file system.
-    pub kind: String,
-    /// What was mounted.
-    pub source: String,
-    /// Options of the mount.
-    pub options: Vec<String>,
-    /// Options of the file system.
-    pub super_options: Vec<String>,
-}
-
-impl From<Mount> for Mounted {
-    fn from(mount: Mount) -> Self {
-        let Mount { at, root, kind, source, options, super_options, .. } = mount;
-        Self { at, root, kind, source, options, super_options }
-    }
-}
-
-impl Mounted {
-    /// Whether a program serves it.
-    pub fn is_fuse(&self) -> bool {
-        matches!(self.kind.as_str(), "fuse" | "fuseblk") || self.kind.starts_with("fuse.")
-    }
-
-    /// All options, each once.
-    pub fn all_options(&self) -> Vec<String> {
-        let mut all = self.options.clone();
-        for option in &self.super_options {
-            if !all.contains(option) {
-                all.push(option.clone());
-            }
-        }
-        all
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::{fs, io};
 
 /// One mount.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount {
     /// Number of the mount.
     pub id: u64,
@@ -27,6 +27,34 @@ pub struct Mount {
     pub source: String,
     /// Options of the file system.
     pub super_options: Vec<String>,
+}
+
+impl Mount {
+    /// Whether a program serves it.
+    pub fn is_fuse(&self) -> bool {
+        matches!(self.kind.as_str(), "fuse" | "fuseblk") || self.kind.starts_with("fuse.")
+    }
+
+    /// All options, each once.
+    pub fn all_options(&self) -> Vec<String> {
+        let mut all = self.options.clone();
+        for option in &self.super_options {
+            if !all.contains(option) {
+                all.push(option.clone());
+            }
+        }
+        all
+    }
+
+    /// The value of a file-system option `name=value`.
+    pub fn super_option(&self, name: &str) -> Option<&str> {
+        self.super_options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// Whether a file-system option is set.
+    pub fn has_super_option(&self, name: &str) -> bool {
+        self.super_options.iter().any(|option| option == name)
+    }
 }
 
 /// All mounts that this process sees.
@@ -106,6 +134,8 @@ mod tests {
         assert_eq!(mount.options, ["rw", "noatime"]);
         assert_eq!((mount.kind.as_str(), mount.source.as_str()), ("ext4", "/dev/root"));
         assert_eq!(mount.super_options, ["rw", "errors=continue"]);
+        assert_eq!(mount.super_option("errors"), Some("continue"));
+        assert!(mount.has_super_option("rw") && !mount.has_super_option("ro"));
     }
 
     #[test]

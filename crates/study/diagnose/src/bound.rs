@@ -12,7 +12,7 @@ use iostrata_stats::{Loss, Measured, Verdicts, combine, loss, paired_measured};
 
 use crate::case::Case;
 use crate::figure::{combined, metric_of};
-use crate::observed::{Observed, Seen, Which};
+use crate::observed::{Observed, PointLog, Which};
 
 /// Bytes of a page, in which all of them are counted.
 const PAGE_BYTES: f64 = 16_384.0;
@@ -59,7 +59,7 @@ struct Allowed {
 /// A rung of transactions whose bound is wanted.
 struct Bounding<'c, 'a> {
     case: &'c Case<'c, 'a>,
-    seen: &'c Seen<'a>,
+    seen: &'c PointLog<'a>,
 }
 
 impl Bounding<'_, '_> {

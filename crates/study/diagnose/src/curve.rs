@@ -12,7 +12,7 @@ use crate::database::{self, Database};
 use crate::figure::{
     agrees_with_depth, application_latency_us, combined, median, op_of, stream_of, weighted_mean,
 };
-use crate::observed::{Observed, Seen};
+use crate::observed::{Observed, PointLog};
 
 const READERS: &str = "readers";
 
@@ -28,8 +28,8 @@ pub(crate) fn curves_of(log: &Observed<'_>) -> Vec<Curve> {
     curves
 }
 
-fn on_curve<'l, 'a>(log: &'l Observed<'a>, name: &str) -> Vec<(f64, &'l Seen<'a>)> {
-    let mut members: Vec<(f64, &Seen<'a>)> = log
+fn on_curve<'l, 'a>(log: &'l Observed<'a>, name: &str) -> Vec<(f64, &'l PointLog<'a>)> {
+    let mut members: Vec<(f64, &PointLog<'a>)> = log
         .points()
         .iter()
         .filter_map(|seen| {
@@ -63,7 +63,7 @@ fn curve(log: &Observed<'_>, name: &str) -> Option<Curve> {
     })
 }
 
-fn curve_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
+fn curve_point(x: f64, seen: &PointLog<'_>) -> Option<CurvePoint> {
     let figure = combined(seen.replicates.iter().copied())?;
     let p99 = seen.replicates.iter().filter_map(|one| Some(latency_of(one)?.p99)).collect();
     // The same mean as the rung's: one figure has one latency.
@@ -200,7 +200,7 @@ fn readers_curve(log: &Observed<'_>) -> Option<Curve> {
     })
 }
 
-fn readers_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
+fn readers_point(x: f64, seen: &PointLog<'_>) -> Option<CurvePoint> {
     let reads = || {
         let streams = seen.replicates.iter().filter_map(|one| stream_of(one, READERS));
         streams.filter_map(|stream| op_of(stream, OpKind::Read))

@@ -15,7 +15,7 @@ use iostrata_run::{OpFigures, PooledLatency, Replicate};
 use iostrata_stats::Interval;
 
 use crate::figure::{achieved_share, asked_per_s, median, op_of, stream_of};
-use crate::observed::{Observed, Seen};
+use crate::observed::{Observed, PointLog};
 
 /// The curve that its points stand on.
 pub(crate) const CURVE: &str = "database";
@@ -108,7 +108,7 @@ impl Database {
             let place = seen.point.curve.as_ref().filter(|place| place.curve == CURVE)?;
             Some((place.x, seen))
         });
-        let seen: Vec<(f64, &Seen<'_>)> = on_curve.collect();
+        let seen: Vec<(f64, &PointLog<'_>)> = on_curve.collect();
         let percent = |stream, op| percent_of(log, &seen, stream, op);
         let (commit_percent, read_percent) =
             (percent("redo", OpKind::Sync), percent("readers", OpKind::Read));
@@ -202,7 +202,7 @@ fn objective_us(tails_us: impl Iterator<Item = f64>) -> Option<f64> {
 
 fn pooled<'a>(
     log: &Observed<'a>,
-    seen: &Seen<'_>,
+    seen: &PointLog<'_>,
     stream: &str,
     op: OpKind,
 ) -> Option<&'a PooledLatency> {
@@ -211,7 +211,7 @@ fn pooled<'a>(
 }
 
 /// The highest percentile beyond which enough requests lie at every level, at enough moments.
-fn percent_of(log: &Observed<'_>, seen: &[(f64, &Seen<'_>)], stream: &str, op: OpKind) -> f64 {
+fn percent_of(log: &Observed<'_>, seen: &[(f64, &PointLog<'_>)], stream: &str, op: OpKind) -> f64 {
     let all: Vec<&PooledLatency> =
         seen.iter().filter_map(|(_, seen)| pooled(log, seen, stream, op)).collect();
     let Some(fewest) = all.iter().map(|one| one.n).min() else { return PERCENT_OF_ONE };
@@ -228,7 +228,7 @@ fn percent_of(log: &Observed<'_>, seen: &[(f64, &Seen<'_>)], stream: &str, op: O
 /// The percentile over all replicates; the middle one's where nothing was taken together.
 fn tail(
     log: &Observed<'_>,
-    seen: &Seen<'_>,
+    seen: &PointLog<'_>,
     stream: &'static str,
     op: OpKind,
     percent: f64,
@@ -245,7 +245,7 @@ fn tail(
 fn level(
     log: &Observed<'_>,
     pages_per_s: f64,
-    seen: &Seen<'_>,
+    seen: &PointLog<'_>,
     [commit_percent, read_percent]: [f64; 2],
 ) -> Option<Level> {
     let all = |stream: &'static str, op: OpKind, take: fn(&OpFigures) -> f64| {
@@ -283,7 +283,7 @@ const STREAMS: [(&str, &str); 4] = [
 /// The stream that got the least of its rate in the middle replicate, where that is too little.
 /// Random arrivals of a short window may fall short by chance: two standard deviations are
 /// forgiven.
-fn shortfall(seen: &Seen<'_>) -> Option<Shortfall> {
+fn shortfall(seen: &PointLog<'_>) -> Option<Shortfall> {
     let short = STREAMS.iter().filter_map(|&(name, what)| {
         let replicates = &seen.replicates;
         let share =

@@ -15,7 +15,7 @@ use crate::lasting::{Fall, falls, is_before};
 
 /// What is known of one point.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct PointLog<'a> {
     /// The point as it was first measured.
     pub point: &'a Point,
     /// Its replicates by number.
@@ -28,7 +28,7 @@ pub(crate) struct Seen<'a> {
     pub left_out: u32,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> PointLog<'a> {
     pub fn new(point: &'a Point, replicates: Vec<&'a Replicate>) -> Self {
         Self { point, replicates, profiles: Vec::new(), traced: None, left_out: 0 }
     }
@@ -52,11 +52,11 @@ impl<'a> Seen<'a> {
 pub(crate) fn by_point<'a>(
     events: &'a [Event],
     leave_out: impl Fn(&mut Vec<&'a Replicate>) -> u32,
-) -> BTreeMap<&'a str, Seen<'a>> {
-    let mut all: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
+) -> BTreeMap<&'a str, PointLog<'a>> {
+    let mut all: BTreeMap<&str, PointLog<'_>> = BTreeMap::new();
     for event in events {
         if let Event::Replicate(one) = event {
-            let none = || Seen::new(&one.point, Vec::new());
+            let none = || PointLog::new(&one.point, Vec::new());
             all.entry(&one.point.id).or_insert_with(none).add(one);
         }
     }
@@ -88,14 +88,14 @@ pub(crate) enum Which {
 /// An event log, indexed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed<'a> {
-    points: Vec<Seen<'a>>,
+    points: Vec<PointLog<'a>>,
     by_id: BTreeMap<&'a str, usize>,
     suspected: BTreeMap<&'a str, Suspected<'a>>,
     unavailable: Vec<&'a Unavailable>,
     clock: Option<(&'a str, &'a Measured)>,
     falls: Vec<Fall>,
-    fallen: Vec<Seen<'a>>,
-    transactions: Vec<Seen<'a>>,
+    fallen: Vec<PointLog<'a>>,
+    transactions: Vec<PointLog<'a>>,
     limits: Vec<&'a IoLimit>,
     pooled: BTreeMap<&'a str, &'a Pooled>,
     paused: Option<(f64, &'a [DevicePause])>,
@@ -166,7 +166,7 @@ impl<'a> Observed<'a> {
     }
 
     /// Points that were measured only before the rates fell: not what lasts.
-    pub fn fallen(&self) -> &[Seen<'a>] {
+    pub fn fallen(&self) -> &[PointLog<'a>] {
         &self.fallen
     }
 
@@ -190,16 +190,16 @@ impl<'a> Observed<'a> {
 
     /// Points of transactions on a database. They say nothing of the storage by themselves, so no
     /// rule about the storage looks at them.
-    pub fn transactions(&self) -> &[Seen<'a>] {
+    pub fn transactions(&self) -> &[PointLog<'a>] {
         &self.transactions
     }
 
     fn add_transactions(&mut self, replicate: &'a Replicate) {
-        let is_of = |seen: &&mut Seen<'a>| seen.point.id == replicate.point.id;
+        let is_of = |seen: &&mut PointLog<'a>| seen.point.id == replicate.point.id;
         match self.transactions.iter_mut().find(is_of) {
             Some(seen) => seen.replicates.push(replicate),
             None => {
-                self.transactions.push(Seen::new(&replicate.point, vec![replicate]));
+                self.transactions.push(PointLog::new(&replicate.point, vec![replicate]));
             }
         }
     }
@@ -210,7 +210,7 @@ impl<'a> Observed<'a> {
         }
         let id = replicate.point.id.as_str();
         let at = *self.by_id.entry(id).or_insert_with(|| {
-            self.points.push(Seen::new(&replicate.point, Vec::new()));
+            self.points.push(PointLog::new(&replicate.point, Vec::new()));
             self.points.len() - 1
         });
         self.points[at].add(replicate);
@@ -236,7 +236,7 @@ impl<'a> Observed<'a> {
     }
 
     /// Every point, in the order of its first line.
-    pub fn points(&self) -> &[Seen<'a>] {
+    pub fn points(&self) -> &[PointLog<'a>] {
         &self.points
     }
 
@@ -246,7 +246,7 @@ impl<'a> Observed<'a> {
     }
 
     /// One point, if it was ever measured.
-    pub fn seen(&self, id: &str) -> Option<&Seen<'a>> {
+    pub fn seen(&self, id: &str) -> Option<&PointLog<'a>> {
         self.by_id.get(id).map(|&at| &self.points[at])
     }
 

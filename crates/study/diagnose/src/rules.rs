@@ -20,7 +20,7 @@ use crate::observed::{Observed, Which};
 use crate::pair;
 use crate::statement::Statement;
 use crate::study::{StudyCase, finding as study, layer_loss, queue_finding, response};
-use crate::watch::recording::{Concluded, Recording};
+use crate::watch::recording::{AdvisedStatement, Recording};
 use crate::watch::{cleaner, commit, course, doublewrite, flushing, pool, purge, redo, traps};
 use crate::withheld::withhold;
 
@@ -28,7 +28,7 @@ type Confirming = fn(&Case<'_, '_>) -> Vec<Point>;
 type Concluding = fn(&Case<'_, '_>, Which) -> Option<Statement>;
 type Noticing = fn(&Case<'_, '_>) -> Option<Statement>;
 type Stating = fn(&StudyCase<'_>) -> Vec<(&'static str, Statement)>;
-type Judging = fn(&Recording<'_>) -> Option<Concluded>;
+type Judging = fn(&Recording<'_>) -> Option<AdvisedStatement>;
 
 /// How a finding comes about.
 #[derive(Clone, Copy)]
@@ -256,10 +256,10 @@ pub fn diagnose_watch(document: &WatchDocument) -> (Vec<Finding>, Vec<Advice>) {
     for &(id, kind, rule, _) in RULES {
         let concluded = match (rule, &recording) {
             (Recorded(judge), Some(recording)) => judge(recording),
-            (Short(judge), None) => judge(document).map(Concluded::only),
+            (Short(judge), None) => judge(document).map(AdvisedStatement::only),
             _ => None,
         };
-        let Some(Concluded { said, advice: more }) = concluded else { continue };
+        let Some(AdvisedStatement { said, advice: more }) = concluded else { continue };
         for mut one in more {
             one.why.push(id.to_owned());
             match advice.iter_mut().find(|other| other.setting == one.setting) {

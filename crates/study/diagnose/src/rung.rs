@@ -12,7 +12,7 @@ use crate::figure::{
     agrees_with_depth, application_latency_us, combined, device_latency_us, range_of_few,
     weighted_mean,
 };
-use crate::observed::{Observed, Seen};
+use crate::observed::{Observed, PointLog};
 
 /// One rung per point, in ladder order.
 pub fn rungs(events: &[Event]) -> Vec<Rung> {
@@ -66,7 +66,7 @@ const MOVED: f64 = 0.1;
 /// The verdicts that change what may be concluded from a rung. What happened to few of its
 /// replicates, or left them all alike, is covered by the interval between them; what concerns the
 /// whole run is said once, for the run.
-fn decisive(seen: &Seen<'_>, figure: &Measured) -> Verdicts {
+fn decisive(seen: &PointLog<'_>, figure: &Measured) -> Verdicts {
     let replicates = seen.replicates.len();
     let several = replicates >= PAIRS_MIN;
     let moved = figure.relative_half_width() > MOVED;
@@ -86,7 +86,7 @@ fn decisive(seen: &Seen<'_>, figure: &Measured) -> Verdicts {
     figure.verdicts.iter().filter(changes).collect()
 }
 
-fn rung(seen: &Seen<'_>) -> Option<Rung> {
+fn rung(seen: &PointLog<'_>) -> Option<Rung> {
     let all = || seen.replicates.iter().copied();
     let figure = combined(all())?;
     let mean = |value: fn(&Replicate) -> Option<f64>| {

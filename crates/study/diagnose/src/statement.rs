@@ -47,7 +47,7 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
-    /// Seen in so many replicates, samples or pairs; its size was not measured, or it has none.
+    /// PointLog in so many replicates, samples or pairs; its size was not measured, or it has none.
     pub fn new(layer: Layer, n: u64, text: String) -> Self {
         Self { layer, text, n, effect: None, kind: None, evidence: BTreeMap::new() }
     }

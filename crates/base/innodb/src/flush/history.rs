@@ -40,13 +40,13 @@ const FIXED_IO: u64 = 100;
 /// MySQL 5.0 and 5.1: 100 pages per second, whatever the device can do.
 #[must_use]
 pub fn fixed_100() -> Box<dyn FlushPolicy> {
-    Box::new(MasterLoop::new(Fixed { io: Some(FIXED_IO) }))
+    Box::new(MasterLoop::new(DirtyShare { io: Some(FIXED_IO) }))
 }
 
 /// Google's patch of 2008: the same loop with `io_capacity`.
 #[must_use]
 pub fn io_capacity() -> Box<dyn FlushPolicy> {
-    Box::new(MasterLoop::new(Fixed { io: None }))
+    Box::new(MasterLoop::new(DirtyShare { io: None }))
 }
 
 /// XtraDB 5.1: shares of `io_capacity` by steps of the age.
@@ -111,12 +111,12 @@ pub fn percona_high_checkpoint() -> Box<dyn FlushPolicy> {
 
 /// Flushes for the share of dirty pages only.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fixed {
+pub(super) struct DirtyShare {
     /// Pages per second, where they are a constant; otherwise `io_capacity`.
     pub io: Option<u64>,
 }
 
-impl Strategy for Fixed {
+impl Strategy for DirtyShare {
     fn io(&self, now: &FlushSample<'_>) -> u64 {
         self.io.unwrap_or(u64::from(now.settings.io_capacity))
     }

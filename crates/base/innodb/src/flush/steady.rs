@@ -409,7 +409,7 @@ struct ListOrder {
     written: u32,
     took_us: u64,
     is_open: bool,
-    /// It wrote nothing, and nobody was told.
+    /// Nothing was written, and no failure was reported.
     is_fruitless: bool,
 }
 

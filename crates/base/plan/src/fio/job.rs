@@ -364,7 +364,7 @@ impl Builder<'_> {
                 "splice" | "sg" | "io_uring_cmd" => {
                     "this way to the kernel is not measured here; use sync, libaio or io_uring"
                 }
-                _ => "there is no such engine here; use sync, libaio, io_uring or null",
+                _ => "there is no such engine here; use sync, libaio, io_uring, mmap or null",
             };
             settings.refuse(assignment, Why::new(why));
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::effect::GroupVersion;
 use crate::error::ChangeError;
 use crate::platform::Platform;
-use crate::seen::Mounted;
+use iostrata_io::Mount;
 
 /// Groups of ours begin so, and are never taken for a home.
 pub(super) const OWN: &str = "iostrata-";
@@ -47,7 +47,7 @@ pub(super) fn place(platform: &dyn Platform, controller: &str) -> Result<GroupPl
     })
 }
 
-fn place_v2(platform: &dyn Platform, mount: &Mounted, controller: &str) -> Option<GroupPlace> {
+fn place_v2(platform: &dyn Platform, mount: &Mount, controller: &str) -> Option<GroupPlace> {
     let has = |dir: &Path, file: &str| {
         let names = platform.read(&dir.join(file)).unwrap_or_default();
         names.split_whitespace().any(|name| name == controller)
@@ -72,7 +72,7 @@ fn place_v2(platform: &dyn Platform, mount: &Mounted, controller: &str) -> Optio
 /// The directory of this process's group in a tree; within a group of ours, the one around it.
 pub(super) fn own_group(
     platform: &dyn Platform,
-    mount: &Mounted,
+    mount: &Mount,
     controller: Option<&str>,
 ) -> PathBuf {
     let text = platform.read(Path::new("/proc/self/cgroup")).unwrap_or_default();

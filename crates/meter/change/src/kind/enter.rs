@@ -11,7 +11,7 @@ use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
 use crate::owner::Owner;
 use crate::platform::Platform;
-use crate::seen::Mounted;
+use iostrata_io::Mount;
 
 pub(super) fn prior(
     platform: &dyn Platform,
@@ -64,11 +64,11 @@ pub(super) fn groups<'a>(
 
 fn home(
     platform: &dyn Platform,
-    mounts: &[Mounted],
+    mounts: &[Mount],
     version: GroupVersion,
     controller: &str,
 ) -> PathBuf {
-    let old = |mount: &&Mounted| {
+    let old = |mount: &&Mount| {
         mount.kind == "cgroup" && mount.super_options.iter().any(|option| option == controller)
     };
     let (mount, controller) = match version {

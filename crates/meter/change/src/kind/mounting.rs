@@ -12,9 +12,10 @@ use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::platform::{MountRequest, Platform};
 use crate::retry;
-use crate::seen::{DeviceState, Mounted, SeenKind};
+use crate::seen::{DeviceState, SeenKind};
 use crate::settings::FilesystemKind;
 use crate::tokens::{DeviceRef, DeviceToken};
+use iostrata_io::Mount;
 
 pub(super) fn prior(
     platform: &dyn Platform,
@@ -95,7 +96,7 @@ pub(super) fn undo(
         Some(found) => found.path,
         None => source.to_owned(),
     };
-    let of_ours = |mount: &Mounted| Path::new(&mount.source) == source;
+    let of_ours = |mount: &Mount| Path::new(&mount.source) == source;
     let undone = match topmost(platform, at)? {
         None => Undone::as_before(),
         Some(mount) if of_ours(&mount) => unmount(platform, at)?,
@@ -145,7 +146,7 @@ pub(super) fn unmount(platform: &dyn Platform, at: &Path) -> Result<Undone, Chan
 }
 
 /// The mount that is seen at this place.
-pub(super) fn topmost(platform: &dyn Platform, at: &Path) -> Result<Option<Mounted>, ChangeError> {
+pub(super) fn topmost(platform: &dyn Platform, at: &Path) -> Result<Option<Mount>, ChangeError> {
     let mounts =
         platform.mounts().map_err(|source: io::Error| system("list mounts at", at, source))?;
     Ok(mounts.into_iter().rev().find(|mount| mount.at == at))

@@ -15,8 +15,9 @@ use crate::journal::JournalEntry;
 use crate::owner::Owner;
 use crate::platform::{Platform, RunError};
 use crate::retry;
-use crate::seen::{Answer, Mounted};
+use crate::seen::Answer;
 use crate::server::{Ending, ServerCommand, Tie, served_file};
+use iostrata_io::Mount;
 
 /// Waits of [`Platform::pause`] for a server to be ready: about ten seconds.
 const START_TRIES: u32 = 200;
@@ -85,8 +86,8 @@ fn is_served(platform: &dyn Platform, at: &Path) -> Result<bool, ChangeError> {
 }
 
 /// What is mounted at the place, when a program serves it.
-fn served(platform: &dyn Platform, at: &Path) -> Result<Option<Mounted>, ChangeError> {
-    Ok(mounting::topmost(platform, at)?.filter(Mounted::is_fuse))
+fn served(platform: &dyn Platform, at: &Path) -> Result<Option<Mount>, ChangeError> {
+    Ok(mounting::topmost(platform, at)?.filter(Mount::is_fuse))
 }
 
 pub(super) fn undo(

@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::fs::{major, minor};
 
 use super::server;
-use crate::seen::{LoopDevice, Mounted};
+use crate::seen::LoopDevice;
 use crate::tokens::FileToken;
 
 const LOOP_CLR_FD: u32 = 0x4C01;
@@ -181,7 +181,7 @@ pub(super) fn over(file: &FileToken) -> io::Result<Vec<LoopDevice>> {
 
 /// Whether a file lies on what a program serves.
 fn is_served(path: &Path) -> bool {
-    let mounts = iostrata_io::mounts().unwrap_or_default().into_iter().map(Mounted::from);
+    let mounts = iostrata_io::mounts().unwrap_or_default().into_iter();
     let covers = mounts.filter(|mount| path.starts_with(&mount.at));
     // Of several at one place the last covers the others.
     covers.max_by_key(|mount| mount.at.components().count()).is_some_and(|mount| mount.is_fuse())

@@ -24,11 +24,12 @@ use crate::error::ChangeError;
 use crate::greeting::Greeting;
 use crate::owner::Owner;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
-use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen};
+use crate::seen::{Answer, DeviceState, LoopDevice, Seen};
 use crate::server::{Ending, ServerCommand, Tie};
 use crate::settings::Prewrite;
 use crate::tokens::FileToken;
 use crate::variables::{NoServers, Servers};
+use iostrata_io::Mount;
 
 pub use child::{BoundCommand, end_with_starter, spawn_for_life};
 pub use touched::touched_unwritten_bytes;
@@ -156,8 +157,8 @@ impl Platform for System {
         loop_device::detach(device)
     }
 
-    fn mounts(&self) -> io::Result<Vec<Mounted>> {
-        Ok(iostrata_io::mounts()?.into_iter().map(Mounted::from).collect())
+    fn mounts(&self) -> io::Result<Vec<Mount>> {
+        iostrata_io::mounts()
     }
 
     fn mount(&self, request: &MountRequest) -> Result<(), Refusal> {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use iostrata_run::host::{CgroupFacts, CgroupVersion};
 
-use crate::host::{MountEntry, Root};
+use crate::host::Root;
+use iostrata_io::Mount;
 
 /// This process, as `/proc` names it; others are named by their id.
 pub(crate) const SELF: &str = "self";
@@ -40,28 +41,27 @@ fn dir_in(tree: &Path, path: &Path) -> PathBuf {
 }
 
 /// The group of a process in the version 2 tree.
-pub(crate) fn group_v2(root: &Root, mounts: &[MountEntry], who: &str) -> Option<Cgroup> {
-    let mount = mounts.iter().find(|mount| mount.file_system == "cgroup2")?;
+pub(crate) fn group_v2(root: &Root, mounts: &[Mount], who: &str) -> Option<Cgroup> {
+    let mount = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
     group(root, mount, CgroupVersion::V2, &membership_v2(root, who)?)
 }
 
 /// The group of a process in the version 1 tree of a controller.
 pub(crate) fn group_v1(
     root: &Root,
-    mounts: &[MountEntry],
+    mounts: &[Mount],
     controller: &str,
     who: &str,
 ) -> Option<Cgroup> {
-    let mount = mounts
-        .iter()
-        .find(|mount| mount.file_system == "cgroup" && mount.has_super_option(controller))?;
+    let mount =
+        mounts.iter().find(|mount| mount.kind == "cgroup" && mount.has_super_option(controller))?;
     group(root, mount, CgroupVersion::V1, &membership_v1(root, controller, who)?)
 }
 
 /// A container sees its own part of the tree: then the mounted directory is cut from the path, and
 /// what does not fit below the mount is taken to be its top.
-fn group(root: &Root, mount: &MountEntry, version: CgroupVersion, path: &str) -> Option<Cgroup> {
-    let tree = mount.mount_point.clone();
+fn group(root: &Root, mount: &Mount, version: CgroupVersion, path: &str) -> Option<Cgroup> {
+    let tree = mount.at.clone();
     let below = Path::new(path)
         .strip_prefix(&mount.root)
         .map(|below| Path::new("/").join(below))
@@ -130,7 +130,7 @@ fn above(group: &Option<Cgroup>) -> impl Iterator<Item = Cgroup> + '_ {
 
 /// The group whose processor quota holds a process back, where one does. Its own `cpu.stat` is the
 /// one that counts how often.
-pub(crate) fn quota_group(root: &Root, mounts: &[MountEntry], who: &str) -> Option<Cgroup> {
+pub(crate) fn quota_group(root: &Root, mounts: &[Mount], who: &str) -> Option<Cgroup> {
     let (v2, cpu) = (group_v2(root, mounts, who), group_v1(root, mounts, "cpu", who));
     tightest_quota(root, &v2, &cpu).map(|(group, _)| group)
 }

@@ -8,18 +8,15 @@ use std::path::Path;
 
 use iostrata_run::host::{BlockLayer, CgroupVersion, DeviceNumber, IoControl, IoControlKind};
 
+use crate::host::Root;
 use crate::host::cgroup::{Cgroup, SELF, group_v1, group_v2};
-use crate::host::{MountEntry, Root};
+use iostrata_io::Mount;
 
 /// The weight of a group that nobody gave one.
 const WEIGHT: u64 = 100;
 
 /// The controls on any of the layers, the innermost group first.
-pub(crate) fn controls_on(
-    root: &Root,
-    mounts: &[MountEntry],
-    layers: &[BlockLayer],
-) -> Vec<IoControl> {
+pub(crate) fn controls_on(root: &Root, mounts: &[Mount], layers: &[BlockLayer]) -> Vec<IoControl> {
     let v2 = group_v2(root, mounts, SELF).into_iter().flat_map(|group| above(&group));
     let v1 = group_v1(root, mounts, "blkio", SELF).into_iter().flat_map(|group| above(&group));
     v2.chain(v1).flat_map(|group| of_group(root, &group, layers)).collect()

@@ -5,17 +5,14 @@
 
 use iostrata_run::host::{DirectIo, DirectIoBehaviour};
 
-use crate::host::{Location, MountEntry};
+use crate::host::Location;
+use iostrata_io::Mount;
 
 /// `(major, minor)` of a Linux release.
 pub(crate) type Release = (u32, u32);
 
 /// What to expect of direct I/O at `location`.
-pub(crate) fn direct_io(
-    mount: &MountEntry,
-    location: &Location,
-    kernel: Option<Release>,
-) -> DirectIo {
+pub(crate) fn direct_io(mount: &Mount, location: &Location, kernel: Option<Release>) -> DirectIo {
     let (behaviour, reason) = behaviour(mount, kernel);
     let align = |bytes: Option<u64>| bytes.filter(|bytes| *bytes > 0);
     let mut direct = DirectIo {
@@ -31,13 +28,10 @@ pub(crate) fn direct_io(
     direct
 }
 
-fn behaviour(
-    mount: &MountEntry,
-    kernel: Option<Release>,
-) -> (DirectIoBehaviour, Option<&'static str>) {
+fn behaviour(mount: &Mount, kernel: Option<Release>) -> (DirectIoBehaviour, Option<&'static str>) {
     use DirectIoBehaviour::{Honoured, Ignored, Refused, Unknown};
     let since = |release: Release| kernel.map(|kernel| kernel >= release);
-    match mount.file_system.as_str() {
+    match mount.kind.as_str() {
         "ext2" | "xfs" => (Honoured, None),
         "ext3" | "ext4" if mount.super_option("data") == Some("journal") => {
             (Ignored, Some("data=journal sends every write through the page cache"))
@@ -55,7 +49,7 @@ fn behaviour(
     }
 }
 
-fn btrfs(mount: &MountEntry, buffers: Option<bool>) -> (DirectIoBehaviour, Option<&'static str>) {
+fn btrfs(mount: &Mount, buffers: Option<bool>) -> (DirectIoBehaviour, Option<&'static str>) {
     use DirectIoBehaviour::{Honoured, Ignored, Unknown};
     let plain = mount.has_super_option("nodatasum") || mount.has_super_option("nodatacow");
     let compress = mount
@@ -82,8 +76,8 @@ pub(crate) fn release(text: &str) -> Option<Release> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::mountinfo::parse;
     use DirectIoBehaviour::{Honoured, Ignored, Refused, Unknown};
+    use iostrata_io::parse_mounts as parse;
     use iostrata_run::host::DeviceNumber;
 
     fn expect(file_system: &str, options: &str, kernel: Option<Release>) -> DirectIoBehaviour {

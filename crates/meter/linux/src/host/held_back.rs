@@ -15,7 +15,8 @@ use crate::host::cpu::CpuTimes;
 use crate::host::limits::{FoundLimit, limits_on};
 use crate::host::pressure::Pressure;
 use crate::host::throttle::ThrottleCounters;
-use crate::host::{HostError, MountEntry, Root, describe_path};
+use crate::host::{HostError, Root, describe_path};
+use iostrata_io::Mount;
 
 /// A process that is gone is looked for again after this time: that reads all of `/proc`.
 const FIND_AGAIN: Duration = Duration::from_secs(5);
@@ -30,7 +31,7 @@ pub type FindProcess = Box<dyn Fn() -> Option<u32> + Send>;
 pub struct HeldBack {
     root: Root,
     find: FindProcess,
-    mounts: Vec<MountEntry>,
+    mounts: Vec<Mount>,
     /// The devices below its data, whose limits count.
     layers: Vec<BlockLayer>,
     pid: Option<u32>,

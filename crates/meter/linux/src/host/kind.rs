@@ -2,11 +2,11 @@
 
 use iostrata_run::host::{NetworkKind, PathKind};
 
-use crate::host::MountEntry;
+use iostrata_io::Mount;
 
 /// The sort of place; a file system on block devices is told by the caller.
-pub(crate) fn path_kind(mount: &MountEntry, on_block_devices: bool) -> PathKind {
-    match mount.file_system.as_str() {
+pub(crate) fn path_kind(mount: &Mount, on_block_devices: bool) -> PathKind {
+    match mount.kind.as_str() {
         "tmpfs" | "ramfs" => PathKind::Tmpfs,
         "overlay" | "overlayfs" => overlay(mount),
         other => match network_kind(other) {
@@ -34,7 +34,7 @@ fn network_kind(file_system: &str) -> Option<NetworkKind> {
     })
 }
 
-fn overlay(mount: &MountEntry) -> PathKind {
+fn overlay(mount: &Mount) -> PathKind {
     let mut lower: Vec<String> =
         mount.super_option("lowerdir").map(split_lower).unwrap_or_default();
     // Newer mount tools list each lower directory as an option of its own.
@@ -89,7 +89,7 @@ fn unescaped(directory: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::mountinfo::parse;
+    use iostrata_io::parse_mounts as parse;
 
     fn kind_of(line: &str, on_block_devices: bool) -> PathKind {
         path_kind(&parse(line)[0], on_block_devices)

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use iostrata_run::host::{BlockLayer, DeviceNumber, IoLimit, LimitScope};
 
+use crate::host::Root;
 use crate::host::cgroup::{Cgroup, group_v1, group_v2};
-use crate::host::{MountEntry, Root};
+use iostrata_io::Mount;
 
 /// A limit, and the directory of the group that sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(crate) struct FoundLimit {
 /// The limits that hold a process back on any of the layers, the innermost group first.
 pub(crate) fn limits_on(
     root: &Root,
-    mounts: &[MountEntry],
+    mounts: &[Mount],
     layers: &[BlockLayer],
     who: &str,
 ) -> Vec<FoundLimit> {

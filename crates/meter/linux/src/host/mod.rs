@@ -54,7 +54,7 @@ pub use found_process::ProcessPlace;
 pub use held_back::{FindProcess, HeldBack};
 pub use kernel_log::KernelLog;
 pub use location::Location;
-pub use mountinfo::{MountEntry, mounts};
+pub use mountinfo::mounts;
 pub use path::describe_path;
 pub use pause_watch::PauseWatch;
 pub use pressure::{PressureTotals, StallTotal};

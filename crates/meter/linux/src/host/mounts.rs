@@ -4,19 +4,18 @@
 //! whose mounts the longest mount point above the path wins; and for file systems whose files have
 //! another number than their mount (btrfs subvolumes, overlay) the longest mount point alone.
 
-use crate::host::{Location, MountEntry};
+use crate::host::Location;
+use crate::host::mountinfo::device_of;
+use iostrata_io::Mount;
 
 /// The mount that `location` lies on.
-pub(crate) fn mount_of<'a>(
-    mounts: &'a [MountEntry],
-    location: &Location,
-) -> Option<&'a MountEntry> {
+pub(crate) fn mount_of<'a>(mounts: &'a [Mount], location: &Location) -> Option<&'a Mount> {
     if let Some(id) = location.mount_id
         && let Some(entry) = mounts.iter().find(|entry| entry.id == id)
     {
         return Some(entry);
     }
-    let same_device = || mounts.iter().filter(|entry| entry.device == location.device);
+    let same_device = || mounts.iter().filter(|entry| device_of(entry) == Some(location.device));
     longest_above(same_device(), location)
         .or_else(|| (!location.device.is_anonymous()).then(|| same_device().next_back()).flatten())
         .or_else(|| longest_above(mounts.iter(), location))
@@ -25,18 +24,18 @@ pub(crate) fn mount_of<'a>(
 /// The last of the mounts with the longest mount point above the path: a later mount covers an
 /// earlier one at the same place.
 fn longest_above<'a>(
-    mounts: impl Iterator<Item = &'a MountEntry>,
+    mounts: impl Iterator<Item = &'a Mount>,
     location: &Location,
-) -> Option<&'a MountEntry> {
+) -> Option<&'a Mount> {
     mounts
-        .filter(|entry| location.path.starts_with(&entry.mount_point))
-        .max_by_key(|entry| entry.mount_point.components().count())
+        .filter(|entry| location.path.starts_with(&entry.at))
+        .max_by_key(|entry| entry.at.components().count())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::mountinfo::parse;
+    use iostrata_io::parse_mounts as parse;
     use iostrata_run::host::DeviceNumber;
 
     const MOUNTS: &str = "\

@@ -13,12 +13,14 @@ use crate::host::device::facts_of_dir;
 use crate::host::direct::{Release, direct_io, release};
 use crate::host::kind::path_kind;
 use crate::host::limits::limits_on;
+use crate::host::mountinfo::block_device;
 use crate::host::mounts::mount_of;
 use crate::host::stack::Stack;
 use crate::host::sysfs::{
     btrfs_members, dir_of_name, dir_of_number, dir_of_source, is_partition, name_of,
 };
-use crate::host::{HostError, Location, MountEntry, Root};
+use crate::host::{HostError, Location, Root};
+use iostrata_io::Mount;
 
 /// Files followed from one path.
 const FILE_STEPS_MAX: u32 = 2;
@@ -51,7 +53,7 @@ fn devices(root: &Root, stack: &Stack) -> Vec<iostrata_run::host::DeviceFacts> {
 
 struct Describer<'a> {
     root: &'a Root,
-    mounts: &'a [MountEntry],
+    mounts: &'a [Mount],
     kernel: Option<Release>,
 }
 
@@ -92,20 +94,17 @@ impl Describer<'_> {
     /// Directories of the devices that a mount stands on.
     fn devices_of(
         &self,
-        mount: &MountEntry,
+        mount: &Mount,
         location: &Location,
         notes: &mut Vec<String>,
     ) -> Vec<PathBuf> {
-        if mount.file_system == "btrfs" {
+        if mount.kind == "btrfs" {
             return self.devices_of_btrfs(mount, notes);
         }
-        if mount.file_system == "overlay" {
+        if mount.kind == "overlay" {
             return Vec::new();
         }
-        let number = match mount.device.is_anonymous() {
-            true => location.device,
-            false => mount.device,
-        };
+        let number = block_device(mount).unwrap_or(location.device);
         if !number.is_anonymous() {
             let dir = dir_of_number(self.root, number);
             if dir.is_none() {
@@ -118,7 +117,7 @@ impl Describer<'_> {
         sources.filter_map(|source| dir_of_source(self.root, source)).collect()
     }
 
-    fn devices_of_btrfs(&self, mount: &MountEntry, notes: &mut Vec<String>) -> Vec<PathBuf> {
+    fn devices_of_btrfs(&self, mount: &Mount, notes: &mut Vec<String>) -> Vec<PathBuf> {
         let Some(source) = dir_of_source(self.root, &mount.source) else {
             notes.push(format!("the device {} of btrfs was not found", mount.source));
             return Vec::new();
@@ -202,11 +201,11 @@ impl Describer<'_> {
         };
         let wanted = size(overlay)?;
         let mount = self.mounts.iter().find(|mount| {
-            let on_device = !mount.device.is_anonymous() || mount.file_system == "btrfs";
-            let there = || self.root.locate(&mount.mount_point).ok();
+            let on_device = block_device(mount).is_some() || mount.kind == "btrfs";
+            let there = || self.root.locate(&mount.at).ok();
             on_device && there().as_ref().and_then(size) == Some(wanted)
         })?;
-        self.describe(&mount.mount_point, steps).ok()
+        self.describe(&mount.at, steps).ok()
     }
 
     /// What lies below a file or directory that stands behind something else. Unlike the path
@@ -244,9 +243,9 @@ fn facts_of_room(location: &Location) -> PathFacts {
     }
 }
 
-fn add_mount(facts: &mut PathFacts, mount: &MountEntry) {
-    facts.mount_point = Some(mount.mount_point.to_string_lossy().into_owned());
-    facts.file_system = Some(mount.file_system.clone());
+fn add_mount(facts: &mut PathFacts, mount: &Mount) {
+    facts.mount_point = Some(mount.at.to_string_lossy().into_owned());
+    facts.file_system = Some(mount.kind.clone());
     facts.mount_source = Some(without_user(&mount.source));
     for option in mount.options.iter().chain(&mount.super_options) {
         let option = without_secret(option);

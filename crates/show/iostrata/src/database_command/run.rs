@@ -1,6 +1,6 @@
 //! `run`: every level of a workload measured, one document of all of them.
 //!
-//! Invariant: what was measured is kept and printed before any failure is told.
+//! Invariant: what was measured is kept and printed before any failure is reported.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU32;

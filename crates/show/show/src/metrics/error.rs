@@ -14,7 +14,7 @@ pub enum MetricsError {
         address: String,
     },
     /// The system does not let the program listen there.
-    #[error("cannot listen at {address}: {source}; choose another port with --metrics-addr")]
+    #[error("cannot listen at {address}: {source}; choose another port")]
     Listen {
         /// Where.
         address: String,

@@ -6,20 +6,20 @@ use iostrata_stats::{PAIRS_MIN, Verdict};
 
 use crate::case::Case;
 use crate::disturbed::carries;
-use crate::observed::{Seen, Which};
+use crate::observed::{PointLog, Which};
 use crate::statement::Statement;
 
 /// Its name in the catalogue.
 pub(crate) const DIRECT_IO_IGNORED: &str = "direct_io_ignored";
 
 /// Whether every stream of a point bypasses the page cache.
-fn is_direct(seen: &Seen<'_>) -> bool {
+fn is_direct(seen: &PointLog<'_>) -> bool {
     !seen.point.streams.is_empty() && seen.point.streams.iter().all(|stream| stream.spec.direct)
 }
 
 /// The direct point that carries a verdict most often, if it does in most of its replicates.
 fn carrier(case: &Case<'_, '_>, verdict: Verdict) -> Vec<Point> {
-    let often = |seen: &&Seen<'_>| {
+    let often = |seen: &&PointLog<'_>| {
         let carrying = seen.replicates.iter().filter(|one| carries(one, verdict)).count();
         is_direct(seen) && carrying * 2 > seen.replicates.len()
     };

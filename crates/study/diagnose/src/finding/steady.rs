@@ -165,7 +165,7 @@ fn is_pressed(replicate: &Replicate) -> bool {
     waited.is_some_and(|pct| pct > PRESSURE_PCT_MAX) || busy.is_some_and(|pct| pct > BUSY_PCT_MAX)
 }
 
-/// Whether the rate of a window drifted, waved or stepped by as much as matters.
+/// Whether the rate of a window drifted, swung or stepped by as much as matters.
 fn wavers(replicate: &Replicate) -> bool {
     let Some(stream) = replicate.streams.get(replicate.point.metric.stream) else { return false };
     let column = stream.series.of(replicate.point.metric.op);
@@ -198,7 +198,7 @@ pub(crate) fn not_steady(case: &Case<'_, '_>) -> Option<Statement> {
         return None;
     }
     let text = format!(
-        "The rate drifted, waved or stepped in {unsteady} of {} measurements although nothing on \
+        "The rate drifted, swung or stepped in {unsteady} of {} measurements although nothing on \
          this machine was seen to disturb them: the device, or what lies behind it, is not steady, \
          and its figures hold only on average.",
         calm.len()

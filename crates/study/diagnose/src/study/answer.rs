@@ -17,7 +17,7 @@ use super::difference::Scale;
 use super::sentence::{Outcome, not_shown, range, template, too_few_pairs, with_figures};
 use super::sides::{Sides, end, sides};
 use super::{difference, single_effects};
-use crate::observed::Seen;
+use crate::observed::PointLog;
 
 /// Findings that one answer quotes at most.
 const QUOTED_MAX: usize = 3;
@@ -34,7 +34,7 @@ const ON_SOMETHING_ELSE: [Verdict; 6] = [
 /// Every answer in the order of the text.
 pub(crate) fn answers_of(
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
     findings: &[Finding],
 ) -> Vec<StudyAnswer> {
@@ -87,7 +87,7 @@ impl Compared {
 fn compared(
     answer: &Answer,
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> Option<(Sides, Compared)> {
     let AnswerFrom::Contrast(contrast) = &answer.from else { return None };
     let sides = sides(contrast, plan, seen)?;
@@ -131,7 +131,7 @@ fn decided(
     asks: &str,
     contrast: &Contrast,
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
     compared: Option<(Sides, Compared)>,
     p: Option<f64>,

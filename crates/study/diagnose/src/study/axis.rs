@@ -13,7 +13,7 @@ use iostrata_stats::{AXIS_MATERIAL_PCT, Axis, AxisPoint, Enough, KNOWN_PCT_MAX, 
 use super::effect::not_ruled_out;
 use super::points::figures;
 use super::response::response;
-use crate::observed::Seen;
+use crate::observed::PointLog;
 
 /// The factor of which more is more load.
 pub(crate) const WORKERS: &str = "workers";
@@ -21,7 +21,7 @@ pub(crate) const WORKERS: &str = "workers";
 /// The curves of a plan, factor by factor, each in the plan's order.
 pub(crate) fn axes_of(
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
 ) -> Vec<StudyAxis> {
     let factors = plan.factors.iter().filter(|factor| factor.is_axis);
@@ -31,7 +31,7 @@ pub(crate) fn axes_of(
 fn axes_along(
     plan: &StudyPlan,
     factor: &FactorLevels,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
 ) -> Vec<StudyAxis> {
     let mut groups: Vec<(Vec<LevelAt>, Vec<&Cell>)> = Vec::new();
@@ -54,7 +54,7 @@ fn one(
     factor: &str,
     levels: Vec<LevelAt>,
     cells: Vec<&Cell>,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
 ) -> Option<StudyAxis> {
     let mut places: Vec<(f64, &str)> = cells

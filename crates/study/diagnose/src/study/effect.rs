@@ -13,7 +13,7 @@ use iostrata_stats::{
 };
 
 use super::points::figures;
-use crate::observed::Seen;
+use crate::observed::PointLog;
 
 /// Interactions that are listed at most.
 const INTERACTIONS_MAX: usize = 24;
@@ -21,7 +21,7 @@ const INTERACTIONS_MAX: usize = 24;
 /// The effects of a study's factors, curves left out: what happens along one is not one ratio.
 pub(crate) fn effects_of(
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> (Vec<StudyEffect>, Vec<StudyInteraction>) {
     let cells = plan.cells.iter().zip(places(plan));
     let observations: Vec<Observation> =
@@ -31,7 +31,7 @@ pub(crate) fn effects_of(
 }
 
 /// What points count per second.
-fn unit<'a>(seen: &BTreeMap<&str, Seen<'a>>) -> &'a str {
+fn unit<'a>(seen: &BTreeMap<&str, PointLog<'a>>) -> &'a str {
     let first = seen.values().find_map(|seen| seen.replicates.first());
     first.map_or("IOPS", |one| one.point.metric.unit.as_str())
 }
@@ -66,7 +66,7 @@ fn is_named(plan: &StudyPlan, change: LevelChange) -> bool {
 fn observations(
     levels: &[usize],
     cell: &Cell,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> Vec<Observation> {
     let Some(seen) = seen.get(cell.id.as_str()) else { return Vec::new() };
     let positive = figures(seen).into_iter().filter(|(_, value)| value.value > 0.0);

@@ -10,9 +10,9 @@ use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict, allowed_pct};
 use serde_json::json;
 
 use super::axis::{WORKERS, no_gain, place};
-use super::case::{Stated, StudyCase};
 use super::layer_loss::{FILESYSTEM_LOSS, layer_losses};
 use super::response::RATE;
+use super::{Stated, StudyCase};
 use crate::statement::{Effect, Statement};
 
 /// Names in the catalogue.

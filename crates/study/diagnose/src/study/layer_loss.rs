@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::axis::place;
 use super::points::{figures, paired_replicates};
-use crate::observed::Seen;
+use crate::observed::PointLog;
 use crate::statement::{Effect, Statement};
 
 /// Its name in the catalogue.
@@ -46,7 +46,10 @@ impl Pair<'_> {
 }
 
 /// One finding per file system that takes something at some point.
-pub(crate) fn layer_losses(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Vec<Statement> {
+pub(crate) fn layer_losses(
+    plan: &StudyPlan,
+    seen: &BTreeMap<&str, PointLog<'_>>,
+) -> Vec<Statement> {
     let mut kinds: Vec<VolumeKind> = Vec::new();
     for cell in &plan.cells {
         let kind = cell.volume.kind;
@@ -60,7 +63,7 @@ pub(crate) fn layer_losses(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) ->
 fn layer_loss(
     plan: &StudyPlan,
     kind: VolumeKind,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> Option<Statement> {
     let raw = plan.cells.iter().filter(|cell| cell.volume.kind == VolumeKind::Raw);
     let pairs: Vec<Pair<'_>> =
@@ -105,7 +108,11 @@ fn counterpart<'a>(plan: &'a StudyPlan, raw: &Cell, kind: VolumeKind) -> Option<
     plan.cells.iter().find(same)
 }
 
-fn pair<'a>(raw: &'a Cell, other: &'a Cell, seen: &BTreeMap<&str, Seen<'_>>) -> Option<Pair<'a>> {
+fn pair<'a>(
+    raw: &'a Cell,
+    other: &'a Cell,
+    seen: &BTreeMap<&str, PointLog<'_>>,
+) -> Option<Pair<'a>> {
     let by_number = |cell: &Cell| -> Option<BTreeMap<u32, Measured>> {
         Some(figures(seen.get(cell.id.as_str())?).into_iter().collect())
     };

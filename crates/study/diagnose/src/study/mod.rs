@@ -6,7 +6,6 @@
 mod answer;
 mod axis;
 mod busy;
-mod case;
 mod caution;
 mod difference;
 mod effect;
@@ -28,15 +27,33 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::Layer;
 use iostrata_plan::study::StudyPlan;
-use iostrata_run::{ChangeRecord, Event, ProbeHost, StudyDocument, StudyPoint, Unavailable};
+use iostrata_run::{
+    ChangeRecord, Event, ProbeHost, QueueChange, StudyAxis, StudyDocument, StudyEffect, StudyPoint,
+    Unavailable,
+};
 use serde_json::json;
 
 use crate::ProbeEnd;
 use crate::figure::combined;
-use crate::observed::Seen;
+use crate::observed::PointLog;
 use crate::rules::statements_of;
-pub(crate) use case::StudyCase;
+use crate::statement::Statement;
 pub use stolen::is_lost_to_steal;
+
+/// A study that was measured.
+#[derive(Clone, Copy)]
+pub(crate) struct StudyCase<'c> {
+    pub plan: &'c StudyPlan,
+    pub seen: &'c BTreeMap<&'c str, PointLog<'c>>,
+    pub points: &'c [StudyPoint],
+    pub effects: &'c [StudyEffect],
+    pub axes: &'c [StudyAxis],
+    pub changes: &'c [QueueChange],
+    pub unavailable: &'c [Unavailable],
+}
+
+/// A statement with its name in the catalogue.
+pub(crate) type Stated = (&'static str, Statement);
 
 /// Everything that a study's events say.
 pub fn summarise_study(
@@ -130,7 +147,7 @@ fn precise_pct(plan: &StudyPlan, points: &[StudyPoint]) -> f64 {
 }
 
 /// Planned replicates that are missing, over the points that were measured.
-fn dropped(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> u64 {
+fn dropped(plan: &StudyPlan, seen: &BTreeMap<&str, PointLog<'_>>) -> u64 {
     let planned = u64::from(plan.measuring.replicates);
     let missing = |id: &str| {
         let have =
@@ -143,7 +160,7 @@ fn dropped(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> u64 {
 /// Figures of the method: what clock and tracing cost, what the loop device can do.
 fn method(
     events: &[Event],
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
 ) -> BTreeMap<String, serde_json::Value> {
     let mut method = BTreeMap::new();

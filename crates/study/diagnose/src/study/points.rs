@@ -17,21 +17,21 @@ use iostrata_stats::{
 use super::caution::cautions;
 use super::{stolen, transactions};
 use crate::figure::{combined, mean, metric_of, op_of, range_of_few};
-use crate::observed::{self, Seen};
+use crate::observed::{self, PointLog};
 
 /// Everything by point.
-pub(crate) fn by_point(events: &[Event]) -> BTreeMap<&str, Seen<'_>> {
+pub(crate) fn by_point(events: &[Event]) -> BTreeMap<&str, PointLog<'_>> {
     observed::by_point(events, stolen::leave_out)
 }
 
 /// The points of a plan that were measured at least once, in its order.
-pub(crate) fn points(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Vec<StudyPoint> {
+pub(crate) fn points(plan: &StudyPlan, seen: &BTreeMap<&str, PointLog<'_>>) -> Vec<StudyPoint> {
     let point = |cell: &Cell| point(cell, seen.get(cell.id.as_str())?);
     plan.cells.iter().filter_map(point).collect()
 }
 
 /// A cell's point; nothing without a replicate.
-pub(crate) fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
+pub(crate) fn point(cell: &Cell, seen: &PointLog<'_>) -> Option<StudyPoint> {
     let replicates = &seen.replicates;
     let figure = until_precise(combined(replicates.iter().copied())?, replicates.len());
     let measured_s: f64 = replicates.iter().map(|one| one.duration_s).sum();
@@ -84,7 +84,7 @@ fn emulated(replicates: &[&Replicate]) -> Option<EmulatedDisk> {
 }
 
 /// The replicates of a point by their round, as figures.
-pub(crate) fn figures(seen: &Seen<'_>) -> Vec<(u32, Measured)> {
+pub(crate) fn figures(seen: &PointLog<'_>) -> Vec<(u32, Measured)> {
     seen.rounds().filter_map(|(round, one)| Some((round, metric_of(one)?))).collect()
 }
 

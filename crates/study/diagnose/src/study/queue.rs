@@ -16,7 +16,7 @@ use super::axis::place;
 use super::effect::not_ruled_out;
 use super::points::figures;
 use crate::figure::mean;
-use crate::observed::Seen;
+use crate::observed::PointLog;
 
 /// The factor and queue attribute that is looked at.
 pub(crate) const NR_REQUESTS: &str = "nr_requests";
@@ -47,7 +47,7 @@ pub(crate) fn device_figure(metric: DeviceMetric, iostat: &Iostat) -> Option<f64
 /// One comparison for every group of points that differ in the length of the queue alone.
 pub(crate) fn queue_changes(
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
 ) -> Vec<QueueChange> {
     let is_varied = |factor: &&FactorLevels| factor.factor == NR_REQUESTS;
@@ -96,7 +96,7 @@ fn took(point: &StudyPoint) -> Option<u64> {
 }
 
 /// Throughput with the longest queue over that with the shortest, not adjusted for others.
-fn effect(ends: &Ends<'_>, seen: &BTreeMap<&str, Seen<'_>>) -> Option<Effect> {
+fn effect(ends: &Ends<'_>, seen: &BTreeMap<&str, PointLog<'_>>) -> Option<Effect> {
     let observations =
         [ends.shortest.1, ends.longest.1].into_iter().enumerate().flat_map(|(level, point)| {
             let figures = seen.get(point.id.as_str()).map(figures).unwrap_or_default();
@@ -119,7 +119,7 @@ fn change(
     ends: &Ends<'_>,
     effect: &Effect,
     p: Option<f64>,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> QueueChange {
     let conclusion = match p {
         None => Conclusion::TooFewPairs,
@@ -168,7 +168,7 @@ fn sentence(ends: &Ends<'_>, effect: &Effect, conclusion: Conclusion) -> String 
 fn device_change(
     metric: DeviceMetric,
     ends: &Ends<'_>,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> Option<DeviceChange> {
     let of = |point: &StudyPoint| by_replicate(metric, seen.get(point.id.as_str())?);
     let (from, to) = (of(ends.shortest.1)?, of(ends.longest.1)?);
@@ -185,7 +185,7 @@ fn device_change(
     })
 }
 
-fn by_replicate(metric: DeviceMetric, seen: &Seen<'_>) -> Option<BTreeMap<u32, f64>> {
+fn by_replicate(metric: DeviceMetric, seen: &PointLog<'_>) -> Option<BTreeMap<u32, f64>> {
     let figure = |(round, one): (u32, &Replicate)| {
         let delta = one.evidence.as_ref()?.device_delta?;
         Some((round, device_figure(metric, &Iostat::of(&delta))?))

@@ -13,8 +13,8 @@ use iostrata_stats::{AXIS_MATERIAL_PCT, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN, al
 use serde_json::json;
 
 use super::axis::place;
-use super::case::{Stated, StudyCase};
 use super::queue::NR_REQUESTS;
+use super::{Stated, StudyCase};
 use crate::statement::{Effect, Statement};
 
 /// Names in the catalogue.

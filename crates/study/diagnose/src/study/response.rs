@@ -13,9 +13,9 @@ use iostrata_stats::units::{count, microseconds, seconds};
 use iostrata_stats::{LatencyUs, Measured, combine};
 use serde_json::json;
 
-use super::case::{Stated, StudyCase};
 use super::points::figures;
-use crate::observed::Seen;
+use super::{Stated, StudyCase};
+use crate::observed::PointLog;
 use crate::statement::Statement;
 
 /// Its name in the catalogue.
@@ -33,7 +33,7 @@ pub(crate) fn response(
     factor: &str,
     places: &[(f64, &str)],
     cells: &[&Cell],
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
 ) -> Option<StudyResponse> {
     if factor != RATE {
@@ -76,7 +76,7 @@ fn p99_us_ci95(point: &StudyPoint) -> Option<[f64; 2]> {
 
 /// Requests per second that come and are not done, where that is beyond doubt. What was done in a
 /// window is counted, so that only windows differ; how it was spread within one does not matter.
-fn growth(seen: &Seen<'_>, cell: &Cell) -> Option<(f64, [f64; 2])> {
+fn growth(seen: &PointLog<'_>, cell: &Cell) -> Option<(f64, [f64; 2])> {
     let Pacing::Open { rate_iops, .. } = cell.workload.pacing else { return None };
     let asked = rate_iops * f64::from(cell.workload.jobs);
     let counted = figures(seen)

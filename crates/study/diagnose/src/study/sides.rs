@@ -8,7 +8,7 @@ use iostrata_plan::study::{Cell, Contrast, StudyPlan, Take, ThenMetric};
 use iostrata_stats::{Cells, FigurePair, Measured};
 
 use super::then::by_replicate;
-use crate::observed::Seen;
+use crate::observed::PointLog;
 
 /// Windows that differ by more have other extremes for their length alone.
 const WINDOWS_APART_MAX: f64 = 1.1;
@@ -68,7 +68,7 @@ impl Sides {
 pub(super) fn by_cell(
     metric: ThenMetric,
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> Vec<BTreeMap<u32, Measured>> {
     let of = |cell: &Cell| {
         let seen = seen.get(cell.id.as_str());
@@ -80,7 +80,7 @@ pub(super) fn by_cell(
 pub(super) fn sides(
     contrast: &Contrast,
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> Option<Sides> {
     let figures = by_cell(contrast.metric, plan, seen);
     let windows: Vec<BTreeMap<u32, f64>> =
@@ -164,7 +164,7 @@ fn best_of_others(
 }
 
 /// How long each replicate of a point was measured, in seconds.
-fn windows_s(seen: Option<&Seen<'_>>) -> BTreeMap<u32, f64> {
+fn windows_s(seen: Option<&PointLog<'_>>) -> BTreeMap<u32, f64> {
     let rounds = seen.into_iter().flat_map(|seen| seen.rounds());
     rounds.map(|(round, one)| (round, one.duration_s)).collect()
 }

@@ -13,14 +13,14 @@ use iostrata_stats::{
 };
 
 use super::sides::{by_cell, end, pairs, sides};
-use crate::observed::Seen;
+use crate::observed::PointLog;
 
 /// What stands behind the sentence of an answer that differs: each change, its share of the whole
 /// (logarithms of ratios add up, so that shares of them do), and what is left of the whole.
 pub(super) fn in_words(
     contrast: &Contrast,
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
     whole: &Comparison,
 ) -> String {
     if contrast.effects.is_empty() {
@@ -72,7 +72,7 @@ fn together(rest: &Comparison, whole: &Comparison) -> String {
 fn rest(
     contrast: &Contrast,
     plan: &StudyPlan,
-    seen: &BTreeMap<&str, Seen<'_>>,
+    seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> Option<Comparison> {
     let figures = by_cell(contrast.metric, plan, seen);
     let (mut whole, mut product) = (Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use iostrata_stats::{Interval, LatencyUs, Measured, Verdicts};
 
 use super::points::point;
 use super::queue::device_figure;
-use crate::observed::Seen;
+use crate::observed::PointLog;
 
 /// A figure of today's.
 #[derive(Clone, Debug)]
@@ -123,10 +123,10 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
 pub(crate) fn by_replicate(
     metric: ThenMetric,
     cell: &Cell,
-    seen: &Seen<'_>,
+    seen: &PointLog<'_>,
 ) -> BTreeMap<u32, Measured> {
     let figure = |(round, one): (u32, &Replicate)| {
-        let alone = Seen::new(&one.point, vec![one]);
+        let alone = PointLog::new(&one.point, vec![one]);
         let now = of(metric, &point(cell, &alone)?)?;
         let measured = match now.ci95 {
             Some(ends) => Measured::new(now.value, ends, now.n, now.verdicts),

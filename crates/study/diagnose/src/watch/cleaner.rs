@@ -5,7 +5,7 @@ use iostrata_run::{Risk, WatchSample};
 use iostrata_stats::units::{microseconds, percent};
 
 use super::advised;
-use super::recording::{Concluded, Recording};
+use super::recording::{AdvisedStatement, Recording};
 use crate::server_setting::Family;
 use crate::statement::Statement;
 
@@ -28,7 +28,7 @@ fn is_asleep(sample: &WatchSample) -> bool {
 }
 
 /// MariaDB with a low-water mark of 0 does not wake its cleaner by checkpoint age.
-pub(crate) fn sleeps(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn sleeps(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let is_zero = recording.number("max_dirty_pages_pct_lwm")? == 0.0;
     if recording.family != Family::MariaDb || !is_zero {
         return None;
@@ -63,11 +63,11 @@ pub(crate) fn sleeps(recording: &Recording<'_>) -> Option<Concluded> {
         Some(pressure) => pressure.beside(said),
         None => said,
     };
-    Some(Concluded::with(said, advice))
+    Some(AdvisedStatement::with(said, advice))
 }
 
 /// Without adaptive flushing pages are written when redo has nearly run out.
-pub(crate) fn adaptive_off(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn adaptive_off(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let pressure = recording.redo_pressure()?;
     if recording.is_on("adaptive_flushing")? {
         return None;
@@ -78,11 +78,11 @@ pub(crate) fn adaptive_off(recording: &Recording<'_>) -> Option<Concluded> {
     let advice = advised::set(recording, "adaptive_flushing", "ON", why);
     let n = recording.document.samples.len() as u64;
     let said = pressure.beside(Statement::new(Layer::Engine, n, text));
-    Some(Concluded::with(said.with("adaptive_flushing", "OFF"), advice))
+    Some(AdvisedStatement::with(said.with("adaptive_flushing", "OFF"), advice))
 }
 
 /// Neighbours are written along on a device that has no seeks to save.
-pub(crate) fn neighbors(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn neighbors(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let setting = recording.number("flush_neighbors").filter(|value| *value != 0.0)?;
     let read_ms = recording.mean(|sample| {
         let device = sample.device.as_ref()?;
@@ -105,5 +105,5 @@ pub(crate) fn neighbors(recording: &Recording<'_>) -> Option<Concluded> {
         .measured("device_read_ms", &read_ms)
         .measured("flushed_pages_per_s", &flushed)
         .with("flush_neighbors", setting);
-    Some(Concluded::with(said, advice))
+    Some(AdvisedStatement::with(said, advice))
 }

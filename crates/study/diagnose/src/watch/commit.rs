@@ -5,7 +5,7 @@ use iostrata_run::{Risk, StallCause};
 use iostrata_stats::units::{bytes, count, percent, seconds, times};
 
 use super::advised;
-use super::recording::{Concluded, Recording, is_on};
+use super::recording::{AdvisedStatement, Recording, is_on};
 use crate::server_setting::Family;
 use crate::statement::Statement;
 
@@ -16,7 +16,7 @@ const BUFFER_BYTES: [f64; 2] = [64.0 * MIB, 1024.0 * MIB];
 const SYNCING_SHARE_MIN: f64 = 0.5;
 
 /// Commits waited until the log buffer was written.
-pub(crate) fn log_buffer(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn log_buffer(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let (stalls, stalled_s) = recording.stalls(StallCause::LogBuffer);
     let size = recording.number("log_buffer_size").filter(|size| *size > 0.0)?;
     if stalls == 0 {
@@ -42,11 +42,11 @@ pub(crate) fn log_buffer(recording: &Recording<'_>) -> Option<Concluded> {
         .with("log_buffer_stalled_s", stalled_s)
         .with("holds_s", holds)
         .measured_some("redo_bytes_per_s", redo.as_ref());
-    Some(Concluded::with(said, advice))
+    Some(AdvisedStatement::with(said, advice))
 }
 
 /// Two logs are synced for each group of commits, and syncs are what is waited for.
-pub(crate) fn binlog(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn binlog(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let is_logged = is_on(recording.variable("log_bin")?)?;
     let synced: f64 = recording.variable("sync_binlog")?.parse().ok()?;
     let commits = recording.number("flush_log_at_trx_commit")?;
@@ -81,5 +81,5 @@ pub(crate) fn binlog(recording: &Recording<'_>) -> Option<Concluded> {
         .with("sync_binlog", synced)
         .measured_some("device_flushes_per_s", flushes.as_ref())
         .measured_some("tps", tps.as_ref());
-    Some(Concluded::only(said))
+    Some(AdvisedStatement::only(said))
 }

@@ -8,7 +8,7 @@ use iostrata_stats::mean_and_half_width;
 use iostrata_stats::units::{bytes, count, percent, seconds, times};
 use serde_json::json;
 
-use super::recording::{Concluded, Recording, SAMPLES_MIN};
+use super::recording::{AdvisedStatement, Recording, SAMPLES_MIN};
 use crate::statement::Statement;
 
 /// A limit of which so much is used holds requests back, in percent, where it is so in this share
@@ -26,7 +26,7 @@ const PERIOD_S_MIN: f64 = 5.0;
 const NAMED: usize = 4;
 
 /// The I/O limit of its control groups, not the device, says how much is done.
-pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let used = |one: &ThrottleEvidence| one.io_limit_used_pct;
     let share = recording.share(|one| Some(used(one.throttle.as_ref()?)? >= USED_UP_PCT))?;
     if share < USED_UP_SHARE_MIN {
@@ -54,11 +54,11 @@ pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<Concluded> {
     let said = Statement::new(Layer::Limit, mean.as_ref().map_or(0, |mean| mean.n), text)
         .with("share_of_samples", share)
         .measured_some("io_limit_used_pct", mean.as_ref());
-    Some(Concluded::only(said))
+    Some(AdvisedStatement::only(said))
 }
 
 /// Stalls that begin by the clock.
-pub(crate) fn regular_pauses(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn regular_pauses(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let stalls = &recording.document.stalls;
     let starts: Vec<f64> = stalls.iter().map(|stall| stall.t_s).collect();
     let period = Period::of(&starts)?;
@@ -86,7 +86,7 @@ pub(crate) fn regular_pauses(recording: &Recording<'_>) -> Option<Concluded> {
         .with("period_s", period.mean_s)
         .with("period_s_ci95", json!(period.ci95))
         .with("period_s_n", period.n);
-    Some(Concluded::only(said))
+    Some(AdvisedStatement::only(said))
 }
 
 /// The time from one pause to the next.
@@ -123,7 +123,7 @@ impl Period {
 }
 
 /// Settings that were changed since the server started, while no tuner runs.
-pub(crate) fn settings_left(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn settings_left(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let target = &recording.document.target;
     let changed = &target.changed_settings;
     let is_tuned = target.tuner.is_some() || !recording.document.settings.is_empty();
@@ -147,7 +147,9 @@ pub(crate) fn settings_left(recording: &Recording<'_>) -> Option<Concluded> {
         names.join(", ")
     );
     let names: Vec<&str> = changed.iter().map(|one| one.name.as_str()).collect();
-    Some(Concluded::only(Statement::new(Layer::Engine, 0, text).with("settings", json!(names))))
+    Some(AdvisedStatement::only(
+        Statement::new(Layer::Engine, 0, text).with("settings", json!(names)),
+    ))
 }
 
 /// What is said where there is too little to judge.

@@ -5,7 +5,7 @@ use iostrata_run::{Risk, StallCause, WatchSample};
 use iostrata_stats::units::{bytes, count, percent, times};
 
 use super::advised;
-use super::recording::{Concluded, Recording};
+use super::recording::{AdvisedStatement, Recording};
 use crate::statement::Statement;
 
 /// Share of the pages written that went to free frames.
@@ -24,7 +24,7 @@ const CALM_AGE_PCT: f64 = 60.0;
 const DIRTY_PCT: f64 = 90.0;
 
 /// Pages are written to free frames, and read again.
-pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn too_small(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let size = recording.number("buffer_pool_size")?;
     let (stalls, stalled_s) = recording.stalls(StallCause::FreePages);
     let lru = recording.mean(|sample| sample.flush_lru_pages_per_s);
@@ -76,11 +76,11 @@ pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
         .measured_some("flushed_pages_per_s", flushed.as_ref())
         .measured_some("device_reads_per_s", reads.as_ref())
         .measured_some("free_page_waits_per_s", waits.as_ref());
-    Some(Concluded::with(said, advice))
+    Some(AdvisedStatement::with(said, advice))
 }
 
 /// The limit of dirty pages, not redo, says what is written.
-pub(crate) fn dirty_limit(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn dirty_limit(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let limit = recording.number("max_dirty_pages_pct").filter(|limit| *limit > 0.0)?;
     let at_limit = |sample: &WatchSample| Some(sample.dirty_pct? >= AT_LIMIT * limit);
     let share = recording.share(at_limit)?;
@@ -106,5 +106,5 @@ pub(crate) fn dirty_limit(recording: &Recording<'_>) -> Option<Concluded> {
         .with("share_at_limit", share)
         .measured("dirty_pct", &dirty)
         .measured("checkpoint_age_pct", &age);
-    Some(Concluded::with(said, advice))
+    Some(AdvisedStatement::with(said, advice))
 }

@@ -5,7 +5,7 @@ use iostrata_run::{Advice, Risk, StallCause};
 use iostrata_stats::units::{count, seconds};
 
 use super::advised;
-use super::recording::{Concluded, Recording};
+use super::recording::{AdvisedStatement, Recording};
 use crate::server_setting::Family;
 use crate::statement::Statement;
 
@@ -127,7 +127,7 @@ impl Holder {
 
 /// History grows while purge stands, or while one transaction stays open: what would be purged is
 /// still seen.
-pub(crate) fn held_by_view(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn held_by_view(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let growth = Growth::of(recording)?;
     let holder = Holder::of(recording, &growth);
     if !is_held(recording, &growth, holder.as_ref()) {
@@ -162,7 +162,7 @@ pub(crate) fn held_by_view(recording: &Recording<'_>) -> Option<Concluded> {
         }
         None => said,
     };
-    Some(Concluded::with(said, advice))
+    Some(AdvisedStatement::with(said, advice))
 }
 
 /// Whether something holds purge back. Servers do not count what purge does: there the transaction
@@ -172,7 +172,7 @@ fn is_held(recording: &Recording<'_>, growth: &Growth, holder: Option<&Holder>) 
 }
 
 /// History grows although purge works.
-pub(crate) fn behind(recording: &Recording<'_>) -> Option<Concluded> {
+pub(crate) fn behind(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let growth = Growth::of(recording)?;
     let purge = recording.mean(|sample| sample.purge_per_s);
     if is_held(recording, &growth, Holder::of(recording, &growth).as_ref()) {
@@ -200,5 +200,5 @@ pub(crate) fn behind(recording: &Recording<'_>) -> Option<Concluded> {
         .with("purge_stalled_s", stalled_s)
         .with("purge_threads", threads)
         .measured_some("purge_per_s", purge.as_ref());
-    Some(Concluded::with(said, advice))
+    Some(AdvisedStatement::with(said, advice))
 }

@@ -58,12 +58,12 @@ impl RedoPressure {
 }
 
 /// A statement and what follows from it.
-pub(crate) struct Concluded {
+pub(crate) struct AdvisedStatement {
     pub said: Statement,
     pub advice: Vec<Advice>,
 }
 
-impl Concluded {
+impl AdvisedStatement {
     /// A statement from which nothing follows that could be set.
     pub fn only(said: Statement) -> Self {
         Self { said, advice: Vec::new() }

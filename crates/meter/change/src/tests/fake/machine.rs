@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{TRACING, errno};
 use crate::effect::GroupVersion;
 use crate::owner::Owner;
-use crate::seen::Mounted;
 use crate::server::{ServerCommand, served_file};
 use crate::tokens::FileToken;
+use iostrata_io::Mount;
 
 /// Something at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum Node {
 pub(crate) struct Machine {
     pub(crate) nodes: BTreeMap<PathBuf, Node>,
     pub(crate) loops: BTreeMap<String, FileToken>,
-    pub(crate) mounts: Vec<Mounted>,
+    pub(crate) mounts: Vec<Mount>,
     /// Servers that live.
     pub(crate) servers: Vec<(Owner, ServerCommand)>,
     /// Variables of the database server, and when it started.
@@ -68,18 +68,19 @@ const GROUP_FILES: [&str; 7] = [
     "blkio.throttle.read_bps_device",
 ];
 
-fn cgroups(version: GroupVersion) -> Mounted {
+fn cgroups(version: GroupVersion) -> Mount {
     let (kind, options) = match version {
         GroupVersion::V1 => ("cgroup", ["blkio", "cpu", "memory"].map(str::to_owned).to_vec()),
         GroupVersion::V2 => ("cgroup2", Vec::new()),
     };
-    Mounted {
+    Mount {
         at: "/cg".into(),
         root: "/".to_owned(),
         kind: kind.to_owned(),
         source: "cgroup".to_owned(),
         options: Vec::new(),
         super_options: options,
+        ..Mount::default()
     }
 }
 
@@ -260,13 +261,14 @@ impl Machine {
 
     /// What a server does as it starts: mounts, then shows its file.
     pub(super) fn serve(&mut self, at: &Path, inode: u64) {
-        let mount = Mounted {
+        let mount = Mount {
             at: at.to_owned(),
             root: "/".to_owned(),
             kind: "fuse".to_owned(),
             source: "disk".to_owned(),
             options: Vec::new(),
             super_options: Vec::new(),
+            ..Mount::default()
         };
         self.mounts.push(mount);
         self.nodes.insert(served_file(at), Node::File { inode, bytes: 4096 });

@@ -20,12 +20,13 @@ use crate::error::{ChangeError, system};
 use crate::greeting::Greeting;
 use crate::owner::Owner;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
-use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen, SeenKind};
+use crate::seen::{Answer, DeviceState, LoopDevice, Seen, SeenKind};
 use crate::server::{Ending, ServerCommand, Tie};
 use crate::settings::Prewrite;
 use crate::state::StateDir;
 use crate::tokens::FileToken;
 use crate::variables::Servers;
+use iostrata_io::Mount;
 
 pub(crate) use machine::{BOUNDED, Machine, Node};
 pub(crate) use server::ServerWays;
@@ -272,7 +273,7 @@ impl Platform for FakePlatform {
         })
     }
 
-    fn mounts(&self) -> io::Result<Vec<Mounted>> {
+    fn mounts(&self) -> io::Result<Vec<Mount>> {
         Ok(self.machine.borrow().mounts.clone())
     }
 
@@ -282,13 +283,14 @@ impl Platform for FakePlatform {
         if request.options.iter().any(|option| option == "nobarrier") {
             return Err(refused(errno(libc::EINVAL)));
         }
-        let mount = Mounted {
+        let mount = Mount {
             at: request.at.clone(),
             root: "/".to_owned(),
             kind: request.kind.to_owned(),
             source: request.source.display().to_string(),
             options: vec!["rw".to_owned(), "relatime".to_owned()],
             super_options: request.options.clone(),
+            ..Mount::default()
         };
         self.alter(|machine| {
             machine.mounts.push(mount);

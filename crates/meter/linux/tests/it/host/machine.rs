@@ -54,8 +54,8 @@ fn this_disk_agrees_with_stat_and_sysfs() {
 #[test]
 fn every_mount_of_this_machine_is_described() {
     for mount in mounts(&Root::system()) {
-        if let Ok(facts) = describe_path(&Root::system(), &mount.mount_point) {
-            assert!(facts.mount_point.is_some(), "{}", mount.mount_point.display());
+        if let Ok(facts) = describe_path(&Root::system(), &mount.at) {
+            assert!(facts.mount_point.is_some(), "{}", mount.at.display());
         }
     }
 }
