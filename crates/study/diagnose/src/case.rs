@@ -1,11 +1,15 @@
-//! What every rule looks at: the run so far, and the host.
+//! What the rules look at: a run of a probe so far with its host, or a study.
+
+use std::collections::BTreeMap;
 
 use iostrata_plan::Point;
-use iostrata_run::ProbeHost;
+use iostrata_plan::study::StudyPlan;
+use iostrata_run::{ProbeHost, QueueChange, StudyAxis, StudyEffect, StudyPoint, Unavailable};
 
-use crate::observed::Observed;
+use crate::observed::{Observed, PointLog};
+use crate::statement::Statement;
 
-/// What a rule looks at.
+/// What a rule of storage looks at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case<'c, 'a> {
     pub log: &'c Observed<'a>,
@@ -26,3 +30,18 @@ impl Case<'_, '_> {
         points
     }
 }
+
+/// A study that was measured.
+#[derive(Clone, Copy)]
+pub(crate) struct StudyCase<'c> {
+    pub plan: &'c StudyPlan,
+    pub seen: &'c BTreeMap<&'c str, PointLog<'c>>,
+    pub points: &'c [StudyPoint],
+    pub effects: &'c [StudyEffect],
+    pub axes: &'c [StudyAxis],
+    pub changes: &'c [QueueChange],
+    pub unavailable: &'c [Unavailable],
+}
+
+/// A statement with its name in the catalogue.
+pub(crate) type Stated = (&'static str, Statement);

@@ -11,7 +11,7 @@ use iostrata_plan::Point;
 use iostrata_run::FindingKind::{self, Caution, Loss, Sizing};
 use iostrata_run::{Advice, Event, Finding, ProbeHost, WatchDocument};
 
-use crate::case::Case;
+use crate::case::{Case, Stated, StudyCase};
 use crate::finding::{
     above, alignment, cache, capped, fell, flush, machine, pairs, pauses, place, queue, quota,
     room, seek, sizing, steady, write_back,
@@ -19,7 +19,7 @@ use crate::finding::{
 use crate::observed::{Observed, Which};
 use crate::pair;
 use crate::statement::Statement;
-use crate::study::{StudyCase, finding as study, layer_loss, queue_finding, response};
+use crate::study::{finding as study, layer_loss, queue_finding, response};
 use crate::watch::recording::{AdvisedStatement, Recording};
 use crate::watch::{cleaner, commit, course, doublewrite, flushing, pool, purge, redo, traps};
 use crate::withheld::withhold;
@@ -27,7 +27,7 @@ use crate::withheld::withhold;
 type Confirming = fn(&Case<'_, '_>) -> Vec<Point>;
 type Concluding = fn(&Case<'_, '_>, Which) -> Option<Statement>;
 type Noticing = fn(&Case<'_, '_>) -> Option<Statement>;
-type Stating = fn(&StudyCase<'_>) -> Vec<(&'static str, Statement)>;
+type Stating = fn(&StudyCase<'_>) -> Vec<Stated>;
 type Judging = fn(&Recording<'_>) -> Option<AdvisedStatement>;
 
 /// How a finding comes about.
@@ -242,7 +242,7 @@ pub(crate) fn statements_of(case: &StudyCase<'_>) -> Vec<Finding> {
         Study(state) => Some(state(case)),
         _ => None,
     });
-    let named = |(id, said): (&'static str, Statement)| {
+    let named = |(id, said): Stated| {
         let row = RULES.iter().find(|row| row.0 == id);
         row.map(|row| said.named(id, row.1))
     };

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::axis::{WORKERS, no_gain, place};
 use super::layer_loss::{FILESYSTEM_LOSS, layer_losses};
 use super::response::RATE;
-use super::{Stated, StudyCase};
+use crate::case::{Stated, StudyCase};
 use crate::statement::{Effect, Statement};
 
 /// Names in the catalogue.

@@ -27,33 +27,15 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::Layer;
 use iostrata_plan::study::StudyPlan;
-use iostrata_run::{
-    ChangeRecord, Event, ProbeHost, QueueChange, StudyAxis, StudyDocument, StudyEffect, StudyPoint,
-    Unavailable,
-};
+use iostrata_run::{ChangeRecord, Event, ProbeHost, StudyDocument, StudyPoint, Unavailable};
 use serde_json::json;
 
 use crate::ProbeEnd;
+use crate::case::StudyCase;
 use crate::figure::combined;
 use crate::observed::PointLog;
 use crate::rules::statements_of;
-use crate::statement::Statement;
 pub use stolen::is_lost_to_steal;
-
-/// A study that was measured.
-#[derive(Clone, Copy)]
-pub(crate) struct StudyCase<'c> {
-    pub plan: &'c StudyPlan,
-    pub seen: &'c BTreeMap<&'c str, PointLog<'c>>,
-    pub points: &'c [StudyPoint],
-    pub effects: &'c [StudyEffect],
-    pub axes: &'c [StudyAxis],
-    pub changes: &'c [QueueChange],
-    pub unavailable: &'c [Unavailable],
-}
-
-/// A statement with its name in the catalogue.
-pub(crate) type Stated = (&'static str, Statement);
 
 /// Everything that a study's events say.
 pub fn summarise_study(

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::axis::place;
 use super::queue::NR_REQUESTS;
-use super::{Stated, StudyCase};
+use crate::case::{Stated, StudyCase};
 use crate::statement::{Effect, Statement};
 
 /// Names in the catalogue.

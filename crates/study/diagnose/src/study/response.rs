@@ -14,7 +14,7 @@ use iostrata_stats::{LatencyUs, Measured, combine};
 use serde_json::json;
 
 use super::points::figures;
-use super::{Stated, StudyCase};
+use crate::case::{Stated, StudyCase};
 use crate::observed::PointLog;
 use crate::statement::Statement;
 
