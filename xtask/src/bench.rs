@@ -7,20 +7,17 @@
 //! pairs; a difference is stated only with its 95 % interval.
 //! It judges no machine: it prints and returns success when every run could be made.
 
-mod case;
 mod coverage;
 mod disk;
 mod fio;
-mod fio_json;
 mod iostrata;
 mod null;
+mod pairs;
 mod parity;
 mod peers;
 mod repeat;
-mod sample;
 mod suite;
 mod sysbench;
-mod table;
 mod tpcc;
 mod tpcc_table;
 mod tune;

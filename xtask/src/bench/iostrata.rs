@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::case::ParityCase;
-use super::sample::BenchSample;
+use super::pairs::BenchSample;
+use super::pairs::ParityCase;
 use crate::workspace::{self, Workspace};
 
 /// The program.

@@ -6,9 +6,9 @@
 use anyhow::{Result, ensure};
 use iostrata_stats::{PAIRS_MIN, paired};
 
+use super::fio;
 use super::iostrata::Iostrata;
-use super::sample::Pairs;
-use super::{fio, table};
+use super::pairs::{self, Pairs};
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;
@@ -41,12 +41,12 @@ pub fn run(mut args: Args) -> Result<()> {
     )?;
     let (fio, ours) = found.figures(|sample| 1e9 / sample.iops);
     let comparison = paired(&ours, &fio)?;
-    println!("fio costs {} times as much (95 % interval)", table::ratio(&comparison));
+    println!("fio costs {} times as much (95 % interval)", pairs::ratio(&comparison));
     let (fio_cpu, our_cpu) = found.figures(|sample| sample.cpu_ns_per_io);
-    let cpu = table::ratio(&paired(&our_cpu, &fio_cpu)?);
+    let cpu = pairs::ratio(&paired(&our_cpu, &fio_cpu)?);
     println!("fio takes {cpu} times the processor time (less hurt by a busy machine)");
     println!("{}", conclusion(comparison.ratio_ci95));
-    table::print_verdicts(&found.verdicts());
+    pairs::print_verdicts(&found.verdicts());
     Ok(())
 }
 

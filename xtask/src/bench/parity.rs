@@ -10,11 +10,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use iostrata_stats::{PAIRS_MIN, paired};
 
-use super::case::ParityCase;
 use super::fio;
 use super::iostrata::Iostrata;
-use super::sample::Pairs;
-use super::table::{self, TableRow};
+use super::pairs::{self, Pairs, ParityCase, TableRow};
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;
@@ -80,7 +78,7 @@ pub fn run(mut args: Args) -> Result<()> {
     }
     let rows = outcome?;
     println!();
-    table::print(&rows);
+    pairs::print(&rows);
     Ok(())
 }
 
@@ -141,7 +139,7 @@ fn row(case: &ParityCase, found: &Pairs) -> Result<TableRow> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::BenchSample;
+    use super::super::pairs::BenchSample;
     use super::*;
 
     #[test]

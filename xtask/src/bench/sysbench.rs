@@ -15,8 +15,8 @@ use iostrata_stats::{PAIRS_MIN, paired};
 use serde_json::Value;
 
 use super::iostrata::Iostrata;
-use super::sample::{BenchSample, Pairs};
-use super::table::{follows, print_verdicts, ratio};
+use super::pairs::{BenchSample, Pairs};
+use super::pairs::{follows, print_verdicts, ratio};
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use iostrata_stats::{Comparison, paired};
 use serde_json::{Value, json};
 
-use super::table::{print_verdicts, ratio};
+use super::pairs::{print_verdicts, ratio};
 
 /// What one run measured.
 pub struct TpccSample {
