@@ -1,13 +1,18 @@
 //! `iostrata io`: prepares the files, measures one point, prints and keeps it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use iostrata_io::{FileSetPlan, Place};
 use iostrata_linux::host::Root;
 use iostrata_load::IoLoad;
-use iostrata_plan::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
-use iostrata_run::{Event, IoDocument, Replicate, RunKind, RunResult};
-use iostrata_stats::units;
+use iostrata_plan::{
+    Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Preparation, Stream,
+};
+use iostrata_run::{
+    Event, IoDocument, Manifest, OpFigures, Replicate, RunKind, RunReader, RunResult, StreamFigures,
+};
+use iostrata_stats::units::{self, Size};
+use iostrata_stats::{Verdict, repeat, time_for_precision};
 use iostrata_study::{FileSetCache, Measurement, Meter, Pipeline, WantedFiles};
 
 use crate::args::{Common, IoArgs};
@@ -16,7 +21,6 @@ use crate::exit_error::{ExitError, exit_error};
 use crate::io_parts::{files_ending, in_memory, io_document, path_facts};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
-use crate::{io_history, io_notes};
 
 /// Runs the command.
 ///
@@ -179,8 +183,229 @@ fn document(replicate: &Replicate, sink: &RunSink<'_>, whole: bool) -> IoDocumen
     let stream = &replicate.streams[0];
     let mut document = io_document(stream, replicate.duration_s, &replicate.verdicts);
     document.run = sink.shown();
-    io_history::add_repeats(&mut document, replicate, sink);
+    add_repeats(&mut document, replicate, sink);
     let spec = &replicate.point.streams[0].spec;
-    document.notes.extend(io_notes::notes(spec, stream, document.duration_s, whole));
+    document.notes.extend(notes(spec, stream, document.duration_s, whole));
     document
+}
+
+/// Runs that are older tell too little of the next hour.
+const AGE_S_MAX: f64 = 86_400.0;
+/// More earlier runs than this make no difference.
+const RUNS_MAX: usize = 30;
+/// Directories that are looked at; a larger collection is not for this.
+const DIRS_MAX: usize = 500;
+
+/// Adds to each rate what the same command is expected to measure next.
+pub fn add_repeats(document: &mut IoDocument, replicate: &Replicate, sink: &RunSink<'_>) {
+    let stream = &replicate.streams[0];
+    let spec = &replicate.point.streams[0].spec;
+    let earlier = sink.dir().map_or_else(Vec::new, |dir| earlier(dir, sink.manifest(), spec));
+    for (kind, into) in document.ops.iter_mut() {
+        let Some(op) = &stream.ops[kind] else { continue };
+        let slices: Vec<f64> =
+            stream.series.of(kind).iter().map(|count| f64::from(*count)).collect();
+        let values: Vec<f64> =
+            earlier.iter().filter_map(|one| Some(one.ops[kind].as_ref()?.iops)).collect();
+        if let Some(found) = repeat(&op.iops, &slices, &values) {
+            into.iops_repeat_ci95 = Some(found.ci95);
+            into.iops_repeat_n = found.earlier_runs;
+        }
+    }
+}
+
+/// Results of earlier runs of the same workload, the oldest first.
+fn earlier(dir: &Path, manifest: &Manifest, spec: &IoSpec) -> Vec<IoDocument> {
+    let Some(beside) = dir.parent() else { return Vec::new() };
+    let beside = if beside.as_os_str().is_empty() { Path::new(".") } else { beside };
+    let runs = RunReader::list(beside, DIRS_MAX).into_iter();
+    let runs = runs.filter(|run| run.dir != dir && is_comparable(&run.manifest, manifest));
+    let results = runs.filter_map(|run| result_of(&run.dir, spec));
+    let mut results: Vec<IoDocument> = results.take(RUNS_MAX).collect();
+    results.reverse();
+    results
+}
+
+/// Whether a run is of this host, of the last day, and of the same kind.
+fn is_comparable(other: &Manifest, this: &Manifest) -> bool {
+    let age_s = this.started_at.duration_since(other.started_at).as_secs_f64();
+    let machine = |manifest: &Manifest| {
+        let host = manifest.host.as_ref()?;
+        let machine = &host.machine;
+        Some((machine.kernel.clone(), machine.cpu_model.clone(), machine.cpus))
+    };
+    other.kind == RunKind::Io
+        && (0.0..=AGE_S_MAX).contains(&age_s)
+        && machine(other) == machine(this)
+}
+
+/// The result of a run, if it measured the same requests to its end.
+fn result_of(dir: &Path, spec: &IoSpec) -> Option<IoDocument> {
+    let run = RunReader::open(dir).ok()?;
+    let same = run.events().iter().any(|event| match event {
+        Event::Replicate(replicate) => {
+            let streams = &replicate.point.streams;
+            streams.first().is_some_and(|stream| is_same(&stream.spec, spec))
+        }
+        _ => false,
+    });
+    match run.result() {
+        Some(RunResult::Io(document)) if same => Some((**document).clone()),
+        _ => None,
+    }
+}
+
+/// Whether two workloads make the same requests. How long they run, how precise they are to be and
+/// which random numbers they draw does not count.
+fn is_same(one: &IoSpec, other: &IoSpec) -> bool {
+    let like_other = IoSpec {
+        seed: other.seed,
+        runtime: other.runtime,
+        point_time: other.point_time,
+        point_time_slow: other.point_time_slow,
+        precision: other.precision,
+        ..one.clone()
+    };
+    like_other == *other
+}
+
+/// A window that is shorter than asked for by less than this has not ended early.
+const SHORTER_S: f64 = 0.05;
+
+/// All notes on the one stream of the command. `whole` is false when it was interrupted or failed.
+pub fn notes(spec: &IoSpec, stream: &StreamFigures, duration_s: f64, whole: bool) -> Vec<String> {
+    let early = ended_early(spec, stream, duration_s).filter(|_| whole);
+    early.into_iter().chain(longer(spec, stream, duration_s)).collect()
+}
+
+/// Why the window is shorter than `--runtime`.
+fn ended_early(spec: &IoSpec, stream: &StreamFigures, duration_s: f64) -> Option<String> {
+    let asked_s = spec.runtime?.as_secs_f64();
+    if duration_s + SHORTER_S.max(0.01 * asked_s) >= asked_s {
+        return None;
+    }
+    let written: u64 = stream.ops[OpKind::Write].as_ref().map_or(0, |op| op.bytes);
+    let why = match spec.write_bytes_max {
+        Some(most)
+            if written + u64::from(spec.block_bytes) * spec.in_flight_max() as u64 >= most =>
+        {
+            format!("--max-write {} was used up", Size(most))
+        }
+        _ if spec.preparation != Preparation::Written && spec.mix.writes() => format!(
+            "every block of --size {} was written once; use a larger --size, or --prepare written",
+            Size(spec.size_bytes)
+        ),
+        _ => return None,
+    };
+    let (ended, asked) = (units::seconds(duration_s), units::seconds(asked_s));
+    Some(format!("it ended after {ended} of --runtime {asked}: {why}"))
+}
+
+/// How long to measure for figures without `too_few_samples`, and for the precision asked for.
+fn longer(spec: &IoSpec, stream: &StreamFigures, duration_s: f64) -> Option<String> {
+    let needs = |(_, op): (OpKind, &OpFigures)| needed_s(op, spec.precision, duration_s);
+    let needed_s = stream.ops.iter().filter_map(needs).reduce(f64::max)?;
+    let precision = units::percent(spec.precision * 100.0);
+    let option = if spec.runtime.is_some() { "--runtime" } else { "--point-time" };
+    Some(match needed_s {
+        s if s.is_finite() => format!(
+            "for an interval within {precision} measure about {}: {option} {}s",
+            units::seconds(s),
+            s.ceil()
+        ),
+        _ => format!(
+            "too few requests completed to say how long is long enough; try {option} {}s",
+            (10.0 * duration_s).ceil()
+        ),
+    })
+}
+
+/// Seconds that this kind of request needs; `None` when it has them.
+fn needed_s(op: &OpFigures, precision: f64, duration_s: f64) -> Option<f64> {
+    let doubted = op.iops.verdicts.has(Verdict::TooFewSamples);
+    let wide = op.iops.relative_half_width();
+    if !doubted && wide <= precision {
+        return None;
+    }
+    let for_width_s = time_for_precision(duration_s, wide, precision);
+    // Too few, however narrow it looks: at least twice as much.
+    Some(if doubted { for_width_s.max(2.0 * duration_s) } else { for_width_s })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use iostrata_plan::Mix;
+    use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
+
+    use super::*;
+
+    #[test]
+    fn the_same_requests_are_the_same_workload() {
+        let one = IoSpec::new("f");
+        let mut other = one.clone();
+        (other.seed, other.runtime) = (77, Some(Duration::from_secs(4)));
+        assert!(is_same(&one, &other));
+        other.depth = 2;
+        assert!(!is_same(&one, &other));
+        assert!(!is_same(&one, &IoSpec::new("g")));
+    }
+
+    fn stream(rate: f64, half_width: f64, verdicts: Verdicts) -> StreamFigures {
+        let factor = (half_width / rate).exp();
+        let iops = Measured::new(rate, [rate / factor, rate * factor], 30, verdicts);
+        let op = OpFigures {
+            ios: 1000,
+            bytes: 4096 * 1000,
+            latency_mean_us: iops.clone(),
+            iops,
+            latency_us: LatencyUs::default(),
+            response_mean_us: None,
+            response_us: None,
+            latencies: Latencies::default(),
+        };
+        StreamFigures {
+            name: "main".to_owned(),
+            ops: [(OpKind::Write, op)].into_iter().collect(),
+            ..StreamFigures::default()
+        }
+    }
+
+    fn spec(runtime_s: u64) -> IoSpec {
+        let mut spec = IoSpec::new("x");
+        (spec.mix, spec.runtime) = (Mix::Write, Some(Duration::from_secs(runtime_s)));
+        (spec.size_bytes, spec.preparation) = (64 << 20, Preparation::Empty);
+        spec
+    }
+
+    #[test]
+    fn a_size_that_ends_the_runtime_is_named() {
+        let sound = stream(1000.0, 10.0, Verdicts::none());
+        let found = notes(&spec(10), &sound, 1.2, true);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("it ended after 1.2 s of --runtime 10 s: "), "{found:?}");
+        assert!(found[0].contains("--size 64M"), "{found:?}");
+        assert_eq!(notes(&spec(10), &sound, 1.2, false), Vec::<String>::new(), "it was stopped");
+        assert_eq!(notes(&spec(10), &sound, 9.98, true), Vec::<String>::new());
+        let mut bounded = spec(10);
+        bounded.write_bytes_max = Some(4096 * 1000);
+        let found = notes(&bounded, &sound, 1.2, true);
+        assert!(found[0].contains("--max-write 4000K was used up"), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_not_precise_says_how_long_it_needs() {
+        let doubted = Verdicts::from_iter([Verdict::TooFewSamples]);
+        // Five times the width needs 25 times the time, less a little.
+        let wide = notes(&spec(2), &stream(1000.0, 149.9, Verdicts::none()), 2.0, true);
+        assert_eq!(wide, ["for an interval within 3.0 % measure about 49.9 s: --runtime 50s"]);
+        let narrow = notes(&spec(2), &stream(1000.0, 10.0, doubted.clone()), 2.0, true);
+        assert_eq!(narrow, ["for an interval within 3.0 % measure about 4 s: --runtime 4s"]);
+        let mut none = stream(1000.0, 10.0, doubted);
+        if let Some(op) = none.ops.get_mut(OpKind::Write) {
+            op.iops = Measured::without_interval(0.0, 0, Verdicts::none());
+        }
+        assert!(notes(&spec(2), &none, 2.0, true)[0].contains("try --runtime 20s"));
+    }
 }

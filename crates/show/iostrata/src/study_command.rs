@@ -6,10 +6,9 @@ use crate::args::{ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArg
 use crate::display::{print_json, print_text, width};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
-use crate::study_diff;
-use crate::study_run::{self, changes};
+use crate::study_run;
+use crate::study_run::{changes, load, usage};
 use crate::study_show::{Listed, Shown, list, show};
-use crate::study_text::{load, usage};
 
 /// Runs the command.
 ///
@@ -21,7 +20,7 @@ pub fn run(args: &StudyArgs, interruption: &Interruption) -> Result<(), ExitErro
         StudyAction::Show(args) => show_study(args),
         StudyAction::Run(args) => run_study(args, interruption),
         StudyAction::Resume(args) => resume(args, interruption),
-        StudyAction::Diff(args) => study_diff::run(args),
+        StudyAction::Diff(args) => study_run::diff(args),
     }
 }
 

@@ -10,19 +10,24 @@ use iostrata_change::{
 };
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_linux::host::{Root, describe_host, describe_path};
-use iostrata_plan::study::{StudyPlan, VolumeKind, cost};
-use iostrata_run::{Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter};
+use iostrata_plan::study::{StudyPlan, StudySpec, VolumeKind, cost, shipped, shipped_text};
+use iostrata_run::host::ProfileDiff;
+use iostrata_run::{
+    Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter, StudyDiffDocument, StudyDocument,
+    StudyPoint,
+};
+use iostrata_show::report::PointDiff;
 use iostrata_stats::units;
+use iostrata_stats::units::Size;
 use iostrata_study::factorial::{self, StudyTask, VolumePlace};
 
-use crate::args::{Common, Printing, StudyPlace};
-use crate::display::Display;
+use crate::args::{Common, DiffArgs, Printing, StudyPlace};
+use crate::display::{Display, colour, print_json, print_text, width};
 use crate::exit_error::{ExitError, exit_error};
-use crate::restore_command;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use crate::study_database::{ServerPrograms, StudyDatabases};
-use crate::study_show;
+use crate::{restore_command, study_show};
 
 /// Where the volumes of a run are made, below its directory.
 const VOLUMES: &str = "volumes";
@@ -307,4 +312,103 @@ fn tell_undone(report: &UndoReport, display: &Display) {
     for left in &report.left {
         display.note(&left.to_string());
     }
+}
+
+/// Ids that a refusal lists.
+const IDS_LISTED: usize = 12;
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn diff(args: &DiffArgs) -> Result<(), ExitError> {
+    let a = point(&args.a, args.run.as_deref())?;
+    let b = point(&args.b, args.run.as_deref())?;
+    let profiles = a.profile.as_ref().zip(b.profile.as_ref());
+    let profile = profiles.map(|(a, b)| ProfileDiff::of(a, b));
+    if args.printing.json {
+        return print_json(&StudyDiffDocument { a, b, profile });
+    }
+    let diff = PointDiff { a: (&args.a, &a), b: (&args.b, &b), profile: profile.as_ref() };
+    print_text(&iostrata_show::report::point_diff_terminal(&diff, width(), colour()))
+}
+
+/// A point: its id where the run is named apart, else `RUN:POINT`.
+fn point(name: &str, run: Option<&Path>) -> Result<StudyPoint, ExitError> {
+    let bad = |why: String| ExitError::Usage(format!("study diff {name}: {why}"));
+    let (run, id) = match (run, name.rsplit_once(':')) {
+        (Some(run), _) => (run.to_owned(), name),
+        (None, Some((run, id))) => (PathBuf::from(run), id),
+        (None, None) => {
+            return Err(bad("no run is named; write RUN:POINT, or add --run RUN".to_owned()));
+        }
+    };
+    let document = document(&run).map_err(bad)?;
+    let found = document.points.iter().position(|point| point.id == id);
+    match found {
+        Some(at) => Ok(document.points.into_iter().nth(at).unwrap_or_else(|| {
+            panic!("point {at} was just found");
+        })),
+        None => {
+            let ids: Vec<&str> =
+                document.points.iter().take(IDS_LISTED).map(|point| point.id.as_str()).collect();
+            let more = document.points.len().saturating_sub(ids.len());
+            let and = if more > 0 { format!(" and {more} more") } else { String::new() };
+            Err(bad(format!("the run has no such point; it has {}{and}", ids.join(", "))))
+        }
+    }
+}
+
+/// The document of a finished run, or what a partial one's events say.
+fn document(run: &Path) -> Result<StudyDocument, String> {
+    let mut reader = RunReader::open(run).map_err(|error| error.to_string())?;
+    if let Some(RunResult::Study(document)) = reader.result() {
+        return Ok(document.as_ref().clone());
+    }
+    reader.read_histograms().map_err(|error| error.to_string())?;
+    let manifest = reader.manifest();
+    let (Some(plan), Some(host)) = (&manifest.study, &manifest.host) else {
+        return Err("the run is no study; name the run directory of one".to_owned());
+    };
+    Ok(summarise_study(host.clone(), plan, reader.events(), ProbeEnd::of(reader.events())))
+}
+
+/// A study's text is not larger than this, in bytes.
+const TEXT_BYTES_MAX: u64 = 256 << 10;
+
+/// The study with this name, or in this file.
+///
+/// # Errors
+/// When there is none, it cannot be read, or its text is wrong: with file, line and column.
+pub fn load(study: &str) -> Result<StudySpec, ExitError> {
+    if let Some(text) = shipped_text(study) {
+        return StudySpec::parse(text, &format!("{study}.toml")).map_err(usage);
+    }
+    let path = Path::new(study);
+    if !path.exists() {
+        let names: Vec<&str> = shipped().iter().map(|(name, _)| *name).collect();
+        return Err(ExitError::Usage(format!(
+            "study {study}: there is no such file and no shipped study of that name; the shipped \
+             ones are {}",
+            names.join(", ")
+        )));
+    }
+    let unreadable = |error: &dyn std::fmt::Display| {
+        ExitError::Usage(format!("study {study}: cannot be read: {error}; give a .toml file"))
+    };
+    let found = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
+    if !found.is_file() {
+        return Err(unreadable(&"it is not a file"));
+    }
+    if found.len() > TEXT_BYTES_MAX {
+        let most = Size(TEXT_BYTES_MAX);
+        return Err(unreadable(&format!("it has {}, and a study at most {most}", found.len())));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    StudySpec::parse(&text, study).map_err(usage)
+}
+
+/// A text or a choice that is wrong is bad input.
+pub fn usage(error: iostrata_plan::study::StudyTextError) -> ExitError {
+    ExitError::Usage(error.to_string())
 }

@@ -10,12 +10,10 @@ mod fileio;
 mod fio;
 mod help_files;
 mod io;
-mod login;
 mod probe;
 mod restore;
 mod server_words;
 mod simulate;
-mod simulate_flush;
 mod study;
 mod tune;
 mod value;
@@ -35,11 +33,11 @@ pub use fileio::{FileioAction, FileioArgs, FileioFiles, FileioRunArgs};
 pub use fio::{Eta, FioArgs, OutputFormat, own_options};
 pub use help_files::{CompletionsArgs, ManArgs, write_man_pages};
 pub use io::IoArgs;
-pub use login::LoginArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use restore::RestoreArgs;
+pub use server_words::LoginArgs;
+pub use simulate::{FlushArgs, Timed};
 pub use simulate::{QueueArgs, SimulateAction, SimulateArgs};
-pub use simulate_flush::{FlushArgs, Timed};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };

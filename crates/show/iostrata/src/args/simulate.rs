@@ -1,13 +1,16 @@
 //! `iostrata simulate`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use iostrata_innodb::{FlushWriteLimit, PolicyName};
 use iostrata_plan::disk::DiskSpec;
 use iostrata_run::KernelThen;
+use iostrata_sim::flush::PageAccess;
+use iostrata_stats::units::parse_duration;
 
-use super::simulate_flush::FlushArgs;
 use super::value::List;
 use super::{SimulateCommon, value};
 
@@ -117,6 +120,157 @@ fn kernels(text: &str) -> Result<List<KernelThen>, String> {
     }
 }
 
+/// Arguments of `iostrata simulate flush`.
+#[derive(Args, Clone, Debug)]
+pub struct FlushArgs {
+    /// Policies to compare, separated by commas, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = policies)]
+    pub policy: List<PolicyName>,
+    /// Run directory of `tpcc run` or `oltp ... run`: load and settings are those recorded there,
+    /// and other options ask what would be if. What describes the load (--pages-per-txn,
+    /// --redo-per-txn, --cpu-per-txn, --processors, --data, --distribution) and the device
+    /// replaces what was recorded
+    #[arg(long, value_name = "RUN")]
+    pub from: Option<PathBuf>,
+    /// Bytes of the redo [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub redo: Option<u64>,
+    /// Bytes of the pool [default: 12G]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub pool: Option<u64>,
+    /// The disk, in the words of `iostrata disk start` [default: nvme]
+    #[arg(long, value_name = "MODEL")]
+    pub device: Option<DiskSpec>,
+    /// Reads and writes per second, each, that the volume passes at most [default: 1500, and none
+    /// where --device or --from is given]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub iops_limit: Option<u32>,
+    /// From this moment on another limit: TIME=IOPS, as in 30m=750. May be given several times
+    #[arg(long, value_name = "TIME=IOPS", value_parser = timed)]
+    pub limit_at: Vec<Timed>,
+    /// Virtual time of each policy
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = value::bound)]
+    pub span: Duration,
+    /// Users, each of whom begins a transaction when the last one is durable [default: 32]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>, conflicts_with = "rate")]
+    pub users: Option<u32>,
+    /// Transactions per second, whatever becomes of them, instead of users
+    #[arg(long, value_name = "TPS", value_parser = value::number)]
+    pub rate: Option<f64>,
+    /// From this moment on a multiple of the load: TIME=FACTOR, as in 30m=2. May be given several
+    /// times
+    #[arg(long, value_name = "TIME=FACTOR", value_parser = timed)]
+    pub load_at: Vec<Timed>,
+    /// Pages that a transaction changes [default: 6]
+    #[arg(long, value_name = "N", value_parser = value::number)]
+    pub pages_per_txn: Option<f64>,
+    /// Redo that a transaction makes [default: 5000]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub redo_per_txn: Option<u64>,
+    /// Processor time of a transaction [default: 500us]
+    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    pub cpu_per_txn: Option<Duration>,
+    /// Processors [default: 4]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub processors: Option<u32>,
+    /// Bytes of the data [default: 8G]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub data: Option<u64>,
+    /// Which pages are changed: uniform, zipf:POWER, hot:DATA/CHANGES in percent [default:
+    /// zipf:0.9]
+    #[arg(long, value_name = "HOW", value_parser = access)]
+    pub distribution: Option<PageAccess>,
+    /// History length from which writers are delayed
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub max_purge_lag: Option<u32>,
+    /// Threads that purge; with 0 the master loop of old policies does
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub purge_threads: Option<u32>,
+    /// What caps the policies of history: policy, capped, free, auto-raised
+    #[arg(long, value_name = "WHICH", value_parser = write_limit)]
+    pub flush_write_limit: Option<FlushWriteLimit>,
+    /// A setting of the engine that policies follow. May be given several times [default:
+    /// io_capacity=200 and io_capacity_max=2000, the servers' own for most of their history]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub common: SimulateCommon,
+}
+
+/// Something at a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// The moment, in seconds.
+    pub at_s: f64,
+    /// What it becomes.
+    pub value: f64,
+}
+
+/// `adaptive,steady`, each once, or `all`.
+fn policies(text: &str) -> Result<List<PolicyName>, String> {
+    let mut found: Vec<PolicyName> = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        let is_named = |name: &&PolicyName| name.word().eq_ignore_ascii_case(word);
+        match PolicyName::ALL.iter().find(is_named) {
+            _ if word == "all" => found.extend(PolicyName::ALL),
+            Some(name) => found.push(*name),
+            None => {
+                let all = PolicyName::WORDS.join(", ");
+                return Err(format!("`{word}` is no policy; there are all, {all}"));
+            }
+        }
+    }
+    let mut unique = Vec::new();
+    found.into_iter().for_each(|name| {
+        if !unique.contains(&name) {
+            unique.push(name);
+        }
+    });
+    Ok(List(unique))
+}
+
+fn write_limit(text: &str) -> Result<FlushWriteLimit, String> {
+    let found = FlushWriteLimit::ALL.iter().find(|limit| limit.word() == text);
+    let all = FlushWriteLimit::WORDS.join(", ");
+    found.copied().ok_or_else(|| format!("`{text}` caps nothing; write one of {all}"))
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=');
+    let pair = pair.ok_or_else(|| format!("`{text}` sets nothing; write NAME=VALUE"))?;
+    Ok((pair.0.trim().to_owned(), pair.1.trim().to_owned()))
+}
+
+/// `30m=750`.
+fn timed(text: &str) -> Result<Timed, String> {
+    let wrong = || format!("`{text}` is no moment with a value; write for example 30m=750");
+    let (at, value) = text.split_once('=').ok_or_else(wrong)?;
+    let at = parse_duration(at.trim()).map_err(|error| error.to_string())?;
+    let value = value.trim().parse().ok().filter(|value: &f64| value.is_finite());
+    Ok(Timed { at_s: at.as_secs_f64(), value: value.ok_or_else(wrong)? })
+}
+
+/// `uniform`, `zipf:0.9`, `hot:10/90`.
+fn access(text: &str) -> Result<PageAccess, String> {
+    let wrong = || {
+        format!(
+            "`{text}` is no distribution; write uniform, zipf:POWER, or hot:DATA/CHANGES in \
+                 percent, as in hot:10/90"
+        )
+    };
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
+    match text.split_once(':') {
+        None if text == "uniform" => Ok(PageAccess::Uniform),
+        Some(("zipf", power)) => Ok(PageAccess::Zipf(number(power)?)),
+        Some(("hot", shares)) => {
+            let (data, changes) = shares.split_once('/').ok_or_else(wrong)?;
+            let (data_pct, changes_pct) = (number(data)?, number(changes)?);
+            Ok(PageAccess::HotSet { data_pct, changes_pct })
+        }
+        _ => Err(wrong()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +290,23 @@ mod tests {
         for wrong in ["0", "128,", "-1", "many", "99999999999"] {
             assert!(queue_sizes(wrong).unwrap_err().contains("take 1 to"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn policies_come_once_and_an_unknown_one_lists_them() {
+        assert_eq!(policies("all").unwrap().0.len(), PolicyName::ALL.len());
+        let two = policies("steady, mariadb,steady").unwrap().0;
+        assert_eq!(two, [PolicyName::Steady, PolicyName::Mariadb]);
+        assert!(policies("steadier").unwrap_err().contains("page-cleaner-84"));
+    }
+
+    #[test]
+    fn moments_and_distributions_are_read() {
+        assert_eq!(timed("30m=750").unwrap(), Timed { at_s: 1800.0, value: 750.0 });
+        assert!(timed("750").unwrap_err().contains("30m=750"));
+        assert_eq!(access("zipf:0.9").unwrap(), PageAccess::Zipf(0.9));
+        let hot = PageAccess::HotSet { data_pct: 10.0, changes_pct: 90.0 };
+        assert_eq!(access("hot:10/90").unwrap(), hot);
+        assert!(access("gauss").unwrap_err().contains("hot:10/90"));
     }
 }

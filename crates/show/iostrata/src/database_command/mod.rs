@@ -6,7 +6,6 @@
 mod check;
 mod growth;
 mod levels;
-mod live;
 mod prepare;
 mod private;
 mod run;

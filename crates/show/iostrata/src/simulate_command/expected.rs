@@ -16,7 +16,7 @@ use iostrata_run::{ExpectedEffect, FlushFigures, FlushRecording, WatchDocument};
 use iostrata_sim::flush::{FitFreedom, FlushDevice, FlushPlan, RecordedWindow, fit, steady};
 use iostrata_stats::{Measured, Random};
 
-use super::flush_from::{assumptions, recorded_load};
+use super::flush::{assumptions, recorded_load};
 use super::parallel::on_all_processors;
 use super::recorded_settings::{Had, settings};
 use super::recording::Recording;

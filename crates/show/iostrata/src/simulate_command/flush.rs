@@ -9,16 +9,21 @@ use std::time::Instant;
 use iostrata_diagnose::conclude_flush;
 use iostrata_innodb::{PolicyName, Settings};
 use iostrata_run::{
-    FlushDocument, FlushPolicyRun, RunKind, RunResult, Unavailable, UnavailableCause,
+    FlushAssumption, FlushDocument, FlushEvenness, FlushFigures, FlushPolicyRun, FlushRecording,
+    FlushSeries, RunKind, RunResult, Unavailable, UnavailableCause,
 };
-use iostrata_sim::flush::{self, FlushPlan};
-use iostrata_stats::Verdicts;
+use iostrata_sim::flush::{
+    self, Demand, FitFreedom, FlushLoad, FlushOutcome, FlushPlan, FlushSecond, fit,
+};
+use iostrata_stats::units::Size;
+use iostrata_stats::{Verdicts, estimate, low_spells, stability};
 use serde_json::json;
 
-use super::flush_plan::{device, disk_turns, load, plan, settings_of, turns};
+use super::flush_plan::{
+    LOAD, demand, device, disk_turns, finished, load, load_of, plan, settings, settings_of, turns,
+};
 use super::parallel::on_all_processors;
 use super::recording::Recording;
-use super::{flush_from, flush_runs};
 use crate::args::FlushArgs;
 use crate::display::Display;
 use crate::exit_error::ExitError;
@@ -38,7 +43,7 @@ pub fn run(args: &FlushArgs, interruption: &Interruption) -> Result<(), ExitErro
     let (plan, from) = match &args.from {
         Some(dir) => {
             let recording = Recording::read(dir, args.redo_per_txn.is_none(), disk_turns(args))?;
-            let (plan, from) = flush_from::plan(args, recording)?;
+            let (plan, from) = recorded_plan(args, recording)?;
             (plan, Some(from))
         }
         None => (plan(args)?, None),
@@ -82,7 +87,7 @@ fn simulate(
         let policy = names[at];
         let settings = Settings { policy, ..plan.settings.clone() };
         let outcome = flush::run(&FlushPlan { settings, ..plan.clone() });
-        outcome.map(|outcome| flush_runs::run(policy, &outcome, warm_up(plan)))
+        outcome.map(|outcome| policy_run(policy, &outcome, warm_up(plan)))
     };
     let told = |at: usize, share: f64| display.progress(share, names[at].word());
     let found = on_all_processors(names.len(), is_over, run, told);
@@ -153,4 +158,176 @@ fn limits() -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec()
+}
+
+/// Users that are stopped for less of their time than this were not stopped by a full redo as a
+/// rule, in percent.
+const STOPPED_PCT_MIN: f64 = 0.5;
+
+/// The run of a policy; `warm_up` seconds are left out of figures.
+pub fn policy_run(name: PolicyName, outcome: &FlushOutcome, warm_up: usize) -> FlushPolicyRun {
+    let all = &outcome.seconds;
+    let seconds = &all[warm_up.min(all.len())..];
+    let tps: Vec<f64> = seconds.iter().map(|second| second.commits).collect();
+    let sum = |of: fn(&FlushSecond) -> f64| seconds.iter().map(of).sum::<f64>();
+    let commits = sum(|second| second.commits).max(1.0);
+    let mean = estimate(&tps);
+    let even = stability(&tps, 1.0);
+    let spells = low_spells(&tps, 1.0);
+    let min_over_mean_1s = even.map_or(0.0, |even| even.min_over_mean_1s);
+    let stopped_pct = 100.0 * outcome.stopped_share;
+    let evenness = match spells.is_empty() && min_over_mean_1s > 0.0 {
+        false => FlushEvenness::Stalls,
+        true if stopped_pct >= STOPPED_PCT_MIN => FlushEvenness::AtTheWall,
+        true => FlushEvenness::Even,
+    };
+    let pct = |age: u64| 100.0 * age as f64 / outcome.capacity as f64;
+    let everything: f64 = all.iter().map(|second| second.commits).sum::<f64>().max(1.0);
+    FlushPolicyRun {
+        name: name.word().to_owned(),
+        tps_mean: mean.as_ref().map_or(0.0, |mean| mean.mean),
+        tps_mean_ci95: mean.as_ref().and_then(|mean| mean.mean_ci95),
+        tps_mean_n: mean.as_ref().map_or(0, |mean| mean.batches),
+        min_over_mean_1s,
+        stalled_s: spells.iter().map(|spell| spell.length_s).fold(0.0, |sum, one| sum + one),
+        stalls: spells.len() as u64,
+        longest_stall_s: even.map_or(0.0, |even| even.longest_below_half_s),
+        evenness,
+        furious_flushes: outcome.furious_flushes,
+        commit_wait_us: outcome.commit_waits.summary().unwrap_or_default(),
+        pages_written_per_txn: sum(|second| second.flushed_pages) / commits,
+        write_requests_per_txn: outcome.write_requests / everything,
+        redo_bytes_per_s: sum(|second| second.redo_bytes) / seconds.len().max(1) as f64,
+        wall_pct: pct(outcome.wall_age),
+        checkpoint_age_pct_max: pct(outcome.age_max),
+        delayed_pct: 100.0 * outcome.delayed_share,
+        stopped_pct,
+        checkpoints: outcome.checkpoints,
+        text: String::new(),
+        series: series(outcome),
+        verdicts: mean.map_or(Verdicts::none(), |mean| mean.verdicts),
+    }
+}
+
+/// Points of a series at most: an hour second by second, of longer spans the mean of several.
+const POINTS_MAX: usize = 3600;
+
+fn series(outcome: &FlushOutcome) -> FlushSeries {
+    let step = outcome.seconds.len().div_ceil(POINTS_MAX).max(1);
+    let column = |of: &dyn Fn(&FlushSecond) -> f64, digits: i32| -> Vec<f64> {
+        let scale = 10_f64.powi(digits);
+        let mean = |part: &[FlushSecond]| part.iter().map(of).sum::<f64>() / part.len() as f64;
+        let parts = outcome.seconds.chunks(step);
+        parts.map(|part| (mean(part) * scale).round() / scale).collect()
+    };
+    let capacity = outcome.capacity as f64;
+    FlushSeries {
+        t_s: (1..=outcome.seconds.len().div_ceil(step)).map(|at| (at * step) as f64).collect(),
+        tps: column(&|second| second.commits, 1),
+        checkpoint_age_pct: column(&|second| 100.0 * second.checkpoint_age as f64 / capacity, 2),
+        dirty_pages: column(&|second| second.dirty_pages, 0),
+        flushed_per_s: column(&|second| second.flushed_pages, 0),
+        history: column(&|second| second.history, 0),
+    }
+}
+
+/// The plan that is asked for, on the load of a recording, and how well the model does that.
+///
+/// # Errors
+/// A recording that says too little; whatever can't be simulated.
+pub fn recorded_plan(
+    args: &FlushArgs,
+    recording: Recording,
+) -> Result<(FlushPlan, FlushRecording), ExitError> {
+    let Recording { run, workload, target, .. } = &recording;
+    let (run, workload, target) = (run.clone(), workload.clone(), target.clone());
+    let figures = recording.window.figures;
+    let load = load_of(args, &recorded_load(&recording, args.redo_per_txn));
+    // What is asked for beside the load is not in the recorded plan.
+    let as_it_was = FlushArgs { limit_at: Vec::new(), load_at: Vec::new(), ..args.clone() };
+    let before = finished(&as_it_was, recording.settings.clone(), load)?;
+    let free = FitFreedom {
+        access: args.distribution.is_none(),
+        pages: args.pages_per_txn.is_none(),
+        time: args.cpu_per_txn.is_none(),
+    };
+    let found = fit(&before, &recording.window, free)
+        .map_err(|error| ExitError::Usage(format!("--from {run}: {error}")))?;
+    let asked = demand(args).unwrap_or(recording.demand);
+    let load = FlushLoad { demand: asked, ..found.plan.load };
+    let plan = finished(args, settings(args, recording.settings.clone())?, load)?;
+    let policy = recording.settings.policy.word().to_owned();
+    let mut assumed = recording.assumed;
+    assumed.extend(assumptions(Some(args), &found.plan, &figures, recording.data_bytes));
+    let from = FlushRecording {
+        run,
+        workload,
+        target,
+        policy,
+        recorded: figures,
+        modelled: found.modelled,
+        assumed,
+        fits: false,
+        text: Vec::new(),
+    };
+    Ok((plan, from))
+}
+
+/// The load as far as the recording says it; the redo of a transaction may be given.
+pub fn recorded_load(recording: &Recording, redo_per_txn: Option<u64>) -> FlushLoad {
+    let figures = &recording.window.figures;
+    let per_txn = |per_s: Option<f64>| per_s.map(|per_s| per_s / figures.tps);
+    let given = redo_per_txn.map(|bytes| bytes as f64);
+    let redo = given.or(per_txn(figures.redo_bytes_per_s)).unwrap_or(LOAD.redo_bytes_per_txn);
+    // A page that is dirty already does not become dirty again: more are changed than become so.
+    let dirtied = per_txn(figures.pages_dirtied_per_s).unwrap_or(0.0);
+    let changed = redo * LOAD.pages_per_txn / LOAD.redo_bytes_per_txn;
+    FlushLoad {
+        demand: recording.demand,
+        pages_per_txn: changed.max(1.1 * dirtied).clamp(0.01, 10_000.0),
+        redo_bytes_per_txn: redo,
+        data_bytes: recording.data_bytes.map_or(LOAD.data_bytes, |bytes| bytes.max(1_000_000)),
+        // Each user's time is its own: what it is spent on is not known.
+        processors: match recording.demand {
+            Demand::Users(users) => users,
+            Demand::Rate(_) => LOAD.processors,
+        },
+        ..LOAD
+    }
+}
+
+/// What neither the recording says nor arguments, where there are any.
+pub fn assumptions(
+    args: Option<&FlushArgs>,
+    plan: &FlushPlan,
+    figures: &FlushFigures,
+    data_bytes: Option<u64>,
+) -> Vec<FlushAssumption> {
+    let mut all = Vec::new();
+    let mut assume = |is_said: bool, what: &str, taken_as: String| {
+        if !is_said {
+            all.push(FlushAssumption { what: what.to_owned(), taken_as });
+        }
+    };
+    let said = |of: fn(&FlushArgs) -> bool| args.is_some_and(of);
+    let limit = if plan.device.iops_limit().is_none() { ", no limit" } else { "" };
+    let is_said = said(|args| args.device.is_some() || args.iops_limit.is_some());
+    assume(is_said, "device", format!("{}{limit}", device(plan)));
+    let load = &plan.load;
+    let is_said = data_bytes.is_some() || said(|args| args.data.is_some());
+    assume(is_said, "data", Size(load.data_bytes).to_string());
+    let pages = format!("{:.3}, by its redo", load.pages_per_txn);
+    assume(said(|args| args.pages_per_txn.is_some()), "pages changed per transaction", pages);
+    let is_said = said(|args| args.distribution.is_some()) || figures.pages_dirtied_per_s.is_some();
+    assume(is_said, "which pages are changed", "zipf:0.9".to_owned());
+    let is_said = said(|args| args.processors.is_some());
+    if matches!(load.demand, Demand::Users(_)) {
+        let own = "one for each user: what their time is spent on is not known".to_owned();
+        assume(is_said, "processors", own);
+    } else {
+        assume(is_said, "processors", load.processors.to_string());
+        let time = format!("{} us", load.cpu_us_per_txn);
+        assume(said(|args| args.cpu_per_txn.is_some()), "processor time of a transaction", time);
+    }
+    all
 }

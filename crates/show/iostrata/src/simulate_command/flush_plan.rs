@@ -88,7 +88,7 @@ pub fn finished(
         None if args.device.is_none() && args.from.is_none() => Some(IOPS_LIMIT),
         None => None,
     };
-    let measured = measured::of(&disk)?;
+    let measured = measured(&disk)?;
     let sizes = (u64::from(settings.page_size), load.data_bytes);
     let seed = args.common.seed;
     let device = FlushDevice::new(&disk, measured.as_ref(), limit, sizes, seed)

@@ -4,23 +4,17 @@ mod expected;
 #[cfg(test)]
 mod expected_tests;
 mod flush;
-mod flush_from;
 mod flush_plan;
-mod flush_runs;
 mod parallel;
 mod queue;
-mod queue_method;
-mod queue_runs;
-mod queue_words;
 mod recorded_settings;
 mod recording;
-
-pub use expected::expect;
-pub use recorded_settings::is_recorded;
 
 use crate::args::{SimulateAction, SimulateArgs};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
+pub use expected::expect;
+pub use recorded_settings::is_recorded;
 
 /// Runs the command.
 ///

@@ -4,20 +4,25 @@
 //! processors; only `duration_s` does. A case that a kernel makes of several queue sizes (today's
 //! bound) is simulated once.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use iostrata_diagnose::{QueueFacts, summarise_queue};
-use iostrata_plan::disk::DiskSpec;
+use iostrata_plan::disk::{DiskModel, DiskSpec};
 use iostrata_run::{
-    KernelThen, QueueDevice, QueueRun, RunKind, RunResult, Unavailable, UnavailableCause,
+    KernelThen, QueueDevice, QueuePoint, QueueReader, QueueReplicate, QueueRun, RunKind, RunResult,
+    Unavailable, UnavailableCause,
 };
-use iostrata_sim::insert::{self, InsertError, InsertOutcome, InsertPlan, POST_QUEUE_SIZES};
+use iostrata_sim::drive::DriveFacts;
+use iostrata_sim::insert::{
+    self, InsertError, InsertOutcome, InsertPlan, InsertPoint, InsertReader, POST_QUEUE_SIZES,
+};
 use iostrata_sim::model::{self, MeasuredDisk};
 use iostrata_sim::queue::requests_taken;
+use iostrata_stats::{Interval, LatencyUs, Measured, Verdict, Verdicts, combine};
+use serde_json::{Value, json};
 
 use super::parallel::on_all_processors;
-use super::queue_runs::{Simulated, measured_s, run as run_of};
-use super::{queue_method, queue_words};
 use crate::args::QueueArgs;
 use crate::disk_command::measured;
 use crate::display::Display;
@@ -272,7 +277,7 @@ impl Bench {
                 nr_requests,
                 outcomes: place.into_iter().flat_map(|at| &outcomes.by_case[at]).collect(),
             };
-            match run_of(&simulated, COMPARED_ROWS) {
+            match queue_run(&simulated, COMPARED_ROWS) {
                 Some(run) => runs.push(run),
                 None => unavailable.push(Unavailable {
                     what: format!("{}, {kernel}, nr_requests {nr_requests}", plan.disk),
@@ -289,8 +294,8 @@ impl Bench {
             unavailable,
             span_s: self.span_s,
             seed: args.common.seed,
-            method: queue_method::figures(&outcomes.by_case),
-            limits: queue_method::limits(),
+            method: figures(&outcomes.by_case),
+            limits: limits(),
             duration_s: 0.0,
             interrupted: !outcomes.is_complete,
         }
@@ -299,10 +304,213 @@ impl Bench {
 
 /// A device that can be built, or what is wrong with it.
 fn device(spec: DiskSpec, seed: u64) -> Result<Device, ExitError> {
-    let measured = measured::of(&spec)?;
+    let measured = measured(&spec)?;
     let capacity_bytes = InsertPlan::post(spec.clone(), 128, KernelThen::Today).capacity_bytes;
     let drive = model::drive(&spec, capacity_bytes, measured.as_ref(), seed)
         .map_err(|error| ExitError::Usage(format!("--device {spec}: {error}")))?;
-    let described = queue_words::device(&spec, &drive.facts());
+    let described = device_words(&spec, &drive.facts());
     Ok(Device { spec, measured, described })
+}
+
+/// Figures of the method by name, the unit in the name.
+pub fn figures(outcomes: &[Vec<InsertOutcome>]) -> BTreeMap<String, Value> {
+    let all = || outcomes.iter().flatten().flat_map(|outcome| &outcome.points);
+    let measured_s: f64 = all().map(|point| point.measured_s).sum();
+    let windows = all().map(|point| 1 + usize::from(point.reader.is_some())).sum::<usize>();
+    BTreeMap::from([
+        ("windows".to_owned(), json!(windows)),
+        ("virtual_time_of_the_load_alone_s".to_owned(), json!(measured_s)),
+    ])
+}
+
+/// What the model leaves out, in sentences.
+pub fn limits() -> Vec<String> {
+    [
+        "On flash under the kernel of 2009 a small queue lets the load run in either of two courses, \
+         with the writer stopped by each journal commit or not; figures there are not steady.",
+        "Today's bounds are examples that were measured: a scheduler takes at most 2,048 requests on \
+         a virtio disk, without one the device's own number of commands is the bound.",
+        "The kernel's choice of pages to forget is taken as the least recently used; the few reads \
+         that the post shows at 77 million rows do not follow from that.",
+        "Devices are models with parameters from data sheets, not the post's own; docs/disks.md has \
+         them.",
+        "The post's mirrored pair is modelled as one of its disks with that disk's own write cache, \
+         since both do every write. Behind a controller with a protected cache of its own \
+         (raid10-hdd) a pair behaves otherwise.",
+        "At each index size the load is simulated once it is steady; the way from an empty table to \
+         there is put together from those rates.",
+        "Processor time, locks of the server and the table's own reads of data beyond the caches \
+         are not in the model.",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+/// One queue size on one device under one kernel, with every replicate that was simulated.
+pub struct Simulated<'a> {
+    pub device: &'a DiskSpec,
+    pub kernel: KernelThen,
+    pub nr_requests: u32,
+    /// One outcome for each replicate, each with one window at each index size.
+    pub outcomes: Vec<&'a InsertOutcome>,
+}
+
+/// Virtual time of all windows without the reader.
+pub fn measured_s(outcomes: &[&InsertOutcome]) -> f64 {
+    outcomes.iter().flat_map(|outcome| &outcome.points).map(|point| point.measured_s).sum()
+}
+
+/// The run; nothing when no replicate of it was simulated.
+pub fn queue_run(simulated: &Simulated<'_>, compared_rows: u64) -> Option<QueueRun> {
+    let first = simulated.outcomes.first()?;
+    let point = |place: usize| {
+        let replicates: Option<Vec<&InsertPoint>> =
+            simulated.outcomes.iter().map(|outcome| outcome.points.get(place)).collect();
+        point(&replicates?, first.points.len() > 1)
+    };
+    let points: Vec<QueuePoint> = (0..first.points.len()).filter_map(point).collect();
+    let compared = points.iter().find(|point| point.rows == compared_rows).or(points.last())?;
+    let mut verdicts = Verdicts::none();
+    points.iter().for_each(|point| verdicts.merge(&point.verdicts));
+    Some(QueueRun {
+        nr_requests: simulated.nr_requests.into(),
+        nr_requests_taken: first.nr_requests_taken.into(),
+        device: simulated.device.to_string(),
+        kernel: simulated.kernel,
+        index_bytes: compared.index_bytes,
+        rows_per_hour: compared.rows_per_hour,
+        rows_per_hour_ci95: compared.rows_per_hour_ci95,
+        rows_per_hour_n: compared.rows_per_hour_n,
+        iostat: compared.iostat,
+        reader: compared.reader.clone(),
+        measured_s: measured_s(&simulated.outcomes),
+        points,
+        verdicts,
+    })
+}
+
+/// Replicates at one size. Without growth there was no smaller size before it, and the time to it
+/// is not known.
+fn point(replicates: &[&InsertPoint], has_growth: bool) -> Option<QueuePoint> {
+    let first = replicates.first()?;
+    let mut rows_per_hour = mean(replicates.iter().map(|one| one.rows_per_hour.value))?;
+    replicates.iter().for_each(|one| rows_per_hour.verdicts.merge(&one.rows_per_hour.verdicts));
+    if rows_per_hour.ci95.is_some_and(|[low, high]| high - low > 2.0 * rows_per_hour.value) {
+        // Half the interval is more than the figure: the replicates ended in different courses.
+        rows_per_hour.verdicts.add(Verdict::NotSteady);
+    }
+    let reached_h = mean(replicates.iter().map(|one| one.reached_h)).filter(|_| has_growth);
+    let device = replicates.iter().map(|one| one.device).reduce(|sum, one| sum.plus(&one))?;
+    let readers: Option<Vec<&InsertReader>> =
+        replicates.iter().map(|one| one.reader.as_ref()).collect();
+    Some(QueuePoint {
+        rows: first.rows,
+        index_bytes: first.index_bytes,
+        rows_per_hour: rows_per_hour.value,
+        rows_per_hour_ci95: rows_per_hour.ci95,
+        rows_per_hour_n: rows_per_hour.n,
+        reached_h: reached_h.as_ref().map(|hours| hours.value),
+        reached_h_ci95: reached_h.as_ref().and_then(|hours| hours.ci95),
+        reached_h_n: reached_h.as_ref().map_or(0, |hours| hours.n),
+        iostat: device.iostat(),
+        reader: readers.and_then(|readers| reader(&readers)),
+        replicates: replicates.iter().map(|one| replicate(one, has_growth)).collect(),
+        verdicts: rows_per_hour.verdicts,
+    })
+}
+
+fn replicate(point: &InsertPoint, has_growth: bool) -> QueueReplicate {
+    QueueReplicate {
+        rows_per_hour: point.rows_per_hour.value,
+        reached_h: has_growth.then_some(point.reached_h),
+        iostat: point.device.iostat(),
+        reader_us_p99: point.reader.as_ref().map(|reader| reader.latency_us.p99),
+    }
+}
+
+/// A reader over its replicates: percentiles are means of the replicates' percentiles.
+fn reader(replicates: &[&InsertReader]) -> Option<QueueReader> {
+    let of = |field: fn(&LatencyUs) -> f64| {
+        let sum: f64 = replicates.iter().map(|one| field(&one.latency_us)).sum();
+        sum / replicates.len() as f64
+    };
+    let p99 = mean(replicates.iter().map(|one| one.latency_us.p99))?;
+    let rows_per_hour = mean(replicates.iter().map(|one| one.rows_per_hour.value))?;
+    let latency_us = LatencyUs {
+        mean: of(|us| us.mean),
+        p50: of(|us| us.p50),
+        p95: of(|us| us.p95),
+        p99: p99.value,
+        p99_9: of(|us| us.p99_9),
+        max: replicates.iter().map(|one| one.latency_us.max).fold(0.0, f64::max),
+    };
+    Some(QueueReader {
+        latency_us,
+        latency_us_p99_ci95: p99.ci95,
+        latency_us_p99_n: p99.n,
+        rows_per_hour: rows_per_hour.value,
+        rows_per_hour_ci95: rows_per_hour.ci95,
+        rows_per_hour_n: rows_per_hour.n,
+        reads: replicates.iter().map(|one| one.reads).sum(),
+    })
+}
+
+/// A mean over replicates with the interval between them.
+struct Mean {
+    value: f64,
+    ci95: Option<Interval>,
+    n: u64,
+    verdicts: Verdicts,
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<Mean> {
+    // Each replicate is one sample; the interval is that between them.
+    let sample = |value| Measured { value, ci95: None, n: 1, verdicts: Verdicts::none() };
+    let samples: Vec<Measured> = values.map(sample).collect();
+    let mean = combine(&samples)?;
+    Some(Mean { value: mean.value, ci95: mean.ci95, n: mean.n, verdicts: mean.verdicts })
+}
+
+/// Disks of an array whose number is not given: one mirrored pair.
+const SPINDLES_DEFAULT: u32 = 2;
+
+/// The device as the document describes it.
+pub fn device_words(spec: &DiskSpec, facts: &DriveFacts) -> QueueDevice {
+    let spindles = match spec.model {
+        DiskModel::Raid10Hdd => spec.spindles.unwrap_or(SPINDLES_DEFAULT),
+        _ => 1,
+    };
+    QueueDevice {
+        device: spec.to_string(),
+        title: title(spec, spindles),
+        is_rotational: facts.is_rotational,
+        spindles,
+        queue_depth: facts.queue_depth,
+    }
+}
+
+fn title(spec: &DiskSpec, spindles: u32) -> String {
+    let mut title = match &spec.model {
+        DiskModel::Hdd7k2 => "a disk of 7,200 turns".to_owned(),
+        DiskModel::Hdd10k => "a disk of 10,000 turns".to_owned(),
+        DiskModel::Hdd15k => "a disk of 15,000 turns".to_owned(),
+        DiskModel::Raid10Hdd if spindles == 2 => "two disks in RAID 1".to_owned(),
+        DiskModel::Raid10Hdd => format!("{spindles} disks in RAID 10"),
+        DiskModel::SsdSata => "SATA flash".to_owned(),
+        DiskModel::Nvme => "NVMe flash".to_owned(),
+        DiskModel::NvmeNoPlp => "NVMe flash without power-loss protection".to_owned(),
+        DiskModel::CloudBurst => "a cloud volume".to_owned(),
+        DiskModel::Probe(file) => format!("the disk probed in {}", file.display()),
+    };
+    match spec.queue_depth {
+        Some(1) => title.push_str(" without command queueing"),
+        Some(depth) => title.push_str(&format!(" with {depth} commands at a time")),
+        None => {}
+    }
+    match spec.write_cache {
+        Some(true) => title.push_str(", write cache on"),
+        Some(false) => title.push_str(", write cache off"),
+        None => {}
+    }
+    title
 }

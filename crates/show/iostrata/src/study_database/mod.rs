@@ -5,11 +5,9 @@
 //! once for all points that can share them, which are those that agree on the rows and on what is
 //! decided when the data is created.
 
-mod options;
-mod programs;
 mod server;
 
-pub use programs::ServerPrograms;
+pub use server::ServerPrograms;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

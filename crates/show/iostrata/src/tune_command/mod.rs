@@ -3,9 +3,6 @@
 //! Invariant: settings are changed by `change` alone, each change written down before; whatever
 //! ends the command, the server has its own settings again, or the journal says that it has not.
 
-mod disk;
-mod lease;
-mod narrator;
 mod plan;
 mod record;
 mod session;
@@ -22,8 +19,8 @@ use crate::run_sink::RunSink;
 use crate::signals::{Interruption, pause};
 use crate::watch_command::export::Export;
 
-use narrator::Narrator;
 use plan::TunePlan;
+use record::Narrator;
 use record::TuneRecord;
 use session::{SessionEnd, TuneSession};
 use settings::TuneSettings;

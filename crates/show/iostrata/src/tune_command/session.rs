@@ -9,8 +9,8 @@ use iostrata_run::TunedSetting;
 use iostrata_server::{Claim, ServerTarget};
 use iostrata_study::SamplePace;
 
-use super::narrator::Narrator;
 use super::plan::TunePlan;
+use super::record::Narrator;
 use super::record::{TuneRecord, look};
 use super::settings::{Set, TuneSettings};
 use crate::exit_error::ExitError;

@@ -4,7 +4,6 @@
 //! recording advises, when that is asked for. Views take samples from a [`Stream`]; what is
 //! recorded and exported is so there, whichever view runs.
 
-mod counters;
 pub mod export;
 #[cfg(test)]
 mod golden_tests;
@@ -34,8 +33,8 @@ use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use crate::simulate_command::expect;
-use counters::EnabledCounters;
 use export::Export;
+use source::EnabledCounters;
 use source::Source;
 use stream::{Arrived, Next, Stream};
 use trial::Trial;

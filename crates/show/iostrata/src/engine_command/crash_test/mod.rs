@@ -4,7 +4,6 @@
 //! it acknowledged is compared with what is there afterwards, row by row. Written is only a
 //! directory of its own inside DIR, which goes when nothing was lost.
 
-mod live_settings;
 mod oracle;
 mod place;
 mod rounds;

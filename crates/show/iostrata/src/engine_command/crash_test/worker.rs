@@ -10,9 +10,9 @@ use iostrata_engine::{
     Direction, Engine, EngineError, Isolation, RequestError, Table, Ticket, Transaction,
     TransactionError,
 };
+use iostrata_innodb::{CATALOGUE, Setting, ValueKind, When};
 use iostrata_stats::Random;
 
-use super::live_settings;
 use super::oracle::{HOT_THREADS, Load, THREADS};
 use crate::args::CrashWorkerArgs;
 use crate::engine_command::ending;
@@ -160,7 +160,7 @@ fn close(engine: &Engine) -> Result<(), EngineError> {
 
 /// Changes a live setting, if the value goes with the others.
 fn set_one(engine: &Engine, random: &mut Random) -> Result<(), EngineError> {
-    let (name, value) = live_settings::draw(random);
+    let (name, value) = draw(random);
     match engine.set(name, &value) {
         Err(EngineError::Request(RequestError::Setting(_) | RequestError::SettingRange { .. })) => {
             Ok(())
@@ -271,4 +271,76 @@ fn by_transaction(
 pub fn last(marks: &Table, thread: u8) -> Result<u64, EngineError> {
     let mark = marks.get(&[thread])?.map(|value| value.first_chunk::<8>().copied());
     Ok(mark.flatten().map_or(0, u64::from_le_bytes))
+}
+
+/// Settings under some of whose values a crash loses what was acknowledged.
+const UNSAFE: [&str; 2] = ["flush_log_at_trx_commit", "doublewrite"];
+/// Sizes drawn: with fewer bytes of redo the largest rows find no frame, more takes long to make.
+const BYTES_MIN: u64 = 1 << 20;
+const BYTES_MAX: u64 = 16 << 20;
+/// What is drawn of counts goes up to so many times their default, and this much beyond.
+const TIMES_DEFAULT: u64 = 4;
+const BEYOND: u64 = 100;
+
+/// A live setting and a value for it.
+pub fn draw(random: &mut Random) -> (&'static str, String) {
+    let live: Vec<&Setting> = drawn().collect();
+    let setting = live[random.below(live.len() as u64) as usize];
+    (setting.name, value(setting, random))
+}
+
+fn drawn() -> impl Iterator<Item = &'static Setting> {
+    CATALOGUE.iter().filter(|setting| setting.when == When::Live && !UNSAFE.contains(&setting.name))
+}
+
+/// Least, most or default, or one between.
+fn value(setting: &Setting, random: &mut Random) -> String {
+    let mut between = |min: u64, max: u64| match random.below(3) {
+        0 => min,
+        1 => max,
+        _ => min + random.below(max - min + 1),
+    };
+    match setting.kind {
+        ValueKind::Size { .. } => between(BYTES_MIN, BYTES_MAX).to_string(),
+        ValueKind::Count { min, max } => {
+            let usual: u64 = setting.default.parse().unwrap_or(min);
+            between(min, max.min(usual * TIMES_DEFAULT + BEYOND)).to_string()
+        }
+        ValueKind::Percent { min, max } => match between(0, 100) {
+            0 => min.to_string(),
+            share => (min + (max - min) * share as f64 / 100.0).to_string(),
+        },
+        ValueKind::Switch => ["OFF", "ON"][between(0, 1) as usize].to_owned(),
+        ValueKind::Choice(words) => words[between(0, words.len() as u64 - 1) as usize].to_owned(),
+        ValueKind::Directory => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use iostrata_innodb::{PolicyName, Settings};
+
+    use super::*;
+
+    #[test]
+    fn every_live_setting_takes_all_kinds_of_its_values() {
+        let (mut random, mut seen) = (Random::new(1), BTreeMap::<_, BTreeSet<String>>::new());
+        let mut refused = 0;
+        for _ in 0..20_000 {
+            let (name, value) = draw(&mut random);
+            let mut settings = Settings::default();
+            settings.set(name, &value).unwrap();
+            refused += u64::from(settings.check().is_err());
+            seen.entry(name).or_default().insert(value);
+        }
+        assert!(refused < 2_000, "{refused} of 20,000 do not go with the defaults");
+        let live = CATALOGUE.iter().filter(|setting| setting.when == When::Live);
+        let names: BTreeSet<_> = live.map(|setting| setting.name).collect();
+        assert!(UNSAFE.iter().all(|name| names.contains(name)), "{names:?}");
+        assert_eq!(seen.len() + UNSAFE.len(), names.len(), "{names:?}");
+        assert_eq!(seen["policy"].len(), PolicyName::ALL.len());
+        assert!(seen.values().all(|values| values.len() > 1), "{seen:?}");
+    }
 }

@@ -1,13 +1,59 @@
-//! `iostrata engine check`.
+//! `iostrata engine`: check, stats, crash-test.
+//!
+//! Invariant: an engine that another process has is left alone, but for its status page.
 
-use iostrata_engine::{CheckReport, Engine, Phase, Progress, RecoveryReport};
-use iostrata_run::{EngineCheckDocument, EngineProblem, EngineRecovery, EngineTable};
+mod crash_test;
+
+use std::path::Path;
+
+use iostrata_engine::{
+    CheckReport, Engine, EngineError, OpenError, Phase, Progress, RecoveryReport, RequestError,
+    Settings, read_status,
+};
+use iostrata_run::{
+    EngineCheckDocument, EngineCounter, EngineProblem, EngineRecovery, EngineStatsDocument,
+    EngineTable,
+};
 use iostrata_stats::units;
 
-use super::{ending, kept};
-use crate::args::EngineCommon;
+use crate::args::{EngineAction, EngineArgs, EngineCommon};
 use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
+use crate::signals::Interruption;
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn run(args: &EngineArgs, interruption: &Interruption) -> Result<(), ExitError> {
+    match &args.action {
+        EngineAction::Check(common) => check(common),
+        EngineAction::Stats(common) => stats(common),
+        EngineAction::CrashTest(args) => crash_test::run(args, interruption),
+        EngineAction::CrashWorker(args) => crash_test::worker(args),
+    }
+}
+
+/// The settings kept in a directory that must hold an engine.
+fn kept(dir: &Path) -> Result<Settings, ExitError> {
+    let kept = if dir.is_dir() { Engine::kept_settings(dir).map_err(ending)? } else { None };
+    match kept {
+        Some(settings) => Ok(settings),
+        None => Err(ExitError::Usage(format!(
+            "{} holds no engine; name the directory of one",
+            dir.display()
+        ))),
+    }
+}
+
+fn ending(error: EngineError) -> ExitError {
+    match error {
+        EngineError::Request(RequestError::Setting(_) | RequestError::SettingRange { .. })
+        | EngineError::Open(OpenError::NotOurs { .. }) => ExitError::Usage(error.to_string()),
+        EngineError::Broken { .. } => ExitError::Bug(error.to_string()),
+        error => ExitError::NotHere(error.to_string()),
+    }
+}
 
 /// Problems that are printed as text.
 const PROBLEMS_SHOWN: usize = 20;
@@ -16,7 +62,7 @@ const PROBLEMS_SHOWN: usize = 20;
 ///
 /// # Errors
 /// As the contract's exit codes say; damage is exit code 1.
-pub fn run(common: &EngineCommon) -> Result<(), ExitError> {
+pub fn check(common: &EngineCommon) -> Result<(), ExitError> {
     let settings = kept(&common.dir)?;
     let display = Display::new(common.printing.quiet || common.printing.json);
     let options = Engine::options().settings(settings).progress(|progress| {
@@ -24,10 +70,10 @@ pub fn run(common: &EngineCommon) -> Result<(), ExitError> {
     });
     let (report, recovery) = options.check(&common.dir).map_err(ending)?;
     display.finish();
-    let document = document(common, &report, &recovery.clone().unwrap_or_default());
+    let document = check_document(common, &report, &recovery.clone().unwrap_or_default());
     match common.printing.json {
         true => print_json(&document)?,
-        false => print_text(&text(&document, &report, recovery.is_some()))?,
+        false => print_text(&check_text(&document, &report, recovery.is_some()))?,
     }
     match report.problems_total {
         0 => Ok(()),
@@ -53,7 +99,7 @@ fn words(phase: Phase) -> &'static str {
     }
 }
 
-fn document(
+fn check_document(
     common: &EngineCommon,
     report: &CheckReport,
     recovery: &RecoveryReport,
@@ -88,7 +134,7 @@ fn document(
     }
 }
 
-fn text(document: &EngineCheckDocument, report: &CheckReport, was_opened: bool) -> String {
+fn check_text(document: &EngineCheckDocument, report: &CheckReport, was_opened: bool) -> String {
     let recovery = &document.recovery;
     let redo = units::bytes(recovery.redo_bytes as f64);
     let mut text = match recovery.was_clean {
@@ -122,6 +168,61 @@ fn text(document: &EngineCheckDocument, report: &CheckReport, was_opened: bool) 
     }
     if document.ok {
         text += "Every structure is as it should be.\n";
+    }
+    text
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn stats(common: &EngineCommon) -> Result<(), ExitError> {
+    kept(&common.dir)?;
+    let page = read_status(&common.dir).map_err(ending)?;
+    let counters = page.counters.iter().map(|(row, value)| EngineCounter {
+        name: row.name.to_owned(),
+        unit: row.unit.to_string(),
+        value,
+    });
+    let document = EngineStatsDocument {
+        directory: common.dir.display().to_string(),
+        pid: page.process_id,
+        is_running: is_running(page.process_id),
+        published_unix_s: page.unix_us as f64 / 1e6,
+        counters: counters.collect(),
+    };
+    match common.printing.json {
+        true => print_json(&document),
+        false => print_text(&stats_text(&document)),
+    }
+}
+
+/// Whether the process that published is still there.
+fn is_running(pid: u32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// When the page was published, in this machine's time zone.
+fn published(unix_s: f64) -> String {
+    match jiff::Timestamp::from_millisecond((unix_s * 1e3) as i64) {
+        Ok(at) => {
+            let here = at.to_zoned(jiff::tz::TimeZone::system());
+            format!("at {}", here.strftime("%Y-%m-%d %H:%M:%S %Z"))
+        }
+        Err(_) => "at a time that is no date".to_owned(),
+    }
+}
+
+fn stats_text(document: &EngineStatsDocument) -> String {
+    let state = if document.is_running { "which runs" } else { "which has ended" };
+    let mut text = format!(
+        "Published by process {}, {state}, {}\n",
+        document.pid,
+        published(document.published_unix_s)
+    );
+    let widest = document.counters.iter().map(|counter| counter.name.len()).max().unwrap_or(0);
+    for counter in &document.counters {
+        text += &format!("{:widest$}  {:>16} {}\n", counter.name, counter.value, counter.unit);
     }
     text
 }
