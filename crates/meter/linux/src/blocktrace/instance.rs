@@ -6,9 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::blocktrace::TraceError;
-use crate::blocktrace::format::EventFormat;
-use crate::blocktrace::kinds::{KNOWN, Known};
-use crate::blocktrace::layout::PageLayout;
+use crate::blocktrace::ring_buffer::{EventFormat, PageLayout};
+use crate::blocktrace::tracepoint::{KNOWN, Known};
 
 /// Clocks that count nanoseconds and agree between processors.
 const CLOCKS: [&str; 4] = ["mono", "mono_raw", "boot", "tai"];

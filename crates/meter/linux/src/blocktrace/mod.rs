@@ -9,22 +9,19 @@
 
 mod error;
 mod event;
-mod events;
-mod format;
 mod instance;
-mod kinds;
-mod layout;
 mod matching;
-mod page;
 mod parser;
+mod ring_buffer;
 mod scope;
 mod tally;
 mod trace;
+mod tracepoint;
 
 pub use error::TraceError;
 pub use event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
-pub use events::{buffer_kib, events};
 pub use matching::{MatchOptions, Matched, match_events};
 pub use scope::{TraceScope, TracedDevice};
 pub use trace::BlockTrace;
 pub use trace::{Setting, Switch};
+pub use tracepoint::{buffer_kib, events};

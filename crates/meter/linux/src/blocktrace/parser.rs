@@ -6,11 +6,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::blocktrace::event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
-use crate::blocktrace::format::{EventFormat, Field};
-use crate::blocktrace::kinds::Tracepoint;
-use crate::blocktrace::layout::PageLayout;
-use crate::blocktrace::page::Page;
+use crate::blocktrace::ring_buffer::{EventFormat, Field, Page, PageLayout};
 use crate::blocktrace::scope::TraceScope;
+use crate::blocktrace::tracepoint::Tracepoint;
 
 /// io_uring's numbers of operations that move data.
 const RING_READS: [u64; 3] = [1, 4, 22];
@@ -259,8 +257,8 @@ impl EventReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocktrace::layout::HEADER_PAGE;
-    use crate::blocktrace::page::tests::{page, record};
+    use crate::blocktrace::ring_buffer::HEADER_PAGE;
+    use crate::blocktrace::ring_buffer::tests::{page, record};
     use crate::blocktrace::scope::TracedDevice;
 
     const ISSUE: &str = "ID: 300\nformat:\n\

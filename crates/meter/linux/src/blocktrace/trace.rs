@@ -8,10 +8,10 @@ use std::time::Instant;
 use iostrata_run::host::{ApplicationLatency, BlockLatency};
 
 use crate::blocktrace::instance::Instance;
-use crate::blocktrace::kinds::Known;
 use crate::blocktrace::matching::{MatchOptions, match_events};
 use crate::blocktrace::parser::PageParser;
 use crate::blocktrace::tally::tally;
+use crate::blocktrace::tracepoint::Known;
 use crate::blocktrace::{TraceError, TraceScope};
 
 /// What a trace is doing.
@@ -261,7 +261,7 @@ impl Setting {
 const RANGES_MAX: usize = 32;
 
 /// Adds the threads that these processes have now. A process that is gone adds none.
-pub(crate) fn add_threads(threads: &mut HashSet<u32>, processes: &[u32]) {
+fn add_threads(threads: &mut HashSet<u32>, processes: &[u32]) {
     for process in processes {
         let tasks = Path::new("/proc").join(process.to_string()).join("task");
         let Ok(entries) = std::fs::read_dir(tasks) else { continue };
@@ -272,7 +272,7 @@ pub(crate) fn add_threads(threads: &mut HashSet<u32>, processes: &[u32]) {
 
 /// A filter expression that events of these threads pass, and of few others: threads started
 /// together have numbers side by side, so that a few ranges hold them all. `None` without threads.
-pub(crate) fn thread_filter(threads: &HashSet<u32>) -> Option<String> {
+fn thread_filter(threads: &HashSet<u32>) -> Option<String> {
     let mut numbers: Vec<u32> = threads.iter().copied().collect();
     numbers.sort_unstable();
     let mut gap_max = 8;

@@ -1,12 +1,122 @@
-//! One page of the kernel's ring buffer as a sequence of records.
+//! The kernel's ring buffer, read as the kernel describes it: the fields of events, the layout of
+//! pages (`events/header_page`), and a page as a sequence of records.
 //!
-//! Purpose: walk the compressed headers. Invariant: nothing is read beyond the page or its stated
-//! length, whatever the bytes say; a page that ends in the middle of a record ends before it.
-//! Source: the kernel's documentation of the ring buffer's design, and the file
-//! `events/header_event`. A header is a 32-bit word: 5 bits of type or length, 27 bits of time
-//! since the record before.
+//! Invariant: a field is read only where the description puts it and only as far as the record
+//! reaches; nothing is read beyond the page or its stated length, whatever the bytes say; a page
+//! that ends in the middle of a record ends before it. Source: the kernel's documentation of the
+//! ring buffer's design, and the file `events/header_event`. A header is a 32-bit word: 5 bits of
+//! type or length, 27 bits of time since the record before.
 
-use crate::blocktrace::layout::PageLayout;
+/// One event's description: the file `format`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EventFormat {
+    /// The number that records of this event carry.
+    pub(crate) id: u16,
+    fields: Vec<Field>,
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    name: String,
+    /// Bytes from the start of the record.
+    pub(crate) offset: usize,
+    /// Bytes.
+    pub(crate) size: usize,
+}
+
+impl EventFormat {
+    /// Reads the text of a `format` file; `None` where it has no number.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
+        Some(Self { id, fields: parse_fields(text) })
+    }
+
+    /// The field of this name.
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.is_named(name))
+    }
+}
+
+/// Every line of the form `field:TYPE NAME; offset:N; size:N; ...`.
+fn parse_fields(text: &str) -> Vec<Field> {
+    text.lines().filter_map(parse_field).collect()
+}
+
+fn parse_field(line: &str) -> Option<Field> {
+    let mut parts = line.trim().split(';').map(str::trim);
+    let declaration = parts.next()?.strip_prefix("field:")?;
+    let name = declaration.split('[').next()?.split_whitespace().last()?.trim_start_matches('*');
+    let number = |part: &str, key: &str| part.strip_prefix(key)?.parse::<usize>().ok();
+    let offset = number(parts.next()?, "offset:")?;
+    let size = number(parts.next()?, "size:")?;
+    Some(Field { name: name.to_owned(), offset, size })
+}
+
+impl Field {
+    /// Whether this is its name.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// Its bytes in a record.
+    pub(crate) fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
+        record.get(self.offset..self.offset.checked_add(self.size)?)
+    }
+
+    /// Its value as an unsigned number; negative ones keep the bits of their own width.
+    pub(crate) fn number(&self, record: &[u8]) -> Option<u64> {
+        let bytes = self.bytes(record)?;
+        match bytes.len() {
+            1 => bytes.first().map(|&byte| u64::from(byte)),
+            2 => bytes.try_into().ok().map(|bytes| u64::from(u16::from_ne_bytes(bytes))),
+            4 => bytes.try_into().ok().map(|bytes| u64::from(u32::from_ne_bytes(bytes))),
+            8 => bytes.try_into().ok().map(u64::from_ne_bytes),
+            _ => None,
+        }
+    }
+
+    /// Its text, up to the first zero.
+    pub(crate) fn text<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
+        self.bytes(record)?.split(|&byte| byte == 0).next()
+    }
+}
+
+/// Where a page keeps its time, its length and its records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PageLayout {
+    /// Time of the first record, in nanoseconds.
+    pub(crate) timestamp: Field,
+    /// Bytes of records, with two flags at the top.
+    pub(crate) commit: Field,
+    /// Start of the records.
+    pub(crate) data_offset: usize,
+    /// Bytes of a whole page.
+    pub(crate) page_bytes: usize,
+}
+
+impl PageLayout {
+    /// Reads the description; the error is what it lacks.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        let fields = parse_fields(text);
+        let named = |name: &'static str| {
+            fields.iter().find(|field| field.is_named(name)).cloned().ok_or(name)
+        };
+        let data = named("data")?;
+        Ok(Self {
+            timestamp: named("timestamp")?,
+            commit: named("commit")?,
+            data_offset: data.offset,
+            page_bytes: data.offset.checked_add(data.size).ok_or("data")?,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+    \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+    \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+    \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
 
 /// Type of a record that was taken back, or of the rest of a page.
 const PADDING: u32 = 29;
@@ -114,9 +224,48 @@ impl<'a> Iterator for Page<'a> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
-    use crate::blocktrace::layout::HEADER_PAGE;
     use proptest::prelude::*;
+
+    use super::*;
+
+    const FORMAT: &str = "name: block_getrq\nID: 2096\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:sector_t sector;\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:char rwbs[10];\toffset:16;\tsize:10;\tsigned:0;\n\
+        \tfield:const char * buf;\toffset:26;\tsize:8;\tsigned:0;\n\
+        \nprint fmt: \"%d,%d\", field:x\n";
+
+    #[test]
+    fn fields_are_read_where_the_kernel_puts_them() {
+        let format = EventFormat::parse(FORMAT).unwrap();
+        assert_eq!(format.id, 2096);
+        let mut record = vec![0; 26];
+        record[8..16].copy_from_slice(&77_u64.to_ne_bytes());
+        record[16..18].copy_from_slice(b"WS");
+        assert_eq!(format.field("sector").unwrap().number(&record), Some(77));
+        assert_eq!(format.field("rwbs").unwrap().text(&record), Some(&b"WS"[..]));
+        assert_eq!(format.field("buf").unwrap().number(&record), None);
+        assert_eq!(format.field("dev"), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_survived(text in "(field:|offset:|size:|ID:|[a-z0-9;: \n\\[])*", bytes: Vec<u8>) {
+            for field in parse_fields(&text) {
+                field.number(&bytes);
+                field.text(&bytes);
+            }
+            EventFormat::parse(&text);
+        }
+    }
+
+    #[test]
+    fn pages_are_laid_out_as_described() {
+        let layout = PageLayout::parse(HEADER_PAGE).unwrap();
+        assert_eq!((layout.data_offset, layout.page_bytes), (16, 4096));
+        assert_eq!(PageLayout::parse("field: u64 timestamp; offset:0; size:8;"), Err("data"));
+    }
 
     fn layout() -> PageLayout {
         PageLayout::parse(HEADER_PAGE).unwrap()
