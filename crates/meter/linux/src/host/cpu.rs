@@ -1,6 +1,11 @@
-//! How the processors spend their time: the first line of `/proc/stat`.
+//! How the processors spend their time (the first line of `/proc/stat`), and context switches of
+//! this process, ended threads included (getrusage(2)).
+//!
+//! `/proc/self/status` would tell only the switches of one thread, and a worker that has ended
+//! could not be asked any more.
+#![allow(unsafe_code)]
 
-use iostrata_run::host::CpuShares;
+use iostrata_run::host::{CpuShares, Switches};
 
 /// Processor time since boot, in clock ticks: user, nice, system, idle, iowait, irq, softirq,
 /// steal. Guest time, which follows them, is already part of user and nice.
@@ -48,10 +53,35 @@ impl CpuTimes {
     }
 }
 
+/// Context switches of this process so far; absent when the system refuses to tell.
+pub(crate) fn switches() -> Option<Switches> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the pointer is valid for writes of one rusage, which is all that the call writes.
+    let answer = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    if answer != 0 {
+        return None;
+    }
+    // SAFETY: the call succeeded, so it has filled the whole structure, a plain struct of integers.
+    let usage = unsafe { usage.assume_init() };
+    Some(Switches {
+        voluntary: u64::try_from(usage.ru_nvcsw).ok()?,
+        involuntary: u64::try_from(usage.ru_nivcsw).ok()?,
+    })
+}
+
+/// The switches between two readings.
+pub(crate) fn switches_between(before: Switches, after: Switches) -> Switches {
+    Switches {
+        voluntary: after.voluntary.saturating_sub(before.voluntary),
+        involuntary: after.involuntary.saturating_sub(before.involuntary),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn shares_worked_out_by_hand() {
@@ -86,5 +116,15 @@ mod tests {
             CpuTimes::parse(&text);
             CpuTimes::parse(&numbers);
         }
+    }
+
+    #[test]
+    fn a_sleep_is_a_voluntary_switch() {
+        let before = switches().unwrap();
+        std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_millis(2)))
+            .join()
+            .unwrap();
+        let passed = switches_between(before, switches().unwrap());
+        assert!(passed.voluntary >= 1, "{passed:?}");
     }
 }

@@ -1,15 +1,18 @@
-//! Reading a device's counters: `/proc/diskstats` and `/sys/block/X/stat`
-//! (Documentation/admin-guide/ iostats.rst of the kernel).
+//! A device's counters, from `/proc/diskstats` and `/sys/block/X/stat`
+//! (Documentation/admin-guide/iostats.rst of the kernel), and what those below a path count from
+//! one look to the next.
 //!
-//! Invariant: a line with too few numbers is left out; columns that an older kernel lacks are
-//! absent; counters that went back (another device under the same name) give no difference.
+//! Invariant: a look costs one small file per device. Devices that serve one file system together
+//! are one.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
 
 use iostrata_run::host::{DeviceCounters, DeviceDelta};
 
-use crate::host::Root;
-use crate::host::sysfs::dir_of_name;
+use crate::host::device::dir_of_name;
+use crate::host::{HostError, Root, Scope, describe_path};
 
 /// The counters of one device, by kernel name. Absent where it has none, and where the kernel was
 /// told not to count them.
@@ -101,10 +104,53 @@ fn passed_ms(before: u64, after: u64) -> u64 {
     }
 }
 
+/// The devices that requests for a path arrive at.
+#[derive(Debug)]
+pub struct DevicesBelow {
+    root: Root,
+    names: Vec<String>,
+    last: Option<(Instant, DeviceCounters)>,
+}
+
+impl DevicesBelow {
+    /// Those of a path; nothing where it lies on none, or where the kernel does not count.
+    ///
+    /// # Errors
+    /// As [`describe_path`].
+    pub fn of(root: &Root, path: &Path) -> Result<Option<Self>, HostError> {
+        let names = Scope::of(root, &describe_path(root, path)?).tops;
+        let mut below = Self { root: root.clone(), names, last: None };
+        below.last = below.look();
+        Ok(below.last.is_some().then_some(below))
+    }
+
+    /// Their names, as the kernel has them.
+    pub fn name(&self) -> String {
+        self.names.join("+")
+    }
+
+    /// What they did since the last look; nothing where one of them cannot be asked any more.
+    pub fn since_last(&mut self) -> Option<DeviceDelta> {
+        let now = self.look()?;
+        let (from, before) = self.last.replace(now)?;
+        delta(&before, &now.1, now.0.saturating_duration_since(from).as_secs_f64())
+    }
+
+    fn look(&self) -> Option<(Instant, DeviceCounters)> {
+        let at = Instant::now();
+        let counted = self.names.iter().map(|name| device_counters(&self.root, name));
+        let all: Vec<DeviceCounters> = counted.collect::<Option<_>>()?;
+        Some((at, sum(&all)?))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use iostrata_run::host::Iostat;
+
+    use super::*;
 
     const NEW: &str = " 254 0 vda 46679 7083 2918034 10719 27291 13741 2509024 4667 3 4940 16088 8435 45 709400 651 3920 49";
 
@@ -173,5 +219,83 @@ mod tests {
                 iostrata_run::host::Iostat::of(&delta);
             }
         }
+    }
+
+    #[test]
+    fn the_device_below_this_directory_is_looked_at() {
+        let root = Root::system();
+        let Some(mut below) = DevicesBelow::of(&root, Path::new(".")).unwrap() else {
+            eprintln!("skipped: no counted device lies below this directory");
+            return;
+        };
+        assert!(!below.name().is_empty());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let delta = below.since_last().unwrap();
+        assert!(delta.seconds > 0.0, "{delta:?}");
+    }
+
+    #[test]
+    fn what_lies_on_no_device_has_none() {
+        let root = Root::system();
+        assert!(DevicesBelow::of(&root, Path::new("/proc")).unwrap().is_none());
+        assert!(DevicesBelow::of(&root, Path::new("/no/such/place")).is_err());
+    }
+
+    fn columns(before: &str, after: &str, seconds: f64) -> Iostat {
+        let (before, after) = (parse_stat(before).unwrap(), parse_stat(after).unwrap());
+        Iostat::of(&delta(&before, &after, seconds).unwrap())
+    }
+
+    /// Worked out by hand: over 2 s, 400 reads (100 merged, 6400 sectors, 200 ms), 1000 writes
+    /// (3000 merged, 32000 sectors, 2500 ms), 10 discards (30 merged, 2048 sectors, 5 ms),
+    /// 50 flushes (100 ms), 1.5 s busy, 2.8 s of queue.
+    #[test]
+    fn against_values_worked_out_by_hand() {
+        let io = columns(
+            "1000 10 8000 500 2000 20 16000 900 0 5000 9000 7 1 100 3 11 40",
+            "1400 110 14400 700 3000 3020 48000 3400 4 6500 11800 17 31 2148 8 61 140",
+            2.0,
+        );
+        let expected = Iostat {
+            reads_per_s: 200.0,
+            read_kib_per_s: 1600.0,
+            reads_merged_per_s: 50.0,
+            reads_merged_pct: Some(20.0),
+            read_await_ms: Some(0.5),
+            read_size_kib: Some(8.0),
+            writes_per_s: 500.0,
+            write_kib_per_s: 8000.0,
+            writes_merged_per_s: 1500.0,
+            writes_merged_pct: Some(75.0),
+            write_await_ms: Some(2.5),
+            write_size_kib: Some(16.0),
+            discards_per_s: Some(5.0),
+            discard_kib_per_s: Some(512.0),
+            discards_merged_per_s: Some(15.0),
+            discards_merged_pct: Some(75.0),
+            discard_await_ms: Some(0.5),
+            discard_size_kib: Some(102.4),
+            flushes_per_s: Some(25.0),
+            flush_await_ms: Some(2.0),
+            queue_size: 1.4,
+            util_pct: 75.0,
+        };
+        assert_eq!(io, expected);
+    }
+
+    #[test]
+    fn nothing_done_has_no_mean() {
+        let line = "1 1 1 1 1 1 1 1 0 1 1";
+        let io = columns(line, line, 1.0);
+        assert_eq!((io.read_await_ms, io.write_size_kib, io.reads_merged_pct), (None, None, None));
+        assert_eq!((io.reads_per_s, io.queue_size, io.util_pct), (0.0, 0.0, 0.0));
+        assert_eq!((io.discards_per_s, io.flushes_per_s, io.flush_await_ms), (None, None, None));
+    }
+
+    #[test]
+    fn merges_without_completions() {
+        let io = columns("0 0 0 0 0 0 0 0 0 0 0", "0 5 0 0 0 0 0 0 0 0 0", 1.0);
+        assert_eq!(io.reads_merged_pct, Some(100.0));
+        assert_eq!(io.read_await_ms, None);
     }
 }

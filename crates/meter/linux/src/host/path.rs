@@ -7,18 +7,12 @@ use std::path::{Path, PathBuf};
 
 use iostrata_run::host::{DirectIoBehaviour, LayerKind, PathFacts, PathKind};
 
-use crate::host::cgroup::SELF;
-use crate::host::controls::controls_on;
-use crate::host::device::facts_of_dir;
-use crate::host::direct::{Release, direct_io, release};
-use crate::host::kind::path_kind;
-use crate::host::limits::limits_on;
-use crate::host::mountinfo::block_device;
-use crate::host::mounts::mount_of;
-use crate::host::stack::Stack;
-use crate::host::sysfs::{
-    btrfs_members, dir_of_name, dir_of_number, dir_of_source, is_partition, name_of,
+use crate::host::cgroup::{SELF, controls_on, limits_on};
+use crate::host::device::{
+    Stack, btrfs_members, dir_of_name, dir_of_number, dir_of_source, facts_of_dir, is_partition,
+    name_of,
 };
+use crate::host::mounts::{Release, block_device, direct_io, mount_of, path_kind, release};
 use crate::host::{HostError, Location, Root};
 use iostrata_io::Mount;
 
@@ -290,7 +284,7 @@ const SECRET_OPTIONS: [&str; 12] = [
 ];
 
 /// The option as it may be kept: of a secret only its name is left.
-pub(crate) fn without_secret(option: &str) -> String {
+fn without_secret(option: &str) -> String {
     match option.split_once('=') {
         Some((name, _)) if SECRET_OPTIONS.contains(&name) => format!("{name}=..."),
         _ => option.to_owned(),

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use iostrata_run::host::{BlockLayer, LayerKind, PathFacts};
 
 use crate::host::Root;
-use crate::host::cgroup::{Cgroup, SELF, group_v1, group_v2, quota_group};
-use crate::host::foreign::FlushCost;
-use crate::host::limits::{FoundLimit, limits_on};
+use crate::host::cgroup::{Cgroup, FoundLimit, SELF, group_v1, group_v2, limits_on, quota_group};
+use crate::host::judge::FlushCost;
 
 /// The part of the host that a measured path depends on.
 #[derive(Clone, Debug, Default)]

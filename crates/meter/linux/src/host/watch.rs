@@ -1,21 +1,28 @@
-//! Observing the host around one measured point.
+//! Observing the host around one measured point, and who uses a device while nothing is measured.
 //!
 //! Invariant: the caller arms, starts, stops and takes, in this order; between start and stop only
 //! the sampling thread runs. What is measured never sees the observer.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use iostrata_run::host::{Evidence, ForeignIo, Iostat, NamedIostat, OwnIo};
-
-use crate::host::foreign::{foreign_io, own_at_bottom};
-use crate::host::judge::{cache_verdicts, cpu_verdicts, throttle_verdicts};
-use crate::host::processes::ProcessCounters;
-use crate::host::sampler::{CounterSample, Sampler};
-use crate::host::series::series;
-use crate::host::snapshot::Snapshot;
-use crate::host::usage::switches_between;
-use crate::host::{HostError, Root, Scope};
+use iostrata_run::host::{
+    DeviceCounters, DeviceDelta, Evidence, ForeignIo, Iostat, NamedIostat, OwnIo, PathFacts,
+    QuietCheck, Switches,
+};
 use iostrata_stats::Verdict;
+
+use crate::host::cgroup::{GroupIo, ThrottleCounters};
+use crate::host::cpu::{CpuTimes, switches, switches_between};
+use crate::host::diskstats::{delta, device_counters, sum};
+use crate::host::judge::{
+    FLOOR_BYTES_PER_S, FLOOR_REQUESTS_PER_S, cache_verdicts, cpu_verdicts, foreign_io,
+    own_at_bottom, throttle_verdicts,
+};
+use crate::host::pressure::Pressure;
+use crate::host::processes::ProcessCounters;
+use crate::host::sampler::{CounterSample, Sampler, series};
+use crate::host::{HostError, Root, Scope};
 
 /// Something that watches the host while a point runs.
 pub trait Observer {
@@ -249,5 +256,120 @@ impl WatchWindow {
             foreign.processes = processes.since(root, &self.processes, own_pid, seconds);
         }
         Some(foreign)
+    }
+}
+
+/// Counters at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) at: Instant,
+    pub(crate) devices: BTreeMap<String, DeviceCounters>,
+    pub(crate) cpu: Option<CpuTimes>,
+    pub(crate) pressure: Pressure,
+    pub(crate) switches: Option<Switches>,
+    pub(crate) throttle: ThrottleCounters,
+}
+
+impl Snapshot {
+    /// Reads all counters of a scope. The devices come last and the moment just before them, so
+    /// that the elapsed time fits their counters best.
+    pub(crate) fn take(root: &Root, scope: &Scope) -> Self {
+        let throttle = ThrottleCounters::read(root, scope.cpu_group.as_ref(), &scope.limits);
+        let pressure = Pressure::read(root);
+        let cpu = root.text("/proc/stat").and_then(|text| CpuTimes::parse(&text));
+        let switches = switches();
+        let at = Instant::now();
+        let counted = |name: &String| Some((name.clone(), device_counters(root, name)?));
+        let devices = scope.devices.iter().filter_map(counted).collect();
+        Self { at, devices, cpu, pressure, switches, throttle }
+    }
+
+    fn seconds_since(&self, before: &Self) -> f64 {
+        self.at.saturating_duration_since(before.at).as_secs_f64()
+    }
+
+    /// What one device did since an earlier moment.
+    fn device_since(&self, before: &Self, name: &str) -> Option<DeviceDelta> {
+        let seconds = self.seconds_since(before);
+        delta(before.devices.get(name)?, self.devices.get(name)?, seconds)
+    }
+
+    /// What several devices did together; absent when one of them cannot be asked.
+    fn devices_since(&self, before: &Self, names: &[String]) -> Option<DeviceDelta> {
+        let deltas: Option<Vec<DeviceCounters>> =
+            names.iter().map(|name| Some(self.device_since(before, name)?.counters)).collect();
+        Some(DeviceDelta { seconds: self.seconds_since(before), counters: sum(&deltas?)? })
+    }
+
+    /// The same as requests and bytes, for the limits of control groups.
+    fn group_io_since(&self, before: &Self, name: &str) -> Option<GroupIo> {
+        let delta = self.device_since(before, name)?;
+        Some(GroupIo {
+            reads: delta.counters.reads,
+            writes: delta.counters.writes,
+            read_bytes: delta.read_bytes(),
+            written_bytes: delta.written_bytes(),
+        })
+    }
+}
+
+/// Watches the disks below a path for `duration` and reports the busiest one. It is quiet when it
+/// did at most 1 MiB/s and 50 requests/s. Absent when the path has no device.
+///
+/// The calling thread sleeps meanwhile; this process and its children are not named.
+pub fn quiet_check(root: &Root, facts: &PathFacts, duration: Duration) -> Option<QuietCheck> {
+    let scope = Scope::of(root, facts);
+    let own_pid = std::process::id();
+    let processes_before = ProcessCounters::read(root, own_pid);
+    let before = Snapshot::take(root, &scope);
+    std::thread::sleep(duration);
+    let after = Snapshot::take(root, &scope);
+    let processes = ProcessCounters::read(root, own_pid);
+    let seconds = after.seconds_since(&before);
+    let column = |name: &String| {
+        let io = after.device_since(&before, name).map(|delta| Iostat::of(&delta));
+        (name.clone(), io)
+    };
+    let (device, io) = scope
+        .bottoms
+        .iter()
+        .map(column)
+        .max_by(|(_, a), (_, b)| traffic(a.as_ref()).total_cmp(&traffic(b.as_ref())))?;
+    Some(QuietCheck {
+        device,
+        seconds,
+        quiet: io.as_ref().is_none_or(is_quiet),
+        iostat: io,
+        processes: processes.since(root, &processes_before, own_pid, seconds),
+        processes_hidden: processes.hidden,
+    })
+}
+
+/// How busy, relative to what passes as quiet; 1 is the limit.
+fn traffic(io: Option<&Iostat>) -> f64 {
+    let Some(io) = io else { return -1.0 };
+    let bytes = (io.read_kib_per_s + io.write_kib_per_s) * 1024.0;
+    let requests = io.reads_per_s + io.writes_per_s;
+    f64::max(bytes / FLOOR_BYTES_PER_S, requests / FLOOR_REQUESTS_PER_S)
+}
+
+fn is_quiet(io: &Iostat) -> bool {
+    traffic(Some(io)) <= 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_or_requests_break_the_quiet() {
+        let io = |requests, kib| Iostat {
+            reads_per_s: requests,
+            write_kib_per_s: kib,
+            ..Iostat::default()
+        };
+        assert!(is_quiet(&io(40.0, 900.0)));
+        assert!(!is_quiet(&io(60.0, 0.0)));
+        assert!(!is_quiet(&io(1.0, 2000.0)));
     }
 }

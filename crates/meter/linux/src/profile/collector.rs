@@ -10,9 +10,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::profile::ProfileError;
-use crate::profile::processes::Processes;
 use crate::profile::record::{RingRecord, records};
-use crate::profile::samples::Samples;
+use crate::profile::samples::{Processes, Samples};
 use crate::profile::source::{SampleSource, Sources};
 use crate::profile::switches::{Step, Switches};
 

@@ -10,10 +10,9 @@ use iostrata_run::host::{
 
 use crate::profile::catalogue;
 use crate::profile::kallsyms::{Function, Kallsyms};
-use crate::profile::layers::place;
+use crate::profile::layers::{place, reason};
 use crate::profile::samples::Samples;
 use crate::profile::switches::{SwitchTally, Switches, ThreadWait};
-use crate::profile::wait::reason;
 
 /// The one frame that stands for a program.
 const PROGRAM: &str = "user";

@@ -10,25 +10,18 @@
 //! layer is that of the caller. Hardware cycles, where the processors count them, have no such
 //! blind spot.
 
-mod attribute;
 mod catalogue;
 mod collector;
 mod error;
 mod event;
-#[cfg(test)]
-mod example;
 mod fold;
 mod kallsyms;
 mod layers;
-mod permission;
-mod processes;
 mod profiler;
 mod record;
-mod ring;
 mod samples;
 mod source;
 mod switches;
-mod wait;
 
 pub use error::ProfileError;
 pub use profiler::Profiler;

@@ -11,10 +11,10 @@ use iostrata_run::host::Profile;
 
 use crate::profile::ProfileError;
 use crate::profile::collector::{Collector, Running};
+use crate::profile::error::{check_rate, hidden_symbols, is_refusal_error, only_own};
 use crate::profile::event::Reach;
 use crate::profile::fold::{fold, fold_waits};
 use crate::profile::kallsyms::Kallsyms;
-use crate::profile::permission::{check_rate, hidden_symbols, is_refusal_error, only_own};
 use crate::profile::source::{Clock, Sources};
 
 const KALLSYMS: &str = "/proc/kallsyms";

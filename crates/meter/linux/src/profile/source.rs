@@ -8,10 +8,9 @@ use std::{fs, io};
 use perf_event_open_sys::bindings::perf_event_attr;
 use rustix::param::page_size;
 
-use crate::profile::event::{PerfEvent, Reach};
-use crate::profile::permission::explain;
-use crate::profile::ring::Ring;
-use crate::profile::{ProfileError, attribute};
+use crate::profile::error::explain;
+use crate::profile::event::{PerfEvent, Reach, Ring};
+use crate::profile::{ProfileError, event};
 
 /// Room for the samples of several seconds.
 const SAMPLES_RING_BYTES: usize = 256 << 10;
@@ -52,11 +51,11 @@ impl Sources {
     pub(crate) fn samples(reach: Reach, hz: u32) -> Result<(Self, Clock), ProfileError> {
         if let Some(per_s) = cycles_per_s()
             && let period @ 1.. = per_s / u64::from(hz)
-            && let Ok(sources) = Self::open(&attribute::cycles(period), reach, SAMPLES_RING_BYTES)
+            && let Ok(sources) = Self::open(&event::cycles(period), reach, SAMPLES_RING_BYTES)
         {
             return Ok((sources, Clock::Cycles));
         }
-        let sources = Self::open(&attribute::cpu_clock(hz), reach, SAMPLES_RING_BYTES)?;
+        let sources = Self::open(&event::cpu_clock(hz), reach, SAMPLES_RING_BYTES)?;
         Ok((sources, Clock::CpuClock))
     }
 
@@ -64,7 +63,7 @@ impl Sources {
     pub(crate) fn switches(reach: Reach) -> Result<Self, ProfileError> {
         let share = SWITCHES_ALL_BYTES / online().len().max(1);
         let bytes = (share.clamp(RING_BYTES_MIN, SWITCHES_RING_BYTES_MAX) + 1).next_power_of_two();
-        Self::open(&attribute::switches(), reach, bytes / 2)
+        Self::open(&event::switches(), reach, bytes / 2)
     }
 
     /// Begins to record everywhere.
@@ -132,7 +131,7 @@ fn open_one(
 /// samples proportional to busy time.
 fn cycles_per_s() -> Option<u64> {
     const SPIN: std::time::Duration = std::time::Duration::from_millis(5);
-    let counter = PerfEvent::open(&attribute::cycle_counter(), Reach::Own, None).ok()?;
+    let counter = PerfEvent::open(&event::cycle_counter(), Reach::Own, None).ok()?;
     let (start, before) = (std::time::Instant::now(), counter.count().ok()?);
     while start.elapsed() < SPIN {
         std::hint::spin_loop();
