@@ -13,9 +13,9 @@ use crate::device;
 use crate::kind;
 use crate::kind::settings::At;
 use crate::platform::Platform;
+use crate::seen::DeviceRef;
 use crate::settings::Prewrite;
 use crate::system::System;
-use crate::tokens::DeviceRef;
 use crate::variables::ServerSetting;
 
 /// The plan: each change in one line, with the present value where there is one already.
@@ -30,8 +30,8 @@ pub(crate) fn line(platform: &dyn Platform, change: &Change) -> String {
         Change::Queue { device, attribute, .. } => device::resolve(platform, device)
             .ok()
             .and_then(|found| kind::queue::read(platform, &found, *attribute).ok()),
-        Change::Sysctl { which, .. } => kind::vm::read(platform, *which).ok(),
-        Change::Governor { cpu, .. } => kind::governor::read(platform, *cpu).ok(),
+        Change::Sysctl { which, .. } => kind::tunable::read_vm(platform, *which).ok(),
+        Change::Governor { cpu, .. } => kind::tunable::read_governor(platform, *cpu).ok(),
         Change::ServerSettings { server, .. } => {
             settings_now(At { platform, server }, &change.named_settings())
         }

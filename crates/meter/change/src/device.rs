@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{ChangeError, system};
 use crate::platform::Platform;
-use crate::seen::SeenKind;
-use crate::tokens::{DeviceRef, DeviceToken, FileToken};
+use crate::seen::{DeviceRef, DeviceToken, FileToken, SeenKind};
 
 /// A device as it stands at this moment.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::owner::Owner;
+use crate::seen::{DeviceToken, FileToken};
 use crate::settings::{FilesystemKind, QueueAttribute, VmSetting};
-use crate::tokens::{DeviceToken, FileToken};
 use crate::variables::{ServerSetting, ServerToken, ServerValues};
 
 /// Values of a device's queue.
@@ -300,5 +300,22 @@ impl Undone {
     pub(crate) fn left_alone(thing: String, found: impl Into<String>, prior: &str) -> Self {
         let left = Left { thing, found: found.into(), prior: prior.to_owned() };
         Self { how: How::LeftAlone, left: vec![left] }
+    }
+
+    /// Sets a value back by `put`, unless it is as before already, or somebody else's by now.
+    pub(crate) fn of_value<E>(
+        thing: String,
+        now: &str,
+        was: &str,
+        is_ours: bool,
+        put: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Self, E> {
+        if now == was {
+            return Ok(Self::as_before());
+        }
+        if !is_ours {
+            return Ok(Self::left_alone(thing, now, was));
+        }
+        put().map(|()| Self::put_back())
     }
 }

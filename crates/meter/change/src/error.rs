@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use iostrata_io::FileSetError;
 use thiserror::Error;
 
-use crate::tokens::ChangeId;
+use crate::seen::ChangeId;
 
 /// Why a change could not be made or undone.
 #[derive(Debug, Error)]

@@ -7,23 +7,17 @@
 //! by its backing file), never by number; what is neither ours nor as before is left and reported.
 //! It measures nothing, decides nothing about what to change, and prints nothing.
 
-mod bounds;
 mod change;
-mod depends;
 mod describe;
 mod device;
 mod effect;
 mod error;
-mod greeting;
-mod in_place;
-mod instance;
 mod journal;
 mod kind;
 mod measuring_files;
 mod owner;
 mod platform;
 mod restore;
-mod retry;
 mod seen;
 mod served;
 mod server;
@@ -31,8 +25,6 @@ mod session;
 mod settings;
 mod state;
 mod system;
-mod taken;
-mod tokens;
 mod undoing;
 mod variables;
 
@@ -43,25 +35,22 @@ pub use change::Change;
 pub use describe::plan;
 pub use effect::{Effect, GroupVersion, How, Left, Undone};
 pub use error::{ChangeError, JournalError};
-pub use greeting::Greeting;
-pub use in_place::{changes_in_place, wait_until_undone};
-pub use instance::write_instance;
-pub use journal::leftover::{Leftover, leftovers};
 pub use kind::settings::variable_literal;
+pub use kind::tracing::write_instance;
 pub use measuring_files::{LeftFile, MeasuringFiles};
 pub use owner::Owner;
 pub use platform::{MountRequest, Platform, Refusal, RunError};
 pub use restore::{
-    JournalReport, JournalState, RestoreReport, remove_left_files, restore, restore_server,
+    JournalReport, JournalState, Leftover, RestoreReport, leftovers, remove_left_files, restore,
+    restore_server,
 };
-pub use seen::{Answer, DeviceState, LoopDevice, Seen, SeenKind};
+pub use seen::{Answer, ChangeId, DeviceRef, DeviceState, FileToken, LoopDevice, Seen, SeenKind};
 pub use served::{ServedDisk, StopError, served_disks, stop_served};
-pub use server::{Ending, RunAs, ServerCommand, Tie};
-pub use session::{Applied, Session};
+pub use server::{Ending, Greeting, RunAs, ServerCommand, Tie};
+pub use session::{Applied, Session, changes_in_place, wait_until_undone};
 pub use settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 pub use state::StateDir;
 pub use system::{BoundCommand, System, end_with_starter, spawn_for_life, touched_unwritten_bytes};
-pub use tokens::{ChangeId, DeviceRef, FileToken};
 pub use undoing::{Thing, UndoOutcome, UndoReport};
 pub use variables::{
     EVENT, NO_EVENT, NoServers, ServerError, ServerSetting, ServerToken, ServerValues, Servers,

@@ -7,17 +7,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use iostrata_io::Mount;
 use thiserror::Error;
 
 use crate::error::ChangeError;
-use crate::greeting::Greeting;
 use crate::owner::Owner;
-use crate::seen::{Answer, DeviceState, LoopDevice, Seen};
-use crate::server::{Ending, ServerCommand, Tie};
+use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Seen};
+use crate::server::{Ending, Greeting, ServerCommand, Tie};
 use crate::settings::{FilesystemKind, Prewrite};
-use crate::tokens::FileToken;
 use crate::variables::Servers;
-use iostrata_io::Mount;
 
 /// What to mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,4 +185,44 @@ pub trait Platform {
 
     /// Waits a little for something that is still busy.
     fn pause(&self);
+}
+
+/// Tries of a busy thing, [`Platform::pause`] apart: about three seconds on a real machine.
+pub(crate) const TRIES: u32 = 60;
+
+/// Tries until the thing is not busy any more, or patience ends.
+pub(crate) fn while_busy(
+    platform: &dyn Platform,
+    mut act: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    for _ in 1..TRIES {
+        match act() {
+            Err(error) if is_busy(&error) => platform.pause(),
+            done => return done,
+        }
+    }
+    act()
+}
+
+/// Waits until something holds, or patience ends; says whether it holds.
+pub(crate) fn until(
+    platform: &dyn Platform,
+    tries: u32,
+    mut holds: impl FnMut() -> io::Result<bool>,
+) -> io::Result<bool> {
+    for _ in 1..tries {
+        if holds()? {
+            return Ok(true);
+        }
+        platform.pause();
+    }
+    holds()
+}
+
+pub(crate) fn is_busy(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::ENOTEMPTY | libc::EAGAIN | libc::EINTR))
+}
+
+pub(crate) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::ENXIO))
 }

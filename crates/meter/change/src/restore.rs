@@ -1,23 +1,24 @@
-//! Putting back what a killed process left changed, from its journal alone.
+//! Putting back what a killed process left changed, from its journal alone; and which journals
+//! there are whose owner is gone, for a note and without touching anything.
 //!
-//! Invariant: a journal whose owner lives is left alone; everything may be repeated; one failure
-//! does not keep the rest from being put back; what is still there after a reboot is looked at, and
-//! what went with it is not.
+//! Invariant: a journal whose owner lives is left alone, and one that is locked has a living owner;
+//! everything may be repeated; one failure does not keep the rest from being put back; what is
+//! still there after a reboot is looked at, and what went with it is not.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
 use crate::effect::{How, Left, Prior};
 use crate::error::JournalError;
-use crate::journal::{Content, Journal, JournalEntry, Record, parse};
+use crate::journal::{Content, Journal, JournalEntry, Record, is_at, parse};
 use crate::kind;
 use crate::measuring_files::{self, LeftFile};
 use crate::owner::Owner;
-use crate::platform::Platform;
-use crate::retry;
+use crate::platform::{self, Platform};
 use crate::state::StateDir;
 use crate::undoing::{self, Thing, UndoOutcome};
 use crate::variables::ServerToken;
@@ -219,7 +220,7 @@ fn take(
     path: &Path,
 ) -> Result<Option<Journal>, JournalError> {
     let mut taken = Journal::take(state, path)?;
-    for _ in 0..retry::TRIES {
+    for _ in 0..platform::TRIES {
         if taken.is_some() {
             break;
         }
@@ -297,7 +298,7 @@ fn gone_with_the_boot(
     for entry in gone {
         // What is mounted there now was mounted by somebody else since.
         if let Prior::NoMount { missing, .. } | Prior::NoServer { missing, .. } = &entry.prior {
-            let _not_empty_or_gone = kind::mounting::remove_dirs(platform, missing);
+            let _not_empty_or_gone = kind::filesystem::remove_dirs(platform, missing);
         }
         journal.append(&Record::Undone { id: entry.id, how: How::AsBefore })?;
         let (id, change) = (entry.id, entry.change.describe());
@@ -305,4 +306,49 @@ fn gone_with_the_boot(
         things.push(Thing { id, change, outcome, by_hand: Vec::new() });
     }
     Ok(things)
+}
+
+/// A journal with changes that nobody undid, or with files that nobody removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The journal.
+    pub path: PathBuf,
+    /// Whose it was, where the first line can be read.
+    pub owner: Option<Owner>,
+    /// The changes in words, oldest first.
+    pub changes: Vec<String>,
+    /// Measuring files that are still there.
+    pub files: Vec<LeftFile>,
+}
+
+/// The journals of dead processes with something to put back, or with measuring files to remove.
+pub fn leftovers(state: &StateDir) -> Vec<Leftover> {
+    state.journals().into_iter().filter_map(leftover).collect()
+}
+
+fn leftover(path: PathBuf) -> Option<Leftover> {
+    let file = File::open(&path).ok()?;
+    // A shared lock is enough to see that nobody holds the other one; closing gives it back.
+    let is_free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+    if !is_at(&file, &path) {
+        return None;
+    }
+    let content = parse(&fs::read(&path).ok()?);
+    if !is_free && !is_held_for_nobody(&content) {
+        return None;
+    }
+    let lasting = content.entries.iter().filter(|entry| entry.change.is_lasting());
+    let changes: Vec<String> = lasting.map(|entry| entry.change.describe()).collect();
+    let files = measuring_files::left(&content);
+    let is_left = !changes.is_empty() || !files.is_empty() || content.damaged_lines > 0;
+    is_left.then_some(Leftover { path, owner: content.owner, changes, files })
+}
+
+/// Whether a server holds the journal of a process that died before it left the server behind.
+fn is_held_for_nobody(content: &Content) -> bool {
+    let holds = |entry: &JournalEntry| {
+        matches!(entry.change, Change::FuseServer { holds_journal: true, .. })
+    };
+    let is_dead = content.owner.as_ref().is_some_and(|owner| !owner.is_alive());
+    is_dead && content.entries.iter().any(holds)
 }

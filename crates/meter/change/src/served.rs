@@ -15,9 +15,9 @@ use crate::error::{ChangeError, JournalError, system};
 use crate::journal::{Content, Journal, JournalEntry, parse};
 use crate::kind::{self, attach, serving};
 use crate::owner::Owner;
+use crate::platform;
 use crate::platform::Platform;
 use crate::restore::{self, JournalReport, JournalState};
-use crate::retry;
 use crate::seen::{Answer, DeviceState};
 use crate::server::served_file;
 use crate::state::StateDir;
@@ -161,7 +161,7 @@ pub fn stop_served(
         serving::end(platform, &disk.process)?;
     }
     let mut report = restore::unreported(disk.journal.clone());
-    for _ in 0..retry::TRIES {
+    for _ in 0..platform::TRIES {
         if let Some(journal) = Journal::take(state, &disk.journal)? {
             restore::put_back(platform, journal, None, &mut report)?;
             return Ok(report);

@@ -3,23 +3,30 @@
 //! Invariant: each change goes intent, act, read back, done, and so does each adjustment of one; a
 //! change that fails halfway is undone at once; dropping the session undoes what is in place, also
 //! when a panic does it. It decides nothing about what to change.
+//!
+//! Invariants: a change is counted before its intent is written and until it is undone; once ending
+//! has begun no change is counted any more, so the count can only fall. Of two processes that begin
+//! at once with one setting of a server at most one goes on: each writes down what it is about to
+//! do before it looks for others the last time, so at least one of them sees the other. Processes
+//! of users that keep their journals elsewhere are not seen.
 
-use crate::change::Change;
-use crate::depends;
-use crate::effect::{Effect, How, Undone};
+use std::fs;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::change::{self, Change};
+use crate::effect::{Effect, How, Prior, Undone};
 use crate::error::{ChangeError, JournalError};
-use crate::in_place;
-use crate::journal::{Journal, JournalEntry, Record};
+use crate::journal::{Content, Journal, JournalEntry, Record, parse};
 use crate::kind;
 use crate::kind::settings::Placed;
 use crate::owner::Owner;
 use crate::platform::Platform;
+use crate::seen::{ChangeId, DeviceRef};
 use crate::state::StateDir;
 use crate::system::System;
-use crate::taken::refuse_taken;
-use crate::tokens::{ChangeId, DeviceRef};
 use crate::undoing::{self, UndoReport};
-use crate::variables::ServerSetting;
+use crate::variables::{ServerSetting, ServerToken, ServerValues};
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,14 +83,14 @@ impl<W: Platform> Session<W> {
     /// say. What was done until then is undone.
     pub fn apply(&mut self, change: Change) -> Result<Applied, ChangeError> {
         let change = change.located(|path| self.platform.real(path));
-        if !in_place::enter() {
+        if !begin_change() {
             return Err(ChangeError::Ending);
         }
         let before = self.active.len();
         let applied = self.make(change);
         // One that failed may be stuck halfway and then still counts.
         if self.active.len() == before {
-            in_place::leave(1);
+            end_changes(1);
         }
         applied
     }
@@ -143,7 +150,7 @@ impl<W: Platform> Session<W> {
         id: ChangeId,
         wanted: &[ServerSetting],
     ) -> Result<Effect, ChangeError> {
-        if in_place::is_ending() {
+        if is_ending() {
             return Err(ChangeError::Ending);
         }
         let at = self.active.iter().position(|entry| entry.id == id);
@@ -214,14 +221,14 @@ impl<W: Platform> Session<W> {
         let (earlier, later) = self.active.split_at_mut(at + 1);
         let entry = &mut earlier[at];
         if let Some(above) =
-            later.iter().find(|above| depends::stands_on(&above.change, &entry.change))
+            later.iter().find(|above| change::stands_on(&above.change, &entry.change))
         {
             let (what, by) = (entry.change.describe(), above.change.describe());
             return Err(ChangeError::DependedOn { what, by });
         }
         let undone = undoing::one(&self.platform, journal, entry, &[])?;
         self.active.remove(at);
-        in_place::leave(1);
+        end_changes(1);
         // A journal that stays tells of nothing, or of what the next restore finds as before.
         let _stays_empty = self.close_when_empty();
         Ok(undone)
@@ -235,7 +242,7 @@ impl<W: Platform> Session<W> {
             Some(journal) => undoing::all(&self.platform, journal, &mut self.active),
             None => UndoReport::default(),
         };
-        in_place::leave((before - self.active.len()) as u32);
+        end_changes((before - self.active.len()) as u32);
         // An empty journal that stays is removed by the next restore.
         let _stays_empty = self.close_when_empty();
         report
@@ -262,7 +269,7 @@ impl<W: Platform> Session<W> {
         let process = process.clone();
         journal.append(&Record::HandedOver { to: process.clone() })?;
         // From here on they are not ours to undo; closing the file leaves the server its lock.
-        in_place::leave(self.active.len() as u32);
+        end_changes(self.active.len() as u32);
         self.active.clear();
         self.journal = None;
         Ok(process)
@@ -289,6 +296,99 @@ impl<W: Platform> Drop for Session<W> {
     fn drop(&mut self) {
         let _in_the_journal = self.undo_all();
         // The journal has them; nobody here will undo them any more.
-        in_place::leave(self.active.len() as u32);
+        end_changes(self.active.len() as u32);
+    }
+}
+
+struct Counted {
+    count: u32,
+    ending: bool,
+}
+
+static COUNTED: Mutex<Counted> = Mutex::new(Counted { count: 0, ending: false });
+static FEWER: Condvar = Condvar::new();
+
+fn counted() -> MutexGuard<'static, Counted> {
+    COUNTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts one change, unless the program is ending.
+fn begin_change() -> bool {
+    let mut counted = counted();
+    if !counted.ending {
+        counted.count += 1;
+    }
+    !counted.ending
+}
+
+/// Whether the program is ending, so that nothing may be changed any more.
+pub(crate) fn is_ending() -> bool {
+    counted().ending
+}
+
+/// Changes that are undone, or that their session gave up.
+fn end_changes(changes: u32) {
+    let mut counted = counted();
+    counted.count = counted.count.saturating_sub(changes);
+    FEWER.notify_all();
+}
+
+/// How many changes of the system this process has in place.
+pub fn changes_in_place() -> u32 {
+    counted().count
+}
+
+/// Lets no further change begin and waits until all that are in place are undone, by whoever holds
+/// their sessions. For the thread that ends the program at once: it must not before this returns.
+pub fn wait_until_undone() {
+    let mut counted = counted();
+    counted.ending = true;
+    while counted.count > 0 {
+        counted = FEWER.wait(counted).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Refuses settings of a server when the journal of another process has one of them, or one that
+/// moves with them. `own` is the journal of the caller.
+fn refuse_taken(
+    platform: &dyn Platform,
+    state: &StateDir,
+    own: Option<&Path>,
+    (change, prior): (&Change, &Prior),
+) -> Result<(), ChangeError> {
+    let (Change::ServerSettings { server, .. }, Prior::ServerSettings { server: token, values }) =
+        (change, prior)
+    else {
+        return Ok(());
+    };
+    for path in state.journals().iter().filter(|path| Some(path.as_path()) != own) {
+        let content = fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default();
+        let Some(entry) = content.entries.iter().find(|entry| has_one(entry, token, values)) else {
+            continue;
+        };
+        let server = server.clone();
+        let (found, fix) = holder(platform, &content, entry);
+        return Err(ChangeError::SettingsTaken { server, found, fix });
+    }
+    Ok(())
+}
+
+/// Whether an entry has one of these settings of this server.
+fn has_one(entry: &JournalEntry, token: &ServerToken, wanted: &ServerValues) -> bool {
+    let Prior::ServerSettings { server, values } = &entry.prior else { return false };
+    server.is(token) && values.keys().any(|name| wanted.contains_key(name))
+}
+
+/// Who has them, and what would help.
+fn holder(platform: &dyn Platform, content: &Content, entry: &JournalEntry) -> (String, String) {
+    let names = entry.change.named_settings().join(", ");
+    let who = content.owner.as_ref();
+    let who_text = who.map_or_else(|| "a process".to_owned(), |who| format!("process {}", who.pid));
+    match who.filter(|who| platform.is_alive(who)) {
+        Some(_) => (format!("{who_text} adjusts {names}"), "end it first".to_owned()),
+        None => (
+            format!("{who_text} was killed and has left {names} changed"),
+            "run iostrata restore first".to_owned(),
+        ),
     }
 }

@@ -9,14 +9,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
-use crate::depends;
 use crate::effect::{How, Left, Undone};
 use crate::error::{ChangeError, JournalError};
 use crate::journal::{Journal, JournalEntry, Record};
-use crate::kind;
 use crate::kind::settings::Placed;
 use crate::platform::Platform;
-use crate::tokens::ChangeId;
+use crate::seen::ChangeId;
+use crate::{change, kind};
 
 /// What became of one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +130,7 @@ pub(crate) fn all(
     let _tried = kind::serving::end_stuck(platform, entries);
     let mut stuck: Vec<JournalEntry> = Vec::new();
     while let Some(mut entry) = entries.pop() {
-        let above = stuck.iter().find(|other| depends::stands_on(&other.change, &entry.change));
+        let above = stuck.iter().find(|other| change::stands_on(&other.change, &entry.change));
         let undone = match above {
             Some(above) => Err(ChangeError::DependedOn {
                 what: entry.change.describe(),

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::device::file_token;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
+use crate::platform;
 use crate::platform::Platform;
-use crate::retry;
-use crate::seen::LoopDevice;
-use crate::tokens::FileToken;
+use crate::seen::{FileToken, LoopDevice};
 
 pub(super) fn prior(platform: &dyn Platform, backing: &Path) -> Result<Prior, ChangeError> {
     let token = file_token(platform, backing)?;
@@ -70,11 +69,11 @@ pub(super) fn undo(
         if let Some(value) = free_read_ahead.get(&device.name) {
             let _only_a_hint = platform.write(&read_ahead(&device.name), value);
         }
-        retry::while_busy(platform, || platform.detach(device))
+        platform::while_busy(platform, || platform.detach(device))
             .map_err(|source| system("detach", &device.path(), source))?;
     }
     // With users left the kernel detaches when the last one ends.
-    let gone = retry::until(platform, retry::TRIES, || Ok(find()?.is_empty()))
+    let gone = platform::until(platform, platform::TRIES, || Ok(find()?.is_empty()))
         .map_err(|source| system("look at", &backing.path, source))?;
     Ok(if gone { Undone::put_back() } else { Undone::when_unused() })
 }

@@ -11,15 +11,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{enter, serving};
+use super::{group, serving};
 use crate::change::Change;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
-use crate::greeting::Greeting;
 use crate::journal::JournalEntry;
 use crate::platform::{Platform, RunError};
 use crate::seen::SeenKind;
-use crate::server::{ServerCommand, Tie};
+use crate::server::{Greeting, ServerCommand, Tie};
 
 /// Waits of [`Platform::pause`] for a server to greet: about five minutes, because recovery and the
 /// making of redo files take their time.
@@ -64,7 +63,7 @@ pub(super) fn prior(
     }
     check_socket(platform, socket)?;
     let groups = match group {
-        Some(name) => enter::groups(name, active)?,
+        Some(name) => group::groups(name, active)?,
         None => Vec::new(),
     };
     let groups = groups.into_iter().map(|group| group.dir.clone()).collect();

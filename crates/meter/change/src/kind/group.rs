@@ -1,22 +1,27 @@
-//! Groups with limits.
+//! Groups with limits: where one with a controller can be made, in either generation of control
+//! groups, and this process moved into its groups and back.
 //!
-//! Invariant: a group is made by us under a name that carries our process, and goes with its
-//! limits; processes that are still in it at the end are moved to the group around it.
+//! Version 1: below this process's own group, so that limits above stay in force. Version 2: groups
+//! with processes cannot have limited children, so beside it, under the nearest group above that
+//! passes the controller on; at the top it is enabled when it is not. Invariants: a group is made
+//! by us under a name that carries our process, and goes with its limits; processes that are still
+//! in it at the end are moved to the group around it. Only the process of the journal is moved, and
+//! only back to where it was.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::cgroup::{self, OWN};
+use iostrata_io::Mount;
 use iostrata_plan::study::IoLimits;
 
 use crate::change::Change;
 use crate::device;
-use crate::effect::{Effect, GroupVersion, How, Left, Prior, Undone};
+use crate::effect::{Effect, GroupVersion, How, Left, Move, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
-use crate::platform::Platform;
-use crate::retry;
-use crate::tokens::DeviceRef;
+use crate::owner::Owner;
+use crate::platform::{self, Platform};
+use crate::seen::DeviceRef;
 
 /// In which a limit of processor time is kept.
 const CPU_PERIOD_US: u64 = 100_000;
@@ -35,7 +40,7 @@ pub(super) fn prior(
     controller: &str,
     active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
-    let place = cgroup::place(platform, controller)?;
+    let place = place(platform, controller)?;
     let dir = place.parent.join(format!("{OWN}{}-{name}", platform.owner().pid));
     let is_made = active
         .iter()
@@ -172,9 +177,9 @@ pub(super) fn undo(
 
 fn remove(platform: &dyn Platform, dir: &Path) -> Result<(), ChangeError> {
     let fail = |source| system("remove the group", dir, source);
-    match retry::while_busy(platform, || platform.remove_dir(dir)) {
-        Err(error) if retry::is_busy(&error) => {}
-        Err(error) if retry::is_missing(&error) => return Ok(()),
+    match platform::while_busy(platform, || platform.remove_dir(dir)) {
+        Err(error) if platform::is_busy(&error) => {}
+        Err(error) if platform::is_missing(&error) => return Ok(()),
         done => return done.map_err(fail),
     }
     let around = dir.parent().unwrap_or(dir).join("cgroup.procs");
@@ -186,7 +191,7 @@ fn remove(platform: &dyn Platform, dir: &Path) -> Result<(), ChangeError> {
             moved => moved.map_err(fail)?,
         }
     }
-    retry::while_busy(platform, || platform.remove_dir(dir)).map_err(fail)
+    platform::while_busy(platform, || platform.remove_dir(dir)).map_err(fail)
 }
 
 /// Takes the limits of one change out of a group that another made.
@@ -237,4 +242,192 @@ fn disable(
     }
     undone.how = How::PutBack;
     platform.write(&cell, &format!("-{name}")).map_err(|source| system("set back", &cell, source))
+}
+
+/// Groups of ours begin so, and are never taken for a home.
+pub(super) const OWN: &str = "iostrata-";
+
+/// Where a group goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GroupPlace {
+    pub(super) version: GroupVersion,
+    /// The directory above it.
+    pub(super) parent: PathBuf,
+    /// Where the controller has to be enabled first.
+    pub(super) enable: Option<PathBuf>,
+}
+
+/// Finds a place for a group with `memory` or `io`.
+pub(super) fn place(platform: &dyn Platform, controller: &str) -> Result<GroupPlace, ChangeError> {
+    let mounts = platform.mounts().unwrap_or_default();
+    let old_name = if controller == "io" { "blkio" } else { controller };
+    let v1 = mounts.iter().find(|mount| {
+        mount.kind == "cgroup" && mount.super_options.iter().any(|option| option == old_name)
+    });
+    if let Some(mount) = v1 {
+        let parent = own_group(platform, mount, Some(old_name));
+        return Ok(GroupPlace { version: GroupVersion::V1, parent, enable: None });
+    }
+    let v2 = mounts.iter().find(|mount| mount.kind == "cgroup2");
+    v2.and_then(|mount| place_v2(platform, mount, controller)).ok_or_else(|| {
+        ChangeError::unavailable(
+            format!("a group with the controller {controller}"),
+            "no tree of control groups that can be seen here has it",
+            "mount cgroup2 at /sys/fs/cgroup on a kernel with this controller, or give the \
+                  container access to it",
+        )
+    })
+}
+
+fn place_v2(platform: &dyn Platform, mount: &Mount, controller: &str) -> Option<GroupPlace> {
+    let has = |dir: &Path, file: &str| {
+        let names = platform.read(&dir.join(file)).unwrap_or_default();
+        names.split_whitespace().any(|name| name == controller)
+    };
+    let own = own_group(platform, mount, None);
+    // The top may have processes and limited children at once.
+    let above = own.ancestors().skip(usize::from(own != mount.at));
+    let within = above.take_while(|dir| dir.starts_with(&mount.at));
+    let passes_on = |dir: &&Path| has(dir, "cgroup.subtree_control");
+    let version = GroupVersion::V2;
+    if let Some(parent) = within.clone().find(passes_on) {
+        return Some(GroupPlace { version, parent: parent.to_owned(), enable: None });
+    }
+    let top = mount.at.clone();
+    has(&top, "cgroup.controllers").then(|| GroupPlace {
+        version,
+        parent: top.clone(),
+        enable: Some(top),
+    })
+}
+
+/// The directory of this process's group in a tree; within a group of ours, the one around it.
+fn own_group(platform: &dyn Platform, mount: &Mount, controller: Option<&str>) -> PathBuf {
+    let text = platform.read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let path = text.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (_, names, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_meant = match controller {
+            Some(controller) => names.split(',').any(|name| name == controller),
+            None => names.is_empty(),
+        };
+        is_meant.then_some(path)
+    });
+    let path = Path::new(path.unwrap_or("/"));
+    // A container sees its part of the tree: the directory that is mounted is cut off.
+    let below = path.strip_prefix(&mount.root).unwrap_or(Path::new(""));
+    let is_own = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(OWN);
+    let parts = below.iter().filter(|part| *part != "/").take_while(|part| !is_own(part));
+    let dir = parts.fold(mount.at.clone(), |dir, part| dir.join(part));
+    match platform.look(&dir) {
+        Ok(Some(_)) => dir,
+        _ => mount.at.clone(),
+    }
+}
+
+pub(super) fn prior_enter(
+    platform: &dyn Platform,
+    name: &str,
+    active: &[JournalEntry],
+) -> Result<Prior, ChangeError> {
+    let mounts = platform.mounts().unwrap_or_default();
+    let to_move = |group: MadeGroup<'_>| {
+        let home = home(platform, &mounts, group.version, group.controller);
+        Move { home, to: group.dir.clone() }
+    };
+    let moves = groups(name, active)?.into_iter().map(to_move).collect();
+    Ok(Prior::Outside { process: platform.owner(), moves })
+}
+
+/// A group that the session made.
+pub(super) struct MadeGroup<'a> {
+    controller: &'static str,
+    version: GroupVersion,
+    pub(super) dir: &'a PathBuf,
+}
+
+/// The groups of a name, each once.
+pub(super) fn groups<'a>(
+    name: &str,
+    active: &'a [JournalEntry],
+) -> Result<Vec<MadeGroup<'a>>, ChangeError> {
+    let mut groups: Vec<MadeGroup<'a>> = Vec::new();
+    for entry in active {
+        let controller = match &entry.change {
+            Change::MemoryGroup { name: other, .. } if other == name => "memory",
+            Change::CpuGroup { name: other, .. } if other == name => "cpu",
+            Change::IoGroup { name: other, .. } if other == name => "blkio",
+            _ => continue,
+        };
+        let Prior::Group { version, dir, .. } = &entry.prior else { continue };
+        if groups.iter().all(|one| one.dir != dir) {
+            groups.push(MadeGroup { controller, version: *version, dir });
+        }
+    }
+    if groups.is_empty() {
+        return Err(ChangeError::unavailable(
+            format!("the group {name}"),
+            "this session made no group of that name",
+            "make a memory or I/O group first",
+        ));
+    }
+    Ok(groups)
+}
+
+fn home(
+    platform: &dyn Platform,
+    mounts: &[Mount],
+    version: GroupVersion,
+    controller: &str,
+) -> PathBuf {
+    let old = |mount: &&Mount| {
+        mount.kind == "cgroup" && mount.super_options.iter().any(|option| option == controller)
+    };
+    let (mount, controller) = match version {
+        GroupVersion::V1 => (mounts.iter().find(old), Some(controller)),
+        GroupVersion::V2 => (mounts.iter().find(|mount| mount.kind == "cgroup2"), None),
+    };
+    mount.map(|mount| own_group(platform, mount, controller)).unwrap_or_default()
+}
+
+pub(super) fn apply_enter(
+    platform: &dyn Platform,
+    process: &Owner,
+    moves: &[Move],
+) -> Result<Effect, ChangeError> {
+    for one in moves {
+        enter(platform, process, &one.to)?;
+    }
+    Ok(Effect::Entered { dirs: moves.iter().map(|one| one.to.clone()).collect() })
+}
+
+pub(super) fn undo_enter(
+    platform: &dyn Platform,
+    process: &Owner,
+    moves: &[Move],
+) -> Result<Undone, ChangeError> {
+    if !platform.is_alive(process) {
+        return Ok(Undone::as_before());
+    }
+    let pid = process.pid.to_string();
+    let mut undone = Undone::as_before();
+    for one in moves.iter().rev() {
+        // A group that is gone holds nobody.
+        let inside = platform.read(&one.to.join("cgroup.procs")).unwrap_or_default();
+        if inside.split_whitespace().any(|other| other == pid) {
+            enter(platform, process, &one.home)?;
+            undone = Undone::put_back();
+        }
+    }
+    Ok(undone)
+}
+
+fn enter(
+    platform: &dyn Platform,
+    process: &Owner,
+    dir: &std::path::Path,
+) -> Result<(), ChangeError> {
+    let cell = dir.join("cgroup.procs");
+    let moved = platform.write(&cell, &process.pid.to_string());
+    moved.map_err(|source| system("move this process into", dir, source))
 }

@@ -4,22 +4,15 @@
 //! journal's entry alone, may be repeated, and touches only what it can tell to be ours.
 
 pub(crate) mod attach;
-mod backing;
-mod cgroup;
 mod database;
-mod directory;
-mod enter;
-mod format;
-pub(crate) mod governor;
+mod file;
+pub(crate) mod filesystem;
 mod group;
-pub(crate) mod mounting;
 pub(crate) mod queue;
-mod remount;
 pub(crate) mod serving;
 pub(crate) mod settings;
-mod tracing;
-mod value;
-pub(crate) mod vm;
+pub(crate) mod tracing;
+pub(crate) mod tunable;
 
 use std::os::fd::BorrowedFd;
 
@@ -28,7 +21,7 @@ use crate::effect::{Effect, Prior, Undone};
 use crate::error::ChangeError;
 use crate::journal::JournalEntry;
 use crate::platform::Platform;
-use crate::tokens::DeviceRef;
+use crate::seen::DeviceRef;
 use settings::{At, Placed};
 
 /// Whether what a device holds may be lost.
@@ -37,7 +30,7 @@ pub(crate) fn may_overwrite(
     device: &DeviceRef,
     active: &[JournalEntry],
 ) -> Result<(), ChangeError> {
-    format::prior(platform, device, active).map(|_nothing| ())
+    filesystem::prior_make(platform, device, active).map(|_nothing| ())
 }
 
 /// What is there now, or why the change must not be made. `active` are the session's changes that
@@ -48,24 +41,24 @@ pub(crate) fn prior(
     active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
     match change {
-        Change::BackingFile { path, .. } => backing::prior(platform, path),
+        Change::BackingFile { path, .. } => file::prior_new(platform, path),
         Change::Loop { backing, .. } => attach::prior(platform, backing),
-        Change::MakeFilesystem { device, .. } => format::prior(platform, device, active),
-        Change::Mount { device, at, .. } => mounting::prior(platform, device, at),
+        Change::MakeFilesystem { device, .. } => filesystem::prior_make(platform, device, active),
+        Change::Mount { device, at, .. } => filesystem::prior_mount(platform, device, at),
         Change::FuseServer { at, .. } => serving::prior(platform, at),
-        Change::Remount { at, options } => remount::prior(platform, at, options, active),
+        Change::Remount { at, options } => filesystem::prior_remount(platform, at, options, active),
         Change::Queue { device, attribute, .. } => queue::prior(platform, device, *attribute),
         Change::DropCaches => Ok(Prior::Nothing),
-        Change::Sysctl { which, .. } => vm::prior(platform, *which),
+        Change::Sysctl { which, .. } => tunable::prior_sysctl(platform, *which),
         Change::MemoryGroup { name, .. } => group::prior(platform, name, "memory", active),
         Change::CpuGroup { name, .. } => group::prior(platform, name, "cpu", active),
         Change::IoGroup { name, device, .. } => {
             crate::device::resolve(platform, device)?;
             group::prior(platform, name, "io", active)
         }
-        Change::EnterGroup { name } => enter::prior(platform, name, active),
-        Change::Governor { cpu, .. } => governor::prior(platform, *cpu),
-        Change::ServerDirectory { path } => directory::prior(platform, path),
+        Change::EnterGroup { name } => group::prior_enter(platform, name, active),
+        Change::Governor { cpu, .. } => tunable::prior_governor(platform, *cpu),
+        Change::ServerDirectory { path } => file::prior_new(platform, path),
         Change::DatabaseServer { .. } => database::prior(platform, change, active),
         Change::ServerSettings { server, .. } => {
             settings::prior(At { platform, server }, &change.named_settings())
@@ -85,26 +78,32 @@ pub(crate) fn apply(
 ) -> Result<Effect, ChangeError> {
     match (change, prior) {
         (Change::BackingFile { path, bytes, prewrite }, _) => {
-            backing::apply(platform, path, *bytes, *prewrite)
+            file::apply_file(platform, path, *bytes, *prewrite)
         }
         (Change::Loop { direct, block_bytes, .. }, Prior::NoLoop { backing, .. }) => {
             attach::apply(platform, backing, *direct, *block_bytes)
         }
         (Change::MakeFilesystem { device, kind, options, label }, _) => {
-            format::apply(platform, device, *kind, options, label.as_deref())
+            filesystem::apply_make(platform, device, *kind, options, label.as_deref())
         }
         (Change::Mount { at, kind, options, .. }, Prior::NoMount { source, missing, .. }) => {
-            mounting::apply(platform, (source.as_path(), at.as_path()), *kind, options, missing)
+            filesystem::apply_mount(
+                platform,
+                (source.as_path(), at.as_path()),
+                *kind,
+                options,
+                missing,
+            )
         }
         (Change::FuseServer { .. }, Prior::NoServer { missing, .. }) => {
             serving::apply(platform, change, missing, journal)
         }
-        (Change::Remount { at, options }, _) => remount::apply(platform, at, options),
+        (Change::Remount { at, options }, _) => filesystem::apply_remount(platform, at, options),
         (Change::Queue { attribute, value, .. }, Prior::Queue { device, .. }) => {
             queue::apply(platform, device, *attribute, value)
         }
-        (Change::DropCaches, _) => vm::drop_caches(platform),
-        (Change::Sysctl { which, value }, _) => vm::apply(platform, *which, *value),
+        (Change::DropCaches, _) => tunable::drop_caches(platform),
+        (Change::Sysctl { which, value }, _) => tunable::apply_sysctl(platform, *which, *value),
         (Change::MemoryGroup { limit_bytes, .. }, _) => {
             group::apply(platform, prior, change, &group::Limits::Memory(*limit_bytes))
         }
@@ -116,10 +115,10 @@ pub(crate) fn apply(
             group::apply(platform, prior, change, &group::Limits::Io(number, *limits))
         }
         (Change::EnterGroup { .. }, Prior::Outside { process, moves }) => {
-            enter::apply(platform, process, moves)
+            group::apply_enter(platform, process, moves)
         }
-        (Change::Governor { cpu, value }, _) => governor::apply(platform, *cpu, value),
-        (Change::ServerDirectory { path }, _) => directory::apply(platform, path),
+        (Change::Governor { cpu, value }, _) => tunable::apply_governor(platform, *cpu, value),
+        (Change::ServerDirectory { path }, _) => file::apply_directory(platform, path),
         (Change::DatabaseServer { .. }, Prior::NoDatabaseServer { groups, .. }) => {
             database::apply(platform, change, groups)
         }
@@ -149,38 +148,38 @@ pub(crate) fn undo(
     match (&entry.change, &entry.prior) {
         (Change::MakeFilesystem { .. } | Change::DropCaches, _) => Ok(Undone::as_before()),
         (Change::BackingFile { path, bytes, .. }, Prior::NoFile { at_us }) => {
-            backing::undo(platform, path, *bytes, *at_us, entry.effect.as_ref())
+            file::undo_file(platform, path, *bytes, *at_us, entry.effect.as_ref())
         }
         (Change::Loop { .. }, Prior::NoLoop { backing, free_read_ahead }) => {
             attach::undo(platform, backing, free_read_ahead, entry.effect.as_ref())
         }
         (Change::Mount { at, .. }, Prior::NoMount { device, source, missing }) => {
-            mounting::undo(platform, at, device, source, missing)
+            filesystem::undo_mount(platform, at, device, source, missing)
         }
         (Change::FuseServer { at, .. }, Prior::NoServer { missing, since_ticks }) => {
             serving::undo(platform, entry, at, missing, *since_ticks)
         }
         (Change::Remount { at, .. }, Prior::Options { undo, all }) => {
-            remount::undo(platform, at, undo, all, entry.effect.is_some())
+            filesystem::undo_remount(platform, at, undo, all, entry.effect.is_some())
         }
         (Change::Queue { attribute, value, .. }, Prior::Queue { device, values }) => {
             queue::undo(platform, entry, (*attribute, value), device, values)
         }
         (Change::Sysctl { which, value }, Prior::Vm { values }) => {
-            vm::undo(platform, *which, *value, values, entry.effect.as_ref())
+            tunable::undo_sysctl(platform, *which, *value, values, entry.effect.as_ref())
         }
         (
             Change::MemoryGroup { .. } | Change::CpuGroup { .. } | Change::IoGroup { .. },
             Prior::Group { version, dir, make, enable },
         ) => group::undo(platform, entry, (*version, dir), *make, enable.as_deref()),
         (Change::EnterGroup { .. }, Prior::Outside { process, moves }) => {
-            enter::undo(platform, process, moves)
+            group::undo_enter(platform, process, moves)
         }
         (Change::Governor { cpu, value }, Prior::Governor { value: was }) => {
-            governor::undo(platform, *cpu, value, was, entry.effect.as_ref())
+            tunable::undo_governor(platform, *cpu, value, was, entry.effect.as_ref())
         }
         (Change::ServerDirectory { path }, Prior::NoFile { at_us }) => {
-            directory::undo(platform, path, *at_us, entry.effect.as_ref())
+            file::undo_directory(platform, path, *at_us, entry.effect.as_ref())
         }
         (Change::DatabaseServer { .. }, Prior::NoDatabaseServer { since_ticks, .. }) => {
             database::undo(platform, entry, next, *since_ticks)

@@ -5,14 +5,13 @@
 //! what that reset, and compares all of it. A value that is neither what we set nor what was before
 //! is left and reported.
 
-use super::value;
 use crate::device::{self, Resolved};
 use crate::effect::{Effect, How, Left, Prior, QueueValues, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
 use crate::platform::Platform;
+use crate::seen::{DeviceRef, DeviceToken};
 use crate::settings::QueueAttribute;
-use crate::tokens::{DeviceRef, DeviceToken};
 
 pub(super) fn prior(
     platform: &dyn Platform,
@@ -121,7 +120,7 @@ pub(super) fn undo(
     };
     let thing = format!("{} of {}", attribute.name(), found.disk);
     let mut undone =
-        value::undo(thing, present, was, is_ours, || put(platform, &found, attribute, was))?;
+        Undone::of_value(thing, present, was, is_ours, || put(platform, &found, attribute, was))?;
     // Setting the value that was there already resets the others too.
     let may_have_acted = entry.was_undoing || after.is_some() || asked == was;
     let acted = match undone.how {

@@ -7,14 +7,14 @@
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use super::mounting;
+use super::filesystem;
 use crate::change::Change;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system, system_on};
 use crate::journal::JournalEntry;
 use crate::owner::Owner;
+use crate::platform;
 use crate::platform::{Platform, RunError};
-use crate::retry;
 use crate::seen::Answer;
 use crate::server::{Ending, ServerCommand, Tie, served_file};
 use iostrata_io::Mount;
@@ -30,7 +30,7 @@ const FUSE: &str = "/dev/fuse";
 
 pub(super) fn prior(platform: &dyn Platform, at: &Path) -> Result<Prior, ChangeError> {
     // A dead mount must not be looked at, so this comes first.
-    let missing = mounting::place(platform, at)?;
+    let missing = filesystem::place(platform, at)?;
     let fuse = Path::new(FUSE);
     if platform.look(fuse).map_err(|source| system("look at", fuse, source))?.is_none() {
         return Err(ChangeError::unavailable(
@@ -52,7 +52,7 @@ pub(super) fn apply(
     else {
         return Err(ChangeError::Damaged { what: change.describe() });
     };
-    mounting::make_dirs(platform, missing)?;
+    filesystem::make_dirs(platform, missing)?;
     let started = platform.start(&server, Tie::None(holds_journal.then_some(journal)));
     let process = started.map_err(|error| not_started(&server, error))?;
     for _ in 0..START_TRIES {
@@ -87,7 +87,7 @@ fn is_served(platform: &dyn Platform, at: &Path) -> Result<bool, ChangeError> {
 
 /// What is mounted at the place, when a program serves it.
 fn served(platform: &dyn Platform, at: &Path) -> Result<Option<Mount>, ChangeError> {
-    Ok(mounting::topmost(platform, at)?.filter(Mount::is_fuse))
+    Ok(filesystem::topmost(platform, at)?.filter(Mount::is_fuse))
 }
 
 pub(super) fn undo(
@@ -99,13 +99,13 @@ pub(super) fn undo(
 ) -> Result<Undone, ChangeError> {
     let processes = processes(platform, entry, since_ticks)?;
     let mut undone = Undone::as_before();
-    match mounting::topmost(platform, at)? {
+    match filesystem::topmost(platform, at)? {
         Some(mount) if mount.is_fuse() => {
             // A server that answers is told by unmounting; one that does not must not be waited on.
             let answers = matches!(platform.ask(&served_file(at)), Answer::There(_));
             undone = Undone::put_back();
             if answers && !processes.is_empty() {
-                undone = mounting::unmount(platform, at)?;
+                undone = filesystem::unmount(platform, at)?;
             }
         }
         Some(mount) => {
@@ -122,7 +122,7 @@ pub(super) fn undo(
     while served(platform, at)?.is_some() {
         platform.unmount(at, true).map_err(|source| system("unmount", at, source))?;
     }
-    mounting::remove_dirs(platform, missing)?;
+    filesystem::remove_dirs(platform, missing)?;
     Ok(undone)
 }
 
@@ -148,7 +148,7 @@ pub(super) fn processes(
 
 /// Ends a process: asks, waits, forces, waits.
 pub(crate) fn end(platform: &dyn Platform, process: &Owner) -> Result<(), ChangeError> {
-    end_patiently(platform, process, retry::TRIES)
+    end_patiently(platform, process, platform::TRIES)
 }
 
 /// The same with as many waits of [`Platform::pause`] for one that was asked.
@@ -164,7 +164,7 @@ pub(super) fn end_patiently(
             let _reaped = platform.said(process);
             Ok(!platform.is_alive(process))
         };
-        if retry::until(platform, tries, is_gone).map_err(fail)? {
+        if platform::until(platform, tries, is_gone).map_err(fail)? {
             return Ok(());
         }
     }

@@ -11,12 +11,12 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use crate::bounds;
 use crate::change::Change;
 use crate::effect::{Effect, How, Left, Prior, Undone};
 use crate::error::{ChangeError, system_on};
 use crate::journal::JournalEntry;
 use crate::platform::Platform;
+use crate::variables;
 use crate::variables::{EVENT, ServerError, ServerSetting, ServerToken, ServerValues};
 
 /// The server at an address.
@@ -80,7 +80,7 @@ pub(super) fn prior(at: At<'_>, named: &[&str]) -> Result<Prior, ChangeError> {
         let why = "its address holds a password, which no journal may";
         return Err(ChangeError::unavailable("a server", why, "name it without the password"));
     }
-    let (server, values) = at.look(&bounds::with_partners(named.iter().copied()))?;
+    let (server, values) = at.look(&variables::with_partners(named.iter().copied()))?;
     if let Some(name) = named.iter().find(|name| !values.contains_key(**name)) {
         let why = "the server has no such variable";
         let fix = "choose a variable that it has";
@@ -104,7 +104,7 @@ pub(super) fn apply(
 ) -> Result<Effect, ChangeError> {
     let names = prior.keys().map(String::as_str).collect();
     let before = at.values_on(token, &names)?;
-    at.set_all(&bounds::steps(&before, settings))?;
+    at.set_all(&variables::steps(&before, settings))?;
     let after = at.values_on(token, &names)?;
     let took = merged(prior, &before, &after, &touched(settings));
     Ok(Effect::ServerSettings { asked: settings.to_vec(), took })
@@ -112,7 +112,7 @@ pub(super) fn apply(
 
 /// The names that setting these may move.
 fn touched(settings: &[ServerSetting]) -> BTreeSet<&str> {
-    bounds::with_partners(settings.iter().map(|one| one.name.as_str()))
+    variables::with_partners(settings.iter().map(|one| one.name.as_str()))
 }
 
 /// What is ours after setting: what was touched as it is now, and what moved with it; the rest as
@@ -169,7 +169,7 @@ impl<'a> Placed<'a> {
     }
 
     fn is_ours(&self, name: &str, found: &str) -> bool {
-        let is_held = || self.held.get(name).is_some_and(|held| bounds::is_same(held, found));
+        let is_held = || self.held.get(name).is_some_and(|held| variables::is_same(held, found));
         self.unknown.contains(name) || is_held()
     }
 
@@ -192,7 +192,7 @@ impl<'a> Placed<'a> {
                 return Err(ChangeError::SetByOther { what, found, ours });
             }
         }
-        let steps = bounds::steps(&before, wanted);
+        let steps = variables::steps(&before, wanted);
         Ok((before, steps))
     }
 
@@ -227,7 +227,7 @@ impl<'a> Placed<'a> {
         let theirs = self.theirs(&now);
         let (back, left) = self.sorted(&now, &theirs);
         if !back.is_empty() {
-            self.at.set_all(&bounds::steps(&now, &back))?;
+            self.at.set_all(&variables::steps(&now, &back))?;
             match self.at.values_on(self.token, &self.names()) {
                 Err(ChangeError::Restarted { .. }) => return self.after_restart(),
                 after => self.compare(&after?, &theirs)?,
@@ -256,16 +256,16 @@ impl<'a> Placed<'a> {
         for (name, was) in self.prior {
             let found = now.get(name).map_or("", String::as_str);
             // What a broken-off undoing set is as before.
-            let is_settled = self.is_ours(name, found) || bounds::is_same(found, was);
+            let is_settled = self.is_ours(name, found) || variables::is_same(found, was);
             if !is_settled {
                 theirs.insert(name);
             }
         }
         // Setting one of a pair back must not move the other where that is somebody else's.
-        for (low, high) in bounds::BOUNDED {
+        for (low, high) in variables::BOUNDED {
             let (value, was) = (|name: &str| now.get(name), |name: &str| self.prior.get(name));
             let crosses = |low: Option<&String>, high: Option<&String>| {
-                low.zip(high).is_some_and(|(low, high)| bounds::is_below(high, low))
+                low.zip(high).is_some_and(|(low, high)| variables::is_below(high, low))
             };
             if theirs.contains(low) && crosses(value(low), was(high)) {
                 theirs.insert(high);
@@ -285,7 +285,7 @@ impl<'a> Placed<'a> {
         let (mut back, mut left) = (Vec::new(), Vec::new());
         for (name, was) in self.prior {
             let found = now.get(name).cloned().unwrap_or_default();
-            if bounds::is_same(&found, was) {
+            if variables::is_same(&found, was) {
                 continue;
             }
             if theirs.contains(name.as_str()) {
@@ -301,7 +301,7 @@ impl<'a> Placed<'a> {
     fn compare(&self, after: &ServerValues, theirs: &BTreeSet<&str>) -> Result<(), ChangeError> {
         for (name, was) in self.prior {
             let found = after.get(name).map_or("", String::as_str);
-            if bounds::is_same(found, was) || theirs.contains(name.as_str()) {
+            if variables::is_same(found, was) || theirs.contains(name.as_str()) {
                 continue;
             }
             let said = io::Error::other(format!("the server made {found} of {was}"));
@@ -320,7 +320,7 @@ impl<'a> Placed<'a> {
     fn changed(&self) -> BTreeSet<&'a str> {
         let differs = |name: &str| self.held.get(name) != self.prior.get(name);
         let may_differ = |name: &&str| self.unknown.contains(*name) || differs(name);
-        bounds::with_partners(self.names().into_iter().filter(may_differ))
+        variables::with_partners(self.names().into_iter().filter(may_differ))
     }
 
     /// The same for the whole group, whatever is changed until then.
@@ -330,7 +330,7 @@ impl<'a> Placed<'a> {
 
     fn statements(&self, changed: &BTreeSet<&str>) -> Vec<String> {
         let mut names: Vec<&str> = Vec::new();
-        for (low, high) in bounds::BOUNDED {
+        for (low, high) in variables::BOUNDED {
             if changed.contains(low) || changed.contains(high) {
                 names.extend([high, low, high]);
             }

@@ -1,14 +1,15 @@
-//! tracefs, and trace buffers of our own.
+//! tracefs, and trace buffers of our own with their settings while they are in use.
 //!
-//! Invariant: tracefs is unmounted only when nobody has anything open in it; buffers of others are
-//! never touched.
+//! Invariants: tracefs is unmounted only when nobody has anything open in it; buffers of others are
+//! never touched. Of an instance only files below one that this program made are written; it is
+//! removed with all its settings when its change is undone, so single settings need no journal.
 
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
-use crate::platform::{MountRequest, Platform};
-use crate::retry;
+use crate::platform::{self, MountRequest, Platform};
 
 /// Where the kernel wants it, and where it was before that.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -69,9 +70,9 @@ pub(super) fn undo_mount(
     if was_mounted || !is_there {
         return Ok(Undone::as_before());
     }
-    match retry::while_busy(platform, || platform.unmount(dir, false)) {
+    match platform::while_busy(platform, || platform.unmount(dir, false)) {
         // Lazily would pull it from under others.
-        Err(error) if retry::is_busy(&error) => {
+        Err(error) if platform::is_busy(&error) => {
             let thing = format!("tracefs at {}", dir.display());
             Ok(Undone::left_alone(thing, "in use by somebody else", "not mounted"))
         }
@@ -139,7 +140,50 @@ pub(super) fn undo_instance(platform: &dyn Platform, dir: &Path) -> Result<Undon
         return Ok(Undone::as_before());
     }
     // The reader of a killed run may still be ending.
-    let removed = retry::while_busy(platform, || platform.remove_dir(dir));
+    let removed = platform::while_busy(platform, || platform.remove_dir(dir));
     removed.map_err(|source| system("remove the trace buffer", dir, source))?;
     Ok(Undone::put_back())
+}
+
+/// Names of own instances begin so.
+const OWN_PREFIX: &str = "iostrata-";
+
+/// Writes one file of an instance: recording on or off, a filter, the buffer cleared.
+///
+/// # Errors
+/// When the directory is no instance of ours, the file lies outside it, or the kernel refuses.
+pub fn write_instance(instance: &Path, file: &str, value: &str) -> io::Result<()> {
+    let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned()));
+    let parent = instance.parent().and_then(Path::file_name);
+    let name = instance.file_name().map(|name| name.to_string_lossy());
+    let is_ours = name.is_some_and(|name| name.starts_with(OWN_PREFIX));
+    if parent.is_none_or(|parent| parent != "instances") || !is_ours {
+        return refuse("not a trace instance of this program");
+    }
+    if !Path::new(file).components().all(|part| matches!(part, Component::Normal(_))) {
+        return refuse("not a file of the instance");
+    }
+    std::fs::write(instance.join(file), value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_outside_an_own_instance_is_written() {
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join(format!("instances/{OWN_PREFIX}1-x"));
+        let foreign = root.path().join("instances/somebody");
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::create_dir_all(&foreign).unwrap();
+        write_instance(&own, "tracing_on", "1").unwrap();
+        assert_eq!(std::fs::read_to_string(own.join("tracing_on")).unwrap(), "1");
+        for (dir, file) in
+            [(&foreign, "tracing_on"), (&own, "../somebody/tracing_on"), (&own, "/etc/passwd")]
+        {
+            assert!(write_instance(dir, file, "1").is_err(), "{file}");
+        }
+        assert!(!foreign.join("tracing_on").exists());
+    }
 }

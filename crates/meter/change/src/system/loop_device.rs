@@ -16,8 +16,7 @@ use std::time::Duration;
 use rustix::fs::{major, minor};
 
 use super::server;
-use crate::seen::LoopDevice;
-use crate::tokens::FileToken;
+use crate::seen::{FileToken, LoopDevice};
 
 const LOOP_CLR_FD: u32 = 0x4C01;
 const LOOP_GET_STATUS64: u32 = 0x4C05;

@@ -3,13 +3,11 @@
 //! Invariant: each call does one thing; what to do is decided above. Programs that it runs die with
 //! this process; only servers outlive it.
 
-mod child;
 mod contents;
 mod files;
 mod loop_device;
 mod mounting;
 mod server;
-mod touched;
 
 use std::fs;
 use std::io;
@@ -21,18 +19,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use iostrata_io::Progress;
 
 use crate::error::ChangeError;
-use crate::greeting::Greeting;
 use crate::owner::Owner;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
-use crate::seen::{Answer, DeviceState, LoopDevice, Seen};
-use crate::server::{Ending, ServerCommand, Tie};
+use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Seen};
+use crate::server::{Ending, Greeting, ServerCommand, Tie};
 use crate::settings::Prewrite;
-use crate::tokens::FileToken;
 use crate::variables::{NoServers, Servers};
 use iostrata_io::Mount;
 
-pub use child::{BoundCommand, end_with_starter, spawn_for_life};
-pub use touched::touched_unwritten_bytes;
+pub use files::touched_unwritten_bytes;
+pub use server::{BoundCommand, end_with_starter, spawn_for_life};
 
 /// How long [`Platform::pause`] waits.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -176,7 +172,7 @@ impl Platform for System {
     }
 
     fn run(&self, program: &str, arguments: &[String]) -> Result<(), RunError> {
-        child::run(program, arguments)
+        server::run(program, arguments)
     }
 
     fn start(&self, server: &ServerCommand, tie: Tie<'_>) -> Result<Owner, RunError> {

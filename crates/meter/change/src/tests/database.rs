@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::database;
 use super::fake::{FakePlatform, Node, ServerWays};
-use super::samples::database;
 use super::session::{assert_same, begin};
 use crate::server::Ending;
 use crate::{Change, ChangeError, Effect, GroupVersion, How, Platform, Session, Tie};

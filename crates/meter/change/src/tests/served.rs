@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use rustix::fs::{FlockOperation, flock};
 
 use super::fake::{FakePlatform, Machine, ServerWays};
-use super::samples::served;
+use super::served;
 use super::session::{assert_same, begin};
 use crate::server::Ending;
 use crate::{

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::fake::{BOUNDED, FakePlatform, Machine, Moment, Node};
-use super::samples::{device, disk, every_kind, mount, queue, wanted};
+use super::{device, disk, every_kind, mount, queue, wanted};
 use crate::{
     Change, ChangeError, ChangeId, FilesystemKind, GroupVersion, How, JournalState, Owner,
     Platform, QueueAttribute, RestoreReport, Session, StateDir, UndoOutcome, VmSetting, leftovers,

@@ -6,8 +6,8 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::fake::{BOUNDED, FakePlatform, Machine};
-use super::samples::{SERVER, settings, wanted};
 use super::session::{assert_same, begin};
+use super::{SERVER, settings, wanted};
 use crate::{
     Applied, Change, ChangeError, Effect, GroupVersion, How, JournalState, Owner, RestoreReport,
     Session, StateDir, UndoOutcome, leftovers, restore, restore_server,

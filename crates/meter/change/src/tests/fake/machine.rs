@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::{TRACING, errno};
 use crate::effect::GroupVersion;
 use crate::owner::Owner;
+use crate::seen::FileToken;
 use crate::server::{ServerCommand, served_file};
-use crate::tokens::FileToken;
 use iostrata_io::Mount;
 
 /// Something at a path.

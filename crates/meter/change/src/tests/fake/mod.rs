@@ -5,7 +5,6 @@
 //! use is busy. It writes down the journal and itself around every alteration, so that every moment
 //! at which a process can be killed is known from one run.
 
-mod database;
 mod machine;
 mod server;
 
@@ -17,14 +16,12 @@ use std::path::{Path, PathBuf};
 
 use crate::effect::GroupVersion;
 use crate::error::{ChangeError, system};
-use crate::greeting::Greeting;
 use crate::owner::Owner;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
-use crate::seen::{Answer, DeviceState, LoopDevice, Seen, SeenKind};
-use crate::server::{Ending, ServerCommand, Tie};
+use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Seen, SeenKind};
+use crate::server::{Ending, Greeting, ServerCommand, Tie};
 use crate::settings::Prewrite;
 use crate::state::StateDir;
-use crate::tokens::FileToken;
 use crate::variables::Servers;
 use iostrata_io::Mount;
 

@@ -6,10 +6,10 @@
 //! file is locked as long as its owner lives; only the last line can be torn, and a torn line
 //! announced nothing that happened. A journal that has grown long is replaced in one step by a
 //! shorter one that says the same; whoever had opened the old one sees that it is none any more.
-
-pub(crate) mod leftover;
-mod read;
-mod record;
+//!
+//! Lines are only added, or all replaced by fewer that say the same; a change counts as undone when
+//! its last line says so. Reading never fails; a line that cannot be read in the middle is counted,
+//! not skipped in silence.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,13 +19,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
 
+use crate::change::Change;
+use crate::effect::{Effect, How, Prior};
 use crate::error::JournalError;
 use crate::owner::Owner;
+use crate::seen::ChangeId;
 use crate::state::StateDir;
-
-pub(crate) use read::{Content, parse};
-pub(crate) use record::{JournalEntry, Record, VERSION};
+use crate::variables::ServerSetting;
 
 /// A journal is not shortened before it has so many bytes, and then twice as many as it had after
 /// it was last shortened.
@@ -191,7 +193,7 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 /// Whether an open file is what is at a path.
-fn is_at(file: &File, path: &Path) -> bool {
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let (open, there) = (file.metadata().map(place), fs::metadata(path).map(place));
     matches!((open, there), (Ok(open), Ok(there)) if open == there)
@@ -217,12 +219,139 @@ fn journal_error(doing: &'static str, path: &Path, source: io::Error) -> Journal
     JournalError { doing, path: path.to_owned(), source }
 }
 
+/// Version of the lines.
+pub(crate) const VERSION: u32 = 1;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub(crate) enum Record {
+    /// The first.
+    Journal { version: u32, owner: Owner },
+    /// A change is about to be made.
+    Intent { id: ChangeId, change: Change, before: Prior },
+    /// Settings of a group that is in place are about to be adjusted.
+    Adjusting { id: ChangeId, settings: Vec<ServerSetting> },
+    /// It was made, or adjusted.
+    Done { id: ChangeId, after: Effect },
+    /// The journal belongs to this process from now on.
+    HandedOver { to: Owner },
+    /// It is about to be undone.
+    Undoing { id: ChangeId },
+    /// It is undone.
+    Undone { id: ChangeId, how: How },
+    /// Files to measure on are about to be made; they go with their process.
+    Files { at_us: u64, paths: Vec<PathBuf> },
+}
+
+/// A change as the lines tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JournalEntry {
+    pub(crate) id: ChangeId,
+    pub(crate) change: Change,
+    pub(crate) prior: Prior,
+    /// Absent: it may or may not have happened.
+    pub(crate) effect: Option<Effect>,
+    /// What of a group was being set when nobody noted any more what came of it.
+    pub(crate) adjusting: Vec<ServerSetting>,
+    /// Undoing it had begun.
+    pub(crate) was_undoing: bool,
+}
+
+impl JournalEntry {
+    /// A change that is about to be made.
+    pub(crate) fn intended(id: ChangeId, change: Change, prior: Prior) -> Self {
+        Self { id, change, prior, effect: None, adjusting: Vec::new(), was_undoing: false }
+    }
+
+    /// The lines that tell it.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        let Self { id, change, prior, .. } = self;
+        let id = *id;
+        let mut records =
+            vec![Record::Intent { id, change: change.clone(), before: prior.clone() }];
+        records.extend(self.effect.clone().map(|after| Record::Done { id, after }));
+        if !self.adjusting.is_empty() {
+            records.push(Record::Adjusting { id, settings: self.adjusting.clone() });
+        }
+        if self.was_undoing {
+            records.push(Record::Undoing { id });
+        }
+        records
+    }
+}
+
+/// What a journal holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) owner: Option<Owner>,
+    /// Changes that are not undone, in the order in which they were made.
+    pub(crate) entries: Vec<JournalEntry>,
+    /// Files that were announced, each with when.
+    pub(crate) files: Vec<(PathBuf, u64)>,
+    /// Bytes of the whole lines.
+    pub(crate) whole_bytes: u64,
+    /// Whole lines that could not be read.
+    pub(crate) damaged_lines: u32,
+}
+
+/// Reads the bytes of a journal.
+pub(crate) fn parse(bytes: &[u8]) -> Content {
+    let mut content = Content::default();
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    content.whole_bytes = end as u64;
+    for line in bytes[..end].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        match serde_json::from_slice(line) {
+            Ok(record) => content.take(record),
+            Err(_) => content.damaged_lines += 1,
+        }
+    }
+    content
+}
+
+impl Content {
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Journal { version, owner } => {
+                // A newer version may say more than is understood here.
+                self.damaged_lines += u32::from(version > VERSION);
+                self.owner = Some(owner);
+            }
+            Record::Intent { id, change, before: prior } => {
+                self.entries.push(JournalEntry::intended(id, change, prior));
+            }
+            Record::Adjusting { id, settings } => {
+                if let Some(entry) = self.entry(id) {
+                    entry.adjusting.extend(settings);
+                }
+            }
+            Record::Done { id, after } => {
+                if let Some(entry) = self.entry(id) {
+                    entry.effect = Some(after);
+                    entry.adjusting.clear();
+                }
+            }
+            Record::HandedOver { to } => self.owner = Some(to),
+            Record::Undoing { id } => {
+                if let Some(entry) = self.entry(id) {
+                    entry.was_undoing = true;
+                }
+            }
+            Record::Undone { id, .. } => self.entries.retain(|entry| entry.id != id),
+            Record::Files { at_us, paths } => {
+                self.files.extend(paths.into_iter().map(|path| (path, at_us)));
+            }
+        }
+    }
+
+    fn entry(&mut self, id: ChangeId) -> Option<&mut JournalEntry> {
+        self.entries.iter_mut().find(|entry| entry.id == id)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::Change;
-    use crate::effect::{Effect, Prior};
-    use crate::tokens::ChangeId;
 
     #[test]
     fn a_journal_is_locked_while_its_owner_lives() {
@@ -286,5 +415,54 @@ mod tests {
         fs::write(beside(&journal.path), "the rest of a kill").unwrap();
         journal.remove().unwrap();
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0);
+    }
+
+    fn lines(records: &[Record]) -> Vec<u8> {
+        let line = |record| serde_json::to_string(record).unwrap() + "\n";
+        records.iter().map(line).collect::<String>().into_bytes()
+    }
+
+    fn three() -> Vec<u8> {
+        let intent = |id| Record::Intent {
+            id: ChangeId(id),
+            change: Change::DropCaches,
+            before: Prior::Nothing,
+        };
+        let owner = Owner { pid: 1, start_ticks: 2, boot_id: "b".into() };
+        lines(&[
+            Record::Journal { version: VERSION, owner },
+            intent(1),
+            Record::Done { id: ChangeId(1), after: Effect::Dropped },
+            intent(2),
+            Record::Undoing { id: ChangeId(1) },
+            Record::Undone { id: ChangeId(1), how: How::PutBack },
+            intent(3),
+        ])
+    }
+
+    #[test]
+    fn what_is_not_undone_is_found() {
+        let content = parse(&three());
+        let ids: Vec<u32> = content.entries.iter().map(|entry| entry.id.0).collect();
+        assert_eq!(ids, [2, 3]);
+        assert_eq!((content.damaged_lines, content.owner.unwrap().pid), (0, 1));
+    }
+
+    #[test]
+    fn any_prefix_is_read_without_damage() {
+        let bytes = three();
+        for end in 0..bytes.len() {
+            let content = parse(&bytes[..end]);
+            assert_eq!(content.damaged_lines, 0, "{end}");
+            assert!(content.whole_bytes <= end as u64);
+        }
+    }
+
+    #[test]
+    fn damage_in_the_middle_is_counted() {
+        let mut bytes = three();
+        bytes.splice(0..0, *b"{\"record\":\"unheard_of\"}\n");
+        let content = parse(&bytes);
+        assert_eq!((content.damaged_lines, content.entries.len()), (1, 2));
     }
 }
