@@ -51,7 +51,9 @@ fn may_use(rules: &ModuleRules, name: &str) -> bool {
 /// Modules of the table that are gone.
 pub fn stale(sources: &[SourceFile]) -> Vec<Breach> {
     let is_there = |rules: &&ModuleRules| {
-        sources.iter().any(|source| source.path == Path::new(rules.dir).join("mod.rs"))
+        let files =
+            [Path::new(rules.dir).join("mod.rs"), Path::new(rules.dir).with_extension("rs")];
+        sources.iter().any(|source| files.contains(&source.path))
     };
     let gone = MODULES.iter().filter(|rules| !is_there(rules));
     let text = "is in the table of modules but not in the workspace";

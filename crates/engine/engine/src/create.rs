@@ -7,7 +7,6 @@
 use iostrata_innodb::{Lsn, NO_PAGE, PageNo, Settings, TableId};
 use iostrata_io::disk::{Disk, FileMode, FileName};
 
-use crate::disks::Disks;
 use crate::error::{EngineError, OpenError};
 use crate::mtr::Mtr;
 use crate::page::{PageKind, Record};
@@ -15,6 +14,7 @@ use crate::pages::Pages;
 use crate::redo::{Redo, RedoSettings};
 use crate::settings_file;
 use crate::settings_file::name;
+use crate::storage::Disks;
 use crate::store::{Store, StoreSettings};
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, MAGIC, SuperField};
 use crate::tree::Tree;

@@ -6,11 +6,11 @@ use iostrata_innodb::Settings;
 
 use crate::background::Background;
 use crate::check::CheckReport;
-use crate::disks::Disks;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::open;
 use crate::recovery::{Progress, RecoveryReport};
+use crate::storage::Disks;
 use crate::table_index::IndexDefinition;
 
 impl Engine {

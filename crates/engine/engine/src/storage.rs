@@ -5,13 +5,16 @@
 //! others may own the files by then.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use iostrata_innodb::{PageNo, Settings};
-use iostrata_io::disk::{Aligned, DirectoryLock};
+use iostrata_innodb::{FilePlan, IoMethod, PageNo, Settings};
+use iostrata_io::disk::{
+    Aligned, BatchKind, DirectoryLock, Disk, RealDisk, RealOptions, WriteThrough,
+};
 
 use crate::counts::{Common, Counts};
 use crate::error::{EngineError, Poison, RequestError};
@@ -234,4 +237,42 @@ fn unread(page: PageNo, error: ReadError) -> EngineError {
         ReadError::Disk(error) => EngineError::disk("read a page")(error),
         damage => EngineError::corrupt(page, damage.to_string()),
     }
+}
+
+/// The disks of an engine: clones of one, or two.
+#[derive(Clone)]
+pub struct Disks {
+    /// Data, doublewrite and settings.
+    pub data: Arc<dyn Disk>,
+    /// The redo log.
+    pub redo: Arc<dyn Disk>,
+}
+
+impl Disks {
+    /// Everything on one disk.
+    pub fn one(disk: impl Disk + Clone + 'static) -> Self {
+        Self { data: Arc::new(disk.clone()), redo: Arc::new(disk) }
+    }
+}
+
+/// The disk of a directory, for files of one plan.
+///
+/// # Errors
+/// A directory that is none, or cannot be used so.
+pub(crate) fn real_disk(
+    directory: &Path,
+    settings: &Settings,
+    plan: FilePlan,
+    write_through: WriteThrough,
+) -> Result<RealDisk, EngineError> {
+    let batch = match settings.io_method {
+        IoMethod::Sync => BatchKind::Sync,
+        IoMethod::Libaio => BatchKind::Libaio,
+        IoMethod::IoUring => BatchKind::IoUring,
+    };
+    let direct = plan.direct;
+    // Where the device promises not to tear pages, the store leaves the doublewrite copy out.
+    let options =
+        RealOptions { direct, write_through, batch, atomic: direct, ..RealOptions::default() };
+    Ok(RealDisk::with(directory, options)?)
 }

@@ -1,11 +1,12 @@
 //! Changes of trees: what they take, and what they do without.
 
-use crate::page::{Hunks, PageKind, PageView, Record, cells_of};
-use iostrata_innodb::{Counter, PageNo, flush::AdmitRule};
+use iostrata_innodb::flush::AdmitRule;
+use iostrata_innodb::{Counter, PageNo};
 use iostrata_io::disk::{Disk, MemDisk};
 
 use crate::concurrency_tests::stress::{mixed, rounds};
 use crate::mtr::Mtr;
+use crate::page::{Hunks, PageKind, PageView, Record, cells_of};
 use crate::tests::open;
 use crate::tree::descend::UpperFence;
 use crate::tree::split::RowToFit;

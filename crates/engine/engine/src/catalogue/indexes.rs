@@ -8,8 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::batch::Batch;
-use crate::catalogue::entry::{Entry, IndexField};
-use crate::catalogue::{Catalogue, KnownTable, check_name};
+use crate::catalogue::{Catalogue, Entry, IndexField, KnownTable, check_name};
 use crate::cursor::TreeCursor;
 use crate::error::{EngineError, TableError};
 use crate::pages::Pages;

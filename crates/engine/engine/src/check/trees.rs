@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use iostrata_innodb::{NO_PAGE, PageNo};
 
-use crate::check::report::{CheckReport, Lost, Reached, TableReport};
+use crate::check::{CheckReport, Lost, Reached, TableReport};
 use crate::cursor::TreeCursor;
 use crate::error::EngineError;
 use crate::page::{PageKind, PageView};
 use crate::pages::Pages;
-use crate::read::NEWEST;
-use crate::read::read_row;
+use crate::read::{NEWEST, read_row};
 use crate::table_index::TableIndex;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;

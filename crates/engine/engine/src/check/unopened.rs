@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::page::{PageKind, PageView};
-use crate::store::{ReadError, Store};
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
 
-use crate::check::report::CheckReport;
-use crate::check::{TableReport, compare_lengths};
+use crate::check::{CheckReport, TableReport, compare_lengths};
 use crate::error::EngineError;
+use crate::page::{PageKind, PageView};
+use crate::store::{ReadError, Store};
 use crate::super_page::{CATALOGUE_TABLE, SuperPage};
 
 struct Pass<'s> {

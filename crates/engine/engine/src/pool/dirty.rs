@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use iostrata_innodb::Lsn;
 
 use crate::pool::frames::{Frame, Frames, NEVER};
-use crate::pool::links::{Links, List};
+use crate::pool::queues::{Links, List};
 use crate::sync::locked;
 
 /// In `Frame::held`: changed since it was last taken for writing.

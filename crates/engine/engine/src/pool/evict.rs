@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use iostrata_innodb::{Counter, PageNo};
 
+use crate::pool::Pool;
 use crate::pool::frames::Frame;
-use crate::pool::pool::Pool;
 use crate::pool::queues::{Back, FrameQueue, Pinned};
-use crate::pool::word::Word;
+use crate::pool::table::Word;
 
 /// Frames decided about between two takings of the lock.
 const DRAWN_MAX: usize = 32;

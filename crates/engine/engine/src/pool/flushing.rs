@@ -10,9 +10,9 @@ use iostrata_innodb::{Lsn, PageNo};
 use iostrata_io::disk::Aligned;
 
 use crate::page::PageView;
+use crate::pool::Pool;
 use crate::pool::dirty::{DIRTY, FLYING};
-use crate::pool::pool::Pool;
-use crate::pool::word::Word;
+use crate::pool::table::Word;
 
 /// Picked between two takings of the lock.
 const PICKS: usize = 64;

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use iostrata_innodb::{Lsn, PageNo};
 
 use crate::error::EngineError;
+use crate::pool::Pool;
 use crate::pool::frames::{ExclusiveLatch, Frame, SharedLatch};
-use crate::pool::pool::Pool;
 use crate::pool::read_copies::ReadCopy;
-use crate::pool::word::{PIN, Word};
+use crate::pool::table::{PIN, Word};
 
 /// A page that stays in the pool as long as this lives; its bytes are not accessible yet.
 pub struct Pin<'p> {

@@ -7,9 +7,10 @@
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::thread::yield_now;
 
-use crate::pool::parking::Parking;
+use crate::sync::locked;
 
 const SHARED: u64 = 1;
 const SHARED_MASK: u64 = 0xffff;
@@ -209,6 +210,44 @@ impl Pause {
 
     fn is_over(&self) -> bool {
         self.rounds >= SPINS + YIELDS
+    }
+}
+
+const LOTS: usize = 64;
+
+#[derive(Default)]
+struct Lot {
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+pub struct Parking {
+    lots: [Lot; LOTS],
+}
+
+impl Parking {
+    pub const fn new() -> Self {
+        let lots = [const { Lot { lock: Mutex::new(()), changed: Condvar::new() } }; LOTS];
+        Self { lots }
+    }
+
+    /// Sleeps until somebody wakes this key, unless `must_sleep`, called under the lot's lock, says
+    /// that there is no reason to any more.
+    pub fn park(&self, key: usize, must_sleep: impl FnOnce() -> bool) {
+        let lot = &self.lots[key % LOTS];
+        let guard = locked(&lot.lock);
+        if must_sleep() {
+            drop(lot.changed.wait(guard));
+        }
+    }
+
+    /// Wakes all who sleep at this key, after `clear_mark` under the lot's lock.
+    pub fn wake(&self, key: usize, clear_mark: impl FnOnce()) {
+        let lot = &self.lots[key % LOTS];
+        let guard = locked(&lot.lock);
+        clear_mark();
+        drop(guard);
+        lot.changed.notify_all();
     }
 }
 

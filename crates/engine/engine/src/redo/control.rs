@@ -9,10 +9,9 @@ use iostrata_io::disk::{Aligned, DiskError};
 use crate::error::EngineError;
 use crate::redo::RedoSync;
 use crate::redo::file::{OpenFile, sync_unless_none};
-use crate::redo::geometry::Geometry;
 use crate::redo::layout::{
-    CONTROL_MAGIC, CONTROL_NAME, CONTROL_SLOT_BYTES, FORMAT_VERSION, control, get_u32, get_u64,
-    put_u32, put_u64,
+    CONTROL_MAGIC, CONTROL_NAME, CONTROL_SLOT_BYTES, FORMAT_VERSION, Geometry, control, get_u32,
+    get_u64, put_u32, put_u64,
 };
 use crate::redo::segments::{LSN_MAX, check_version};
 

@@ -13,14 +13,12 @@ use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode, FileName};
 use crate::error::EngineError;
 use crate::redo::control::Control;
 use crate::redo::file::{OpenFile, sync_unless_none};
-use crate::redo::geometry::{Geometry, Plan};
 use crate::redo::layout::{
-    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES,
-    HEADER_BLOCK_BYTES, SEGMENT_PREFIX,
+    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES, Geometry,
+    HEADER_BLOCK_BYTES, Plan, SEGMENT_PREFIX,
 };
-use crate::redo::redo::Redo;
 use crate::redo::segments::{Header, LSN_MAX, Segment, number_of};
-use crate::redo::{RedoSettings, RedoSync};
+use crate::redo::{Redo, RedoSettings, RedoSync};
 
 const FIRST_INCARNATION: u64 = 1;
 

@@ -19,17 +19,15 @@ use crate::redo::control::{Control, Ledger};
 use crate::redo::create::{CHUNK_BYTES, check_block, read_control, write_header};
 use crate::redo::file::{OpenFile, Writer, sync_unless_none};
 use crate::redo::frame::{Fill, body_crc};
-use crate::redo::geometry::Plan;
 use crate::redo::group_commit::GroupCommit;
 use crate::redo::layout::{
-    BLOCK_BYTES_MAX, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, frame,
+    BLOCK_BYTES_MAX, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, Plan, frame,
 };
-use crate::redo::redo::Redo;
-use crate::redo::requests::Requests;
 use crate::redo::segments::{
     Header, Segment, Segments, damaged_segment, no_segment, not_found, number_of,
 };
-use crate::redo::{RedoSettings, RedoSync, Scan};
+use crate::redo::serve::Requests;
+use crate::redo::{Redo, RedoSettings, RedoSync, Scan};
 use crate::sync::locked;
 
 const BUFFER_BYTES_MIN: u64 = 65_536;

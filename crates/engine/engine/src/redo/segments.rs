@@ -13,10 +13,9 @@ use iostrata_io::disk::FileName;
 
 use crate::error::{EngineError, OpenError};
 use crate::redo::file::OpenFile;
-use crate::redo::geometry::{Geometry, Plan};
 use crate::redo::layout::{
-    CONTROL_NAME, FORMAT_VERSION, GRANULE_BYTES, SEGMENT_MAGIC, SEGMENT_PREFIX, get_u32, get_u64,
-    header, put_u32, put_u64,
+    CONTROL_NAME, FORMAT_VERSION, GRANULE_BYTES, Geometry, Plan, SEGMENT_MAGIC, SEGMENT_PREFIX,
+    get_u32, get_u64, header, put_u32, put_u64,
 };
 
 /// The error of a log whose control file is missing or damaged.

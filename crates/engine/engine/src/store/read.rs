@@ -7,8 +7,8 @@ use iostrata_innodb::{Counter, PageNo};
 use iostrata_io::disk::{Aligned, Batch, DiskError, Finished};
 
 use crate::page::{PageFault, PageView};
+use crate::store::Store;
 use crate::store::data::PageCopy;
-use crate::store::store::Store;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReadError {

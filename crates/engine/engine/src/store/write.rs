@@ -6,9 +6,9 @@ use iostrata_innodb::{Counter, Doublewrite, SyncRule};
 
 use crate::error::EngineError;
 use crate::page::PageEdit;
+use crate::store::Store;
 use crate::store::data::PageCopy;
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, Numbers};
-use crate::store::store::Store;
 
 impl Store {
     /// [`Store::write_paced`] with all pages in flight at once.

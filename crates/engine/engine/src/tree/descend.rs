@@ -4,16 +4,15 @@
 //! known is in `way`. Every page is checked to belong to this tree and to lie one level below its
 //! parent.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use iostrata_innodb::PageNo;
 
 use crate::error::EngineError;
 use crate::page::{PageKind, PageView};
 use crate::pages::Pages;
-use crate::pool::{Pin, Shared};
+use crate::pool::{Pin, ReadCopy, Shared};
 use crate::tree::Tree;
-use crate::tree::way::Way;
 
 /// Leaves asked for in one go, as InnoDB's extent has pages.
 const READ_AHEAD_PAGES: usize = 64;
@@ -300,5 +299,119 @@ impl Tree {
             leaves *= count as f64;
             (page, parent) = (view.child(slot.min(count - 1)), Some(level));
         }
+    }
+}
+
+pub(super) enum TreeNode<'c> {
+    Latched(Shared<'c>),
+    /// Of inner pages only.
+    Copied(ReadCopy<'c>),
+}
+
+impl<'c> TreeNode<'c> {
+    #[inline]
+    pub fn page_no(&self) -> PageNo {
+        match self {
+            Self::Latched(page) => page.page_no(),
+            Self::Copied(copy) => copy.page_no(),
+        }
+    }
+
+    /// The leaf that it is.
+    ///
+    /// # Panics
+    /// For a copy: leaves have none.
+    #[inline]
+    pub fn leaf(self) -> Shared<'c> {
+        match self {
+            Self::Latched(page) => page,
+            Self::Copied(copy) => panic!("page {} is a leaf and has a copy", copy.page_no().0),
+        }
+    }
+}
+
+impl Deref for TreeNode<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Latched(page) => page,
+            Self::Copied(copy) => copy,
+        }
+    }
+}
+
+pub(super) struct Way<'c> {
+    pages: &'c Pages,
+    kept: Vec<Pin<'c>>,
+    /// A copy was found changed: from now on by latches, which always lead on.
+    is_latching: bool,
+}
+
+impl<'c> Way<'c> {
+    pub fn new(pages: &'c Pages) -> Self {
+        Self { pages, kept: Vec::new(), is_latching: false }
+    }
+
+    #[inline]
+    pub fn root(&self, root: PageNo) -> Result<TreeNode<'c>, EngineError> {
+        match self.copy(root) {
+            Some(copy) => Ok(TreeNode::Copied(copy)),
+            None => Ok(TreeNode::Latched(self.pages.pin(root)?.shared())),
+        }
+    }
+
+    /// From an inner node of this level to a child. None when the search begins again at the root.
+    #[inline]
+    pub fn child(
+        &mut self,
+        node: TreeNode<'c>,
+        level: u8,
+        child: PageNo,
+    ) -> Result<Option<TreeNode<'c>>, EngineError> {
+        // Inner pages are few and mostly near already.
+        if level == 1 {
+            self.pages.storage.pool.bring_near(child);
+        }
+        let next = match if level > 1 { self.copy(child) } else { None } {
+            Some(copy) => TreeNode::Copied(copy),
+            None => match self.pin(&node, child) {
+                Some(pin) => TreeNode::Latched(pin.shared()),
+                None => {
+                    drop(node);
+                    self.kept.push(self.pages.pin(child)?);
+                    return Ok(None);
+                }
+            },
+        };
+        Ok(self.is_unchanged(&node).then_some(next))
+    }
+
+    #[inline]
+    pub fn pin(&self, node: &TreeNode<'c>, child: PageNo) -> Option<Pin<'c>> {
+        let pool = &self.pages.storage.pool;
+        if let TreeNode::Latched(page) = node {
+            pool.offer_read_copy(page);
+        }
+        pool.try_pin(child)
+    }
+
+    /// Whether an inner node still holds what was read in it.
+    #[inline]
+    pub fn is_unchanged(&mut self, node: &TreeNode<'c>) -> bool {
+        match node {
+            TreeNode::Latched(_) => true,
+            TreeNode::Copied(copy) => {
+                let is_current = copy.is_current();
+                self.is_latching |= !is_current;
+                is_current
+            }
+        }
+    }
+
+    #[inline]
+    fn copy(&self, page: PageNo) -> Option<ReadCopy<'c>> {
+        if self.is_latching { None } else { self.pages.storage.pool.read_copy(page) }
     }
 }

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, TryLockError};
 
 use crossbeam_utils::CachePadded;
 
+use super::log::SHARDS;
+use super::log::{Body, VersionSegment, damaged};
+use super::log::{FIRST_OF_COMMIT, Record, TO_PURGE};
 use crate::sync::locked;
 use crate::version::log::VersionLog;
-use crate::version::segment::{Body, VersionSegment, damaged};
-use crate::version::segment::{FIRST_OF_COMMIT, Record, TO_PURGE};
-use crate::version::shard::SHARDS;
 
 /// Records passed at most while a shard is locked.
 const LOCKED_RECORDS: usize = 64;

@@ -1,4 +1,29 @@
-//! The log: its parts and how far each of them is.
+//! The redo log of the embedded engine.
+//!
+//! Purpose: a stream of frames, each a mini-transaction's records, that survives a crash up to
+//! where it was made durable; its buffer, its segment files, group commit, checkpoints, and the
+//! scan after a crash.
+//! Invariant: what the scan yields is a prefix of what was appended, and holds everything that
+//! `make_durable` promised; a frame left behind the end by a crash never becomes valid again; after
+//! a failed write or sync nothing succeeds.
+//! It knows no page and no record: a frame's body is bytes.
+
+mod checkpoint;
+mod control;
+mod create;
+mod file;
+mod frame;
+mod group_commit;
+pub mod layout;
+mod open;
+mod scan;
+mod segments;
+mod serve;
+mod write;
+
+pub use file::{RedoSettings, RedoSync};
+pub use scan::{Frame, Scan};
+pub(crate) use segments::not_found;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,15 +33,15 @@ use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::AgeLimits;
 use iostrata_io::disk::{Disk, DiskError};
 
+use self::control::Ledger;
+use self::file::Writer;
+use self::frame::Fill;
+use self::group_commit::GroupCommit;
+use self::layout::BLOCK_BYTES_MAX;
+use self::segments::Segments;
+use self::serve::Requests;
 use crate::counts::Counts;
 use crate::error::{EngineError, Poison};
-use crate::redo::control::Ledger;
-use crate::redo::file::Writer;
-use crate::redo::frame::Fill;
-use crate::redo::group_commit::GroupCommit;
-use crate::redo::layout::{BLOCK_BYTES_MAX, frame};
-use crate::redo::requests::Requests;
-use crate::redo::segments::Segments;
 use crate::sync::locked;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +91,7 @@ impl fmt::Debug for Redo {
 impl Redo {
     /// Longest body that `append` takes, in bytes.
     pub fn body_bytes_max(&self) -> usize {
-        self.frame_bytes_max() - frame::OVERHEAD_BYTES
+        self.frame_bytes_max() - layout::frame::OVERHEAD_BYTES
     }
 
     /// Behind the newest frame.
@@ -102,7 +127,7 @@ impl Redo {
     pub(crate) fn frame_bytes_max(&self) -> usize {
         let reserve = self.limits().reserve_bytes();
         let buffer = self.buffer_bytes - BLOCK_BYTES_MAX as usize;
-        buffer.min(frame::BYTES_MAX).min(usize::try_from(reserve).unwrap_or(usize::MAX))
+        buffer.min(layout::frame::BYTES_MAX).min(usize::try_from(reserve).unwrap_or(usize::MAX))
     }
 
     /// Keeps a failure of the disk: nothing succeeds after it.

@@ -1,13 +1,21 @@
-//! The store: made, opened, grown, and set while it runs.
+//! Data files and doublewrite of the embedded engine.
 //!
-//! Invariant: nothing is written between opening and repair; locks are taken in the order mode,
-//! growth, doublewrite files in their order, gate of a data file. The identity of the last
-//! doublewrite file is written when all else is durable, and nothing is written into a store
-//! without it. While it is missing everything is made anew, because what an earlier try left may be
-//! in a cache only, where a failed sync forgot it.
-//! New pages are written with zeros and synced before they count, so that a later write into them
-//! changes no length and finds its room. When there is no room, the file is cut back and all that
-//! was there stays usable.
+//! Purpose: pages on a [`Disk`](iostrata_io::disk::Disk), striped over data files, written so that
+//! a crash leaves each page old or new and never torn. Invariant: [`Store::write`] returns when its
+//! pages are durable in place; every byte of the data files was written before it is used; after a
+//! failed write or sync nothing is written any more.
+//! It caches no page, knows no redo (the caller has made that durable before) and has no thread.
+
+mod data;
+mod doublewrite;
+pub mod layout;
+mod read;
+mod repair;
+mod write;
+
+pub use data::{CutFile, PageCopy, StoreSettings};
+pub use read::ReadError;
+pub use repair::Repair;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -17,14 +25,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use iostrata_innodb::{Counter, Doublewrite};
 use iostrata_io::disk::{Disk, DiskError, FileMode};
 
+use self::data::{DataFile, DataFiles, durability, sync_kind};
+use self::doublewrite::{DoublewriteFile, DoublewriteFiles};
+use self::layout::{BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes, no_room, not_a_store};
 use crate::counts::{Common, Counts};
 use crate::error::{EngineError, Poison};
 use crate::page::PageSize;
-use crate::store::data::{CutFile, DataFile, DataFiles, StoreSettings, durability, sync_kind};
-use crate::store::doublewrite::{DoublewriteFile, DoublewriteFiles};
-use crate::store::layout::{
-    BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes, no_room, not_a_store,
-};
 use crate::sync::locked;
 
 pub struct Store {

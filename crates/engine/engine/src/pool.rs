@@ -1,8 +1,30 @@
-//! The pool: what a hit does, and what can be asked at any time.
+//! The buffer pool of the embedded engine: pages in memory, who holds them, which are dirty.
 //!
-//! Invariant: a hit is one compare-and-swap on the page's entry; it takes no lock and waits for
-//! nobody. Where missing pages come from is in `load`, how they leave in `evict`, how they are
-//! written in `flushing`.
+//! Purpose: frames in one allocation, a flat page table, pins and latches, replacement, and dirty
+//! pages in buckets of the redo. Invariants: a hit takes no lock; a pinned page stays in its frame;
+//! the bytes of a page are reached only under its latch; a dirty page is never evicted; the
+//! [`Pool::oldest`] LSN never exceeds that of a page which is dirty or being written; whoever waits
+//! for a page ends with it or with a typed error. What it deliberately does not do: it writes
+//! nothing, has no thread and no clock, looks at no byte of a page but its LSN, and does not guess
+//! what to read ahead. The caller holds no latch when it asks for a page that may be absent.
+
+mod border;
+mod dirty;
+mod evict;
+mod flushing;
+mod frames;
+mod guard;
+mod latch;
+mod load;
+mod queues;
+mod read_copies;
+mod table;
+
+pub use border::{PageSource, PoolSettings, Supply, Wanted};
+pub use flushing::{Flight, Flushing};
+pub(crate) use frames::{bring_near, check_memory};
+pub use guard::{Exclusive, Pin, Shared};
+pub use read_copies::ReadCopy;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,15 +32,14 @@ use std::sync::{Arc, Mutex};
 use crossbeam_utils::CachePadded;
 use iostrata_io::disk::Aligned;
 
+use self::dirty::Dirty;
+use self::frames::{Frame, Frames};
+use self::load::Waiting;
+use self::queues::Queues;
+use self::read_copies::ReadCopies;
+use self::table::PageTable;
 use crate::counts::Counts;
 use crate::page::PageSize;
-use crate::pool::border::{PageSource, PoolSettings, Supply};
-use crate::pool::dirty::Dirty;
-use crate::pool::frames::{Frame, Frames};
-use crate::pool::queues::Queues;
-use crate::pool::read_copies::ReadCopies;
-use crate::pool::table::PageTable;
-use crate::pool::waiting::Waiting;
 use crate::sync::{locked, thread_number};
 
 /// Buffers kept for copies, at most.
@@ -90,7 +111,7 @@ const CELLS: usize = 64;
 pub struct Requests(Box<[CachePadded<AtomicU64>]>);
 
 impl Requests {
-    pub fn new() -> Self {
+    fn new() -> Self {
         Self((0..CELLS).map(|_| CachePadded::default()).collect())
     }
 

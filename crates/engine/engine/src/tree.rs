@@ -11,7 +11,6 @@ pub(crate) mod descend;
 pub(crate) mod merge;
 pub(crate) mod split;
 mod structure;
-mod way;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
