@@ -1,10 +1,13 @@
-//! The text that Prometheus reads, version 0.0.4.
+//! What is known of every target, as the text that Prometheus reads, version 0.0.4.
 //!
 //! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
 use std::fmt::Write;
 
-use crate::metrics::catalogue::{Known, MetricKind, metrics, values};
+use iostrata_database::watch::Watched;
+use iostrata_run::WatchTarget;
+
+use crate::metrics::catalogue::{Known, MetricKind, TuneState, metrics, values};
 
 /// The text of all metrics of all targets; a metric that none has is left out.
 pub(crate) fn exposition(targets: &[Known]) -> String {
@@ -64,13 +67,44 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
+/// What is known of every target.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Board {
+    targets: Vec<Known>,
+}
+
+impl Board {
+    /// Nothing is told yet.
+    pub fn new(targets: &[WatchTarget]) -> Self {
+        let known = |target: &WatchTarget| Known { target: target.clone(), ..Known::default() };
+        Self { targets: targets.iter().map(known).collect() }
+    }
+
+    /// Takes a sample of the target with this index; there is nothing to tell of others.
+    pub fn take(&mut self, index: usize, watched: &Watched) {
+        if let Some(known) = self.targets.get_mut(index) {
+            known.last = Some(watched.clone());
+        }
+    }
+
+    /// What is done with the target with this index.
+    pub fn tuned(&mut self, index: usize, state: TuneState) {
+        if let Some(known) = self.targets.get_mut(index) {
+            known.tune = Some(state);
+        }
+    }
+
+    /// All of it in Prometheus's text format.
+    pub fn text(&self) -> String {
+        exposition(&self.targets)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use iostrata_database::watch::Watched;
-    use iostrata_run::{WatchSample, WatchTarget};
+    use iostrata_run::WatchSample;
 
-    use crate::metrics::catalogue::TuneState;
+    use super::*;
 
     #[test]
     fn a_label_names_the_server_and_no_user() {

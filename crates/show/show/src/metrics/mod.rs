@@ -6,16 +6,10 @@
 //! than samples come is a counter, so that a stall between two questions is not lost.
 //! It asks no target for anything, and keeps no past: that is Prometheus's.
 
-mod address;
-mod board;
 mod catalogue;
-mod error;
 mod exposition;
-mod request;
 mod server;
 
-pub use address::listen_address;
-pub use board::Board;
 pub use catalogue::{MetricKind, TuneState, metrics};
-pub use error::MetricsError;
-pub use server::{BoardText, MetricsServer};
+pub use exposition::Board;
+pub use server::{BoardText, MetricsError, MetricsServer, listen_address};
