@@ -9,24 +9,17 @@
 //! The terminal is as it was after every way out, panics included.
 //! It asks no target for anything: the samples come from whoever watches.
 
-mod bars;
 mod course;
 mod draw;
-mod episode;
-mod error;
-mod key;
 mod look;
 #[cfg(any(test, feature = "testing"))]
 pub mod made_up;
 mod run;
-mod terminal;
 mod view;
 
 pub use draw::short_name;
-pub use error::ScreenError;
 pub use look::Look;
-pub use run::{Ending, run};
-pub use terminal::restore;
+pub use run::{Ending, ScreenError, restore, run};
 
 #[cfg(test)]
 mod tests;

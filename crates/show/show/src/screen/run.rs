@@ -1,19 +1,30 @@
-//! Shows samples as they come, and does what the keys ask for.
+//! Shows samples as they come, and does what the keys ask for, on a terminal that it has meanwhile.
 //!
-//! Invariant: one thread; it waits for keys and looks for samples between them.
+//! Invariants: one thread; it waits for keys and looks for samples between them. The terminal is
+//! given back exactly once, by whichever way out comes first: the guard's end, a panic of any
+//! thread, or [`restore`] before the program ends itself.
 
+use std::io::{self, IsTerminal, Stdout, Write, stdout};
+use std::panic::{self, PanicHookInfo};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use iostrata_run::{WatchSample, WatchTarget};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use rustix::process::{Signal, getpid, kill_process};
+use thiserror::Error;
 
-use crate::screen::error::ScreenError;
-use crate::screen::key::{self, Key};
 use crate::screen::look::Look;
-use crate::screen::terminal::Screen;
-use crate::screen::view::{Next, View};
+use crate::screen::view::{self, Key, Next, View};
 
 /// Longest time for which a sample or a signal waits to be seen.
 const PATIENCE: Duration = Duration::from_millis(80);
@@ -92,7 +103,7 @@ fn asked(event: &Event) -> Option<Key> {
         KeyCode::Char('c') if is_control => Some(Key::Interrupt),
         KeyCode::Char('z') if is_control => Some(Key::Suspend),
         KeyCode::Char(_) if is_control => None,
-        KeyCode::Char(character) => key::of_character(*character),
+        KeyCode::Char(character) => view::of_character(*character),
         KeyCode::F(1) => Some(Key::Help),
         KeyCode::Up | KeyCode::Left => Some(Key::Before),
         KeyCode::Down | KeyCode::Right => Some(Key::After),
@@ -100,6 +111,137 @@ fn asked(event: &Event) -> Option<Key> {
         KeyCode::Esc | KeyCode::Backspace => Some(Key::Back),
         _ => None,
     }
+}
+
+/// Why a screen could not be shown, or ended early.
+#[derive(Debug, Error)]
+pub enum ScreenError {
+    /// Standard output is a file or a pipe.
+    #[error("standard output is no terminal; --json-lines prints a line per sample instead")]
+    NoTerminal,
+    /// The terminal cannot move its cursor.
+    #[error("the terminal is \"{name}\" and shows lines only; set TERM, or use --json-lines")]
+    Plain {
+        /// What `TERM` says.
+        name: String,
+    },
+    /// The terminal went away, or refused.
+    #[error("cannot {action} the terminal: {source}")]
+    Terminal {
+        /// What was tried.
+        action: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another thread of the program panicked, and the terminal was given back to its message.
+    #[error("a broken invariant stopped the program while the screen was shown")]
+    Panicked,
+}
+
+/// The screen has the terminal.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Gives the terminal back where the screen has it; does nothing otherwise.
+///
+/// For a program that ends itself while [`run`](super::run) still goes on, as upon a second signal.
+pub fn restore() {
+    if IS_TAKEN.swap(false, Ordering::SeqCst) {
+        // Whatever fails, the rest is still tried: there is nobody left to tell.
+        let _raw = disable_raw_mode();
+        let _screen = execute!(stdout(), LeaveAlternateScreen, Show);
+        let _flushed = stdout().flush();
+    }
+}
+
+type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync;
+
+/// The terminal in raw mode on its other screen, until it is dropped.
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    hook: Arc<Hook>,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// When standard output is none, or it refuses.
+    pub(crate) fn take() -> Result<Self, ScreenError> {
+        if !stdout().is_terminal() {
+            return Err(ScreenError::NoTerminal);
+        }
+        let name = std::env::var("TERM").unwrap_or_default();
+        if name == "dumb" || name.is_empty() {
+            return Err(ScreenError::Plain { name });
+        }
+        let hook: Arc<Hook> = Arc::from(panic::take_hook());
+        let before = Arc::clone(&hook);
+        // The message of a panic would be lost with the other screen.
+        panic::set_hook(Box::new(move |info| {
+            restore();
+            before(info);
+        }));
+        let taken = enter().and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
+        match taken {
+            Ok(terminal) => Ok(Self { terminal, hook }),
+            Err(source) => {
+                restore();
+                give_back_hook(&hook);
+                Err(ScreenError::Terminal { action: "take", source })
+            }
+        }
+    }
+
+    /// Whether a panic of another thread gave the terminal back.
+    ///
+    /// # Errors
+    /// When it did.
+    pub(crate) fn check(&self) -> Result<(), ScreenError> {
+        if IS_TAKEN.load(Ordering::SeqCst) { Ok(()) } else { Err(ScreenError::Panicked) }
+    }
+
+    /// Shows a frame.
+    ///
+    /// # Errors
+    /// When the terminal went away.
+    pub(crate) fn show(&mut self, view: &View, look: Look) -> Result<(), ScreenError> {
+        let drawn =
+            self.terminal.draw(|frame| crate::screen::draw::draw(frame.buffer_mut(), view, look));
+        drawn.map(|_| ()).map_err(|source| ScreenError::Terminal { action: "write to", source })
+    }
+
+    /// Gives the terminal to the shell until it continues this program.
+    ///
+    /// # Errors
+    /// When the terminal refuses.
+    pub(crate) fn suspend(&mut self) -> Result<(), ScreenError> {
+        restore();
+        let stopped = kill_process(getpid(), Signal::TSTP).map_err(io::Error::from);
+        let again = stopped.and_then(|()| enter()).and_then(|()| self.terminal.clear());
+        again.map_err(|source| ScreenError::Terminal { action: "take back", source })
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+        // The hook of a thread that panics cannot be changed.
+        if !std::thread::panicking() {
+            give_back_hook(&self.hook);
+        }
+    }
+}
+
+fn give_back_hook(hook: &Arc<Hook>) {
+    let hook = Arc::clone(hook);
+    panic::set_hook(Box::new(move |info| hook(info)));
+}
+
+fn enter() -> io::Result<()> {
+    // Before the first change, so that half of it is put back, too.
+    IS_TAKEN.store(true, Ordering::SeqCst);
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen, Hide)
 }
 
 #[cfg(test)]

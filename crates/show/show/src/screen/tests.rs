@@ -8,10 +8,9 @@ use ratatui::style::Modifier;
 use iostrata_run::{WatchSample, WatchTarget};
 
 use crate::screen::draw::draw;
-use crate::screen::key::Key;
 use crate::screen::look::Look;
 use crate::screen::made_up;
-use crate::screen::view::View;
+use crate::screen::view::{Key, View};
 
 const PLAIN: Look = Look { colour: false, unicode: true };
 const ASCII: Look = Look { colour: false, unicode: false };

@@ -1,11 +1,11 @@
 //! What the screen shows: a state that samples and keys change.
 //!
-//! Invariant: pure. While it is held, samples are taken but not shown.
+//! Invariants: pure. While it is held, samples are taken but not shown. One table of keys serves
+//! the line at the bottom, the help page and the meaning.
 
 use iostrata_run::{WatchSample, WatchTarget};
 
 use crate::screen::course::{Course, Health};
-use crate::screen::key::Key;
 
 /// What a key leads to beyond the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,10 +151,85 @@ impl View {
     }
 }
 
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// End.
+    Quit,
+    /// End as Ctrl-C does.
+    Interrupt,
+    /// Stop the program until the shell continues it.
+    Suspend,
+    /// Hold the screen, or go on.
+    Pause,
+    /// Logarithmic charts, or linear ones.
+    Log,
+    /// The help page, or back.
+    Help,
+    /// The target before.
+    Before,
+    /// The target after.
+    After,
+    /// The chosen target.
+    Open,
+    /// The table of targets.
+    Back,
+    /// The target with this number, from 1.
+    Target(usize),
+}
+
+/// A key as it is written, in few words and in a sentence.
+pub(crate) struct KeyHelp {
+    /// As it stands on the keyboard.
+    pub(crate) keys: &'static str,
+    /// For the line at the bottom.
+    pub(crate) short: &'static str,
+    /// For the help page.
+    pub(crate) long: &'static str,
+    /// Only where there are several targets.
+    pub(crate) several: bool,
+}
+
+/// Every key, in the order in which they are shown.
+pub(crate) const KEYS: &[KeyHelp] = &[
+    KeyHelp { keys: "q", short: "quit", long: "quit; Ctrl-C too", several: false },
+    KeyHelp {
+        keys: "space",
+        short: "pause",
+        long: "hold the screen; samples are still taken",
+        several: false,
+    },
+    KeyHelp { keys: "l", short: "log", long: "charts on a logarithmic scale", several: false },
+    KeyHelp { keys: "?", short: "help", long: "this page; h and F1 too", several: false },
+    KeyHelp { keys: "Enter", short: "open", long: "open the chosen target", several: true },
+    KeyHelp { keys: "Esc", short: "all", long: "back to the table of targets", several: true },
+    KeyHelp {
+        keys: "1-9",
+        short: "target",
+        long: "this target; arrows: the one before or after",
+        several: true,
+    },
+];
+
+/// What a character asks for.
+pub(crate) fn of_character(character: char) -> Option<Key> {
+    Some(match character {
+        'q' | 'Q' => Key::Quit,
+        ' ' | 'p' => Key::Pause,
+        'l' | 'L' => Key::Log,
+        '?' | 'h' => Key::Help,
+        'k' => Key::Before,
+        'j' => Key::After,
+        '\n' | '\r' => Key::Open,
+        '1'..='9' => Key::Target(character as usize - '0' as usize),
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
+
     use super::*;
-    use crate::screen::key;
 
     fn targets(count: usize) -> Vec<WatchTarget> {
         vec![WatchTarget::default(); count]
@@ -224,11 +299,11 @@ mod tests {
 
     #[test]
     fn every_character_in_the_table_of_keys_has_a_meaning() {
-        let written = key::KEYS.iter().filter(|one| one.keys.len() == 1);
+        let written = KEYS.iter().filter(|one| one.keys.len() == 1);
         for one in written {
-            assert!(one.keys.chars().all(|c| key::of_character(c).is_some()), "{}", one.keys);
+            assert!(one.keys.chars().all(|c| of_character(c).is_some()), "{}", one.keys);
         }
-        assert_eq!(key::of_character('7'), Some(Key::Target(7)));
-        assert_eq!(key::of_character('0'), None);
+        assert_eq!(of_character('7'), Some(Key::Target(7)));
+        assert_eq!(of_character('0'), None);
     }
 }

@@ -2,30 +2,21 @@
 //!
 //! Invariant: pure, and fits into every size; what does not fit is left out from the least.
 
-mod age;
-mod device;
-mod events;
-mod flushing;
-mod help;
-mod host;
+mod blocks;
 mod one;
 mod paper;
-mod purge;
 mod table;
-mod throughput;
 mod words;
 
-pub use words::short_name;
-
+use paper::Paper;
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::screen::course::{Course, Health};
-use crate::screen::episode::Episode;
-use crate::screen::key::KEYS;
-use crate::screen::look::Look;
-use crate::screen::view::{Page, View};
-use paper::Paper;
+use super::course::{Course, Episode, Health};
+use super::look::Look;
+use super::view::{KEYS, Page, View};
+pub use words::short_name;
 
 /// Narrowest and lowest screen that shows anything of use.
 const SIZE_MIN: (u16, u16) = (40, 17);
@@ -42,7 +33,7 @@ pub(crate) fn draw(buffer: &mut Buffer, view: &View, look: Look) {
         return;
     }
     match (view.is_help, view.page) {
-        (true, _) => help::draw(&mut paper, view),
+        (true, _) => help(&mut paper, view),
         (false, Page::Table) => table::draw(&mut paper, view),
         (false, Page::One) => one::draw(&mut paper, view),
     }
@@ -106,8 +97,9 @@ fn status_words(course: &Course) -> (String, bool) {
         Health::Running => {
             let now = course.last().map_or(0.0, |last| last.t_s);
             let old = course.last().and_then(|last| {
-                let age_s = last.oldest_transaction_s.filter(|age_s| *age_s >= purge::TOO_OLD_S)?;
-                Some(format!("; a transaction is open for {}", purge::oldest_words(last, age_s)))
+                let age_s =
+                    last.oldest_transaction_s.filter(|age_s| *age_s >= blocks::TOO_OLD_S)?;
+                Some(format!("; a transaction is open for {}", blocks::oldest_words(last, age_s)))
             });
             let text = match course.episodes().find(|one| one.is_stall()) {
                 Some(one) => {
@@ -132,4 +124,45 @@ fn keys(paper: &mut Paper<'_>, view: &View) {
     }
     let (_, height) = paper.size();
     paper.write(0, height - 1, Line::from(spans));
+}
+
+/// What is not plain from its name.
+const HELP_FIGURES: &[(&str, &str)] = &[
+    ("checkpoint age", "redo that recovery would read; at the limit writers wait"),
+    ("async", "the age from which pages are flushed as fast as possible"),
+    ("sync", "the age from which flushing goes before everything else"),
+    ("full in", "time to the limit at this rate and without a checkpoint"),
+    ("adaptive", "pages written ahead, so that redo does not run out"),
+    ("LRU", "pages written to free their frames"),
+    ("background", "pages written because nothing else was to be done"),
+    ("sync", "pages written because redo was about to run out"),
+    ("history", "commits whose old row versions are not purged yet"),
+    ("pressure", "share of time in which tasks waited for it (I/O, cpu, memory)"),
+    ("limit, quota", "use of a control group's limit; time held back by a quota"),
+    ("stolen", "share of processor time that the hypervisor gave to others"),
+    ("stall", "a second below half the median rate of the last minute"),
+    ("!, n/a", "above bars: a stall; the target does not tell it"),
+];
+
+const HELP_NAME: usize = 16;
+
+/// Draws all but the line of keys.
+pub(crate) fn help(paper: &mut Paper<'_>, view: &View) {
+    header(paper, view, "help", "");
+    let (width, height) = paper.size();
+    let look = paper.look;
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    let explained = |name: &str, text: &str| {
+        let name = Span::styled(format!("{name:<HELP_NAME$}"), look.figure());
+        Line::from(vec![Span::raw("  "), name, Span::raw(text.to_owned())])
+    };
+    let keys = KEYS.iter().filter(|key| !key.several || view.has_several());
+    lines.extend(keys.map(|key| explained(key.keys, key.long)));
+    let missing = view.one().map(|course| course.target.missing.as_slice()).unwrap_or_default();
+    lines.extend(missing.iter().map(|text| explained("not told", text)));
+    lines.extend(HELP_FIGURES.iter().map(|(name, text)| explained(name, text)));
+    for (row, line) in (2..height.saturating_sub(1)).zip(lines) {
+        let at = Rect::new(0, row, width, 1);
+        paper.write_within(at.x, at.y, at.width, line);
+    }
 }

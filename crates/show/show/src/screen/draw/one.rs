@@ -7,9 +7,9 @@
 use iostrata_run::WatchSample;
 use ratatui::layout::Rect;
 
-use super::events::Event;
+use super::blocks::{self, Event};
 use super::paper::Paper;
-use super::{age, device, events, flushing, header, host, purge, status, throughput, words};
+use super::{header, status, words};
 use crate::screen::course::Course;
 use crate::screen::view::View;
 
@@ -18,7 +18,7 @@ const WIDE: u16 = 110;
 
 /// Rows that are always there: header, status, redo, flushing, the titles of transactions and
 /// events, keys.
-const FIXED: u16 = 2 + age::ROWS + flushing::ROWS + 2 + 1;
+const FIXED: u16 = 2 + blocks::AGE_ROWS + blocks::FLUSHING_ROWS + 2 + 1;
 
 /// Rows of each part that can be more or less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +48,11 @@ impl Division {
         let (mut tps, mut events) = (take(1), take(1));
         let below = |taken: u16, rows: u16| is_wide || taken == rows;
         let has_purge = below(if is_wide { 0 } else { take(1) }, 1);
-        let device_rows = if is_wide { 0 } else { take(device::ROWS) };
-        let has_device = below(device_rows, device::ROWS);
+        let device_rows = if is_wide { 0 } else { take(blocks::DEVICE_ROWS) };
+        let has_device = below(device_rows, blocks::DEVICE_ROWS);
         tps += take(2);
         events += take(2);
-        let host = take(host::ROWS);
+        let host = take(blocks::HOST_ROWS);
         events += take(2);
         let age = take(3);
         tps += take(5);
@@ -82,32 +82,32 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
         row += rows;
         at
     };
-    age::draw(paper, next(age::ROWS + plan.age), course);
-    throughput::draw(paper, next(1 + plan.tps), course);
-    let at = next(flushing::ROWS);
+    blocks::age(paper, next(blocks::AGE_ROWS + plan.age), course);
+    blocks::throughput(paper, next(1 + plan.tps), course);
+    let at = next(blocks::FLUSHING_ROWS);
     let half = if plan.is_wide { width / 2 } else { width };
-    flushing::draw(paper, Rect { width: half, ..at }, course);
+    blocks::flushing(paper, Rect { width: half, ..at }, course);
     if plan.is_wide {
         beside(paper, Rect { x: half, width: width - half, ..at }, course, sample);
     }
     let inner = |at: Rect| Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at };
     if !plan.is_wide && plan.has_purge {
-        purge::row(paper, inner(next(1)), sample);
+        blocks::purge_row(paper, inner(next(1)), sample);
     }
     if !plan.is_wide && plan.has_device {
-        device::draw(paper, inner(next(device::ROWS)), sample);
+        blocks::device(paper, inner(next(blocks::DEVICE_ROWS)), sample);
     }
-    host::draw(paper, inner(next(plan.host)), sample);
-    let shown: Vec<Event<'_>> = events::of(course, None).collect();
-    events::draw(paper, next(1 + plan.events), &shown);
+    blocks::host(paper, inner(next(plan.host)), sample);
+    let shown: Vec<Event<'_>> = blocks::events_of(course, None).collect();
+    blocks::events(paper, next(1 + plan.events), &shown);
 }
 
 /// Purge, what waits, and the device, beside flushing.
 fn beside(paper: &mut Paper<'_>, at: Rect, course: &Course, sample: &WatchSample) {
     paper.title(Rect { height: 1, ..at }, "Purge and I/O", Vec::new(), "");
     let row = |n: u16| Rect::new(at.x + 1, at.y + n, at.width.saturating_sub(2), 1);
-    purge::rows(paper, row(1), course);
-    device::draw(paper, row(4), sample);
+    blocks::purge_rows(paper, row(1), course);
+    blocks::device(paper, row(4), sample);
 }
 
 #[cfg(test)]
@@ -135,11 +135,11 @@ mod tests {
         let plan = Division::of(80, 24);
         assert!(plan.has_purge && plan.has_device && !plan.is_wide);
         assert_eq!((plan.tps, plan.events, plan.age, plan.host), (3, 3, 0, 0));
-        assert_eq!(Division::of(80, 27).host, host::ROWS);
+        assert_eq!(Division::of(80, 27).host, blocks::HOST_ROWS);
         let plan = Division::of(120, 40);
         assert!(
             plan.is_wide
-                && plan.host == host::ROWS
+                && plan.host == blocks::HOST_ROWS
                 && plan.age == 3
                 && plan.tps >= 8
                 && plan.events >= 6,

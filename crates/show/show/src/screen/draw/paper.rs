@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Sparkline, SparklineBar, Widget};
 
 use super::words::NOT_TOLD;
-use crate::screen::bars::{self, Bar};
+use crate::screen::course::{self, Bar};
 use crate::screen::look::Look;
 
 /// Bars of a chart without block characters.
@@ -163,7 +163,7 @@ impl<'a> Paper<'a> {
         let values = &values[from..];
         let steps = u64::from(at.height) * 8;
         let data = values.iter().map(|bar| {
-            let value = bar.value.map(|value| bars::height(value, max, steps, self.is_log));
+            let value = bar.value.map(|value| course::height(value, max, steps, self.is_log));
             SparklineBar::from(value).style(style(bar))
         });
         let line = Sparkline::default()

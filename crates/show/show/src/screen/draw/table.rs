@@ -5,11 +5,10 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::events::Event;
+use super::blocks::{self, Event};
 use super::paper::Paper;
-use super::{age, events, header, words};
-use crate::screen::bars::{self, Bar, Fold};
-use crate::screen::course::{Course, Health};
+use super::{header, words};
+use crate::screen::course::{self, Bar, Course, Fold, Health};
 use crate::screen::view::View;
 
 /// A column right of the target's name; the first ones are left out last.
@@ -69,7 +68,7 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
     }
     let shown = all_events(view);
     let at = Rect::new(0, height - 2 - event_rows, width, event_rows + 1);
-    events::draw(paper, at, &shown);
+    blocks::events(paper, at, &shown);
 }
 
 /// As many columns as leave room for a name.
@@ -130,7 +129,7 @@ fn line(
         let text = (column.text)(sample);
         let style = match (column.name, sample.checkpoint_age_pct) {
             _ if text == words::NOT_TOLD => look.absent(),
-            ("age", Some(pct)) => age::style(sample, pct, look),
+            ("age", Some(pct)) => blocks::age_style(sample, pct, look),
             _ => look.figure(),
         };
         paper.write_right(end, row, &text, style);
@@ -142,8 +141,8 @@ fn line(
 
 fn transactions(paper: &mut Paper<'_>, at: Rect, course: &Course) {
     let look = paper.look;
-    let shown = bars::bars(course, usize::from(at.width), Fold::Throughput, |one| one.tps);
-    let max = bars::largest(&shown).unwrap_or(0.0);
+    let shown = course::bars(course, usize::from(at.width), Fold::Throughput, |one| one.tps);
+    let max = course::largest(&shown).unwrap_or(0.0);
     let style = |bar: &Bar| if bar.stalled { look.alarm() } else { look.good() };
     paper.bars(at, &shown, max, style);
 }
@@ -156,7 +155,7 @@ fn all_events(view: &View) -> Vec<Event<'_>> {
     let mut all = Vec::new();
     for one in view.shown().iter().enumerate() {
         let (number, name) = of(one);
-        all.extend(events::of(one.1, Some(&format!("{number} {name}"))));
+        all.extend(blocks::events_of(one.1, Some(&format!("{number} {name}"))));
     }
     all.sort_by(|a, b| b.episode.t_s.total_cmp(&a.episode.t_s));
     all
