@@ -13,7 +13,7 @@ use crate::report::colour::{Colour, stylesheet};
 use crate::report::document::{
     Block, Blocks, Column, Entry, On, Panels, Report, Row, Style, Table, TableLayout,
 };
-use crate::report::head::Head;
+use crate::report::view::Head;
 use crate::report::{svg, words};
 
 /// Nothing may be loaded from anywhere; scripts and styles are those in the page.

@@ -5,7 +5,7 @@
 
 use crate::report::cell::{Cell, Span, Text, What};
 use crate::report::document::{Block, Blocks, Entry, On, Report, Row, Style, Table};
-use crate::report::head::Head;
+use crate::report::view::Head;
 use crate::report::words;
 
 /// The whole document.

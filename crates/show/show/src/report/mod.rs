@@ -11,8 +11,6 @@ mod cell;
 mod chart;
 mod colour;
 mod document;
-mod evidence;
-mod head;
 mod html;
 mod kind;
 mod markdown;

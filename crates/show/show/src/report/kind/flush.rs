@@ -4,16 +4,14 @@
 use iostrata_run::{FlushDocument, FlushEvenness, FlushPolicyRun, FlushTurn, RunResult};
 
 use super::common::{cautions, facts, unavailable};
-use crate::report::RunView;
 use crate::report::cell::{Cell, Span, Text, count, figure, optional, text, value};
 use crate::report::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, Stroke, solid};
 use crate::report::colour::Colour;
 use crate::report::document::{
     Block, Blocks, Card, On, Panels, Report, Sheet, Style, Table, all_verdicts,
 };
-use crate::report::evidence;
-use crate::report::head::Head;
-use crate::report::words;
+use crate::report::view::Head;
+use crate::report::{RunView, words};
 
 pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let Some(RunResult::SimulateFlush(flush)) = view.result else { return None };
@@ -236,7 +234,7 @@ fn method(flush: &FlushDocument) -> Blocks {
         ("Seed".to_owned(), flush.seed.to_string()),
         ("Real time taken".to_owned(), words::value(flush.duration_s, "s")),
     ];
-    all.extend(evidence::measured(&flush.method));
+    all.extend(words::measured(&flush.method));
     let mut body = Blocks::new();
     body.add(On::FILES, facts(all));
     body.say(

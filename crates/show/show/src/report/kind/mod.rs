@@ -6,29 +6,22 @@
 
 mod common;
 mod diff;
-mod expected;
-mod fio;
 mod flush;
-mod host;
 mod io;
-mod partial;
-mod prepare;
 mod probe;
 mod queue;
-mod recordings;
 mod study;
-mod transaction_course;
 mod transactions;
 mod watch;
 
-pub(crate) use diff::document as diff;
-pub(crate) use recordings::sheet as sheet_of_recordings;
-
+use common::{host, method, over_time, replicate_verdicts, unavailable};
 use iostrata_run::RunResult;
 
-use crate::report::RunView;
-use crate::report::document::{On, Report, Sheet};
-use crate::report::head::Head;
+use super::RunView;
+use super::document::{On, Report, Sheet};
+use super::view::Head;
+pub(crate) use diff::document as diff;
+pub(crate) use watch::sheet_of_recordings;
 
 /// A builder: the report of a run whose result is of its kind, for one renderer.
 type Builder = fn(&RunView<'_>, On) -> Option<(Head, Report)>;
@@ -38,13 +31,13 @@ const KINDS: [Builder; 10] = [
     probe::report,
     study::report,
     io::report,
-    fio::report,
+    io::fio_report,
     queue::report,
     flush::report,
     transactions::report,
-    prepare::report,
+    transactions::prepare_report,
     watch::report,
-    partial::report,
+    partial_report,
 ];
 
 /// A run as it is shown.
@@ -62,4 +55,15 @@ pub(crate) fn sheet(view: &RunView<'_>) -> Option<Sheet> {
         Some(RunResult::Study(study)) => study::sheet(study),
         _ => None,
     }
+}
+
+fn partial_report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
+    let headline =
+        ["A partial run", "It was stopped before its end. What was measured until then is below."];
+    let mut report = Report::new(&headline.map(str::to_owned), "");
+    report.add("time", "Measured until then", over_time(view, On::ALL));
+    report.add("unavailable", "Not measured here", unavailable(view, &[]));
+    report.add("host", "The machine", host(view, None));
+    report.add("method", "How it was measured", method(true, replicate_verdicts(view)));
+    Some((view.head(None, None), report))
 }

@@ -1,22 +1,27 @@
-//! What was watched of a target: its course, its stalls, and what was changed on it.
+//! What was watched of a target: its course, its stalls, what was changed on it and what its advice
+//! is expected to change; and several recordings as one picture, the throughput of each at one
+//! scale.
+//!
+//! Invariant: panels of that picture stand in the order in which the runs were named, two beside
+//! each other, so that whoever names them chooses what is above what.
+
+use std::collections::BTreeSet;
 
 use iostrata_plan::Layer;
 use iostrata_run::{
-    CHARTS, FIGURES, Figure, FigureChart, Finding, FindingKind, LockWait, RunResult, SamplerCost,
-    SessionState, StallCause, StallSnapshot, TransactionStall, TunedFigure, TunedSetting,
-    WatchDocument,
+    CHARTS, ExpectedEffect, ExpectedFigure, FIGURES, Figure, FigureChart, Finding, FindingKind,
+    LockWait, RunResult, SamplerCost, SessionState, StallCause, StallSnapshot, TransactionStall,
+    TunedFigure, TunedSetting, WatchDocument,
 };
 use iostrata_stats::Measured;
 
 use super::common::{changes, facts, findings, unavailable, verifications};
-use super::expected;
-use crate::report::RunView;
-use crate::report::cell::{Text, Tone, figure, text, value};
+use crate::report::cell::{Cell, Text, Tone, change, empty, figure, text, value};
 use crate::report::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, solid};
 use crate::report::colour::Colour;
-use crate::report::document::{Block, Blocks, Card, On, Report, Style, Table};
-use crate::report::head::Head;
-use crate::report::words;
+use crate::report::document::{Block, Blocks, Card, On, Panels, Report, Sheet, Style, Table};
+use crate::report::view::Head;
+use crate::report::{RunView, words};
 
 /// What is counted per second.
 const RATE: &str = "transactions/s";
@@ -57,7 +62,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
 /// What to change, what that is expected to do, and how to see more of it beforehand.
 fn advised(watched: &WatchDocument) -> Blocks {
     let mut body = changes(&watched.advice);
-    expected::blocks(watched, &mut body);
+    expected_blocks(watched, &mut body);
     if watched.settings.is_empty() && watched.verifications.is_empty() {
         let say = "What a setting of flushing or the redo would do, before it is set: iostrata \
                    simulate flush --from with this run directory. watch --verify tries it.";
@@ -276,4 +281,164 @@ fn target(watched: &WatchDocument) -> Blocks {
     let settings = watched.target.settings.clone().into_iter().collect();
     body.folded(On::PAGE, "Its settings", facts(settings));
     body
+}
+
+/// What the figures are, and what they leave out.
+const HOW: &str = "A model of flushing is fitted to the recording and run in pairs, with the \
+                   settings as they were and as advised. In brackets the interval in which 95 % of \
+                   such pairs lie: what chance and the recording leave open. How far the model is \
+                   from the server is not in it; watch --verify measures that.";
+
+/// Effects beside the advice that they are of, each once, then that of all together.
+fn expected_blocks(watched: &WatchDocument, body: &mut Blocks) {
+    let mut all: Vec<&ExpectedEffect> = Vec::new();
+    let of_one = watched.advice.iter().filter_map(|advice| advice.expected.as_ref());
+    for effect in of_one.chain(&watched.expected_together) {
+        if !all.contains(&effect) {
+            all.push(effect);
+        }
+    }
+    if all.is_empty() {
+        return;
+    }
+    body.title(On::ALL, "What that is expected to change, by simulation");
+    let known: Vec<&ExpectedEffect> = all.iter().copied().filter(|one| one.is_known()).collect();
+    if !known.is_empty() {
+        body.say(HOW);
+        let table = Table::of(known)
+            .words("set together", |effect| text(expected_settings(effect)))
+            .numbers("transactions/s", |effect| expected_change(effect.tps.as_ref(), "percent"))
+            .numbers("worst second over mean", |effect| {
+                expected_change(effect.min_over_mean_1s.as_ref(), "points")
+            })
+            .numbers("pages written per transaction", |effect| {
+                expected_change(effect.pages_written_per_txn.as_ref(), "percent")
+            });
+        body.table(On::ALL, table);
+    }
+    // What is said of several alike is said once.
+    let mut said: Vec<(BTreeSet<&str>, String)> = Vec::new();
+    for effect in all {
+        let names = effect.settings.keys().map(String::as_str);
+        let text = effect.text.join(" ");
+        match said.iter_mut().find(|(_, other)| *other == text) {
+            Some((others, _)) => others.extend(names),
+            None => said.push((names.collect(), text)),
+        }
+    }
+    let in_words = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
+    let said = said.into_iter().map(|(names, text)| (in_words(names), text)).collect();
+    body.add(On::ALL, Block::Named(said, usize::MAX));
+    if let Some(from) = &watched.expected_from {
+        let said = from.text.iter().map(|one| one.as_str().into()).collect();
+        body.folded(On::FILES, "The model of this recording", Block::List(said));
+    }
+}
+
+fn expected_settings(effect: &ExpectedEffect) -> Text {
+    let one = |(name, value): (&String, &String)| format!("{name} = {value}");
+    let all: Vec<String> = effect.settings.iter().map(one).collect();
+    all.join(", ").into()
+}
+
+/// By how much a figure changes.
+fn expected_change(figure: Option<&ExpectedFigure>, unit: &str) -> Cell {
+    let of = |figure: &ExpectedFigure| {
+        let Measured { value, ci95, n, .. } = figure.change_pct;
+        change(value, ci95, n, unit)
+    };
+    figure.map_or_else(empty, of)
+}
+
+/// The picture of recordings with the names that they go by; nothing where no one tells
+/// transactions.
+pub(crate) fn sheet_of_recordings(runs: &[(&str, &WatchDocument)]) -> Option<Sheet> {
+    let told: Vec<(&str, &WatchDocument, Vec<f64>)> =
+        runs.iter().filter_map(|(name, run)| Some((*name, *run, rates(run)?))).collect();
+    let all = told.iter().flat_map(|(_, _, rates)| rates.iter().copied());
+    let top = 1.05 * all.fold(1.0, f64::max);
+    let charts: Vec<Chart> = told
+        .iter()
+        .enumerate()
+        .map(|(at, (name, run, rates))| recording_chart(at, name, run, rates.clone(), top))
+        .collect();
+    let legend = vec![(solid(Colour::Line(0)), RATE.to_owned())];
+    let panels = Panels { legend, charts, has_switch: false };
+    let title = "Throughput of servers, second by second".to_owned();
+    (!told.is_empty()).then(|| Sheet { title, says: says(&told), panels })
+}
+
+/// Transactions per second of each sample; where the server did not answer it did none.
+fn rates(run: &WatchDocument) -> Option<Vec<f64>> {
+    let samples = run.samples.get(1..)?;
+    let is_told = samples.iter().any(|one| one.tps.is_some());
+    is_told.then(|| samples.iter().map(|one| one.tps.unwrap_or(0.0)).collect())
+}
+
+fn recording_chart(
+    at: usize,
+    name: &str,
+    run: &WatchDocument,
+    values: Vec<f64>,
+    top: f64,
+) -> Chart {
+    let width_s = run.duration_s / values.len().max(1) as f64;
+    let slices = Slices { width_s, values, unit: RATE, title: name.to_owned() };
+    let line = Line {
+        name: String::new(),
+        stroke: solid(Colour::Line(0)),
+        course: Course::Slices(slices),
+        marked: None,
+    };
+    let lines = Lines::new("s", RATE, vec![line]).panel(Scale::Shared(top));
+    Chart::new(format!("recording-{at}"), name, Plot::Lines(lines))
+}
+
+/// What was recorded: the servers, for how long.
+fn says(told: &[(&str, &WatchDocument, Vec<f64>)]) -> String {
+    let mut servers: Vec<String> = Vec::new();
+    for (_, run, _) in told {
+        let server = format!("{} {}", run.target.flavour, run.target.version);
+        if !servers.contains(&server) {
+            servers.push(server);
+        }
+    }
+    let longest = told.iter().map(|(_, run, _)| run.duration_s).fold(0.0, f64::max);
+    format!("{}, up to {}.", servers.join(", "), words::value(longest, "s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use iostrata_run::{WatchSample, WatchTarget};
+
+    use super::*;
+    use crate::report::svg;
+
+    fn run(rates: &[Option<f64>]) -> WatchDocument {
+        let samples = rates.iter().map(|tps| WatchSample { tps: *tps, ..WatchSample::default() });
+        let target = WatchTarget {
+            flavour: "mariadb".to_owned(),
+            version: "10.11".to_owned(),
+            ..WatchTarget::default()
+        };
+        WatchDocument {
+            target,
+            duration_s: 10.0,
+            samples: samples.collect(),
+            ..WatchDocument::default()
+        }
+    }
+
+    #[test]
+    fn each_run_is_a_panel_and_what_tells_nothing_is_none() {
+        let (high, low) = (run(&[None, Some(400.0), None]), run(&[None, Some(40.0), Some(50.0)]));
+        let silent = run(&[None, None]);
+        let drawn = sheet_of_recordings(&[("before", &high), ("silent", &silent), ("after", &low)])
+            .unwrap();
+        let drawn = svg::sheet(&drawn);
+        assert!(drawn.contains(">before<") && drawn.contains(">after<"), "{drawn}");
+        assert!(!drawn.contains("silent"), "{drawn}");
+        assert!(drawn.contains("mariadb 10.11, up to 10"), "{drawn}");
+        assert!(sheet_of_recordings(&[("silent", &silent)]).is_none());
+    }
 }

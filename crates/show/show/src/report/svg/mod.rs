@@ -5,16 +5,12 @@
 //! a box of their own, which is stretched. Names, values and legends are ordinary text of the page.
 //! Invariants: what leaves a scale is said; labels of an axis do not touch on a phone.
 
-mod axis;
-mod heading;
-mod lines;
-mod rows;
+mod plot;
 mod sheet;
 
 use maud::{Markup, html};
 
-use lines::{Canvas, Drawing, ink};
-use rows::{bars, ratios, shares};
+use plot::{Canvas, Drawing, bars, ink, ratios, shares};
 
 use crate::report::chart::{Chart, Lines, Plot, Scale, Stroke};
 

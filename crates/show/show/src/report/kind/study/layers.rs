@@ -5,7 +5,7 @@ use iostrata_run::host::{KernelLayer, OffCpu, PathSegment, SegmentLatency, Segme
 use iostrata_run::{StudyDocument, StudyPoint};
 
 use super::levels::{axis_words, level, level_words};
-use super::panels::{Panel, Panels};
+use super::matrix::{Panel, Panels};
 use crate::report::cell::{Span, Text, count, optional, text, value};
 use crate::report::chart::{Chart, Plot, Stack};
 use crate::report::colour::Colour;

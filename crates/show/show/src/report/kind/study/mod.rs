@@ -4,15 +4,11 @@
 //! Invariant: what is large (profiles, latencies of all points) is drawn or unfolded only when a
 //! reader of the page asks for it.
 
-mod axes;
 mod closely;
 mod effects;
-mod flame;
 mod layers;
 mod levels;
 mod matrix;
-mod naming;
-mod panels;
 mod points;
 mod stability;
 mod then;
@@ -21,17 +17,14 @@ use iostrata_plan::study::Extent;
 use iostrata_run::{AxisKind, ChangeRecord, RunResult, StudyDocument, StudyEffect};
 use iostrata_stats::{Verdict, Verdicts};
 
-use super::common::{INTERVAL, cautions, facts, findings, replicate_verdicts, unavailable};
-use super::host::host;
-use crate::report::RunView;
+use super::common::{INTERVAL, cautions, facts, findings, host, replicate_verdicts, unavailable};
 use crate::report::cell::{Span, Text, Tone, text};
 use crate::report::document::{Block, Blocks, Card, On, Report, Sheet, Style, Table, all_verdicts};
-use crate::report::evidence;
-use crate::report::head::Head;
-use crate::report::words;
+use crate::report::view::Head;
+use crate::report::{RunView, words};
 
 use levels::{factor_words, is_workload, level_words};
-use panels::all_panels;
+use matrix::all_panels;
 
 /// Changes that are listed openly.
 const CHANGES_OPEN: usize = 12;
@@ -61,7 +54,7 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
         let id = if n == 0 { "matrix".to_owned() } else { format!("matrix-{}", n + 1) };
         report.add(&id, &matrix::name(study, set), matrix::section(study, n, set, last == Some(n)));
     }
-    report.add("axes", "Along the axes", axes::section(study));
+    report.add("axes", "Along the axes", effects::axes_section(study));
     if !study.findings.is_empty() {
         report.add("findings", "Findings", findings(&study.findings, study.interrupted, None));
     }
@@ -339,7 +332,7 @@ fn method(view: &RunView<'_>, study: &StudyDocument) -> Blocks {
         fact("Replicates dropped for the budget", study.replicates_dropped.to_string()),
         fact("Written", words::value(study.bytes_written as f64, "bytes")),
     ];
-    all.extend(evidence::measured(&study.method));
+    all.extend(words::measured(&study.method));
     let mut body = Blocks::new();
     body.add(On::FILES, facts(all));
     body.say(format!(

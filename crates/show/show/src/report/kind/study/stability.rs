@@ -7,9 +7,8 @@
 use iostrata_plan::study::ThenMetric;
 use iostrata_run::{StallCause, StudyDocument, StudyPoint, StudyTransactions};
 
-use super::levels::{factor_words, level, varying};
+use super::levels::{Naming, factor_words, level, varying};
 use super::matrix::SHARED_SCALE;
-use super::naming::Naming;
 use crate::report::cell::{Cell, count, empty, figure, interval, text, value, verdicts};
 use crate::report::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, solid};
 use crate::report::colour::Colour;

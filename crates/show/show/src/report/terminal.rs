@@ -1,14 +1,291 @@
-//! A table in the columns of a terminal.
+//! A report for a terminal: the verdict and the short tables, at most as wide as asked for.
 //!
-//! Method: as it is; else closer together; else with texts on several lines; else with the last
-//! texts below their rows; else with all figures below their names, each behind the head of its
-//! column. Invariant: nothing is wider than the terminal, and nothing is left out but columns that
-//! the table can spare and rows beyond the most that it asks for.
+//! Invariants: without colour there is no escape sequence and no character of our own outside
+//! ASCII; control characters of names never reach the terminal. No table is wider than the
+//! terminal, and nothing of it is left out but columns that it can spare and rows beyond the most
+//! that it asks for.
+//!
+//! A table stands as it is; else closer together; else with texts on several lines; else with the
+//! last texts below their rows; else with all figures below their names, each behind the head of
+//! its column.
 
-use super::text::{Look, Terminal, aligned, cut, length, wrapped_to};
-use crate::report::cell::{Cell, Span, Text, What};
-use crate::report::document::{Column, On, Row, Table};
-use crate::report::words;
+use anstyle::AnsiColor;
+use iostrata_plan::Layer;
+
+use super::cell::{Cell, Span, Text, Tone, What};
+use super::document::{Block, Blocks, Column, Entry, On, Report, Row, Style, Table};
+use super::view::Head;
+use super::words;
+
+/// Lines of a short section.
+const SHORT: usize = 9;
+/// Entries that are shown at most.
+const ENTRIES: usize = 6;
+
+/// The whole, with a newline at its end.
+pub(crate) fn document(head: &Head, report: &Report, terminal: &Terminal) -> String {
+    let subject = terminal.width - head.command.len() - 1;
+    let mut lines = vec![format!(
+        "{} {}",
+        terminal.styled(Look::Bold, &head.command),
+        terminal.styled(Look::Dim, &cut(&terminal.clean(&head.subject()), subject))
+    )];
+    lines.push(String::new());
+    for (n, sentence) in report.headline.iter().enumerate() {
+        let look = if n == 0 { Look::Bold } else { Look::Plain };
+        lines.extend(
+            terminal.wrapped(sentence, 0, 0).iter().map(|line| terminal.styled(look, line)),
+        );
+    }
+    let mut is_short = false;
+    for section in &report.sections {
+        let body = blocks(&section.body, terminal);
+        if !body.is_empty() {
+            // Short sections stand close together.
+            if !is_short || body.len() > SHORT {
+                lines.push(String::new());
+            }
+            is_short = body.len() <= SHORT;
+            lines.push(terminal.styled(Look::Bold, &terminal.clean(&section.title)));
+            lines.extend(body);
+        }
+    }
+    if !is_short {
+        lines.push(String::new());
+    }
+    lines.extend(sentence(&report.summary, Look::Dim, terminal));
+    for note in &head.notes {
+        let wrapped = terminal.wrapped(note, 0, 0);
+        lines.extend(wrapped.iter().map(|line| terminal.styled(Look::Warn, line)));
+    }
+    lines.extend(report.kept.iter().map(|kept| terminal.clean(&plain(kept))));
+    lines.join("\n") + "\n"
+}
+
+fn sentence(text: &Text, look: Look, terminal: &Terminal) -> Vec<String> {
+    let lines = terminal.wrapped(&plain(text), 0, 0);
+    lines.iter().map(|line| terminal.styled(look, line)).collect()
+}
+
+/// The lines of blocks.
+pub(crate) fn blocks(all: &Blocks, terminal: &Terminal) -> Vec<String> {
+    all.on(On::TERMINAL).flat_map(|one| block(one, terminal)).collect()
+}
+
+fn block(block: &Block, terminal: &Terminal) -> Vec<String> {
+    let hanging = |text: &str| terminal.wrapped(text, 2, 2);
+    let named = |name: &str, what: &str| hanging(&format!("{name}: {what}"));
+    let most = |mut lines: Vec<Vec<String>>, most: usize| {
+        let more = lines.len().saturating_sub(most);
+        lines.truncate(most);
+        if more > 0 {
+            lines.push(vec![
+                terminal.styled(Look::Dim, &format!("  and {more} more in the report")),
+            ]);
+        }
+        lines.concat()
+    };
+    match block {
+        Block::Title(title) => vec![terminal.styled(Look::Bold, &terminal.clean(&plain(title)))],
+        Block::Text(style, text) => sentence(text, look(*style), terminal),
+        Block::List(all) => all.iter().flat_map(|one| hanging(&plain(one))).collect(),
+        Block::Facts(all, n) => {
+            most(all.iter().map(|(name, what)| named(&plain(name), &plain(what))).collect(), *n)
+        }
+        Block::Named(all, n) => {
+            most(all.iter().map(|(name, what)| named(name, what)).collect(), *n)
+        }
+        Block::Verdicts(all) => all
+            .iter()
+            .flat_map(|one| {
+                let (word, name) = (words::verdict_word(*one), words::verdict(*one));
+                hanging(&format!("*{word} ({name}): {}", one.explain()))
+            })
+            .map(|line| terminal.styled(Look::Warn, &line))
+            .collect(),
+        Block::Table(one) => lines(one, terminal),
+        Block::Entries(all) => most(all.iter().map(|one| entry(one, terminal)).collect(), ENTRIES),
+        Block::Folded(_, body) => blocks(body, terminal),
+        Block::Chart(_)
+        | Block::Panels(_)
+        | Block::Choice(..)
+        | Block::Snippet(..)
+        | Block::Points(_) => Vec::new(),
+    }
+}
+
+fn look(style: Style) -> Look {
+    match style {
+        Style::Lead(Tone::Plain) => Look::Bold,
+        Style::Lead(tone) | Style::Note(tone) if tone != Tone::Plain => tone.into(),
+        Style::Say | Style::Note(_) => Look::Dim,
+        Style::Lead(_) | Style::Plain => Look::Plain,
+    }
+}
+
+/// What it is in one line, where that is possible, with what it is about.
+fn entry(one: &Entry, terminal: &Terminal) -> Vec<String> {
+    // Links lead to what only the page has.
+    let about = one.about.0.iter().filter(|span| !matches!(span, Span::Link(..)));
+    let (title, about) = (plain(&one.title), plain(&Text(about.cloned().collect())));
+    if title.len() + about.len() + 6 <= terminal.width {
+        let about = terminal.styled(Look::Dim, &format!("({})", terminal.clean(&about)));
+        return vec![format!("  {}  {about}", terminal.clean(&title))];
+    }
+    let mut lines = terminal.wrapped(&title, 2, 2);
+    let about = terminal.wrapped(&about, 4, 0);
+    lines.extend(about.iter().map(|line| terminal.styled(Look::Dim, line)));
+    lines
+}
+
+/// The terminal that is written for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminal {
+    /// Columns.
+    pub(crate) width: usize,
+    /// Whether styles may be used.
+    pub(crate) colour: bool,
+}
+
+/// Fewest columns that are laid out for; a narrower terminal wraps by itself.
+const NARROWEST: usize = 60;
+
+/// How text stands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Plain,
+    Bold,
+    Dim,
+    Good,
+    Warn,
+    Layer(Layer),
+}
+
+impl From<Tone> for Look {
+    fn from(tone: Tone) -> Self {
+        match tone {
+            Tone::Plain => Self::Plain,
+            Tone::Good => Self::Good,
+            Tone::Warn => Self::Warn,
+            Tone::Dim => Self::Dim,
+        }
+    }
+}
+
+impl Terminal {
+    pub(crate) fn new(width: usize, colour: bool) -> Self {
+        Self { width: width.clamp(NARROWEST, 160), colour }
+    }
+
+    pub(crate) fn styled(&self, look: Look, text: &str) -> String {
+        let coloured = |colour: AnsiColor| anstyle::Style::new().fg_color(Some(colour.into()));
+        let style = match look {
+            Look::Plain => return text.to_owned(),
+            Look::Bold => anstyle::Style::new().bold(),
+            Look::Dim => anstyle::Style::new().dimmed(),
+            Look::Good => coloured(AnsiColor::Green).bold(),
+            Look::Warn => coloured(AnsiColor::Yellow),
+            Look::Layer(layer) => coloured(match layer {
+                Layer::Host => AnsiColor::White,
+                Layer::Device => AnsiColor::Green,
+                Layer::Block | Layer::FileApi => AnsiColor::Yellow,
+                Layer::Limit | Layer::Transactions => AnsiColor::Magenta,
+                Layer::Filesystem => AnsiColor::Blue,
+                Layer::Engine => AnsiColor::Red,
+            }),
+        };
+        if self.colour && !text.trim().is_empty() {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// Text without characters that steer a terminal or turn the direction of reading; without
+    /// colour our own signs become ASCII, too.
+    pub(crate) fn clean(&self, text: &str) -> String {
+        const TURNS: [std::ops::RangeInclusive<char>; 3] =
+            ['\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
+        let steers = |c: char| c.is_control() || TURNS.iter().any(|range| range.contains(&c));
+        let mut out = String::with_capacity(text.len());
+        for letter in text.chars() {
+            match letter {
+                letter if letter.is_whitespace() => out.push(' '),
+                letter if steers(letter) => out.push('?'),
+                '\u{b1}' if !self.colour => out.push_str("+-"),
+                '\u{2192}' if !self.colour => out.push_str("to"),
+                '\u{b7}' if !self.colour => out.push('-'),
+                letter => out.push(letter),
+            }
+        }
+        out
+    }
+
+    /// Text as lines of at most the width, the first after `indent` spaces, the others after
+    /// `hang` more.
+    pub(crate) fn wrapped(&self, text: &str, indent: usize, hang: usize) -> Vec<String> {
+        let most = self.width.saturating_sub(indent + hang).max(20);
+        let text = self.clean(text);
+        let lines = wrapped_to(&text, most + hang, most).into_iter().enumerate();
+        let spaces = |n: usize| " ".repeat(if n == 0 { indent } else { indent + hang });
+        lines.map(|(n, line)| spaces(n) + &line).collect()
+    }
+}
+
+/// Words as lines, the first and the others of at most so many columns; longer words lose their
+/// middle, because names that begin alike differ at their ends.
+pub(crate) fn wrapped_to(text: &str, first: usize, others: usize) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            // A number and its percent stay in one line.
+            Some(number) if word.starts_with('%') => number.extend([" ", word]),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        let most = if lines.len() > 1 { others } else { first };
+        let word = cut_middle(&word, first.min(others));
+        match lines.last_mut() {
+            Some(line) if length(line) + 1 + length(&word) <= most => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
+pub(crate) fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Text at the left or right of a width.
+pub(crate) fn aligned(text: &str, width: usize, right: bool) -> String {
+    let filled = " ".repeat(width.saturating_sub(length(text)));
+    if right { filled + text } else { text.to_owned() + &filled }
+}
+
+/// Text cut to a width, with two dots where something is missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(2)).collect::<String>() + ".."
+}
+
+/// Text cut to a width in its middle.
+fn cut_middle(text: &str, width: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= width {
+        return text.to_owned();
+    }
+    let end = width.saturating_sub(2) / 2;
+    let start = width.saturating_sub(2 + end);
+    letters[..start].iter().chain(&['.', '.']).chain(&letters[letters.len() - end..]).collect()
+}
 
 /// Columns before a row.
 const INDENT: usize = 2;
@@ -18,7 +295,7 @@ const TEXT_MIN: usize = 14;
 const WORD_MAX: usize = 40;
 
 /// The lines of a table.
-pub(super) fn lines(table: &Table, terminal: &Terminal) -> Vec<String> {
+fn lines(table: &Table, terminal: &Terminal) -> Vec<String> {
     let columns = table.columns_on(On::TERMINAL);
     let shown = &table.rows[..table.rows.len().min(table.most)];
     let mut grid = Grid::of(&columns, shown, terminal);
@@ -297,7 +574,7 @@ fn half(cell: &Cell, terminal: &Terminal) -> String {
 }
 
 /// A sentence without any look.
-pub(super) fn plain(text: &Text) -> String {
+fn plain(text: &Text) -> String {
     let all: String = text.0.iter().map(flat).collect();
     all.trim().trim_end_matches(';').to_owned()
 }
@@ -320,6 +597,36 @@ fn flat(span: &Span) -> String {
 mod tests {
     use super::*;
     use crate::report::cell::{text, value};
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        let [plain, colour] = [false, true].map(|colour| Terminal::new(80, colour));
+        assert_eq!(plain.clean("a\u{1b}[31mb\tc\u{202e}d\n"), "a?[31mb c?d ");
+        assert_eq!(
+            (plain.clean("\u{b1} 1"), colour.clean("\u{b1} 1")),
+            ("+- 1".into(), "\u{b1} 1".into())
+        );
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(cut_middle("write + fdatasync, 16 committers", 20), "write + f..ommitters");
+        assert_eq!(cut_middle("short", 20), "short");
+    }
+
+    #[test]
+    fn a_line_never_ends_between_a_number_and_its_percent() {
+        let lines = |width| wrapped_to("no more than (95 % 31 to 45 %).", width, width);
+        assert_eq!(lines(16), ["no more than", "(95 % 31 to", "45 %)."]);
+        assert_eq!(lines(31), ["no more than (95 % 31 to 45 %)."]);
+    }
+
+    #[test]
+    fn what_hangs_is_further_in_and_keeps_to_the_width() {
+        let lines = Terminal::new(60, false).wrapped(&"word ".repeat(30), 2, 2);
+        assert!(lines[0].starts_with("  word") && lines[1].starts_with("    word"), "{lines:?}");
+        assert!(lines.len() > 2 && lines.iter().all(|line| line.len() <= 60), "{lines:?}");
+    }
 
     #[test]
     fn a_stacked_row_keeps_its_note() {
