@@ -8,13 +8,12 @@ use iostrata_stats::units;
 
 use iostrata_plan::study::IoLimits;
 
-use crate::change::Change;
+use crate::change::{Change, Prewrite};
 use crate::device;
 use crate::kind;
 use crate::kind::settings::At;
 use crate::platform::Platform;
 use crate::seen::DeviceRef;
-use crate::settings::Prewrite;
 use crate::system::System;
 use crate::variables::ServerSetting;
 
@@ -176,7 +175,7 @@ fn limited(limits: &IoLimits) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::QueueAttribute;
+    use crate::change::QueueAttribute;
 
     #[test]
     fn a_change_is_one_line() {

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::{FilesystemKind, QueueAttribute, VmSetting};
 use crate::owner::Owner;
 use crate::seen::{DeviceToken, FileToken};
-use crate::settings::{FilesystemKind, QueueAttribute, VmSetting};
 use crate::variables::{ServerSetting, ServerToken, ServerValues};
 
 /// Values of a device's queue.

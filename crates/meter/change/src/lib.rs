@@ -22,7 +22,6 @@ mod seen;
 mod served;
 mod server;
 mod session;
-mod settings;
 mod state;
 mod system;
 mod undoing;
@@ -31,7 +30,7 @@ mod variables;
 #[cfg(test)]
 mod tests;
 
-pub use change::Change;
+pub use change::{Change, FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 pub use describe::plan;
 pub use effect::{Effect, GroupVersion, How, Left, Undone};
 pub use error::{ChangeError, JournalError};
@@ -48,7 +47,6 @@ pub use seen::{Answer, ChangeId, DeviceRef, DeviceState, FileToken, LoopDevice, 
 pub use served::{ServedDisk, StopError, served_disks, stop_served};
 pub use server::{Ending, Greeting, RunAs, ServerCommand, Tie};
 pub use session::{Applied, Session, changes_in_place, wait_until_undone};
-pub use settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 pub use state::StateDir;
 pub use system::{BoundCommand, System, end_with_starter, spawn_for_life, touched_unwritten_bytes};
 pub use undoing::{Thing, UndoOutcome, UndoReport};

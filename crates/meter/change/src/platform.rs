@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use iostrata_io::Mount;
 use thiserror::Error;
 
+use crate::change::{FilesystemKind, Prewrite};
 use crate::error::ChangeError;
 use crate::owner::Owner;
 use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Seen};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};
-use crate::settings::{FilesystemKind, Prewrite};
 use crate::variables::Servers;
 
 /// What to mount.

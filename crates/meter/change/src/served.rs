@@ -13,7 +13,7 @@ use crate::change::Change;
 use crate::effect::{Effect, Prior};
 use crate::error::{ChangeError, JournalError, system};
 use crate::journal::{Content, Journal, JournalEntry, parse};
-use crate::kind::{self, attach, serving};
+use crate::kind::{self, file, serving};
 use crate::owner::Owner;
 use crate::platform;
 use crate::platform::Platform;
@@ -119,7 +119,8 @@ fn disk(
         _ => String::new(),
     };
     // By what it is over: its number may have changed hands.
-    let attached = attach::find(platform, token, above.effect.as_ref()).ok()?.into_iter().next()?;
+    let attached =
+        file::find_loops(platform, token, above.effect.as_ref()).ok()?.into_iter().next()?;
     Some(ServedDisk {
         device: attached.path(),
         at: at.clone(),

@@ -13,14 +13,13 @@ use std::path::{Path, PathBuf};
 
 use iostrata_io::Mount;
 
-use crate::change::Change;
+use crate::change::{Change, FilesystemKind};
 use crate::device;
 use crate::effect::{Effect, Left, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
 use crate::platform::{self, MountRequest, Platform, RunError};
 use crate::seen::{DeviceRef, DeviceState, DeviceToken, SeenKind};
-use crate::settings::FilesystemKind;
 
 pub(super) fn prior_mount(
     platform: &dyn Platform,

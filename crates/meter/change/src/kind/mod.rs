@@ -3,9 +3,8 @@
 //! Invariant: `prior` alters nothing and refuses what must not happen; `undo` works from the
 //! journal's entry alone, may be repeated, and touches only what it can tell to be ours.
 
-pub(crate) mod attach;
 mod database;
-mod file;
+pub(crate) mod file;
 pub(crate) mod filesystem;
 mod group;
 pub(crate) mod queue;
@@ -42,7 +41,7 @@ pub(crate) fn prior(
 ) -> Result<Prior, ChangeError> {
     match change {
         Change::BackingFile { path, .. } => file::prior_new(platform, path),
-        Change::Loop { backing, .. } => attach::prior(platform, backing),
+        Change::Loop { backing, .. } => file::prior_loop(platform, backing),
         Change::MakeFilesystem { device, .. } => filesystem::prior_make(platform, device, active),
         Change::Mount { device, at, .. } => filesystem::prior_mount(platform, device, at),
         Change::FuseServer { at, .. } => serving::prior(platform, at),
@@ -81,7 +80,7 @@ pub(crate) fn apply(
             file::apply_file(platform, path, *bytes, *prewrite)
         }
         (Change::Loop { direct, block_bytes, .. }, Prior::NoLoop { backing, .. }) => {
-            attach::apply(platform, backing, *direct, *block_bytes)
+            file::apply_loop(platform, backing, *direct, *block_bytes)
         }
         (Change::MakeFilesystem { device, kind, options, label }, _) => {
             filesystem::apply_make(platform, device, *kind, options, label.as_deref())
@@ -151,7 +150,7 @@ pub(crate) fn undo(
             file::undo_file(platform, path, *bytes, *at_us, entry.effect.as_ref())
         }
         (Change::Loop { .. }, Prior::NoLoop { backing, free_read_ahead }) => {
-            attach::undo(platform, backing, free_read_ahead, entry.effect.as_ref())
+            file::undo_loop(platform, backing, free_read_ahead, entry.effect.as_ref())
         }
         (Change::Mount { at, .. }, Prior::NoMount { device, source, missing }) => {
             filesystem::undo_mount(platform, at, device, source, missing)

@@ -5,13 +5,13 @@
 //! what that reset, and compares all of it. A value that is neither what we set nor what was before
 //! is left and reported.
 
+use crate::change::QueueAttribute;
 use crate::device::{self, Resolved};
 use crate::effect::{Effect, How, Left, Prior, QueueValues, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
 use crate::platform::Platform;
 use crate::seen::{DeviceRef, DeviceToken};
-use crate::settings::QueueAttribute;
 
 pub(super) fn prior(
     platform: &dyn Platform,

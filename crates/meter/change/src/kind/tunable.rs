@@ -6,10 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::change::VmSetting;
 use crate::effect::{Effect, Left, Prior, Undone, VmValues};
 use crate::error::{ChangeError, system};
 use crate::platform::Platform;
-use crate::settings::VmSetting;
 
 const UNSET: &str = "0";
 

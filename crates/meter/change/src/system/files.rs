@@ -15,9 +15,9 @@ use iostrata_io::{
 };
 use rustix::fs::{major, minor};
 
+use crate::change::Prewrite;
 use crate::error::{ChangeError, system};
 use crate::seen::{Seen, SeenKind};
-use crate::settings::Prewrite;
 
 /// Sizes of backing files are a multiple of this, so that direct I/O fits.
 const BLOCK_BYTES: u32 = 4096;

@@ -1,32 +1,36 @@
 //! The machine itself.
 //!
-//! Invariant: each call does one thing; what to do is decided above. Programs that it runs die with
-//! this process; only servers outlive it.
+//! Invariants: each call does one thing; what to do is decided above. Programs that it runs die
+//! with this process; only servers outlive it. File systems are mounted through the calls that give
+//! a reason (fsopen(2)); nothing is attached to the tree before the file system took every option.
 
-mod contents;
+mod block_device;
 mod files;
-mod loop_device;
-mod mounting;
 mod server;
 
-use std::fs;
-use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, io};
 
-use iostrata_io::Progress;
+use iostrata_io::{Mount, Progress};
+use rustix::fs::CWD;
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_remount,
+    move_mount,
+};
 
+use crate::change::Prewrite;
 use crate::error::ChangeError;
 use crate::owner::Owner;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
 use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Seen};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};
-use crate::settings::Prewrite;
 use crate::variables::{NoServers, Servers};
-use iostrata_io::Mount;
-
 pub use files::touched_unwritten_bytes;
 pub use server::{BoundCommand, end_with_starter, spawn_for_life};
 
@@ -104,11 +108,11 @@ impl Platform for System {
     }
 
     fn disk_of(&self, device: &Path) -> io::Result<String> {
-        contents::disk_of(device)
+        block_device::disk_of(device)
     }
 
     fn state(&self, device: &Path) -> io::Result<DeviceState> {
-        contents::state(device)
+        block_device::state(device)
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
@@ -137,7 +141,7 @@ impl Platform for System {
     }
 
     fn loops_over(&self, file: &FileToken) -> io::Result<Vec<LoopDevice>> {
-        loop_device::over(file)
+        block_device::over(file)
     }
 
     fn attach(
@@ -146,11 +150,11 @@ impl Platform for System {
         direct: bool,
         block_bytes: Option<u32>,
     ) -> io::Result<LoopDevice> {
-        loop_device::attach(backing, direct, block_bytes)
+        block_device::attach(backing, direct, block_bytes)
     }
 
     fn detach(&self, device: &LoopDevice) -> io::Result<()> {
-        loop_device::detach(device)
+        block_device::detach(device)
     }
 
     fn mounts(&self) -> io::Result<Vec<Mount>> {
@@ -158,17 +162,17 @@ impl Platform for System {
     }
 
     fn mount(&self, request: &MountRequest) -> Result<(), Refusal> {
-        mounting::mount(request)
+        mount(request)
     }
 
     fn remount(&self, at: &Path, options: &[String]) -> Result<(), Refusal> {
         let mounts = self.mounts().unwrap_or_default();
         let now = mounts.into_iter().rev().find(|mount| mount.at == at);
-        mounting::remount(at, now.map(|now| now.options).unwrap_or_default(), options)
+        remount(at, now.map(|now| now.options).unwrap_or_default(), options)
     }
 
     fn unmount(&self, at: &Path, lazily: bool) -> io::Result<()> {
-        mounting::unmount(at, lazily)
+        unmount(at, lazily)
     }
 
     fn run(&self, program: &str, arguments: &[String]) -> Result<(), RunError> {
@@ -202,7 +206,7 @@ impl Platform for System {
     fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>> {
         let device = device.to_owned();
         // A device that does not answer is at least not mounted, which is asked first.
-        server::within(move || contents::in_use(&device)).unwrap_or(Ok(None))
+        server::within(move || block_device::in_use(&device)).unwrap_or(Ok(None))
     }
 
     fn openers(&self, device: &Path) -> Vec<String> {
@@ -240,4 +244,126 @@ impl Platform for System {
     fn pause(&self) {
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Longest message of the kernel, in bytes.
+const MESSAGE_BYTES: usize = 1024;
+
+/// Options that belong to the mount and not to the file system.
+const OF_THE_MOUNT: &[(&str, MountAttrFlags)] = &[
+    ("nosuid", MountAttrFlags::MOUNT_ATTR_NOSUID),
+    ("nodev", MountAttrFlags::MOUNT_ATTR_NODEV),
+    ("noexec", MountAttrFlags::MOUNT_ATTR_NOEXEC),
+    ("noatime", MountAttrFlags::MOUNT_ATTR_NOATIME),
+    ("nodiratime", MountAttrFlags::MOUNT_ATTR_NODIRATIME),
+    ("strictatime", MountAttrFlags::MOUNT_ATTR_STRICTATIME),
+    ("relatime", MountAttrFlags::empty()),
+    ("atime", MountAttrFlags::empty()),
+    ("diratime", MountAttrFlags::empty()),
+    ("suid", MountAttrFlags::empty()),
+    ("dev", MountAttrFlags::empty()),
+    ("exec", MountAttrFlags::empty()),
+    ("defaults", MountAttrFlags::empty()),
+];
+
+fn mount(request: &MountRequest) -> Result<(), Refusal> {
+    let context = match fsopen(request.kind, FsOpenFlags::FSOPEN_CLOEXEC) {
+        Err(Errno::NODEV) => {
+            let said = format!("this kernel has no {}", request.kind);
+            return Err(Refusal { said, source: Errno::NODEV.into() });
+        }
+        opened => opened.map_err(plain)?,
+    };
+    let context = context.as_fd();
+    let told = |errno| refusal(context, errno);
+    fsconfig_set_string(context, "source", &request.source).map_err(told)?;
+    let mut attributes = MountAttrFlags::empty();
+    for option in &request.options {
+        match OF_THE_MOUNT.iter().find(|(name, _)| name == option) {
+            Some((_, flag)) => attributes |= *flag,
+            None => set(context, option).map_err(|errno| {
+                let Refusal { said, source } = refusal(context, errno);
+                Refusal { said: format!("{option}: {said}"), source }
+            })?,
+        }
+        if option == "ro" {
+            attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+        }
+    }
+    fsconfig_create(context).map_err(told)?;
+    let mounted = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(told)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(mounted.as_fd(), c"", CWD, &request.at, flags).map_err(plain)
+}
+
+fn set(context: BorrowedFd<'_>, option: &str) -> Result<(), Errno> {
+    match option.split_once('=') {
+        Some((name, value)) => fsconfig_set_string(context, name, value),
+        None => fsconfig_set_flag(context, option),
+    }
+}
+
+fn plain(errno: Errno) -> Refusal {
+    let source = io::Error::from(errno);
+    Refusal { said: source.to_string(), source }
+}
+
+/// With what the file system said, where it said something.
+fn refusal(context: BorrowedFd<'_>, errno: Errno) -> Refusal {
+    let mut said = Vec::new();
+    let mut message = [0; MESSAGE_BYTES];
+    while let Ok(bytes) = rustix::io::read(context, &mut message) {
+        let text = String::from_utf8_lossy(&message[..bytes]).into_owned();
+        // A letter for the weight and a blank come first.
+        said.push(text.get(2..).unwrap_or(&text).trim().to_owned());
+        if bytes == 0 || said.len() > 8 {
+            break;
+        }
+    }
+    match said.is_empty() {
+        true => plain(errno),
+        false => Refusal { said: said.join("; "), source: errno.into() },
+    }
+}
+
+/// Options of mount(2) that are flags, and those that take a flag away.
+const FLAGS: &[(&str, &str, MountFlags)] = &[
+    ("ro", "rw", MountFlags::RDONLY),
+    ("nosuid", "suid", MountFlags::NOSUID),
+    ("nodev", "dev", MountFlags::NODEV),
+    ("noexec", "exec", MountFlags::NOEXEC),
+    ("noatime", "atime", MountFlags::NOATIME),
+    ("nodiratime", "diratime", MountFlags::NODIRATIME),
+    ("relatime", "norelatime", MountFlags::RELATIME),
+    ("strictatime", "nostrictatime", MountFlags::STRICTATIME),
+    ("sync", "async", MountFlags::SYNCHRONOUS),
+    ("lazytime", "nolazytime", MountFlags::LAZYTIME),
+];
+/// Of these only one holds.
+const TIMES: MountFlags =
+    MountFlags::NOATIME.union(MountFlags::RELATIME).union(MountFlags::STRICTATIME);
+
+fn remount(at: &Path, now: Vec<String>, options: &[String]) -> Result<(), Refusal> {
+    let mut flags = MountFlags::empty();
+    let mut data = Vec::new();
+    for option in now.iter().chain(options) {
+        let on = FLAGS.iter().find(|(on, _, _)| on == option);
+        let off = FLAGS.iter().find(|(_, off, _)| off == option);
+        match (on, off) {
+            (Some((_, _, flag)), _) if TIMES.contains(*flag) => {
+                flags = flags.difference(TIMES).union(*flag);
+            }
+            (Some((_, _, flag)), _) => flags |= *flag,
+            (_, Some((_, _, flag))) => flags = flags.difference(*flag),
+            _ if options.contains(option) => data.push(option.as_str()),
+            _ => {}
+        }
+    }
+    let data = std::ffi::CString::new(data.join(",")).map_err(|_| plain(Errno::INVAL))?;
+    mount_remount(at, flags, &*data).map_err(plain)
+}
+
+fn unmount(at: &Path, lazily: bool) -> io::Result<()> {
+    let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    Ok(rustix::mount::unmount(at, flags | UnmountFlags::NOFOLLOW)?)
 }

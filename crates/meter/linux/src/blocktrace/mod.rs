@@ -9,7 +9,6 @@
 
 mod error;
 mod event;
-mod instance;
 mod matching;
 mod parser;
 mod ring_buffer;

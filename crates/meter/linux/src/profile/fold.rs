@@ -9,9 +9,9 @@ use iostrata_run::host::{
 };
 
 use crate::profile::catalogue;
+use crate::profile::collector::Samples;
 use crate::profile::kallsyms::{Function, Kallsyms};
 use crate::profile::layers::{place, reason};
-use crate::profile::samples::Samples;
 use crate::profile::switches::{SwitchTally, Switches, ThreadWait};
 
 /// The one frame that stands for a program.

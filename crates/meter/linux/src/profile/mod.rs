@@ -19,7 +19,6 @@ mod kallsyms;
 mod layers;
 mod profiler;
 mod record;
-mod samples;
 mod source;
 mod switches;
 

@@ -14,13 +14,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use crate::change::Prewrite;
 use crate::effect::GroupVersion;
 use crate::error::{ChangeError, system};
 use crate::owner::Owner;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
 use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Seen, SeenKind};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};
-use crate::settings::Prewrite;
 use crate::state::StateDir;
 use crate::variables::Servers;
 use iostrata_io::Mount;
