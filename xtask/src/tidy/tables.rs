@@ -255,7 +255,7 @@ pub const IMPURE: &[&str] = &["libc", "rustix", "io-uring", "signal-hook", "jiff
 pub const UNSAFE_FILES: &[&str] = &[
     "crates/engine/engine/src/pool/frames.rs",
     "crates/engine/sim/src/emudisk/priority.rs",
-    "crates/meter/change/src/system/loop_device.rs",
+    "crates/meter/change/src/system/block_device.rs",
     "crates/meter/change/src/system/server.rs",
     "crates/meter/io/src/api/aio_abi.rs",
     "crates/meter/io/src/api/aio_context.rs",
