@@ -11,7 +11,6 @@ mod engine_command;
 mod exit_error;
 mod fileio_command;
 mod fio_command;
-mod help_files_command;
 mod hidden_arguments;
 mod io_command;
 mod io_parts;
@@ -20,12 +19,10 @@ mod report_command;
 mod restore_command;
 mod run_sink;
 mod server_group;
-mod server_rights;
 mod signals;
 mod simulate_command;
 mod study_command;
 mod study_database;
-mod study_run;
 mod study_show;
 mod test_database;
 mod tune_command;
@@ -93,8 +90,8 @@ fn run(cli: &Cli) -> Result<(), ExitError> {
         Command::Watch(args) => watch_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),
         Command::Restore(args) => restore_command::run(args),
-        Command::Completions(args) => help_files_command::completions(args),
-        Command::Man(args) => help_files_command::man(args),
+        Command::Completions(args) => args::completions(args),
+        Command::Man(args) => args::man(args),
         Command::Worker => Ok(()),
     }
 }

@@ -1,18 +1,27 @@
-//! A group of settings of one server: written down first, set as often as is wanted, put back.
+//! Whether a server may be set, by this user and by nobody else at the same time; and a group of
+//! its settings: written down first, set as often as is wanted, put back.
 //!
 //! Invariant: however the program ends, the server has its own values again, or the journal says
 //! that it has not. It is asked on one connection, so that it can be set and put back also when it
 //! has no other left.
 
-use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use iostrata_change::{
     Change, ChangeError, ChangeId, Effect, Left, ServerError, ServerSetting, ServerToken,
     ServerValues, Session, StateDir, System,
 };
-use iostrata_server::{HeldServer, ServerAddress};
+use iostrata_database::target::{TargetError, TargetFacts};
+use iostrata_run::ManagedService;
+use iostrata_server::{
+    Claim, Flavour, HeldServer, ServerAddress, ServerRole, ServerTarget, ServerVersion,
+};
 
 use crate::exit_error::ExitError;
+use crate::test_database::ending;
 
 /// Sets a group of settings and puts it back; dropped, it is put back, too.
 pub struct ServerGroup {
@@ -156,4 +165,232 @@ fn took(effect: Effect) -> Result<ServerValues, ExitError> {
 
 fn here(error: &dyn std::fmt::Display) -> ExitError {
     ExitError::NotHere(error.to_string())
+}
+
+/// The lock that whoever tunes a server holds there.
+pub const CLAIM: &str = "iostrata_tune";
+
+/// What each of these allows in the servers that have it.
+const ENOUGH: [&str; 3] = ["ALL PRIVILEGES", "SUPER", "SYSTEM_VARIABLES_ADMIN"];
+
+/// Whether the user of these grants, as `SHOW GRANTS` has them, may set global variables. What is
+/// granted by roles is not seen there, so with roles it is left to the server to refuse.
+///
+/// # Errors
+/// Why not, with the statement that allows it.
+fn may_set(grants: &[String], version: &ServerVersion) -> Result<(), String> {
+    let upper: Vec<String> = grants.iter().map(|grant| grant.to_ascii_uppercase()).collect();
+    let is_enough = |grant: &String| {
+        let (rights, place) = grant.split_once(" ON ").unwrap_or((grant, ""));
+        let words = rights.trim_start_matches("GRANT ").split(',').map(str::trim);
+        place.starts_with("*.* TO ") && words.into_iter().any(|word| ENOUGH.contains(&word))
+    };
+    let is_role = |grant: &String| !grant.contains(" ON ") && grant.contains(" TO ");
+    if grants.is_empty() || upper.iter().any(|grant| is_enough(grant) || is_role(grant)) {
+        return Ok(());
+    }
+    let is_old = version.flavour == Flavour::MariaDb || version.numbers.0 < 8;
+    let right = if is_old { "SUPER" } else { "SYSTEM_VARIABLES_ADMIN" };
+    let user = grants[0].rsplit_once(" TO ").map_or("", |(_, user)| user);
+    let user = user.split(" IDENTIFIED").next().unwrap_or(user).split(" WITH ").next();
+    let user = user.filter(|user| !user.is_empty()).unwrap_or("this user");
+    Err(format!(
+        "this user may not SET GLOBAL; as an administrator: GRANT {right} ON *.* TO {user}"
+    ))
+}
+
+/// Refuses a server, with the reason.
+pub fn refused(facts: &TargetFacts, why: &str) -> ExitError {
+    ExitError::Usage(format!("{}: {why}", facts.name))
+}
+
+/// What has to hold before a server is set.
+pub struct Preconditions {
+    /// The group of which it is a member that is written to.
+    pub member: Option<String>,
+    /// What is in the way, with what would help.
+    pub obstacles: Vec<String>,
+}
+
+impl Preconditions {
+    /// It is neither a replica, whose redo comes from another server, nor read-only; no managed
+    /// service runs it; and its user has the right.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn of(target: &ServerTarget, facts: &TargetFacts) -> Result<Self, ExitError> {
+        let ServerRole { replica, member } = target.role().map_err(ending)?;
+        let mut obstacles: Vec<String> = replica.iter().map(|why| no_primary(why)).collect();
+        let grants = || target.grants().map_err(ending);
+        match managed_service(facts) {
+            Some(service) => obstacles.push(not_settable(service)),
+            None => obstacles.extend(may_set(&grants()?, target.version()).err()),
+        }
+        Ok(Self { member, obstacles })
+    }
+
+    /// Makes sure that nothing is in the way.
+    ///
+    /// # Errors
+    /// The first thing that is.
+    pub fn refuse(&self, facts: &TargetFacts) -> Result<(), ExitError> {
+        self.obstacles.first().map_or(Ok(()), |why| Err(refused(facts, why)))
+    }
+}
+
+/// Why nothing is set on an instance of a service, and what helps.
+fn not_settable(service: ManagedService) -> String {
+    let (name, place) = (service.name(), service.place());
+    match service {
+        // Its storage applies the redo by itself.
+        ManagedService::Aurora => format!(
+            "this is {name}, whose servers write redo only: there is no page cleaner to be tuned"
+        ),
+        _ => format!(
+            "this is {name}, which allows no SET GLOBAL: innodb_io_capacity is set in {place}; \
+             tune --dry-run says to what"
+        ),
+    }
+}
+
+/// The service of which a server is an instance.
+pub fn managed_service(facts: &TargetFacts) -> Option<ManagedService> {
+    ManagedService::of(facts.settings.iter().map(|(name, value)| (&**name, &**value)))
+}
+
+/// Why nothing is set on a replica.
+pub fn no_primary(why: &str) -> String {
+    format!("{why}: nothing is set on a server that others write; name its primary")
+}
+
+/// The one server to which all connections of a target lead.
+///
+/// # Errors
+/// A target that was not opened as one.
+pub fn one(target: &ServerTarget) -> Result<&ServerToken, ExitError> {
+    let bug = || ExitError::Bug("a server that is set was not opened as one".to_owned());
+    target.one().ok_or_else(bug)
+}
+
+/// Claims the server for as long as the claim lives.
+///
+/// # Errors
+/// When somebody else tunes it.
+pub fn claim(target: &ServerTarget, facts: &TargetFacts) -> Result<Claim, ExitError> {
+    let other = "another iostrata tune is at work on this server; end that one first";
+    let busy = || ExitError::Busy(format!("{}: {other}", facts.name));
+    target.claim(CLAIM).map_err(ending)?.ok_or_else(busy)
+}
+
+/// How often a claim is asked.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Asks a claim; why it is of no use any more.
+type Asks = Box<dyn FnMut() -> Result<Option<String>, TargetError> + Send>;
+
+/// A claim that is asked until it is dropped.
+pub struct KeptClaim {
+    asked: Arc<Mutex<ClaimState>>,
+    /// Ends the thread with the claim.
+    _end: Sender<()>,
+}
+
+struct ClaimState {
+    asks: Asks,
+    lost: Option<String>,
+}
+
+impl KeptClaim {
+    /// Keeps this one, and sees that its server stays one that is written to.
+    pub fn keep(mut claim: Claim) -> Self {
+        let asks = move || match claim.holds()? {
+            true => Ok(claim.role()?.replica),
+            false => Ok(Some("the server has dropped the claim that keeps tuners away".to_owned())),
+        };
+        Self::asked(Box::new(asks), EVERY)
+    }
+
+    fn asked(asks: Asks, every: Duration) -> Self {
+        let asked = Arc::new(Mutex::new(ClaimState { asks, lost: None }));
+        let (end, ended) = channel();
+        let kept = Arc::clone(&asked);
+        thread::spawn(move || {
+            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                look(&kept);
+            }
+        });
+        Self { asked, _end: end }
+    }
+
+    /// Asks now; why it is lost.
+    pub fn look(&self) -> Option<String> {
+        look(&self.asked)
+    }
+
+    /// Why it is lost, as far as that is known.
+    pub fn lost(&self) -> Option<String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).lost.clone()
+    }
+}
+
+fn look(asked: &Mutex<ClaimState>) -> Option<String> {
+    let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+    if asked.lost.is_none() {
+        asked.lost = (asked.asks)().unwrap_or_else(|error| Some(error.to_string()));
+    }
+    asked.lost.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(grant: &str, version: &str) -> Option<String> {
+        may_set(&[grant.to_owned()], &ServerVersion::recognise(version, "MySQL")).err()
+    }
+
+    #[test]
+    fn who_runs_a_server_at_a_service_is_told_where_it_is_set() {
+        let of = |name: &str, value: &str| {
+            let settings = vec![(name.to_owned(), value.to_owned())];
+            let facts = TargetFacts { settings, ..TargetFacts::default() };
+            not_settable(managed_service(&facts).unwrap())
+        };
+        assert!(of("basedir", "/rdsdbbin/mysql/").contains("is set in the DB parameter group"));
+        assert!(of("aurora_version", "3.05.2").contains("no page cleaner to be tuned"));
+    }
+
+    #[test]
+    fn who_may_set_is_let_and_who_may_not_is_told_the_grant() {
+        for grant in [
+            "GRANT ALL PRIVILEGES ON *.* TO `b`@`%` IDENTIFIED BY PASSWORD '*0D' WITH GRANT OPTION",
+            "GRANT SELECT, SUPER ON *.* TO 'b'@'%'",
+            "GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO `b`@`%`",
+            "GRANT `operator`@`%` TO `b`@`%`",
+        ] {
+            assert_eq!(said(grant, "9.7.4"), None, "{grant}");
+        }
+        let usage = "GRANT USAGE ON *.* TO `b`@`%` IDENTIFIED BY PASSWORD '*0D'";
+        let text = said(usage, "10.11.19-MariaDB").unwrap();
+        assert!(text.ends_with("GRANT SUPER ON *.* TO `b`@`%`"), "{text}");
+        let text = said("GRANT ALL PRIVILEGES ON `tpcc`.* TO `b`@`%`", "9.7.4").unwrap();
+        assert!(text.ends_with("GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO `b`@`%`"), "{text}");
+    }
+
+    #[test]
+    fn a_claim_is_asked_again_and_again_until_it_is_lost() {
+        let (asked, askings) = channel();
+        let mut left = 3;
+        let asks = move || {
+            left -= 1;
+            asked.send(left).unwrap();
+            Ok((left == 0).then(|| "dropped".to_owned()))
+        };
+        let kept = KeptClaim::asked(Box::new(asks), Duration::from_millis(1));
+        // Nobody looks; the thread does.
+        assert_eq!(askings.iter().take(3).collect::<Vec<i32>>(), [2, 1, 0]);
+        assert_eq!(kept.look().as_deref(), Some("dropped"));
+        assert_eq!(kept.lost().as_deref(), Some("dropped"));
+        assert!(askings.try_recv().is_err(), "what is lost is not asked");
+    }
 }

@@ -1,7 +1,8 @@
 //! `iostrata completions` and `iostrata man`: the same definitions as the help, for a shell and for
 //! `man`.
 //!
-//! Invariant: nothing is written by hand; what clap parses is what is completed and described.
+//! Invariants: nothing is written by hand; what clap parses is what is completed and described.
+//! Written is only the directory that was named.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
 use super::Cli;
+use crate::display::print_text;
+use crate::exit_error::ExitError;
 
 /// Arguments of `iostrata completions`.
 #[derive(Args, Debug)]
@@ -40,7 +43,7 @@ impl CompletionsArgs {
 ///
 /// # Errors
 /// What the system says.
-pub fn write_man_pages(dir: &Path) -> io::Result<()> {
+fn write_man_pages(dir: &Path) -> io::Result<()> {
     clap_mangen::generate_to(shown(&Cli::command()), dir)
 }
 
@@ -65,6 +68,25 @@ fn shown(command: &Command) -> Command {
         Some(about) => shown.long_about(about.clone()),
         None => shown,
     }
+}
+
+/// Prints the script for a shell.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn completions(args: &CompletionsArgs) -> Result<(), ExitError> {
+    print_text(&String::from_utf8_lossy(&args.script()))
+}
+
+/// Writes the manual pages.
+///
+/// # Errors
+/// When the directory cannot be made or written.
+pub fn man(args: &ManArgs) -> Result<(), ExitError> {
+    let dir = &args.dir;
+    std::fs::create_dir_all(dir).and_then(|()| write_man_pages(dir)).map_err(|error| {
+        ExitError::NotHere(format!("cannot write manual pages into {}: {error}", dir.display()))
+    })
 }
 
 #[cfg(test)]

@@ -11,15 +11,19 @@ mod fio;
 mod help_files;
 mod io;
 mod probe;
-mod restore;
 mod server_words;
 mod simulate;
 mod study;
-mod tune;
 mod value;
 mod watch;
 mod word_order;
 mod workload;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub use database::{
     CheckArgs, DriveArgs, IsolationWord, LoadArgs, PrepareArgs, PreparedMode, PrivateArgs,
@@ -31,26 +35,14 @@ pub use engine::{
 };
 pub use fileio::{FileioAction, FileioArgs, FileioFiles, FileioRunArgs};
 pub use fio::{Eta, FioArgs, OutputFormat, own_options};
-pub use help_files::{CompletionsArgs, ManArgs, write_man_pages};
+pub use help_files::{CompletionsArgs, ManArgs, completions, man};
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
-pub use restore::RestoreArgs;
 pub use server_words::LoginArgs;
-pub use simulate::{FlushArgs, Timed};
-pub use simulate::{QueueArgs, SimulateAction, SimulateArgs};
-pub use study::{
-    DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
-};
-pub use watch::WatchArgs;
+pub use simulate::{FlushArgs, QueueArgs, SimulateAction, SimulateArgs, Timed};
+pub use study::{DiffArgs, ListArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace};
+pub use watch::{ModeWord, TuneArgs, WatchArgs};
 pub use workload::{WorkloadAction, WorkloadCommand};
-
-pub use tune::{ModeWord, TuneArgs};
-
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
-
-use clap::{Args, CommandFactory, Parser, Subcommand};
 
 /// Find the layer that takes your database's I/O, and get it back.
 #[derive(Debug, Parser)]
@@ -275,6 +267,21 @@ pub fn switch_tip(arguments: &[OsString], error: &clap::Error) -> Option<String>
     let at = arguments.iter().position(|argument| argument == found.as_str())?;
     let option = arguments.get(at.checked_sub(1)?).filter(|option| is_bare_option(option))?;
     Some(format!("write {}={found}", option.to_str()?))
+}
+
+/// Arguments of `iostrata restore`.
+#[derive(Args, Debug)]
+pub struct RestoreArgs {
+    /// Put back only the settings of this server: mysql://user[:password]@host:port/db
+    ///
+    /// Without it everything is put back, and servers are reached by the address that was used
+    /// then, with the password from ~/.my.cnf or MYSQL_PWD: journals hold none.
+    #[arg(long, value_name = "T")]
+    pub target: Option<String>,
+    #[command(flatten)]
+    pub login: LoginArgs,
+    #[command(flatten)]
+    pub printing: Printing,
 }
 
 #[cfg(test)]

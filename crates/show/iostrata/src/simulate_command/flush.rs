@@ -22,7 +22,7 @@ use serde_json::json;
 use super::flush_plan::{
     LOAD, demand, device, disk_turns, finished, load, load_of, plan, settings, settings_of, turns,
 };
-use super::parallel::on_all_processors;
+use super::on_all_processors;
 use super::recording::Recording;
 use crate::args::FlushArgs;
 use crate::display::Display;
@@ -165,7 +165,7 @@ fn limits() -> Vec<String> {
 const STOPPED_PCT_MIN: f64 = 0.5;
 
 /// The run of a policy; `warm_up` seconds are left out of figures.
-pub fn policy_run(name: PolicyName, outcome: &FlushOutcome, warm_up: usize) -> FlushPolicyRun {
+fn policy_run(name: PolicyName, outcome: &FlushOutcome, warm_up: usize) -> FlushPolicyRun {
     let all = &outcome.seconds;
     let seconds = &all[warm_up.min(all.len())..];
     let tps: Vec<f64> = seconds.iter().map(|second| second.commits).collect();
@@ -235,7 +235,7 @@ fn series(outcome: &FlushOutcome) -> FlushSeries {
 ///
 /// # Errors
 /// A recording that says too little; whatever can't be simulated.
-pub fn recorded_plan(
+fn recorded_plan(
     args: &FlushArgs,
     recording: Recording,
 ) -> Result<(FlushPlan, FlushRecording), ExitError> {

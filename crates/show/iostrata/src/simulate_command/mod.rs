@@ -1,20 +1,20 @@
 //! `iostrata simulate`: what happens in virtual time.
 
 mod expected;
-#[cfg(test)]
-mod expected_tests;
 mod flush;
 mod flush_plan;
-mod parallel;
 mod queue;
-mod recorded_settings;
 mod recording;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{available_parallelism, scope};
 
 use crate::args::{SimulateAction, SimulateArgs};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 pub use expected::expect;
-pub use recorded_settings::is_recorded;
+pub use recording::is_recorded;
 
 /// Runs the command.
 ///
@@ -30,5 +30,56 @@ pub fn run(args: &SimulateArgs, interruption: &Interruption) -> Result<(), ExitE
                 "simulate {found}: there is no such simulation; there are `flush` and `queue`"
             )))
         }
+    }
+}
+
+/// Does jobs by their number until all are done or `is_over`; `told` hears after each what share of
+/// them is done. Gives what came of those that were done, in the order of their numbers.
+pub fn on_all_processors<T: Send>(
+    jobs: usize,
+    is_over: &(dyn Fn() -> bool + Sync),
+    job: impl Fn(usize) -> T + Sync,
+    told: impl Fn(usize, f64) + Sync,
+) -> Vec<(usize, T)> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while !is_over() {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= jobs {
+                return;
+            }
+            let outcome = job(at);
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.push((at, outcome));
+            told(at, found.len() as f64 / jobs as f64);
+        }
+    };
+    let threads = available_parallelism().map_or(1, usize::from);
+    scope(|scope| {
+        (0..threads.min(jobs)).for_each(|_| {
+            scope.spawn(work);
+        });
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_by_key(|(at, _)| *at);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_is_done_once_and_in_order_until_it_is_over() {
+        let shares = Mutex::new(Vec::new());
+        let done = on_all_processors(
+            20,
+            &|| false,
+            |at| at * at,
+            |_, share| shares.lock().unwrap().push(share),
+        );
+        assert_eq!(done, (0..20).map(|at| (at, at * at)).collect::<Vec<_>>());
+        assert_eq!(shares.lock().unwrap().last(), Some(&1.0));
+        assert_eq!(on_all_processors(20, &|| true, |at| at, |_, _| {}), Vec::new());
     }
 }

@@ -22,7 +22,7 @@ use iostrata_sim::queue::requests_taken;
 use iostrata_stats::{Interval, LatencyUs, Measured, Verdict, Verdicts, combine};
 use serde_json::{Value, json};
 
-use super::parallel::on_all_processors;
+use super::on_all_processors;
 use crate::args::QueueArgs;
 use crate::disk_command::measured;
 use crate::display::Display;
@@ -361,7 +361,7 @@ pub fn measured_s(outcomes: &[&InsertOutcome]) -> f64 {
 }
 
 /// The run; nothing when no replicate of it was simulated.
-pub fn queue_run(simulated: &Simulated<'_>, compared_rows: u64) -> Option<QueueRun> {
+fn queue_run(simulated: &Simulated<'_>, compared_rows: u64) -> Option<QueueRun> {
     let first = simulated.outcomes.first()?;
     let point = |place: usize| {
         let replicates: Option<Vec<&InsertPoint>> =

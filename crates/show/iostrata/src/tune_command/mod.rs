@@ -17,7 +17,7 @@ use crate::display::{Display, print_json};
 use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::{Interruption, pause};
-use crate::watch_command::export::Export;
+use crate::watch_command::recorder::Export;
 
 use plan::TunePlan;
 use record::Narrator;

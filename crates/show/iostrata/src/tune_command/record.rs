@@ -17,10 +17,8 @@ use super::plan::{SeenDisk, TunePlan};
 use crate::args::Printing;
 use crate::display::{Display, print_text};
 use crate::server_group::lines;
-use crate::watch_command::export::Export;
-use crate::watch_command::recorder::{ObservedTarget, Recorder};
+use crate::watch_command::recorder::{Export, ObservedTarget, Recorder, TargetHost};
 use crate::watch_command::source::target_of;
-use crate::watch_command::target_host::TargetHost;
 
 /// So many times of being tuned are kept.
 const SPANS_MOST: usize = 1_000;

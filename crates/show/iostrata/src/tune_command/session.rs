@@ -14,7 +14,7 @@ use super::record::Narrator;
 use super::record::{TuneRecord, look};
 use super::settings::{Set, TuneSettings};
 use crate::exit_error::ExitError;
-use crate::server_rights::{Preconditions, claim, no_primary, one, refused};
+use crate::server_group::{Preconditions, claim, no_primary, one, refused};
 use crate::signals::pause;
 use crate::test_database::ending;
 

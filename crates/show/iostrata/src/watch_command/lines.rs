@@ -1,11 +1,17 @@
-//! A line per sample in aligned columns, for pipes and plain terminals.
+//! Samples on a terminal: on the whole of it, or a line per sample in aligned columns, for pipes
+//! too.
 //!
 //! Invariant: which columns there are, the table of figures says; a figure that is not told is a
-//! dash. The names of the columns come again every twenty
-//! lines.
+//! dash. The names of the columns come again every twenty lines.
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::scope;
 
 use iostrata_run::{FIGURES, Figure, FigureColumn, WatchSample, WatchTarget};
-use iostrata_show::screen::short_name;
+use iostrata_show::screen::{Ending, Look, short_name};
 
 use super::stream::{Arrived, Next, Stream};
 use crate::display::{Display, print_text};
@@ -20,7 +26,7 @@ const NAME_WIDTH: usize = 24;
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub fn show(
+pub fn show_lines(
     stream: &mut Stream<'_>,
     display: &Display,
     is_terminal: bool,
@@ -152,11 +158,55 @@ fn compact(figure: Option<f64>) -> String {
     }
 }
 
+/// What a shell gives back for Ctrl-C, which is no signal in a terminal's raw mode.
+const INTERRUPTED: u8 = 130;
+
+/// Whether there is a terminal that shows and listens.
+pub fn has_screen() -> bool {
+    stdout().is_terminal() && stdin().is_terminal()
+}
+
+/// Shows every sample until the user quits, a signal comes or the samples end.
+///
+/// # Errors
+/// A terminal that goes away; Ctrl-C.
+pub fn show_screen(stream: &mut Stream<'_>) -> Result<(), ExitError> {
+    let targets = stream.targets.clone();
+    let stop = Arc::clone(stream.stop_flag());
+    let is_over = AtomicBool::new(false);
+    let (sender, receiver) = channel();
+    let ended = scope(|scope| {
+        scope.spawn(|| {
+            let sender = sender;
+            while !is_over.load(Ordering::Relaxed) {
+                match stream.next() {
+                    Next::Sample(arrived) => {
+                        if sender.send((arrived.target, arrived.watched.sample)).is_err() {
+                            return;
+                        }
+                    }
+                    Next::Nothing => {}
+                    Next::End => return,
+                }
+            }
+        });
+        let ended = iostrata_show::screen::run(&targets, &receiver, &stop, Look::of_environment());
+        is_over.store(true, Ordering::Relaxed);
+        ended
+    });
+    match ended {
+        Ok(Ending::Interrupted) => Err(ExitError::Interrupted(INTERRUPTED)),
+        Ok(Ending::Quit | Ending::Stopped | Ending::StreamEnded) => Ok(()),
+        Err(error) => Err(ExitError::NotHere(format!("{error}; use --lines"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use iostrata_database::watch::Watched;
     use iostrata_run::{StallCause, TransactionStall};
+
+    use super::*;
 
     #[test]
     fn figures_are_short() {

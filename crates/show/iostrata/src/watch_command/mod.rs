@@ -4,17 +4,14 @@
 //! recording advises, when that is asked for. Views take samples from a [`Stream`]; what is
 //! recorded and exported is so there, whichever view runs.
 
-pub mod export;
 #[cfg(test)]
 mod golden_tests;
 mod lines;
 pub mod recorder;
-mod screen;
 pub mod source;
 mod stall_hook;
 mod stream;
 mod summary;
-pub mod target_host;
 mod trial;
 
 use std::io::IsTerminal;
@@ -33,7 +30,7 @@ use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use crate::simulate_command::expect;
-use export::Export;
+use recorder::Export;
 use source::EnabledCounters;
 use source::Source;
 use stream::{Arrived, Next, Stream};
@@ -122,10 +119,10 @@ fn view(args: &WatchArgs, stream: &mut Stream<'_>, display: &Display) -> Result<
         WatchArgs { once: true, .. } => once(args, stream, display),
         WatchArgs { json_lines: true, .. } => each(stream, json_line),
         args if args.printing.json => each(stream, |_| Ok(())),
-        _ if args.lines || args.printing.quiet || !screen::is_there() => {
-            lines::show(stream, display, std::io::stdout().is_terminal())
+        _ if args.lines || args.printing.quiet || !lines::has_screen() => {
+            lines::show_lines(stream, display, std::io::stdout().is_terminal())
         }
-        _ => screen::show(stream),
+        _ => lines::show_screen(stream),
     }
 }
 

@@ -1,16 +1,24 @@
-//! What `watch` and `tune` do with every sample: put it beside what the host did, and keep it.
+//! What `watch` and `tune` do with every sample: put it beside what is seen of the target's host,
+//! where that is this one, keep it, and show it to Prometheus.
 //!
 //! Invariant: what is kept is so at once, so that a kill loses nothing of it; memory and directory
 //! stay bounded, however long it lasts.
 
-use std::time::Instant;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use iostrata_database::target::{Sampler, SessionWaits};
-use iostrata_database::watch::{TimedSample, Watch, WatchRecord, Watched};
+use iostrata_database::target::{Sampler, SessionWaits, TargetFacts};
+use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchRecord, Watched};
+use iostrata_engine::read_status;
+use iostrata_linux::host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root};
 use iostrata_run::{Event, TunedSetting, WatchDocument, WatchTarget};
+use iostrata_show::metrics::{Board, MetricsServer};
 use iostrata_study::{Listener, StudyError};
 
-use super::target_host::TargetHost;
+use crate::display::Display;
+use crate::exit_error::ExitError;
 
 /// A target with its host.
 #[derive(Default)]
@@ -119,4 +127,129 @@ impl<'a> Recorder<'a> {
             let _is_lost = keeper.store(event);
         }
     }
+}
+
+/// A file that every data directory of InnoDB holds, and that a server keeps open.
+const SYSTEM_FILE: &str = "ibdata1";
+
+/// How long is looked whether its tasks wait for processors, while it stalls.
+const TASKS_LOOK: Duration = Duration::from_millis(200);
+
+/// The host of a target; empty where it is another one.
+#[derive(Default)]
+pub struct TargetHost {
+    is_here: bool,
+    data: PathBuf,
+    device: Option<DevicesBelow>,
+    held: Option<HeldBack>,
+}
+
+impl TargetHost {
+    /// Of a server; `is_local` says whether its address is of this host.
+    pub fn of_server(facts: &TargetFacts, is_local: bool) -> Self {
+        let setting = |wanted: &str| {
+            let found = facts.settings.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| PathBuf::from(value))
+        };
+        // A server in a container of its own may have the address of this host.
+        let data_dir = setting("datadir").filter(|dir| dir.join(SYSTEM_FILE).exists());
+        data_dir.filter(|_| is_local).map_or_else(Self::default, |dir| {
+            let (file, pid_file) = (SYSTEM_FILE.to_owned(), setting("pid_file"));
+            let place = ProcessPlace { dir: dir.clone(), file, pid_file };
+            Self::at(&dir, Box::new(move || place.process(&Root::system())))
+        })
+    }
+
+    /// Of an engine, which another process on this host holds.
+    pub fn of_engine(dir: &Path) -> Self {
+        let of = dir.to_owned();
+        let find = move || Some(read_status(&of).ok()?.process_id);
+        Self::at(dir, Box::new(find))
+    }
+
+    fn at(data: &Path, find: FindProcess) -> Self {
+        let root = Root::system();
+        let device = DevicesBelow::of(&root, data).ok().flatten();
+        Self {
+            is_here: true,
+            data: data.to_owned(),
+            device,
+            held: HeldBack::of(&root, data, find).ok(),
+        }
+    }
+
+    /// What happened there since it was last looked at.
+    pub fn since_last(&mut self) -> OnHost {
+        OnHost {
+            device: self
+                .device
+                .as_mut()
+                .and_then(|below| Some((below.name(), below.since_last()?))),
+            // A file system that does not answer would hold up the samples; it does the server too.
+            disk_free_bytes: self
+                .is_here
+                .then(|| rustix::fs::statvfs(&self.data).ok())
+                .flatten()
+                .map(|found| found.f_bavail * found.f_frsize),
+            held: self.held.as_mut().map(HeldBack::since_last).unwrap_or_default(),
+        }
+    }
+
+    /// Tasks of its process that wait for a processor at a time; looking takes a moment.
+    pub fn tasks_waiting(&self) -> Option<u64> {
+        self.held.as_ref()?.tasks_waiting(TASKS_LOOK)
+    }
+
+    /// What is not told of it, and why.
+    pub fn missing(&self) -> Vec<String> {
+        if !self.is_here {
+            let text = "the data does not lie on this host, or is hidden from this user";
+            return vec![format!("device, pressure, throttle: {text}")];
+        }
+        let mut out = Vec::new();
+        if self.device.is_none() {
+            let text = "device: the data does not lie on a counted device of this host";
+            out.push(text.to_owned());
+        }
+        out.extend(self.held.iter().flat_map(HeldBack::missing));
+        out
+    }
+}
+
+/// Answers until it is dropped.
+pub struct Export {
+    /// The samples that are exported; who takes them puts them there.
+    pub board: Arc<Mutex<Board>>,
+    server: MetricsServer,
+}
+
+impl Export {
+    /// Listens, before anything else is done; it has no targets yet.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on.
+    pub fn listen(address: SocketAddr) -> Result<Self, ExitError> {
+        let board = Arc::new(Mutex::new(Board::new(&[])));
+        let read = Arc::clone(&board);
+        let text = move || locked(&read).text();
+        let server = MetricsServer::start(address, Arc::new(text))
+            .map_err(|error| ExitError::NotHere(format!("--metrics-addr: {error}")))?;
+        Ok(Self { board, server })
+    }
+
+    /// Exports these targets from now on, and says where.
+    pub fn begin(&self, targets: &[WatchTarget], display: &Display) {
+        *self.board() = Board::new(targets);
+        let address = self.server.address();
+        display.note(&format!("Metrics for Prometheus at http://{address}/metrics"));
+    }
+
+    /// What is told, to be added to.
+    pub fn board(&self) -> MutexGuard<'_, Board> {
+        locked(&self.board)
+    }
+}
+
+fn locked(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
+    board.lock().unwrap_or_else(PoisonError::into_inner)
 }

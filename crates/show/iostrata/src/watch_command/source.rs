@@ -14,12 +14,10 @@ use iostrata_run::{ManagedService, SettingOrigin, SettingSource, WatchTarget};
 use iostrata_server::{COUNTER, ON, ServerAddress, ServerTarget};
 use iostrata_study::SamplePace;
 
-use super::recorder::ObservedTarget;
-use super::target_host::TargetHost;
+use super::recorder::{ObservedTarget, TargetHost};
 use crate::args::WatchArgs;
 use crate::exit_error::ExitError;
-use crate::server_group::{GroupSet, ServerGroup};
-use crate::server_rights::{CLAIM, managed_service, one};
+use crate::server_group::{CLAIM, GroupSet, ServerGroup, managed_service, one};
 use crate::test_database::{ending, server_address};
 
 /// Settings of a server that are kept besides those of its storage engine.

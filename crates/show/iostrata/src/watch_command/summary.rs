@@ -17,7 +17,7 @@ use iostrata_stats::units::{bytes, count, percent, seconds};
 use crate::args::WatchArgs;
 use crate::display::{print_json, print_text};
 use crate::exit_error::ExitError;
-use crate::server_rights::managed_service;
+use crate::server_group::managed_service;
 use crate::signals::Interruption;
 use crate::test_database::{ending, server_address};
 

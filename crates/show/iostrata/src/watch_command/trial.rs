@@ -19,9 +19,7 @@ use super::source::Source;
 use crate::args::WatchArgs;
 use crate::display::Display;
 use crate::exit_error::ExitError;
-use crate::server_group::{GroupSet, ServerGroup};
-use crate::server_rights::KeptClaim;
-use crate::server_rights::{Preconditions, claim, one};
+use crate::server_group::{GroupSet, KeptClaim, Preconditions, ServerGroup, claim, one};
 use crate::signals::{Interruption, pause};
 use crate::test_database::{ending, server_address};
 

@@ -8,7 +8,6 @@ mod oracle;
 mod place;
 mod rounds;
 mod worker;
-mod writer;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
