@@ -269,3 +269,54 @@ fn what_holds_nobody_up_is_not_named() {
         assert!(causes.iter().all(is_harmless), "{causes:?}");
     }
 }
+
+/// A member of a group of one, which its flow control lets commit three transactions per second
+/// from some moment on.
+#[test]
+fn flow_control_of_a_replication_group_is_named() {
+    let test = "flow_control_of_a_replication_group_is_named";
+    for program in programs(test) {
+        if program.version.is_mariadb || !program.version.is_from(9, 0) {
+            eprintln!("skipped: {test}: {} does not tell who is held back", program.version);
+            continue;
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let member = format!("127.0.0.1:{}", listener.local_addr().unwrap().port());
+        drop(listener);
+        let stage = begin(
+            program,
+            test,
+            &[
+                "--log-bin=b",
+                "--sync-binlog=0",
+                "--gtid-mode=ON",
+                "--enforce-gtid-consistency=ON",
+                "--plugin-load-add=group_replication.so",
+                "--loose-group-replication-group-name=aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",
+                "--loose-group-replication-start-on-boot=OFF",
+                &format!("--loose-group-replication-local-address={member}"),
+                &format!("--loose-group-replication-group-seeds={member}"),
+            ],
+        );
+        stage.order(&[
+            "INSTALL COMPONENT 'file://component_group_replication_flow_control_stats'",
+            "SET GLOBAL group_replication_bootstrap_group = ON",
+            "START GROUP_REPLICATION",
+            "SET GLOBAL group_replication_bootstrap_group = OFF",
+        ]);
+        let role = stage.target().role().unwrap();
+        let member = role.member.unwrap_or_default();
+        assert_eq!(member, "a member of a replication group, PRIMARY and ONLINE");
+        assert_eq!(role.replica, None);
+        let (stage, _) = named(stage, StallCause::FlowControl, |stage| {
+            stage.order(&[
+                "SET GLOBAL group_replication_flow_control_certifier_threshold = 0",
+                "SET GLOBAL group_replication_flow_control_applier_threshold = 0",
+                "SET GLOBAL group_replication_flow_control_max_quota = 3",
+            ]);
+            Vec::new()
+        });
+        // Those that wait would hold up its end.
+        stage.order(&["SET GLOBAL group_replication_flow_control_mode = 'DISABLED'"]);
+    }
+}

@@ -248,8 +248,9 @@ impl StatusRound {
         if waits == SessionWaits::default() && session_states::is_disk_full(&mut self.conn) {
             return Some(session_states::waits_for_room(&states));
         }
-        let group = texts(&mut self.conn, session_states::GROUP_QUEUE).unwrap_or_default();
-        Some(session_states::with_group(waits, group))
+        let mut ask = |sql| texts(&mut self.conn, sql).unwrap_or_default();
+        let held = ask(session_states::GROUP_HELD);
+        Some(session_states::with_group(waits, held, ask(session_states::GROUP_QUEUE)))
     }
 
     /// What goes on in a server that begins to stall.

@@ -30,6 +30,10 @@ pub(crate) const GROUP_QUEUE: &str = "SELECT MAX(COUNT_TRANSACTIONS_IN_QUEUE), \
      @@global.group_replication_flow_control_applier_threshold \
      FROM performance_schema.replication_group_member_stats \
      WHERE @@global.group_replication_flow_control_mode = 'QUOTA' HAVING COUNT(*) > 0";
+/// Sessions that flow control of their group holds back at the moment, where the component
+/// `group_replication_flow_control_stats` is installed: no state shows them.
+pub(crate) const GROUP_HELD: &str =
+    "SHOW GLOBAL STATUS LIKE 'Gr_flow_control_throttle_active_count'";
 /// Most states that are kept.
 const STATES_MAX: usize = 30;
 
@@ -52,9 +56,14 @@ pub(crate) fn ask(conn: &mut Conn) -> Option<Vec<SessionState>> {
     Some(rows.into_iter().filter_map(state).collect())
 }
 
-/// The same with the queue of the group that is the fullest, by the answer to [`GROUP_QUEUE`].
-pub(crate) fn with_group(waits: SessionWaits, rows: Vec<Vec<Option<String>>>) -> SessionWaits {
-    let numbers = rows.into_iter().next().and_then(|row| {
+type Rows = Vec<Vec<Option<String>>>;
+
+/// The same with those whom flow control of the group holds back, by the answer to [`GROUP_HELD`],
+/// and the queue of the group that is the fullest, by that to [`GROUP_QUEUE`].
+pub(crate) fn with_group(waits: SessionWaits, held: Rows, queues: Rows) -> SessionWaits {
+    let held = held.into_iter().flatten().nth(1).flatten().and_then(|count| count.parse().ok());
+    let waits = SessionWaits { flow_control: waits.flow_control + held.unwrap_or(0), ..waits };
+    let numbers = queues.into_iter().next().and_then(|row| {
         let numbers: Option<Vec<u64>> = row.into_iter().map(|cell| cell?.parse().ok()).collect();
         <[u64; 4]>::try_from(numbers?).ok()
     });
@@ -153,8 +162,10 @@ mod tests {
         assert_eq!(super::waits(&group[..1]), SessionWaits::default(), "all of them just commit");
         assert_eq!(waits_for_room(&group[..1]).disk_space, 5);
         let queues = ["12", "25000", "31000", "25000"].map(|text| Some(text.to_owned()));
-        let found = with_group(SessionWaits::default(), vec![queues.into()]);
+        let held = vec![vec![Some("Gr_".to_owned()), Some("6".to_owned())]];
+        let found = with_group(SessionWaits::default(), held, vec![queues.into()]);
         assert_eq!((found.group_queue, found.group_queue_limit), (31_000, 25_000));
-        assert_eq!(with_group(found, Vec::new()), found, "no group");
+        assert_eq!(found.flow_control, 6);
+        assert_eq!(with_group(found, Vec::new(), Vec::new()), found, "no group");
     }
 }
