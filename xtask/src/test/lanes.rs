@@ -90,6 +90,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("planted::", Alone, &["diagnose", "study", "sim"]),
     cli("private_server::", Machine, &["change", "server"]),
     cli("probe_target::", Load, &["study", "server", "embedded", "workload", "diagnose"]),
+    cli("replication::", Load, &["database", "server", "change"]),
     cli("restore::", Free, &["change", "io"]),
     cli("restore_server::", Free, &["change", "server"]),
     cli("server::", Load, &["server", "workload", "load", "database"]),

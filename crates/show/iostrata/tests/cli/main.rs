@@ -20,6 +20,7 @@ mod planted;
 mod private_server;
 mod probe_target;
 mod proxy;
+mod replication;
 mod restore;
 mod restore_server;
 mod server;

@@ -98,24 +98,7 @@ impl Private {
 
     /// Runs statements in a transaction, which stays open while something else is done.
     pub fn hold_in(&self, database: &str, statements: &[&str], meanwhile: impl FnOnce()) {
-        let address: ServerAddress = self.target("root", database).parse().unwrap();
-        let address = Credentials::default().complete(address).unwrap();
-        let target = ServerTarget::open(address, None).unwrap();
-        let op = |sql: &&str| {
-            let gives = if sql.starts_with("SELECT") { vec![ColumnType::LongText] } else { vec![] };
-            let access = Access::Statement { sql: (*sql).to_owned(), gives };
-            Op { name: "statement", table: 0, access }
-        };
-        let ops = statements.iter().map(op).collect();
-        let options = SessionOptions { ops, ..SessionOptions::default() };
-        let mut session = target.session(&Arc::new(Schema::default()), &options).unwrap();
-        session.begin().unwrap();
-        for op in 0..statements.len() {
-            session.run(OpId(op), &[], &mut Rows::default()).unwrap();
-        }
-        meanwhile();
-        let ticket = session.commit().unwrap();
-        session.settle(ticket, true).unwrap();
+        hold_at(&self.target("root", database), statements, meanwhile);
     }
 
     pub fn kill(&mut self) {
@@ -132,6 +115,27 @@ impl Private {
         self.server.remove(&mut self.session).unwrap();
         self.dir
     }
+}
+
+/// The same at the address of any server.
+pub fn hold_at(address: &str, statements: &[&str], meanwhile: impl FnOnce()) {
+    let address = Credentials::default().complete(address.parse().unwrap()).unwrap();
+    let target = ServerTarget::open(address, None).unwrap();
+    let op = |sql: &&str| {
+        let gives = if sql.starts_with("SELECT") { vec![ColumnType::LongText] } else { vec![] };
+        let access = Access::Statement { sql: (*sql).to_owned(), gives };
+        Op { name: "statement", table: 0, access }
+    };
+    let ops = statements.iter().map(op).collect();
+    let options = SessionOptions { ops, ..SessionOptions::default() };
+    let mut session = target.session(&Arc::new(Schema::default()), &options).unwrap();
+    session.begin().unwrap();
+    for op in 0..statements.len() {
+        session.run(OpId(op), &[], &mut Rows::default()).unwrap();
+    }
+    meanwhile();
+    let ticket = session.commit().unwrap();
+    session.settle(ticket, true).unwrap();
 }
 
 fn start(bench: &Bench, line: &str) -> Child {

@@ -141,7 +141,11 @@ pub fn end(running: Running, signal: Signal) -> Output {
 
 /// Loads a server until the load is ended, on so many rows, with these options beside.
 pub fn load(bench: &Bench, private: &Private, rows: u32, more: &str) -> Running {
-    let target = private.target("root", "oltp");
+    load_at(bench, &private.target("root", "oltp"), rows, more)
+}
+
+/// The same at the address of a database on any server.
+pub fn load_at(bench: &Bench, target: &str, rows: u32, more: &str) -> Running {
     let tables = format!("--tables 1 --table-size {rows}");
     let made = bench.line(&format!("oltp update_index prepare --target {target} {tables} --quiet"));
     assert!(made.status.success(), "{}", stderr(&made));
@@ -217,6 +221,48 @@ fn what_somebody_sets_while_nothing_is_tuned_is_what_comes_back() {
     assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
     assert_eq!(settings(&private), before);
     end(load, Signal::TERM);
+}
+
+/// What becomes another's to write to while it is tuned: what is set, what ends it, and what is
+/// said of it.
+#[test]
+fn a_server_that_is_demoted_while_tuned_is_put_back() {
+    let become_replica = |is_mariadb: bool| match is_mariadb {
+        // Its source does not answer, which it goes on trying.
+        true => ["CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1", "START SLAVE"],
+        false => [
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = 1",
+            "START REPLICA",
+        ],
+    };
+    for program in programs() {
+        let program = ServerProgram::find(&program).unwrap();
+        let is_mariadb = program.version.is_mariadb;
+        let mut options = hard_pressed(&program).to_vec();
+        options.push("--server-id=7");
+        let private = Private::of(program, tempfile::tempdir().unwrap(), &options, &[]);
+        let bench = Bench::new();
+        let load = load(&bench, &private, ROWS, STEADY_RATE);
+        let before = settings(&private);
+        let stop = if is_mariadb { "STOP SLAVE" } else { "STOP REPLICA" };
+        for (run, demote, says, promote) in [
+            ("read_only", &["SET GLOBAL read_only = 1"][..], "read_only is ON", None),
+            ("replica", &become_replica(is_mariadb), "it replicates from", Some(stop)),
+        ] {
+            let said = || std::fs::read_to_string(bench.path(run)).unwrap_or_default();
+            let line = format!("tune {} --json --out run-{run}", private.target("root", ""));
+            let mut tune = start_told(&bench, &line, run);
+            wait_until_tuned(&private, &before);
+            private.hold_in("oltp", demote, || {});
+            wait_until("tune ends", 100, || tune.has_ended());
+            private.hold_in("oltp", &[promote.unwrap_or("SET GLOBAL read_only = 0")], || {});
+            assert_eq!(settings(&private), before, "{}", said());
+            assert_eq!(tune.wait().status.code(), Some(3), "{}", said());
+            assert_eq!(said().matches(says).count(), 1, "{}", said());
+        }
+        end(load, Signal::TERM);
+        private.end();
+    }
 }
 
 #[test]

@@ -315,22 +315,6 @@ fn settings_that_are_safe_together_go_back_when_one_is_taken_over() {
 }
 
 #[test]
-fn a_server_that_becomes_read_only_is_put_back() {
-    tuned(|on| {
-        let Tuned { private, bench, before } = on;
-        let line = format!("tune {} --json --out read_only", private.target("root", ""));
-        let mut tune = start_told(bench, &line, "said");
-        on.wait_until_tuned();
-        private.hold_in("oltp", &["SET GLOBAL read_only = 1"], || {});
-        wait_until("tune ends", 100, || tune.has_ended());
-        private.hold_in("oltp", &["SET GLOBAL read_only = 0"], || {});
-        assert_eq!(settings(private), *before, "{}", on.said());
-        assert_eq!(tune.wait().status.code(), Some(3), "{}", on.said());
-        assert_eq!(on.said().matches("read_only is ON").count(), 1, "{}", on.said());
-    });
-}
-
-#[test]
 fn a_server_without_a_connection_left_is_tuned_on_and_put_back() {
     tuned(|on| {
         let Tuned { private, bench, .. } = on;

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::harness::{Bench, document, number, stderr, stdout, usual_or_soak, wait_until};
-use crate::server::Private;
+use crate::server::{Private, programs};
 use crate::tune::{Running, end, load, settings, start};
 
 /// A redo that goes round within seconds, and a page cleaner that is told to sleep.
@@ -75,7 +75,7 @@ impl Asleep {
 
 #[test]
 fn settings_that_advice_names_are_there_and_change_as_it_says() {
-    for program in crate::server::programs() {
+    for program in programs() {
         let program = ServerProgram::find(&program).unwrap();
         let private = Private::of(program, tempfile::tempdir().unwrap(), &[], &[]);
         let version = connected(&private, "").version().clone();
@@ -271,6 +271,40 @@ fn a_transaction_that_stays_open_while_history_grows_is_named() {
     let line = format!("watch {target} --interval 100ms --once --json");
     let after = document(&bench.line(&line), "watch-sample");
     assert_eq!(after["oldest_transaction_s"], 0.0, "{after}");
+}
+
+#[test]
+fn settings_that_were_left_changed_are_named_unless_a_tuner_is_at_work() {
+    for program in programs() {
+        let found = ServerProgram::find(&program).unwrap();
+        let tells = found.version.is_mariadb || found.version.is_from(8, 0);
+        let options = ["--innodb-buffer-pool-size=64M", "--innodb-io-capacity-max=900"];
+        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
+        let bench = Bench::new();
+        let line = format!("watch {} --interval 100ms --time 4", private.target("root", ""));
+        let left = |run: &str| {
+            let kept = document(&bench.line(&format!("{line} --record {run} --json")), "watch");
+            let findings = kept["findings"].as_array().unwrap().iter();
+            let mut left = findings.filter(|one| one["id"] == "settings_left_changed");
+            left.next().map(|one| (one["evidence"]["settings"].clone(), one["text"].clone()))
+        };
+        assert_eq!(left("before"), None, "{program}: all as it was started");
+        let set = "SET GLOBAL innodb_io_capacity = 321";
+        private.hold_in("mysql", &[set], || {});
+        let (names, text) = match left("after") {
+            Some(found) => found,
+            None => {
+                assert!(!tells, "{program}: nothing is said");
+                continue;
+            }
+        };
+        assert_eq!(names, serde_json::json!(["innodb_io_capacity"]), "{program}: {text}");
+        assert!(text.as_str().unwrap().contains("innodb_io_capacity = 321"), "{program}: {text}");
+        private.hold_in("mysql", &["DO GET_LOCK('iostrata_tune', 1)"], || {
+            assert_eq!(left("tuned"), None, "{program}: a tuner holds the server");
+        });
+        private.end();
+    }
 }
 
 #[test]
