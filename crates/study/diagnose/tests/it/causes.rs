@@ -453,6 +453,12 @@ fn caches_below_that_hold_the_files_are_a_caution() {
     assert!(!found_for(&virtual_disk));
     assert!(found_on(&Disk { read_us: 20.0, ..Disk::default() }, &virtual_disk));
     assert!(found_for(&|host| host.path.file_system = Some("zfs".to_owned())));
+    let protocol = NetworkKind::Nfs;
+    assert!(found_for(&|host| host.path.kind = PathKind::Network { protocol }));
+    assert!(found_for(&|host| host.path.devices[0].transport = Some("iscsi".to_owned())));
+    let stack = |name: &str| vec![layer(name, LayerKind::Disk, 0, &[])];
+    assert!(found_for(&|host| host.path.block_stack = stack("rbd0")));
+    assert!(!found_for(&|host| host.path.block_stack = stack("rbdisk")));
 }
 
 #[test]
@@ -476,19 +482,30 @@ fn a_mount_that_syncs_every_write_is_the_cause() {
 #[test]
 fn the_first_touch_of_a_thin_volume_is_the_volumes() {
     let disk = Disk { write_us: 500.0, ..Disk::default() }.with("append_16k", 0.2);
-    let layer_of = |stack: Vec<iostrata_run::host::BlockLayer>| {
+    let found_on = |disk: &Disk, stack: &[iostrata_run::host::BlockLayer], id: &str| {
         let mut host = host();
-        host.path.block_stack = stack;
-        let document = crate::support::document(&disk, &host, 21);
-        found(&document, "append_allocation_cost").unwrap().layer
+        host.path.block_stack = stack.to_vec();
+        host.machine.virtualisation = Some("kvm".to_owned());
+        let document = crate::support::document(disk, &host, 21);
+        let finding = found(&document, id).unwrap();
+        (finding.layer, finding.text.clone())
     };
     let lvm = |name: &str| LayerKind::Lvm { name: Some(name.to_owned()) };
     let thin = vec![
         layer("dm-4", lvm("vg-data"), 0, &["dm-3"]),
         layer("dm-3", lvm("vg-pool-tpool"), 1, &[]),
     ];
-    assert_eq!(layer_of(thin), Layer::Block);
-    assert_eq!(layer_of(vec![layer("dm-4", lvm("vg-data"), 0, &[])]), Layer::Filesystem);
+    let (whose, text) = found_on(&disk, &thin, "append_allocation_cost");
+    assert_eq!(whose, Layer::Block);
+    assert!(text.contains("takes room in dm-3"), "{text}");
+    let plain = [layer("dm-4", lvm("vg-data"), 0, &[])];
+    let (whose, text) = found_on(&disk, &plain, "append_allocation_cost");
+    assert_eq!(whose, Layer::Filesystem);
+    // A virtual machine does not see whether its host's volume is thin.
+    assert!(text.contains("or a thin image, pays for its first touch"), "{text}");
+    let slow = Disk { limit_iops: Some(1_500.0), ..Disk::default() };
+    let (_, text) = found_on(&slow, &thin, "limit_above_device");
+    assert!(text.contains("a thin volume"), "{text}");
 }
 
 #[test]

@@ -79,6 +79,11 @@ fn requests_and_bytes_may_be_capped_apart() {
     let mut sata = host();
     sata.path.devices[0].transport = Some("ata".to_owned());
     assert!(found(&document(&disk, &sata, 6), "volume_cap").is_none());
+    // Two gates at once are believed at three depths, even where writes end there, too.
+    let late = Disk { read_us: 2_000.0, ..disk };
+    assert!(found(&document(&late, &host(), 6), "volume_cap").is_none());
+    let one_gate = Disk { volume_bytes_per_s: None, write_us: 400.0, ..late };
+    assert!(found(&document(&one_gate, &host(), 6), "volume_cap").is_some());
 }
 
 #[test]
@@ -91,6 +96,15 @@ fn writes_may_have_a_cap_of_their_own() {
     assert!((finding.evidence["cap_iops"].as_f64().unwrap() / 12_000.0 - 1.0).abs() < 0.02);
     assert!((finding.evidence["writes_cap_iops"].as_f64().unwrap() / 3_200.0 - 1.0).abs() < 0.02);
     assert!(finding.text.contains("Writes end at 3.2 K/s"), "{}", finding.text);
+    // Eight writers at two milliseconds make 4,000 a second, and so may many: no cap is near.
+    let alone = Disk { write_us: 2_000.0, writes_iops: None, ..disk };
+    let many = alone.clone().with("sustained_16k", 0.25);
+    let rises = alone.with("write_16k_files_8", 0.5).with("sustained_16k", 0.2);
+    for disk in [many, rises] {
+        let finding = document(&disk, &host(), 7);
+        let finding = found(&finding, "volume_cap").unwrap();
+        assert!(!finding.evidence.contains_key("writes_cap_iops"), "{finding:?}");
+    }
 }
 
 #[test]
@@ -376,4 +390,18 @@ fn a_fall_does_not_hide_pauses_of_the_whole_device() {
     let document = concluded(&capped);
     assert!(found(&document, "volume_cap").is_some());
     assert!(found(&document, "periodic_pauses").is_none());
+}
+
+#[test]
+fn irregular_pauses_of_a_gate_or_of_a_flush_have_its_name() {
+    let named = |disk: &Disk| {
+        let mut events = probe(disk, &host(), 1);
+        let pauses = [(7.0, 0.4), (18.0, 0.9), (46.9, 0.2), (53.0, 0.3)];
+        let pauses = pauses.map(|(at_s, lasts_s)| DevicePause { at_s, lasts_s }).to_vec();
+        events.push(Event::Paused { watched_s: 100.0, pauses });
+        found(&concluded(&events), "irregular_pauses").is_some()
+    };
+    assert!(named(&Disk::default()));
+    assert!(!named(&volume()));
+    assert!(!named(&Disk { flush_us: 2_000.0, ..Disk::default() }));
 }

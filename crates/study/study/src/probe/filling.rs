@@ -4,7 +4,7 @@
 //! and made smaller; where even the smallest takes too long, that is said and nothing is measured.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iostrata_io::{FileSetError, Progress};
 use iostrata_plan::Stream;
@@ -21,6 +21,9 @@ const WRITE_SHARE: f64 = 0.25;
 const PREDICT_AFTER: Duration = Duration::from_secs(2);
 /// A smaller set is planned to take this share of the time that it may take.
 const SMALLER_SHARE: f64 = 0.5;
+
+/// The time since some moment.
+pub(super) type Clock<'a> = &'a dyn Fn() -> Duration;
 
 /// What filling the read set brought.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,19 +52,20 @@ pub(super) fn fill_read_set(
     cache: &mut FileSetCache,
     stream: &mut Stream,
     time_max: Duration,
+    clock: Clock<'_>,
     interrupted: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ReadSet, FileSetError> {
     let allowed = time_max.mul_f64(READ_SHARE);
-    let began = Instant::now();
+    let began = clock();
     let mut written_bytes = 0;
     loop {
         // All tries together keep the time.
-        let left = allowed.saturating_sub(began.elapsed());
-        let mut pace = Pace::new(left, interrupted);
+        let left = allowed.saturating_sub(clock() - began);
+        let mut pace = Pace::new(left, clock, interrupted);
         let prepared = pace.prepare(cache, std::slice::from_ref(stream), progress);
         written_bytes += pace.done_bytes;
-        let seconds = pace.began.elapsed().as_secs_f64().max(1e-6);
+        let seconds = pace.elapsed().as_secs_f64().max(1e-6);
         match prepared {
             Ok(()) => {
                 let bytes = stream.spec.size_bytes;
@@ -70,10 +74,10 @@ pub(super) fn fill_read_set(
             Err(FileSetError::Stopped { .. }) if pace.gave_up => {}
             Err(error) => return Err(error),
         }
-        let left = allowed.saturating_sub(began.elapsed());
+        let left = allowed.saturating_sub(clock() - began);
         let smaller = smaller_bytes(pace.done_bytes, seconds, left.as_secs_f64());
         if smaller < LEAST_BYTES / 4 || smaller >= stream.spec.size_bytes {
-            let seconds = began.elapsed().as_secs_f64();
+            let seconds = (clock() - began).as_secs_f64();
             return Ok(ReadSet::TooSlow { written_bytes, seconds });
         }
         stream.spec.size_bytes = smaller;
@@ -95,7 +99,8 @@ pub(super) fn write_bytes(announced: u64, bytes_per_s: f64, sets: f64, time_max:
 
 /// Stops filling when a signal came or the time for it is over.
 pub(super) struct Pace<'a> {
-    began: Instant,
+    clock: Clock<'a>,
+    began: Duration,
     allowed: Duration,
     interrupted: &'a AtomicBool,
     /// Bytes written so far.
@@ -108,20 +113,25 @@ pub(super) struct Pace<'a> {
 
 impl<'a> Pace<'a> {
     /// Filling that may be given up early, when the rate so far says that it will take too long.
-    fn new(allowed: Duration, interrupted: &'a AtomicBool) -> Self {
-        Self { predicts: true, ..Self::until(allowed, interrupted) }
+    fn new(allowed: Duration, clock: Clock<'a>, interrupted: &'a AtomicBool) -> Self {
+        Self { predicts: true, ..Self::until(allowed, clock, interrupted) }
     }
 
     /// Filling that ends with the time.
-    pub(super) fn until(allowed: Duration, interrupted: &'a AtomicBool) -> Self {
+    pub(super) fn until(allowed: Duration, clock: Clock<'a>, interrupted: &'a AtomicBool) -> Self {
         Self {
-            began: Instant::now(),
+            clock,
+            began: clock(),
             allowed,
             interrupted,
             done_bytes: 0,
             gave_up: false,
             predicts: false,
         }
+    }
+
+    fn elapsed(&self) -> Duration {
+        (self.clock)() - self.began
     }
 
     /// Prepares the sets of these streams.
@@ -138,7 +148,7 @@ impl<'a> Pace<'a> {
         let mut look = |filled: Progress| {
             progress(filled);
             self.done_bytes = filled.done_bytes;
-            let late = is_late(self.began.elapsed(), filled, self.allowed, self.predicts);
+            let late = is_late((self.clock)() - self.began, filled, self.allowed, self.predicts);
             self.gave_up |= late;
             if late || self.interrupted.load(Ordering::Relaxed) {
                 stop.store(true, Ordering::Relaxed);
@@ -163,6 +173,8 @@ fn is_late(elapsed: Duration, filled: Progress, allowed: Duration, predicts: boo
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     const GIB: u64 = 1 << 30;
@@ -193,33 +205,51 @@ mod tests {
         assert_eq!((of(1000), of(30), of(1)), (256 * MIB, 150 * MIB, 16 * MIB));
     }
 
-    /// Fills 64 MiB with a word after each chunk; what came of it, and how many files are left.
+    /// Fills 64 MiB on a storage of so many bytes per second; what came of it, how many files are
+    /// left and how large they are together.
     fn filled(
         interrupted: bool,
-        time: Duration,
-        chunk: &mut dyn FnMut(Progress),
-    ) -> (Result<ReadSet, FileSetError>, usize) {
+        time_max: Duration,
+        bytes_per_s: u64,
+    ) -> (Result<ReadSet, FileSetError>, usize, u64) {
         let dir = tempfile::tempdir().unwrap();
         let mut spec = iostrata_plan::IoSpec::new(dir.path());
         spec.size_bytes = 64 * MIB;
         let mut stream = Stream { name: "data".to_owned(), spec };
         let mut cache = FileSetCache::default();
         let stop = AtomicBool::new(interrupted);
-        let filled = fill_read_set(&mut cache, &mut stream, time, &stop, chunk);
-        (filled, std::fs::read_dir(dir.path()).unwrap().count())
+        let (now, before) = (Cell::new(Duration::ZERO), Cell::new(0));
+        let mut each = |filled: Progress| {
+            let done_bytes = filled.done_bytes.saturating_sub(before.replace(filled.done_bytes));
+            let took = Duration::from_secs_f64(done_bytes as f64 / bytes_per_s as f64);
+            now.set(now.get() + took);
+        };
+        let filled =
+            fill_read_set(&mut cache, &mut stream, time_max, &|| now.get(), &stop, &mut each);
+        let files = std::fs::read_dir(dir.path()).unwrap().map(|one| one.unwrap());
+        let sizes: Vec<u64> = files.map(|one| one.metadata().unwrap().len()).collect();
+        (filled, sizes.len(), sizes.iter().sum())
     }
 
     #[test]
     fn a_signal_ends_it_and_is_not_taken_for_slowness() {
-        let (filled, _) = filled(true, Duration::from_secs(100), &mut |_| ());
+        let (filled, ..) = filled(true, Duration::from_secs(100), GIB);
         assert!(matches!(filled, Err(FileSetError::Stopped { .. })), "{filled:?}");
     }
 
     #[test]
     fn a_set_that_is_too_slow_even_when_small_is_given_up_and_removed() {
-        let slow = &mut |_| std::thread::sleep(Duration::from_millis(20));
-        let (filled, left) = filled(false, Duration::from_millis(250), slow);
+        let (filled, left, _) = filled(false, Duration::from_secs(40), MIB);
         assert!(matches!(filled, Ok(ReadSet::TooSlow { .. })), "{filled:?}");
         assert_eq!(left, 0);
+    }
+
+    #[test]
+    fn a_set_that_is_too_slow_is_made_smaller_within_the_same_time() {
+        // Of 10 s, 2 are gone when 4 MiB/s are known to take 16 s; half of the other 8 is for 16
+        // MiB.
+        let (filled, _, left_bytes) = filled(false, Duration::from_secs(40), 4 * MIB);
+        let Ok(ReadSet::Filled { bytes, .. }) = filled else { panic!("{filled:?}") };
+        assert_eq!((bytes, left_bytes), (16 * MIB, 16 * MIB));
     }
 }

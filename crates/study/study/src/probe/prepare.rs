@@ -3,7 +3,7 @@
 //! Invariant: whatever cannot be had is named once, with the fix, and the probe goes on without it.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use iostrata_io::{OpenMode, Progress};
 use iostrata_load::{IoLoad, Load, LoadFailure, NoObserver, Surroundings};
@@ -41,8 +41,10 @@ pub(super) fn prepare(
     spec.size_bytes = announcement.read_bytes;
     let mut stream = Stream { name: "data".to_owned(), spec };
     let time_max = announcement.usual_time();
+    let began = Instant::now();
+    let clock = || began.elapsed();
     let (read_bytes, fill_bytes_per_s) =
-        match fill_read_set(cache, &mut stream, time_max, stop, progress)? {
+        match fill_read_set(cache, &mut stream, time_max, &clock, stop, progress)? {
             ReadSet::Filled { bytes, bytes_per_s } => (bytes, bytes_per_s),
             ReadSet::TooSlow { written_bytes, seconds } => {
                 unavailable.push(too_slow(written_bytes, seconds));

@@ -4,7 +4,7 @@
 //! in an order that reverses from one replicate to the next (ABBA), so that a drift of the device
 //! falls on all alike. A point that fails is named and left out; the probe goes on.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use iostrata_diagnose::Suspicion;
 use iostrata_linux::host::{KernelLog, Root, Scope, describe_path};
@@ -230,7 +230,9 @@ impl Probe<'_> {
         self.pipeline.listener.progress(share, &text);
         let left_s = self.over_at_s - self.pipeline.elapsed_s();
         let left = Duration::from_secs_f64(left_s.max(0.0));
-        let prepared = Pace::until(left, self.pipeline.stop()).prepare(
+        let began = Instant::now();
+        let clock = || began.elapsed();
+        let prepared = Pace::until(left, &clock, self.pipeline.stop()).prepare(
             &mut self.pipeline.files,
             &point.streams,
             &mut |_| (),
