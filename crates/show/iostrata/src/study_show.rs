@@ -4,6 +4,7 @@
 //! plan's cost already holds.
 
 use iostrata_plan::study::{Cell, FactorLevels, PartOutline, PlanCost, StudyPlan};
+use iostrata_show::report::wrapped;
 use iostrata_stats::units;
 use serde::Serialize;
 
@@ -72,7 +73,7 @@ fn brief(cost: &PlanCost) -> String {
 pub fn show(shown: &Shown<'_>, width: usize) -> String {
     let plan = shown.plan;
     let mut text = format!("{}: {}\n", plan.name, plan.title);
-    for line in wrapped(&plan.question, width) {
+    for line in wrapped(plan.question.split_whitespace(), width) {
         text.push_str(&format!("{line}\n"));
     }
     section(&mut text, "Factors", plan.factors.iter().map(levels), width);
@@ -124,7 +125,9 @@ fn section(
         if !name.is_empty() && is_long {
             text.push_str(&format!("  {name}\n"));
         }
-        for (number, line) in wrapped(&row, width.saturating_sub(indent)).iter().enumerate() {
+        for (number, line) in
+            wrapped(row.split_whitespace(), width.saturating_sub(indent)).iter().enumerate()
+        {
             let label = if number == 0 && !is_long { name.as_str() } else { "" };
             text.push_str(&format!("  {label:<pad$}{line}\n", pad = indent - 2));
         }
@@ -231,21 +234,6 @@ fn time(seconds: f64) -> String {
         120.0.. => format!("{:.1} min", seconds / 60.0),
         _ => units::seconds(seconds.round()),
     }
-}
-
-/// Lines of up to so many characters, broken between words.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use iostrata_run::{
     SettingSource, TransactionDurability,
 };
 use iostrata_server::ServerTarget;
+use iostrata_show::report::wrapped;
 use iostrata_stats::units::{bytes, count, percent, seconds};
 
 use crate::args::WatchArgs;
@@ -285,20 +286,12 @@ impl Page {
     }
 
     fn wrapped(&mut self, subject: &'static str, words: &[String]) {
-        let mut width = WIDTH;
-        for (at, word) in words.iter().enumerate() {
-            let is_first = at == 0;
-            if is_first || width + 1 + word.len() > WIDTH {
-                if !self.text.is_empty() {
-                    self.text.push('\n');
-                }
-                let head = if is_first && subject != self.subject { subject } else { "" };
-                self.text.push_str(&format!("{head:SUBJECT$}{word}"));
-                width = SUBJECT + word.len();
-            } else {
-                self.text.push_str(&format!(" {word}"));
-                width += 1 + word.len();
+        for (at, line) in wrapped(words, WIDTH - SUBJECT).iter().enumerate() {
+            if !self.text.is_empty() {
+                self.text.push('\n');
             }
+            let head = if at == 0 && subject != self.subject { subject } else { "" };
+            self.text.push_str(&format!("{head:SUBJECT$}{line}"));
         }
         self.subject = subject;
     }

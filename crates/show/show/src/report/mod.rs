@@ -19,6 +19,7 @@ mod terminal;
 mod view;
 mod words;
 
+pub use terminal::wrapped;
 pub use view::RunView;
 
 use std::error::Error;

@@ -243,16 +243,29 @@ pub(crate) fn wrapped_to(text: &str, first: usize, others: usize) -> Vec<String>
             _ => words.push(word.to_owned()),
         }
     }
+    let least = first.min(others);
+    filled(words.iter().map(|word| cut_middle(word, least)), first, others)
+}
+
+/// Words as lines of at most so many columns; a longer word has a line of its own.
+pub fn wrapped<S: AsRef<str>>(words: impl IntoIterator<Item = S>, width: usize) -> Vec<String> {
+    filled(words, width, width)
+}
+
+fn filled<S: AsRef<str>>(
+    words: impl IntoIterator<Item = S>,
+    first: usize,
+    others: usize,
+) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words {
-        let most = if lines.len() > 1 { others } else { first };
-        let word = cut_middle(&word, first.min(others));
+        let (word, most) = (word.as_ref(), if lines.len() > 1 { others } else { first });
         match lines.last_mut() {
-            Some(line) if length(line) + 1 + length(&word) <= most => {
+            Some(line) if length(line) + 1 + length(word) <= most => {
                 line.push(' ');
-                line.push_str(&word);
+                line.push_str(word);
             }
-            _ => lines.push(word),
+            _ => lines.push(word.to_owned()),
         }
     }
     lines
