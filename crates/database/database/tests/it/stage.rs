@@ -120,6 +120,17 @@ impl Stage {
         self
     }
 
+    /// Bounds the requests that write, of a server within its limits, from now on.
+    pub fn bound_writes(&self, per_s: u64) {
+        for (file, none) in &self.unlimited {
+            let bound = match none.strip_suffix(" 0") {
+                Some(device) => format!("{device} {per_s}"),
+                None => none.replace("wiops=max", &format!("wiops={per_s}")),
+            };
+            std::fs::write(file, bound).unwrap();
+        }
+    }
+
     /// Starts the server again in a group that may use so many thousandths of a processor, and
     /// gives the file of the quota.
     pub fn with_quota(mut self, milli_cpus: u64) -> Option<(Self, PathBuf)> {

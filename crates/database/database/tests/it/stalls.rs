@@ -128,3 +128,23 @@ fn too_small_a_pool_is_named() {
     let all = stage.watch_for(Some(StallCause::FreePages), 20 * times(), Some(then));
     assert_named(&all, StallCause::FreePages);
 }
+
+#[test]
+fn a_device_that_hardly_writes_is_named() {
+    let options = [
+        "--innodb-flush-method=O_DIRECT",
+        "--innodb-buffer-pool-size=128M",
+        "--innodb-log-file-size=1G",
+        // What goes to the system's cache first is not held back by the group's limit.
+        "--innodb-log-file-buffering=OFF",
+        "--innodb-flush-log-at-trx-commit=1",
+    ];
+    let test = "a_device_that_hardly_writes_is_named";
+    let Some(stage) = Stage::begin(test, &options, writes(100_000)) else { return };
+    stage.order(&[TABLE, &fill(10_000)]);
+    let mut stage = stage.limited();
+    stage.load(4, UPDATE, 10_000);
+    let then = Then::after(8, |stage| stage.bound_writes(2));
+    let all = stage.watch_for(Some(StallCause::Device), 20 * times(), Some(then));
+    assert_named(&all, StallCause::Device);
+}
