@@ -1,7 +1,8 @@
 //! Real servers that run out of disk or processors, and the cause that is named.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
+use std::sync::mpsc::channel;
 use std::thread;
 
 use iostrata_database::target::Value;
@@ -90,6 +91,52 @@ fn a_processor_quota_that_runs_out_is_named() {
         let cause = StallCause::Processors;
         let all = stage.watch_for(Some(cause), WATCHED_S, Some(then));
         std::fs::write(&quota, before.trim()).unwrap();
+        assert_named(&all, cause);
+    }
+}
+
+/// Programs that do nothing but run, each for half a minute of a processor at most.
+struct Spinners(Vec<Child>);
+
+impl Spinners {
+    fn start(count: usize) -> Self {
+        let mut spin = Command::new("sh");
+        spin.args(["-c", "ulimit -t 30; while :; do :; done"]);
+        Self((0..count).map(|_| spin.spawn().unwrap()).collect())
+    }
+}
+
+impl Drop for Spinners {
+    fn drop(&mut self) {
+        for one in &mut self.0 {
+            let _gone = one.kill();
+            let _reaped = one.wait();
+        }
+    }
+}
+
+#[test]
+fn processors_that_others_take_are_named() {
+    let test = "processors_that_others_take_are_named";
+    for program in programs(test).into_iter().take(1) {
+        let options = ["--innodb-log-file-size=2G"];
+        // A quota that binds nothing; what counts is how little weight the group has.
+        let Some((mut stage, quota)) = begin(program, test, &options).with_quota(8_000) else {
+            return;
+        };
+        let group = quota.parent().unwrap();
+        let (file, little) = match group.join("cpu.weight") {
+            file if file.exists() => (file, "5"),
+            _ => (group.join("cpu.shares"), "64"),
+        };
+        std::fs::write(&file, little).unwrap();
+        stage.load(SESSIONS, UPDATE, ROWS);
+        let cores = thread::available_parallelism().unwrap().get();
+        let (send, spinners) = channel();
+        let then = Then::after(AT_S, move |_| send.send(Spinners::start(2 * cores)).unwrap());
+        let cause = StallCause::Processors;
+        let all = stage.watch_for(Some(cause), WATCHED_S, Some(then));
+        drop(spinners.try_recv());
         assert_named(&all, cause);
     }
 }
