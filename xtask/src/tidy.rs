@@ -17,7 +17,7 @@ mod safety;
 mod shape;
 mod source;
 mod style;
-mod tables;
+pub mod tables;
 mod writes;
 
 use std::fmt;

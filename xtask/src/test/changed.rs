@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 
 use super::lanes;
 use super::targets::{Target, TargetKind};
+use crate::tidy::tables::{MODULES, ModuleRules};
 use crate::workspace::{Package, Workspace};
 
 /// The package of the program.
@@ -32,6 +33,9 @@ const APART: [&str; 2] = ["crates/peers/", "fuzz/"];
 pub struct Concern {
     /// Packages that have a changed file.
     changed: BTreeSet<String>,
+    /// The part of the package that each changed file lies in: `database/tune`. Empty where the
+    /// file is of no part.
+    parts: BTreeMap<String, BTreeSet<String>>,
     /// These, all that stand on them, and those whose tests alone do.
     closure: BTreeSet<String>,
     /// Of the last, those whose unit tests name nothing of it.
@@ -67,8 +71,8 @@ impl Concern {
 
     fn of(workspace: &Workspace, files: &[PathBuf]) -> Result<Self> {
         let (changed, closure, without_units, modules) = Default::default();
-        let by = BTreeMap::new();
-        let mut concern = Self { changed, closure, without_units, by, modules };
+        let (by, parts) = Default::default();
+        let mut concern = Self { changed, parts, closure, without_units, by, modules };
         for file in files {
             concern.add(workspace, file)?;
         }
@@ -95,6 +99,7 @@ impl Concern {
         }
         if let Some(package) = owner(workspace, file) {
             self.changed.insert(package.name.clone());
+            self.parts.entry(package.name.clone()).or_default().insert(part(workspace, file));
             return Ok(());
         }
         for package in &workspace.packages {
@@ -148,10 +153,13 @@ impl Concern {
 
     /// Whether a test of a binary that it holds is one of those to run.
     pub fn chooses(&self, target: &Target, test: &str) -> bool {
-        if target.kind == TargetKind::Unit || self.changed.contains(&target.package) {
+        if target.kind == TargetKind::Unit {
             return true;
         }
         let Some(row) = lanes::row_of(target.short_name(), test) else { return true };
+        if self.changed.contains(&target.package) {
+            return !self.is_only_in(&target.package, row.without);
+        }
         let is_of = |name: &str, names: &[&str]| {
             name.strip_prefix("iostrata-").is_some_and(|name| names.contains(&name))
         };
@@ -160,7 +168,15 @@ impl Concern {
             return by.is_some_and(|by| by.iter().any(|name| !is_of(name, row.without)));
         }
         let module = test.split("::").next().unwrap_or_default();
-        self.modules.contains(module) || self.changed.iter().any(|name| is_of(name, row.about))
+        let mut changed = self.changed.iter();
+        self.modules.contains(module)
+            || changed.any(|name| is_of(name, row.about) && !self.is_only_in(name, row.without))
+    }
+
+    /// Whether all that changed in a package lies in these parts of it.
+    fn is_only_in(&self, package: &str, parts: &[&str]) -> bool {
+        let changed = self.parts.get(package);
+        changed.is_some_and(|changed| changed.iter().all(|part| parts.contains(&part.as_str())))
     }
 
     fn modules(&self) -> impl Iterator<Item = &str> {
@@ -181,6 +197,17 @@ fn owner<'a>(workspace: &'a Workspace, file: &Path) -> Option<&'a Package> {
     let place = workspace.root.join(file);
     let is_in = |package: &&Package| package.name != PROGRAM && place.starts_with(&package.dir);
     workspace.packages.iter().find(is_in)
+}
+
+/// The part of its crate that a file lies in: one that tidy's table of modules holds apart.
+fn part(workspace: &Workspace, file: &Path) -> String {
+    let is_in = |rules: &&ModuleRules| {
+        file.starts_with(rules.dir) || file == Path::new(rules.dir).with_extension("rs")
+    };
+    let Some(rules) = MODULES.iter().find(is_in) else { return String::new() };
+    let owner = owner(workspace, file).map_or("", |package| package.name.as_str());
+    let name = Path::new(rules.dir).file_name().unwrap_or_default().to_string_lossy();
+    format!("{}/{name}", owner.trim_start_matches("iostrata-"))
 }
 
 /// Whether the source of a package names a file at the top, or the directory that it lies in.
@@ -286,6 +313,18 @@ mod tests {
         }
         let own = concern(&["crates/database/database/tests/it/stage.rs"]);
         assert!(own.chooses(&database, "stalls::a"));
+    }
+
+    #[test]
+    fn a_part_of_a_crate_concerns_the_tests_that_are_about_it() {
+        let database = integration("iostrata-database", "it");
+        let tune = concern(&["crates/database/database/src/tune/mod.rs"]);
+        assert!(tune.chooses(&cli(), "tune_words::a") && !tune.chooses(&cli(), "server::a"));
+        assert!(!tune.chooses(&database, "stalls::a") && tune.chooses(&database, "closed_loop::a"));
+        let both = ["tune/mod.rs", "target/mod.rs"]
+            .map(|file| format!("crates/database/database/src/{file}"));
+        let both = concern(&both.each_ref().map(String::as_str));
+        assert!(both.chooses(&cli(), "server::a") && both.chooses(&database, "stalls::a"));
     }
 
     #[test]

@@ -50,8 +50,8 @@ pub struct LaneRow {
     pub process: Process,
     /// The crates whose change concerns them; of `cli` only.
     pub about: &'static [&'static str],
-    /// Dependencies of the package that these tests do without: a change that reaches the package
-    /// by no other does not concern them.
+    /// Dependencies of the package, and parts of crates (`database/tune`), that these tests do
+    /// without: a change that reaches them by nothing else does not concern them.
     pub without: &'static [&'static str],
 }
 
@@ -69,12 +69,15 @@ const fn cli(tests: &'static str, lane: Lane, about: &'static [&'static str]) ->
     LaneRow { about, ..row("cli", tests, lane) }
 }
 
+/// What is not about tuning.
+const TUNE: &[&str] = &["database/tune"];
+
 /// The table. Four servers and a cluster of three may run at once, with pools of up to 512 MB:
 /// 4 GB of memory at most.
 #[rustfmt::skip]
 pub const ROWS: &[LaneRow] = &[
     cli("bad_input::", Machine, &["plan", "stats", "change"]),
-    cli("database::", Load, &["workload", "load", "embedded", "engine", "database"]),
+    cli("database::", Load, &["workload", "load", "embedded", "engine", "database"]).without(TUNE),
     cli("disk::", Machine, &["sim", "change"]),
     cli("disk_kill::", Machine, &["sim", "change"]),
     cli("engine::", Load, &["engine"]),
@@ -85,7 +88,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("fio_output::", Free, &["load", "io", "stats"]),
     cli("full_disk::", Machine, &["server", "workload"]),
     cli("help_files::", Free, &["plan", "innodb"]),
-    cli("loads::", Load, &["workload", "database", "embedded", "server", "stats"]),
+    cli("loads::", Load, &["workload", "database", "embedded", "server", "stats"]).without(TUNE),
     cli("options::", Free, &["plan", "innodb"]),
     cli("planted::", Alone, &["diagnose", "study", "sim"]),
     cli("private_server::", Machine, &["change", "server"]),
@@ -93,13 +96,13 @@ pub const ROWS: &[LaneRow] = &[
     cli("replication::", Load, &["database", "server", "change"]),
     cli("restore::", Free, &["change", "io"]),
     cli("restore_server::", Free, &["change", "server"]),
-    cli("server::", Load, &["server", "workload", "load", "database"]),
-    cli("server::a_load_that_is_held_up_by_a_lock", Alone, &["server", "workload", "database"]),
-    cli("server::a_run_whose_server_stays_away", Free, &["server", "workload", "load", "database"]),
+    cli("server::", Load, &["server", "workload", "load", "database"]).without(TUNE),
+    cli("server::a_load_that_is_held_up_by_a_lock", Alone, &["server", "workload", "database"]).without(TUNE),
+    cli("server::a_run_whose_server_stays_away", Free, &["server", "workload", "load", "database"]).without(TUNE),
     cli("signals::", Free, &["io", "load"]),
     cli("simulate::", Free, &["sim", "show", "stats"]),
     cli("simulate_flush::", Free, &["sim", "innodb", "show"]),
-    cli("stalls::", Machine, &["database", "linux", "sim"]),
+    cli("stalls::", Machine, &["database", "linux", "sim"]).without(TUNE),
     cli("study::", Machine, &["study", "diagnose", "show", "plan", "change"]),
     cli("study_kill::", Machine, &["study", "change"]),
     cli("study_servers::", Load, &["study", "server"]),
@@ -130,14 +133,14 @@ pub const ROWS: &[LaneRow] = &[
     row("change", "kill::", Machine),
     row("change", "kinds::", Machine),
     row("change", "refusals::", Machine),
-    row("database", "", Load).without(&["sim"]),
+    row("database", "", Load).without(&["sim", "database/tune"]),
     row("database", "closed_loop::", Free).without(&["change", "embedded", "linux", "server"]),
-    row("database", "beside::", Alone).without(&["embedded", "sim"]),
-    row("database", "causes::", Load).without(&["embedded", "sim"]),
-    row("database", "log_buffer::", Machine).without(&["embedded", "sim"]),
-    row("database", "stalls::", Machine).without(&["embedded", "sim"]),
-    row("database", "shortage::", Machine).without(&["embedded", "sim"]),
-    row("database", "quiet::", Alone).without(&["embedded", "sim"]),
+    row("database", "beside::", Alone).without(&["embedded", "sim", "database/tune"]),
+    row("database", "causes::", Load).without(&["embedded", "sim", "database/tune"]),
+    row("database", "log_buffer::", Machine).without(&["embedded", "sim", "database/tune"]),
+    row("database", "stalls::", Machine).without(&["embedded", "sim", "database/tune"]),
+    row("database", "shortage::", Machine).without(&["embedded", "sim", "database/tune"]),
+    row("database", "quiet::", Alone).without(&["embedded", "sim", "database/tune"]),
     row("engine", "", Free).without(&["sim"]),
     row("engine", "agreement::", Alone),
     row("io", "", Free),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::Breach;
-use super::tables::CRATES;
+use super::tables::{CRATES, MODULES};
 use crate::test::lanes::{LaneRow, ROWS, UNITS};
 
 /// Where the table is.
@@ -44,7 +44,8 @@ pub fn judge(root: &Path) -> Result<Vec<Breach>> {
             let text = modules.iter().copied().filter(is_own).map(|module| code(&dir, module));
             let text: String = text.collect();
             let file = main.with_file_name(module_of(row)).with_extension("rs");
-            let manifest = main.ancestors().nth(3).unwrap_or(&main).join("Cargo.toml");
+            let beside = main.ancestors().nth(3).filter(|_| binary != "cli");
+            let manifest = beside.unwrap_or(Path::new("")).join("Cargo.toml");
             let manifest = fs::read_to_string(root.join(&manifest));
             let manifest = manifest.with_context(|| format!("{binary} has no Cargo.toml"))?;
             breaches.extend(judge_without(row, &file, &text, &manifest));
@@ -97,10 +98,24 @@ fn judge_unit(root: &Path, name: &str, tests: &str) -> Option<Breach> {
     (!is_there).then(|| Breach::new(Path::new(TABLE), 0, text()))
 }
 
-/// What a row leaves out has to be a dependency, and nothing that the tests name.
+/// What a row leaves out has to be a dependency, or a part of a crate, and nothing that the tests
+/// name: neither the module nor the command of its name.
 fn judge_without(row: &LaneRow, file: &Path, text: &str, manifest: &str) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for name in row.without {
+        if let Some((_, part)) = name.split_once('/') {
+            if !MODULES.iter().any(|rules| Path::new(rules.dir).ends_with(format!("src/{part}"))) {
+                let text = format!("{name} is no part of a crate that has borders of its own");
+                breaches.push(Breach::new(Path::new(TABLE), 0, text));
+            }
+            let names = [format!("{part}::"), format!("\"{part}\"")];
+            if names.iter().any(|name| text.contains(name)) {
+                let text =
+                    format!("{} has a row without {name} in {TABLE}; remove it there", row.tests);
+                breaches.push(Breach::new(file, 0, text));
+            }
+            continue;
+        }
         let is_dependency = |line: &str| {
             line.strip_prefix(&format!("iostrata-{name}"))
                 .is_some_and(|s| s.starts_with(['.', ' ']))
