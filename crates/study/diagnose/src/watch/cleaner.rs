@@ -19,12 +19,15 @@ const ASLEEP_MIN: usize = 5;
 const SEEKLESS_MS_MAX: f64 = 1.0;
 /// Reads per second that say how long one takes.
 const READS_PER_S_MIN: f64 = 20.0;
+/// Redo that lasts longer, in seconds, a cleaner may let age: the server is far from any stall.
+const ASLEEP_LEFT_S: f64 = 300.0;
 
 /// Redo is made, its age is high, and nothing is written.
 fn is_asleep(sample: &WatchSample) -> bool {
     let redo = sample.redo_bytes_per_s.is_some_and(|rate| rate > 0.0);
     let age = sample.checkpoint_age_pct.is_some_and(|pct| pct >= AGE_PCT_MIN);
-    redo && age && sample.flushed_pages_per_s == Some(0.0)
+    let soon = sample.redo_seconds_left.is_some_and(|left| left <= ASLEEP_LEFT_S);
+    redo && age && soon && sample.flushed_pages_per_s == Some(0.0)
 }
 
 /// MariaDB with a low-water mark of 0 does not wake its cleaner by checkpoint age.

@@ -189,11 +189,16 @@ fn only_mariadb_sleeps_at_a_low_water_mark_of_nothing() {
     assert!(advice.undo.contains("innodb_max_dirty_pages_pct_lwm = 0.000000"), "{advice:?}");
     assert!(!ids(&pressed(on("mysql", "9.7.4", &zero))).contains(&"page_cleaner_sleeps".into()));
     // Asleep before anything stalls.
-    let asleep = with(on("mariadb", "11.4.5-MariaDB", &zero), |at, sample| {
-        if (50..60).contains(&at) {
-            sample.flushed_pages_per_s = Some(0.0);
-        }
-    });
+    let asleep = |left_s: f64| {
+        with(on("mariadb", "11.4.5-MariaDB", &zero), |at, sample| {
+            sample.redo_seconds_left = Some(left_s);
+            if (50..60).contains(&at) {
+                sample.flushed_pages_per_s = Some(0.0);
+            }
+        })
+    };
+    assert_eq!(ids(&asleep(3_000.0)), [""; 0], "its redo lasts for most of an hour");
+    let asleep = asleep(200.0);
     let (finding, _) = found(&asleep, "page_cleaner_sleeps");
     assert_eq!(number(&finding, "samples_asleep_in_a_row"), 10.0);
     assert_eq!(ids(&asleep).len(), 1);
