@@ -3,7 +3,7 @@
 //! Invariant: every refusal names the option as the user types it, the value found, and the fix.
 
 use crate::variation::{BlockSizes, Blocks, Sharing, Step, Strides};
-use crate::{Access, IoApi, IoSpec, Mix, Pacing, SyncWrites, ValueError};
+use crate::{Access, IoApi, IoSpec, Mix, SyncWrites, ValueError};
 use iostrata_stats::units::Size;
 
 /// The smallest request. Direct I/O takes its multiples on every device that has such sectors.
@@ -245,9 +245,8 @@ impl IoSpec {
     }
 
     fn check_time(&self) -> Result<(), SpecError> {
-        if let Pacing::Open { rate_iops, .. } = self.pacing
-            && !(rate_iops > 0.0 && rate_iops <= 1e9)
-        {
+        let is_possible = |rate_iops: &f64| *rate_iops > 0.0 && *rate_iops <= 1e9;
+        if let Some(rate_iops) = self.pacing.rates().find(|rate| !is_possible(rate)) {
             return refuse(
                 "rate-iops",
                 rate_iops,
@@ -277,6 +276,7 @@ impl IoSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Pacing;
     use crate::ZipfTheta;
     use proptest::prelude::*;
 

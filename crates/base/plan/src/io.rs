@@ -262,6 +262,30 @@ pub enum Pacing {
         /// How they are spaced.
         process: RateProcess,
     },
+    /// Reads and writes of a mix on schedules of their own. A request that is not due by the mix is
+    /// one of the other direction where that is due.
+    Directions {
+        /// Reads per second of each job; absent: as soon as there is room.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        read_iops: Option<f64>,
+        /// Writes per second, likewise.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        write_iops: Option<f64>,
+        /// How they are spaced.
+        process: RateProcess,
+    },
+}
+
+impl Pacing {
+    /// The rates that are bounded, in requests per second of each job.
+    pub fn rates(self) -> impl Iterator<Item = f64> {
+        let rates = match self {
+            Self::Closed => [None, None],
+            Self::Open { rate_iops, .. } => [Some(rate_iops), None],
+            Self::Directions { read_iops, write_iops, .. } => [read_iops, write_iops],
+        };
+        rates.into_iter().flatten()
+    }
 }
 
 /// One I/O workload on one file set.

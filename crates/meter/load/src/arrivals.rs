@@ -9,6 +9,8 @@ use iostrata_plan::{Pacing, RateProcess};
 use iostrata_stats::Random;
 
 const FRACTIONS_PER_NS: f64 = 1024.0;
+/// Tells random moments of writes from those of reads.
+const WRITES_SEED: u64 = 0x5752_4954_4553;
 
 /// The due times of one worker's requests, in nanoseconds from the start of the window.
 #[derive(Clone, Debug)]
@@ -62,6 +64,48 @@ impl Arrivals {
             RateProcess::Poisson => -self.random.unit().ln() * self.mean_gap,
         };
         self.next = self.next.saturating_add(gap as u64);
+    }
+}
+
+/// Schedules of the directions of a mix: reads, then writes.
+#[derive(Clone, Debug)]
+pub(crate) struct DirectionArrivals {
+    schedules: [Option<Arrivals>; 2],
+}
+
+impl DirectionArrivals {
+    /// Those of one worker; `None` where both directions are paced as one, or not at all.
+    pub(crate) fn new(pacing: Pacing, seed: u64, worker: u32, workers: u32) -> Option<Self> {
+        let Pacing::Directions { read_iops, write_iops, process } = pacing else { return None };
+        let schedule = |rate: Option<f64>, seed: u64| {
+            let pacing = Pacing::Open { rate_iops: rate?, process };
+            Arrivals::new(pacing, seed, worker, workers)
+        };
+        let schedules = [schedule(read_iops, seed), schedule(write_iops, seed ^ WRITES_SEED)];
+        Some(Self { schedules })
+    }
+
+    /// The direction of the request that may start at `now_ns`: the wanted one if it is due or has
+    /// no schedule, or else the other.
+    pub(crate) fn choose(&self, wanted: usize, now_ns: u64) -> Option<usize> {
+        let is_due = |at: &usize| {
+            self.schedules[*at].as_ref().is_none_or(|schedule| schedule.due_ns() <= now_ns)
+        };
+        [wanted, 1 - wanted].into_iter().find(is_due)
+    }
+
+    /// Moves a direction on to its next request; when the one before it was due, if ever.
+    pub(crate) fn advance(&mut self, direction: usize) -> Option<u64> {
+        let schedule = self.schedules[direction].as_mut()?;
+        let due_ns = schedule.due_ns();
+        schedule.advance();
+        Some(due_ns)
+    }
+
+    /// When the next request is due; `None` where a direction has no schedule.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        let [read, write] = self.schedules.each_ref().map(Option::as_ref);
+        Some(read?.due_ns().min(write?.due_ns()))
     }
 }
 
@@ -127,5 +171,25 @@ mod tests {
             .map(|arrivals| arrivals.due_ns())
             .collect();
         assert_eq!(due, [0, 2_500_000, 5_000_000, 7_500_000]);
+    }
+
+    #[test]
+    fn a_direction_that_is_not_due_leaves_its_turn_to_the_other() {
+        let process = RateProcess::Fixed;
+        let paced = |read_iops, write_iops| {
+            let pacing = Pacing::Directions { read_iops, write_iops, process };
+            DirectionArrivals::new(pacing, 5, 0, 1).unwrap()
+        };
+        let mut one = paced(Some(100.0), None);
+        assert_eq!((one.choose(0, 0), one.advance(0)), (Some(0), Some(0)));
+        assert_eq!((one.choose(0, 9_999_999), one.choose(0, 10_000_000)), (Some(1), Some(0)));
+        assert_eq!(
+            (one.choose(1, 10_000_000), one.advance(1), one.due_ns()),
+            (Some(1), None, None)
+        );
+        let mut both = paced(Some(100.0), Some(50.0));
+        assert_eq!((both.advance(0), both.advance(1)), (Some(0), Some(0)));
+        assert_eq!((both.choose(1, 0), both.due_ns()), (None, Some(10_000_000)));
+        assert_eq!(both.choose(1, 10_000_000), Some(0));
     }
 }

@@ -290,6 +290,12 @@ impl<C: Clock> Controller<C> {
             / f64::from(layout.slices)
     }
 
+    /// Seconds from the start until a worker began to read back what it had written.
+    pub(crate) fn reads_back_s(&self, worker: u32) -> Option<f64> {
+        let after = self.shared.reads_back(worker);
+        (after > 0).then(|| self.clock.to_ns(after) as f64 * 1e-9)
+    }
+
     /// Seconds from the start to the end of a worker's part; 0 where it failed to say when that
     /// was.
     pub(crate) fn ended_s(&self, worker: u32) -> f64 {

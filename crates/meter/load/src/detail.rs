@@ -3,12 +3,15 @@
 //! Invariant: it is noted only where a stream asks for it, and covers the same stretch of the
 //! window as the figures. Noting allocates nothing: its memory is there before the window begins.
 
+use std::ops::Range;
+
 use iostrata_io::submission_batch;
 use iostrata_plan::{IoApi, IoSpec, OpKind, PerKind};
 use iostrata_stats::LatencyHistogram;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Ticks;
+use crate::steady::SteadyRates;
 use crate::tally::Tally;
 use crate::usage::ThreadUse;
 
@@ -145,10 +148,25 @@ pub(crate) fn is_apart(api: IoApi) -> bool {
 pub struct CloneDetail {
     /// Length of its own measured part of the window.
     pub duration_s: f64,
+    /// Of these, the seconds until it began to read back what it had written.
+    pub reads_back_s: Option<f64>,
     /// Seconds per slice of its series.
     pub width_s: f64,
     /// Its requests by slice.
     pub series: PerKind<Vec<Tally>>,
+}
+
+impl CloneDetail {
+    /// The part of its time that requests of a kind belong to, in seconds: writes come before what
+    /// was written is read back, and reads behind it unless the mix has `reads` of its own.
+    pub fn part_s(&self, kind: OpKind, reads: bool) -> Range<f64> {
+        let whole = 0.0..self.duration_s;
+        match (kind, self.reads_back_s) {
+            (OpKind::Read, Some(at)) if !reads => at..whole.end,
+            (OpKind::Write, Some(at)) => 0.0..at,
+            _ => whole,
+        }
+    }
 }
 
 /// One stream of a window.
@@ -158,6 +176,8 @@ pub struct StreamDetail {
     pub requests: RequestDetail,
     /// Switches and faults of its workers.
     pub used: ThreadUse,
+    /// How steady its rate was; absent where that was not asked for.
+    pub steady: Option<SteadyRates>,
     /// Its workers; none where that was not asked for.
     pub clones: Vec<CloneDetail>,
 }

@@ -6,9 +6,10 @@
 use std::io;
 use std::time::Duration;
 
-use iostrata_io::OpenFiles;
+use iostrata_io::{OpKind, OpenFiles};
 use iostrata_plan::{Flow, IoSpec, Mix, Step};
 
+use crate::arrivals::DirectionArrivals;
 use crate::clock::Ticks;
 use crate::generator::{Generator, Request};
 use crate::in_flight::Flight;
@@ -29,6 +30,9 @@ pub(crate) struct Extras {
     /// Bytes that may still be asked for.
     bytes_left: u64,
     pauses: Option<Pauses>,
+    /// Schedules of the directions, and the kind that the mix wants next.
+    directions: Option<DirectionArrivals>,
+    wanted: Option<OpKind>,
     /// Its share of a flow, and the requests that it has made of it.
     flow: Option<(Flow, u64)>,
     /// Files that leave the page cache after each pass.
@@ -100,14 +104,18 @@ impl Extras {
     ) -> io::Result<Option<Self>> {
         let variation = &spec.variation;
         let in_pairs = spec.mix == Mix::TrimWrite;
-        if !in_detail && !in_pairs && variation.is_plain_loop() {
+        let directions = DirectionArrivals::new(spec.pacing, spec.seed, job, spec.jobs);
+        if !in_detail && !in_pairs && directions.is_none() && variation.is_plain_loop() {
             return Ok(None);
         }
         Ok(Some(Self {
-            varied: (in_pairs || !variation.is_plain_order()).then(|| Varied::new(spec, job)),
+            varied: (in_pairs || directions.is_some() || !variation.is_plain_order())
+                .then(|| Varied::new(spec, job)),
             block_bytes: spec.block_bytes,
             bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),
             pauses: variation.pause.map(Pauses::new),
+            directions,
+            wanted: None,
             flow: variation.flow.map(|flow| (flow, 0)),
             passes: variation.drops_each_pass.then(|| Passes::of(spec, files)),
             ahead_until: None,
@@ -130,7 +138,10 @@ impl Extras {
             return None;
         }
         let (request, bytes) = match &mut self.varied {
-            Some(varied) => varied.next_request(),
+            Some(varied) => match self.wanted.take() {
+                Some(kind) => varied.next_of(kind),
+                None => varied.next_request(),
+            },
             None => plain.next_request().map(|request| (request, self.block_bytes))?,
         };
         self.bytes_left = self.bytes_left.saturating_sub(u64::from(bytes));
@@ -138,6 +149,29 @@ impl Extras {
             passes.advance(u64::from(bytes));
         }
         Some((request, bytes))
+    }
+
+    /// Whether directions have schedules of their own.
+    pub(crate) fn paces_directions(&self) -> bool {
+        self.directions.is_some()
+    }
+
+    /// When the next request of any direction is due, in nanoseconds from the start; `None` where
+    /// one of them waits for nothing.
+    pub(crate) fn direction_due_ns(&self) -> Option<u64> {
+        self.directions.as_ref().and_then(DirectionArrivals::due_ns)
+    }
+
+    /// Chooses the direction of a request that starts at `now_ns`; `None` while none is due. With
+    /// it comes when that was due, where the direction has a schedule.
+    pub(crate) fn choose_direction(&mut self, now_ns: u64) -> Option<Option<u64>> {
+        let (Some(directions), Some(varied)) = (&mut self.directions, &mut self.varied) else {
+            return Some(None);
+        };
+        let wanted = *self.wanted.get_or_insert_with(|| varied.next_kind());
+        let chosen = directions.choose(usize::from(wanted != OpKind::Read), now_ns)?;
+        self.wanted = Some([OpKind::Read, OpKind::Write][chosen]);
+        Some(directions.advance(chosen))
     }
 
     /// Where the response of the request begins that waits for another one.

@@ -3,6 +3,8 @@
 //! Invariant: counts, histograms, slices and processor time of one figure cover the same stretch of
 //! the window: all of it, less the warm-up where the length was not fixed beforehand.
 
+use std::ops::Range;
+
 use iostrata_plan::{OpKind, PerKind};
 use iostrata_run::host::OwnIo;
 use iostrata_run::{Cpu, OpFigures, Series, StreamFigures, TransactionFigures};
@@ -198,7 +200,7 @@ impl<'a> Counted<'a> {
         };
         let rate = match ios {
             0 => Measured::without_interval(0.0, 0, Verdicts::none()),
-            _ => self.rate(|one| one == kind),
+            _ => self.rate(|one| one == kind, self.part_s(kind)),
         };
         let mean = |sums: Vec<f64>| doubted(figure(estimate_ratio(&sums, &counts), 1e-3));
         let response = latencies.response.as_ref();
@@ -217,15 +219,16 @@ impl<'a> Counted<'a> {
     /// Everything but flushes together. Slices are summed before the interval is made: what one
     /// kind gains at the other's cost is no noise of the total.
     fn total(&self, ops: &PerKind<OpFigures>) -> Option<Measured> {
-        ops.kinds().any(is_in_total).then(|| self.rate(is_in_total))
+        ops.kinds().any(is_in_total).then(|| self.rate(is_in_total, 0.0..self.duration_s))
     }
 
-    /// What is counted per second: all of it over all of the time, with the interval that the
-    /// slices give which the stream filled to their end.
-    fn rate(&self, is_counted: impl Fn(OpKind) -> bool) -> Measured {
+    /// What is counted per second: all of it over the part of the time that it belongs to, with the
+    /// interval that the slices give which lie in that part whole.
+    fn rate(&self, is_counted: impl Fn(OpKind) -> bool, part_s: Range<f64>) -> Measured {
         let counts = self.slices.counts(is_counted);
-        let cut_short = self.slices.len as f64 * self.slice_s - self.duration_s;
-        let full = &counts[..counts.len() - usize::from(cut_short > EDGE_S)];
+        let first = ((part_s.start - EDGE_S) / self.slice_s).ceil().max(0.0) as usize;
+        let end = (((part_s.end + EDGE_S) / self.slice_s) as usize).min(counts.len());
+        let full = counts.get(first..end).unwrap_or_default();
         let estimate = match &self.rule {
             Some(rule) => rule.estimate(full),
             None => estimate(full),
@@ -233,12 +236,34 @@ impl<'a> Counted<'a> {
         if full.len() == counts.len() {
             return figure(estimate, 1.0 / self.slice_s);
         }
-        let value = counts.iter().sum::<f64>() / self.duration_s.max(f64::MIN_POSITIVE);
+        let seconds = (part_s.end - part_s.start).max(f64::MIN_POSITIVE);
+        let value = counts.iter().sum::<f64>() / seconds;
         match estimate.map(|estimate| estimate.measured()) {
             Some(measured) if measured.value > 0.0 => {
                 figure_of(measured.scaled(value / measured.value))
             }
             _ => Measured::without_interval(value, 0, Verdicts::none()),
+        }
+    }
+
+    /// The part of the time that requests of a kind belong to, in seconds from the first slice.
+    fn part_s(&self, kind: OpKind) -> Range<f64> {
+        let parts = self.stream.clones.iter().filter(|clone| clone.reads_back_s.is_some());
+        let parts =
+            parts.map(|clone| self.clone_times(clone).part_s(kind, self.stream.asked.reads));
+        let both =
+            |one: Range<f64>, two: Range<f64>| one.start.min(two.start)..one.end.max(two.end);
+        parts.reduce(both).unwrap_or(0.0..self.duration_s)
+    }
+
+    fn clone_times(&self, clone: &CloneOutcome) -> CloneDetail {
+        let cut_s = self.warm_up_s;
+        let ended_s =
+            if clone.ended_s > 0.0 { clone.ended_s.min(self.ended_s) } else { self.ended_s };
+        CloneDetail {
+            duration_s: (ended_s - cut_s).max(0.0),
+            reads_back_s: clone.reads_back_s.map(|at_s| (at_s.min(ended_s) - cut_s).max(0.0)),
+            ..CloneDetail::default()
         }
     }
 
@@ -275,22 +300,21 @@ impl<'a> Counted<'a> {
 
     /// What fio's forms of the output show beside the figures.
     fn detail(&self) -> StreamDetail {
-        let (cut_s, group) = (self.warm_up_s, self.group());
-        let cut = (cut_s / self.slice_s).round() as usize;
+        let group = self.group();
+        let cut = (self.warm_up_s / self.slice_s).round() as usize;
         let of_clone = |clone: &CloneOutcome| {
-            let is_known = clone.ended_s > 0.0;
-            let ended_s = if is_known { clone.ended_s.min(self.ended_s) } else { self.ended_s };
             let end = (cut + self.slices.len).min(clone.covered);
             let (kinds, slices) = (self.slices.kinds.kinds(), cut.min(end)..end);
             CloneDetail {
-                duration_s: (ended_s - cut_s).max(0.0),
                 width_s: group as f64 * self.slice_s,
                 series: clone.shared.grouped(clone.worker, kinds, slices, group),
+                ..self.clone_times(clone)
             }
         };
         StreamDetail {
             requests: self.segment.detail.as_deref().cloned().unwrap_or_default(),
             used: self.segment.cpu,
+            steady: self.stream.steady.clone(),
             clones: self.stream.clones.iter().map(of_clone).collect(),
         }
     }

@@ -232,6 +232,7 @@ pub(crate) fn asked(name: &str, spec: &IoSpec) -> Asked {
         workers: spec.jobs,
         cpu_of: if is_null { CpuOf::Figure } else { CpuOf::Meter },
         block_bytes: spec.variation.is_plain_loop().then_some(spec.block_bytes),
+        reads: spec.mix.reads(),
         has_transactions: false,
         series_points_max: SERIES_POINTS_MAX,
     }
@@ -249,7 +250,7 @@ pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
     let kinds = does.chain([(OpKind::Trim, spec.mix.trims())]).filter(|(_, does)| *does);
     Recorded {
         kinds: kinds.map(|(kind, _)| kind).collect(),
-        scheduled: matches!(spec.pacing, Pacing::Open { .. }),
+        scheduled: spec.pacing != Pacing::Closed,
         detail: false,
         is_apart: is_apart(spec.api),
     }

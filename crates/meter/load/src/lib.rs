@@ -60,6 +60,7 @@ pub use observer::{Interim, NoObserver, Surroundings, WindowObserver};
 pub use outcome::WindowOutcome;
 pub use permutation::Permutation;
 pub use process::{WORKER_COMMAND, worker_main};
+pub use steady::SteadyRates;
 pub use tally::Tally;
 pub use transactions::{
     Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::{Failure, LoadFailure};
 use crate::segment::Segment;
 use crate::shared_stats::SharedStats;
+use crate::steady::SteadyRates;
 use crate::tally::Slices;
 
 /// Whose work the processor time of a stream's workers is.
@@ -41,6 +42,8 @@ pub(crate) struct Asked {
     pub cpu_of: CpuOf,
     /// Bytes of each operation but a flush; absent where each is counted by itself.
     pub block_bytes: Option<u32>,
+    /// Whether its mix has reads: then not all are of what was written and is verified.
+    pub reads: bool,
     /// Whether its operations are transactions.
     pub has_transactions: bool,
     /// Slices of the longest series that is kept.
@@ -77,6 +80,8 @@ pub(crate) struct StreamOutcome {
     pub counted_slice: usize,
     /// Seconds from the start of the window to the end of its last worker.
     pub ended_s: f64,
+    /// How steady its rate was; only where that was asked for.
+    pub steady: Option<SteadyRates>,
     /// Its workers; only where requests are noted in detail.
     pub clones: Vec<CloneOutcome>,
 }
@@ -90,6 +95,8 @@ pub(crate) struct CloneOutcome {
     pub covered: usize,
     /// Seconds from the start of the window to the end of the worker.
     pub ended_s: f64,
+    /// Seconds from the start of the window until it began to read back what it had written.
+    pub reads_back_s: Option<f64>,
 }
 
 /// What a window brought back.
@@ -126,6 +133,7 @@ impl StreamOutcome {
             written_bytes: 0,
             counted_slice: 0,
             ended_s: 0.0,
+            steady: None,
             clones: Vec::new(),
         }
     }

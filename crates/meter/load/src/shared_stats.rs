@@ -34,6 +34,8 @@ const WORKER_ENDED: usize = 2;
 /// A worker's flow and its weight in it, 0 where it has none now; and its requests of that flow.
 const WORKER_FLOW: usize = 3;
 const WORKER_FLOWED: usize = 4;
+/// When a worker began to read back what it had written.
+const WORKER_READS_BACK: usize = 5;
 const WORKER_HEAD_WORDS: usize = 8;
 /// Words of one kind of operation in a slice: a count, and sums of service, response and
 /// submission.
@@ -247,6 +249,16 @@ impl SharedStats {
             }
         }
         sums
+    }
+
+    /// Posts when a worker began to read back what it had written, in ticks from the start.
+    pub(crate) fn post_reads_back(&self, worker: u32, after: Ticks) {
+        self.words()[self.worker_base(worker) + WORKER_READS_BACK].store(after, Release);
+    }
+
+    /// Ticks from the start until a worker began to read back; 0 while it has not.
+    pub(crate) fn reads_back(&self, worker: u32) -> Ticks {
+        self.words()[self.worker_base(worker) + WORKER_READS_BACK].load(Acquire)
     }
 
     /// Posts when a worker's part of the window ended, in ticks from the start.

@@ -5,6 +5,21 @@
 
 use iostrata_plan::{Steady, SteadyLimit, SteadyOf};
 
+/// The seconds that a stream was judged by last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SteadyRates {
+    /// Whether it was steady in them.
+    pub is_attained: bool,
+    /// What was compared with the limit, in the unit of that; 0 before there were enough seconds.
+    pub criterion: f64,
+    /// Requests of each second, from the first on; as many as there were.
+    pub requests: Vec<f64>,
+    /// The largest deviation of a second from their mean, in requests per second; 0 for slopes.
+    pub deviation_max: f64,
+    /// Requests per second gained each second; 0 for deviations.
+    pub slope: f64,
+}
+
 /// What is asked of one stream, and how far it has been looked at.
 #[derive(Clone, Debug)]
 pub(crate) struct SteadyState {
@@ -12,13 +27,19 @@ pub(crate) struct SteadyState {
     /// Seconds of the stream's own part before anything of it is looked at.
     from_s: f64,
     seconds_seen: usize,
+    rates: SteadyRates,
 }
 
 impl SteadyState {
     /// `begin_s` is when the stream's counted part begins.
     pub(crate) fn new(steady: Steady, begin_s: f64) -> Self {
         let from_s = begin_s + steady.ramp.as_secs_f64();
-        Self { steady, from_s, seconds_seen: 0 }
+        Self { steady, from_s, seconds_seen: 0, rates: SteadyRates::default() }
+    }
+
+    /// What it was judged by last.
+    pub(crate) fn into_rates(self) -> SteadyRates {
+        self.rates
     }
 
     /// Whether it is steady at `open_s`; `counts_until` are requests per slice up to then.
@@ -29,9 +50,8 @@ impl SteadyState {
         counts_until: impl FnOnce() -> Vec<f64>,
     ) -> bool {
         let seconds = (open_s - self.from_s).max(0.0) as usize;
-        let needed = self.steady.duration.as_secs_f64().ceil().max(2.0) as usize;
-        if seconds <= self.seconds_seen || seconds < needed {
-            return false;
+        if self.rates.is_attained || seconds <= self.seconds_seen {
+            return self.rates.is_attained;
         }
         self.seconds_seen = seconds;
         let counts = counts_until();
@@ -40,31 +60,40 @@ impl SteadyState {
             let slices = at(number)..at(number + 1).min(counts.len());
             counts.get(slices).map_or(0.0, |slices| slices.iter().sum())
         };
-        let rates: Vec<f64> = (seconds - needed..seconds).map(second).collect();
-        self.holds(&rates)
+        let needed = self.steady.duration.as_secs_f64().ceil().max(2.0) as usize;
+        let requests: Vec<f64> = (seconds.saturating_sub(needed)..seconds).map(second).collect();
+        self.rates = if requests.len() == needed {
+            self.judged(requests)
+        } else {
+            SteadyRates { requests, ..SteadyRates::default() }
+        };
+        self.rates.is_attained
     }
 
-    fn holds(&self, rates: &[f64]) -> bool {
-        let n = rates.len() as f64;
-        let mean = rates.iter().sum::<f64>() / n;
-        if mean <= 0.0 {
-            return false;
-        }
+    fn judged(&self, requests: Vec<f64>) -> SteadyRates {
+        let n = requests.len() as f64;
+        let mean = requests.iter().sum::<f64>() / n;
+        let mut rates = SteadyRates::default();
         let found = match self.steady.of {
             SteadyOf::Iops | SteadyOf::Bandwidth => {
-                rates.iter().map(|rate| (rate - mean).abs()).fold(0.0, f64::max)
+                let deviations = requests.iter().map(|rate| (rate - mean).abs());
+                rates.deviation_max = deviations.fold(0.0, f64::max);
+                rates.deviation_max
             }
             SteadyOf::IopsSlope | SteadyOf::BandwidthSlope => {
                 let middle = (n - 1.0) / 2.0;
-                let at = || rates.iter().enumerate().map(|(x, rate)| (x as f64 - middle, rate));
+                let at = || requests.iter().enumerate().map(|(x, rate)| (x as f64 - middle, rate));
                 let spread: f64 = at().map(|(x, _)| x * x).sum();
-                (at().map(|(x, rate)| x * rate).sum::<f64>() / spread).abs()
+                rates.slope = at().map(|(x, rate)| x * rate).sum::<f64>() / spread;
+                rates.slope
             }
         };
-        match self.steady.limit {
-            SteadyLimit::Pct(limit) => found / mean * 100.0 < limit,
-            SteadyLimit::Plain(limit) => found < limit,
-        }
+        let (limit, criterion) = match self.steady.limit {
+            SteadyLimit::Pct(limit) => (limit, found / mean.max(f64::MIN_POSITIVE) * 100.0),
+            SteadyLimit::Plain(limit) => (limit, found),
+        };
+        let is_attained = mean > 0.0 && criterion.abs() < limit;
+        SteadyRates { is_attained, criterion, requests, ..rates }
     }
 }
 

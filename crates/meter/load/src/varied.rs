@@ -203,10 +203,15 @@ impl Varied {
 
     /// The next request.
     pub(crate) fn next_request(&mut self) -> (Request, u32) {
+        let kind = self.next_kind();
+        self.next_of(kind)
+    }
+
+    /// The next request of a kind, whatever the mix has.
+    pub(crate) fn next_of(&mut self, kind: OpKind) -> (Request, u32) {
         if let Some((request, len)) = self.discarded.take() {
             return (Request { kind: OpKind::Write, ..request }, len);
         }
-        let kind = self.next_kind();
         if kind == OpKind::Sync {
             let file = self.files.choose(&mut self.random);
             return (Request { kind, file, offset: 0 }, 0);
@@ -232,7 +237,8 @@ impl Varied {
         self.discarded.is_some()
     }
 
-    fn next_kind(&mut self) -> OpKind {
+    /// A kind, as often as the mix has it.
+    pub(crate) fn next_kind(&mut self) -> OpKind {
         match self.mix {
             Mix::Read => OpKind::Read,
             Mix::Write => OpKind::Write,

@@ -135,6 +135,8 @@ impl<'a, C: Clock> Window<'a, C> {
             steady.iter_mut().any(|(stream, state)| {
                 let workers = workers_of(&self.jobs, *stream);
                 let kinds = recorded(&self.streams[*stream].spec).kinds;
+                let kinds: Vec<OpKind> =
+                    kinds.into_iter().filter(|kind| *kind != OpKind::Sync).collect();
                 let counts = || shared.slices(&workers, &kinds, slices).counts(|_| true);
                 state.is_attained(open_s, slice_s, counts)
             })
@@ -147,7 +149,11 @@ impl<'a, C: Clock> Window<'a, C> {
         };
         let (outcomes, conducted) =
             self.controller.run(work, surroundings, observer, &mut at_look)?;
-        Ok(self.gather(outcomes, conducted.interrupted))
+        let mut outcome = self.gather(outcomes, conducted.interrupted);
+        for (stream, state) in steady {
+            outcome.streams[stream].steady = Some(state.into_rates());
+        }
+        Ok(outcome)
     }
 
     /// What streams that end when they are steady need.
@@ -210,7 +216,8 @@ impl<'a, C: Clock> Window<'a, C> {
 
     fn clone_outcome(&self, job: &Job, covered: usize, ended_s: f64) -> CloneOutcome {
         let shared = self.controller.shared.clone();
-        CloneOutcome { shared, worker: job.number, covered, ended_s }
+        let reads_back_s = self.controller.reads_back_s(job.number);
+        CloneOutcome { shared, worker: job.number, covered, ended_s, reads_back_s }
     }
 
     fn gather(&self, outcomes: Vec<JobOutcome>, interrupted: bool) -> WindowOutcome {

@@ -259,7 +259,8 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                 if held.is_none() && extras.is_ahead(&self.in_flight.shared, now, ticks_in) {
                     break;
                 }
-                let Some(since) = held.or_else(|| self.due(now)) else { break };
+                let since = held.or_else(|| self.due_in_mix(&mut extras, now));
+                let Some(since) = since else { break };
                 let is_idle = self.depth_now() == 0;
                 let verification = self.verification.as_deref_mut();
                 let (next, is_unread) = match verification {
@@ -277,7 +278,12 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                     match self.verification.as_deref_mut() {
                         // What is in flight is written first.
                         Some(_) if is_unread && !is_idle => {}
-                        Some(read) if is_unread => read.begin(),
+                        Some(read) if is_unread => {
+                            read.begin();
+                            let InFlight { shared, number, .. } = &self.in_flight;
+                            let start = shared.start().unwrap_or(self.start);
+                            shared.post_reads_back(*number, now.saturating_sub(start).max(1));
+                        }
                         _ => self.exhaust(now),
                     }
                     break;
@@ -313,6 +319,37 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         arrivals.advance();
         self.in_flight.recorder.record_lateness(self.in_flight.clock.to_ns(now - due));
         Some(due)
+    }
+
+    /// The same where directions may have schedules of their own; reading back follows none.
+    fn due_in_mix(&mut self, extras: &mut Extras, now: Ticks) -> Option<Ticks> {
+        if self.is_reading_back() {
+            return Some(now);
+        }
+        if !extras.paces_directions() {
+            return self.due(now);
+        }
+        let now_ns = self.in_flight.clock.to_ns(now.saturating_sub(self.start));
+        let Some(due_ns) = extras.choose_direction(now_ns)? else { return Some(now) };
+        let due = (self.start + self.in_flight.clock.ticks_in(due_ns)).min(now);
+        self.in_flight.recorder.record_lateness(self.in_flight.clock.to_ns(now - due));
+        Some(due)
+    }
+
+    fn is_reading_back(&self) -> bool {
+        self.verification.as_ref().is_some_and(|read| read.is_reading())
+    }
+
+    /// When the next request is due by a schedule, in nanoseconds from the start.
+    #[inline(always)]
+    fn next_due_ns(&self) -> Option<u64> {
+        if self.is_reading_back() {
+            return None;
+        }
+        match &self.arrivals {
+            Some(arrivals) => Some(arrivals.due_ns()),
+            None => self.extras.as_ref().and_then(|extras| extras.direction_due_ns()),
+        }
     }
 
     fn start_flush(&mut self, now: Ticks) {
@@ -424,7 +461,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     /// no longer than until that is due.
     #[inline(always)]
     fn patience(&self) -> (u32, Option<u64>) {
-        let Some(arrivals) = &self.arrivals else { return (1, None) };
+        let Some(due_ns) = self.next_due_ns() else { return (1, None) };
         if self.in_flight.free.is_empty()
             || self.flushes.is_due()
             || self.in_flight.closed
@@ -432,7 +469,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         {
             return (1, None);
         }
-        let due = self.start + self.in_flight.clock.ticks_in(arrivals.due_ns());
+        let due = self.start + self.in_flight.clock.ticks_in(due_ns);
         let left_ns = self.in_flight.clock.to_ns(due.saturating_sub(self.in_flight.clock.now()));
         if left_ns < POLL_NS { (0, None) } else { (1, Some(left_ns - POLL_NS / 2)) }
     }
@@ -462,10 +499,10 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             && !self.exhausted
         {
             until = until.min(end);
-        } else if let Some(arrivals) = &self.arrivals
+        } else if let Some(due_ns) = self.next_due_ns()
             && !self.exhausted
         {
-            until = until.min(self.start + self.in_flight.clock.ticks_in(arrivals.due_ns()));
+            until = until.min(self.start + self.in_flight.clock.ticks_in(due_ns));
         } else if !self.exhausted {
             return;
         }

@@ -248,7 +248,7 @@ impl Builder<'_> {
             spec.variation.drop_cache && times.time_based && !spec.direct && has_passes;
         spec.variation.directions_apart = in_order && matches!(mix, Mix::Both { .. });
         self.set_durability(&mut spec);
-        self.set_schedule(&mut spec);
+        spec.pacing = times::schedule(settings, spec.mix, mean_bytes(&spec));
         spec.runtime = Some(times.runtime.unwrap_or(times::LONGEST));
         if !replays {
             self.set_amount(&mut spec, 0, paths, times);
@@ -459,20 +459,6 @@ impl Builder<'_> {
             (spec.mix, spec.flush, spec.sync) = (Mix::Read, None, SyncWrites::None);
             spec.variation.end_flush = false;
         }
-    }
-
-    fn set_schedule(&mut self, spec: &mut IoSpec) {
-        let schedule = times::schedule(self.settings, spec.mix, mean_bytes(spec));
-        if schedule.mix != spec.mix
-            && let crate::Mix::Both { read_pct } = schedule.mix
-        {
-            let asked = self.settings.peek("rate").or(self.settings.peek("rate_iops")).cloned();
-            if let Some(assignment) = asked {
-                let text = format!("one schedule for both, with {read_pct} reads in a hundred");
-                self.warn(&assignment, text);
-            }
-        }
-        (spec.pacing, spec.mix) = (schedule.pacing, schedule.mix);
     }
 
     /// Takes out block sizes that no file holds: as in fio they are never drawn.

@@ -96,6 +96,8 @@ pub(super) fn latency_target(settings: &Settings) -> Option<LatencyTarget> {
 
 /// When the job has become steady, after which it ends.
 pub(super) fn steady(settings: &Settings) -> Option<Steady> {
+    let seconds = |text: &str| value::time(text, SECOND);
+    let duration = settings.value("steadystate_duration", seconds).unwrap_or_default();
     let (of, limit) = settings.value("steadystate", |text| {
         let wrong = || Why::new("write for example iops:2% or bw_slope:0.1%");
         let (word, limit) = text.split_once(':').ok_or_else(wrong)?;
@@ -110,58 +112,37 @@ pub(super) fn steady(settings: &Settings) -> Option<Steady> {
             false => Err(Why::new("a limit of bandwidth is a share here, such as bw:1%")),
         }
     })?;
-    let seconds = |text: &str| value::time(text, SECOND);
-    let duration = settings.value("steadystate_duration", seconds).unwrap_or_default();
     let ramp = settings.value("steadystate_ramp_time", seconds).unwrap_or_default();
-    // fio's own span where none is given.
-    let duration = if duration.is_zero() { SECOND * 2 } else { duration };
-    Some(Steady { of, limit, duration, ramp })
-}
-
-/// A schedule, and the mix that it makes of a mixed job.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Schedule {
-    pub pacing: Pacing,
-    pub mix: Mix,
+    // As in fio: it counts whole seconds, and without any nothing is looked at.
+    let duration = Duration::from_secs(duration.as_secs());
+    (!duration.is_zero()).then_some(Steady { of, limit, duration, ramp })
 }
 
 /// What `rate` or `rate_iops` ask of each clone; `mean_bytes` are those of reads and of writes.
-pub(super) fn schedule(settings: &Settings, mix: Mix, mean_bytes: [f64; 2]) -> Schedule {
-    let closed = Schedule { pacing: Pacing::Closed, mix };
+pub(super) fn schedule(settings: &Settings, mix: Mix, mean_bytes: [f64; 2]) -> Pacing {
     let base = settings.base();
     let [bytes, requests] =
         ["rate", "rate_iops"].map(|name| settings.value(name, |text| rates(text, mix, base)));
     let per_request = if bytes.is_some() { mean_bytes } else { [1.0, 1.0] };
-    let (Some([read, write]), Some(assignment)) =
-        (bytes.or(requests), settings.get("rate").or(settings.get("rate_iops")))
-    else {
-        return closed;
-    };
+    let Some([read, write]) = bytes.or(requests) else { return Pacing::Closed };
     if let (Some(_), Some(_), Some(both)) = (bytes, requests, settings.get("rate_iops")) {
         settings.note(both, "rate is given too, and counts, as in fio");
-    }
-    let [read, write] = [read / per_request[0], write / per_request[1]];
-    let (rate_iops, mix) = match mix {
-        Mix::Read => (read, mix),
-        Mix::Write | Mix::FlushOnly(_) | Mix::Trim | Mix::TrimWrite => (write, mix),
-        Mix::Both { .. } if (read == 0.0) != (write == 0.0) => {
-            let why = "one direction of a mixed job is not bounded by itself; use two jobs";
-            settings.refuse(assignment, Why::new(why));
-            (0.0, mix)
-        }
-        Mix::Both { .. } => {
-            let read_pct = (100.0 * read / (read + write)).round() as u8;
-            (read + write, Mix::Both { read_pct })
-        }
-    };
-    if rate_iops == 0.0 {
-        return closed;
     }
     let process = settings.value("rate_process", |text| {
         RateProcess::of(text).ok_or_else(|| Why::new("use linear or poisson"))
     });
     let process = process.unwrap_or_default();
-    Schedule { pacing: Pacing::Open { rate_iops, process }, mix }
+    let bound = |rate: f64, at: usize| (rate > 0.0).then_some(rate / per_request[at]);
+    let (read_iops, write_iops) = (bound(read, 0), bound(write, 1));
+    let open = |rate: Option<f64>| {
+        rate.map_or(Pacing::Closed, |rate_iops| Pacing::Open { rate_iops, process })
+    };
+    match mix {
+        Mix::Read => open(read_iops),
+        Mix::Write | Mix::FlushOnly(_) | Mix::Trim | Mix::TrimWrite => open(write_iops),
+        Mix::Both { .. } if read_iops.or(write_iops).is_none() => Pacing::Closed,
+        Mix::Both { .. } => Pacing::Directions { read_iops, write_iops, process },
+    }
 }
 
 fn rates(text: &str, mix: Mix, base: Base) -> Result<[f64; 2], Why> {

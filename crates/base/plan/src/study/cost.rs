@@ -239,7 +239,7 @@ fn write_rate(spec: &IoSpec, limit_iops: f64) -> f64 {
     }
     let in_flight = f64::from(spec.jobs) * f64::from(spec.depth);
     let asked = match spec.pacing {
-        Pacing::Closed => in_flight * REQUESTS_PER_S_EACH_MAX,
+        Pacing::Closed | Pacing::Directions { .. } => in_flight * REQUESTS_PER_S_EACH_MAX,
         Pacing::Open { rate_iops, .. } => rate_iops * f64::from(spec.jobs),
     };
     let share = match spec.mix {

@@ -262,6 +262,7 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
             workers: self.crew.workers,
             cpu_of: if blocks { CpuOf::Meter } else { CpuOf::Measured },
             block_bytes: None,
+            reads: true,
             has_transactions: true,
             series_points_max: SERIES_POINTS_MAX,
         }

@@ -13,7 +13,8 @@ use super::{Common, value};
 #[derive(Args, Debug)]
 #[command(
     override_usage = "iostrata fio [OPTIONS] [JOB OPTIONS] [JOBFILE]...",
-    after_long_help = job_options_help()
+    after_long_help = job_options_help(),
+    disable_version_flag = true
 )]
 pub struct FioArgs {
     /// Job files; the jobs of each end before those of the next begin
@@ -33,6 +34,12 @@ pub struct FioArgs {
     /// The same as --output-format=terse
     #[arg(long)]
     pub minimal: bool,
+    /// Version of the terse form
+    #[arg(long, value_name = "2..5", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=5))]
+    pub terse_version: u32,
+    /// Print fio's version whose forms these are, with ours behind it, and stop
+    #[arg(long)]
+    pub version: bool,
     /// Add the terse form to the others, or to the normal one
     #[arg(long)]
     pub append_terse: bool,
@@ -80,7 +87,7 @@ pub enum Eta {
 pub enum OutputFormat {
     /// Text
     Normal,
-    /// A line of fields per job, version 3
+    /// A line of fields per job, of --terse-version
     Terse,
     /// JSON
     Json,

@@ -19,12 +19,29 @@ const ELSEWHERE: [(&str, &str); 4] = [
     ("mutex", "locks of the C library"),
 ];
 
+/// Options of HammerDB, and ours; its times are minutes.
+const HAMMERDB: [(&str, &str); 10] = [
+    ("count_ware", "--warehouses N"),
+    ("num_vu", "--threads N"),
+    ("rampup", "--warmup-time Nm"),
+    ("duration", "--time Nm"),
+    ("host", "--mysql-host HOST"),
+    ("port", "--mysql-port PORT"),
+    ("socket", "--mysql-socket PATH"),
+    ("user", "--mysql-user USER"),
+    ("pass", "--mysql-password PASSWORD"),
+    ("dbase", "--mysql-db DATABASE"),
+];
+
 const VERBS: [&str; 6] = ["prepare", "run", "check", "cleanup", "clean", "prewarm"];
 /// The script of sysbench-tpcc.
 const KIT: [&str; 2] = ["tpcc.lua", "./tpcc.lua"];
 
 /// Why a line cannot be run, where it asks for a test of sysbench that iostrata does not have.
 pub(super) fn refused(arguments: &[OsString]) -> Option<String> {
+    if let Some(why) = of_hammerdb(arguments) {
+        return Some(why);
+    }
     let words = arguments.iter().skip(1).take(3).filter_map(|word| word.to_str());
     let words: Vec<&str> = words.filter(|word| *word != "oltp" && !VERBS.contains(word)).collect();
     let (name, of) = ELSEWHERE.iter().find(|(name, _)| words.first() == Some(name))?;
@@ -32,6 +49,28 @@ pub(super) fn refused(arguments: &[OsString]) -> Option<String> {
         "{name}: sysbench's test of {of} measures neither storage nor a database, and iostrata does \
          not have it; it has oltp, tpcc and fileio"
     ))
+}
+
+/// Why a line with options of HammerDB cannot be run, where ours have other names.
+fn of_hammerdb(arguments: &[OsString]) -> Option<String> {
+    if arguments.get(1).is_none_or(|command| command != "tpcc") {
+        return None;
+    }
+    let ours = |word: &OsString| {
+        let word = word.to_str()?;
+        let name = word.trim_start_matches('-').split(['=', ' ']).next()?;
+        let short = name.strip_prefix("mysql_").or(name.strip_prefix("maria_"));
+        // sysbench has some of these names, too, behind dashes.
+        let is_shared = ["host", "port", "socket", "user"].contains(&short.unwrap_or_default());
+        let is_option = !(is_shared && word.starts_with('-'));
+        let found = HAMMERDB.iter().find(|(name, _)| short == Some(name) && is_option);
+        found.map(|(_, ours)| (name.to_owned(), *ours))
+    };
+    let pairs: Vec<(String, &str)> = arguments.iter().skip(2).filter_map(ours).collect();
+    let (first, _) = pairs.first()?;
+    let pairs: Vec<String> =
+        pairs.iter().map(|(name, ours)| format!("{ours} for {name}")).collect();
+    Some(format!("{first}: it is HammerDB's; write {}", pairs.join(", ")))
 }
 
 /// The arguments in our order.
@@ -205,6 +244,19 @@ mod tests {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let words = without_other_verbs(&Cli::command(), in_our_order(words));
         words.join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn options_of_hammerdb_are_refused_with_ours() {
+        let why = |line: &str| refused(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        let line = "x tpcc prepare --mysql_count_ware=8 --mysql_num_vu 4 -D tpcc";
+        let expected = "mysql_count_ware: it is HammerDB's; write --warehouses N for \
+                        mysql_count_ware, --threads N for mysql_num_vu";
+        assert_eq!(why(line).as_deref(), Some(expected));
+        let bare = why("x tpcc run mysql_rampup 2 mysql_duration 5 maria_host h").unwrap();
+        assert!(bare.contains("--warmup-time Nm for mysql_rampup, --time Nm for mysql_duration"));
+        assert!(bare.ends_with("--mysql-host HOST for maria_host"), "{bare}");
+        assert_eq!(why("x tpcc run --mysql_host=h --mysql-db=t --threads 4"), None);
     }
 
     #[test]

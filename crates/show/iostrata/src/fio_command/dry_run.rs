@@ -163,12 +163,24 @@ fn files(job: &FioJob, first: &FioStream) -> String {
 
 fn pace(spec: &IoSpec) -> Option<String> {
     let mut parts = Vec::new();
-    if let Pacing::Open { rate_iops, process } = spec.pacing {
-        let spaced = match process {
-            RateProcess::Fixed => "evenly spaced",
-            RateProcess::Poisson => "at random moments",
-        };
-        parts.push(format!("{} requests/s each, {spaced}", units::count(rate_iops)));
+    let spaced = |process| match process {
+        RateProcess::Fixed => "evenly spaced",
+        RateProcess::Poisson => "at random moments",
+    };
+    match spec.pacing {
+        Pacing::Closed => {}
+        Pacing::Open { rate_iops, process } => {
+            let rate = units::count(rate_iops);
+            parts.push(format!("{rate} requests/s each, {}", spaced(process)));
+        }
+        Pacing::Directions { read_iops, write_iops, process } => {
+            let of = |what: &str, rate: Option<f64>| {
+                rate.map(|rate| {
+                    format!("{} {what}/s each, {}", units::count(rate), spaced(process))
+                })
+            };
+            parts.extend(of("reads", read_iops).into_iter().chain(of("writes", write_iops)));
+        }
     }
     if let Some(pause) = spec.variation.pause {
         let length = units::seconds(pause.length.as_secs_f64());

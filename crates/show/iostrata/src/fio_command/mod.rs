@@ -49,6 +49,9 @@ use status::Status;
 /// # Errors
 /// As the contract's exit codes say.
 pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), ExitError> {
+    if args.version {
+        return print_text(&format!("{}\n", shape::version()));
+    }
     let mut display = Display::new(args.common.printing.quiet);
     if args.eta == Eta::Never {
         display = display.without_progress();

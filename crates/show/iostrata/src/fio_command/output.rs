@@ -21,6 +21,7 @@ pub struct Output {
     formats: Vec<OutputFormat>,
     /// Whether our own document was asked for.
     wants_ours: bool,
+    terse_version: u32,
     file: Option<(PathBuf, File)>,
 }
 
@@ -47,7 +48,8 @@ impl Output {
             Ok::<_, ExitError>((path.clone(), file?))
         };
         let file = args.output.as_ref().map(open).transpose()?;
-        Ok(Self { formats, wants_ours: args.common.printing.json, file })
+        let (wants_ours, terse_version) = (args.common.printing.json, args.terse_version);
+        Ok(Self { formats, wants_ours, terse_version, file })
     }
 
     /// Whether results are printed in forms of fio's.
@@ -96,7 +98,7 @@ impl Output {
         let mut shape = shape::document(plan, waves, bins);
         shape.iostrata = ours;
         if has(OutputFormat::Terse) {
-            self.text(&terse::text(&shape))?;
+            self.text(&terse::text(&shape, self.terse_version))?;
         }
         if bins || has(OutputFormat::Json) {
             self.json(&shape)?;

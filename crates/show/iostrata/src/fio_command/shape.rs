@@ -5,10 +5,11 @@
 //! forms of the output are made of this one alone.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use iostrata_load::{CloneDetail, RequestDetail};
+use iostrata_load::{CloneDetail, RequestDetail, SteadyRates};
 use iostrata_plan::fio::{FioPercentiles, FioPlan};
-use iostrata_plan::{IoApi, OpKind};
+use iostrata_plan::{IoApi, OpKind, Steady, SteadyLimit, SteadyOf, Words};
 use iostrata_run::OpFigures;
 use iostrata_stats::LatencyHistogram;
 use serde::de::{MapAccess, Visitor};
@@ -120,6 +121,8 @@ pub struct JobShape {
     pub latency_window: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desc: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steadystate: Option<SteadyShape>,
     /// What fio has not: its workloads with their intervals and verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iostrata: Option<serde_json::Value>,
@@ -183,6 +186,58 @@ pub struct LatencyShape {
     pub percentile: Option<Entries<u64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bins: Option<Entries<u64>>,
+}
+
+/// Whether the rate became steady.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyShape {
+    /// What was asked for, such as `iops:2.000000%`.
+    pub ss: String,
+    /// In seconds.
+    pub duration: u64,
+    pub attained: u8,
+    pub criterion: String,
+    pub max_deviation: f64,
+    pub slope: f64,
+    pub data: SteadyData,
+}
+
+/// The last seconds that were looked at; zero where there were fewer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyData {
+    pub bw_mean: u64,
+    pub iops_mean: u64,
+    pub iops: Vec<u64>,
+    pub bw: Vec<u64>,
+}
+
+impl SteadyShape {
+    /// `block_bytes` is the mean of all requests: bandwidth is judged by their number.
+    fn of(steady: &Steady, rates: &SteadyRates, block_bytes: f64) -> Self {
+        let (limit, sign) = match steady.limit {
+            SteadyLimit::Pct(limit) => (limit, "%"),
+            SteadyLimit::Plain(limit) => (limit, ""),
+        };
+        let is_bandwidth = matches!(steady.of, SteadyOf::Bandwidth | SteadyOf::BandwidthSlope);
+        let unit = if is_bandwidth { block_bytes } else { 1.0 };
+        let criterion = if sign == "%" { rates.criterion } else { rates.criterion * unit };
+        let duration = steady.duration.as_secs();
+        let seconds = |of: f64| -> Vec<u64> {
+            let known = rates.requests.iter().map(|requests| (requests * of).round() as u64);
+            known.chain(std::iter::repeat(0)).take(duration as usize).collect()
+        };
+        let mean = |all: &[u64]| all.iter().sum::<u64>() / duration.max(1);
+        let (iops, bw) = (seconds(1.0), seconds(block_bytes));
+        Self {
+            ss: format!("{}:{limit:.6}{sign}", steady.of.name()),
+            duration,
+            attained: u8::from(rates.is_attained),
+            criterion: format!("{criterion:.6}{sign}"),
+            max_deviation: rounded(rates.deviation_max * unit),
+            slope: rounded(rates.slope * unit),
+            data: SteadyData { bw_mean: mean(&bw), iops_mean: mean(&iops), iops, bw },
+        }
+    }
 }
 
 /// What a device did meanwhile.
@@ -331,6 +386,7 @@ impl<'a> Unit<'a> {
             latency_percentile: target.map_or(100.0, |target| target.percentile),
             latency_window: target.map_or(0, |target| target.window.as_micros() as u64),
             desc: first.job.description.clone(),
+            steadystate: self.steady(),
             iostrata: Some(self.ours(wave)),
             clones: self.0.iter().map(|one| one.stream.spec.jobs).sum(),
         })
@@ -349,29 +405,43 @@ impl<'a> Unit<'a> {
         all
     }
 
-    fn clones(&self) -> impl Iterator<Item = &'a CloneDetail> {
-        self.0.iter().flat_map(|one| &one.detail.clones)
+    /// Its clones, each with whether its mix has reads.
+    fn clones(&self) -> impl Iterator<Item = (&'a CloneDetail, bool)> {
+        let with = |one: &MeasuredStream<'a>| {
+            let reads = one.stream.spec.mix.reads();
+            one.detail.clones.iter().map(move |clone| (clone, reads))
+        };
+        self.0.iter().flat_map(with)
     }
 
     /// How long its clones ran, added up, in seconds.
     fn runtime_s(&self) -> f64 {
-        let clones: f64 = self.clones().map(|clone| clone.duration_s).sum();
+        let clones: f64 = self.clones().map(|(clone, _)| clone.duration_s).sum();
         let streams = self.0.iter().filter_map(|one| one.figures.duration_s);
         if clones > 0.0 { clones } else { streams.sum() }
     }
 
-    /// Requests of one kind with the time their stream ran.
-    fn ops(&self, kind: OpKind) -> impl Iterator<Item = (&'a OpFigures, f64)> {
-        self.0.iter().filter_map(move |one| {
-            one.figures.ops[kind]
-                .as_ref()
-                .map(|op| (op, one.figures.duration_s.unwrap_or_default()))
+    fn ops(&self, kind: OpKind) -> impl Iterator<Item = &'a OpFigures> {
+        self.0.iter().filter_map(move |one| one.figures.ops[kind].as_ref())
+    }
+
+    /// How long each clone made requests of a kind, as fio has it: what is read back to be verified
+    /// comes behind the writes.
+    fn parts_s(&self, kind: OpKind) -> impl Iterator<Item = f64> {
+        let of_kind = self.0.iter().filter(move |one| one.figures.ops[kind].is_some());
+        of_kind.flat_map(move |one| {
+            let clones = one.detail.clones.iter().map(move |clone| {
+                let part_s = clone.part_s(kind, one.stream.spec.mix.reads());
+                part_s.end - part_s.start
+            });
+            let whole_s = one.figures.duration_s.filter(|_| one.detail.clones.is_empty());
+            clones.chain(whole_s)
         })
     }
 
     fn service(&self, kind: OpKind) -> LatencyHistogram {
         let mut all = LatencyHistogram::default();
-        self.ops(kind).for_each(|(op, _)| all.merge(&op.latencies.service));
+        self.ops(kind).for_each(|op| all.merge(&op.latencies.service));
         all
     }
 
@@ -381,6 +451,20 @@ impl<'a> Unit<'a> {
             Some(completion) if self.is_apart() => completion.clone(),
             _ => self.service(kind),
         }
+    }
+
+    /// Whether it became steady, of clones that are judged as one; where several jobs are reported as
+    /// one, of the first that asks.
+    fn steady(&self) -> Option<SteadyShape> {
+        let kinds = [OpKind::Read, OpKind::Write, OpKind::Trim];
+        let ops = || kinds.into_iter().flat_map(|kind| self.ops(kind));
+        let (ios, bytes): (u64, u64) =
+            ops().fold((0, 0), |(ios, bytes), op| (ios + op.ios, bytes + op.bytes));
+        let block_bytes = bytes as f64 / ios.max(1) as f64;
+        self.0.iter().find_map(|one| {
+            let steady = one.stream.spec.variation.steady.as_ref()?;
+            Some(SteadyShape::of(steady, one.detail.steady.as_ref()?, block_bytes))
+        })
     }
 
     fn is_apart(&self) -> bool {
@@ -400,13 +484,12 @@ impl<'a> Unit<'a> {
         spread: Spread<'_>,
         percentiles_of: FioPercentiles,
     ) -> DirectionShape {
-        let sums = self.ops(kind).fold((0, 0, 0.0_f64), |(ios, bytes, seconds), (op, its)| {
-            (ios + op.ios, bytes + op.bytes, seconds.max(its))
-        });
-        let (ios, bytes, duration_s) = sums;
+        let (ios, bytes) =
+            self.ops(kind).fold((0, 0), |(ios, bytes), op| (ios + op.ios, bytes + op.bytes));
         if ios == 0 {
             return DirectionShape::default();
         }
+        let duration_s = self.parts_s(kind).fold(0.0, f64::max);
         let seconds = duration_s.max(f64::MIN_POSITIVE);
         let requests = self.requests();
         let submission = match &requests.submission[kind] {
@@ -460,8 +543,8 @@ struct Samples {
 impl Samples {
     fn of(unit: &Unit<'_>, kind: OpKind, rate: f64) -> Self {
         let mut sum = Self::default();
-        for clone in unit.clones() {
-            let samples = samples(clone, kind);
+        for (clone, reads) in unit.clones() {
+            let samples = samples(clone, clone.part_s(kind, reads), kind);
             let n = samples.len() as f64;
             if samples.is_empty() {
                 continue;
@@ -485,17 +568,19 @@ impl Samples {
     }
 }
 
-/// The rates of one clone in windows of half a second, or of its series where that is wider.
-fn samples(clone: &CloneDetail, kind: OpKind) -> Vec<f64> {
+/// The rates of one clone in windows of half a second of the part of its time that requests of this
+/// kind belong to, or of its series where that is wider.
+fn samples(clone: &CloneDetail, part_s: Range<f64>, kind: OpKind) -> Vec<f64> {
     let width_s = clone.width_s.max(1e-9);
     let group = ((SAMPLE_S / width_s).round() as usize).max(1);
     let seconds = group as f64 * width_s;
-    let whole = ((clone.duration_s / width_s + 1e-6).floor() as usize / group) * group;
     let slices = clone.series[kind].as_deref().unwrap_or_default();
+    let at = |second: f64| (second / width_s + 1e-6) as usize;
+    let slices = slices.get(at(part_s.start)..at(part_s.end).min(slices.len()));
     let rate = |slices: &[iostrata_load::Tally]| {
         slices.iter().map(|one| one.count as f64).sum::<f64>() / seconds
     };
-    slices[..whole.min(slices.len())].chunks_exact(group).map(rate).collect()
+    slices.unwrap_or_default().chunks_exact(group).map(rate).collect()
 }
 
 /// Counts as percent of a whole, by the names of their classes.

@@ -1,29 +1,35 @@
-//! fio's terse output, version 3: a line for each job, fields apart by semicolons.
+//! fio's terse output, versions 2 to 5: a line for each job, fields apart by semicolons. Version 2
+//! names neither the program nor disks; all but version 3 have trims; version 5 has more of requests
+//! per second.
 
 use std::fmt::Write;
 
-use super::shape::{DirectionShape, DiskShape, Entries, FioShape, JobShape, LatencyShape};
+use super::shape::{DirectionShape, Entries, FioShape, JobShape, LatencyShape};
 
-/// Version of the format, its first field.
-const VERSION: u32 = 3;
 /// Fields for percentiles; those that are not asked for are `0%=0`.
 const PERCENTILES: usize = 20;
 
 /// The lines of a document.
-pub fn text(shape: &FioShape) -> String {
-    shape.jobs.iter().map(|job| line(job, &shape.version, &shape.disk_util) + "\n").collect()
+pub fn text(shape: &FioShape, version: u32) -> String {
+    shape.jobs.iter().map(|job| line(job, version, shape) + "\n").collect()
 }
 
-fn line(job: &JobShape, version: &str, disks: &[DiskShape]) -> String {
+fn line(job: &JobShape, version: u32, shape: &FioShape) -> String {
     let mut fields = Fields::default();
-    fields.add(VERSION);
     fields.add(version);
+    if version > 2 {
+        fields.add(&shape.version);
+    }
     fields.add(&job.jobname);
     fields.add(job.groupid);
     fields.add(job.error);
     let asked = asked(job);
-    for direction in [&job.read, &job.write] {
+    let directions = job.directions();
+    for direction in &directions[..if version == 3 { 2 } else { 3 }] {
         fields.direction(direction, &asked);
+        if version == 5 {
+            fields.samples(direction);
+        }
     }
     fields.percent(job.usr_cpu, 6);
     fields.percent(job.sys_cpu, 6);
@@ -32,6 +38,7 @@ fn line(job: &JobShape, version: &str, disks: &[DiskShape]) -> String {
     fields.add(job.minf);
     job.iodepth_level.0.iter().for_each(|(_, share)| fields.percent(*share, 1));
     latencies(job).into_iter().for_each(|share| fields.percent(share, 2));
+    let disks = if version > 2 { shape.disk_util.as_slice() } else { &[] };
     for disk in disks {
         fields.add(&disk.name);
         for count in [
@@ -119,6 +126,15 @@ impl Fields {
         self.decimal(one.bw_dev);
     }
 
+    fn samples(&mut self, one: &DirectionShape) {
+        self.add(one.bw_samples);
+        self.add(one.iops_min);
+        self.add(one.iops_max);
+        self.decimal(one.iops_mean);
+        self.decimal(one.iops_stddev);
+        self.add(one.iops_samples);
+    }
+
     /// In microseconds.
     fn latency(&mut self, one: &LatencyShape) {
         self.add(one.min / 1000);
@@ -159,7 +175,7 @@ mod tests {
             ),
         ] {
             let shape: FioShape = serde_json::from_str(json).unwrap();
-            let ours = super::text(&shape);
+            let ours = super::text(&shape, 3);
             assert_eq!(ours.lines().count(), text.lines().count());
             for (ours, theirs) in ours.lines().zip(text.lines()) {
                 let fields = |line: &str| line.split(';').map(str::to_owned).collect::<Vec<_>>();

@@ -228,6 +228,77 @@ fn a_job_ends_when_its_rate_is_steady() {
     assert!((2.0..30.0).contains(&duration), "{duration}");
 }
 
+/// Requests of each direction, and how long it made them, in milliseconds.
+fn directions(text: &str) -> [(f64, f64); 2] {
+    let run: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+    ["read", "write"].map(|direction| {
+        let of = |key: &str| run["jobs"][0][direction][key].as_f64().unwrap();
+        (of("total_ios"), of("runtime"))
+    })
+}
+
+fn fio_beside(bench: &Bench, line: &str) -> String {
+    let words = line.split(' ').filter(|word| !word.is_empty());
+    stdout(&Command::new("fio").args(words).current_dir(bench.path("")).output().unwrap())
+}
+
+#[test]
+fn a_direction_of_a_mix_has_a_rate_of_its_own() {
+    for (rate, reads, writes) in [
+        ("--rate=1m,", Some(512.0), None),
+        ("--rate=,400k", None, Some(200.0)),
+        ("--rate_iops=200, --rwmixread=10", Some(400.0), None),
+        ("--rate_iops=200,100 --rwmixread=90", Some(400.0), Some(200.0)),
+        ("--rate_iops=150", Some(300.0), Some(300.0)),
+    ] {
+        let line = format!(
+            "--output-format=json --name=a --size=1m --rw=randrw --ioengine=null --time_based \
+             --runtime=2 {rate}"
+        );
+        let bench = Bench::new();
+        let ours = bench.line(&format!("fio {line} --quiet"));
+        assert!(ours.status.success(), "{rate}: {}", stderr(&ours));
+        let mut sides = vec![("ours", stdout(&ours))];
+        if fio_is_installed() {
+            sides.push(("fio", fio_beside(&bench, &line)));
+        }
+        for (side, text) in sides {
+            for ((ios, _), asked) in directions(&text).into_iter().zip([reads, writes]) {
+                match asked {
+                    Some(asked) => {
+                        assert!((0.9..1.03).contains(&(ios / asked)), "{side} {rate}: {ios}")
+                    }
+                    None => assert!(ios > 10_000.0, "{side} {rate}: {ios}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_read_back_has_a_time_of_its_own() {
+    let bench = Bench::new();
+    // Writes are paced, and reading back is not.
+    let line = "--output-format=json --name=a --filename=f --size=400k --bs=4k --rw=write \
+                --ioengine=psync --verify=crc32c --rate_iops=200,100";
+    let ours = bench.line(&format!("fio {line} --quiet"));
+    assert!(ours.status.success(), "{}", stderr(&ours));
+    let text = stdout(&ours);
+    let [(reads, read_ms), (writes, write_ms)] = directions(&text);
+    assert_eq!((reads, writes), (100.0, 100.0));
+    assert!(write_ms > 3.0 * read_ms, "{read_ms} {write_ms}");
+    let run: Value = serde_json::from_str(&text).unwrap();
+    let (fios, own) =
+        (&run["jobs"][0]["read"], &run["jobs"][0]["iostrata"]["workloads"][0]["read"]);
+    let [fios, own] = [fios, own].map(|read| read["iops"].as_f64().unwrap());
+    assert!((own / fios - 1.0).abs() < 0.01, "both forms have one rate: {own} {fios}");
+    let mixed = "--output-format=json --name=m --filename=m --size=400k --bs=4k --rw=randrw \
+                 --ioengine=psync --verify=crc32c --rate_iops=100,100 --quiet";
+    let [(reads, read_ms), (writes, write_ms)] =
+        directions(&stdout(&bench.line(&format!("fio {mixed}"))));
+    assert!(reads >= 100.0 && writes > 20.0 && read_ms >= write_ms, "{reads} {writes}");
+}
+
 #[test]
 fn fio_takes_the_same_lines_and_moves_as_much() {
     if !fio_is_installed() {

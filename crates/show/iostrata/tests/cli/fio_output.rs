@@ -15,7 +15,7 @@ const VERSION: &str = "fio-3.33";
 const KEYS: &str = include_str!("../golden/fio/keys.txt");
 
 /// Jobs that are quick on both sides. A global section holds for all.
-const JOBS: [(&str, &str); 15] = [
+const JOBS: [(&str, &str); 18] = [
     ("read", "[a]\nrw=read\nsize=1m\nioengine=sync\n"),
     ("write", "[a]\nrw=write\nsize=1m\nioengine=sync\n"),
     ("randrw", "[global]\nsize=1m\n[a]\nrw=randrw\nioengine=libaio\niodepth=4\nfsync=16\n"),
@@ -52,6 +52,19 @@ const JOBS: [(&str, &str); 15] = [
         "target of latency",
         "[a]\nrw=randread\nsize=1m\nioengine=libaio\ndirect=1\niodepth=4\nruntime=1\ntime_based\n\
          latency_target=100ms\nlatency_window=100ms\nlatency_percentile=90\n",
+    ),
+    (
+        "steady",
+        "[a]\nrw=read\nsize=1m\nioengine=null\nruntime=5\ntime_based\nss=iops:90%\nss_dur=2\n",
+    ),
+    (
+        "never steady",
+        "[a]\nrw=read\nsize=1m\nioengine=null\nruntime=2\ntime_based\nss=bw_slope:0%\n\
+         ss_dur=4\n",
+    ),
+    (
+        "without a time to be steady in",
+        "[a]\nrw=read\nsize=1m\nioengine=null\nruntime=1\ntime_based\nss=iops:90%\n",
     ),
     ("null", "[a]\nrw=randrw\nsize=4m\nioengine=null\npercentile_list=50:99\n"),
 ];
@@ -170,6 +183,10 @@ fn json_has_every_key_that_fio_writes_for_the_same_jobs() {
             assert_eq!(differ, Vec::<String>::new(), "{name} {format}");
             for key in ["latency_target", "latency_window", "latency_percentile"] {
                 assert_eq!(ours["jobs"][0][key], theirs["jobs"][0][key], "{name} {key}");
+            }
+            for key in ["ss", "duration", "attained"] {
+                let of = |document: &Value| document["jobs"][0]["steadystate"][key].clone();
+                assert_eq!(of(&ours), of(&theirs), "{name} {key}");
             }
             for options in ["/global options", "/jobs/0/job options"] {
                 let names = |document: &Value| -> BTreeSet<String> {
@@ -334,6 +351,39 @@ fn terse_lines_are_like_those_of_fio() {
         let (ours, theirs) = (ours(&of_ours, "--minimal"), theirs(&of_theirs, "--minimal"));
         assert_eq!(looks(&ours), looks(&theirs), "{name}: {}{}", stdout(&ours), stdout(&theirs));
     }
+}
+
+#[test]
+fn the_version_of_terse_lines_may_be_chosen() {
+    let jobs = "[a]\nrw=randrw\nsize=1m\nioengine=sync\n";
+    for (version, fields) in [(2, 161), (3, 121), (4, 162), (5, 180)] {
+        let options = format!("--minimal --terse-version={version}");
+        let lines = |output: &Output| -> Vec<String> {
+            stdout(output).trim_end().split(';').map(str::to_owned).collect()
+        };
+        let of_ours = lines(&ours(&bench(jobs), &options));
+        let name = of_ours.iter().position(|field| field == "a").unwrap();
+        let without_disk = of_ours.len() - if version == 2 { 0 } else { 9 };
+        assert_eq!((of_ours[0].parse(), without_disk), (Ok(version), fields), "{of_ours:?}");
+        assert_eq!(name, if version == 2 { 1 } else { 2 });
+        if fio_is_comparable() {
+            let theirs = lines(&theirs(&bench(jobs), &options));
+            let looks = |fields: &[String]| -> Vec<&str> {
+                fields.iter().map(|field| look(field)).collect()
+            };
+            assert_eq!(looks(&of_ours), looks(&theirs), "{version}");
+        }
+    }
+    let refused = bench(jobs).line("fio --terse-version=9 j.fio");
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn the_version_is_one_that_scripts_look_for() {
+    let output = Bench::new().line("fio --version");
+    let text = stdout(&output);
+    assert!(output.status.success() && text.starts_with(&format!("{VERSION}-")), "{text}");
+    assert_eq!(text.lines().count(), 1);
 }
 
 #[test]

@@ -84,7 +84,6 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("cpuclock_test", "", "the clock is checked at each start; leave it out").bare(),
     refused("cmdhelp", "", "iostrata fio --help lists every option").bare(),
     refused("enghelp", "", "docs/fio.md lists engines and options").bare(),
-    warned("terse_version", "4", "terse output has version 3").but(&["3"]),
     warned("eta_interval", "500", "progress is shown as it changes"),
     warned("eta_newline", "1", "progress stays in one line"),
     warned("debug", "io", "there are no lines for debuggers"),

@@ -42,14 +42,21 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("latency_percentile", "99;latency_target=1ms", "requests in a hundred that keep it"),
     changes("latency_run", "1;latency_target=1ms", "the depth found is measured for the runtime")
         .but(&["0"]),
-    changes("steadystate", "iops:1%", "the wave ends when the rate of this job is steady")
-        .or(&["ss"]),
+    changes(
+        "steadystate",
+        "iops:1%;ss_dur=9s",
+        "the wave ends when the rate of this job is steady",
+    )
+    .or(&["ss"]),
     changes("steadystate_duration", "9s;ss=iops:1%", "how long the rate must be steady")
-        .or(&["ss_dur"])
-        .but(&["0"]),
-    changes("steadystate_ramp_time", "1s;ss=iops:1%", "time before its rate is looked at")
-        .or(&["ss_ramp"])
-        .but(&["0"]),
+        .or(&["ss_dur"]),
+    changes(
+        "steadystate_ramp_time",
+        "1s;ss=iops:1%;ss_dur=9s",
+        "time before its rate is looked at",
+    )
+    .or(&["ss_ramp"])
+    .but(&["0"]),
     changes("flow", "2", "the job's weight: requests of a flow's jobs are as their weights")
         .but(&["0"]),
     changes("flow_id", "1;flow=2", "the flow that a job belongs to, of those that run together")

@@ -434,8 +434,20 @@ fn rates_become_schedules() {
     assert_eq!(spec("rate=4m").pacing, open(1024.0));
     assert_eq!(spec("rw=write\nrate_iops=10,20").pacing, open(20.0));
     assert_eq!(spec("bssplit=4k/50:12k/50\nrate=8m").pacing, open(1024.0));
-    let mixed = spec("rw=randrw\nrate_iops=30,10");
-    assert_eq!((mixed.pacing, mixed.mix), (open(40.0), Mix::Both { read_pct: 75 }));
+    let process = RateProcess::Fixed;
+    for (text, read_iops, write_iops) in [
+        ("rate_iops=30,10", Some(30.0), Some(10.0)),
+        ("rate_iops=30", Some(30.0), Some(30.0)),
+        ("rate=1m,", Some(256.0), None),
+        ("rate=,512k", None, Some(128.0)),
+        ("rate=1m,0", Some(256.0), None),
+    ] {
+        let mixed = spec(&format!("rw=randrw\nrwmixread=90\n{text}"));
+        let pacing = Pacing::Directions { read_iops, write_iops, process };
+        assert_eq!((mixed.pacing, mixed.mix), (pacing, Mix::Both { read_pct: 90 }), "{text}");
+    }
+    assert_eq!(spec("rw=randrw\nrate=0,").pacing, Pacing::Closed);
+    assert_eq!(spec("rw=read\nrate_iops=,100").pacing, Pacing::Closed);
     assert_eq!(spec("rate=4m\nrate_iops=1").pacing, open(1024.0), "as in fio, rate counts");
     let poisson = spec("rate_iops=10\nrate_process=poisson").pacing;
     assert_eq!(poisson, Pacing::Open { rate_iops: 10.0, process: RateProcess::Poisson });
@@ -470,7 +482,6 @@ fn what_cannot_be_run_names_line_option_and_reason() {
             "random_distribution=zipf:1\nrw=randread",
             "j.fio:3: random_distribution=zipf:1: the skew",
         ),
-        ("rw=rw\nrate=1m,0", "j.fio:4: rate=1m,0: one direction"),
         ("fsync=1\nfdatasync=1\nrw=write", "j.fio:4: fdatasync=1: fsync and fdatasync"),
         ("bssplit=4k/60:8k/60", "j.fio:3: bssplit=4k/60:8k/60: the shares add up to 120"),
         ("filename=-", "j.fio:3: filename=-: name files"),
