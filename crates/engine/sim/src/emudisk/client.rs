@@ -7,10 +7,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::emudisk::error::ClientError;
 use crate::emudisk::fault::Fault;
 use crate::emudisk::files::{CONTROL, STATS};
-use crate::emudisk::stats::DiskStats;
 
 /// A disk that is served at a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,4 +57,64 @@ impl Client {
             Err(source) => Err(ClientError::Refused { at: self.at.clone(), command, source }),
         }
     }
+}
+
+/// Whether a disk has power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Power {
+    /// It serves.
+    On,
+    /// Every request fails with EIO.
+    Off,
+}
+
+/// Counters of a served disk since it was started. All numbers are of the served file: requests
+/// as they come from the loop device, merged by the block layer already.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskStats {
+    /// The disk as it was asked for, as `hdd-15k,queue=1`.
+    pub model: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// The process that serves it.
+    pub pid: u32,
+    /// Reads that came.
+    pub reads: u64,
+    /// Writes that came.
+    pub writes: u64,
+    /// Flushes that came.
+    pub flushes: u64,
+    /// Discards and zeroings that came; they take no time.
+    pub discards: u64,
+    /// Bytes that were asked to be read.
+    pub read_bytes: u64,
+    /// Bytes that were asked to be written.
+    pub write_bytes: u64,
+    /// Most requests in flight at a time.
+    pub depth_max: u32,
+    /// Requests in flight, averaged over the time in which there was at least one.
+    pub depth_mean: f64,
+    /// Share of reads and writes that began where the one before them ended, 0 to 1.
+    pub in_order: f64,
+    /// Replies that were sent more than 100 us after the moment that the model gave.
+    pub late: u64,
+    /// How long after the model's moment replies were sent, on average over all of them, in us.
+    pub late_us_mean: f64,
+    /// The longest of these, in us.
+    pub late_us_max: f64,
+    /// What the way to the server and back takes and is taken off each request, in us.
+    pub overhead_us: f64,
+    /// Requests that failed because an error was asked for.
+    pub errors_injected: u64,
+    /// Writes that failed because the contents may not grow.
+    pub errors_full: u64,
+    /// Bytes of done writes that a power cut could take now.
+    pub unflushed_bytes: u64,
+    /// Bytes that the contents take.
+    pub store_bytes: u64,
+    /// Whether there is power.
+    pub power: Power,
+    /// Power cuts so far.
+    pub cuts: u64,
 }

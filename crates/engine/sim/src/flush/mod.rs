@@ -11,7 +11,6 @@ mod access;
 mod cleaner;
 mod commits;
 mod curve;
-mod device;
 mod dirty;
 mod fit;
 #[cfg(test)]
@@ -28,7 +27,6 @@ mod users;
 mod volume;
 mod window;
 
-pub use device::{DeviceError, FlushDevice};
 pub use fit::{FitFreedom, FlushFit, fit};
 pub use outcome::{FlushOutcome, FlushSecond};
 pub use plan::{
@@ -37,4 +35,5 @@ pub use plan::{
 };
 pub use plant::{FlushPlant, PlantView};
 pub use simulate::run;
+pub use volume::{DeviceError, FlushDevice};
 pub use window::{RecordedWindow, steady};

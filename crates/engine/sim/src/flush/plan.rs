@@ -7,7 +7,7 @@ use iostrata_innodb::{FlushMethod, SettingError, Settings};
 use iostrata_plan::disk::DiskSpec;
 use thiserror::Error;
 
-use super::device::{DeviceError, FlushDevice};
+use super::volume::{DeviceError, FlushDevice};
 
 /// Most users, each of which is followed by itself.
 pub const USERS_MAX: u32 = 2_000;

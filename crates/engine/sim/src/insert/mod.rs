@@ -2,7 +2,6 @@
 
 mod layout;
 mod machine;
-mod outcome;
 mod plan;
 mod prefill;
 mod sampled;
@@ -13,9 +12,9 @@ mod window;
 
 pub use layout::{DATA_BYTES_PER_ROW, READER_BYTES, READER_TABLE_BYTES};
 pub use machine::ROW_CPU_NS;
-pub use outcome::{InsertError, InsertOutcome, InsertPoint, InsertReader};
 pub use plan::{
     DISK_BYTES, INDEX_BYTES_PER_ROW, InsertDevice, InsertPlan, POST_QUEUE_SIZES, POST_ROWS_AT,
     ROWS_MIN, index_bytes, rows_of,
 };
+pub use plan::{InsertError, InsertOutcome, InsertPoint, InsertReader};
 pub use simulate::{MEMORY_BYTES, run};

@@ -5,8 +5,8 @@ use iostrata_stats::{LatencyUs, Measured, Verdict, Verdicts, combine};
 
 use super::layout::TableFiles;
 use super::machine::{Machine, ROW_CPU_NS};
-use super::outcome::{InsertError, InsertOutcome, InsertPoint, InsertReader};
 use super::plan::{InsertDevice, InsertPlan, index_bytes};
+use super::plan::{InsertError, InsertOutcome, InsertPoint, InsertReader};
 use super::prefill::Prefill;
 use super::sampled::{NR_REQUESTS_MIN, Sampled};
 use super::window::{Method, Replicate, window};
