@@ -3,7 +3,10 @@
 //! Invariant: each is true of what was measured and agrees with every other view of the run; what
 //! was not measured is not praised. The order is: what the storage does, what it loses, what to
 //! change, how sure.
+//!
+//! What a probe did not measure, and why: nothing may be concluded about that.
 
+use iostrata_plan::{Layer, rung};
 use iostrata_run::{
     Advice, Finding, FindingKind, Loss, ProbeDocument, Resource, Rung, Unavailable,
 };
@@ -13,9 +16,7 @@ use iostrata_stats::units::{count, microseconds, percent};
 use crate::advice::{SettingPlace, is_fitting};
 use crate::finding::place::{BARRIERS_OFF, FILE_SYSTEM_BETWEEN, LOOP_WITHOUT_DIRECT_IO};
 use crate::finding::room::STORAGE_FAILED;
-use crate::not_measured::{not_measured, nothing_measured};
 use crate::rules::caution_words;
-use iostrata_plan::rung;
 
 /// Random reads that the first sentence names, the first that is known.
 const READS: [(&str, &str); 4] = [
@@ -278,4 +279,43 @@ fn caution(document: &ProbeDocument) -> Option<String> {
         .filter_map(|finding| caution_words(&finding.id));
     let reasons: Vec<&str> = document.incomplete.as_deref().into_iter().chain(cautions).collect();
     (!reasons.is_empty()).then(|| format!("Take it with caution: {}.", reasons.join("; ")))
+}
+
+/// Parts that are named one by one.
+const NAMED_MAX: usize = 3;
+
+/// The sentences of a document without any figure of the storage; `None` where there is one.
+pub(crate) fn nothing_measured(document: &ProbeDocument) -> Option<Vec<String>> {
+    if document.rungs.iter().any(|rung| rung.layer != Layer::Host) {
+        return None;
+    }
+    let mut sentences = vec!["Nothing was measured.".to_owned()];
+    if let Some(why) = document.unavailable.iter().rev().find(|one| one.was_planned()) {
+        sentences.push(format!("{}.", upper_first(&why.why)));
+    }
+    if !document.interrupted {
+        sentences.push("Nothing can be said about this storage or what to change.".to_owned());
+    }
+    Some(sentences)
+}
+
+/// The parts that were planned and left out, or failed, in a sentence; `None` where there are none.
+pub(crate) fn not_measured(document: &ProbeDocument) -> Option<String> {
+    let missing: Vec<&Unavailable> =
+        document.unavailable.iter().filter(|one| one.was_planned()).collect();
+    let last = missing.last()?;
+    let mut names: Vec<&str> = missing.iter().map(|one| one.what.as_str()).collect();
+    names.dedup();
+    let more = match names.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.truncate(NAMED_MAX);
+    Some(format!("Not measured: {}{more} ({}).", names.join("; "), last.why))
+}
+
+fn upper_first(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+    format!("{}{}", first.unwrap_or_default(), letters.as_str())
 }

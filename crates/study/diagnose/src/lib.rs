@@ -21,7 +21,6 @@ mod finding;
 mod headline;
 mod lasting;
 mod loss;
-mod not_measured;
 mod observed;
 mod pair;
 mod rules;

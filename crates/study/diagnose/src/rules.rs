@@ -21,7 +21,7 @@ use crate::pair;
 use crate::statement::Statement;
 use crate::study::{finding as study, layer_loss, queue_finding, response};
 use crate::watch::recording::{AdvisedStatement, Recording};
-use crate::watch::{cleaner, commit, course, doublewrite, flushing, pool, purge, redo, traps};
+use crate::watch::{cleaner, commit, doublewrite, flushing, pool, purge, recording, redo, traps};
 use crate::withheld::withhold;
 
 type Confirming = fn(&Case<'_, '_>) -> Vec<Point>;
@@ -123,9 +123,9 @@ const RULES: &[Row] = &[
     (queue_finding::REFUSED, Caution, Study(queue_finding::refused), ""),
     (queue_finding::LATE, Caution, Study(queue_finding::emulation_late), ""),
 
-    ("recording_short", Caution, Short(course::too_short), ""),
-    ("io_limit_binds", Loss, Recorded(course::io_limit), ""),
-    ("regular_pauses", Loss, Recorded(course::regular_pauses), ""),
+    ("recording_short", Caution, Short(recording::too_short), ""),
+    ("io_limit_binds", Loss, Recorded(recording::io_limit), ""),
+    ("regular_pauses", Loss, Recorded(recording::regular_pauses), ""),
     ("page_cleaner_sleeps", Loss, Recorded(cleaner::sleeps), ""),
     ("adaptive_flushing_off", Loss, Recorded(cleaner::adaptive_off), ""),
     ("redo_too_small", Loss, Recorded(redo::too_small), ""),
@@ -139,7 +139,7 @@ const RULES: &[Row] = &[
     ("dirty_limit_binds", Sizing, Recorded(pool::dirty_limit), ""),
     ("doublewrite_share", Sizing, Recorded(doublewrite::share), ""),
     ("binlog_synced_per_commit", Sizing, Recorded(commit::binlog), ""),
-    ("settings_left_changed", Caution, Recorded(course::settings_left), ""),
+    ("settings_left_changed", Caution, Recorded(recording::settings_left), ""),
     ("flush_method_stale", Caution, Recorded(traps::flush_method), ""),
     ("redo_size_ignored", Caution, Recorded(traps::redo_size), ""),
 ];

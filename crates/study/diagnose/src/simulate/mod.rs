@@ -7,7 +7,6 @@
 mod contradict;
 mod effects;
 mod flush;
-mod flush_recording;
 mod headline;
 mod then;
 mod wording;
@@ -18,7 +17,7 @@ use iostrata_run::{KernelThen, QueueDevice, QueueDocument, QueueRun, Unavailable
 use iostrata_stats::Verdicts;
 
 pub use flush::conclude_flush;
-pub(crate) use flush_recording::{judge_model, misfit};
+pub(crate) use flush::{judge_model, misfit};
 pub use then::QUEUE_POST_ROWS;
 
 /// What a simulation of the block queue came to, before anything is concluded.

@@ -6,7 +6,7 @@ use iostrata_stats::units::{count, microseconds};
 
 use super::advised;
 use super::recording::{AdvisedStatement, Recording};
-use crate::advice::capacity::{LEAST, two_digits};
+use crate::advice::{LEAST, two_digits};
 use crate::statement::Statement;
 
 /// How much more than the mean need is advised, since the need swings.

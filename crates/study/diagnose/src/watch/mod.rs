@@ -9,7 +9,6 @@
 mod advised;
 pub(crate) mod cleaner;
 pub(crate) mod commit;
-pub(crate) mod course;
 pub(crate) mod doublewrite;
 mod expected;
 pub(crate) mod flushing;

@@ -2,10 +2,15 @@
 //!
 //! Invariant: what a target does not tell is `None`, never 0; a figure rests on the samples that
 //! have it, and on no fewer than [`SAMPLES_MIN`].
+//!
+//! What the course of a recording says by itself: a limit that is used up all along, pauses by the
+//! clock, settings that were left behind, and too little to say anything.
 
-use iostrata_run::{Advice, ManagedService, StallCause, WatchDocument, WatchSample};
-use iostrata_stats::units::{percent, seconds, times};
-use iostrata_stats::{Measured, estimate};
+use iostrata_plan::Layer;
+use iostrata_run::host::{LimitedRate, ThrottleEvidence};
+use iostrata_run::{Advice, ManagedService, SettingOrigin, StallCause, WatchDocument, WatchSample};
+use iostrata_stats::units::{bytes, count, percent, seconds, times};
+use iostrata_stats::{Measured, estimate, mean_and_half_width};
 use serde_json::json;
 
 use crate::server_setting::{Family, Release};
@@ -267,4 +272,283 @@ fn measured(values: &[f64]) -> Option<Measured> {
         return None;
     }
     Some(estimate(values)?.measured())
+}
+
+/// A limit of which so much is used holds requests back, in percent, where it is so in this share
+/// of the samples.
+const USED_UP_PCT: f64 = 95.0;
+const USED_UP_SHARE_MIN: f64 = 0.5;
+/// Fewer pauses are no rule.
+const PAUSES_MIN: usize = 5;
+/// How far one may be from its time: of the period, and in seconds because of the samples.
+const OFF_SHARE: f64 = 0.1;
+const OFF_S: f64 = 1.5;
+/// Pauses that follow each other so soon are one trouble and no clock.
+const PERIOD_S_MIN: f64 = 5.0;
+/// Settings that a sentence names.
+const NAMED: usize = 4;
+
+/// The I/O limit of its control groups, not the device, says how much is done.
+pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+    let used = |one: &ThrottleEvidence| one.io_limit_used_pct;
+    let share = recording.share(|one| Some(used(one.throttle.as_ref()?)? >= USED_UP_PCT))?;
+    if share < USED_UP_SHARE_MIN {
+        return None;
+    }
+    let mean = recording.mean(|one| used(one.throttle.as_ref()?));
+    let last = recording.series_of(|one| one.throttle.clone()).pop()?;
+    let bound = last.io_limit_rate.zip(last.io_limit.as_ref());
+    let bound = bound.and_then(|(rate, limit)| {
+        let bound = limit.bound(rate)? as f64;
+        let what = match rate {
+            LimitedRate::ReadBytes => format!("{} read per second", bytes(bound)),
+            LimitedRate::WriteBytes => format!("{} written per second", bytes(bound)),
+            LimitedRate::Reads => format!("{} reads per second", count(bound)),
+            LimitedRate::Writes => format!("{} writes per second", count(bound)),
+        };
+        Some(format!(" ({what} on {}, control group {})", limit.device, limit.cgroup))
+    });
+    let text = format!(
+        "The I/O limit of its control group{} was used up in {} of the samples: requests wait for \
+         the limit, whatever the device could do. A higher limit gives more, or fewer requests.",
+        bound.unwrap_or_default(),
+        percent(100.0 * share)
+    );
+    let said = Statement::new(Layer::Limit, mean.as_ref().map_or(0, |mean| mean.n), text)
+        .with("share_of_samples", share)
+        .measured_some("io_limit_used_pct", mean.as_ref());
+    Some(AdvisedStatement::only(said))
+}
+
+/// Stalls that begin by the clock.
+pub(crate) fn regular_pauses(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+    let stalls = &recording.document.stalls;
+    let starts: Vec<f64> = stalls.iter().map(|stall| stall.t_s).collect();
+    let period = Period::of(&starts)?;
+    let most = StallCause::ALL
+        .iter()
+        .map(|(cause, _)| (recording.stalls(*cause).0, *cause))
+        .max_by_key(|(stalls, _)| *stalls)?;
+    let cause = match most {
+        (_, StallCause::Unknown) => "what they wait for is not known; something that is started \
+                                     by the clock (an event, a job, a backup, a checkpoint of the \
+                                     file system) is to be looked for"
+            .to_owned(),
+        (stalls, cause) => format!("{cause} {} of {}", times(stalls), starts.len()),
+    };
+    let [low, high] = period.ci95;
+    let text = format!(
+        "It paused {} at regular times, one every {} ({} to {}): {cause}.",
+        times(starts.len() as u64),
+        seconds(period.mean_s),
+        seconds(low),
+        seconds(high)
+    );
+    let said = Statement::new(Layer::Transactions, period.n, text)
+        .with("pauses", starts.len() as u64)
+        .with("period_s", period.mean_s)
+        .with("period_s_ci95", json!(period.ci95))
+        .with("period_s_n", period.n);
+    Some(AdvisedStatement::only(said))
+}
+
+/// The time from one pause to the next.
+struct Period {
+    mean_s: f64,
+    ci95: [f64; 2],
+    n: u64,
+}
+
+impl Period {
+    /// Of pauses that began at these times. One of them may have failed to show.
+    fn of(starts: &[f64]) -> Option<Self> {
+        if starts.len() < PAUSES_MIN {
+            return None;
+        }
+        let gaps: Vec<f64> = starts.windows(2).map(|two| two[1] - two[0]).collect();
+        let mut sorted = gaps.clone();
+        sorted.sort_by(f64::total_cmp);
+        let usual = sorted[sorted.len() / 2];
+        let off = OFF_SHARE * usual + OFF_S;
+        let is_near = |gap: f64| (gap - usual).abs() <= off.min(usual / 4.0);
+        let (near, others): (Vec<f64>, Vec<f64>) = gaps.into_iter().partition(|gap| is_near(*gap));
+        let is_regular = match others[..] {
+            [] => true,
+            [one] => is_near(one / 2.0),
+            _ => false,
+        };
+        if !is_regular || usual < PERIOD_S_MIN || near.len() + 1 < PAUSES_MIN - 1 {
+            return None;
+        }
+        let (mean_s, half) = mean_and_half_width(&near);
+        Some(Self { mean_s, ci95: [mean_s - half, mean_s + half], n: near.len() as u64 })
+    }
+}
+
+/// Settings that were changed since the server started, while no tuner runs.
+pub(crate) fn settings_left(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+    let target = &recording.document.target;
+    let changed = &target.changed_settings;
+    let is_tuned = target.tuner.is_some() || !recording.document.settings.is_empty();
+    if changed.is_empty() || is_tuned {
+        return None;
+    }
+    let name = |one: &SettingOrigin| {
+        let told = [&one.set_by, &one.set_at].into_iter().flatten().cloned().collect::<Vec<_>>();
+        let told =
+            if told.is_empty() { String::new() } else { format!(" ({})", told.join(", at ")) };
+        format!("{} = {}{told}", one.name, one.value)
+    };
+    let names: Vec<String> = changed.iter().take(NAMED).map(name).collect();
+    let more = match changed.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let text = format!(
+        "Set since the server started, and no tune runs: {}{more}. A restart brings back what the \
+         option file says; iostrata restore, what a killed tune left.",
+        names.join(", ")
+    );
+    let names: Vec<&str> = changed.iter().map(|one| one.name.as_str()).collect();
+    Some(AdvisedStatement::only(
+        Statement::new(Layer::Engine, 0, text).with("settings", json!(names)),
+    ))
+}
+
+/// What is said where there is too little to judge.
+pub(crate) fn too_short(document: &WatchDocument) -> Option<Statement> {
+    let answered: Vec<f64> = document
+        .samples
+        .iter()
+        .filter(|sample| sample.error.is_none())
+        .map(|sample| sample.t_s)
+        .collect();
+    let (first, last) = (answered.first()?, answered.last()?);
+    let steps = answered.len().checked_sub(1).filter(|steps| *steps > 0)?;
+    let every_s = (last - first) / steps as f64;
+    let need_s = (every_s * SAMPLES_MIN as f64).ceil();
+    let text = format!(
+        "{} samples are too few for a judgement; {SAMPLES_MIN} are needed: --time {need_s:.0}s at \
+         this interval.",
+        answered.len(),
+    );
+    let said = Statement::new(Layer::Host, answered.len() as u64, text)
+        .with("samples", answered.len() as u64)
+        .with("samples_needed", SAMPLES_MIN as u64)
+        .with("duration_s_needed", need_s);
+    Some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use iostrata_run::SettingSource;
+    use iostrata_run::host::{CgroupVersion, DeviceNumber, IoLimit, LimitScope};
+
+    use super::*;
+    use crate::rules::diagnose_watch;
+    use crate::watch::made::{calm, stalled, with};
+
+    fn first(document: &WatchDocument) -> (String, String) {
+        let (findings, _) = diagnose_watch(document);
+        let first = findings.into_iter().next();
+        first.map(|one| (one.id, one.text)).unwrap_or_default()
+    }
+
+    fn paused_at(starts: &[f64]) -> WatchDocument {
+        let mut document = calm();
+        for t_s in starts {
+            document = stalled(document, StallCause::Unknown);
+            document.stalls.last_mut().unwrap().t_s = *t_s;
+        }
+        document
+    }
+
+    #[test]
+    fn a_limit_that_is_used_up_all_along_is_the_first_sentence() {
+        let throttle = |used| ThrottleEvidence {
+            io_limit_used_pct: Some(used),
+            io_limit_rate: Some(LimitedRate::Writes),
+            io_limit: Some(IoLimit {
+                cgroup: "/db".to_owned(),
+                version: CgroupVersion::V2,
+                scope: LimitScope::Process,
+                device: "vda".to_owned(),
+                device_number: DeviceNumber { major: 254, minor: 0 },
+                read_bytes_per_s: None,
+                write_bytes_per_s: None,
+                read_iops: None,
+                write_iops: Some(1_500),
+            }),
+            ..ThrottleEvidence::default()
+        };
+        let at = |used: f64| {
+            let paused = paused_at(&[10.0, 50.0, 90.0, 130.0, 170.0]);
+            with(paused, |_, sample| sample.throttle = Some(throttle(used)))
+        };
+        let (id, text) = first(&at(100.0));
+        assert_eq!(id, "io_limit_binds");
+        assert!(text.contains("1.5 K writes per second on vda, control group /db"), "{text}");
+        assert!(text.contains("in 100 % of the samples"), "{text}");
+        assert_eq!(first(&at(80.0)).0, "regular_pauses");
+        let now_and_then = |at: usize, sample: &mut iostrata_run::WatchSample| {
+            sample.throttle = Some(throttle(if at.is_multiple_of(5) { 100.0 } else { 40.0 }));
+        };
+        assert_eq!(first(&with(calm(), now_and_then)).0, "");
+    }
+
+    #[test]
+    fn pauses_by_the_clock_are_told_with_their_period() {
+        let (id, text) = first(&paused_at(&[12.0, 42.4, 72.1, 102.0, 131.8, 162.0]));
+        assert_eq!(id, "regular_pauses");
+        assert!(
+            text.starts_with("It paused 6 times at regular times, one every 30 s (2"),
+            "{text}"
+        );
+        // One of them did not show.
+        assert_eq!(first(&paused_at(&[12.0, 42.0, 102.0, 132.0, 162.0, 192.0])).0, id);
+        for irregular in [
+            &[12.0, 42.0, 72.0, 102.0][..],
+            &[12.0, 30.0, 72.0, 84.0, 131.0, 162.0],
+            &[12.0, 15.0, 18.0, 21.0, 24.0, 27.0],
+            &[12.0, 42.0, 102.0, 132.0, 192.0, 222.0],
+        ] {
+            assert_eq!(first(&paused_at(irregular)).0, "", "{irregular:?}");
+        }
+    }
+
+    #[test]
+    fn settings_that_were_left_changed_are_told_unless_somebody_tunes() {
+        let origin = |name: &str, set_by: Option<&str>| SettingOrigin {
+            name: name.to_owned(),
+            value: "100".to_owned(),
+            source: SettingSource::Changed,
+            path: None,
+            set_by: set_by.map(str::to_owned),
+            set_at: set_by.map(|_| "2026-11-01 10:00:00".to_owned()),
+        };
+        let mut document = calm();
+        document.target.changed_settings =
+            vec![origin("innodb_io_capacity", Some("dba@db1")), origin("sync_binlog", None)];
+        let (id, text) = first(&document);
+        assert_eq!(id, "settings_left_changed");
+        let says = "innodb_io_capacity = 100 (dba@db1, at 2026-11-01 10:00:00), sync_binlog = 100.";
+        assert!(text.contains(says), "{text}");
+        document.target.tuner = Some(12);
+        assert_eq!(first(&document).0, "");
+    }
+
+    #[test]
+    fn too_short_a_recording_says_how_long_it_must_be() {
+        let mut document = calm();
+        document.samples.truncate(12);
+        for (at, sample) in document.samples.iter_mut().enumerate() {
+            sample.t_s = 5.0 * at as f64;
+        }
+        let (id, text) = first(&document);
+        assert_eq!(id, "recording_short");
+        assert!(text.starts_with("12 samples are too few"), "{text}");
+        assert!(text.contains("--time 150s at this interval"), "{text}");
+        document.samples.truncate(1);
+        assert_eq!(first(&document).0, "", "there is no interval");
+    }
 }

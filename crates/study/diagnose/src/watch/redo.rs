@@ -6,7 +6,7 @@ use iostrata_stats::units::{bytes, seconds};
 
 use super::advised;
 use super::recording::{AdvisedStatement, LIMIT_SHARE, Recording};
-use crate::advice::redo::{CAPACITY_BYTES, CAPACITY_BYTES_MAX_OLD, HOLDS_S, whole};
+use crate::advice::{CAPACITY_BYTES, CAPACITY_BYTES_MAX_OLD, HOLDS_S, whole};
 use crate::statement::Statement;
 
 /// Where redo is pressed, a log that holds less than this is too small.
