@@ -453,8 +453,8 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Whether it became steady, of clones that are judged as one; where several jobs are reported as
-    /// one, of the first that asks.
+    /// Whether it became steady, of clones that are judged as one; where several jobs are reported
+    /// as one, of the first that asks.
     fn steady(&self) -> Option<SteadyShape> {
         let kinds = [OpKind::Read, OpKind::Write, OpKind::Trim];
         let ops = || kinds.into_iter().flat_map(|kind| self.ops(kind));

@@ -1,6 +1,6 @@
 //! fio's terse output, versions 2 to 5: a line for each job, fields apart by semicolons. Version 2
-//! names neither the program nor disks; all but version 3 have trims; version 5 has more of requests
-//! per second.
+//! names neither the program nor disks; all but version 3 have trims; version 5 has more of the
+//! requests per second.
 
 use std::fmt::Write;
 
