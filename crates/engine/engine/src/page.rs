@@ -7,29 +7,18 @@
 //! and stamps the LSN.
 
 mod apply;
-mod cells;
 mod edit;
-mod fault;
 mod heap;
-mod hunks;
 pub mod layout;
-mod numbers;
 mod record;
-mod search;
-mod size;
-mod space;
-mod split;
 mod verify;
 mod view;
 
-pub use cells::{Cell, Cells, CellsIter, Version};
 pub use edit::PageEdit;
-pub use fault::{ApplyFault, CellFault, PageFault, RecordFault};
-pub use hunks::Hunks;
-pub use layout::PageKind;
-pub use layout::{cell_bytes, row_bytes};
-pub use record::Record;
-pub use search::shortest_separator;
-pub use size::{PageSize, PageSizeError, RowTooLarge};
-pub use split::Split;
-pub use view::{PageView, cells_of};
+pub use heap::Split;
+pub use layout::{
+    ApplyFault, CellFault, PageFault, PageKind, PageSize, PageSizeError, RecordFault, RowTooLarge,
+    cell_bytes, row_bytes,
+};
+pub use record::{Hunks, Record};
+pub use view::{Cell, Cells, CellsIter, PageView, Version, cells_of, shortest_separator};

@@ -7,14 +7,14 @@ use std::ops::Range;
 
 use iostrata_innodb::PageNo;
 
-use crate::page::cells::{Cell, Cells};
+use super::edit::write_bits;
+use super::layout::ApplyFault;
+use super::layout::put;
+use super::view::{Cell, Cells};
 use crate::page::edit::PageEdit;
-use crate::page::fault::ApplyFault;
 use crate::page::heap::{Survey, survey};
 use crate::page::layout::{HEADER_BYTES, PageKind};
-use crate::page::numbers::put;
 use crate::page::record::Record;
-use crate::page::space::write_bits;
 
 impl Record<'_> {
     /// Changes page `no` as the record says. The LSN and the checksum stay for the caller to

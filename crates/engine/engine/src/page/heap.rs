@@ -10,17 +10,13 @@
 
 use iostrata_innodb::PageNo;
 
-use crate::page::cells::{Cell, CellShape, Cells};
-use crate::page::edit::PageEdit;
-use crate::page::fault::ApplyFault;
-use crate::page::hunks::Hunks;
-use crate::page::layout::{
-    CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, HEADER_BYTES, PageKind,
-    SLOT_AT_HEAD, SLOT_BYTES, cell_bytes, row_bytes,
+use super::edit::PageEdit;
+use super::layout::{
+    ApplyFault, CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, HEADER_BYTES,
+    PageKind, PageSize, SLOT_AT_HEAD, SLOT_BYTES, cell_bytes, narrow, put, row_bytes,
 };
-use crate::page::numbers::{narrow, put};
-use crate::page::size::PageSize;
-use crate::page::view::{PageView, SlotEntry, cell_parts, head_of};
+use super::record::Hunks;
+use super::view::{Cell, CellShape, Cells, PageView, SlotEntry, cell_parts, head_of};
 
 #[inline]
 pub(crate) fn check_entry(
@@ -303,7 +299,7 @@ impl PageEdit<'_> {
     }
 
     #[inline]
-    pub(crate) fn open_slots(&mut self, slot: usize, more: usize) {
+    fn open_slots(&mut self, slot: usize, more: usize) {
         let (count, end) = (self.count(), self.view().slots_end());
         let at = HEADER_BYTES + slot * SLOT_BYTES;
         self.bytes_mut().copy_within(at..end, at + more * SLOT_BYTES);
@@ -316,7 +312,7 @@ impl PageEdit<'_> {
     }
 
     #[inline]
-    pub(crate) fn write_cell(&mut self, at: usize, cell: &Cell<'_>) {
+    fn write_cell(&mut self, at: usize, cell: &Cell<'_>) {
         let bytes = self.bytes_mut();
         put(bytes, at + CELL_AT_FLAGS, &[cell.flags]);
         put(bytes, at + CELL_AT_VALUE_LEN, &narrow(cell.value.len()).to_le_bytes());
@@ -367,7 +363,7 @@ impl<'a> PageView<'a> {
 impl PageEdit<'_> {
     /// Shortens the shared prefix to what a new key has of it, before the key's slot is made.
     #[inline]
-    pub(crate) fn admit_key(&mut self, key: &[u8]) {
+    fn admit_key(&mut self, key: &[u8]) {
         if key.is_empty() {
             return;
         }
@@ -385,7 +381,7 @@ impl PageEdit<'_> {
     }
 
     /// Takes the longest prefix and every head anew.
-    pub(crate) fn refresh_heads(&mut self) {
+    fn refresh_heads(&mut self) {
         self.set_prefix_len(self.view().shared_len());
         self.write_heads();
     }
@@ -479,5 +475,87 @@ impl PageEdit<'_> {
         self.set_heap_top(top);
         self.set_appends(0);
         self.refresh_heads();
+    }
+}
+
+// Where a full page is cut in two.
+//
+// Invariant: both parts keep at least one row, and the row the cut is made for fits its part.
+// Pages that fill in ascending order are cut at their end, so that they stay full.
+
+/// So many inserts behind the last slot, in a row, are taken for ascending order.
+const APPENDS_MIN: usize = 3;
+
+/// A cut made for a row that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// The first slot that moves to the right page: at least 1, less than the count.
+    pub from: usize,
+    /// Whether the new row belongs to the right page. When it goes exactly where the cut is, it
+    /// becomes the right page's first row or the left page's last; in an inner page always the
+    /// latter, so that the first key of the right page is the one that moves up.
+    pub is_right: bool,
+}
+
+impl PageView<'_> {
+    /// Whether the newest inserts came in ascending order, behind everything else.
+    fn is_ascending(&self) -> bool {
+        self.appends() >= APPENDS_MIN.min(self.count().saturating_sub(1)).max(1)
+    }
+
+    /// The first slot that moves to the right page when this one is cut in two halves by bytes, or
+    /// near its end when it was filled in ascending order: at least 1 and less than the count.
+    /// The count when there are less than two rows.
+    pub fn split_point(&self) -> usize {
+        let count = self.count();
+        if count < 2 {
+            return count;
+        }
+        if self.is_ascending() {
+            return count - 1;
+        }
+        let total = self.used_bytes();
+        let mut left = 0;
+        let mut best = (usize::MAX, 1);
+        for from in 1..count {
+            left += self.row_bytes(from - 1);
+            best = best.min((left.max(total.saturating_sub(left)), from));
+        }
+        best.1
+    }
+
+    /// Where to cut the page for a row that does not fit and that belongs into `slot`. After the
+    /// cut it fits the part it belongs to; pages that are not full may be cut as well.
+    ///
+    /// The page has at least two rows and the new one is within the limits, or the answer is
+    /// `None`.
+    pub fn split_for(&self, slot: usize, key_len: usize, value_len: usize) -> Option<Split> {
+        let count = self.count();
+        if count < 2 || slot > count || self.size().check_row(key_len, value_len).is_err() {
+            return None;
+        }
+        if slot == count && self.is_ascending() {
+            return Some(Split { from: count - 1, is_right: true });
+        }
+        let new = row_bytes(key_len, value_len);
+        let total = self.used_bytes() + new;
+        let may_lead = self.kind() != PageKind::Inner;
+        let mut old = 0;
+        let mut best: Option<(usize, Split)> = None;
+        for from in 1..count {
+            old += self.row_bytes(from - 1);
+            for is_right in [false, true] {
+                let is_apt = if is_right { slot >= from } else { slot <= from };
+                if !is_apt || (is_right && slot == from && !may_lead) {
+                    continue;
+                }
+                let left = if is_right { old } else { old + new };
+                let larger = left.max(total.saturating_sub(left));
+                if best.is_none_or(|(least, _)| larger < least) {
+                    best = Some((larger, Split { from, is_right }));
+                }
+            }
+        }
+        best.map(|(_, split)| split)
     }
 }

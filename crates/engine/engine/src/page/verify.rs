@@ -7,10 +7,10 @@
 
 use iostrata_innodb::PageNo;
 
-use crate::page::fault::{ApplyFault, PageFault};
+use super::layout::u32_at;
+use super::layout::{ApplyFault, PageFault};
 use crate::page::heap::check_entry;
 use crate::page::layout::{AT_RESERVED, CHILD_BYTES, PageKind, cell_bytes};
-use crate::page::numbers::u32_at;
 use crate::page::view::{PageView, SlotEntry, cell_parts, computed_crc, head_of};
 
 impl PageView<'_> {
