@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_plan::{IoApi, IoSpec, OpKind, Pacing, PerKind, Point};
+use iostrata_plan::{IoApi, IoSpec, OpKind, PerKind, Point};
 use iostrata_run::host::{CpuShares, Evidence, Iostat};
 use iostrata_run::{Cpu, OpFigures, Replicate, Series, StreamFigures};
 use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
@@ -177,12 +177,11 @@ impl Disk {
 
     fn beside_each_other(&self, point: &Point, wobble: f64) -> Vec<StreamFigures> {
         let asked = |name: &str| {
-            point.streams.iter().find(|stream| stream.name == name).map(|stream| {
-                match stream.spec.pacing {
-                    Pacing::Open { rate_iops, .. } => rate_iops,
-                    Pacing::Closed => 0.0,
-                }
-            })
+            point
+                .streams
+                .iter()
+                .find(|stream| stream.name == name)
+                .map(|stream| stream.spec.pacing.rates().sum())
         };
         let pages = asked("pages").unwrap_or(0.0);
         let done = pages.min(self.pages_per_s_max);
