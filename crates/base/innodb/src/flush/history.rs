@@ -10,7 +10,6 @@ mod adaptive;
 mod averages;
 mod cleaner_loop;
 mod generation;
-mod keep_average;
 mod lsn_age;
 mod mariadb;
 mod master_loop;
@@ -20,8 +19,8 @@ mod percent;
 mod strategy;
 
 use adaptive::Adaptive;
+use averages::KeepAverage;
 use cleaner_loop::CleanerLoop;
-use keep_average::KeepAverage;
 use lsn_age::LsnAge;
 use mariadb::Mariadb;
 use master_loop::MasterLoop;

@@ -23,13 +23,13 @@ mod page_rate;
 mod purge_delay;
 mod redo_rate;
 mod redo_sync;
-mod round;
 mod sample;
 mod steady;
 mod write_limit;
 
 pub use action::{
-    Action, BATCH_PAGES, Cause, Finished, FlushPolicy, WritePace, batch_share, batches_at_once,
+    Action, BATCH_PAGES, Cause, Delayed, Finished, FlushPolicy, Round, WritePace, batch_share,
+    batches_at_once,
 };
 pub use admit::{ADMIT_WORDS, Admit, AdmitRule, RedoPace, UserWork};
 pub use ages::Ages;
@@ -42,7 +42,6 @@ pub use limits::{AgeLimits, RESERVE_BYTES_MAX};
 pub use outlook::{Bound, Outlook};
 pub use purge_delay::Lag;
 pub use redo_rate::RedoRate;
-pub use round::{Delayed, Round};
 pub use sample::{FlushSample, FlushSettings, LanesUse, STALLED_REDO_WRITE, frames_of_user};
 pub use steady::DrainRate;
 pub use steady::FrameDemand;

@@ -15,7 +15,6 @@ mod error;
 mod options;
 mod prepared;
 mod program;
-mod program_version;
 mod server;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
@@ -23,8 +22,8 @@ mod testing;
 pub use cluster::{ClusterPlan, PrivateCluster, galera_provider};
 pub use error::PrivateError;
 pub use prepared::{find_prepared, keep_prepared, scratch_of};
+pub use program::ProgramVersion;
 pub use program::ServerProgram;
-pub use program_version::ProgramVersion;
 pub use server::{DataSource, PrivatePlan, PrivateServer};
 #[cfg(any(test, feature = "testing"))]
 pub use testing::{ServerTurn, TestServer};

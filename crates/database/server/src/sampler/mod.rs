@@ -10,23 +10,19 @@ mod file_round;
 mod files;
 #[cfg(test)]
 mod fixture_tests;
-mod furious_count;
 mod limits;
 mod meaning;
 mod metadata_locks;
 mod missing;
 mod monitor_text;
-mod purge_count;
 mod replication;
 mod round;
 mod sample_counts;
 mod session_states;
 mod source;
 mod stall_questions;
-mod start_time;
 mod told;
 mod transaction_count;
-mod transaction_events;
 mod turn;
 
 use std::sync::Arc;
@@ -43,7 +39,7 @@ use round::StatusRound;
 pub(crate) use round::counters_off_sql;
 use sample_counts::SampleCounts;
 pub(crate) use told::COMMITS;
-pub(crate) use transaction_events::LOOK_SQL as TRANSACTIONS_COUNTED_SQL;
+pub(crate) use transaction_count::LOOK_SQL as TRANSACTIONS_COUNTED_SQL;
 
 /// Asks one server.
 pub(crate) struct StatusSampler {

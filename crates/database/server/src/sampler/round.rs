@@ -19,7 +19,7 @@ use super::session_states;
 use super::source::{FieldSource, status_names, with_metrics};
 use super::stall_questions::StallQuestions;
 use super::told::{EVENT_SCHEDULER, Numbers, Told, VARIABLES};
-use super::transaction_events::{LOOK_SQL, THREADS_SQL, TransactionEvents};
+use super::transaction_count::{LOOK_SQL, THREADS_SQL, TransactionEvents};
 use super::turn::Turn;
 use crate::connect::{Connector, Patience, texts};
 use crate::failure;

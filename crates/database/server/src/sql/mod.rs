@@ -7,7 +7,6 @@
 mod modify;
 mod read;
 mod table;
-mod write;
 
 use std::fmt::Write as _;
 
@@ -16,9 +15,9 @@ use iostrata_database::target::{Schema, Table};
 use crate::kind::ValueKind;
 
 pub(crate) use modify::{Expressions, absolute, before, update};
+pub(crate) use modify::{delete, insert};
 pub(crate) use read::{count_below, get, scan};
 pub(crate) use table::{Making, create, drop_table, late_indexes};
-pub(crate) use write::{delete, insert};
 
 /// The text of a statement and what belongs at its question marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
