@@ -28,7 +28,7 @@ pub struct DiskListDocument {
 }
 
 /// One disk of `disk list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskRow {
     /// Its block device: `/dev/loop3`.

@@ -2,8 +2,8 @@
 //!
 //! Purpose: a transaction locks each row before it changes it, and releases all its locks just
 //! after its commit was appended to the log. Invariants: a lock has one holder, waiters get it in
-//! the order in which they came, and an owner waits for one lock at a time. Whoever closes a cycle
-//! of waiting owners is refused before it waits, so no cycle ever exists. What it deliberately does
+//! the order in which they came, and an owner waits for one lock at a time. An owner that would
+//! close a cycle is refused before it waits, so no cycle ever exists. What it deliberately does
 //! not do: it has no thread, knows neither rows nor transactions, and forgets nothing by itself.
 //!
 //! # Why it is enough to follow holders
@@ -20,7 +20,7 @@
 //!   searches, and those behind it in the queue are already found to wait for it: an edge leads to
 //!   a lock, not to an owner.
 //!
-//! # Why nobody is refused for a cycle that is none
+//! # Why no deadlock is reported that is none
 //!
 //! "Owner X waits for lock L" counts only while another owner holds L, which is read under the lock
 //! of L's shard. The hand-over writes X into L under the same lock, so the edge vanishes with it,
@@ -73,7 +73,7 @@ impl LockOwner {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Granted {
+pub enum Grant {
     /// Taken by this request; to be released.
     Now,
     /// Held by this owner before. Releasing once gives it back, however often it was asked for.
@@ -308,7 +308,7 @@ impl Waits {
             }
             holder = next;
         }
-        debug_assert!(false, "a cycle that nobody noticed when it was closed");
+        debug_assert!(false, "a deadlock was missed when its cycle was closed");
         false
     }
 
@@ -356,7 +356,7 @@ impl HeldLock {
     }
 }
 
-pub(crate) enum Released {
+pub(crate) enum Release {
     /// It is free, or another holds it still: there is nothing to do.
     Quietly,
     /// It was handed to an owner whose thread is to be woken, best without holding any lock.
@@ -385,12 +385,12 @@ impl Shard {
 
     /// Takes a lock that is free; otherwise says who holds it.
     #[inline]
-    pub(crate) fn take(&self, id: LockId, number: u64) -> Result<Granted, u64> {
+    pub(crate) fn take(&self, id: LockId, number: u64) -> Result<Grant, u64> {
         self.take_or(id, number, |_| ())
     }
 
     /// Takes a lock that is free; otherwise puts the calling thread into its queue.
-    fn take_or_queue(&self, id: LockId, number: u64) -> Result<Granted, u64> {
+    fn take_or_queue(&self, id: LockId, number: u64) -> Result<Grant, u64> {
         self.take_or(id, number, |lock| {
             let empty = || Box::new(Queue { waiters: VecDeque::new() });
             let queue = lock.queue.get_or_insert_with(empty);
@@ -404,15 +404,15 @@ impl Shard {
         id: LockId,
         number: u64,
         blocked: impl FnOnce(&mut HeldLock),
-    ) -> Result<Granted, u64> {
+    ) -> Result<Grant, u64> {
         let mut locks = locked(&self.locks);
         match locks.entry(id) {
             Entry::Vacant(place) => {
                 place.insert(HeldLock { holder: number, queue: None });
                 self.held.store(locks.len(), Ordering::Release);
-                Ok(Granted::Now)
+                Ok(Grant::Now)
             }
-            Entry::Occupied(lock) if lock.get().holder == number => Ok(Granted::Already),
+            Entry::Occupied(lock) if lock.get().holder == number => Ok(Grant::Already),
             Entry::Occupied(mut lock) => {
                 blocked(lock.get_mut());
                 Err(lock.get().holder)
@@ -422,18 +422,18 @@ impl Shard {
 
     /// Hands a lock of this owner to its longest waiter, or frees it.
     #[inline]
-    pub(crate) fn release(&self, id: LockId, number: u64) -> Released {
+    pub(crate) fn release(&self, id: LockId, number: u64) -> Release {
         let mut locks = locked(&self.locks);
-        let Entry::Occupied(mut lock) = locks.entry(id) else { return Released::Quietly };
+        let Entry::Occupied(mut lock) = locks.entry(id) else { return Release::Quietly };
         if lock.get().holder != number {
-            return Released::Quietly;
+            return Release::Quietly;
         }
         if let Some(thread) = lock.get_mut().pass_on() {
-            return Released::To(thread);
+            return Release::To(thread);
         }
         lock.remove();
         self.held.store(locks.len(), Ordering::Release);
-        Released::Quietly
+        Release::Quietly
     }
 
     /// Takes a waiter out of its queue and says who holds the lock. Nothing is done when that is
@@ -493,7 +493,7 @@ impl LockTable {
         owner: &LockOwner,
         id: LockId,
         patience: Duration,
-    ) -> Result<Granted, LockFailure> {
+    ) -> Result<Grant, LockFailure> {
         match self.shard(id).take(id, owner.number()) {
             Ok(granted) => Ok(granted),
             Err(holder) if patience.is_zero() => {
@@ -504,12 +504,7 @@ impl LockTable {
     }
 
     #[cold]
-    fn wait(
-        &self,
-        number: u64,
-        id: LockId,
-        mut patience: Patience,
-    ) -> Result<Granted, LockFailure> {
+    fn wait(&self, number: u64, id: LockId, mut patience: Patience) -> Result<Grant, LockFailure> {
         if let Some(granted) = self.enter_queue(number, id)? {
             return Ok(granted);
         }
@@ -518,7 +513,7 @@ impl LockTable {
             // A wake-up proves nothing: it may be an old one, or one of somebody else's.
             if self.shard(id).holder(id) == Some(number) {
                 locked(&self.waits).end(number, patience.waited(), true);
-                return Ok(Granted::Now);
+                return Ok(Grant::Now);
             }
             if patience.is_over() {
                 return self.give_up(number, id, &patience);
@@ -527,7 +522,7 @@ impl LockTable {
     }
 
     /// Enters the queue of a lock; nothing when the caller has to wait now.
-    fn enter_queue(&self, number: u64, id: LockId) -> Result<Option<Granted>, LockFailure> {
+    fn enter_queue(&self, number: u64, id: LockId) -> Result<Option<Grant>, LockFailure> {
         let mut waits = locked(&self.waits);
         let holder_of = |id| self.shard(id).holder(id);
         if let Some(holder) = holder_of(id)
@@ -547,19 +542,14 @@ impl LockTable {
     }
 
     /// Leaves queue and graph in one step as searches see it, unless the lock came meanwhile.
-    fn give_up(
-        &self,
-        number: u64,
-        id: LockId,
-        patience: &Patience,
-    ) -> Result<Granted, LockFailure> {
+    fn give_up(&self, number: u64, id: LockId, patience: &Patience) -> Result<Grant, LockFailure> {
         let mut waits = locked(&self.waits);
         let holder = self.shard(id).leave(id, number);
         // A lock with a queue is held.
         let holder = holder.unwrap_or(number);
         let (is_granted, waited) = (holder == number, patience.waited());
         waits.end(number, waited, is_granted);
-        if is_granted { Ok(Granted::Now) } else { Err(LockFailure::Timeout { holder, waited }) }
+        if is_granted { Ok(Grant::Now) } else { Err(LockFailure::Timeout { holder, waited }) }
     }
 
     /// Gives locks back, each to its longest waiter. Those that the owner does not hold are passed
@@ -567,7 +557,7 @@ impl LockTable {
     #[inline]
     pub fn release(&self, owner: &LockOwner, ids: &[LockId]) {
         for id in ids {
-            if let Released::To(thread) = self.shard(*id).release(*id, owner.number()) {
+            if let Release::To(thread) = self.shard(*id).release(*id, owner.number()) {
                 thread.unpark();
             }
         }
@@ -575,12 +565,12 @@ impl LockTable {
 
     /// Whether anybody but `owner` holds the lock; with no owner, whether anybody does. One atomic
     /// load when no lock of the same shard is held, hence when none is held at all; otherwise a
-    /// lookup under a mutex that nobody holds for long.
+    /// lookup under a mutex that is held only briefly.
     ///
     /// Of a thread that acquired a lock and after that latched a page, before the caller latched
     /// the same page, the caller sees the lock until it is released: the count that is loaded
     /// here was stored before the page was unlatched, and latching makes that visible. In turn,
-    /// who is told that a lock is free sees all that was done before it was released.
+    /// a caller that finds a lock free sees all that was done before it was released.
     #[inline]
     pub fn is_held_by_another(&self, owner: Option<&LockOwner>, id: LockId) -> bool {
         let shard = self.shard(id);

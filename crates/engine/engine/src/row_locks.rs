@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::{EngineError, TransactionError};
-use crate::lock::{Granted, LockFailure, LockId, LockOwner};
+use crate::lock::{Grant, LockFailure, LockId, LockOwner};
 use crate::storage::Storage;
 use crate::tree::Tree;
 use crate::write_set::WriteSet;
@@ -84,8 +84,8 @@ pub(crate) fn lock_all(
     'anew: for _ in 0..TRIES {
         for id in ids {
             match storage.locks.acquire(owner, *id, patience) {
-                Ok(Granted::Now) => held.push(*id),
-                Ok(Granted::Already) => {}
+                Ok(Grant::Now) => held.push(*id),
+                Ok(Grant::Already) => {}
                 Err(failure) => {
                     storage.locks.release(owner, held);
                     held.clear();
@@ -109,8 +109,8 @@ pub(crate) fn lock(
 ) -> Result<Option<LockId>, EngineError> {
     let id = LockId::of(tree.id.0, key);
     let failure = match storage.locks.acquire(owner, id, patience) {
-        Ok(Granted::Now) => return Ok(Some(id)),
-        Ok(Granted::Already) => return Ok(None),
+        Ok(Grant::Now) => return Ok(Some(id)),
+        Ok(Grant::Already) => return Ok(None),
         Err(failure) => failure,
     };
     let (table, key, transaction) = (tree.name.clone(), key.to_vec(), owner.number());

@@ -189,7 +189,7 @@ fn set(found: &Found, fault: &Fault) -> Result<(), ExitError> {
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub fn list(args: &DiskListArgs) -> Result<(), ExitError> {
+fn list(args: &DiskListArgs) -> Result<(), ExitError> {
     // What a killed server left is for `restore`, and was mentioned.
     let disks = found().into_iter().filter(|one| one.disk.is_served);
     let document = DiskListDocument { disks: disks.map(|one| row(&one)).collect() };
@@ -261,7 +261,7 @@ fn row_text(row: &DiskRow) -> String {
     let size = units::bytes(row.size_bytes as f64);
     let mut text = format!("{}: {}, {size}, process {}", row.device, row.model, row.pid);
     if let Some(run) = row.run_pid {
-        text += &format!(", of a list (process {run})");
+        text += &format!(", of a run (process {run})");
     }
     if let Some(by) = &row.in_use {
         text += &format!(", {by}");
@@ -561,6 +561,8 @@ fn model_words(disk: &DiskSpec) -> String {
 
 #[cfg(test)]
 mod tests {
+    use iostrata_run::{DiskListDocument, DiskRow};
+
     #[test]
     fn options_are_said() {
         let disk = "raid10-hdd,spindles=34,queue=1,cache=off,flush=2ms".parse().unwrap();
@@ -569,5 +571,17 @@ mod tests {
             "34 disks of 15,000 turns a minute in RAID 10, 1 commands at a time, its write cache \
              off, a flush at least 2 ms"
         );
+    }
+
+    #[test]
+    fn a_disk_of_a_run_names_its_process() {
+        let row = DiskRow {
+            device: "/dev/loop3".to_owned(),
+            model: "hdd-15k".to_owned(),
+            run_pid: Some(4711),
+            ..DiskRow::default()
+        };
+        let text = super::list_text(&DiskListDocument { disks: vec![row] });
+        assert!(text.contains(", of a run (process 4711)"), "{text}");
     }
 }

@@ -62,7 +62,7 @@ const PROBLEMS_SHOWN: usize = 20;
 ///
 /// # Errors
 /// As the contract's exit codes say; damage is exit code 1.
-pub fn check(common: &EngineCommon) -> Result<(), ExitError> {
+fn check(common: &EngineCommon) -> Result<(), ExitError> {
     let settings = kept(&common.dir)?;
     let display = Display::new(common.printing.quiet || common.printing.json);
     let options = Engine::options().settings(settings).progress(|progress| {
@@ -176,7 +176,7 @@ fn check_text(document: &EngineCheckDocument, report: &CheckReport, was_opened: 
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn stats(common: &EngineCommon) -> Result<(), ExitError> {
+fn stats(common: &EngineCommon) -> Result<(), ExitError> {
     kept(&common.dir)?;
     let page = read_status(&common.dir).map_err(ending)?;
     let counters = page.counters.iter().map(|(row, value)| EngineCounter {

@@ -405,7 +405,7 @@ const IDS_LISTED: usize = 12;
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn diff(args: &DiffArgs) -> Result<(), ExitError> {
+fn diff(args: &DiffArgs) -> Result<(), ExitError> {
     let a = point(&args.a, args.run.as_deref())?;
     let b = point(&args.b, args.run.as_deref())?;
     let profiles = a.profile.as_ref().zip(b.profile.as_ref());

@@ -148,7 +148,7 @@ pub struct Round {
 impl Round {
     /// Takes in a rate of redo and the delay under which it came about, for `dt_us`. Without a
     /// delay nothing is learnt. `most` is what is thought before the first time.
-    pub fn observe(&mut self, seen: Delayed, most: f64, reach_us: u64) {
+    pub fn observe(&mut self, seen: DelayedRate, most: f64, reach_us: u64) {
         if seen.delay_us == 0 || seen.dt_us == 0 {
             return;
         }
@@ -168,7 +168,7 @@ impl Round {
 
 /// A rate of redo under a delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Delayed {
+pub struct DelayedRate {
     /// Redo produced, in bytes per second.
     pub bytes_per_s: f64,
     /// The delay, in microseconds.
@@ -181,14 +181,14 @@ pub struct Delayed {
 mod tests {
     use super::*;
 
-    fn seen(round: f64, delay_us: u64) -> Delayed {
-        Delayed { bytes_per_s: round * 1e6 / delay_us as f64, delay_us, dt_us: 1000 }
+    fn seen(round: f64, delay_us: u64) -> DelayedRate {
+        DelayedRate { bytes_per_s: round * 1e6 / delay_us as f64, delay_us, dt_us: 1000 }
     }
 
     #[test]
     fn the_round_is_found_at_any_delay() {
         let mut round = Round::default();
-        round.observe(Delayed { bytes_per_s: 1e6, delay_us: 0, dt_us: 1000 }, 1e9, 1000);
+        round.observe(DelayedRate { bytes_per_s: 1e6, delay_us: 0, dt_us: 1000 }, 1e9, 1000);
         assert_eq!(round.bytes(), None);
         for at in 1..400 {
             round.observe(seen(4096.0, 50 + at * 7919 % 1000), 1e6, 10_000);

@@ -28,7 +28,7 @@ mod steady;
 mod write_limit;
 
 pub use action::{
-    Action, BATCH_PAGES, Cause, Delayed, Finished, FlushPolicy, Round, WritePace, batch_share,
+    Action, BATCH_PAGES, Cause, DelayedRate, Finished, FlushPolicy, Round, WritePace, batch_share,
     batches_at_once,
 };
 pub use admit::{ADMIT_WORDS, Admit, AdmitRule, RedoPace, UserWork};

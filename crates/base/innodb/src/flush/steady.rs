@@ -23,8 +23,8 @@ use crate::flush::ages::Ages;
 use crate::flush::average::Average;
 use crate::flush::redo_sync::RedoSync;
 use crate::flush::{
-    Action, AdmitRule, BatchCost, Bound, Cause, Delayed, Depth, Finished, FlushPolicy, FlushSample,
-    Outlook, RedoRate, Round, WritePace,
+    Action, AdmitRule, BatchCost, Bound, Cause, DelayedRate, Depth, Finished, FlushPolicy,
+    FlushSample, Outlook, RedoRate, Round, WritePace,
 };
 
 /// Redo freed by a checkpoint alone that is worth one, as a share of the set-point.
@@ -187,7 +187,7 @@ impl Steady {
         let Some((last_us, last_checkpoint)) = self.last else { return };
         let delay_us = self.rule.delay_us(now.lsn.since(last_checkpoint));
         let dt_us = now.now_us.saturating_sub(last_us);
-        let seen = Delayed { bytes_per_s, delay_us, dt_us };
+        let seen = DelayedRate { bytes_per_s, delay_us, dt_us };
         self.round.observe(seen, width(now) * DELAY_AT_SETTLED, reach_us);
     }
 

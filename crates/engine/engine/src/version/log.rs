@@ -402,7 +402,7 @@ pub(crate) struct Shard {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Dropped {
+pub(crate) struct SegmentSpace {
     pub memory: usize,
     pub slot: Option<u64>,
 }
@@ -462,8 +462,8 @@ impl Shard {
     }
 
     /// Drops the oldest segment. The memory of the one that grows is used again.
-    pub(crate) fn drop_front(&mut self) -> Dropped {
-        let Some(mut front) = self.segments.pop_front() else { return Dropped::default() };
+    pub(crate) fn drop_front(&mut self) -> SegmentSpace {
+        let Some(mut front) = self.segments.pop_front() else { return SegmentSpace::default() };
         self.first += 1;
         let before = front.memory();
         match &mut front.body {
@@ -474,10 +474,10 @@ impl Shard {
                 memory.shrink_to(self.segment_bytes);
                 let freed = before - memory.capacity();
                 self.segments.push_back(VersionSegment::new(memory));
-                Dropped { memory: freed, slot: None }
+                SegmentSpace { memory: freed, slot: None }
             }
-            Body::Sealed(_) => Dropped { memory: before, slot: None },
-            Body::Spilled { slot, .. } => Dropped { memory: 0, slot: Some(*slot) },
+            Body::Sealed(_) => SegmentSpace { memory: before, slot: None },
+            Body::Spilled { slot, .. } => SegmentSpace { memory: 0, slot: Some(*slot) },
         }
     }
 

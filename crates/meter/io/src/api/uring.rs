@@ -14,7 +14,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::api::flushes::Flushes;
 use crate::api::libaio::write_flags;
-use crate::api::uring_setup::{self, Granted, NAME};
+use crate::api::uring_setup::{self, Grant, NAME};
 use crate::api::{submission_batch, token};
 use crate::{ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, SyncKind};
 
@@ -25,7 +25,7 @@ const ENTER_REGISTERED_RING: u32 = 1 << 4;
 /// Keeps `depth` requests in flight through one ring.
 pub struct UringApi {
     ring: IoUring,
-    granted: Granted,
+    granted: Grant,
     files: OpenFiles,
     buffers: Buffers,
     depth: u32,

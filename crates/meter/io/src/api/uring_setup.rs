@@ -23,7 +23,7 @@ const REGISTER_RING_FDS: u32 = 20;
 const UNREGISTER_RING_FDS: u32 = 21;
 
 /// What the hot path must know.
-pub(super) struct Granted {
+pub(super) struct Grant {
     /// Slots in each registered piece of the buffers; absent when they are not registered.
     pub(super) registered_slots: Option<u32>,
     pub(super) registered_files: bool,
@@ -46,7 +46,7 @@ pub(super) fn set_up(
     config: &ApiConfig,
     files: &OpenFiles,
     buffers: &Buffers,
-) -> Result<(IoUring, Granted, Caps), IoError> {
+) -> Result<(IoUring, Grant, Caps), IoError> {
     let depth = config.depth.max(1);
     if depth > MOST_ENTRIES {
         return Err(IoError::Depth { api: NAME, depth, most: MOST_ENTRIES, hint: "" });
@@ -65,7 +65,7 @@ pub(super) fn set_up(
         registered_slots = register_buffers(&ring, buffers, &mut caps);
         caps.registered_buffers = registered_slots.is_some();
     }
-    let granted = Granted {
+    let granted = Grant {
         registered_slots,
         registered_files: caps.registered_files,
         polled: caps.polled,
@@ -206,7 +206,7 @@ fn register_ring(ring: &IoUring) -> Option<RawFd> {
 
 /// Gives everything registered back now. The kernel takes a closed ring apart some time later, and
 /// until then removed files would keep their room and file systems could not be unmounted.
-pub(super) fn unregister(ring: &IoUring, granted: &Granted) {
+pub(super) fn unregister(ring: &IoUring, granted: &Grant) {
     if granted.registered_files {
         let _freed_later_else = ring.submitter().unregister_files();
     }

@@ -70,7 +70,7 @@ fn of_hammerdb(arguments: &[OsString]) -> Option<String> {
     let (first, _) = pairs.first()?;
     let pairs: Vec<String> =
         pairs.iter().map(|(name, ours)| format!("{ours} for {name}")).collect();
-    Some(format!("{first}: it is HammerDB's; write {}", pairs.join(", ")))
+    Some(format!("{first} is an option of HammerDB; use {}", pairs.join(", ")))
 }
 
 /// The arguments in our order.
@@ -250,7 +250,7 @@ mod tests {
     fn options_of_hammerdb_are_refused_with_ours() {
         let why = |line: &str| refused(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         let line = "x tpcc prepare --mysql_count_ware=8 --mysql_num_vu 4 -D tpcc";
-        let expected = "mysql_count_ware: it is HammerDB's; write --warehouses N for \
+        let expected = "mysql_count_ware is an option of HammerDB; use --warehouses N for \
                         mysql_count_ware, --threads N for mysql_num_vu";
         assert_eq!(why(line).as_deref(), Some(expected));
         let bare = why("x tpcc run mysql_rampup 2 mysql_duration 5 maria_host h").unwrap();

@@ -45,7 +45,7 @@ pub struct TuneState {
 
 /// What is known of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct TargetState {
     /// What it is.
     pub(crate) target: WatchTarget,
     /// Its last sample, with what it did since watching began.
@@ -54,7 +54,7 @@ pub(crate) struct Known {
     pub(crate) tune: Option<TuneState>,
 }
 
-impl Known {
+impl TargetState {
     fn totals(&self) -> Option<&Totals> {
         Some(&self.last.as_ref()?.totals)
     }
@@ -71,13 +71,13 @@ pub(crate) type Valued = (Vec<(&'static str, String)>, f64);
 /// One metric that is no figure of the table.
 struct OtherMetric {
     is: FigureMetric,
-    values: fn(&Known) -> Vec<Valued>,
+    values: fn(&TargetState) -> Vec<Valued>,
 }
 
 const fn other(
     name: &'static str,
     help: &'static str,
-    values: fn(&Known) -> Vec<Valued>,
+    values: fn(&TargetState) -> Vec<Valued>,
 ) -> OtherMetric {
     OtherMetric { is: FigureMetric { name, help }, values }
 }
@@ -92,7 +92,7 @@ pub fn metrics() -> impl Iterator<Item = (&'static str, MetricKind, &'static str
 }
 
 /// The values of a metric of this name for a target.
-pub(crate) fn values(name: &str, one: &Known) -> Vec<Valued> {
+pub(crate) fn values(name: &str, one: &TargetState) -> Vec<Valued> {
     if let Some(other) = OTHERS.iter().find(|other| other.is.name == name) {
         return (other.values)(one);
     }
@@ -206,7 +206,7 @@ const OTHERS: &[OtherMetric] = &[
     }),
 ];
 
-fn tuned(one: &Known, value: fn(&TuneState) -> f64) -> Vec<Valued> {
+fn tuned(one: &TargetState, value: fn(&TuneState) -> f64) -> Vec<Valued> {
     told(one.tune.as_ref().map(value))
 }
 
@@ -214,14 +214,14 @@ fn told(value: Option<f64>) -> Vec<Valued> {
     value.map(|value| (Vec::new(), value)).into_iter().collect()
 }
 
-fn devices(one: &Known, value: fn(&DeviceCounters) -> Option<f64>) -> Vec<Valued> {
+fn devices(one: &TargetState, value: fn(&DeviceCounters) -> Option<f64>) -> Vec<Valued> {
     let of = |(name, counters): (&String, &DeviceCounters)| {
         Some((vec![("device", name.clone())], value(counters)?))
     };
     one.totals().into_iter().flat_map(|totals| &totals.devices).filter_map(of).collect()
 }
 
-fn files(one: &Known, value: fn(&FileOpCounts) -> Option<f64>) -> Vec<Valued> {
+fn files(one: &TargetState, value: fn(&FileOpCounts) -> Option<f64>) -> Vec<Valued> {
     let mut out = Vec::new();
     for (class, counts) in one.totals().into_iter().flat_map(|totals| totals.files.iter()) {
         for op in counts.ops() {

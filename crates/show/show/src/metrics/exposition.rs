@@ -7,10 +7,10 @@ use std::fmt::Write;
 use iostrata_database::watch::Watched;
 use iostrata_run::WatchTarget;
 
-use crate::metrics::catalogue::{Known, MetricKind, TuneState, metrics, values};
+use crate::metrics::catalogue::{MetricKind, TargetState, TuneState, metrics, values};
 
 /// The text of all metrics of all targets; a metric that none has is left out.
-pub(crate) fn exposition(targets: &[Known]) -> String {
+pub(crate) fn exposition(targets: &[TargetState]) -> String {
     let mut text = String::new();
     for metric in metrics() {
         family(&mut text, metric, targets);
@@ -18,7 +18,11 @@ pub(crate) fn exposition(targets: &[Known]) -> String {
     text
 }
 
-fn family(text: &mut String, (name, kind, help): (&str, MetricKind, &str), targets: &[Known]) {
+fn family(
+    text: &mut String,
+    (name, kind, help): (&str, MetricKind, &str),
+    targets: &[TargetState],
+) {
     let mut lines = String::new();
     for (at, one) in targets.iter().enumerate() {
         for (labels, value) in values(name, one) {
@@ -45,7 +49,7 @@ fn family(text: &mut String, (name, kind, help): (&str, MetricKind, &str), targe
 
 /// How a target is named. Metrics of two may not have one name, so a server that is watched as two
 /// users has numbers behind it.
-fn label(targets: &[Known], at: usize) -> String {
+fn label(targets: &[TargetState], at: usize) -> String {
     let mut names = targets.iter().take(at + 1).map(|one| without_user(&one.target.name));
     let Some(name) = names.next_back() else { return String::new() };
     match names.filter(|other| *other == name).count() {
@@ -70,13 +74,14 @@ fn escaped(text: &str) -> String {
 /// What is known of every target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Board {
-    targets: Vec<Known>,
+    targets: Vec<TargetState>,
 }
 
 impl Board {
     /// Nothing is told yet.
     pub fn new(targets: &[WatchTarget]) -> Self {
-        let known = |target: &WatchTarget| Known { target: target.clone(), ..Known::default() };
+        let known =
+            |target: &WatchTarget| TargetState { target: target.clone(), ..TargetState::default() };
         Self { targets: targets.iter().map(known).collect() }
     }
 
@@ -121,10 +126,10 @@ mod tests {
         assert_eq!([0, 1].map(|at| label(&twice, at)), ["mysql://db1", "mysql://db1#2"]);
     }
 
-    fn known(name: &str, last: Option<WatchSample>) -> Known {
+    fn known(name: &str, last: Option<WatchSample>) -> TargetState {
         let target = WatchTarget { name: name.to_owned(), ..WatchTarget::default() };
         let watched = |sample| Watched { sample, ..Watched::default() };
-        Known { target, last: last.map(watched), tune: None }
+        TargetState { target, last: last.map(watched), tune: None }
     }
 
     #[test]
@@ -170,7 +175,8 @@ mod tests {
     fn what_tune_does_is_told_of_its_target() {
         let settings = vec![("innodb_io_capacity", 350.0)];
         let state = TuneState { is_active: true, changes: 7, settings, ..TuneState::default() };
-        let text = exposition(&[Known { tune: Some(state), ..known("a", None) }, known("b", None)]);
+        let text =
+            exposition(&[TargetState { tune: Some(state), ..known("a", None) }, known("b", None)]);
         for line in [
             "# TYPE iostrata_tune_changes_total counter",
             "iostrata_tune_active{target=\"a\"} 1",

@@ -9,7 +9,7 @@ use crate::lock::support::*;
 fn cycle_of(count: u64) {
     let (table, all) = transactions(count);
     for (number, one) in (0..).zip(&all) {
-        assert_eq!(one.acquire(row(number)), Ok(Granted::Now));
+        assert_eq!(one.acquire(row(number)), Ok(Grant::Now));
     }
     let (last, others) = all.split_last().unwrap();
     for (number, one) in (0..).zip(others) {
@@ -17,11 +17,11 @@ fn cycle_of(count: u64) {
     }
     assert_eq!(last.acquire(row(0)), Err(LockFailure::Deadlock { holder: 0 }));
     assert_eq!(table.stats().waiting, count - 1, "the victim does not wait");
-    assert_eq!(last.acquire(row(count - 1)), Ok(Granted::Already), "and keeps its locks");
+    assert_eq!(last.acquire(row(count - 1)), Ok(Grant::Already), "and keeps its locks");
     last.release(&[row(count - 1)]);
     for one in others.iter().rev() {
         let number = one.owner.number();
-        assert_eq!(one.answer(), Ok(Granted::Now));
+        assert_eq!(one.answer(), Ok(Grant::Now));
         one.release(&[row(number), row(number + 1)]);
     }
     let stats = table.stats();
@@ -48,7 +48,7 @@ fn a_long_chain_is_no_cycle() {
     for one in all.iter().rev() {
         let number = one.owner.number();
         if number < 7 {
-            assert_eq!(one.answer(), Ok(Granted::Now));
+            assert_eq!(one.answer(), Ok(Grant::Now));
         }
         one.release(&[row(number), row(number + 1)]);
     }
@@ -66,10 +66,10 @@ fn a_cycle_through_a_lock_that_was_handed_over_is_found() {
     all[1].ask_as_waiter(row(0), 1);
     all[2].ask_as_waiter(row(0), 2);
     all[0].release(&[row(0)]);
-    assert_eq!(all[1].answer(), Ok(Granted::Now));
+    assert_eq!(all[1].answer(), Ok(Grant::Now));
     assert_eq!(all[1].acquire(row(2)), Err(LockFailure::Deadlock { holder: 2 }));
     all[1].release(&[row(0)]);
-    assert_eq!(all[2].answer(), Ok(Granted::Now));
+    assert_eq!(all[2].answer(), Ok(Grant::Now));
     all[2].release(&[row(0), row(2)]);
     assert_empty(&table);
 }
@@ -85,9 +85,9 @@ fn who_was_handed_the_lock_waits_no_more() {
         all[1].ask_as_waiter(row(0), 1);
         all[0].release(&[row(0)]);
         all[0].ask(row(1), FOREVER);
-        assert_eq!(all[1].answer(), Ok(Granted::Now));
+        assert_eq!(all[1].answer(), Ok(Grant::Now));
         all[1].release(&[row(0), row(1)]);
-        assert_eq!(all[0].answer(), Ok(Granted::Now));
+        assert_eq!(all[0].answer(), Ok(Grant::Now));
         all[0].release(&[row(1)]);
     }
     assert_eq!(table.stats().deadlocks, 0);
@@ -103,6 +103,6 @@ fn who_gave_up_is_in_no_cycle() {
     assert!(matches!(all[1].answer(), Err(LockFailure::Timeout { holder: 0, .. })));
     all[0].ask_as_waiter(row(1), 1);
     all[1].release(&[row(1)]);
-    assert_eq!(all[0].answer(), Ok(Granted::Now));
+    assert_eq!(all[0].answer(), Ok(Grant::Now));
     assert_eq!(table.stats().deadlocks, 0);
 }

@@ -9,8 +9,8 @@ use iostrata_engine::lock::*;
 
 use crate::lock::support::*;
 
-const NOW: Got = Ok(Granted::Now);
-const ALREADY: Got = Ok(Granted::Already);
+const NOW: Got = Ok(Grant::Now);
+const ALREADY: Got = Ok(Grant::Already);
 
 #[test]
 fn a_lock_is_held_until_it_is_released() {
@@ -124,7 +124,7 @@ fn a_release_that_meets_the_end_of_a_wait_loses_nothing() {
         all[0].release(&[row(0)]);
         match all[1].answer() {
             Ok(how) => {
-                assert_eq!((how, holder_of(&table, row(0))), (Granted::Now, Some(1)));
+                assert_eq!((how, holder_of(&table, row(0))), (Grant::Now, Some(1)));
                 granted += 1;
             }
             Err(LockFailure::Timeout { holder, .. }) => {

@@ -150,8 +150,8 @@ impl Run {
             _ => asked.answer(),
         };
         let got = match got {
-            Ok(Granted::Now) => Expected::Now,
-            Ok(Granted::Already) => Expected::Already,
+            Ok(Grant::Now) => Expected::Now,
+            Ok(Grant::Already) => Expected::Already,
             Err(LockFailure::Deadlock { holder }) => Expected::Deadlock(holder),
             Err(LockFailure::Timeout { holder, .. }) => Expected::Wait(holder),
         };
@@ -161,7 +161,7 @@ impl Run {
     fn release(&mut self, owner: u64, at: u64) {
         self.transactions[owner as usize].release(&[row(at)]);
         if let Some(heir) = self.plain.release(owner, at) {
-            assert_eq!(self.transactions[heir as usize].answer(), Ok(Granted::Now));
+            assert_eq!(self.transactions[heir as usize].answer(), Ok(Grant::Now));
         }
     }
 

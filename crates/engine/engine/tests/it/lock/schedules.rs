@@ -47,8 +47,8 @@ impl Ground {
         let mut held = Vec::new();
         for number in rows {
             match self.table.acquire(&owner, row(*number), patience) {
-                Ok(Granted::Now) => held.push(row(*number)),
-                Ok(Granted::Already) => panic!("{number} twice"),
+                Ok(Grant::Now) => held.push(row(*number)),
+                Ok(Grant::Already) => panic!("{number} twice"),
                 Err(LockFailure::Deadlock { .. }) => {
                     self.deadlocks.fetch_add(1, Ordering::SeqCst);
                     break;

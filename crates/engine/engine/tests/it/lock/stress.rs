@@ -45,8 +45,8 @@ impl Playground {
         for _ in 0..=random.below(4) {
             let number = random.below(LOCKS as u64);
             match self.table.acquire(owner, row(number), patience) {
-                Ok(Granted::Now) => held.push(number),
-                Ok(Granted::Already) => assert!(held.contains(&number)),
+                Ok(Grant::Now) => held.push(number),
+                Ok(Grant::Already) => assert!(held.contains(&number)),
                 Err(LockFailure::Deadlock { .. }) => {
                     t.deadlocks += 1;
                     break;

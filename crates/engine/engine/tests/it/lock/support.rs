@@ -11,7 +11,7 @@ pub const FOREVER: Duration = Duration::MAX;
 /// Longer than anything here takes; a test that hangs fails after it.
 pub const HANGS: Duration = Duration::from_secs(60);
 
-pub type Got = Result<Granted, LockFailure>;
+pub type Got = Result<Grant, LockFailure>;
 
 /// The lock of row n.
 pub fn row(number: u64) -> LockId {
