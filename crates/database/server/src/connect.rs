@@ -363,8 +363,11 @@ pub mod plain_text {
     }
 }
 
+/// Rows of an answer, their columns as text; `None` is NULL.
+pub(crate) type TextRows = Vec<Vec<Option<String>>>;
+
 /// The rows of a query, as printable texts; `None` for NULL.
-pub(crate) fn texts(conn: &mut Conn, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+pub(crate) fn texts(conn: &mut Conn, sql: &str) -> Result<TextRows, Error> {
     let mut out = Vec::new();
     for row in conn.query_iter(sql)? {
         let cells = row?.unwrap_raw().into_iter();

@@ -6,7 +6,7 @@
 
 use iostrata_change::{EVENT, NO_EVENT, ServerError, ServerValues};
 
-use crate::identity::TextRows;
+use crate::connect::TextRows;
 
 /// Asks a server for rows of texts.
 pub(crate) type Asks<'a> = dyn FnMut(&str) -> Result<TextRows, ServerError> + 'a;

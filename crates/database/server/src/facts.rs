@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 
 use iostrata_run::TransactionDurability;
 
+use crate::connect::TextRows;
 use crate::flavour::ServerVersion;
 
 /// Names and values: the global variables of a server, or its status.
 pub(crate) type Variables = BTreeMap<String, String>;
 
 /// Rows of names and values.
-pub(crate) fn named(rows: Vec<Vec<Option<String>>>) -> Variables {
+pub(crate) fn named(rows: TextRows) -> Variables {
     let pair = |row: Vec<Option<String>>| {
         let mut row = row.into_iter();
         Some((row.next()??, row.next()?.unwrap_or_default()))

@@ -10,10 +10,8 @@ use iostrata_change::ServerToken;
 use iostrata_database::target::{TargetError, Trouble};
 use mysql::Conn;
 
-use crate::connect::texts;
+use crate::connect::{TextRows, texts};
 use crate::failure;
-
-pub(crate) type TextRows = Vec<Vec<Option<String>>>;
 
 /// The clock is read before and after the uptime. Where more than so many seconds passed between,
 /// they tell nothing of each other and are asked for again, so many times.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use iostrata_database::target::TargetError;
 
 use crate::address::ServerAddress;
+use crate::connect::TextRows;
 use crate::connect::{Connector, Patience, texts};
 use crate::facts::named;
 use crate::link::Link;
@@ -166,11 +167,11 @@ fn refused(address: &ServerAddress, text: String, fix: &str) -> TargetError {
     TargetError::not_ready(&address.to_string(), "own_database", text, fix)
 }
 
-fn ask(link: &mut Link, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError> {
+fn ask(link: &mut Link, sql: &str) -> Result<TextRows, TargetError> {
     let answer = texts(link.conn(), sql);
     answer.map_err(|error| link.told(sql, &error))
 }
 
-fn first(rows: Vec<Vec<Option<String>>>) -> Option<String> {
+fn first(rows: TextRows) -> Option<String> {
     rows.into_iter().next()?.into_iter().next()?
 }

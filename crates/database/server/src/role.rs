@@ -6,10 +6,10 @@
 use iostrata_database::target::{TargetError, Trouble};
 use mysql::Conn;
 
+use crate::connect::TextRows;
 use crate::connect::texts;
 use crate::facts::{Variables, named};
 use crate::failure;
-use crate::identity::TextRows;
 
 /// What a server is among others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,11 +5,12 @@ use iostrata_database::target::{TargetError, Trouble};
 use mysql::Conn;
 
 use crate::address::ServerAddress;
+use crate::connect::TextRows;
 use crate::connect::{Connector, Patience, texts};
 use crate::credentials::Credentials;
 use crate::event::{self, Asks};
 use crate::failure;
-use crate::identity::{self, TextRows};
+use crate::identity;
 
 /// Servers of MySQL's family. Each call is a connection of its own, so that a server that was
 /// restarted meanwhile is found again.

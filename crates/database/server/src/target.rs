@@ -16,6 +16,7 @@ use mysql::Conn;
 
 use crate::address::ServerAddress;
 use crate::claim::Claim;
+use crate::connect::TextRows;
 use crate::connect::{Connector, Patience, texts};
 use crate::facts;
 use crate::failure;
@@ -239,7 +240,7 @@ impl ServerTarget {
         Ok(Link::new(self.connect(&self.connector, Patience::Short)?, Arc::clone(&self.name)))
     }
 
-    fn ask(&self, link: &mut Link, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError> {
+    fn ask(&self, link: &mut Link, sql: &str) -> Result<TextRows, TargetError> {
         let answer = texts(link.conn(), sql);
         answer.map_err(|error| link.told(sql, &error))
     }

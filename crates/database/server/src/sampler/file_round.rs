@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::file_event::{COLUMNS, FileEvent, INSTRUMENTS};
 use super::turn::Turn;
+use crate::connect::TextRows;
 
 /// So many times as long as the statement took passes until it is sent again.
 const REST: u32 = 250;
@@ -32,8 +33,6 @@ impl Default for FileRound {
     }
 }
 
-type Rows = Vec<Vec<Option<String>>>;
-
 impl FileRound {
     /// Whether it is time.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
@@ -53,7 +52,7 @@ impl FileRound {
     }
 
     /// Its answer.
-    pub(crate) fn take_instruments(&mut self, rows: Rows) {
+    pub(crate) fn take_instruments(&mut self, rows: TextRows) {
         let instrument = |row: Vec<Option<String>>| {
             let mut row = row.into_iter();
             Some((row.next()??, row.next()?.as_deref() == Some("1")))
@@ -78,7 +77,7 @@ impl FileRound {
     /// Its answer, and how long all of it took.
     pub(crate) fn take_events(
         &mut self,
-        rows: Rows,
+        rows: TextRows,
         now: Instant,
         took: Duration,
     ) -> Vec<FileEvent> {

@@ -5,7 +5,7 @@
 
 use mysql::Conn;
 
-use crate::connect::texts;
+use crate::connect::{TextRows, texts};
 
 /// Newer words first; a server has one of them.
 const STATUS: [&str; 2] = ["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"];
@@ -35,8 +35,6 @@ pub(crate) struct ReplicationQuestions {
     is_refused: bool,
 }
 
-type Rows = Vec<Vec<Option<String>>>;
-
 impl ReplicationQuestions {
     /// Asks where it is due. Where the user lacks the right, nothing is known.
     pub(crate) fn ask(&mut self, conn: &mut Conn) -> Result<Replication, mysql::Error> {
@@ -64,7 +62,7 @@ fn one_of(
     conn: &mut Conn,
     all: &[&'static str],
     known: &mut Option<&'static str>,
-) -> Result<Option<Rows>, mysql::Error> {
+) -> Result<Option<TextRows>, mysql::Error> {
     let words: Vec<&'static str> = known.map_or_else(|| all.to_vec(), |known| vec![known]);
     for sql in words {
         match texts(conn, sql) {
@@ -80,7 +78,7 @@ fn one_of(
 }
 
 /// Seconds behind the source that is farthest ahead.
-fn lag_s(rows: &Rows) -> Option<u64> {
+fn lag_s(rows: &TextRows) -> Option<u64> {
     let seconds = rows.iter().map(|row| row.get(SECONDS_BEHIND)?.as_ref()?.parse::<u64>().ok());
     seconds.flatten().max()
 }

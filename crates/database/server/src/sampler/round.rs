@@ -21,7 +21,7 @@ use super::stall_questions::StallQuestions;
 use super::told::{EVENT_SCHEDULER, Numbers, Told, VARIABLES};
 use super::transaction_count::{LOOK_SQL, THREADS_SQL, TransactionEvents};
 use super::turn::Turn;
-use crate::connect::{Connector, Patience, texts};
+use crate::connect::{Connector, Patience, TextRows, texts};
 use crate::failure;
 use crate::flavour::ServerVersion;
 use crate::identity;
@@ -91,14 +91,12 @@ pub(crate) struct StatusRound {
     pub(crate) refused: Refused,
 }
 
-type Rows = Vec<Vec<Option<String>>>;
-
 fn list(names: impl IntoIterator<Item = &'static str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("'{name}'")).collect();
     quoted.join(", ")
 }
 
-fn numbers(rows: Rows) -> Numbers {
+fn numbers(rows: TextRows) -> Numbers {
     let number = |row: Vec<Option<String>>| {
         let mut row = row.into_iter();
         Some((row.next()??, row.next()??.parse().ok()?))
@@ -187,7 +185,7 @@ impl StatusRound {
         Ok(numbers(rows).into_values().next().unwrap_or(0))
     }
 
-    fn rows(&mut self, name: &str, sql: &str) -> Result<Rows, TargetError> {
+    fn rows(&mut self, name: &str, sql: &str) -> Result<TextRows, TargetError> {
         let attempt = "reading status and variables";
         texts(&mut self.conn, sql).map_err(|error| failure::told(name, attempt, &error))
     }
@@ -353,7 +351,7 @@ impl StatusRound {
         Ok(())
     }
 
-    fn file_rows(&mut self, name: &str) -> Result<Rows, TargetError> {
+    fn file_rows(&mut self, name: &str) -> Result<TextRows, TargetError> {
         if let Some(sql) = self.files.instruments_sql() {
             let rows = self.rows(name, &sql)?;
             self.files.take_instruments(rows);

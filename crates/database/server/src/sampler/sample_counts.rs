@@ -106,7 +106,7 @@ struct Start {
     latest_s: u64,
 }
 
-/// Tells starts apart.
+/// The start of a server, as its uptime gives it.
 #[derive(Debug, Default)]
 pub(crate) struct StartTime {
     known: Option<Start>,

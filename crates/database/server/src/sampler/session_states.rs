@@ -6,7 +6,7 @@
 use iostrata_database::target::{SessionState, SessionWaits};
 use mysql::Conn;
 
-use crate::connect::texts;
+use crate::connect::{TextRows, texts};
 
 /// Where the list of sessions is: MySQL from 8.0.22 has one that stops nobody, others one that
 /// holds a lock for as long as it takes.
@@ -56,11 +56,9 @@ pub(crate) fn ask(conn: &mut Conn) -> Option<Vec<SessionState>> {
     Some(rows.into_iter().filter_map(state).collect())
 }
 
-type Rows = Vec<Vec<Option<String>>>;
-
 /// The same with those whom flow control of the group holds back, by the answer to [`GROUP_HELD`],
 /// and the queue of the group that is the fullest, by that to [`GROUP_QUEUE`].
-pub(crate) fn with_group(waits: SessionWaits, held: Rows, queues: Rows) -> SessionWaits {
+pub(crate) fn with_group(waits: SessionWaits, held: TextRows, queues: TextRows) -> SessionWaits {
     let held = held.into_iter().flatten().nth(1).flatten().and_then(|count| count.parse().ok());
     let waits = SessionWaits { flow_control: waits.flow_control + held.unwrap_or(0), ..waits };
     let numbers = queues.into_iter().next().and_then(|row| {

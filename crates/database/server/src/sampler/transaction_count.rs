@@ -9,6 +9,7 @@
 //! are nearly all there is. Invariant: pure; the count never goes back.
 
 use super::told::Told;
+use crate::connect::TextRows;
 
 /// How much of what was counted before still speaks at the next sample.
 const MEMORY: f64 = 0.95;
@@ -208,9 +209,7 @@ pub(crate) struct TransactionEvents {
     own_threads: Option<Vec<u64>>,
 }
 
-type Rows = Vec<Vec<Option<String>>>;
-
-fn numbers(rows: Rows) -> impl Iterator<Item = u64> {
+fn numbers(rows: TextRows) -> impl Iterator<Item = u64> {
     rows.into_iter().filter_map(|row| row.into_iter().next()??.parse().ok())
 }
 
@@ -223,7 +222,7 @@ impl TransactionEvents {
     }
 
     /// The answer to [`LOOK_SQL`].
-    pub(crate) fn take_look(&mut self, rows: Rows) {
+    pub(crate) fn take_look(&mut self, rows: TextRows) {
         self.counts = numbers(rows).next().is_some_and(|count| count > 0);
     }
 
@@ -233,7 +232,7 @@ impl TransactionEvents {
     }
 
     /// The answer to [`THREADS_SQL`].
-    pub(crate) fn take_threads(&mut self, rows: Rows) {
+    pub(crate) fn take_threads(&mut self, rows: TextRows) {
         self.own_threads = Some(numbers(rows).collect());
     }
 
@@ -253,7 +252,7 @@ impl TransactionEvents {
     }
 
     /// Its answer.
-    pub(crate) fn take(rows: Rows) -> Option<u64> {
+    pub(crate) fn take(rows: TextRows) -> Option<u64> {
         numbers(rows).next()
     }
 }
@@ -392,7 +391,7 @@ mod tests {
         assert_eq!(count.count(of(None), 0), None);
     }
 
-    fn row(text: &str) -> Rows {
+    fn row(text: &str) -> TextRows {
         vec![vec![Some(text.to_owned())]]
     }
 
