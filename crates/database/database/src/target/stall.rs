@@ -121,6 +121,15 @@ type Seen<'a> = (f64, &'a TargetSample);
 type Field = fn(&TargetSample) -> Option<u64>;
 type Reason = Option<(StallCause, String)>;
 
+/// For how long redo waited between two samples, in seconds, and how many bytes of it: where none
+/// of it became durable.
+fn stuck(pair: &[Seen<'_>]) -> Option<(f64, u64)> {
+    let [(from_s, before), (to_s, after)] = pair else { return None };
+    let bytes = after.redo_end_bytes?.checked_sub(after.redo_durable_bytes?)?;
+    let is_stuck = before.redo_durable_bytes == after.redo_durable_bytes && bytes > 0;
+    is_stuck.then_some((to_s - from_s, bytes))
+}
+
 /// The samples by where they lie.
 struct View<'a> {
     stalled: Stalled,
@@ -291,21 +300,25 @@ impl<'a> View<'a> {
     }
 
     /// Redo that waits to become durable for half of the stall at least: longer than it waits where
-    /// commits do not ask for it, or while I/O is in flight.
+    /// commits do not ask for it, or where they do, while I/O is in flight.
     fn stuck_redo(&self) -> Reason {
-        let behind = |one: &TargetSample| one.redo_end_bytes?.checked_sub(one.redo_durable_bytes?);
-        let (mut stuck_s, mut waiting) = (0.0, 0);
-        for pair in self.within.windows(2) {
-            let [(from_s, before), (to_s, after)] = pair else { continue };
-            let bytes = behind(after).unwrap_or(0);
-            if before.redo_durable_bytes == after.redo_durable_bytes && bytes > 0 {
-                (stuck_s, waiting) = (stuck_s + to_s - from_s, bytes);
-            }
-        }
+        let stuck_s: f64 =
+            self.within.windows(2).filter_map(stuck).map(|(seconds, _)| seconds).sum();
+        let (_, waiting) = self.within.windows(2).filter_map(stuck).next_back()?;
         let all_s = self.within.last()?.0 - self.within.first()?.0;
-        let is_late = stuck_s >= SYNC_EVERY_S || self.least(TargetSample::pending_ios) > Some(0);
+        let is_asked = !self.is_redo_usually_stuck();
+        let is_in_flight = self.least(TargetSample::pending_ios) > Some(0);
+        let is_late = stuck_s >= SYNC_EVERY_S || is_asked && is_in_flight;
         let text = format!("nothing became durable, and {waiting} bytes of redo waited");
-        (waiting > 0 && 2.0 * stuck_s >= all_s && is_late).then_some((StallCause::Device, text))
+        (2.0 * stuck_s >= all_s && is_late).then_some((StallCause::Device, text))
+    }
+
+    /// Whether redo waits from sample to sample while nothing stalls, too: it is synced once a
+    /// second, whatever is committed.
+    fn is_redo_usually_stuck(&self) -> bool {
+        let is_outside = |pair: &&[Seen<'_>]| pair.iter().all(|one| !self.around.contains(one));
+        let outside = self.all.windows(2).filter(is_outside);
+        3 * outside.clone().filter_map(stuck).count() > outside.count()
     }
 
     fn device(&self) -> Reason {
