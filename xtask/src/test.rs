@@ -30,7 +30,7 @@ use crate::servers::suite::{self, SuiteServers};
 use crate::workspace::Workspace;
 use changed::Concern;
 use execute::Runner;
-use outcome::{TestOutcome, TestTally};
+use outcome::{Omission, TestOutcome, TestTally, by_reason};
 use schedule::{Queue, TestJob};
 use targets::{Target, TargetKind, Which};
 use times::Times;
@@ -134,7 +134,7 @@ pub fn run_suite(choice: &Choice) -> Result<Report> {
     let (mut tally, times) = run_all(&runner, &workspace, &targets, concern.as_ref())?;
     drop(running.homes);
     phases.end("tests");
-    tally.skips.extend(servers.missing.iter().chain(&running.missing).cloned());
+    tally.skips.extend(servers.missing.into_iter().chain(running.missing));
     phases.print(&times);
     let is_passed = conclude(&tally);
     if !is_passed {
@@ -281,13 +281,17 @@ impl Phases {
 
 /// Prints the reasons and, last, the closing line.
 fn conclude(tally: &TestTally) -> bool {
-    let needless = |skip: &&String| packages::is_needless(skip, packages::is_installed);
-    let needless: Vec<String> = tally.skips.iter().filter(needless).cloned().collect();
+    let is_needless =
+        |skip: &&Omission| packages::is_needless(&skip.reason, packages::is_installed);
+    let needless: Vec<Omission> = tally.skips.iter().filter(is_needless).cloned().collect();
     for (title, lines) in [
         ("failed:", &tally.failures),
         ("passed only when run again:", &tally.unsteady),
-        ("skipped:", &tally.skips),
-        ("skipped although what they need is installed, which counts as failing:", &needless),
+        ("skipped:", &by_reason(&tally.skips)),
+        (
+            "skipped although what they need is installed, which counts as failing:",
+            &by_reason(&needless),
+        ),
     ] {
         if !lines.is_empty() {
             println!("\n{title}");

@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::recipe::{FLEET, Recipe};
 use super::{Until, helper_of, install, program, start, stop};
+use crate::test::outcome::Omission;
 use crate::workspace::Workspace;
 
 /// Longest time that fetching a MariaDB may take, and a MySQL.
@@ -30,7 +31,7 @@ pub struct SuiteServers {
     dir: PathBuf,
     installed: Vec<&'static Recipe>,
     /// What the suite has to leave out, and why.
-    pub missing: Vec<String>,
+    pub missing: Vec<Omission>,
 }
 
 /// Looks for servers below a directory; fetches what is missing of a MariaDB and a MySQL if it may.
@@ -55,7 +56,8 @@ pub fn prepare(dir: &Path, may_fetch: bool) -> Result<SuiteServers> {
         let before = servers.installed.len();
         servers.installed.extend(found);
         if servers.installed.len() == before {
-            servers.missing.push(format!("tests on {family}*: {}", why.join("; ")));
+            let name = format!("tests on {family}*");
+            servers.missing.push(Omission { name, reason: why.join("; ") });
         }
     }
     Ok(servers)
@@ -105,7 +107,10 @@ impl SuiteServers {
                     println!("started for the tests: {}", recipe.name);
                     running.homes.0.push(home);
                 }
-                Err(error) => running.missing.push(format!("tests on {}: {error:#}", recipe.name)),
+                Err(error) => running.missing.push(Omission {
+                    name: format!("tests on {}", recipe.name),
+                    reason: format!("{error:#}"),
+                }),
             }
         }
         if !addresses.is_empty() {
@@ -137,7 +142,7 @@ pub struct RunningServers {
     /// What the tests are told of them.
     pub environment: Vec<(&'static str, String)>,
     /// Those that did not start.
-    pub missing: Vec<String>,
+    pub missing: Vec<Omission>,
 }
 
 /// Directories of servers, which end when this is dropped.

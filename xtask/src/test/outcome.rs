@@ -54,8 +54,36 @@ pub struct TestTally {
     pub failures: Vec<String>,
     /// Names of those that failed first and passed then.
     pub unsteady: Vec<String>,
-    /// Name and reason of each test that did not run.
-    pub skips: Vec<String>,
+    /// What did not run.
+    pub skips: Vec<Omission>,
+}
+
+/// A test, or several, that did not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Omission {
+    /// Its name, with the binary's.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// So many tests are named that did not run for the same reason.
+const NAMED_MAX: usize = 3;
+
+/// A line for each reason, with its tests: in the order in which the reasons came.
+pub fn by_reason(omissions: &[Omission]) -> Vec<String> {
+    let mut reasons: Vec<&str> = omissions.iter().map(|one| &*one.reason).collect();
+    let mut known = std::collections::BTreeSet::new();
+    reasons.retain(|reason| known.insert(*reason));
+    let line = |reason: &str| {
+        let of_reason = omissions.iter().filter(|one| one.reason == reason);
+        let names: Vec<&str> = of_reason.map(|one| &*one.name).collect();
+        match names.len() {
+            0..=NAMED_MAX => format!("{}: {reason}", names.join(", ")),
+            count => format!("{count} tests, {} among them: {reason}", names[0]),
+        }
+    };
+    reasons.into_iter().map(line).collect()
 }
 
 impl TestOutcome {
@@ -185,9 +213,12 @@ impl TestTally {
         let named = |test: &String| format!("{}: {test}", one.name);
         self.failures.extend(one.failures.iter().map(named));
         self.unsteady.extend(one.unsteady.iter().map(named));
-        self.skips.extend(one.skips.iter().map(|skip| match &skip.test {
-            Some(test) => format!("{}: {test}: {}", one.name, skip.reason),
-            None => format!("{}: {}", one.name, skip.reason),
+        self.skips.extend(one.skips.iter().map(|skip| Omission {
+            name: match &skip.test {
+                Some(test) => named(test),
+                None => one.name.clone(),
+            },
+            reason: skip.reason.clone(),
         }));
     }
 }
@@ -316,7 +347,19 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         let tally = tally(TEXT, "", status("false"));
         assert_eq!(tally.to_string(), "1 passed, 1 failed, 2 skipped");
         assert_eq!(tally.failures, ["p: b"]);
-        assert_eq!(tally.skips, ["p: c: no fio; apt-get install fio", "p: ignored"]);
+        assert_eq!(by_reason(&tally.skips), ["p: c: no fio; apt-get install fio", "p: ignored"]);
+    }
+
+    #[test]
+    fn tests_that_did_not_run_for_one_reason_share_a_line() {
+        let omission = |name: &str, reason: &str| Omission {
+            name: format!("p: {name}"),
+            reason: reason.to_owned(),
+        };
+        let mut all = vec![omission("a", "long"), omission("b", "no fio"), omission("c", "long")];
+        assert_eq!(by_reason(&all), ["p: a, p: c: long", "p: b: no fio"]);
+        all.extend(["d", "e"].map(|name| omission(name, "long")));
+        assert_eq!(by_reason(&all)[0], "4 tests, p: a among them: long");
     }
 
     #[test]
@@ -391,7 +434,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         tally.add(sum);
         assert_eq!(tally.to_string(), "1 passed, 1 failed, 1 skipped");
         assert_eq!(tally.failures, ["p: m::a exceeded its time and was killed"]);
-        assert_eq!(tally.skips, ["p: m::a: no fio"]);
+        assert_eq!(by_reason(&tally.skips), ["p: m::a: no fio"]);
         let failed = "failures:\n    m::a\n\ntest result: FAILED. 0 passed; 1 failed;\n";
         let mut sum = of(ok, "", status("true"));
         sum.join(of(failed, "skipped: in part\n", status("false")));
