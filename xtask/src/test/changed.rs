@@ -3,7 +3,8 @@
 //! Purpose: from changed files to the packages whose tests can see the change, to the modules of
 //! the program's own tests that are about it, and to those of other packages that it reaches by a
 //! dependency that they use.
-//! What only tests depend on concerns these and nothing above them.
+//! What only tests depend on concerns these and nothing above them; a part of a crate that nothing
+//! else of it names concerns those who name it.
 //! Invariant: a file that belongs to no package and is read by none concerns no test; what every
 //! package is built by concerns all. It knows imports by Cargo.toml only, so it chooses too much
 //! rather than too little.
@@ -87,7 +88,9 @@ impl Concern {
             return Ok(());
         }
         if FOR_ALL.iter().any(|one| text == *one || one.ends_with('/') && text.starts_with(one)) {
-            self.changed.extend(workspace.packages.iter().map(|package| package.name.clone()));
+            for package in &workspace.packages {
+                self.insert(package, String::new());
+            }
             return Ok(());
         }
         if let Some(module) = text.strip_prefix(CLI).and_then(|name| name.strip_suffix(".rs")) {
@@ -98,26 +101,33 @@ impl Concern {
             }
         }
         if let Some(package) = owner(workspace, file) {
-            self.changed.insert(package.name.clone());
-            self.parts.entry(package.name.clone()).or_default().insert(part(workspace, file));
+            self.insert(package, part(workspace, file));
             return Ok(());
         }
         for package in &workspace.packages {
             if reads(package, file)? {
-                self.changed.insert(package.name.clone());
+                self.insert(package, String::new());
             }
         }
         Ok(())
     }
 
+    fn insert(&mut self, package: &Package, part: String) {
+        self.changed.insert(package.name.clone());
+        self.parts.entry(package.name.clone()).or_default().insert(part);
+    }
+
     fn close(&mut self, workspace: &Workspace) -> Result<()> {
+        let apart = self.apart(workspace)?;
         let mut seen = self.changed.clone();
         loop {
             let before = seen.len();
             for package in &workspace.packages {
-                let mut libraries = package.dependencies.iter().filter(|one| !one.for_tests);
-                if libraries.any(|one| seen.contains(&one.name)) {
-                    seen.insert(package.name.clone());
+                for library in package.dependencies.iter().filter(|one| !one.for_tests) {
+                    let is_seen = seen.contains(&library.name) && !seen.contains(&package.name);
+                    if is_seen && names(package, apart.get(&library.name))? {
+                        seen.insert(package.name.clone());
+                    }
                 }
             }
             if seen.len() == before {
@@ -126,8 +136,12 @@ impl Concern {
         }
         self.closure = seen.clone();
         for package in &workspace.packages {
-            let names = package.dependencies.iter().map(|one| &one.name);
-            let by: BTreeSet<String> = names.filter(|name| seen.contains(*name)).cloned().collect();
+            let mut by = BTreeSet::new();
+            for name in package.dependencies.iter().map(|one| &one.name) {
+                if seen.contains(name) && names(package, apart.get(name))? {
+                    by.insert(name.clone());
+                }
+            }
             if !by.is_empty() && self.closure.insert(package.name.clone()) {
                 let crates = by.iter().map(|name| name.replace('-', "_"));
                 let crates: Vec<String> = crates.collect();
@@ -139,6 +153,27 @@ impl Concern {
             self.by.insert(package.name.clone(), by);
         }
         Ok(())
+    }
+
+    /// The changed packages of which nothing but parts changed that no other source of theirs
+    /// names, and these parts: who does not name them either sees nothing of the change.
+    fn apart(&self, workspace: &Workspace) -> Result<BTreeMap<String, Vec<String>>> {
+        let mut apart = BTreeMap::new();
+        for package in workspace.packages.iter().filter(|one| self.changed.contains(&one.name)) {
+            let parts = self.parts.get(&package.name).into_iter().flatten();
+            let name = |part: &String| part.split_once('/').map(|(_, name)| name.to_owned());
+            let Some(parts) = parts.map(name).collect::<Option<Vec<String>>>() else { continue };
+            let source = source_dir(package).join("src");
+            let is_own = |path: &Path| {
+                let place = path.strip_prefix(&source).unwrap_or(path).with_extension("");
+                place.iter().next().is_some_and(|first| parts.iter().any(|part| first == &**part))
+            };
+            let is_named = |path: &Path, text: &str| !is_own(path) && names_any(text, &parts);
+            if !parts.is_empty() && !any_file(&source, is_named)? {
+                apart.insert(package.name.clone(), parts);
+            }
+        }
+        Ok(apart)
     }
 
     /// Whether tests of this binary may see the change.
@@ -228,8 +263,23 @@ fn source_dir(package: &Package) -> PathBuf {
     }
 }
 
+/// Whether a package names one of these modules; without such a list it may name anything.
+fn names(package: &Package, modules: Option<&Vec<String>>) -> Result<bool> {
+    let Some(modules) = modules else { return Ok(true) };
+    any_source(&source_dir(package), |text| names_any(text, modules))
+}
+
+fn names_any(text: &str, modules: &[String]) -> bool {
+    modules.iter().any(|module| text.contains(&format!("{module}::")))
+}
+
 /// Whether the text of any source file below a directory is like this.
 fn any_source(dir: &Path, is_like: impl Fn(&str) -> bool) -> Result<bool> {
+    any_file(dir, |_, text| is_like(text))
+}
+
+/// Whether any source file below a directory is like this, by its place and its text.
+fn any_file(dir: &Path, is_like: impl Fn(&Path, &str) -> bool) -> Result<bool> {
     let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
         let entries = std::fs::read_dir(&dir);
@@ -238,7 +288,7 @@ fn any_source(dir: &Path, is_like: impl Fn(&str) -> bool) -> Result<bool> {
             if path.is_dir() {
                 dirs.push(path);
             } else if path.extension().is_some_and(|end| end == "rs")
-                && is_like(&std::fs::read_to_string(&path)?)
+                && is_like(&path, &std::fs::read_to_string(&path)?)
             {
                 return Ok(true);
             }
@@ -321,6 +371,13 @@ mod tests {
         let tune = concern(&["crates/database/database/src/tune/mod.rs"]);
         assert!(tune.chooses(&cli(), "tune_words::a") && !tune.chooses(&cli(), "server::a"));
         assert!(!tune.chooses(&database, "stalls::a") && tune.chooses(&database, "closed_loop::a"));
+        // Nothing but the program names it, and the tests of its own crate.
+        assert_eq!(tune.packages().collect::<Vec<_>>(), [PROGRAM, "iostrata-database"]);
+        let everywhere = concern(&["crates/database/database/src/tune/mod.rs", "Cargo.lock"]);
+        assert!(everywhere.chooses(&database, "stalls::a"));
+        // The engine's other modules name this one.
+        let page = concern(&["crates/engine/engine/src/page/mod.rs"]);
+        assert!(page.packages().any(|name| name == "iostrata-embedded"));
         let both = ["tune/mod.rs", "target/mod.rs"]
             .map(|file| format!("crates/database/database/src/{file}"));
         let both = concern(&both.each_ref().map(String::as_str));
