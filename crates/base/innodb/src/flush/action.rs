@@ -1,7 +1,11 @@
-//! What a policy may ask the cleaner to do.
+//! What a policy may ask the cleaner to do, by what that is capped, and what whoever looks on sees
+//! of it.
+//!
+//! Invariant: `io_capacity` belongs to the user. What is raised is raised beside it and belongs to
+//! the policy: it begins again at nothing when the user changes the setting, or with a new policy.
 
-use crate::Lsn;
-use crate::flush::{AdmitRule, FlushSample, Outlook};
+use crate::flush::{AdmitRule, FlushSample};
+use crate::{FlushWriteLimit, Lsn};
 
 /// Pages of one batch at most.
 pub const BATCH_PAGES: u32 = 128;
@@ -177,6 +181,129 @@ pub struct DelayedRate {
     pub dt_us: u64,
 }
 
+// What a policy makes of the device and of its caps, for whoever looks on.
+//
+// Invariant: nothing is decided by it; it is what the last `next` went by.
+
+/// Which bound held the last order of pages back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bound {
+    /// None: all that was wanted was ordered.
+    #[default]
+    Nothing = 0,
+    /// `io_capacity`, with what was raised.
+    IoCapacity = 1,
+    /// `io_capacity_max`, with what was raised.
+    IoCapacityMax = 2,
+    /// What the device was seen to write.
+    Device = 3,
+}
+
+/// What a policy goes by now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// Pages per second that it counts on: what the device was seen to write, or its cap. 0 where
+    /// nothing caps it, or it does not know yet.
+    pub pages_per_s: u64,
+    /// Pages per second that `flush_write_limit = auto-raised` has added.
+    pub raised_pages_per_s: u64,
+    /// What held it back.
+    pub bound: Bound,
+}
+
+impl Outlook {
+    /// Under a cap of `cap` pages per second, `u64::MAX` for none, of a policy that wants `want`.
+    pub(crate) fn capped(cap: u64, raised: u64, want: u64, bound: Bound) -> Outlook {
+        Outlook {
+            pages_per_s: if cap == u64::MAX { 0 } else { cap },
+            raised_pages_per_s: raised,
+            bound: if want > cap { bound } else { Bound::Nothing },
+        }
+    }
+}
+
+// Makes redo durable in time when commits do not ask for it.
+
+/// Remembers an end of the redo and since when it is not durable.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RedoSync {
+    mark: Lsn,
+    since_us: u64,
+}
+
+impl RedoSync {
+    /// Whether redo is older than `flush_log_at_timeout` and not durable. Says so once for each
+    /// time-out, also when the sync does not help.
+    pub fn is_due(&mut self, now: &FlushSample<'_>) -> bool {
+        if now.durable >= self.mark {
+            self.mark = now.lsn;
+            self.since_us = now.now_us;
+            return false;
+        }
+        let waited_us = now.now_us.saturating_sub(self.since_us);
+        let is_due = waited_us >= now.settings.flush_log_at_timeout_us;
+        if is_due {
+            self.since_us = now.now_us;
+        }
+        is_due
+    }
+}
+
+/// Meetings after which the cap rises, and by how much.
+const MEETINGS: u32 = 10;
+const RAISE: u64 = 100;
+
+/// What may be written of `want` pages, under the policy's own cap and under `io` pages.
+pub(crate) fn limited(limit: FlushWriteLimit, want: u64, own_cap: Option<u64>, io: u64) -> u64 {
+    match limit {
+        FlushWriteLimit::Policy => want.min(own_cap.unwrap_or(u64::MAX)),
+        FlushWriteLimit::Capped | FlushWriteLimit::AutoRaised => want.min(io),
+        FlushWriteLimit::Free => want,
+    }
+}
+
+/// What the policy has raised.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Raised {
+    /// The user's setting that it was raised beside.
+    setting: u32,
+    meetings: u32,
+    raised: u64,
+    /// The second of the last look.
+    second: Option<u64>,
+}
+
+impl Raised {
+    /// What is added to the cap.
+    pub(crate) fn by(&self) -> u64 {
+        self.raised
+    }
+
+    /// Takes in one look at the redo, of which one in each second counts, however often the policy
+    /// is asked in it; gives what is added to the cap.
+    pub(crate) fn look(&mut self, now: &FlushSample<'_>, capacity: u64) -> u64 {
+        let settings = &now.settings;
+        if settings.write_limit != FlushWriteLimit::AutoRaised
+            || self.setting != settings.io_capacity
+        {
+            *self = Raised { setting: settings.io_capacity, ..Raised::default() };
+        }
+        let second = now.now_us / 1_000_000;
+        let is_first = self.second.replace(second) != Some(second);
+        if is_first
+            && settings.write_limit == FlushWriteLimit::AutoRaised
+            && now.modified_age() >= capacity - capacity / 4
+        {
+            self.meetings += 1;
+            if self.meetings == MEETINGS {
+                self.meetings = 0;
+                self.raised = self.raised.saturating_add(RAISE);
+            }
+        }
+        self.raised
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,5 +332,45 @@ mod tests {
         assert!((round.bytes().unwrap() - 1500.0).abs() < 1.0, "{round:?}");
         round.observe(seen(500.0, 100), 1000.0, reach_us);
         assert!((round.bytes().unwrap() - 1250.0).abs() < 1.0, "{round:?}");
+    }
+}
+
+#[cfg(test)]
+mod write_limit_tests {
+    use crate::Lsn;
+
+    use super::*;
+    use crate::flush::FlushSettings;
+
+    #[test]
+    fn the_limit_is_apart_from_the_policy() {
+        let of = |limit| (limited(limit, 500, Some(200), 300), limited(limit, 500, None, 300));
+        assert_eq!(of(FlushWriteLimit::Policy), (200, 500));
+        assert_eq!(of(FlushWriteLimit::Capped), (300, 300));
+        assert_eq!(of(FlushWriteLimit::Free), (500, 500));
+    }
+
+    #[test]
+    fn ten_meetings_raise_by_a_hundred_and_a_new_setting_begins_again() {
+        let mut now_us = 0;
+        let mut look = |raised: &mut Raised, io_capacity: u32, age: u64| {
+            now_us += 1_000_000;
+            let settings = FlushSettings {
+                io_capacity,
+                write_limit: FlushWriteLimit::AutoRaised,
+                ..FlushSettings::default()
+            };
+            let lsn = Lsn(10_000);
+            let oldest = Some(Lsn(lsn.0 - age));
+            let now = FlushSample { now_us, lsn, oldest, settings, ..FlushSample::default() };
+            // Other looks in the same second say nothing new.
+            raised.look(&now, 1000);
+            raised.look(&FlushSample { now_us: now_us + 999_999, ..now }, 1000)
+        };
+        let mut raised = Raised::default();
+        let seen: Vec<u64> = (0..20).map(|_| look(&mut raised, 200, 750)).collect();
+        assert_eq!((seen[8], seen[9], seen[18], seen[19]), (0, 100, 100, 200));
+        assert_eq!(look(&mut raised, 200, 749), 200, "it does not fall again");
+        assert_eq!(look(&mut raised, 300, 100), 0, "the user has spoken");
     }
 }

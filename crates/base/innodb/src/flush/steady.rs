@@ -10,22 +10,20 @@
 //! it took: what was asked for and did not happen is asked for again, since the next sample shows
 //! it.
 
-mod need;
-mod pace;
 mod sustained;
 
-use need::{Need, is_idle};
-use pace::{PAGES_WORTH_SYNCS, Pace, rate_bytes};
+use crate::Lsn;
+use crate::flush::action::RedoSync;
+use crate::flush::average::Average;
+use crate::flush::sample::Ages;
+use crate::flush::{
+    Action, AdmitRule, AgeLimits, BatchCost, Bound, Cause, DelayedRate, Depth, Finished,
+    FlushPolicy, FlushSample, Outlook, RedoRate, Round, WritePace,
+};
 use sustained::Sustained;
 
-use crate::Lsn;
-use crate::flush::ages::Ages;
-use crate::flush::average::Average;
-use crate::flush::redo_sync::RedoSync;
-use crate::flush::{
-    Action, AdmitRule, BatchCost, Bound, Cause, DelayedRate, Depth, Finished, FlushPolicy,
-    FlushSample, Outlook, RedoRate, Round, WritePace,
-};
+#[cfg(test)]
+mod tests;
 
 /// Redo freed by a checkpoint alone that is worth one, as a share of the set-point.
 const CHECKPOINTS_TO_SET: f64 = 32.0;
@@ -306,9 +304,6 @@ fn width(now: &FlushSample<'_>) -> f64 {
     now.limits.max_age.saturating_sub(now.limits.async_age) as f64
 }
 
-#[cfg(test)]
-mod tests;
-
 /// Free frames cover the demand of this long, in microseconds: a batch that writes cold pages.
 const COVERED_US: f64 = 50_000.0;
 
@@ -452,6 +447,221 @@ impl ListOrder {
         !self.is_open || now.lanes.list_pages <= self.pages / 2
     }
 }
+
+// How many pages per second should leave, and why.
+
+/// Without any redo for this long the engine is idle, in microseconds.
+const IDLE_US: u64 = 1_000_000;
+
+/// Without a low-water mark, flushing for the share of dirty pages begins at this share of the
+/// maximum.
+const DIRTY_BEGIN_SHARE: f64 = 0.875;
+
+/// What should be flushed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Need {
+    /// Pages per second; without bound when furious.
+    pub pages_per_s: f64,
+    /// Why.
+    pub cause: Cause,
+}
+
+impl Need {
+    /// The greatest of all needs.
+    /// `most_per_s` is what the device is known to write, in pages per second.
+    pub fn of(
+        now: &FlushSample<'_>,
+        pace: &Pace,
+        redo: &RedoRate,
+        most_per_s: Option<f64>,
+    ) -> Need {
+        if now.dirty_pages == 0 {
+            return Need { pages_per_s: 0.0, cause: Cause::Background };
+        }
+        let cap = f64::from(now.settings.io_capacity_max.max(1));
+        let age = now.modified_age() as f64;
+        if now.settings.flush_sync && age >= now.limits.sync_age as f64 {
+            return Need { pages_per_s: f64::INFINITY, cause: Cause::Sync };
+        }
+        let for_age = for_age(now, pace, redo, most_per_s).min(cap * stretch(now));
+        let background = for_dirty(now).max(for_idle(now, redo)).min(cap);
+        if for_age >= background {
+            return Need { pages_per_s: for_age, cause: Cause::Adaptive };
+        }
+        Need { pages_per_s: background, cause: Cause::Background }
+    }
+
+    /// Whether redo is about to run out.
+    pub fn is_furious(&self) -> bool {
+        self.cause == Cause::Sync
+    }
+}
+
+/// Whether nothing has changed for a while.
+fn is_idle(redo: &RedoRate) -> bool {
+    redo.still_us() >= IDLE_US
+}
+
+/// How far ahead deadlines are looked at, as a share of the time to fill.
+const HORIZON: f64 = 0.5;
+
+/// Share of what the device writes from which on all deadlines count.
+const CATCHES_UP: f64 = 0.7;
+
+/// Pages per second that hold the age.
+fn for_age(now: &FlushSample<'_>, pace: &Pace, redo: &RedoRate, most_per_s: Option<f64>) -> f64 {
+    let age = now.modified_age() as f64;
+    let async_age = now.limits.async_age as f64;
+    let cap = f64::from(now.settings.io_capacity_max.max(1));
+    if age >= async_age {
+        // Past the async limit writers are slowed down, so their rate says nothing about what
+        // is needed: everything that is allowed goes into freeing redo.
+        return f64::INFINITY;
+    }
+    let low = now.limits.capacity as f64 * now.settings.adaptive_flushing_lwm / 100.0;
+    if !now.settings.adaptive_flushing {
+        return 0.0;
+    }
+    let is_low = age < low.min(pace.set_age);
+    let late_us = (pace.fill_us / 16.0).clamp(pace.loop_us, 1e6);
+    let rate = |horizon| Ages::of(now).rate_for(pace.set_age, redo.bytes_per_s(), late_us, horizon);
+    // Most pages that load dirties at first come due together. What the device could not catch up
+    // with later has to begin now; what it can may well be changed again.
+    let all = rate(1.0);
+    let is_much = most_per_s.map_or(!is_low, |most| all >= most * CATCHES_UP);
+    let held = match (is_much, is_low) {
+        (true, _) => all,
+        (false, true) => return 0.0,
+        (false, false) => rate(HORIZON),
+    };
+    // Without a step to what is done past the async limit; of no weight where the age is held.
+    let over = ((age - pace.set_age) / (async_age - pace.set_age).max(1.0)).max(0.0);
+    held.max(cap * over.powi(3))
+}
+
+/// By how much the cap is exceeded: not at all on three quarters of the way from the async to the
+/// sync limit, without bound at the sync limit.
+fn stretch(now: &FlushSample<'_>) -> f64 {
+    if !now.settings.flush_sync {
+        return 1.0;
+    }
+    let sync_age = now.limits.sync_age as f64;
+    let begin = now.limits.async_age as f64 * 0.25 + sync_age * 0.75;
+    let left = (sync_age - now.modified_age() as f64) / (sync_age - begin).max(1.0);
+    1.0 / left.clamp(1e-3, 1.0)
+}
+
+/// Pages per second for the share of dirty pages: nothing at the low-water mark, `io_capacity` at
+/// the maximum, `io_capacity_max` when all are dirty.
+fn for_dirty(now: &FlushSample<'_>) -> f64 {
+    let settings = &now.settings;
+    let dirty_pct = now.dirty_pct();
+    let most = settings.max_dirty_pages_pct;
+    let begin = match settings.max_dirty_pages_pct_lwm {
+        low if low > 0.0 => low.min(most),
+        _ => most * DIRTY_BEGIN_SHARE,
+    };
+    let share = |from: f64, to: f64| ((dirty_pct - from) / (to - from).max(1e-9)).clamp(0.0, 1.0);
+    let capacity = f64::from(settings.io_capacity);
+    let beyond = (f64::from(settings.io_capacity_max) - capacity).max(0.0);
+    capacity * share(begin, most) + beyond * share(most, 100.0)
+}
+
+/// Pages per second while nothing changes.
+fn for_idle(now: &FlushSample<'_>, redo: &RedoRate) -> f64 {
+    if !is_idle(redo) {
+        return 0.0;
+    }
+    f64::from(now.settings.io_capacity) * now.settings.idle_flush_pct / 100.0
+}
+
+// The times of the control loop, all taken from how long the redo takes to fill.
+//
+// A redo of 64 KiB fills in milliseconds, one of 2 GiB in minutes: with every time a share of
+// that, one policy behaves alike on both.
+
+/// The age that is held lies this share of the way between the async limit and the maximum below
+/// the async limit: far enough for the wobble of batches, near enough that pages gather changes
+/// before they are written.
+const SET_SHARE: f64 = 0.45;
+
+/// A loop is at most this share of the time to fill, so that a batch moves the age by little.
+const LOOPS_TO_FILL: f64 = 32.0;
+const LOOP_US_MIN: f64 = 500.0;
+const LOOP_US_MAX: f64 = 100_000.0;
+
+/// Averages reach back at most this share of the time to fill: a load that changes is followed
+/// well before it has filled the redo.
+const REACHES_TO_FILL: f64 = 4.0;
+
+/// What flushing frees is averaged over this many times the time to fill. Pages flushed while redo
+/// is slow are dirtied again close together, and come due close together when redo of that time is
+/// the oldest: a scale of delays that followed the drain faster would keep such a wave going.
+const DRAIN_REACH_FILLS: f64 = 2.0;
+const DRAIN_REACH_US_MAX: f64 = 60_000_000.0;
+
+/// A batch should take about this share of the time to fill, in microseconds: after it the
+/// checkpoint moves.
+const BATCH_US_MIN: f64 = 1_000.0;
+const BATCH_US_MAX: f64 = 50_000.0;
+const BATCHES_TO_FILL: f64 = 16.0;
+
+/// A rate of redo is that of this share of the set-point at least.
+const RATES_TO_SET: f64 = 64.0;
+
+/// Time to fill when no redo is produced, in microseconds: about eleven days.
+const FILL_US_MAX: f64 = 1e12;
+
+/// The set-point and the times of one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Pace {
+    /// Age of the oldest change that is held, in bytes.
+    pub set_age: f64,
+    /// Time in which redo of that age is produced, in microseconds.
+    pub fill_us: f64,
+    /// Time between two looks, in microseconds.
+    pub loop_us: f64,
+    /// How far averages reach back, in microseconds.
+    pub reach_us: u64,
+    /// How far the average of what flushing frees reaches back, in microseconds.
+    pub drain_reach_us: u64,
+    /// How long a batch should take at most, in microseconds.
+    pub batch_us: f64,
+}
+
+/// The least redo of which a rate is taken, in bytes.
+fn rate_bytes(now: &FlushSample<'_>) -> f64 {
+    set_age(&now.limits) / RATES_TO_SET
+}
+
+fn set_age(limits: &AgeLimits) -> f64 {
+    let width = limits.max_age.saturating_sub(limits.async_age) as f64;
+    (limits.async_age as f64 - width * SET_SHARE).max(1.0)
+}
+
+impl Pace {
+    /// The pace at a rate of redo in bytes per second.
+    pub fn of(now: &FlushSample<'_>, redo_bytes_per_s: f64) -> Pace {
+        let set_age = set_age(&now.limits);
+        let fill_us = (set_age * 1e6 / redo_bytes_per_s.max(1e-3)).min(FILL_US_MAX);
+        let loop_us = (fill_us / LOOPS_TO_FILL).clamp(LOOP_US_MIN, LOOP_US_MAX);
+        let loops = f64::from(now.settings.flushing_avg_loops.max(1));
+        let reach_us = (loops * loop_us).min(fill_us / REACHES_TO_FILL).max(loop_us) as u64;
+        let batch_us = (fill_us / BATCHES_TO_FILL).clamp(BATCH_US_MIN, BATCH_US_MAX);
+        let drain_reach_us = (fill_us * DRAIN_REACH_FILLS).min(DRAIN_REACH_US_MAX) as u64;
+        Pace { set_age, fill_us, loop_us, reach_us, drain_reach_us, batch_us }
+    }
+
+    /// Time over which a rate of pages per second gathers a batch, in microseconds: long enough
+    /// for a batch worth its syncs, as long as the age does not feel it.
+    pub fn period_us(&self, pages_per_s: f64) -> f64 {
+        let longest = (self.fill_us / LOOPS_TO_FILL).min(1e6).max(self.loop_us);
+        (PAGES_WORTH_SYNCS * 1e6 / pages_per_s.max(1e-3)).clamp(self.loop_us, longest)
+    }
+}
+
+/// Pages that are worth the syncs of a batch, where there is time to gather them.
+const PAGES_WORTH_SYNCS: f64 = 64.0;
 
 #[cfg(test)]
 mod demand_tests {

@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::choices::{
-    ChecksumAlgorithm, Doublewrite, FlushLogAt, FlushMethod, FlushWriteLimit, IoMethod,
-    MaxPurgeLagVersion, PolicyName,
+use super::kind::{
+    ChecksumAlgorithm, Doublewrite, FlushLogAt, FlushMethod, FlushWriteLimit, InnoDb, IoMethod,
+    MaxPurgeLagVersion, PolicyName, Setting, Value, ValueKind, When,
 };
-use super::kind::{InnoDb, Setting, ValueKind, When};
-use super::value::Value;
 
 /// Bytes in a KiB, MiB, GiB, TiB.
 const K: u64 = 1 << 10;

@@ -6,10 +6,7 @@
 
 use crate::Lsn;
 
-use super::averages::{Averages, Over};
-use super::generation::{Generation, Portion};
-use super::mysql_57::{Terms, pages_for_redo};
-use super::percent::AgeFactor;
+use super::page_cleaner::{AgeFactor, Averages, Generation, Over, Portion, Terms, pages_for_redo};
 use crate::flush::{AdmitRule, FlushSample, Ladder};
 
 /// The page cleaner with one thread and one list.

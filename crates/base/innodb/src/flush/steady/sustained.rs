@@ -7,7 +7,7 @@
 
 use crate::Lsn;
 
-use crate::flush::ages::Ages;
+use crate::flush::sample::Ages;
 use crate::flush::{AgeLimits, FlushSample, RedoPace};
 
 /// Share of what the device writes that is counted on.
