@@ -15,11 +15,8 @@ pub mod fileset;
 #[cfg(any(test, feature = "testing"))]
 mod memory_files;
 mod mounts;
-mod noise;
 mod op;
 mod open;
-mod queue;
-mod residency;
 
 pub use api::libaio::LibaioApi;
 #[cfg(any(test, feature = "testing"))]
@@ -31,7 +28,7 @@ pub use api::uring::UringApi;
 pub use api::{ApiConfig, Caps, FileApi, Refused, WriteThrough, submission_batch};
 pub use buffers::{Buffers, Pages};
 pub use error::{IoError, OpenError};
-pub use extents::ExtentReport;
+pub use extents::{ExtentReport, Residency};
 pub use fileset::leftovers::{
     FileRecord, abandoned_bytes, record_files, remove_abandoned, remove_leftovers,
 };
@@ -41,4 +38,3 @@ pub use memory_files::{Fate, MemoryFiles};
 pub use mounts::{Mount, mounts, parse_mounts};
 pub use op::{Done, FileCall, Op, OpKind, SyncKind};
 pub use open::{Alignment, FileSpec, OpenFiles, OpenMode, OpenSync};
-pub use residency::Residency;

@@ -1,21 +1,24 @@
-//! Opened files, as the APIs take them.
+//! Opened files, as the APIs take them, and attributes of the device that a file lies on.
 //!
 //! Invariant: a descriptor stays open as long as any API or clone holds the set.
 //! It creates nothing and decides nothing about who may write: [`FileSet`](crate::FileSet) does.
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
-use rustix::fs::{Advice, FileType, Mode, OFlags, fadvise, fstat, ioctl_blksszget, open};
+use rustix::fs::{
+    Advice, FileType, Mode, OFlags, fadvise, fstat, ioctl_blksszget, major, minor, open,
+};
 use rustix::io::Errno;
 
-use crate::OpenError;
-use crate::extents::{self, ExtentReport};
+use crate::extents::{ExtentReport, Residency};
+use crate::{OpenError, extents};
+
 #[cfg(any(test, feature = "testing"))]
 use crate::memory_files::MemoryFiles;
-use crate::residency::{self, Residency};
 
 /// O_DSYNC. rustix 1.1 gives its own constant of that name the value of O_SYNC, which would flush
 /// more than was asked for.
@@ -167,7 +170,7 @@ impl OpenFiles {
     /// # Errors
     /// When the kernel cannot be asked about a file.
     pub fn residency(&self) -> Result<Residency, OpenError> {
-        self.over_files(Residency::default(), residency::look, Residency::and)
+        self.over_files(Residency::default(), extents::cached, Residency::and)
     }
 
     /// Asks the kernel to drop the files from the page cache. Dirty pages stay until flushed.
@@ -225,7 +228,7 @@ impl OpenFiles {
 }
 
 /// Opens one existing file.
-pub(crate) fn open_one(path: &Path, mode: OpenMode) -> Result<OwnedFd, OpenError> {
+fn open_one(path: &Path, mode: OpenMode) -> Result<OwnedFd, OpenError> {
     let mut flags = OFlags::CLOEXEC | if mode.write { OFlags::RDWR } else { OFlags::RDONLY };
     flags |= match mode.sync {
         OpenSync::None => OFlags::empty(),
@@ -266,6 +269,22 @@ fn stated_alignment(file: BorrowedFd<'_>) -> Option<Alignment> {
         memory_bytes: stat.stx_dio_mem_align,
         offset_bytes: stat.stx_dio_offset_align,
     })
+}
+
+// Attributes of the block device that a file lies on.
+//
+// Invariant: reads sysfs only; a file system without one device (network, memory, btrfs) has none.
+
+/// An attribute of the queue under a file or device, by its name in sysfs.
+pub(crate) fn attribute(file: BorrowedFd<'_>, name: &str) -> Option<String> {
+    let stat = fstat(file).ok()?;
+    let is_device = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+    let device = if is_device { stat.st_rdev } else { stat.st_dev };
+    let node = format!("/sys/dev/block/{}:{}", major(device), minor(device));
+    // A partition has no queue of its own.
+    let paths = [format!("{node}/queue/{name}"), format!("{node}/../queue/{name}")];
+    let text = paths.iter().find_map(|path| fs::read_to_string(path).ok())?;
+    Some(text.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! What every window has, whatever its workers do: they start together, somebody decides when it
-//! ends, and they are waited for.
+//! ends, and they are waited for; who looks on meanwhile, and what surrounds it.
 //!
 //! Invariant: all workers see the same start and the same end. A window of exact length ends then
 //! and only then, unless it is interrupted or its workers end it. It knows no kind of load and
 //! computes no figure.
 
-use std::sync::atomic::Ordering;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostrata_plan::OpKind;
@@ -13,9 +14,10 @@ use iostrata_stats::{Stop, StoppingRule, choose_cut};
 
 use crate::clock::{Clock, Ticks};
 use crate::error::LoadError;
-use crate::observer::{Surroundings, WindowObserver};
+use crate::figures::WindowFigures;
 use crate::shared_stats::{SharedStats, WorkerState, start_poll};
 use crate::tally::Slices;
+use crate::transactions::LiveFigures;
 
 /// How often the controller looks at the window.
 const LOOK: Duration = Duration::from_millis(4);
@@ -82,7 +84,7 @@ pub(crate) struct Conducted {
 }
 
 /// What is done at every look at an open window; true ends it.
-pub(crate) type AtLook<'a> = &'a mut dyn FnMut(&mut dyn WindowObserver, f64) -> bool;
+type AtLook<'a> = &'a mut dyn FnMut(&mut dyn WindowObserver, f64) -> bool;
 
 /// A window that is about to be measured.
 pub(crate) struct Controller<C> {
@@ -306,4 +308,52 @@ impl<C: Clock> Controller<C> {
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}
+
+/// Somebody who wants to know when the window opens and closes.
+pub trait WindowObserver {
+    /// Called just before the window opens.
+    fn opened(&mut self);
+    /// Called every few milliseconds while it is open, with the seconds since it opened.
+    fn open(&mut self, elapsed_s: f64);
+    /// Called once when the warm-up of transactions is over.
+    fn warmed_up(&mut self) {}
+    /// Called once a second while transactions run.
+    fn live(&mut self, _figures: &LiveFigures) {}
+    /// Called just after the window closed.
+    fn closed(&mut self);
+}
+
+/// Nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl WindowObserver for NoObserver {
+    fn opened(&mut self) {}
+    fn open(&mut self, _elapsed_s: f64) {}
+    fn closed(&mut self) {}
+}
+
+/// Somebody who is given the figures so far, again and again while a window is open.
+#[derive(Clone, Copy)]
+pub struct Interim<'a> {
+    /// How often.
+    pub every: Duration,
+    /// Takes them.
+    pub on: &'a (dyn Fn(WindowFigures) + Sync),
+}
+
+impl std::fmt::Debug for Interim<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interim").field("every", &self.every).finish_non_exhaustive()
+    }
+}
+
+/// What surrounds a window.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    /// Set by a signal: the window ends soon and what was measured is kept.
+    pub interrupted: &'a AtomicBool,
+    /// This program, for workers that are processes.
+    pub program: Option<PathBuf>,
 }

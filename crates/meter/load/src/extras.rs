@@ -12,9 +12,9 @@ use iostrata_plan::{Flow, IoSpec, Mix, Step};
 use crate::arrivals::DirectionArrivals;
 use crate::clock::Ticks;
 use crate::generator::{Generator, Request};
-use crate::in_flight::Flight;
 use crate::log_replay::LogReplay;
 use crate::pauses::Pauses;
+use crate::recorder::Flight;
 use crate::shared_stats::SharedStats;
 use crate::varied::Varied;
 

@@ -1,14 +1,11 @@
-//! Which request comes next: kind, file, offset.
+//! Which request comes next: kind, file, offset; Zipfian choice and random orders for it.
 //!
 //! Invariant: every request is one whole block inside a file, aligned to the block; a seed and a
 //! worker number replay the same requests whatever the API or the speed. It reads no clock.
 
 use iostrata_io::OpKind;
 use iostrata_plan::{Access, IoSpec, Mix, Preparation, Sharing};
-
-use crate::permutation::Permutation;
-use crate::zipf::Zipf;
-use iostrata_stats::Random;
+use iostrata_stats::{Random, split_mix};
 
 /// One request, before it is given a buffer and a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +178,111 @@ fn part(blocks: u64, worker: u64, workers: u64) -> (u64, u64) {
     if first < end { (first, end) } else { (first.min(blocks - 1), first.min(blocks - 1) + 1) }
 }
 
+// Zipfian choice without tables.
+//
+// Rejection-inversion: Hoermann and Derflinger, "Rejection-inversion to generate variates from
+// monotone discrete distributions" (1996). Exact for any n, a few nanoseconds per draw.
+// Rank 0 is the likeliest; spreading ranks over the files is the caller's business.
+
+/// Chooses ranks below n with probability proportional to `1 / (rank + 1)^theta`.
+#[derive(Clone, Debug)]
+pub struct Zipf {
+    n: f64,
+    theta: f64,
+    integral_first: f64,
+    integral_last: f64,
+    shortcut: f64,
+}
+
+impl Zipf {
+    /// Ranks below `n`, skew `theta` above 0 and not 1.
+    pub fn new(n: u64, theta: f64) -> Self {
+        assert!(n > 0 && theta > 0.0 && theta != 1.0, "{n} ranks, skew {theta}");
+        let mut zipf =
+            Self { n: n as f64, theta, integral_first: 0.0, integral_last: 0.0, shortcut: 0.0 };
+        zipf.integral_first = zipf.integral(1.5) - 1.0;
+        zipf.integral_last = zipf.integral(zipf.n + 0.5);
+        zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - 2.0_f64.powf(-theta));
+        zipf
+    }
+
+    /// A rank.
+    #[inline]
+    pub fn draw(&self, random: &mut Random) -> u64 {
+        loop {
+            let u = self.integral_last + random.unit() * (self.integral_first - self.integral_last);
+            let x = self.inverse(u);
+            let k = x.round().clamp(1.0, self.n);
+            if k - x <= self.shortcut || u >= self.integral(k + 0.5) - k.powf(-self.theta) {
+                return k as u64 - 1;
+            }
+        }
+    }
+
+    /// The integral of x^-theta.
+    fn integral(&self, x: f64) -> f64 {
+        x.powf(1.0 - self.theta) / (1.0 - self.theta)
+    }
+
+    fn inverse(&self, area: f64) -> f64 {
+        (area * (1.0 - self.theta)).max(0.0).powf(1.0 / (1.0 - self.theta))
+    }
+}
+
+// A random order of the numbers below n that needs no memory.
+//
+// Invariant: a bijection; every number below n comes from exactly one number below n.
+// A Feistel network over the next even power of two, walked until the result is below n (Black and
+// Rogaway, "Ciphers with arbitrary finite domains", 2002): at most four steps on average.
+
+const ROUNDS: usize = 4;
+
+/// A random bijection of the numbers below n.
+#[derive(Clone, Debug)]
+pub struct Permutation {
+    n: u64,
+    half_bits: u32,
+    keys: [u64; ROUNDS],
+}
+
+impl Permutation {
+    /// The bijection of one seed over the numbers below `n`.
+    pub fn new(n: u64, seed: u64) -> Self {
+        assert!(n > 0, "nothing to permute");
+        let bits = (64 - (n - 1).leading_zeros()).max(2);
+        let mut state = seed;
+        Self {
+            n,
+            half_bits: bits.div_ceil(2),
+            keys: std::array::from_fn(|_| split_mix(&mut state)),
+        }
+    }
+
+    /// Where number `index` goes.
+    #[inline]
+    pub fn at(&self, index: u64) -> u64 {
+        debug_assert!(index < self.n);
+        let mut value = index;
+        loop {
+            value = self.scramble(value);
+            if value < self.n {
+                return value;
+            }
+        }
+    }
+
+    #[inline]
+    fn scramble(&self, value: u64) -> u64 {
+        let mask = (1_u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (value >> self.half_bits, value & mask);
+        for key in self.keys {
+            let mixed = (right ^ key).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            (left, right) = (right, left ^ ((mixed ^ (mixed >> 29)) & mask));
+        }
+        (left << self.half_bits) | right
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,5 +357,58 @@ mod tests {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod zipf_tests {
+    use super::*;
+
+    #[test]
+    fn ranks_come_as_often_as_the_formula_says() {
+        const DRAWS: u32 = 400_000;
+        for (n, theta) in [(10_u64, 0.5), (1000, 0.99), (100_000, 0.8), (5_000, 1.2)] {
+            let zipf = Zipf::new(n, theta);
+            let mut random = Random::of_stream(11, n);
+            let mut counts = vec![0_u32; n as usize];
+            for _ in 0..DRAWS {
+                counts[zipf.draw(&mut random) as usize] += 1;
+            }
+            let total: f64 = (1..=n).map(|rank| (rank as f64).powf(-theta)).sum();
+            for rank in [0, 1, 2, 7] {
+                let share = (rank as f64 + 1.0).powf(-theta) / total;
+                let (found, expected) = (f64::from(counts[rank]), share * f64::from(DRAWS));
+                assert!(
+                    (found - expected).abs() < 5.0 * expected.sqrt() + 1.0,
+                    "n {n} theta {theta} rank {rank}: {found} instead of {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod permutation_tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_number_comes_once(n in 1_u64..3000, seed: u64) {
+            let permutation = Permutation::new(n, seed);
+            let mut seen = vec![false; n as usize];
+            for index in 0..n {
+                let value = permutation.at(index);
+                prop_assert!(value < n && !seen[value as usize]);
+                seen[value as usize] = true;
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_are_scattered() {
+        let permutation = Permutation::new(1 << 20, 3);
+        let near = (0..10_000).filter(|i| permutation.at(*i).abs_diff(permutation.at(i + 1)) < 16);
+        assert!(near.count() < 20);
     }
 }

@@ -6,10 +6,10 @@
 use iostrata_io::FileSpec;
 use iostrata_plan::{IoApi, Stream};
 
+use crate::controller::{Interim, Surroundings, WindowObserver};
 use crate::error::LoadError;
 use crate::figures::WindowFigures;
 use crate::job::StreamPlan;
-use crate::observer::{Interim, Surroundings, WindowObserver};
 use crate::window::measure_in_view;
 
 /// Something that keeps storage or a database busy, one window at a time.

@@ -1,13 +1,15 @@
-//! Memory that workers and controller share: counters only, each written by one side.
+//! What workers share with their controller: memory with counters only, each written by one side,
+//! and the descriptor that a parent process left open for it.
 //!
 //! Invariant: every word is an atomic; a worker process maps the same words as its parent. It gives
 //! the words no meaning: [`crate::shared_stats`] does.
+
 #![allow(unsafe_code)]
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
+use std::{io, ptr};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -63,4 +65,12 @@ impl Drop for Region {
             unsafe { munmap(self.start.as_ptr().cast(), self.words * size_of::<AtomicU64>()) };
         debug_assert!(unmapped.is_ok(), "unmapping our own region failed: {unmapped:?}");
     }
+}
+
+/// Takes ownership of an inherited descriptor.
+pub(crate) fn take(descriptor: RawFd) -> OwnedFd {
+    assert!(descriptor > 2, "descriptor {descriptor} is a standard stream");
+    // SAFETY: called once, at the start of a worker process, with the number under which the parent
+    // left the shared statistics open; nothing else in this process knows the number.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
 }

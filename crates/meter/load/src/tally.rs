@@ -1,8 +1,10 @@
-//! Operations counted per slice of a window.
+//! Operations counted per slice of a window, and the slices in which a job runs.
 
 use std::ops::Range;
+use std::time::Duration;
 
-use iostrata_plan::{OpKind, PerKind};
+use iostrata_plan::{IoSpec, OpKind, PerKind};
+use serde::{Deserialize, Serialize};
 
 /// A window shorter than so many requests one after another says little about their rate.
 const LATENCIES_MIN: f64 = 20.0;
@@ -90,5 +92,35 @@ impl Slices {
         let sums = self.kinds.kinds().map(|kind| self.sum(kind)).filter(|sum| sum.count > 0);
         let slowest = sums.map(|sum| sum.service_ns as f64 / sum.count as f64).reduce(f64::max)?;
         Some(LATENCIES_MIN * slowest)
+    }
+}
+
+// The part of the window in which a job runs.
+//
+// Invariant: whole slices, so that what is counted begins on the edge of one; only a job that ends
+// by itself ends between two.
+
+/// When a job runs and from when on it is counted, in slices of the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Span {
+    /// Its first slice.
+    pub first_slice: usize,
+    /// The first slice that counts.
+    pub counted_slice: usize,
+    /// The slice before which it ends; absent: with the window.
+    pub end_slice: Option<usize>,
+}
+
+impl Span {
+    /// The span of every job of a stream in slices of a length.
+    pub(crate) fn of(spec: &IoSpec, slice: Duration) -> Self {
+        let slices = |time: Duration| (time.as_secs_f64() / slice.as_secs_f64()).round() as usize;
+        let delay = spec.variation.start_delay;
+        let counted = delay.saturating_add(spec.variation.ramp_time);
+        Self {
+            first_slice: slices(delay),
+            counted_slice: slices(counted),
+            end_slice: spec.runtime.map(|runtime| slices(counted.saturating_add(runtime)).max(1)),
+        }
     }
 }

@@ -10,9 +10,7 @@ use iostrata_plan::{
     Access, BlockSizes, Blocks, Distribution, FileOrder, IoSpec, Mix, Step, Strides, Zone,
 };
 
-use crate::generator::Request;
-use crate::permutation::Permutation;
-use crate::zipf::Zipf;
+use crate::generator::{Permutation, Request, Zipf};
 use iostrata_stats::Random;
 
 /// Chooses the requests of one job of a stream that is not plain.

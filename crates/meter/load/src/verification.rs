@@ -11,7 +11,7 @@ use iostrata_io::{Buffers, OpKind};
 use iostrata_plan::{IoSpec, Verify};
 
 use crate::generator::Request;
-use crate::in_flight::Flight;
+use crate::recorder::Flight;
 
 /// The error number of a request whose contents are not those that were written.
 pub const CONTENT_ERRNO: i32 = libc::EILSEQ;

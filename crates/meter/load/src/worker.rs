@@ -18,13 +18,12 @@ use crate::arrivals::Arrivals;
 use crate::clock::{Clock, Ticks};
 use crate::detail::{Submissions, batch_class};
 use crate::extras::Extras;
-use crate::failure::Failure;
 use crate::flush_schedule::FlushSchedule;
 use crate::generator::{Generator, Request};
-use crate::in_flight::{Flight, InFlight};
-use crate::recorder::{Edge, Recorder};
+use crate::outcome::Failure;
+use crate::recorder::{Edge, Flight, InFlight, Recorder};
 use crate::shared_stats::SharedStats;
-use crate::span::Span;
+use crate::tally::Span;
 use crate::verification::{CONTENT_ERRNO, Verification};
 
 /// The longest wait before a worker looks whether the window has ended.

@@ -4,8 +4,6 @@
 //! completes exactly once. Queue, submit and reap allocate nothing and read no clock.
 //! It does not know why a request is made or what it costs.
 
-pub(crate) mod aio_abi;
-pub(crate) mod aio_context;
 mod flushes;
 pub mod libaio;
 #[cfg(any(test, feature = "testing"))]
@@ -13,11 +11,9 @@ pub mod memory;
 pub mod mmap;
 pub mod null;
 pub mod sync;
-mod token;
 pub mod uring;
-mod uring_setup;
 
-use crate::{Buffers, Done, FileCall, IoError, Op, OpenFiles, SyncKind};
+use crate::{Buffers, Done, FileCall, IoError, Op, OpKind, OpenFiles, SyncKind};
 
 /// How each write is made durable, by flags on the write itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -134,4 +130,34 @@ pub trait FileApi: Sized {
         wait_at_most: Option<u64>,
         on: impl FnMut(Done),
     ) -> Result<u32, IoError>;
+}
+
+// A request's tag and kind in the 64 bits that the kernel hands back.
+//
+// Layout: tag in the low 32 bits, kind above.
+
+#[inline]
+fn token_of(op: &Op) -> u64 {
+    let kind = match op.kind {
+        OpKind::Read => 0,
+        OpKind::Write => 1,
+        OpKind::Sync => 2,
+        OpKind::Trim => 3,
+    };
+    kind << 32 | u64::from(op.tag)
+}
+
+#[inline]
+fn done_of(token: u64, result: i32) -> Done {
+    Done { tag: token as u32, kind: kind_of(token), result }
+}
+
+#[inline]
+fn kind_of(token: u64) -> OpKind {
+    match token >> 32 {
+        0 => OpKind::Read,
+        1 => OpKind::Write,
+        2 => OpKind::Sync,
+        _ => OpKind::Trim,
+    }
 }

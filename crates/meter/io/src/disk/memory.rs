@@ -1,4 +1,4 @@
-//! A disk in memory, for tests: exact, and as faulty as a test wants it.
+//! A disk in memory, for tests: exact, and as faulty as a test wants it, with its faults.
 //!
 //! Invariant: clones are the same disk. Every call takes effect at once and in order; there is no
 //! crash here (the trace disk makes those). A fault changes nothing but what it says.
@@ -6,8 +6,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-pub use crate::disk::faults::{Call, CallKind, Fault};
 
 use crate::SyncKind;
 use crate::disk::blocks::Blocks;
@@ -369,4 +367,55 @@ impl Disk for MemDisk {
     fn sync_dir(&self) -> Result<(), DiskError> {
         self.lock().check("sync", (CallKind::SyncDir, "", 0, 0))
     }
+}
+
+// What a test may do to the calls on a memory disk.
+//
+// Invariant: a fault changes nothing but what it says.
+
+/// What a call is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallKind {
+    /// `open`.
+    Open,
+    /// `read`.
+    Read,
+    /// `write`.
+    Write,
+    /// `sync`.
+    Sync,
+    /// `set_len`.
+    SetLen,
+    /// `rename`.
+    Rename,
+    /// `remove`.
+    Remove,
+    /// `sync_dir`.
+    SyncDir,
+}
+
+/// A call, as a fault hook sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Counts calls of every kind, from 0.
+    pub number: u64,
+    /// What it is about to do.
+    pub kind: CallKind,
+    /// The file's name when it was opened; empty for `sync_dir`.
+    pub name: String,
+    /// First byte; the new length for `set_len`.
+    pub at: u64,
+    /// Bytes to move.
+    pub bytes: u64,
+}
+
+/// What a fault hook lets happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The call goes on.
+    None,
+    /// It fails with this errno (5 is EIO, 28 is ENOSPC) and changes nothing.
+    Errno(i32),
+    /// A write stores only so many bytes and then fails with EIO. Other calls fail with EIO.
+    Short(u64),
 }

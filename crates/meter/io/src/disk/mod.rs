@@ -1,4 +1,5 @@
-//! The disk that a storage engine stands on: named files in one flat directory.
+//! The disk that a storage engine stands on: named files in one flat directory; its errors, names,
+//! and batches that are carried out in turn.
 //!
 //! Invariant: a read or write is done whole or is an error; what a finished `sync` covered, and a
 //! write-through write, survives a crash; a created, renamed or removed name survives only after
@@ -7,37 +8,35 @@
 
 pub mod aligned;
 mod blocks;
-mod error;
-mod faults;
 #[cfg(any(test, feature = "testing"))]
 mod forward;
-mod in_turn;
 pub mod memory;
-mod name;
-#[cfg(any(test, feature = "testing"))]
-mod paced;
 pub mod real;
 #[cfg(any(test, feature = "testing"))]
 mod replay;
 #[cfg(any(test, feature = "testing"))]
 pub mod trace;
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::{fmt, io};
+
+use thiserror::Error;
+
+use crate::SyncKind;
+
 pub use aligned::Aligned;
-pub use error::DiskError;
+pub use memory::MemDisk;
+pub use real::{BatchGranted, BatchKind, DirectoryLock, RealDisk, RealOptions, WriteThrough};
+
 #[cfg(any(test, feature = "testing"))]
 pub use forward::ForwardDisk;
-pub use in_turn::InTurn;
-pub use memory::MemDisk;
-pub use name::FileName;
 #[cfg(any(test, feature = "testing"))]
-pub use paced::PacedDisk;
-pub use real::{BatchGranted, BatchKind, DirectoryLock, RealDisk, RealOptions, WriteThrough};
+pub use forward::PacedDisk;
 #[cfg(any(test, feature = "testing"))]
 pub use replay::{Ending, Tear};
 #[cfg(any(test, feature = "testing"))]
 pub use trace::TraceDisk;
-
-use crate::SyncKind;
 
 /// An open file of one disk. Numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -212,4 +211,195 @@ pub struct Finished {
     pub buffer: Aligned,
     /// What became of it.
     pub result: Result<(), DiskError>,
+}
+
+// What can go wrong on a disk.
+//
+// Invariant: each error names the file and what was tried; errors are plain data, so that the same
+// one can reach every request that waited.
+
+/// Why a call on a disk failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DiskError {
+    /// A name that would leave the directory, or is too long.
+    #[error("{name:?} is no file name: use 1 to 255 bytes without a slash")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// No file of that name.
+    #[error("there is no file {name}")]
+    NotFound {
+        /// The name.
+        name: String,
+    },
+    /// A file of that name is there.
+    #[error("there is a file {name} already")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// A read beyond the end.
+    #[error("{name} has {file_bytes} bytes: cannot read {bytes} bytes at {at}")]
+    PastEnd {
+        /// The file.
+        name: String,
+        /// First byte asked for.
+        at: u64,
+        /// Bytes asked for.
+        bytes: u64,
+        /// The file's length, in bytes.
+        file_bytes: u64,
+    },
+    /// An offset or length that the file cannot take.
+    #[error("{name} takes multiples of {block_bytes} bytes, not {bytes} bytes at {at}")]
+    Unaligned {
+        /// The file.
+        name: String,
+        /// First byte.
+        at: u64,
+        /// Bytes.
+        bytes: u64,
+        /// What both must be a multiple of.
+        block_bytes: u32,
+    },
+    /// A directory that someone else uses.
+    #[error("{directory} is in use{}; close it there first", by(*.holder))]
+    Locked {
+        /// The directory.
+        directory: String,
+        /// The file that is locked.
+        name: String,
+        /// The process that holds it, where it left its number.
+        holder: Option<u32>,
+    },
+    /// The system, or a fault that a test asked for.
+    #[error("cannot {doing} {name}: {}", io::Error::from_raw_os_error(*.errno))]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        name: String,
+        /// The system's answer.
+        errno: i32,
+    },
+}
+
+impl DiskError {
+    /// Whether there was no room left: on the disk, in a quota or below a limit of file sizes.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::System { errno: libc::ENOSPC | libc::EDQUOT | libc::EFBIG, .. })
+    }
+}
+
+fn by(holder: Option<u32>) -> String {
+    holder.map_or_else(String::new, |process| format!(" by process {process}"))
+}
+
+// Names of files on a disk.
+//
+// Invariant: a name stays within its directory: not empty, no slash, not `.` or `..`, at most 255
+// bytes.
+
+/// The name of a file in the flat directory of a disk. Clones share the text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileName(Arc<str>);
+
+impl FileName {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// [`DiskError::BadName`] when it would leave the directory or is too long.
+    pub fn new(name: impl Into<String>) -> Result<Self, DiskError> {
+        let name = name.into();
+        let bad = name.is_empty() || name == "." || name == ".." || name.len() > 255;
+        if bad || name.contains(['/', '\0']) {
+            return Err(DiskError::BadName { name });
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+// A batch that carries its requests out one after another, when they are waited for.
+//
+// Invariant: completions come in the order of the requests, each exactly once.
+// It keeps nothing in flight at the device: enough for memory, and for a real disk until an
+// engine needs depth from one thread.
+
+#[derive(Debug)]
+struct Request {
+    tag: u64,
+    file: FileId,
+    at: u64,
+    buffer: Aligned,
+    /// Absent for a read.
+    write: Option<Durability>,
+}
+
+/// A batch over any disk: for one that has no way of its own to keep requests in flight.
+#[derive(Debug)]
+pub struct InTurn<D> {
+    disk: D,
+    queued: VecDeque<Request>,
+    submitted: VecDeque<Request>,
+}
+
+impl<D: Disk> InTurn<D> {
+    /// A batch on a clone of the disk.
+    pub fn new(disk: D) -> Self {
+        Self { disk, queued: VecDeque::new(), submitted: VecDeque::new() }
+    }
+}
+
+impl<D: Disk> Batch for InTurn<D> {
+    fn read(&mut self, file: FileId, at: u64, into: Aligned, tag: u64) {
+        self.queued.push_back(Request { tag, file, at, buffer: into, write: None });
+    }
+
+    fn write(&mut self, file: FileId, at: u64, from: Aligned, d: Durability, tag: u64) {
+        self.queued.push_back(Request { tag, file, at, buffer: from, write: Some(d) });
+    }
+
+    fn submit(&mut self) {
+        self.submitted.append(&mut self.queued);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.submitted.len()
+    }
+
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished)) {
+        for _ in 0..min {
+            let Some(mut request) = self.submitted.pop_front() else { break };
+            let result = match request.write {
+                Some(d) => self.disk.write(request.file, request.at, &request.buffer, d),
+                None => self.disk.read(request.file, request.at, &mut request.buffer),
+            };
+            done(Finished { tag: request.tag, buffer: request.buffer, result });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FileName;
+
+    #[test]
+    fn names_stay_in_the_directory() {
+        for bad in ["", ".", "..", "a/b", "/a", "a\0b", &"x".repeat(256)] {
+            assert!(FileName::new(bad).is_err(), "{bad}");
+        }
+        assert_eq!(FileName::new("redo.0").unwrap().as_str(), "redo.0");
+    }
 }

@@ -9,10 +9,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::buffers::Noise;
 use crate::disk::blocks::{Blocks, Written};
 use crate::disk::memory::MemDisk;
 use crate::disk::{Facts, FileName};
-use crate::noise::Noise;
 
 /// How a crash may cut an unfinished or unsynced write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

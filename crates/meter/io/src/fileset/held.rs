@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, major, minor, open};
 use rustix::io::Errno;
 
-use crate::fileset::error::system;
+use crate::fileset::plan::system;
 use crate::fileset::{FileSet, FileSetError, FileSetPlan, Place};
 use crate::{FileSpec, Mount};
 

@@ -1,4 +1,5 @@
-//! The files that this process made and still has to remove, and those that a killed one left.
+//! The files that this process made and still has to remove, those that a killed one left, and the
+//! marks by which they are known.
 //!
 //! Invariant: a path is on the list from before anybody can see the file until it is removed or
 //! complete and kept; a file that took its place meanwhile (another inode) is left alone. Where a
@@ -6,14 +7,18 @@
 //! A file of a dead process is removed only if that mark, or being empty, shows whose it is.
 //! It is not for use inside a signal handler: it takes a lock. A thread that waits for signals may.
 
-use std::fs;
 use std::fs::File;
-use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::UNIX_EPOCH;
+use std::{fs, io};
 
-use super::marker;
+use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, getxattr};
+use rustix::io::Errno;
+
+use crate::fileset::plan::{Fill, directory_of};
 
 static LEFTOVERS: Mutex<Made> = Mutex::new(Made { files: Vec::new(), record: None });
 
@@ -58,12 +63,11 @@ fn real(path: &Path) -> io::Result<PathBuf> {
 /// maker was killed before it could mark it.
 pub fn abandoned_bytes(path: &Path, owner: &str, announced_us: u64) -> Option<u64> {
     let meta = fs::symlink_metadata(path).ok()?;
-    let is_marked = marker::is_temporary_of(path, &meta, owner);
+    let is_marked = is_temporary_of(path, &meta, owner);
     let is_mine = meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0;
-    let is_new =
-        marker::born_us(&meta).is_some_and(|born_us| born_us + CLOCK_GRAIN_US >= announced_us);
+    let is_new = born_us(&meta).is_some_and(|born_us| born_us + CLOCK_GRAIN_US >= announced_us);
     let is_empty = meta.is_file() && meta.len() == 0;
-    let is_unmarked = is_empty && is_mine && is_new && !marker::is_there(path);
+    let is_unmarked = is_empty && is_mine && is_new && !is_there(path);
     (is_marked || is_unmarked).then(|| meta.blocks() * 512)
 }
 
@@ -73,7 +77,7 @@ pub fn abandoned_bytes(path: &Path, owner: &str, announced_us: u64) -> Option<u6
 /// When the kernel refuses.
 pub fn remove_abandoned(path: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
-    marker::remove_beside(path)
+    remove_beside(path)
 }
 
 /// One file to remove, known by its path and inode.
@@ -106,7 +110,7 @@ pub(crate) fn create(path: &Path, owner: Option<&str>) -> io::Result<(File, Left
     let path = std::path::absolute(path)?;
     let leftover = Leftover { path, device: meta.dev(), inode: meta.ino() };
     if let Some(owner) = owner {
-        marker::set_temporary(&leftover.path, &file, owner).inspect_err(|_| {
+        set_temporary(&leftover.path, &file, owner).inspect_err(|_| {
             unlink(&leftover);
         })?;
     }
@@ -137,6 +141,123 @@ fn unlink(file: &Leftover) -> bool {
 
 fn lock() -> MutexGuard<'static, Made> {
     LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// The mark of a file that iostrata made: filled completely and kept, or to go with its run.
+//
+// Layout: one line of text in the extended attribute `user.iostrata`; where the file system has
+// none, in a hidden file `.NAME.iostrata` beside it. A kept file has
+// `iostrata 1 <bytes> <device> <inode> <fill>`, one that goes with its run
+// `iostrata-temporary 1 <inode> <born_us> <owner>`. The inode keeps a copy from passing as the
+// original, and its birth a later file of the same inode.
+// Invariant: the mark of a kept file is set only after the last byte was written and flushed, and
+// taken away before the file is changed in size; a file whose size or allocation does not match
+// its mark is not used again. A temporary file is marked before its first byte is written.
+
+const ATTRIBUTE: &str = "user.iostrata";
+const LONGEST_BYTES: usize = 256;
+
+/// Whether iostrata made this very file, complete or not any more.
+pub(super) fn is_ours(path: &Path) -> bool {
+    let Ok(meta) = fs::metadata(path) else { return false };
+    read(path).is_some_and(|text| {
+        let mut words = text.split(' ');
+        let head = (words.next(), words.next());
+        let identity = (words.nth(1), words.next());
+        let (device, inode) = (meta.dev().to_string(), meta.ino().to_string());
+        head == (Some("iostrata"), Some("1")) && identity == (Some(&device), Some(&inode))
+    })
+}
+
+/// Whether the file is ours, has the right size and fill, and nothing of it is missing.
+pub(super) fn is_complete(path: &Path, bytes: u64, fill: Fill) -> bool {
+    let Ok(meta) = fs::metadata(path) else { return false };
+    // A file that was truncated and extended again, or lost blocks, has fewer sectors than bytes.
+    let allocated = meta.blocks() * 512 >= meta.len();
+    let text = text(bytes, &meta, fill);
+    meta.len() == bytes && allocated && read(path).is_some_and(|found| found == text)
+}
+
+/// Sets the mark and makes it durable.
+pub(super) fn set(path: &Path, file: &File, bytes: u64, fill: Fill) -> io::Result<()> {
+    write(path, file, &text(bytes, &file.metadata()?, fill))?;
+    file.sync_all()
+}
+
+/// Marks a file that was just made as one that goes with the run of `owner`.
+fn set_temporary(path: &Path, file: &File, owner: &str) -> io::Result<()> {
+    write(path, file, &temporary(&file.metadata()?, owner))
+}
+
+/// Whether `owner` made this very file, and it is not to be kept.
+fn is_temporary_of(path: &Path, meta: &fs::Metadata, owner: &str) -> bool {
+    meta.is_file() && read(path).is_some_and(|found| found == temporary(meta, owner))
+}
+
+/// Whether the file has any mark.
+fn is_there(path: &Path) -> bool {
+    read(path).is_some()
+}
+
+/// Removes the hidden file that holds the mark where the file system has no attributes.
+fn remove_beside(path: &Path) -> io::Result<()> {
+    match fs::remove_file(beside(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the mark away.
+pub(super) fn clear(path: &Path, file: &File) -> io::Result<()> {
+    match fremovexattr(file.as_fd(), ATTRIBUTE) {
+        Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::PERM) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    remove_beside(path)
+}
+
+fn text(bytes: u64, meta: &fs::Metadata, fill: Fill) -> String {
+    let fill = match fill {
+        Fill::Written => "written",
+        Fill::Fallocated => "fallocated",
+        Fill::Empty => "empty",
+    };
+    format!("iostrata 1 {bytes} {} {} {fill}", meta.dev(), meta.ino())
+}
+
+fn temporary(meta: &fs::Metadata, owner: &str) -> String {
+    format!("iostrata-temporary 1 {} {} {owner}", meta.ino(), born_us(meta).unwrap_or(0))
+}
+
+/// When a file was made, where the file system says.
+fn born_us(meta: &fs::Metadata) -> Option<u64> {
+    let born = meta.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(born.as_micros() as u64)
+}
+
+fn write(path: &Path, file: &File, text: &str) -> io::Result<()> {
+    match fsetxattr(file.as_fd(), ATTRIBUTE, text.as_bytes(), XattrFlags::empty()) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::PERM | Errno::NOSPC) => {
+            // An older mark would be found first.
+            clear(path, file)?;
+            fs::write(beside(path), text)
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn read(path: &Path) -> Option<String> {
+    let mut value = [0; LONGEST_BYTES];
+    match getxattr(path, ATTRIBUTE, &mut value) {
+        Ok(length) => String::from_utf8(value[..length].to_vec()).ok(),
+        Err(_) => fs::read_to_string(beside(path)).ok(),
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    directory_of(path).join(format!(".{name}.iostrata"))
 }
 
 #[cfg(test)]
@@ -205,7 +326,7 @@ mod tests {
 
         // One that is kept is nobody's leftover.
         let (file, _) = create(&path("kept"), Some(OWNER)).unwrap();
-        marker::set(&path("kept"), &file, 0, crate::Fill::Empty).unwrap();
+        set(&path("kept"), &file, 0, crate::Fill::Empty).unwrap();
         assert_eq!(bytes("kept", OWNER, 0), None);
     }
 }

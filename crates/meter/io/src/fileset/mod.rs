@@ -5,20 +5,15 @@
 //! dropped, unless it is to be kept and is complete.
 //! It does not open files for the load ([`OpenFiles`](crate::OpenFiles) does) and measures nothing.
 
-mod error;
-mod fill;
 mod held;
 pub mod leftovers;
 mod made;
-mod marker;
 mod plan;
-mod space;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-pub use error::FileSetError;
-pub use plan::{FileSetPlan, Fill, Place, Progress, names_a_device};
+pub use plan::{FileSetError, FileSetPlan, Fill, Place, Progress, names_a_device};
 
 use crate::{FileSpec, OpenError, OpenFiles, OpenMode, OpenSync};
 
@@ -49,7 +44,7 @@ impl FileSet {
         match &plan.place {
             Place::NewFile(path) => made::prepare(plan, plan.new_paths(path), stop, progress),
             Place::Directory(path) => made::prepare(plan, plan.own_paths(path), stop, progress),
-            Place::ExistingFile(path) if plan.total_bytes.is_some() && marker::is_ours(path) => {
+            Place::ExistingFile(path) if plan.total_bytes.is_some() && leftovers::is_ours(path) => {
                 made::prepare(plan, plan.new_paths(path), stop, progress)
             }
             Place::ExistingFile(path) | Place::Device(path) => held::prepare(plan, path),
@@ -61,7 +56,7 @@ impl FileSet {
     /// # Errors
     /// When one cannot be removed.
     pub fn remove_kept(paths: &[PathBuf]) -> Result<usize, FileSetError> {
-        let kept: Vec<&PathBuf> = paths.iter().filter(|path| marker::is_ours(path)).collect();
+        let kept: Vec<&PathBuf> = paths.iter().filter(|path| leftovers::is_ours(path)).collect();
         kept.iter().try_for_each(|path| made::remove_ours(path))?;
         Ok(kept.len())
     }

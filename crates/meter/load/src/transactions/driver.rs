@@ -17,7 +17,7 @@ use iostrata_stats::Random;
 use crate::clock::{Clock, Ticks};
 use crate::recorder::{Edge, Recorder};
 use crate::shared_stats::SharedStats;
-use crate::span::Span;
+use crate::tally::Span;
 use crate::transactions::agenda::{Next, WAIT_NS_MAX};
 use crate::transactions::crew::Crew;
 use crate::transactions::source::{

@@ -1,4 +1,4 @@
-//! One open file of a real disk.
+//! One open file of a real disk, and the writes to it that the kernel does not tear.
 //!
 //! Invariant: a read or write goes on until all of it is done; a call that a signal cut short is
 //! repeated. It knows nothing of directories.
@@ -6,14 +6,12 @@
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::fstat;
+use rustix::fs::{AtFlags, StatxFlags, fstat, statx};
 use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
 
-use crate::disk::real::atomic::AtomicLimits;
-use crate::disk::real::options::{RealOptions, WriteThrough};
+use crate::disk::real::{RealOptions, WriteThrough};
 use crate::disk::{DiskError, Durability, Facts, FileName};
-use crate::open::alignment;
-use crate::queue;
+use crate::open::{self, alignment};
 
 /// Parts of one call at most: the system's limit.
 const PARTS_MAX: usize = libc::UIO_MAXIOV as usize;
@@ -145,7 +143,7 @@ impl OpenFile {
 }
 
 fn facts(file: BorrowedFd<'_>, direct: bool) -> Facts {
-    let physical = queue::attribute(file, "physical_block_size");
+    let physical = open::attribute(file, "physical_block_size");
     Facts {
         block_bytes: if direct { alignment(file).offset_bytes } else { 1 },
         physical_block_bytes: physical.and_then(|text| text.parse().ok()).unwrap_or(4096),
@@ -188,6 +186,49 @@ fn whole(
     Ok(true)
 }
 
+// Writes that the kernel does not tear (RWF_ATOMIC, Linux 6.11; ext4 and XFS from 6.13 on).
+//
+// Invariant: a write carries the flag only when the kernel takes it that way: direct, its length a
+// power of two within the limits of the file, at a multiple of its length. Nothing is believed
+// that the kernel did not say for this very file.
+
+/// STATX_WRITE_ATOMIC of include/uapi/linux/stat.h, which rustix does not name.
+const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x0001_0000);
+
+/// The lengths of writes that a crash leaves whole, in bytes; both are powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AtomicLimits {
+    min_bytes: u32,
+    max_bytes: u32,
+}
+
+impl AtomicLimits {
+    /// What the kernel says about a file that was opened for direct I/O.
+    pub(super) fn of(file: BorrowedFd<'_>) -> Option<Self> {
+        let stat = statx(file, c"", AtFlags::EMPTY_PATH, WRITE_ATOMIC).ok()?;
+        let (min, max) = (stat.stx_atomic_write_unit_min, stat.stx_atomic_write_unit_max);
+        Self::from_statx(stat.stx_mask, min, max)
+    }
+
+    /// What the fields of a statx mean: nothing when the mask does not vouch for them, when they
+    /// are 0 (the file system knows the question, the device has no answer) or out of order.
+    fn from_statx(mask: u32, min_bytes: u32, max_bytes: u32) -> Option<Self> {
+        let answered = mask & WRITE_ATOMIC.bits() != 0;
+        let powers = min_bytes.is_power_of_two() && max_bytes.is_power_of_two();
+        (answered && powers && min_bytes <= max_bytes).then_some(Self { min_bytes, max_bytes })
+    }
+
+    fn max_bytes(self) -> u32 {
+        self.max_bytes
+    }
+
+    /// Whether the kernel takes this write as one that it does not tear.
+    pub(super) fn take(self, at: u64, bytes: usize) -> bool {
+        let within = (self.min_bytes as usize..=self.max_bytes as usize).contains(&bytes);
+        within && bytes.is_power_of_two() && at.is_multiple_of(bytes as u64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,5 +260,32 @@ mod tests {
         assert_eq!(whole(512, 1024, |_| Err(Errno::INVAL)), Ok(false));
         assert_eq!(whole(0, 1024, |_| Err(Errno::INVAL)), Err(Errno::INVAL));
         assert_eq!(whole(0, 10, |_| Err(Errno::IO)), Err(Errno::IO));
+    }
+}
+
+#[cfg(test)]
+mod atomic_tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_kernel_vouches_for_counts() {
+        let asked = WRITE_ATOMIC.bits();
+        let limits = AtomicLimits { min_bytes: 4096, max_bytes: 16384 };
+        assert_eq!(AtomicLimits::from_statx(asked | 0x7ff, 4096, 16384), Some(limits));
+        assert_eq!(AtomicLimits::from_statx(0x7ff, 4096, 16384), None, "not answered");
+        assert_eq!(AtomicLimits::from_statx(asked, 0, 0), None, "the device has none");
+        assert_eq!(AtomicLimits::from_statx(asked, 16384, 4096), None);
+        assert_eq!(AtomicLimits::from_statx(asked, 4096, 12288), None);
+    }
+
+    #[test]
+    fn a_write_must_be_in_its_place() {
+        let limits = AtomicLimits { min_bytes: 4096, max_bytes: 16384 };
+        for (at, bytes) in [(0, 4096), (4096, 4096), (16384, 16384), (24576, 8192)] {
+            assert!(limits.take(at, bytes), "{bytes} at {at}");
+        }
+        for (at, bytes) in [(0, 2048), (0, 32768), (4096, 8192), (0, 12288), (8192, 16384)] {
+            assert!(!limits.take(at, bytes), "{bytes} at {at}");
+        }
     }
 }

@@ -1,35 +1,32 @@
-//! A disk over a directory of a real file system.
+//! A disk over a directory of a real file system, its options, and the right to use the directory
+//! alone.
 //!
 //! Invariant: direct I/O where the file system takes it, and `facts` says whether it did; nothing
-//! is synced that was not asked for. Clones are the same disk.
-//! Who may use the directory is not its matter, unless it is asked for the lock.
+//! is synced that was not asked for. Clones are the same disk. No option changes what a call
+//! promises, only how it is kept and what it costs. Who may use the directory is not its matter,
+//! unless it is asked for the lock.
 
-mod atomic;
 mod batch;
 mod file;
-mod lock;
-mod options;
-
-pub use lock::DirectoryLock;
-pub use options::{BatchGranted, BatchKind, MOST_DEPTH, RealOptions, WriteThrough};
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, fstatvfs, fsync, ftruncate, open, openat, renameat,
-    unlinkat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstatvfs, fsync, ftruncate, open,
+    openat, renameat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, pread};
 
-use crate::SyncKind;
 use crate::api::sync::flush;
 use crate::disk::{
     Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, InTurn,
 };
 use crate::open::DSYNC;
+use crate::{Refused, SyncKind};
 use batch::{Carrier, Queued};
 use file::{OpenFile, failed};
 
@@ -269,6 +266,155 @@ fn starts<'a>(at: u64, parts: &'a [&Aligned]) -> impl Iterator<Item = u64> + 'a 
         *end += part.len() as u64;
         Some(start)
     })
+}
+
+// How a real disk does what it is asked.
+//
+// Invariant: no option changes what a call promises, only how it is kept and what it costs.
+
+/// How a write that is to survive a crash is made durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WriteThrough {
+    /// By RWF_DSYNC on this one write.
+    #[default]
+    PerWrite,
+    /// By O_DSYNC on the file: every write of this disk is durable when it returns, also those that
+    /// did not ask for it.
+    OpenFlag,
+}
+
+/// What keeps the requests of a batch in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BatchKind {
+    /// One after another by pread and pwrite, when they are waited for.
+    Sync,
+    /// io_submit. Asynchronous for direct I/O only: a buffered request is carried out whole while
+    /// it is submitted.
+    Libaio,
+    /// io_uring.
+    #[default]
+    IoUring,
+}
+
+/// What a real disk is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RealOptions {
+    /// Direct I/O, file by file, where the file system takes it.
+    pub direct: bool,
+    /// How write-through writes are made durable.
+    pub write_through: WriteThrough,
+    /// What batches are made of; the next lower kind where the kernel does not grant it.
+    pub batch: BatchKind,
+    /// Requests that one batch keeps in flight at most, 1 to [`MOST_DEPTH`]; more wait their turn.
+    pub depth: u32,
+    /// Ask the kernel not to tear writes (RWF_ATOMIC) that it can take that way: direct, of a
+    /// length that is a power of two within the limits of the file, at a multiple of that length.
+    /// `Facts::atomic_write_bytes` is 0 without it.
+    pub atomic: bool,
+}
+
+/// The most requests that one batch keeps in flight.
+pub const MOST_DEPTH: u32 = 4096;
+
+impl Default for RealOptions {
+    /// Direct, io_uring, 64 in flight.
+    fn default() -> Self {
+        Self {
+            direct: true,
+            write_through: WriteThrough::default(),
+            batch: BatchKind::default(),
+            depth: 64,
+            atomic: false,
+        }
+    }
+}
+
+/// What the batches of a disk are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchGranted {
+    /// The kind; for [`BatchKind::Sync`] the depth says nothing.
+    pub kind: BatchKind,
+    /// Requests in flight at most.
+    pub depth: u32,
+    /// What was asked for and not granted, and why.
+    pub refused: Vec<Refused>,
+}
+
+// The right to use a directory alone.
+//
+// Invariant: it is held by the open file (flock), not by the file's content or being there: it
+// goes when the holder drops it or dies, and nothing has to be cleaned up after a crash. The
+// holder's process number in the file is for the message only.
+// It keeps out those who ask for it; it protects no file. Network file systems may not have it.
+
+/// The only use of a directory, by those who ask for it under the same name. Released when it is
+/// dropped or the process ends; the file stays.
+#[derive(Debug)]
+pub struct DirectoryLock {
+    file: OwnedFd,
+    name: FileName,
+}
+
+impl RealDisk {
+    /// Takes the directory for this one use: whoever asks for the same name meanwhile is refused,
+    /// in this process as in others. The file `name` is made and stays; [`list`] shows it.
+    ///
+    /// # Errors
+    /// [`DiskError::Locked`] when someone holds it, or what the system says.
+    ///
+    /// [`list`]: crate::disk::Disk::list
+    pub fn lock(&self, name: &FileName) -> Result<DirectoryLock, DiskError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let opened = openat(&self.0.directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR);
+        let file = opened.map_err(|errno| failed("open", name.as_str(), errno))?;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    let (directory, name) = (self.0.name.clone(), name.to_string());
+                    return Err(DiskError::Locked { directory, name, holder: holder(&file) });
+                }
+                Err(errno) => return Err(failed("lock", name.as_str(), errno)),
+            }
+        }
+        let lock = DirectoryLock { file, name: name.clone() };
+        // A full disk has no block for it, and what is on it can be used all the same.
+        let _for_the_message_only = lock.sign();
+        Ok(lock)
+    }
+}
+
+impl DirectoryLock {
+    /// The file that is locked.
+    pub fn name(&self) -> &FileName {
+        &self.name
+    }
+
+    /// Leaves this process's number for those who are refused.
+    fn sign(&self) -> Result<(), Errno> {
+        let mut text = Vec::new();
+        // Writing into memory does not fail.
+        let _written = writeln!(text, "{}", std::process::id());
+        ftruncate(&self.file, 0)?;
+        rustix::io::pwrite(&self.file, &text, 0).map(|_| ())
+    }
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // The number of a process that does not hold it any more would mislead.
+        let _for_the_message_only = ftruncate(&self.file, 0);
+        // By hand: a child that was forked meanwhile has the same open file.
+        let _released_with_the_last_copy_else = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+/// The process that holds the lock, if it left its number.
+fn holder(file: &OwnedFd) -> Option<u32> {
+    let mut text = [0; 16];
+    let bytes = pread(file, &mut text, 0).ok()?;
+    std::str::from_utf8(text.get(..bytes)?).ok()?.trim_end().parse().ok()
 }
 
 #[cfg(test)]

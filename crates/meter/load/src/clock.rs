@@ -1,17 +1,112 @@
-//! The processor's time stamp counter, checked against CLOCK_MONOTONIC_RAW.
+//! Time for the measuring loop.
 //!
-//! Invariant: it is used only where the processor says that it runs at a constant rate, the kernel
-//! itself trusts it, and two calibrations agree; otherwise the reason is kept and CLOCK_MONOTONIC
-//! used. It does not correct for reordering: a stamp may be a few nanoseconds early, the same for
-//! every request.
+//! Purpose: one clock for every worker, thread or process, cheap enough to read twice per request.
+//! Invariant: ticks never run backwards within a worker, and a clock knows how many nanoseconds its
+//! ticks are. Which clock is used is decided once per program and stated.
+
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use iostrata_stats::{Measured, Verdicts, estimate};
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
-use super::{Clock, ClockFacts, MonotonicClock, Ticks, sleep_then_spin};
+/// A moment on a clock. Only moments of the same clock can be compared.
+pub type Ticks = u64;
+
+/// A source of time that workers read.
+pub trait Clock: Clone + Send + Sync {
+    /// Now.
+    fn now(&self) -> Ticks;
+    /// Nanoseconds in a span of ticks.
+    fn to_ns(&self, ticks: Ticks) -> u64;
+    /// Ticks in a span of nanoseconds.
+    fn ticks_in(&self, ns: u64) -> Ticks;
+    /// Returns at `until` or a little later; returns the nanoseconds that were spent spinning.
+    fn wait(&self, until: Ticks) -> u64;
+}
+
+/// How far ahead of a moment a sleeper wakes up to spin the rest.
+const SPIN_NS: u64 = 60_000;
+
+/// Sleeps until shortly before `until`, then spins; for clocks of real time.
+fn sleep_then_spin<C: Clock>(clock: &C, until: Ticks) -> u64 {
+    loop {
+        let left_ns = clock.to_ns(until.saturating_sub(clock.now()));
+        if left_ns <= SPIN_NS {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_nanos(left_ns - SPIN_NS));
+    }
+    let spin_start = clock.now();
+    while clock.now() < until {
+        std::hint::spin_loop();
+    }
+    clock.to_ns(clock.now().saturating_sub(spin_start))
+}
+
+/// Which clock this program uses, and what is known of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockFacts {
+    /// The time stamp counter, with nanoseconds per tick, or absent when it cannot be trusted.
+    pub tsc_ns_per_tick: Option<f64>,
+    /// Why the time stamp counter is not used.
+    pub fallback: Option<String>,
+    /// How far two calibrations disagreed, in parts per million.
+    pub disagreement_ppm: f64,
+    /// Cost of reading the chosen clock, in nanoseconds.
+    pub read_ns: Measured,
+}
+
+impl ClockFacts {
+    /// The chosen clock's name.
+    pub fn name(&self) -> &'static str {
+        if self.tsc_ns_per_tick.is_some() { "time stamp counter" } else { "CLOCK_MONOTONIC" }
+    }
+}
+
+/// The facts of this program's clock, found out on first use (about 25 ms).
+pub fn clock_facts() -> &'static ClockFacts {
+    static FACTS: OnceLock<ClockFacts> = OnceLock::new();
+    FACTS.get_or_init(calibrate)
+}
+
+// CLOCK_MONOTONIC, for machines whose time stamp counter cannot be trusted.
+
+/// Nanoseconds of CLOCK_MONOTONIC; every figure taken with it carries `clock_fallback`.
+#[derive(Clone, Copy, Debug)]
+pub struct MonotonicClock;
+
+impl Clock for MonotonicClock {
+    #[inline]
+    fn now(&self) -> Ticks {
+        let now = clock_gettime(ClockId::Monotonic);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    }
+
+    #[inline]
+    fn to_ns(&self, ticks: Ticks) -> u64 {
+        ticks
+    }
+
+    fn ticks_in(&self, ns: u64) -> Ticks {
+        ns
+    }
+
+    fn wait(&self, until: Ticks) -> u64 {
+        sleep_then_spin(self, until)
+    }
+}
+
+// The processor's time stamp counter, checked against CLOCK_MONOTONIC_RAW.
+//
+// Invariant: it is used only where the processor says that it runs at a constant rate, the kernel
+// itself trusts it, and two calibrations agree; otherwise the reason is kept and CLOCK_MONOTONIC
+// used. It does not correct for reordering: a stamp may be a few nanoseconds early, the same for
+// every request.
 
 /// Two calibrations may disagree by this much, in parts per million.
 const DISAGREEMENT_PPM_MAX: f64 = 100.0;
@@ -129,7 +224,7 @@ fn rate() -> f64 {
 }
 
 /// Calibrates twice and decides which clock is used.
-pub(super) fn calibrate() -> ClockFacts {
+fn calibrate() -> ClockFacts {
     let fallback = |why: String, disagreement_ppm: f64| ClockFacts {
         tsc_ns_per_tick: None,
         fallback: Some(why),
@@ -180,6 +275,41 @@ fn read_cost(clock: &impl Clock) -> Measured {
             Measured::new(estimate.mean, ci95, n, Verdicts::none())
         }
         None => Measured::without_interval(rounds[0], 1, Verdicts::none()),
+    }
+}
+
+// Time that passes only when somebody says so: for tests of the loop itself.
+
+/// A clock of nanoseconds that stands still between [`VirtualClock::advance`] calls and jumps when
+/// waited on. Clones share the time.
+#[derive(Clone, Debug, Default)]
+pub struct VirtualClock {
+    now_ns: Arc<AtomicU64>,
+}
+
+impl VirtualClock {
+    /// Lets time pass.
+    pub fn advance(&self, ns: u64) {
+        self.now_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Ticks {
+        self.now_ns.load(Ordering::Relaxed)
+    }
+
+    fn to_ns(&self, ticks: Ticks) -> u64 {
+        ticks
+    }
+
+    fn ticks_in(&self, ns: u64) -> Ticks {
+        ns
+    }
+
+    fn wait(&self, until: Ticks) -> u64 {
+        self.now_ns.fetch_max(until, Ordering::Relaxed);
+        0
     }
 }
 
