@@ -7,20 +7,14 @@
 //! the bytes and the result is pure; the core is [`match_events`].
 //! It does not measure: tracing costs, so a traced window stands beside the measured one.
 
-mod error;
 mod event;
 mod matching;
-mod parser;
 mod ring_buffer;
-mod scope;
 mod tally;
 mod trace;
 mod tracepoint;
 
-pub use error::TraceError;
 pub use event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
 pub use matching::{MatchOptions, Matched, match_events};
-pub use scope::{TraceScope, TracedDevice};
-pub use trace::BlockTrace;
-pub use trace::{Setting, Switch};
-pub use tracepoint::{buffer_kib, events};
+pub use trace::{BlockTrace, Setting, Switch};
+pub use tracepoint::{TraceError, TraceScope, TracedDevice, buffer_kib, events};

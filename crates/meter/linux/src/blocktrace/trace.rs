@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use iostrata_run::host::{ApplicationLatency, BlockLatency};
 
+use crate::blocktrace::event::PageParser;
 use crate::blocktrace::matching::{MatchOptions, match_events};
-use crate::blocktrace::parser::PageParser;
 use crate::blocktrace::ring_buffer::{EventFormat, PageLayout};
 use crate::blocktrace::tally::tally;
 use crate::blocktrace::tracepoint::{KNOWN, Known};

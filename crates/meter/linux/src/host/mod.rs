@@ -15,25 +15,23 @@ mod judge;
 mod kernel_log;
 mod mounts;
 mod path;
-mod pause_watch;
 mod pressure;
 mod processes;
 mod root;
 mod sampler;
-mod scope;
 mod watch;
 
 pub use cpu::CpuTimes;
 pub use device::device_facts;
-pub use diskstats::{DevicesBelow, delta, device_counters, parse_diskstats, parse_stat};
+pub use diskstats::{
+    DevicesBelow, PauseWatch, delta, device_counters, parse_diskstats, parse_stat,
+};
 pub use facts::describe_host;
 pub use held_back::{FindProcess, HeldBack, ProcessPlace};
 pub use judge::{FlushCost, foreign_io};
 pub use kernel_log::KernelLog;
 pub use mounts::mounts;
-pub use path::describe_path;
-pub use pause_watch::PauseWatch;
+pub use path::{Scope, describe_path};
 pub use pressure::{PressureTotals, StallTotal};
 pub use root::{HostError, Location, Root};
-pub use scope::Scope;
 pub use watch::{BlindObserver, HostObserver, Observer, ObserverOptions, quiet_check};

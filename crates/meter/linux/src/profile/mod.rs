@@ -12,16 +12,13 @@
 
 mod catalogue;
 mod collector;
-mod error;
 mod event;
 mod fold;
 mod kallsyms;
-mod layers;
 mod profiler;
 mod record;
 mod source;
 mod switches;
 
-pub use error::ProfileError;
-pub use profiler::Profiler;
-pub use profiler::{HZ, ProfileOptions};
+pub use profiler::{HZ, ProfileOptions, Profiler};
+pub use source::ProfileError;

@@ -11,11 +11,12 @@ use iostrata_run::host::Profile;
 
 use crate::profile::ProfileError;
 use crate::profile::collector::{Collector, Running};
-use crate::profile::error::{check_rate, hidden_symbols, is_refusal_error, only_own};
 use crate::profile::event::Reach;
 use crate::profile::fold::{fold, fold_waits};
 use crate::profile::kallsyms::Kallsyms;
-use crate::profile::source::{Clock, Sources};
+use crate::profile::source::{
+    Clock, Sources, check_rate, hidden_symbols, is_refusal_error, only_own,
+};
 
 const KALLSYMS: &str = "/proc/kallsyms";
 /// Samples that are missing from a clock that should never miss any are told from here up.
