@@ -9,7 +9,6 @@ use iostrata_stats::units;
 use iostrata_plan::study::IoLimits;
 
 use crate::change::{Change, Prewrite};
-use crate::device;
 use crate::kind;
 use crate::kind::settings::At;
 use crate::platform::Platform;
@@ -26,7 +25,7 @@ pub fn plan(changes: &[Change]) -> Vec<String> {
 /// A change with the present value.
 pub(crate) fn line(platform: &dyn Platform, change: &Change) -> String {
     let now = match change {
-        Change::Queue { device, attribute, .. } => device::resolve(platform, device)
+        Change::Queue { device, attribute, .. } => kind::resolve(platform, device)
             .ok()
             .and_then(|found| kind::queue::read(platform, &found, *attribute).ok()),
         Change::Sysctl { which, .. } => kind::tunable::read_vm(platform, *which).ok(),

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::change::{FilesystemKind, QueueAttribute, VmSetting};
-use crate::owner::Owner;
-use crate::seen::{DeviceToken, FileToken};
+use crate::seen::{DeviceToken, FileToken, Owner};
 use crate::variables::{ServerSetting, ServerToken, ServerValues};
 
 /// Values of a device's queue.

@@ -1,22 +1,25 @@
 //! The journal: what is meant to be changed, what was, and what is undone, one line each; or which
-//! measuring files were made.
+//! measuring files were made; and the directory where journals are kept, which a kill survives.
 //!
 //! Layout: a file of JSON lines, `changes-<pid>-<start>-<n>.jsonl`; the first line names the owner.
 //! Invariant: a line is on the disk, and the file's name too, before what it announces happens; the
 //! file is locked as long as its owner lives; only the last line can be torn, and a torn line
 //! announced nothing that happened. A journal that has grown long is replaced in one step by a
 //! shorter one that says the same; whoever had opened the old one sees that it is none any more.
+//! Only its owner may look into the directory.
 //!
 //! Lines are only added, or all replaced by fewer that say the same; a change counts as undone when
 //! its last line says so. Reading never fails; a line that cannot be read in the middle is counted,
 //! not skipped in silence.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, io};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -24,9 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::Change;
 use crate::effect::{Effect, How, Prior};
 use crate::error::JournalError;
-use crate::owner::Owner;
-use crate::seen::ChangeId;
-use crate::state::StateDir;
+use crate::seen::{ChangeId, Owner};
 use crate::variables::ServerSetting;
 
 /// A journal is not shortened before it has so many bytes, and then twice as many as it had after
@@ -265,7 +266,7 @@ impl JournalEntry {
     }
 
     /// The lines that tell it.
-    pub(crate) fn records(&self) -> Vec<Record> {
+    fn records(&self) -> Vec<Record> {
         let Self { id, change, prior, .. } = self;
         let id = *id;
         let mut records =
@@ -290,7 +291,7 @@ pub(crate) struct Content {
     /// Files that were announced, each with when.
     pub(crate) files: Vec<(PathBuf, u64)>,
     /// Bytes of the whole lines.
-    pub(crate) whole_bytes: u64,
+    whole_bytes: u64,
     /// Whole lines that could not be read.
     pub(crate) damaged_lines: u32,
 }
@@ -347,6 +348,79 @@ impl Content {
     fn entry(&mut self, id: ChangeId) -> Option<&mut JournalEntry> {
         self.entries.iter_mut().find(|entry| entry.id == id)
     }
+}
+
+/// Where the state is kept. Nothing is made before it is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDir(PathBuf);
+
+impl StateDir {
+    /// The place of this user: `IOSTRATA_STATE`, else `/var/lib/iostrata` for root, else
+    /// `$XDG_STATE_HOME/iostrata`, else `~/.local/state/iostrata`.
+    pub fn of_user() -> Self {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self(place(variable, rustix::process::geteuid().is_root()))
+    }
+
+    /// A place of the caller's choice.
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self(dir.into())
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the directory, durably.
+    pub(crate) fn make(&self) -> Result<(), JournalError> {
+        let fail =
+            |source| JournalError { doing: "make a place for", path: self.0.clone(), source };
+        if self.0.is_dir() {
+            return Ok(());
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(fail)?;
+        for dir in self.0.ancestors().skip(1).take(2).filter(|dir| dir.is_dir()) {
+            File::open(dir).and_then(|dir| dir.sync_all()).map_err(fail)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the names in the directory durable.
+    pub(crate) fn sync(&self) -> Result<(), JournalError> {
+        File::open(&self.0).and_then(|dir| dir.sync_all()).map_err(|source| JournalError {
+            doing: "flush the directory of",
+            path: self.0.clone(),
+            source,
+        })
+    }
+
+    /// The journals in it, sorted by name. An unreadable directory holds none for this user.
+    pub(crate) fn journals(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
+        let is_journal = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("changes-") && name.ends_with(".jsonl")
+        };
+        let mut found: Vec<PathBuf> =
+            entries.flatten().map(|entry| entry.path()).filter(is_journal).collect();
+        found.sort();
+        found
+    }
+}
+
+fn place(variable: impl Fn(&str) -> Option<OsString>, is_root: bool) -> PathBuf {
+    if let Some(dir) = variable("IOSTRATA_STATE") {
+        // The working directory may change between a run and its restore.
+        let dir = PathBuf::from(dir);
+        return std::path::absolute(&dir).unwrap_or(dir);
+    }
+    if is_root {
+        return PathBuf::from("/var/lib/iostrata");
+    }
+    let home = || PathBuf::from(variable("HOME").unwrap_or_else(|| "/".into()));
+    let state = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    state.unwrap_or_else(|| home().join(".local/state")).join("iostrata")
 }
 
 #[cfg(test)]
@@ -464,5 +538,25 @@ mod tests {
         bytes.splice(0..0, *b"{\"record\":\"unheard_of\"}\n");
         let content = parse(&bytes);
         assert_eq!((content.damaged_lines, content.entries.len()), (1, 2));
+    }
+}
+
+#[cfg(test)]
+mod state_tests {
+    use super::*;
+
+    #[test]
+    fn the_place_follows_the_user() {
+        fn with(set: &[(&str, &str)], is_root: bool) -> PathBuf {
+            let find = |name: &str| set.iter().find(|(key, _)| *key == name);
+            place(|name| find(name).map(|(_, value)| value.into()), is_root)
+        }
+        assert_eq!(with(&[], true), Path::new("/var/lib/iostrata"));
+        assert_eq!(with(&[("IOSTRATA_STATE", "/s")], true), Path::new("/s"));
+        let home = ("HOME", "/home/a");
+        let default = Path::new("/home/a/.local/state/iostrata");
+        assert_eq!(with(&[home], false), default);
+        assert_eq!(with(&[home, ("XDG_STATE_HOME", "/x")], false), Path::new("/x/iostrata"));
+        assert_eq!(with(&[home, ("XDG_STATE_HOME", "x")], false), default);
     }
 }

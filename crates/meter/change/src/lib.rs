@@ -9,22 +9,18 @@
 
 mod change;
 mod describe;
-mod device;
 mod effect;
 mod error;
 mod journal;
 mod kind;
 mod measuring_files;
-mod owner;
 mod platform;
 mod restore;
 mod seen;
 mod served;
 mod server;
 mod session;
-mod state;
 mod system;
-mod undoing;
 mod variables;
 
 #[cfg(test)]
@@ -34,22 +30,22 @@ pub use change::{Change, FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 pub use describe::plan;
 pub use effect::{Effect, GroupVersion, How, Left, Undone};
 pub use error::{ChangeError, JournalError};
+pub use journal::StateDir;
 pub use kind::settings::variable_literal;
 pub use kind::tracing::write_instance;
 pub use measuring_files::{LeftFile, MeasuringFiles};
-pub use owner::Owner;
 pub use platform::{MountRequest, Platform, Refusal, RunError};
 pub use restore::{
-    JournalReport, JournalState, Leftover, RestoreReport, leftovers, remove_left_files, restore,
-    restore_server,
+    JournalReport, JournalState, Leftover, RestoreReport, Thing, UndoOutcome, UndoReport,
+    leftovers, remove_left_files, restore, restore_server,
 };
-pub use seen::{Answer, ChangeId, DeviceRef, DeviceState, FileToken, LoopDevice, Seen, SeenKind};
+pub use seen::{
+    Answer, ChangeId, DeviceRef, DeviceState, FileToken, LoopDevice, Owner, Seen, SeenKind,
+};
 pub use served::{ServedDisk, StopError, served_disks, stop_served};
 pub use server::{Ending, Greeting, RunAs, ServerCommand, Tie};
 pub use session::{Applied, Session, changes_in_place, wait_until_undone};
-pub use state::StateDir;
 pub use system::{BoundCommand, System, end_with_starter, spawn_for_life, touched_unwritten_bytes};
-pub use undoing::{Thing, UndoOutcome, UndoReport};
 pub use variables::{
     EVENT, NO_EVENT, NoServers, ServerError, ServerSetting, ServerToken, ServerValues, Servers,
 };

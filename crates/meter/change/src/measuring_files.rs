@@ -13,9 +13,8 @@ use iostrata_io::{FileRecord, abandoned_bytes, remove_abandoned};
 use serde::{Deserialize, Serialize};
 
 use crate::error::JournalError;
-use crate::journal::{Content, Journal, Record};
-use crate::owner::Owner;
-use crate::state::StateDir;
+use crate::journal::{Content, Journal, Record, StateDir};
+use crate::seen::Owner;
 
 /// Is told why nothing can be written down.
 type OnFailure = Box<dyn FnOnce(&JournalError) + Send>;

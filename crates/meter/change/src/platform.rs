@@ -12,8 +12,7 @@ use thiserror::Error;
 
 use crate::change::{FilesystemKind, Prewrite};
 use crate::error::ChangeError;
-use crate::owner::Owner;
-use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Seen};
+use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, Seen};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};
 use crate::variables::Servers;
 

@@ -12,15 +12,12 @@ use thiserror::Error;
 use crate::change::Change;
 use crate::effect::{Effect, Prior};
 use crate::error::{ChangeError, JournalError, system};
-use crate::journal::{Content, Journal, JournalEntry, parse};
+use crate::journal::{Content, Journal, JournalEntry, StateDir, parse};
 use crate::kind::{self, file, serving};
-use crate::owner::Owner;
-use crate::platform;
-use crate::platform::Platform;
+use crate::platform::{self, Platform};
 use crate::restore::{self, JournalReport, JournalState};
-use crate::seen::{Answer, DeviceState};
+use crate::seen::{Answer, DeviceState, Owner};
 use crate::server::served_file;
-use crate::state::StateDir;
 
 /// Waits of [`Platform::pause`] for whoever has a device open: about half a second.
 const OPENER_TRIES: u32 = 10;

@@ -17,16 +17,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::change::{self, Change};
 use crate::effect::{Effect, How, Prior, Undone};
 use crate::error::{ChangeError, JournalError};
-use crate::journal::{Content, Journal, JournalEntry, Record, parse};
-use crate::kind;
+use crate::journal::{Content, Journal, JournalEntry, Record, StateDir, parse};
 use crate::kind::settings::Placed;
-use crate::owner::Owner;
 use crate::platform::Platform;
-use crate::seen::{ChangeId, DeviceRef};
-use crate::state::StateDir;
+use crate::restore::UndoReport;
+use crate::seen::{ChangeId, DeviceRef, Owner};
 use crate::system::System;
-use crate::undoing::{self, UndoReport};
 use crate::variables::{ServerSetting, ServerToken, ServerValues};
+use crate::{kind, restore};
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +127,7 @@ impl<W: Platform> Session<W> {
                 Ok(Applied { id, change, effect })
             }
             Err(error) => {
-                if undoing::one(&self.platform, journal, &mut entry, &[]).is_err() {
+                if restore::undo_one(&self.platform, journal, &mut entry, &[]).is_err() {
                     self.active.push(entry);
                 }
                 Err(error)
@@ -226,7 +224,7 @@ impl<W: Platform> Session<W> {
             let (what, by) = (entry.change.describe(), above.change.describe());
             return Err(ChangeError::DependedOn { what, by });
         }
-        let undone = undoing::one(&self.platform, journal, entry, &[])?;
+        let undone = restore::undo_one(&self.platform, journal, entry, &[])?;
         self.active.remove(at);
         end_changes(1);
         // A journal that stays tells of nothing, or of what the next restore finds as before.
@@ -239,7 +237,7 @@ impl<W: Platform> Session<W> {
     pub fn undo_all(&mut self) -> UndoReport {
         let before = self.active.len();
         let report = match &mut self.journal {
-            Some(journal) => undoing::all(&self.platform, journal, &mut self.active),
+            Some(journal) => restore::all(&self.platform, journal, &mut self.active),
             None => UndoReport::default(),
         };
         end_changes((before - self.active.len()) as u32);

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use super::filesystem;
 use crate::change::Prewrite;
-use crate::device::{directory_token, file_token};
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
+use crate::kind::{directory_token, file_token};
 use crate::platform::{self, Platform};
 use crate::seen::{FileToken, LoopDevice, Seen, SeenKind};
 

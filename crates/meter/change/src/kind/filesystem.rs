@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use iostrata_io::Mount;
 
 use crate::change::{Change, FilesystemKind};
-use crate::device;
 use crate::effect::{Effect, Left, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
+use crate::kind;
 use crate::platform::{self, MountRequest, Platform, RunError};
 use crate::seen::{DeviceRef, DeviceState, DeviceToken, SeenKind};
 
@@ -26,7 +26,7 @@ pub(super) fn prior_mount(
     device: &DeviceRef,
     at: &Path,
 ) -> Result<Prior, ChangeError> {
-    let found = device::resolve(platform, device)?;
+    let found = kind::resolve(platform, device)?;
     let state =
         platform.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
     if matches!(state, DeviceState::Mounted(_) | DeviceState::Held(_)) {
@@ -96,7 +96,7 @@ pub(super) fn undo_mount(
     missing: &[PathBuf],
 ) -> Result<Undone, ChangeError> {
     // The number may have changed hands since; then only the token tells which device is ours.
-    let source = match device::find_again(platform, device)? {
+    let source = match kind::find_again(platform, device)? {
         Some(found) => found.path,
         None => source.to_owned(),
     };
@@ -161,7 +161,7 @@ pub(super) fn prior_make(
     device: &DeviceRef,
     active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
-    let found = device::resolve(platform, device)?;
+    let found = kind::resolve(platform, device)?;
     let state =
         platform.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
     let name = match device {
@@ -205,7 +205,7 @@ pub(super) fn apply_make(
     options: &[String],
     label: Option<&str>,
 ) -> Result<Effect, ChangeError> {
-    let found = device::resolve(platform, device)?;
+    let found = kind::resolve(platform, device)?;
     let mut arguments: Vec<String> = kind.arguments().iter().map(|&one| one.to_owned()).collect();
     if let Some(label) = label {
         arguments.extend(["-L".to_owned(), label.to_owned()]);

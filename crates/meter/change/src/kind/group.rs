@@ -15,13 +15,12 @@ use iostrata_io::Mount;
 use iostrata_plan::study::IoLimits;
 
 use crate::change::Change;
-use crate::device;
 use crate::effect::{Effect, GroupVersion, How, Left, Move, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
-use crate::owner::Owner;
+use crate::kind;
 use crate::platform::{self, Platform};
-use crate::seen::DeviceRef;
+use crate::seen::{DeviceRef, Owner};
 
 /// In which a limit of processor time is kept.
 const CPU_PERIOD_US: u64 = 100_000;
@@ -59,7 +58,7 @@ pub(super) fn number_of(
     platform: &dyn Platform,
     device: &DeviceRef,
 ) -> Result<String, ChangeError> {
-    let found = device::resolve(platform, device)?;
+    let found = kind::resolve(platform, device)?;
     let cell = Path::new("/sys/block").join(found.disk).join("dev");
     platform.read(&cell).map_err(|source| system("read", &cell, source))
 }

@@ -1,4 +1,5 @@
-//! What each kind of change needs to know before, does, and does to be undone.
+//! What each kind of change needs to know before, does, and does to be undone; devices, found again
+//! by token.
 //!
 //! Invariant: `prior` alters nothing and refuses what must not happen; `undo` works from the
 //! journal's entry alone, may be repeated, and touches only what it can tell to be ours.
@@ -14,13 +15,14 @@ pub(crate) mod tracing;
 pub(crate) mod tunable;
 
 use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 
 use crate::change::Change;
 use crate::effect::{Effect, Prior, Undone};
-use crate::error::ChangeError;
+use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
 use crate::platform::Platform;
-use crate::seen::DeviceRef;
+use crate::seen::{DeviceRef, DeviceToken, FileToken, SeenKind};
 use settings::{At, Placed};
 
 /// Whether what a device holds may be lost.
@@ -52,7 +54,7 @@ pub(crate) fn prior(
         Change::MemoryGroup { name, .. } => group::prior(platform, name, "memory", active),
         Change::CpuGroup { name, .. } => group::prior(platform, name, "cpu", active),
         Change::IoGroup { name, device, .. } => {
-            crate::device::resolve(platform, device)?;
+            resolve(platform, device)?;
             group::prior(platform, name, "io", active)
         }
         Change::EnterGroup { name } => group::prior_enter(platform, name, active),
@@ -191,4 +193,115 @@ pub(crate) fn undo(
         }
         (change, _) => Err(ChangeError::Damaged { what: change.describe() }),
     }
+}
+
+// Devices named by token, and found again by it.
+//
+// Invariant: a loop device is the one over a backing file (path, file system and inode), and a
+// named device is the one that stood at its path (number and sequence); what stands there now but
+// is not the same is never touched.
+
+/// A device as it stands at this moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    /// Its node.
+    pub(crate) path: PathBuf,
+    /// Name of the whole disk, as in `/sys/block`.
+    pub(crate) disk: String,
+    pub(crate) token: DeviceToken,
+}
+
+impl Resolved {
+    fn queue_cell(&self, name: &str) -> PathBuf {
+        Path::new("/sys/block").join(&self.disk).join("queue").join(name)
+    }
+}
+
+/// The device that is meant, now.
+pub(crate) fn resolve(
+    platform: &dyn Platform,
+    device: &DeviceRef,
+) -> Result<Resolved, ChangeError> {
+    match device {
+        DeviceRef::Loop { backing } => {
+            let token = file_token(platform, backing)?;
+            let found = over(platform, &token)?;
+            found.ok_or_else(|| {
+                ChangeError::unavailable(
+                    device.to_string(),
+                    "there is none",
+                    "attach a loop device to the file first",
+                )
+            })
+        }
+        DeviceRef::Named { path, .. } => named(platform, path)?.ok_or_else(|| {
+            let why = "there is no such block device";
+            let fix = "name a block device, for example from lsblk";
+            ChangeError::unavailable(path.display().to_string(), why, fix)
+        }),
+    }
+}
+
+/// The same device as then, if it is still there.
+fn find_again(
+    platform: &dyn Platform,
+    token: &DeviceToken,
+) -> Result<Option<Resolved>, ChangeError> {
+    match token {
+        DeviceToken::Loop(file) => over(platform, file),
+        DeviceToken::Named { path, .. } => {
+            Ok(named(platform, path)?.filter(|found| found.token == *token))
+        }
+    }
+}
+
+/// What identifies an existing directory.
+fn directory_token(platform: &dyn Platform, path: &Path) -> Result<FileToken, ChangeError> {
+    let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
+    match seen {
+        Some(seen) if seen.kind == SeenKind::Directory => {
+            Ok(FileToken { path: path.to_owned(), device: seen.device, inode: seen.inode })
+        }
+        _ => Err(ChangeError::unavailable(
+            path.display().to_string(),
+            "there is no such directory",
+            "make it first",
+        )),
+    }
+}
+
+/// What identifies an existing regular file.
+fn file_token(platform: &dyn Platform, path: &Path) -> Result<FileToken, ChangeError> {
+    let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
+    match seen {
+        Some(seen) if seen.kind == SeenKind::File => {
+            Ok(FileToken { path: path.to_owned(), device: seen.device, inode: seen.inode })
+        }
+        _ => Err(ChangeError::unavailable(
+            path.display().to_string(),
+            "there is no such regular file",
+            "make the backing file first",
+        )),
+    }
+}
+
+fn over(platform: &dyn Platform, file: &FileToken) -> Result<Option<Resolved>, ChangeError> {
+    let found =
+        platform.loops_over(file).map_err(|source| system("look at", &file.path, source))?;
+    Ok(found.into_iter().next().map(|device| Resolved {
+        path: device.path(),
+        disk: device.name,
+        token: DeviceToken::Loop(file.clone()),
+    }))
+}
+
+fn named(platform: &dyn Platform, path: &Path) -> Result<Option<Resolved>, ChangeError> {
+    let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
+    let Some(seen) = seen.filter(|seen| seen.kind == SeenKind::BlockDevice) else {
+        return Ok(None);
+    };
+    let disk = platform.disk_of(path).map_err(|source| system("find the disk of", path, source))?;
+    let sequence = platform.read(&Path::new("/sys/block").join(&disk).join("diskseq")).ok();
+    let token = DeviceToken::Named { path: path.to_owned(), number: seen.number, sequence };
+    Ok(Some(Resolved { path: path.to_owned(), disk, token }))
 }

@@ -6,10 +6,10 @@
 //! is left and reported.
 
 use crate::change::QueueAttribute;
-use crate::device::{self, Resolved};
 use crate::effect::{Effect, How, Left, Prior, QueueValues, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
+use crate::kind::{self, Resolved};
 use crate::platform::Platform;
 use crate::seen::{DeviceRef, DeviceToken};
 
@@ -18,7 +18,7 @@ pub(super) fn prior(
     device: &DeviceRef,
     attribute: QueueAttribute,
 ) -> Result<Prior, ChangeError> {
-    let found = device::resolve(platform, device)?;
+    let found = kind::resolve(platform, device)?;
     let values = read_all(platform, &found);
     if !values.contains_key(&attribute) {
         return Err(ChangeError::unavailable(
@@ -36,7 +36,7 @@ pub(super) fn apply(
     attribute: QueueAttribute,
     value: &str,
 ) -> Result<Effect, ChangeError> {
-    let Some(found) = device::find_again(platform, device)? else {
+    let Some(found) = kind::find_again(platform, device)? else {
         return Err(ChangeError::unavailable(
             format!("the device of {} {value}", attribute.name()),
             "it is gone",
@@ -105,7 +105,7 @@ pub(super) fn undo(
     device: &DeviceToken,
     prior: &QueueValues,
 ) -> Result<Undone, ChangeError> {
-    let Some(found) = device::find_again(platform, device)? else { return Ok(Undone::as_before()) };
+    let Some(found) = kind::find_again(platform, device)? else { return Ok(Undone::as_before()) };
     let after = match &entry.effect {
         Some(Effect::Queue { values, .. }) => Some(values),
         _ => None,

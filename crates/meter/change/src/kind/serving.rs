@@ -12,10 +12,8 @@ use crate::change::Change;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system, system_on};
 use crate::journal::JournalEntry;
-use crate::owner::Owner;
-use crate::platform;
-use crate::platform::{Platform, RunError};
-use crate::seen::Answer;
+use crate::platform::{self, Platform, RunError};
+use crate::seen::{Answer, Owner};
 use crate::server::{Ending, ServerCommand, Tie, served_file};
 use iostrata_io::Mount;
 

@@ -26,11 +26,10 @@ use rustix::process::{
     set_parent_process_death_signal,
 };
 
-use super::files;
-use crate::owner::{self, Owner};
 use crate::platform::RunError;
-use crate::seen::Answer;
+use crate::seen::{Answer, Owner};
 use crate::server::{Ending, Greeting, RunAs, ServerCommand, Tie};
+use crate::{seen, system};
 
 /// How long an answer may take; a server that answers at all does so at once.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -87,7 +86,7 @@ impl Started {
             spawned => spawned.map_err(RunError::Start)?,
         };
         // Until it is reaped here its number is its own.
-        let process = owner::of_process(child.id());
+        let process = seen::of_process(child.id());
         let running = StartedServer { process: process.clone(), child, said, groups, oom_kills };
         self.lock().push(running);
         Ok(process)
@@ -173,7 +172,7 @@ pub(super) fn find(server: &ServerCommand) -> io::Result<Vec<Owner>> {
         let name = entry.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         // Before and after: the number may change hands in between.
-        let process = owner::of_process(pid);
+        let process = seen::of_process(pid);
         if server.is(&command_line(pid, &program)) && process.is_alive() {
             found.push(process);
         }
@@ -233,7 +232,7 @@ pub(super) fn ask(file: &Path) -> Answer {
     let number = ASKED.fetch_add(1, Ordering::Relaxed);
     let never = file.with_file_name(format!(".never-{}-{number}", std::process::id()));
     let file = file.to_owned();
-    let asked = within(move || files::look(&never).and_then(|_| files::look(&file)));
+    let asked = within(move || system::look(&never).and_then(|_| system::look(&file)));
     match asked {
         None => Answer::Stuck,
         Some(Ok(Some(seen))) => Answer::There(seen),

@@ -6,8 +6,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::fake::{BOUNDED, FakePlatform, Machine};
-use super::session::{assert_same, begin};
-use super::{SERVER, settings, wanted};
+use super::{SERVER, assert_same, begin, settings, wanted};
 use crate::{
     Applied, Change, ChangeError, Effect, GroupVersion, How, JournalState, Owner, RestoreReport,
     Session, StateDir, UndoOutcome, leftovers, restore, restore_server,

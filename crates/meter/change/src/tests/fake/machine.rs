@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{TRACING, errno};
 use crate::effect::GroupVersion;
-use crate::owner::Owner;
-use crate::seen::FileToken;
+use crate::seen::{FileToken, Owner};
 use crate::server::{ServerCommand, served_file};
 use iostrata_io::Mount;
 
