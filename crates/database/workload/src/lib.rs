@@ -7,21 +7,18 @@
 
 mod catalogue;
 pub mod compat;
-mod condition;
-mod filling;
 pub mod insert;
 mod loaded_mark;
 pub mod oltp;
-mod plain_terminals;
 mod slots;
 pub mod stress;
 pub mod tpcc;
 mod workload;
 
 pub use catalogue::{WORKLOADS, workload};
-pub use condition::{Checked, Condition, TableCount};
-pub use filling::Loaded;
+pub use loaded_mark::Loaded;
 pub use workload::{
-    GrowingTable, LoadOptions, OptionForm, RunnableWorkload, SourceOptions, Verb, VerbHelp,
-    Workload, WorkloadConstructor, WorkloadError, WorkloadKind, WorkloadOption, WorkloadSettings,
+    Checked, Condition, GrowingTable, LoadOptions, OptionForm, RunnableWorkload, SourceOptions,
+    TableCount, Verb, VerbHelp, Workload, WorkloadConstructor, WorkloadError, WorkloadKind,
+    WorkloadOption, WorkloadSettings,
 };

@@ -7,11 +7,9 @@ use iostrata_load::Turn;
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 
-use crate::oltp::distribution::Chooser;
-use crate::oltp::spec::{Member, OltpSpec};
+use crate::oltp::spec::{Chooser, Member, OltpSpec};
 use crate::oltp::statements::{Statement, c_value, last_ids, ops, pad_value};
-use crate::plain_terminals::{PlainTerminals, Transactions, refuse_without_tables};
-use crate::slots::Conclusion;
+use crate::slots::{Conclusion, PlainTerminals, Transactions, refuse_without_tables};
 
 /// All terminals of a run.
 pub type OltpTerminals<'a> = PlainTerminals<'a, OltpTransactions>;

@@ -1,22 +1,19 @@
-//! The rows of all tables, and the twelve consistency conditions of clause 3.3.2, over all
-//! warehouses.
+//! The rows of all tables, how many they must be, and the twelve consistency conditions of clause
+//! 3.3.2, over all warehouses.
 //!
 //! Invariant: everything is read in one transaction, so that all conditions speak of one moment;
 //! amounts are whole cents, so that sums are exact. Rows are read once and in order; of customers
 //! two sums each are kept, of everything else only the district at hand. It changes nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use iostrata_database::target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
-use crate::condition::Checked;
-use crate::tpcc::counts::{Counts, FixedCounts};
-use crate::tpcc::ops::{Declared, ScanBy};
-use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, TableId, schema};
-
-mod district;
-
-use district::{District, DistrictRows};
+use crate::tpcc::schema::{
+    CUSTOMERS, DISTRICTS, Declared, FIRST_NEW_ORDER, ITEMS, ORDERS, ScanBy, TableId, schema,
+};
+use crate::workload::{Checked, TableCount};
 
 /// How many conditions there are.
 pub const CONDITIONS: usize = 12;
@@ -349,3 +346,278 @@ fn numbers<const N: usize>(row: &[Value<'_>]) -> [i64; N] {
 
 /// Orders that are delivered at first, in each district.
 const DELIVERED_AT_FIRST: i64 = FIRST_NEW_ORDER - 1;
+
+// The orders of one district, and the conditions that speak of them.
+
+/// One order as its three tables have it.
+#[derive(Clone, Copy, Debug, Default)]
+struct OneOrder {
+    /// Whether ORDER has it.
+    is_there: bool,
+    is_new: bool,
+    customer: i64,
+    is_carried: bool,
+    lines_said: i64,
+    lines: i64,
+    lines_delivered: i64,
+    delivered_amount: i64,
+}
+
+/// The orders of one district by their numbers.
+#[derive(Debug, Default)]
+struct DistrictRows {
+    orders: BTreeMap<i64, OneOrder>,
+    rows: u64,
+}
+
+impl DistrictRows {
+    pub fn new_order(&mut self, order: i64) {
+        self.rows += 1;
+        self.orders.entry(order).or_default().is_new = true;
+    }
+
+    pub fn order(&mut self, order: i64, customer: i64, carrier: Option<i64>, lines: i64) {
+        self.rows += 1;
+        let of = self.orders.entry(order).or_default();
+        (of.is_there, of.customer) = (true, customer);
+        (of.is_carried, of.lines_said) = (carrier.is_some(), lines);
+    }
+
+    pub fn line(&mut self, order: i64, is_delivered: bool, amount: i64) {
+        self.rows += 1;
+        let of = self.orders.entry(order).or_default();
+        of.lines += 1;
+        if is_delivered {
+            of.lines_delivered += 1;
+            of.delivered_amount += amount;
+        }
+    }
+
+    /// Rows that were read.
+    pub fn count(&self) -> u64 {
+        self.rows
+    }
+
+    /// How many orders, carried orders, new orders and lines there are, and how many lines orders
+    /// say that they have.
+    pub fn numbers(&self) -> [i64; 5] {
+        let sum = |of: fn(&OneOrder) -> i64| self.orders.values().map(of).sum();
+        [
+            sum(|order| order.is_there.into()),
+            sum(|order| (order.is_there && order.is_carried).into()),
+            sum(|order| order.is_new.into()),
+            sum(|order| order.lines),
+            sum(|order| order.lines_said),
+        ]
+    }
+
+    /// What was delivered of each order, by customer.
+    pub fn delivered(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.orders.values().map(|order| (order.customer, order.delivered_amount))
+    }
+}
+
+/// A district with its next number of an order.
+struct District<'a> {
+    pub rows: &'a DistrictRows,
+    pub next: i64,
+}
+
+impl District<'_> {
+    /// Judges conditions 2 to 7 and 11.
+    pub fn judge(&self, checked: &mut Checked, place: &str, is_fresh: bool) {
+        let orders = &self.rows.orders;
+        let of = |is: fn(&OneOrder) -> bool| {
+            let numbers = orders.iter().filter(move |(_, order)| is(order));
+            numbers.map(|(number, _)| *number).collect::<Vec<i64>>()
+        };
+        let (known, new) = (of(|order| order.is_there), of(|order| order.is_new));
+        let last = known.last().copied().unwrap_or_default();
+        let next = (self.next - 1, "D_NEXT_O_ID - 1");
+        checked.compare(2, &place, next, (last, "the greatest O_ID"));
+        if let (Some(first), Some(last)) = (new.first(), new.last()) {
+            checked.compare(2, &place, next, (*last, "the greatest NO_O_ID"));
+            let rows = (new.len() as i64, "rows of NEW-ORDER");
+            checked.compare(3, &place, rows, (last - first + 1, "the range of NO_O_ID"));
+        }
+        let said: i64 = orders.values().map(|order| order.lines_said).sum();
+        let lines: i64 = orders.values().map(|order| order.lines).sum();
+        checked.compare(4, &place, (said, "the sum of O_OL_CNT"), (lines, "rows of ORDER-LINE"));
+        for (number, order) in orders {
+            order.judge(checked, place, *number);
+        }
+        let carried = of(|order| order.is_there && order.is_carried).len() as i64;
+        let expected = match is_fresh {
+            true => (DELIVERED_AT_FIRST, "2100"),
+            false => (carried, "delivered orders"),
+        };
+        let rest = (known.len() as i64 - new.len() as i64, "orders - new orders");
+        checked.compare(11, &place, rest, expected);
+    }
+}
+
+impl OneOrder {
+    fn judge(&self, checked: &mut Checked, place: &str, number: i64) {
+        let place = format!("{place}, order {number}");
+        if !self.is_there || self.is_carried == self.is_new {
+            checked.violated(5, || {
+                let Self { is_there, is_carried, is_new, .. } = self;
+                format!("{place}: in ORDER {is_there}, carrier {is_carried}, NEW-ORDER {is_new}")
+            });
+        }
+        let said = (self.lines_said, "O_OL_CNT");
+        checked.compare(6, &place, said, (self.lines, "rows of ORDER-LINE"));
+        let expected = if self.is_carried { self.lines } else { 0 };
+        let of = "lines of delivered orders";
+        checked.compare(7, &place, (self.lines_delivered, "delivered lines"), (expected, of));
+    }
+}
+
+// How many rows the tables have, and how many they must have (clauses 1.2.1 and 4.3.3).
+//
+// Invariant: conditions that compare rows with each other hold over rows that are missing on both
+// sides; a count is what finds those.
+
+/// Warehouses that are looked at before tables are called loaded: the first, the last, and others
+/// between.
+const WAREHOUSES_MAX: i64 = 32;
+
+/// The rows of every table.
+pub(super) struct Counts(pub Vec<TableCount>);
+
+impl Counts {
+    pub fn new() -> Self {
+        let tables = &schema().tables[..TableId::Dataset.number()];
+        Self(tables.iter().map(|table| TableCount::new(&table.name)).collect())
+    }
+
+    pub fn of(&mut self, table: TableId) -> &mut TableCount {
+        &mut self.0[table.number()]
+    }
+}
+
+/// The tables whose rows transactions neither add nor remove, with a column that has the number of
+/// the warehouse, and how many rows each warehouse has.
+const FIXED: [(TableId, &str, i64); 4] = [
+    (TableId::Warehouse, "w_id", 1),
+    (TableId::District, "d_w_id", DISTRICTS),
+    (TableId::Customer, "c_w_id", DISTRICTS * CUSTOMERS),
+    (TableId::Stock, "s_w_id", ITEMS),
+];
+
+/// Counts rows of a warehouse in tables of fixed size: a column that has its number in each of them
+/// is summed up, which a server does without sending rows.
+struct FixedCounts([OpId; FIXED.len()]);
+
+impl FixedCounts {
+    pub fn declare(d: &mut Declared<'_>) -> Self {
+        Self(FIXED.map(|(table, column, _)| d.sum("rows of a warehouse", table, column)))
+    }
+
+    pub fn stock(&self, session: &mut dyn Session, warehouse: i64) -> Result<i64, TargetError> {
+        self.count(session, FIXED.len() - 1, warehouse)
+    }
+
+    fn count(
+        &self,
+        session: &mut dyn Session,
+        at: usize,
+        warehouse: i64,
+    ) -> Result<i64, TargetError> {
+        let mut rows = Rows::default();
+        session.run(self.0[at], &[Value::Int(warehouse)], &mut rows)?;
+        let sum = match rows.is_empty() {
+            true => Value::Null,
+            false => rows.get(0, 0),
+        };
+        Ok(if sum.is_null() { 0 } else { sum.int() / warehouse })
+    }
+}
+
+/// What is missing of tables that are to be used: the rows of fixed number, in some warehouses.
+///
+/// # Errors
+/// What the target said.
+pub(super) fn missing(target: &dyn Target, warehouses: i64) -> Result<Option<String>, TargetError> {
+    let schema = Arc::new(schema());
+    let mut d = Declared::new(&schema);
+    let fixed = FixedCounts::declare(&mut d);
+    let options = SessionOptions { ops: d.done(), ..SessionOptions::default() };
+    let mut session = target.session(&schema, &options)?;
+    session.begin()?;
+    let looked = warehouses.clamp(1, WAREHOUSES_MAX);
+    let mut counts = Counts::new();
+    for nth in 0..looked {
+        let warehouse = 1 + nth * (warehouses - 1) / (looked - 1).max(1);
+        for (at, (table, _, expected)) in FIXED.into_iter().enumerate() {
+            let rows = fixed.count(&mut *session, at, warehouse)?;
+            let place = || format!("warehouse {warehouse}");
+            counts.of(table).note(place, rows, expected);
+        }
+    }
+    session.rollback()?;
+    let wrong: Vec<String> = counts.0.iter().filter(|count| !count.is_ok()).map(said).collect();
+    Ok((!wrong.is_empty()).then(|| wrong.join("; ")))
+}
+
+fn said(count: &TableCount) -> String {
+    format!("{} has {}", count.table, count.told.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sound district of four orders, the last one new.
+    fn sound() -> DistrictRows {
+        let mut rows = DistrictRows::default();
+        for order in 1..=4 {
+            let is_new = order == 4;
+            rows.order(order, order, (!is_new).then_some(7), 2);
+            (0..2).for_each(|_| rows.line(order, !is_new, 10));
+            if is_new {
+                rows.new_order(order);
+            }
+        }
+        rows
+    }
+
+    fn violated(rows: &DistrictRows, next: i64) -> Vec<usize> {
+        let mut checked = Checked::specified(crate::tpcc::CONDITIONS);
+        District { rows, next }.judge(&mut checked, "here", false);
+        let all = checked.conditions.iter().zip(1..);
+        all.filter(|(condition, _)| condition.violations > 0).map(|(_, number)| number).collect()
+    }
+
+    #[test]
+    fn a_sound_district_is_sound() {
+        let rows = sound();
+        assert_eq!(violated(&rows, 5), [0; 0]);
+        assert_eq!(rows.count(), 13);
+        assert_eq!(rows.delivered().map(|(_, amount)| amount).sum::<i64>(), 60);
+    }
+
+    #[test]
+    fn each_defect_is_found_by_its_condition() {
+        assert_eq!(violated(&sound(), 6), [2]);
+        let mut rows = sound();
+        rows.new_order(2);
+        assert_eq!(violated(&rows, 5), [3, 5, 11], "delivered and still new");
+        let mut rows = sound();
+        rows.line(1, true, 10);
+        assert_eq!(violated(&rows, 5), [4, 6]);
+        let mut rows = sound();
+        rows.line(1, true, 10);
+        rows.orders.get_mut(&2).unwrap().lines -= 1;
+        assert_eq!(violated(&rows, 5), [6, 7], "the sums agree, the orders do not");
+        let mut rows = sound();
+        rows.orders.get_mut(&3).unwrap().is_carried = false;
+        assert_eq!(violated(&rows, 5), [5, 7, 11]);
+        let mut rows = sound();
+        rows.orders.get_mut(&4).unwrap().is_new = false;
+        assert_eq!(violated(&rows, 5), [5, 11], "neither new nor delivered");
+        let mut rows = sound();
+        rows.orders.get_mut(&1).unwrap().lines_delivered = 1;
+        assert_eq!(violated(&rows, 5), [7]);
+    }
+}

@@ -17,10 +17,8 @@ use iostrata_stats::Random;
 use crate::slots::Slots;
 use crate::tpcc::dataset::Dataset;
 use crate::tpcc::draw::Constants;
-use crate::tpcc::input::{Home, Input, Inputs};
-use crate::tpcc::mix::{KINDS, Mix, Waits};
-use crate::tpcc::ops::Ops;
-use crate::tpcc::schema::{DISTRICTS, schema};
+use crate::tpcc::input::{Home, Input, Inputs, KINDS, Mix, Waits};
+use crate::tpcc::schema::{DISTRICTS, Ops, schema};
 use crate::tpcc::transaction::Runner;
 
 /// How terminals behave.

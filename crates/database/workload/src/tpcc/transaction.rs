@@ -9,8 +9,7 @@ use iostrata_database::target::{OpId, Rows, Session, TargetError, Trouble, Value
 use crate::slots::Conclusion;
 use crate::tpcc::draw::is_original;
 use crate::tpcc::input::{Customer, Input, LINES_MAX, OrderItem, UNUSED_ITEM};
-use crate::tpcc::ops::Ops;
-use crate::tpcc::schema::DISTRICTS;
+use crate::tpcc::schema::{DISTRICTS, Ops};
 
 /// Orders back that a stock level looks at.
 const RECENT_ORDERS: i64 = 20;

@@ -4,19 +4,17 @@ use std::sync::atomic::Ordering;
 
 use iostrata_database::target::{Schema, Target, TargetError};
 
-use crate::condition::Checked;
-use crate::filling::Loaded;
+use crate::loaded_mark::Loaded;
 use crate::tpcc::check::{CheckPlan, check};
-use crate::tpcc::dataset::{Dataset, Stage};
-use crate::tpcc::mix::{Mix, Waits};
-use crate::tpcc::prepare::{PrepareOptions, cleanup, prepare};
+use crate::tpcc::dataset::{Dataset, PrepareOptions, Stage, cleanup, prepare};
+use crate::tpcc::input::{Mix, Waits};
 use crate::tpcc::schema::schema;
 use crate::tpcc::terminals::{TerminalOptions, Terminals, deviations, now_s};
 use crate::workload::OptionForm::{Count, Flag, Number, OnOff, Switch, Text, Word};
 use crate::workload::Verb::{Check, Cleanup, Prepare, Run};
 use crate::workload::{
-    LOADERS, LoadOptions, RunnableWorkload, SourceOptions, VerbHelp, Workload, WorkloadError,
-    WorkloadKind, WorkloadOption, WorkloadSettings,
+    Checked, LOADERS, LoadOptions, RunnableWorkload, SourceOptions, VerbHelp, Workload,
+    WorkloadError, WorkloadKind, WorkloadOption, WorkloadSettings,
 };
 
 /// Warehouses where nothing is said.
