@@ -3,8 +3,8 @@
 use iostrata_database::target::{TargetError, Trouble};
 use iostrata_engine::{EngineError, OpenError, RequestError, TableError, TransactionError};
 
-use crate::change::NotChanged;
-use crate::values::ValueError;
+use crate::key::ValueError;
+use crate::layout::NotChanged;
 
 /// Why an operation did not work.
 #[derive(Debug, thiserror::Error)]

@@ -5,37 +5,27 @@
 //! key is in the order of its columns; a number that changes changes no other byte of its row; an
 //! operation that fails leaves nothing behind. It knows no workload and prints nothing.
 
-mod change;
 mod compile;
-mod context;
-mod count;
-mod definition;
 mod error;
-mod facts;
-mod fold;
 mod key;
 mod layout;
-mod load;
 mod op;
 mod sampler;
 mod scan;
 mod session;
-mod span;
 mod table;
 mod target;
-mod tickets;
-mod values;
 
 pub use sampler::PublishedSampler;
 pub use target::EmbeddedTarget;
 
 /// How rows of declared tables become keys and values, for any store of ordered keys.
 pub mod rows {
-    pub use crate::change::{ColumnChange, NotChanged, change_columns};
     pub use crate::error::OpError;
-    pub use crate::key::{KeyField, KeyMisfit};
-    pub use crate::layout::{Layout, NullBit, PathField, Place};
-    pub use crate::span::KeySpan;
+    pub use crate::key::{KeyField, KeyMisfit, ValueError};
+    pub use crate::layout::{
+        ColumnChange, Layout, NotChanged, NullBit, PathField, Place, change_columns,
+    };
+    pub use crate::scan::KeySpan;
     pub use crate::table::{IndexKey, Projection, SharedTable};
-    pub use crate::values::ValueError;
 }

@@ -6,14 +6,12 @@
 
 use iostrata_database::target::{Rows, Value};
 
-use crate::change::change_columns;
-use crate::compile::{CompiledOp, ModifyAction, OpAction};
-use crate::context::{OpBuffers, OpRun, one_row, push_path, push_value};
-use crate::count::count_below;
+use crate::compile::{
+    CompiledOp, ModifyAction, OpAction, OpBuffers, OpRun, one_row, push_path, push_value,
+};
 use crate::error::OpError;
-use crate::fold::scan;
-use crate::layout::{Layout, PathField};
-use crate::scan::keys_of_prefix;
+use crate::layout::{Layout, PathField, change_columns};
+use crate::scan::{count_below, keys_of_prefix, scan};
 use crate::table::{OpenTable, Projection};
 
 impl OpRun<'_> {

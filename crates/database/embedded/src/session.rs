@@ -1,21 +1,21 @@
-//! A session: one transaction of the engine at a time.
+//! A session: one transaction of the engine at a time, and the commits that nobody has been told of
+//! yet.
 //!
 //! Invariant: an operation that fails leaves nothing behind; after [`Trouble::Retry`] the
 //! transaction is over. A commit never waits for the disk: that is what its ticket is for. Without
 //! transactions of the caller's each operation is one, and is durable when it returns.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use iostrata_database::target::{
     Fold, OpId, Rows, Session, SessionCost, TargetError, Ticket, Trouble, Value,
 };
-use iostrata_engine::{Engine, EngineError, Isolation, Transaction};
+use iostrata_engine::{Engine, EngineError, Isolation, Ticket as Commit, Transaction};
 
-use crate::compile::{CompiledOp, OpAction};
-use crate::context::{OpBuffers, OpRun, one_row};
+use crate::compile::{CompiledOp, OpAction, OpBuffers, OpRun, one_row};
 use crate::error::{OpError, misused, told};
 use crate::scan::each_row;
-use crate::tickets::Tickets;
 
 /// Values of a row that are handed out without asking for memory.
 const WIDTH_AT_HAND: usize = 32;
@@ -205,4 +205,45 @@ fn hand_out(rows: &Rows, (row, width): (usize, usize), each: &mut dyn FnMut(&[Va
         *slot = value;
     }
     each(&values[..width]);
+}
+
+// The commits of one session that nobody has been told of yet.
+//
+// Invariant: numbers rise; a ticket is let go once it is settled, in whatever order that is asked.
+
+/// Commits by their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Tickets {
+    /// The number of the first one.
+    first: u64,
+    /// None where it is settled.
+    open: VecDeque<Option<Commit>>,
+}
+
+impl Tickets {
+    /// Adds a commit.
+    pub fn add(&mut self, commit: Commit) -> Ticket {
+        self.open.push_back(Some(commit));
+        Ticket(self.first + self.open.len() as u64 - 1)
+    }
+
+    /// Whether a commit is settled; with `waits` returns only then. None for a ticket that this
+    /// session has not given.
+    ///
+    /// # Errors
+    /// What the engine said.
+    pub fn settle(&mut self, ticket: Ticket, waits: bool) -> Option<Result<bool, EngineError>> {
+        let Some(at) = ticket.0.checked_sub(self.first) else { return Some(Ok(true)) };
+        let open = self.open.get_mut(usize::try_from(at).ok()?)?;
+        let Some(commit) = open else { return Some(Ok(true)) };
+        let settled = if waits { commit.wait().map(|()| true) } else { commit.try_wait() };
+        if matches!(settled, Ok(true)) {
+            *open = None;
+            while let Some(None) = self.open.front() {
+                self.open.pop_front();
+                self.first += 1;
+            }
+        }
+        Some(settled)
+    }
 }

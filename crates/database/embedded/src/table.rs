@@ -1,10 +1,14 @@
-//! Tables of the open engine, with what it takes to read and write their rows.
+//! Tables of the open engine, with what it takes to read, write and load their rows, and what the
+//! engine keeps of each besides.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use iostrata_database::target::{Index as IndexDeclaration, Rows, Value};
-use iostrata_engine::{Direction, EngineError, Index, Table};
+use iostrata_database::target::{
+    Index as IndexDeclaration, Rows, Table as TableDeclaration, Value,
+};
+use iostrata_engine::{Direction, Engine, EngineError, Index, Table};
 
 use crate::error::OpError;
 use crate::key::KeyField;
@@ -53,7 +57,7 @@ impl IndexKey {
 
 impl SharedTable {
     /// Of a table as it is declared.
-    pub fn new(table: &iostrata_database::target::Table) -> Self {
+    pub fn new(table: &TableDeclaration) -> Self {
         let layout = Layout::new(table);
         let index = |index| Arc::new(IndexKey::new(&layout, index));
         let indexes = table.indexes.iter().map(index).collect();
@@ -188,4 +192,131 @@ impl Projection {
         }
         Some(())
     }
+}
+
+// Rows of a load, encoded as the engine takes them.
+
+/// Rows that are on their way into a table.
+#[derive(Debug, Default)]
+pub(crate) struct BulkRows {
+    /// Why the rows ended before their end.
+    pub failed: Option<OpError>,
+    rows: Rows,
+    next: usize,
+}
+
+/// Keys and values of the rows that `next` gives, until it gives none or one cannot be encoded.
+pub(crate) fn encode_rows<'r>(
+    shared: &'r SharedTable,
+    next: &'r mut dyn FnMut(&mut Rows),
+    of: &'r mut BulkRows,
+) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + 'r {
+    of.rows.clear(shared.layout.places.len());
+    let mut value_bytes = 0;
+    std::iter::from_fn(move || {
+        if of.next == of.rows.len() {
+            of.next = 0;
+            next(&mut of.rows);
+            if of.rows.is_empty() {
+                return None;
+            }
+        }
+        let row = of.next;
+        of.next += 1;
+        let (mut key, mut value) = (Vec::with_capacity(16), Vec::with_capacity(value_bytes));
+        let rows = &of.rows;
+        let encoded = shared
+            .new_key(|column| rows.get(row, column), &mut key)
+            .and_then(|()| Ok(shared.layout.encode(|column| rows.get(row, column), &mut value)?));
+        value_bytes = value_bytes.max(value.len());
+        match encoded {
+            Ok(()) => Some((key, value)),
+            Err(error) => {
+                of.failed = Some(error);
+                None
+            }
+        }
+    })
+}
+
+// What the engine keeps of each table besides its rows: how they are laid out, and whether they
+// are all there.
+//
+// Invariant: a table is used only by the definition that it was made with, and only when it was
+// loaded to its end. The definition is durable before the table is.
+
+/// The engine's table of definitions, by the names of tables.
+const DEFINITIONS: &str = ".definitions";
+
+const LOADING: &[u8] = b"loading ";
+const WHOLE: &[u8] = b"whole ";
+
+/// How a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableState {
+    Absent,
+    /// There, and laid out otherwise than is declared.
+    Other,
+    /// A load was begun and did not end.
+    Loading,
+    Whole,
+}
+
+/// Looks how a table is.
+///
+/// # Errors
+/// What reading said.
+pub(crate) fn state(engine: &Engine, table: &TableDeclaration) -> Result<TableState, EngineError> {
+    if engine.table(&table.name)?.is_none() {
+        return Ok(TableState::Absent);
+    }
+    let known = engine.table(DEFINITIONS)?.map(|all| all.get(table.name.as_bytes())).transpose()?;
+    let Some(known) = known.flatten() else { return Ok(TableState::Other) };
+    let text = text(table);
+    Ok(match (known.strip_prefix(WHOLE), known.strip_prefix(LOADING)) {
+        (Some(known), _) if known == text.as_bytes() => TableState::Whole,
+        (_, Some(_)) => TableState::Loading,
+        _ => TableState::Other,
+    })
+}
+
+/// Keeps the definition of a table, durably.
+///
+/// # Errors
+/// What writing said.
+pub(crate) fn keep(
+    engine: &Engine,
+    table: &TableDeclaration,
+    is_whole: bool,
+) -> Result<(), EngineError> {
+    let definitions = engine.open_table(DEFINITIONS)?;
+    let value = [if is_whole { WHOLE } else { LOADING }, text(table).as_bytes()].concat();
+    let mut batch = engine.batch();
+    batch.put(&definitions, table.name.as_bytes(), &value)?;
+    batch.commit()
+}
+
+/// Forgets the definition of a table that is no more.
+///
+/// # Errors
+/// What writing said.
+pub(crate) fn forget(engine: &Engine, table: &TableDeclaration) -> Result<(), EngineError> {
+    let Some(definitions) = engine.table(DEFINITIONS)? else { return Ok(()) };
+    let mut batch = engine.batch();
+    batch.delete(&definitions, table.name.as_bytes())?;
+    batch.commit()
+}
+
+/// The definition as text: what decides how rows are laid out. Of indexes too, whose entries must
+/// be those of their columns.
+fn text(table: &TableDeclaration) -> String {
+    let mut text = format!("1 key {:?}", table.key);
+    for column in &table.columns {
+        let null = if column.is_nullable { " null" } else { "" };
+        let _never_fails = write!(text, "; {} {:?}{null}", column.name, column.of);
+    }
+    for index in &table.indexes {
+        let _never_fails = write!(text, "; index {} {:?}", index.name, index.columns);
+    }
+    text
 }

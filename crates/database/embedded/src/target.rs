@@ -11,16 +11,11 @@ use iostrata_engine::{Engine, EngineError, Isolation, OpenOptions, STATUS_FILE, 
 use iostrata_innodb::CATALOGUE;
 use iostrata_run::ResourceUse;
 
-use crate::compile::{compile, needs};
-use crate::context::OpBuffers;
-use crate::definition::{self, TableState};
+use crate::compile::{OpBuffers, compile, needs};
 use crate::error::{misused, told};
-use crate::facts::{data_bytes, facts, takes_direct, used};
-use crate::load::{BulkRows, encode_rows};
-use crate::sampler::CounterSampler;
-use crate::session::EmbeddedSession;
-use crate::table::{OpenTable, SharedTable};
-use crate::tickets::Tickets;
+use crate::sampler::{CounterSampler, data_bytes, facts, takes_direct, used};
+use crate::session::{EmbeddedSession, Tickets};
+use crate::table::{self, BulkRows, OpenTable, SharedTable, TableState, encode_rows};
 
 /// An engine that is open in this process, for the tables of one schema.
 ///
@@ -119,7 +114,7 @@ impl EmbeddedTarget {
 
     fn state(&self, shared: &SharedTable) -> Result<TableState, TargetError> {
         let table = &shared.layout.table;
-        let state = definition::state(&self.engine, table);
+        let state = table::state(&self.engine, table);
         state.map_err(|error| self.told(error, "look for table", &table.name))
     }
 
@@ -175,7 +170,7 @@ impl EmbeddedTarget {
             if self.engine.table(name)?.is_some() {
                 self.engine.drop_table(name)?;
             }
-            definition::keep(&self.engine, &shared.layout.table, false)?;
+            table::keep(&self.engine, &shared.layout.table, false)?;
             self.engine.create_table(name)
         };
         let made = made().map_err(|error| self.told(error, "make table", name))?;
@@ -185,7 +180,7 @@ impl EmbeddedTarget {
 
     fn mark_whole(&self, shared: &SharedTable) -> Result<(), TargetError> {
         let table = &shared.layout.table;
-        let kept = definition::keep(&self.engine, table, true);
+        let kept = table::keep(&self.engine, table, true);
         kept.map_err(|error| self.told(error, "note the end of loading table", &table.name))
     }
 }
@@ -281,7 +276,7 @@ impl Target for EmbeddedTarget {
             if self.engine.table(&table.name)?.is_some() {
                 self.engine.drop_table(&table.name)?;
             }
-            definition::forget(&self.engine, table)
+            table::forget(&self.engine, table)
         };
         removed().map_err(|error| self.told(error, "remove table", &table.name))
     }
