@@ -5,7 +5,6 @@
 //! before the next one starts. It draws no conclusion: `diagnose` does.
 
 mod error;
-mod extents;
 pub mod factorial;
 mod file_sets;
 mod meter;
@@ -13,11 +12,9 @@ mod pipeline;
 pub mod probe;
 mod sampling;
 mod transactions;
-mod use_watch;
 
 pub use error::StudyError;
-pub use extents::extent_verdicts;
-pub use file_sets::{FileRole, FileSetCache, WantedFiles, fill_of};
+pub use file_sets::{FileRole, FileSetCache, WantedFiles, extent_verdicts, fill_of};
 pub use meter::{Measurement, Meter, Watcher};
 pub use pipeline::{Listener, Pipeline, RunOutcome};
 pub use sampling::{SamplePace, Sampling};

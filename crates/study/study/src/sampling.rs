@@ -1,4 +1,5 @@
-//! Samples of a target at an even pace, and those of a window, for the causes of its stalls.
+//! Samples of a target at an even pace, and those of a window, for the causes of its stalls; what a
+//! database uses meanwhile.
 //!
 //! Invariant: those of a window are taken on a thread and a connection of their own, which end with
 //! the window. What they cost is kept. They decide nothing about the run: a target that does not
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use iostrata_database::target::{Sampled, Sampler, Stalled, Target, TargetSample, stall_cause};
 use iostrata_database::watch::{OnHost, TimedSample};
-use iostrata_run::{Replicate, SampleSpan, SamplerCost, StallCause, TargetCourse};
+use iostrata_run::{Replicate, ResourceUse, SampleSpan, SamplerCost, StallCause, TargetCourse};
 
 use crate::{Watcher, transaction_stalls};
 
@@ -200,6 +201,38 @@ impl Samples {
 
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+// What a database uses while a window is open.
+
+/// Looks at what a database has used when a window opens and when it closes.
+pub(crate) struct UseWatch<'a> {
+    used: &'a dyn Fn() -> ResourceUse,
+    opened: ResourceUse,
+    closed: ResourceUse,
+}
+
+impl<'a> UseWatch<'a> {
+    /// `used` asks what was used so far.
+    pub fn new(used: &'a dyn Fn() -> ResourceUse) -> Self {
+        let nothing = ResourceUse::default();
+        Self { used, opened: nothing, closed: nothing }
+    }
+
+    /// What was used in the window.
+    pub fn used(&self) -> ResourceUse {
+        self.closed.since(&self.opened)
+    }
+}
+
+impl Watcher for UseWatch<'_> {
+    fn opened(&mut self) {
+        self.opened = (self.used)();
+    }
+
+    fn closed(&mut self) {
+        self.closed = (self.used)();
+    }
 }
 
 #[cfg(test)]

@@ -22,10 +22,8 @@ use super::conditions::ConditionState;
 use super::database::Databases;
 use super::emulated::DiskProbe;
 use super::layout::VolumeLayout;
-use super::pace::{TRACED_PASS, figure_of};
-use super::path_scope::PathScope;
-use super::point::point;
-use super::probes::Probes;
+use super::pace::{TRACED_PASS, figure_of, point};
+use super::probes::{PathScope, Probes};
 use super::volume::{self, MountedVolume};
 use crate::{Measurement, Pipeline, StudyError, Watcher};
 

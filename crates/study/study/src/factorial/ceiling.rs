@@ -12,7 +12,7 @@ use iostrata_plan::study::{Cell, StudyPlan, VolumeKind};
 use iostrata_plan::{IoApi, IoSpec, Layer, Mix, Point, Stream};
 use iostrata_stats::{Measured, combine};
 
-use super::point::total_iops;
+use super::pace::total_iops;
 
 /// Block of the ceiling points in a plan.
 pub(super) const BLOCK: &str = "ceiling";

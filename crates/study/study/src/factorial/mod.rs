@@ -6,36 +6,31 @@
 //! stored before the next begins, so that a killed study goes on where it was; what is not possible
 //! here is a result with its reason. It draws no conclusion: `diagnose` does.
 
-mod batch;
 mod bench;
 mod calibrate;
 mod ceiling;
 mod conditions;
 mod database;
 mod emulated;
-mod fill;
 mod layout;
-mod order;
 mod pace;
-mod path_scope;
-mod point;
-mod preview;
 mod probes;
-mod readers;
 mod rounds;
 mod second;
 mod transactions;
 mod volume;
 
-pub use database::{DatabasePlace, Databases, StudiedDatabase};
-pub use layout::{VolumeLayout, filled_bytes, lay_out, space_bytes};
-pub use preview::changes_of;
-pub use rounds::run;
-
 use std::path::PathBuf;
 
+use iostrata_change::Change;
 use iostrata_plan::study::StudyPlan;
 use iostrata_run::Event;
+
+use crate::StudyError;
+
+pub use database::{DatabasePlace, Databases, StudiedDatabase};
+pub use layout::{VolumeLayout, filled_bytes, lay_out, space_bytes};
+pub use rounds::run;
 
 /// Where a study makes its volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,4 +56,33 @@ pub struct StudyTask<'a> {
     pub place: VolumePlace,
     /// What an earlier part of the same run stored.
     pub done: &'a [Event],
+}
+
+/// The changes in the order in which they are made first: the volumes, then what is switched from
+/// point to point, then what watching needs.
+///
+/// # Errors
+/// When the plan names a setting that does not exist, or a disk cannot be served there.
+pub fn changes_of(plan: &StudyPlan, place: &VolumePlace) -> Result<Vec<Change>, StudyError> {
+    let layouts = lay_out(plan, place)?;
+    let mut changes: Vec<Change> = Vec::new();
+    let mut add = |change: Change| {
+        if !changes.contains(&change) {
+            changes.push(change);
+        }
+    };
+    let members = layouts.iter().flat_map(|layout| &layout.members);
+    members.flat_map(|member| member.changes.iter().cloned()).for_each(&mut add);
+    for cell in &plan.cells {
+        let layout = layouts.iter().find(|layout| layout.volume == cell.volume);
+        let devices = layout.map(VolumeLayout::devices).unwrap_or_default();
+        conditions::changes(&cell.conditions, &devices)?.into_iter().for_each(&mut add);
+        if cell.conditions.drop_caches {
+            add(Change::DropCaches);
+        }
+    }
+    if plan.measuring.traced {
+        probes::changes().into_iter().for_each(&mut add);
+    }
+    Ok(changes)
 }

@@ -1,14 +1,22 @@
-//! Which points get further replicates, and whether one more fits.
+//! The points of a study: what each is, in which order those of a round are measured, which get
+//! further replicates, and whether one more fits.
 //!
 //! Invariant: a budget is kept by dropping replicates, never points. Pure: it is told the time. How
 //! long a window is, the plan's [`pacing`](iostrata_plan::study::pacing) says.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
-use iostrata_plan::study::Cell;
 use iostrata_plan::study::pacing::TRACED_S;
+use iostrata_plan::study::{Cell, Conditions, VolumeKind};
+use iostrata_plan::{
+    Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream, TransactionSpec,
+};
 use iostrata_run::{Event, Replicate};
-use iostrata_stats::{Measured, Need, Verdicts, more_needed};
+use iostrata_stats::{Measured, Need, Random, Verdicts, more_needed};
+
+use crate::transaction_point;
 
 /// Length of a traced pass.
 pub(super) const TRACED_PASS: Duration = Duration::from_millis((TRACED_S * 1e3) as u64);
@@ -107,6 +115,83 @@ pub(super) fn before_s(done: &[Event]) -> f64 {
     done.iter().map(end).fold(0.0, f64::max)
 }
 
+// In which order the points of a round are measured.
+//
+// Invariant: every round has its own random order, from the study's seed, so that a drift of the
+// machine falls on all points alike. Points that need the same conditions stand together, because
+// switching them takes time; the order of the conditions is random too. Pure.
+
+/// The order of the given points in a round.
+pub(super) fn order(cells: &[Cell], chosen: &[usize], seed: u64, round: u32) -> Vec<usize> {
+    let mut random = Random::of_stream(seed, u64::from(round) + 1);
+    let mut together: BTreeMap<&Conditions, Vec<usize>> = BTreeMap::new();
+    for &index in chosen {
+        together.entry(&cells[index].conditions).or_default().push(index);
+    }
+    let mut groups: Vec<Vec<usize>> = together.into_values().collect();
+    shuffle(&mut groups, &mut random);
+    groups.iter_mut().for_each(|group| shuffle(group, &mut random));
+    groups.concat()
+}
+
+/// Fisher and Yates.
+fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    for last in (1..items.len()).rev() {
+        let other = random.below(last as u64 + 1) as usize;
+        items.swap(last, other);
+    }
+}
+
+// A cell as a point: the workload on its volume, and the figure it is measured for.
+
+/// The point of a cell on a place, measured for `window`: windows of one length are comparable, and
+/// a study takes as long as it says.
+pub(super) fn point(cell: &Cell, place: &Path, window: Duration) -> Point {
+    let mut spec = cell.workload.clone();
+    spec.path = place.to_owned();
+    spec.point_time = window;
+    // Never precise enough to end early.
+    spec.precision = 0.0;
+    Point {
+        id: cell.id.clone(),
+        title: cell.title.clone(),
+        layer: match cell.volume.kind {
+            _ if !cell.conditions.io_limits.is_none() => Layer::Limit,
+            VolumeKind::Raw => Layer::Device,
+            _ => Layer::Filesystem,
+        },
+        streams: vec![Stream { name: "load".to_owned(), spec }],
+        metric: total_iops(),
+        curve: None::<CurvePlace>,
+        block: cell.parts.first().cloned().unwrap_or_default(),
+        levels: cell.levels.clone(),
+        transactions: None,
+    }
+}
+
+/// The point of a cell that is a load of transactions.
+pub(super) fn transactions(cell: &Cell, load: &TransactionSpec) -> Point {
+    Point {
+        id: cell.id.clone(),
+        title: cell.title.clone(),
+        curve: None,
+        block: cell.parts.first().cloned().unwrap_or_default(),
+        levels: cell.levels.clone(),
+        ..transaction_point(load)
+    }
+}
+
+/// Reads and writes of all streams together.
+pub(super) fn total_iops() -> Metric {
+    Metric {
+        stream: 0,
+        op: OpKind::Read,
+        kind: MetricKind::TotalIops,
+        unit: "IOPS".to_owned(),
+        better: Better::Higher,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,5 +237,72 @@ mod tests {
     fn nothing_starts_that_does_not_fit() {
         assert!(fits(None, 1e9) && fits(Some(Duration::from_secs(2)), 1.0));
         assert!(!fits(Some(Duration::from_secs(1)), 1.5));
+    }
+}
+
+#[cfg(test)]
+mod order_tests {
+    use super::*;
+    use iostrata_plan::IoSpec;
+    use iostrata_plan::study::{Volume, VolumeKind};
+
+    fn cell(number: usize) -> Cell {
+        let memory_limit_bytes = number.is_multiple_of(3).then_some(1 << 30);
+        Cell {
+            id: format!("cell_{number}"),
+            title: String::new(),
+            parts: Vec::new(),
+            levels: Vec::new(),
+            volume: Volume {
+                kind: VolumeKind::Raw,
+                disk: None,
+                bytes: None,
+                count: 1,
+                mkfs_options: Vec::new(),
+                mount_options: Vec::new(),
+            },
+            conditions: Conditions { memory_limit_bytes, ..Conditions::default() },
+            workload: IoSpec::new(""),
+            transactions: None,
+            second: None,
+            readers: None,
+        }
+    }
+
+    #[test]
+    fn every_point_comes_once_and_conditions_stay_together() {
+        let cells: Vec<Cell> = (0..30).map(cell).collect();
+        let chosen: Vec<usize> = (0..30).collect();
+        for round in 0..20 {
+            let found = order(&cells, &chosen, 7, round);
+            let mut sorted = found.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, chosen);
+            let switches = found
+                .windows(2)
+                .filter(|two| cells[two[0]].conditions != cells[two[1]].conditions)
+                .count();
+            assert_eq!(switches, 1, "conditions are switched once a round");
+        }
+    }
+
+    #[test]
+    fn rounds_differ_and_seeds_replay() {
+        let cells: Vec<Cell> = (0..30).map(cell).collect();
+        let chosen: Vec<usize> = (0..30).collect();
+        assert_ne!(order(&cells, &chosen, 7, 0), order(&cells, &chosen, 7, 1));
+        assert_eq!(order(&cells, &chosen, 7, 1), order(&cells, &chosen, 7, 1));
+        assert_ne!(order(&cells, &chosen, 8, 1), order(&cells, &chosen, 7, 1));
+    }
+
+    #[test]
+    fn positions_are_spread_evenly() {
+        let cells: Vec<Cell> = (0..4).map(|number| cell(number * 3)).collect();
+        let chosen: Vec<usize> = (0..4).collect();
+        let mut first = [0; 4];
+        for round in 0..4_000 {
+            first[order(&cells, &chosen, 3, round)[0]] += 1;
+        }
+        assert!(first.iter().all(|&count| (850..1150).contains(&count)), "{first:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! What is seen beside the figures: the kernel's profile, and where requests spend their time.
+//! What is seen beside the figures: the kernel's profile, and where requests spend their time; and
+//! what of a volume is observed and traced.
 //!
 //! Invariant: the profile runs in measured windows, because it costs next to nothing; tracing and
 //! the waits of threads have a pass apart. What is not possible here is said once, with the fix,
@@ -8,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use iostrata_change::{Change, ChangeError, ChangeId, Effect, Platform, Session, write_instance};
 use iostrata_linux::blocktrace::{BlockTrace, Setting, TraceScope};
+use iostrata_linux::host::{Root, Scope, describe_path};
 use iostrata_linux::profile::{ProfileError, ProfileOptions, Profiler};
 use iostrata_plan::OpKind;
-use iostrata_run::host::{ApplicationLatency, BlockLatency, Profile};
+use iostrata_run::host::{ApplicationLatency, BlockLatency, NamedIostat, PathFacts, Profile};
 use iostrata_run::{Replicate, Unavailable};
 
 use super::pace::TRACED_PASS;
-use super::path_scope::PathScope;
-use crate::Watcher;
+use crate::{StudyError, Watcher};
 
 /// Requests per second for which the trace buffer has room.
 const TRACED_REQUESTS_PER_S: f64 = 200_000.0;
@@ -255,5 +256,51 @@ fn reason(error: ChangeError) -> (String, Option<String>) {
     match error {
         ChangeError::Unavailable { what, why, fix } => (format!("{what}: {why}"), Some(fix)),
         other => (other.to_string(), None),
+    }
+}
+
+// What to observe and to trace for the places of a volume.
+
+/// The places of a volume as the host sees them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PathScope {
+    /// For the observer of measured windows.
+    pub observed: Scope,
+    facts: Vec<PathFacts>,
+}
+
+impl PathScope {
+    /// Looks at every place, as things stand now: limits belong to the group that this process is
+    /// in.
+    pub(super) fn of(root: &Root, places: &[PathBuf]) -> Result<Self, StudyError> {
+        let mut scope = Self::default();
+        for place in places {
+            let facts = describe_path(root, place)?;
+            scope.observed.join(Scope::of(root, &facts));
+            scope.facts.push(facts);
+        }
+        Ok(scope)
+    }
+
+    /// What the device of one place did, among those of all.
+    pub(super) fn of_place(&self, place: usize, layers: &[NamedIostat]) -> Option<NamedIostat> {
+        let device = self.facts.get(place)?.devices.first()?;
+        layers.iter().find(|layer| layer.name == device.name).cloned()
+    }
+
+    /// What to trace: the devices of every place, for the calls of this process.
+    fn trace_scope(&self) -> TraceScope {
+        let mut joined = TraceScope::default();
+        for facts in &self.facts {
+            let scope = TraceScope::of(facts, vec![std::process::id()]);
+            joined.is_limited |= scope.is_limited;
+            joined.processes = scope.processes;
+            for device in scope.devices {
+                if !joined.devices.contains(&device) {
+                    joined.devices.push(device);
+                }
+            }
+        }
+        joined
     }
 }

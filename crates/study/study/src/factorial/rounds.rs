@@ -1,4 +1,5 @@
-//! The rounds of a study: every point once per round, then those again that are not precise enough.
+//! The rounds of a study: every point once per round, then those again that are not precise enough;
+//! and which volumes stand at the same time.
 //!
 //! Invariant: the first round reaches every point, whatever the budget; after it replicates are
 //! dropped when time or bytes run out, and a point that fails is named and left out.
@@ -8,19 +9,17 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
-use iostrata_linux::host::Root;
+use iostrata_linux::host::{Root, describe_path};
 use iostrata_plan::study::pacing::Pacing;
 use iostrata_plan::study::{VolumeKind, is_on_server};
 use iostrata_run::{Event, Unavailable, UnavailableCause};
 
-use super::batch::batches;
 use super::bench::{Bench, How, TakenReplicate};
-use super::calibrate;
 use super::database::Databases;
 use super::layout::{VolumeLayout, lay_out};
-use super::pace::{self, Standing};
+use super::pace::Standing;
 use super::probes::Probes;
-use super::{StudyTask, order};
+use super::{StudyTask, calibrate, pace, space_bytes};
 use crate::{FileSetCache, Listener, Meter, Pipeline, RunOutcome, StudyError};
 
 /// Points that get one more replicate before it is looked again which need it most.
@@ -240,7 +239,7 @@ impl<W: Platform> Rounds<'_, W> {
             for (text, is_again) in [(text, false), (again, true)] {
                 let wants = |&cell: &usize| self.standings[cell].wants(round, is_again);
                 let wanting: Vec<usize> = cells.iter().copied().filter(wants).collect();
-                for index in order::order(&self.task.plan.cells, &wanting, measuring.seed, round) {
+                for index in pace::order(&self.task.plan.cells, &wanting, measuring.seed, round) {
                     if self.standings[index].replicates() > 0 && !self.goes_on(end_s) {
                         return Ok(window);
                     }
@@ -272,7 +271,7 @@ impl<W: Platform> Rounds<'_, W> {
         let missing = self.bench.probes.open_trace(self.bench.session);
         self.bench.pipeline.store_missing(missing)?;
         let plan = self.task.plan;
-        let order = order::order(&plan.cells, &wanting, plan.measuring.seed, u32::MAX);
+        let order = pace::order(&plan.cells, &wanting, plan.measuring.seed, u32::MAX);
         for (done, &index) in order.iter().enumerate() {
             if self.bench.pipeline.is_interrupted() {
                 break;
@@ -304,7 +303,7 @@ impl<W: Platform> Rounds<'_, W> {
             }
             let text = format!("{} points not yet precise", wanting.len());
             let round = measuring.replicates + sweep;
-            for index in order::order(&self.task.plan.cells, &chosen, measuring.seed, round) {
+            for index in pace::order(&self.task.plan.cells, &chosen, measuring.seed, round) {
                 if !self.goes_on(end_s) {
                     return Ok(());
                 }
@@ -392,4 +391,48 @@ impl<W: Platform> Rounds<'_, W> {
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
+}
+
+// Which volumes stand at the same time.
+//
+// Invariant: the volumes of a batch fit into the place together; the points of a batch are
+// measured interleaved, batches one after the other.
+
+/// Share of the place's free bytes that volumes may take.
+const SPACE_SHARE: f64 = 0.8;
+
+/// Volumes that fit into the place at the same time are measured interleaved; others one batch
+/// after the other. A named device holds one volume at a time.
+fn batches(
+    layouts: &[VolumeLayout],
+    task: &StudyTask<'_>,
+) -> Result<Vec<Vec<VolumeLayout>>, StudyError> {
+    if task.place.device.is_some() {
+        return Ok(layouts.iter().map(|layout| vec![layout.clone()]).collect());
+    }
+    let free = describe_path(&Root::system(), &task.place.dir)?.free_bytes.unwrap_or(u64::MAX);
+    let room = (free as f64 * SPACE_SHARE) as u64;
+    let mut batches: Vec<Vec<VolumeLayout>> = Vec::new();
+    let mut taken = u64::MAX;
+    for layout in layouts {
+        let bytes = space_bytes(std::slice::from_ref(layout));
+        if bytes > room {
+            return Err(StudyError::NoRoom {
+                dir: task.place.dir.display().to_string(),
+                needed_bytes: bytes,
+                room_bytes: room,
+            });
+        }
+        match batches.last_mut() {
+            Some(batch) if taken.saturating_add(bytes) <= room => {
+                batch.push(layout.clone());
+                taken += bytes;
+            }
+            _ => {
+                batches.push(vec![layout.clone()]);
+                taken = bytes;
+            }
+        }
+    }
+    Ok(batches)
 }

@@ -19,11 +19,9 @@ use iostrata_stats::units::seconds;
 
 use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, TakenReplicate};
 use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, warm_up};
-use super::pace::figure_of;
-use super::point::transactions;
-use super::readers::Readers;
-use super::second::Second;
-use crate::use_watch::UseWatch;
+use super::pace::{figure_of, transactions};
+use super::second::{Readers, Second};
+use crate::sampling::UseWatch;
 use crate::{Measurement, Sampling, StudyError, Watcher};
 
 /// Where data lies, of the members of a volume, and redo that is not beside it.

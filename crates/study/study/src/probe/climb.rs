@@ -1,22 +1,24 @@
-//! Climbs the ladder: the parts of the storage in their order, then the transactions of a database.
+//! Climbs the ladder: the parts of the storage in their order, then the transactions of a database,
+//! the top rungs.
 //!
 //! Invariant: parts and rounds for which no time is left are named; what fails of a database is
 //! named, and the others go on.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use iostrata_linux::host::{KernelLog, Root};
-use iostrata_load::TransactionLoad;
-use iostrata_plan::Point;
-use iostrata_run::{Event, ProbeHost, Unavailable};
+use iostrata_load::{TransactionLoad, TransactionSource};
+use iostrata_plan::{Point, TransactionSpec, rung};
+use iostrata_run::{Event, ProbeHost, ResourceUse, Unavailable};
 
 use super::blocks::Part;
-use super::budget::{Announcement, TOP_TIME};
+use super::budget::{Announcement, ProbeOptions, Shape, TOP_TIME, Transactions};
 use super::runner::Probe;
-use super::shape::{ProbeOptions, Shape, Transactions};
-use super::top::{self, ProbedDatabase, TopRound, TopRung};
-use crate::use_watch::UseWatch;
-use crate::{FileSetCache, Listener, Meter, Pipeline, RunOutcome, StudyError, Watcher};
+use crate::sampling::UseWatch;
+use crate::{
+    FileSetCache, Listener, Meter, Pipeline, RunOutcome, StudyError, Watcher, transaction_point,
+};
 
 /// Runs the probe.
 ///
@@ -110,7 +112,7 @@ impl Probe<'_> {
         self.over_at_s = self.pipeline.elapsed_s() + self.announcement.top_time_max.as_secs_f64();
         let factor = self.announcement.top_time_max.as_secs_f64() / TOP_TIME.as_secs_f64();
         let shape = shape.map(|shape| Shape { time_factor: factor, ..shape });
-        for round in top::rounds(database) {
+        for round in rounds(database) {
             self.run_round(database, &round, shape.as_ref(), factor)?;
         }
         self.pipeline.files.drop_used_up();
@@ -231,5 +233,125 @@ impl Probe<'_> {
             self.pipeline.store(Event::Unavailable(left_out))?;
         }
         Ok(())
+    }
+}
+
+// The top rungs of a probe: transactions on a database, beside the syncs of the storage below.
+//
+// Invariants: a round measures the disk and the database one after the other, so that what the
+// disk would allow and what is reached are of the same moment; rounds reverse their order. This
+// file knows no database: whoever does gives the transactions.
+
+/// A rung of transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TopRung {
+    /// Small transactions of one connection, each durable.
+    Commits,
+    /// The same without syncs.
+    Unsynced,
+    /// The same on many connections.
+    GroupCommits,
+    /// TPC-C's transactions.
+    Tpcc,
+}
+
+/// Connections that commit at the same time.
+const COMMITTERS: u32 = 16;
+/// Connections of TPC-C.
+const TERMINALS: u32 = 4;
+
+/// A database that a probe may measure, with tables of its own.
+pub trait ProbedDatabase {
+    /// Without secrets.
+    fn name(&self) -> String;
+
+    /// Whether it runs on this machine.
+    fn is_here(&self) -> bool;
+
+    /// Whether it can commit without syncs for the time of a point.
+    fn can_leave_syncs_out(&self) -> bool;
+
+    /// Makes ready what a rung needs, and removes what another one needed, where both cannot be
+    /// there. Called before every window.
+    ///
+    /// # Errors
+    /// What was refused, with the fix where there is one.
+    fn prepare(&mut self, rung: TopRung, progress: &mut dyn FnMut(&str)) -> Result<(), String>;
+
+    /// The transactions of the rung that was prepared last.
+    ///
+    /// # Errors
+    /// What was refused, with the fix where there is one.
+    fn source(&self, rung: TopRung) -> Result<Box<dyn TransactionSource + '_>, String>;
+
+    /// What the database has used so far.
+    fn used(&self) -> ResourceUse;
+
+    /// Bytes that it has written so far, for all tables that were made for the probe; none where it
+    /// does not answer.
+    fn written_bytes(&self) -> Option<u64>;
+}
+
+/// Points that take turns, and how often.
+#[derive(Clone, Debug)]
+struct TopRound {
+    pub rungs: Vec<TopRung>,
+    /// The disk's part of it.
+    pub disk: Option<&'static str>,
+    pub replicates: u32,
+}
+
+/// Every round, in order.
+fn rounds(database: &dyn ProbedDatabase) -> Vec<TopRound> {
+    let mut alone = vec![TopRung::Commits];
+    if database.can_leave_syncs_out() {
+        alone.push(TopRung::Unsynced);
+    }
+    let together = vec![TopRung::GroupCommits];
+    vec![
+        TopRound { rungs: alone, disk: rung::in_turns_with(rung::COMMITS_1), replicates: 4 },
+        TopRound { rungs: together, disk: rung::in_turns_with(rung::COMMITS_16), replicates: 4 },
+        TopRound {
+            rungs: vec![TopRung::Tpcc],
+            disk: rung::in_turns_with(rung::TPCC_4),
+            replicates: 3,
+        },
+    ]
+}
+
+impl TopRung {
+    /// Its point; windows are `factor` times as long as they should be.
+    pub(super) fn point(self, target: &str, factor: f64) -> Point {
+        let (id, workload, threads, seconds, title) = match self {
+            Self::Commits => {
+                (rung::COMMITS_1, "commits", 1, 1.5, "one-row commits, one connection")
+            }
+            Self::GroupCommits => {
+                (rung::COMMITS_16, "commits", COMMITTERS, 1.5, "one-row commits, 16 connections")
+            }
+            Self::Unsynced => (
+                rung::COMMITS_1_UNSYNCED,
+                "commits",
+                1,
+                1.0,
+                "one-row commits without syncs, one connection",
+            ),
+            Self::Tpcc => {
+                (rung::TPCC_4, "tpcc", TERMINALS, 4.0, "TPC-C-like transactions, 4 connections")
+            }
+        };
+        let spec = TransactionSpec {
+            threads,
+            // What the database uses is counted over the same time as what it does.
+            warm_up: Some(Duration::ZERO),
+            runtime: Some(Duration::from_secs_f64((seconds * factor).max(0.2))),
+            ..TransactionSpec::new(workload, target)
+        };
+        let mut point = transaction_point(&spec);
+        (point.id, point.title, point.curve) = (id.to_owned(), title.to_owned(), None);
+        if self != Self::Tpcc {
+            point.metric.unit = "commits/s".to_owned();
+        }
+        point
     }
 }

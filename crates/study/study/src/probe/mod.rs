@@ -8,17 +8,10 @@
 mod blocks;
 mod budget;
 mod climb;
-mod environment;
-mod filling;
 #[cfg(test)]
 mod plan_tests;
-mod pool;
 mod prepare;
 mod runner;
-mod shape;
-mod top;
 
-pub use budget::{Announcement, TooSmall, announce};
-pub use climb::run;
-pub use shape::{ProbeOptions, Shape, Transactions};
-pub use top::{ProbedDatabase, TopRung};
+pub use budget::{Announcement, ProbeOptions, Shape, TooSmall, Transactions, announce};
+pub use climb::{ProbedDatabase, TopRung, run};

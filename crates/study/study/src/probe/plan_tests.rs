@@ -7,8 +7,7 @@ use iostrata_plan::{IoApi, IoSpec, Point, rung};
 use iostrata_run::host::PathFacts;
 
 use super::blocks::Part;
-use super::budget::announce;
-use super::shape::{ProbeOptions, Shape, Transactions};
+use super::budget::{ProbeOptions, Shape, Transactions, announce};
 
 fn shape() -> Shape {
     Shape {

@@ -1,25 +1,24 @@
-//! Measures the points of a probe, block by block, and stores every replicate.
+//! Measures the points of a probe, block by block, stores every replicate, and takes the latencies
+//! of a point's replicates together.
 //!
 //! Invariant: a finished replicate is durable before the next begins; points of a block take turns
 //! in an order that reverses from one replicate to the next (ABBA), so that a drift of the device
 //! falls on all alike. A point that fails is named and left out; the probe goes on.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use iostrata_diagnose::Suspicion;
 use iostrata_linux::host::{KernelLog, Root, Scope, describe_path};
 use iostrata_load::IoLoad;
-use iostrata_plan::Point;
+use iostrata_plan::{OpKind, Point};
 use iostrata_run::host::IoLimit;
-use iostrata_run::{Event, ProbeHost, Unavailable};
+use iostrata_run::{Event, OpFigures, Pooled, PooledLatency, ProbeHost, Replicate, Unavailable};
+use iostrata_stats::{LatencyHistogram, Measured, pooled_percentiles};
 
 use super::blocks::{self, Block, Moment, Part};
-use super::budget::Announcement;
-use super::environment;
-use super::filling::Pace;
-use super::pool::pooled;
-use super::prepare::prepare;
-use super::shape::{ProbeOptions, Shape};
+use super::budget::{Announcement, ProbeOptions, Shape};
+use super::prepare::{self, Pace, prepare};
 use crate::{Pipeline, StudyError};
 
 /// Share of the time that is kept for confirming what is suspected.
@@ -125,12 +124,12 @@ impl Probe<'_> {
             prepare(self.options, self.announcement, &mut self.pipeline.files, stop, &mut filling)?;
         self.pipeline.store_clock()?;
         if prepared.shape.is_none()
-            && let Some(others) = environment::others(&self.host.path)
+            && let Some(others) = prepare::others(&self.host.path)
         {
             prepared.unavailable.iter_mut().for_each(|one| one.why.push_str(&others));
         }
         let unavailable = prepared.unavailable;
-        let limits = environment::limits_of(&self.host.path);
+        let limits = prepare::limits_of(&self.host.path);
         self.pipeline.store_missing(limits.into_iter().chain(unavailable))?;
         self.fill_bytes_per_s = prepared.fill_bytes_per_s;
         Ok(prepared.shape)
@@ -202,7 +201,7 @@ impl Probe<'_> {
         let mut missing = error.missing(what);
         if error.is_broken() {
             self.is_broken = true;
-            missing.kernel_lines = self.kernel_log.since(&environment::devices(&self.host.path));
+            missing.kernel_lines = self.kernel_log.since(&prepare::devices(&self.host.path));
         }
         self.pipeline.store(Event::Unavailable(missing))
     }
@@ -300,4 +299,52 @@ impl Probe<'_> {
         });
         used.max().unwrap_or(0)
     }
+}
+
+// Latencies of all replicates of a point taken together.
+//
+// A window of a second holds a few hundred commits: too few for their 99th percentile, and too
+// short for pauses that come once a second. The replicates together are not.
+
+const PERCENTS: [f64; 6] = [50.0, 90.0, 95.0, 98.0, 99.0, 99.9];
+
+/// The points with several streams among the events of a part: those are rated and compared by
+/// their slowest requests.
+fn pooled(events: &[Event]) -> Vec<Pooled> {
+    let mut points: BTreeMap<&str, Vec<&Replicate>> = BTreeMap::new();
+    for event in events {
+        match event {
+            Event::Replicate(replicate) if replicate.point.streams.len() > 1 => {
+                points.entry(&replicate.point.id).or_default().push(replicate);
+            }
+            _ => {}
+        }
+    }
+    let pooled = |(point, replicates): (&str, Vec<&Replicate>)| Pooled {
+        point: point.to_owned(),
+        replicates: replicates.iter().map(|one| one.replicate).collect(),
+        latencies: latencies(&replicates),
+    };
+    points.into_iter().map(pooled).collect()
+}
+
+/// By stream and kind of request.
+fn latencies(replicates: &[&Replicate]) -> Vec<PooledLatency> {
+    let mut latencies: BTreeMap<(usize, OpKind), Vec<&OpFigures>> = BTreeMap::new();
+    for replicate in replicates {
+        for (at, stream) in replicate.streams.iter().enumerate() {
+            stream.ops.iter().for_each(|(op, figures)| {
+                latencies.entry((at, op)).or_default().push(figures);
+            });
+        }
+    }
+    let name = |at: usize| replicates[0].streams[at].name.clone();
+    let pooled = |((at, op), figures): ((usize, OpKind), Vec<&OpFigures>)| {
+        let parts: Vec<(&LatencyHistogram, &Measured)> =
+            figures.into_iter().map(OpFigures::response).collect();
+        let n = parts.iter().map(|(histogram, _)| histogram.count()).sum();
+        let percentiles = pooled_percentiles(&parts, &PERCENTS);
+        PooledLatency { stream: name(at), op, n, percentiles }
+    };
+    latencies.into_iter().map(pooled).collect()
 }
