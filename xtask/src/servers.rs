@@ -4,9 +4,7 @@
 //! Each server is a private one of a helper process, so that ending that ends the server; nothing
 //! but the directory of the fleet is written, and Debian's package in the system.
 
-mod commands;
 mod recipe;
-mod sid;
 pub mod suite;
 
 use std::fs::{self, File};

@@ -14,9 +14,8 @@ pub mod lanes;
 pub mod outcome;
 mod packages;
 pub mod reaper;
-mod schedule;
+pub mod schedule;
 pub mod targets;
-pub mod times;
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -31,9 +30,8 @@ use crate::workspace::Workspace;
 use changed::Concern;
 use execute::Runner;
 use outcome::{Omission, TestOutcome, TestTally, by_reason};
-use schedule::{Queue, TestJob};
+use schedule::{Queue, TestJob, Times};
 use targets::{Target, TargetKind, Which};
-use times::Times;
 
 /// So many of the slowest tests are named at the end.
 const SLOWEST: usize = 5;

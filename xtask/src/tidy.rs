@@ -6,23 +6,14 @@
 //! It judges text, not meaning: a net for the careless, no proof.
 
 mod borders;
-mod circles;
-mod documents;
 mod imports;
 mod lanes;
-mod leftovers;
-mod modules;
-mod rust;
-mod safety;
-mod shape;
 mod source;
 mod style;
 pub mod tables;
-mod writes;
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use anyhow::{Context, Result};
 
@@ -81,9 +72,9 @@ fn judge(root: &Path) -> Result<Vec<Breach>> {
         };
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("rs") => sources.push(SourceFile::read(&path, &read()?)),
-            Some("md") => breaches.extend(documents::judge(&path, &read()?)),
+            Some("md") => breaches.extend(style::title(&path, &read()?)),
             Some("toml") if path.ends_with("Cargo.toml") => {
-                breaches.extend(documents::judge_manifest(&path, &read()?));
+                breaches.extend(style::inherited_lints(&path, &read()?));
             }
             _ => {}
         }
@@ -92,10 +83,10 @@ fn judge(root: &Path) -> Result<Vec<Breach>> {
     for rule in RULES {
         breaches.extend(sources.iter().flat_map(rule));
     }
-    breaches.extend(safety::stale(&sources));
-    breaches.extend(circles::judge(&sources));
-    breaches.extend(modules::judge(&sources));
-    breaches.extend(modules::stale(&sources));
+    breaches.extend(style::stale_unsafe_files(&sources));
+    breaches.extend(imports::circles(&sources));
+    breaches.extend(imports::borders_of_modules(&sources));
+    breaches.extend(imports::stale_modules(&sources));
     breaches.sort();
     Ok(breaches)
 }
@@ -104,18 +95,18 @@ type Rule = fn(&SourceFile) -> Vec<Breach>;
 
 /// Rules that look at one Rust file.
 const RULES: &[Rule] = &[
-    shape::file_length,
-    shape::function_length,
-    shape::line_width,
+    style::file_length,
+    style::function_length,
+    style::line_width,
     style::ascii,
     style::header,
     style::printing,
     style::unwrapping,
     style::exiting,
     style::purity,
-    leftovers::judge,
-    safety::judge,
-    writes::judge,
+    style::leftovers,
+    style::unsafe_code,
+    style::writes,
 ];
 
 /// Files of the repository, from its top directory; what is built or measured is left out.

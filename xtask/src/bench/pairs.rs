@@ -1,7 +1,14 @@
-//! Pairs of runs of two programs: the case, what one run came to, and the comparison as text.
+//! Pairs of runs of two programs: the case, how fio and the release build of iostrata are run, what
+//! one run came to, and the comparison as text.
 
-use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
 use iostrata_stats::{Comparison, Conclusion};
+use serde_json::Value;
+
+use crate::workspace::{self, Workspace};
 
 /// What both sides do, direct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +155,227 @@ pub fn follows(comparison: &Comparison) -> &'static str {
     }
 }
 
+// Runs fio.
+
+/// The null engine with every statistic on, one job.
+///
+/// # Errors
+/// When fio is not installed or fails.
+pub fn null(runtime_s: u32) -> Result<BenchSample> {
+    let runtime = format!("--runtime={runtime_s}");
+    run(&[
+        "--name=null",
+        "--ioengine=null",
+        "--size=100g",
+        "--rw=randread",
+        "--bs=4k",
+        &runtime,
+        "--time_based",
+        "--output-format=json",
+    ])
+}
+
+/// Does what `iostrata io` does in this case: uniform offsets with repetition, threads that share
+/// one file, and for `io_uring` registered buffers and files.
+///
+/// # Errors
+/// When fio is not installed or fails.
+pub fn case(case: &ParityCase, file: &Path, size: &str, runtime_s: u32) -> Result<BenchSample> {
+    let mut words = vec![
+        "--name=parity".to_owned(),
+        format!("--filename={}", file.display()),
+        format!("--rw={}", case.rw),
+        format!("--ioengine={}", if case.engine == "sync" { "psync" } else { case.engine }),
+        format!("--numjobs={}", case.jobs),
+        format!("--iodepth={}", case.depth),
+        format!("--size={size}"),
+        format!("--bs={}", case.block),
+        format!("--runtime={runtime_s}"),
+    ];
+    let same = "--direct=1 --time_based --norandommap --randrepeat=0 --thread \
+                --group_reporting --overwrite=1 --output-format=json";
+    words.extend(same.split_whitespace().map(str::to_owned));
+    if case.memory != "malloc" {
+        words.push(format!("--mem={}", case.memory));
+    }
+    if case.engine == "io_uring" {
+        words.extend(["--fixedbufs", "--registerfiles"].map(str::to_owned));
+    }
+    run(&words.iter().map(String::as_str).collect::<Vec<&str>>())
+}
+
+fn run(words: &[&str]) -> Result<BenchSample> {
+    let output = Command::new("fio").args(words).output();
+    let output = output.context("cannot run fio; install it (Debian package fio)")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("fio {}: {}", words.join(" "), said.trim());
+    }
+    sample(&String::from_utf8_lossy(&output.stdout))
+        .with_context(|| format!("fio {}", words.join(" ")))
+}
+
+/// Reads the output of `fio --group_reporting --output-format=json`.
+///
+/// # Errors
+/// When it is no JSON, a field is missing, or a job failed.
+pub fn sample(output: &str) -> Result<BenchSample> {
+    // Warnings may stand before the document.
+    let start = output.find('{').context("fio printed no JSON")?;
+    let document: Value = serde_json::from_str(&output[start..]).context("fio's JSON is broken")?;
+    let jobs = document["jobs"].as_array().context("fio's JSON has no jobs")?;
+    let mut total = Total::default();
+    for job in jobs {
+        if job["error"].as_i64() != Some(0) {
+            bail!("fio's job ended with error {}", job["error"]);
+        }
+        total.add(job).context("fio's JSON misses a field")?;
+    }
+    if total.ios == 0.0 {
+        bail!("fio completed nothing");
+    }
+    let cpu_ns_per_io = total.cpu_ns / total.ios;
+    Ok(BenchSample { iops: total.iops, cpu_ns_per_io, verdicts: Vec::new() })
+}
+
+#[derive(Default)]
+struct Total {
+    ios: f64,
+    iops: f64,
+    cpu_ns: f64,
+}
+
+impl Total {
+    fn add(&mut self, job: &Value) -> Option<()> {
+        for way in ["read", "write"] {
+            self.ios += job[way]["total_ios"].as_f64()?;
+            self.iops += job[way]["iops"].as_f64()?;
+        }
+        let busy = (job["usr_cpu"].as_f64()? + job["sys_cpu"].as_f64()?) / 100.0;
+        self.cpu_ns += busy * job["job_runtime"].as_f64()? * 1e6;
+        Some(())
+    }
+}
+
+// Runs the release build of iostrata.
+
+/// The program.
+pub struct Iostrata {
+    program: PathBuf,
+    /// Run directories go here, not into the clone.
+    runs: PathBuf,
+}
+
+impl Iostrata {
+    /// Builds it as it ships.
+    ///
+    /// # Errors
+    /// When it does not build.
+    pub fn build(workspace: &Workspace) -> Result<Self> {
+        // Not on stdout: that may be one JSON document.
+        eprintln!("building iostrata (release)");
+        let mut command = workspace::cargo(&workspace.root);
+        command.args(["build", "--quiet", "--release", "--package", "iostrata"]);
+        if !command.status().context("cannot run cargo build")?.success() {
+            bail!("iostrata does not build");
+        }
+        let program = workspace.target.join("release/iostrata");
+        Ok(Self { program, runs: workspace.target.join("xtask/bench-run") })
+    }
+
+    /// The program that was built.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The null engine, one job.
+    ///
+    /// # Errors
+    /// When it fails or prints something else than the contract says.
+    pub fn null(&self, runtime_s: u32) -> Result<BenchSample> {
+        let runtime = format!("{runtime_s}s");
+        let path = self.runs.with_file_name("never-made");
+        self.io(
+            &path,
+            &["--ioengine", "null", "--rw", "randread", "--bs", "4k", "--size", "100G"],
+            &runtime,
+        )
+    }
+
+    /// One case on the shared file.
+    ///
+    /// # Errors
+    /// When it fails or prints something else than the contract says.
+    pub fn case(
+        &self,
+        case: &ParityCase,
+        file: &Path,
+        size: &str,
+        runtime_s: u32,
+    ) -> Result<BenchSample> {
+        let (jobs, depth) = (case.jobs.to_string(), case.depth.to_string());
+        let words = [
+            "--keep",
+            "--size",
+            size,
+            "--bs",
+            case.block,
+            "--mem",
+            case.memory,
+            "--rw",
+            case.rw,
+            "--direct",
+            "--ioengine",
+            case.engine,
+            "--numjobs",
+            &jobs,
+            "--iodepth",
+            &depth,
+        ];
+        self.io(file, &words, &format!("{runtime_s}s"))
+    }
+
+    fn io(&self, path: &Path, words: &[&str], runtime: &str) -> Result<BenchSample> {
+        sample_of_document(&self.document(path, words, runtime, &self.runs)?)
+            .with_context(|| format!("iostrata io {}", words.join(" ")))
+    }
+
+    /// The document that `iostrata io` prints of a run kept in `out`.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn document(
+        &self,
+        path: &Path,
+        words: &[&str],
+        runtime: &str,
+        out: &Path,
+    ) -> Result<String> {
+        let mut command = Command::new(&self.program);
+        command.arg("io").arg("--path").arg(path).args(words);
+        command.args(["--runtime", runtime, "--json", "--quiet", "--out"]).arg(out);
+        let output = command.stderr(Stdio::piped()).output().context("cannot run iostrata")?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("iostrata io {}: {}: {}", words.join(" "), output.status, said.trim());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+/// Reads the document that `iostrata io --json` prints.
+fn sample_of_document(output: &str) -> Result<BenchSample> {
+    let document: Value = serde_json::from_str(output).context("stdout is not one document")?;
+    let iops = |way: &str| document[way]["iops"].as_f64();
+    let iops = [iops("read"), iops("write")].into_iter().flatten().reduce(|a, b| a + b);
+    let verdicts = document["verdicts"].as_array().context("no verdicts[]")?;
+    Ok(BenchSample {
+        iops: iops.context("neither read.iops nor write.iops")?,
+        cpu_ns_per_io: document["cpu"]["ns_per_io"].as_f64().context("no cpu.ns_per_io")?,
+        verdicts: verdicts.iter().filter_map(|one| Some(one.as_str()?.to_owned())).collect(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +412,54 @@ mod tests {
         let wide = paired(&[10.0, 10.0, 10.0], &[7.0, 10.0, 14.0]).unwrap();
         assert_eq!(follows(&wide), "no difference seen, interval wide");
         assert_eq!(follows(&paired(&[1.0], &[9.0]).unwrap()), "too few pairs");
+    }
+}
+
+#[cfg(test)]
+mod fio_tests {
+    use super::*;
+
+    const TEXT: &str = r#"fio: a warning
+    { "fio version": "fio-3.33", "jobs": [ { "error": 0, "job_runtime": 8000,
+      "usr_cpu": 10.0, "sys_cpu": 40.0,
+      "read": { "total_ios": 400000, "iops": 100000.0, "runtime": 4000 },
+      "write": { "total_ios": 0, "iops": 0.0, "runtime": 0 } } ] }"#;
+
+    #[test]
+    fn cpu_is_a_share_of_the_summed_run_time() {
+        let sample = sample(TEXT).unwrap();
+        assert_eq!((sample.iops, sample.cpu_ns_per_io), (100_000.0, 10_000.0));
+    }
+
+    #[test]
+    fn broken_output_is_refused() {
+        assert!(sample("").is_err());
+        assert!(sample("{}").is_err());
+        assert!(sample(&TEXT.replace("\"error\": 0", "\"error\": 5")).is_err());
+        assert!(sample(&TEXT.replace("400000", "0")).is_err());
+        assert!(sample(&TEXT.replace("job_runtime", "other")).is_err());
+    }
+}
+
+#[cfg(test)]
+mod iostrata_tests {
+    use super::*;
+
+    const TEXT: &str = r#"{"read": {"iops": 100000.5, "ios": 400002}, "write": null,
+        "cpu": {"user_s": 1.0, "sys_s": 2.0, "ns_per_io": 7500.0}, "verdicts": ["cpu_limited"]}"#;
+
+    #[test]
+    fn reads_the_contract() {
+        let sample = sample_of_document(TEXT).unwrap();
+        assert_eq!((sample.iops, sample.cpu_ns_per_io), (100_000.5, 7_500.0));
+        assert_eq!(sample.verdicts, ["cpu_limited"]);
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        for field in ["iops", "ns_per_io", "verdicts"] {
+            assert!(sample_of_document(&TEXT.replace(field, "other")).is_err(), "{field}");
+        }
+        assert!(sample_of_document(&format!("progress\n{TEXT}")).is_err());
     }
 }

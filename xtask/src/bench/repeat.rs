@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::iostrata::Iostrata;
+use super::pairs::Iostrata;
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;

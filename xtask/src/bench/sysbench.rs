@@ -14,9 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use iostrata_stats::{PAIRS_MIN, paired};
 use serde_json::Value;
 
-use super::iostrata::Iostrata;
-use super::pairs::{BenchSample, Pairs};
-use super::pairs::{follows, print_verdicts, ratio};
+use super::pairs::{BenchSample, Iostrata, Pairs, follows, print_verdicts, ratio};
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;

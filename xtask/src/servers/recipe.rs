@@ -1,16 +1,15 @@
-//! Where each server of the fleet comes from, by the ordinary package clients.
+//! Where each server of the fleet comes from, by the ordinary package clients or from Debian's
+//! unstable suite.
 //!
 //! Invariant: a recipe writes only below its own directory, but for the one that installs Debian's
 //! package into the system; afterwards one path starts the server, as an installed program.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-
-use super::commands::{make_executable, said, write_wrapper};
-use super::sid;
 
 /// A server program of one version.
 pub struct Recipe {
@@ -47,14 +46,14 @@ pub const FLEET: [Recipe; 5] = [
         version: "11.8.",
         program: "usr/sbin/mariadbd",
         options: &["--innodb-log-file-size=100M"],
-        fetch: |tree| sid::unpack(tree, &["mariadb-server-core"], "usr/sbin/mariadbd"),
+        fetch: |tree| unpack(tree, &["mariadb-server-core"], "usr/sbin/mariadbd"),
     },
     Recipe {
         name: "mysql-9.7",
         version: "9.7.",
         program: "usr/sbin/mysqld",
         options: &["--innodb-redo-log-capacity=100M"],
-        fetch: |tree| sid::unpack(tree, &["mysql-server-core"], "usr/sbin/mysqld"),
+        fetch: |tree| unpack(tree, &["mysql-server-core"], "usr/sbin/mysqld"),
     },
     Recipe {
         name: "mysql-5.6",
@@ -135,4 +134,176 @@ fn only(dir: &Path, end: &str) -> Result<PathBuf> {
     let mut paths = entries.map(|entry| entry.path());
     let is_it = |path: &PathBuf| path.to_string_lossy().ends_with(end);
     paths.find(is_it).with_context(|| format!("no {end} in {}", dir.display()))
+}
+
+// Programs that are run for the fleet, and scripts that run others.
+
+/// Writes a script that runs a program with its own arguments.
+///
+/// # Errors
+/// When it cannot be written.
+fn write_wrapper(path: &Path, run: &str) -> Result<()> {
+    fs::write(path, format!("#!/bin/sh\n{run} \"$@\"\n"))?;
+    make_executable(path)
+}
+
+/// Lets everybody run a file.
+///
+/// # Errors
+/// When it is not there or somebody else's.
+fn make_executable(path: &Path) -> Result<()> {
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(path, mode).with_context(|| path.display().to_string())
+}
+
+/// What a command said.
+///
+/// # Errors
+/// When it is missing or fails, with what it said.
+pub fn said(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
+    let output = command.output().with_context(|| format!("cannot run {name}"))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    if !output.status.success() {
+        let lines: Vec<&str> = text.lines().rev().take(5).collect();
+        bail!("{name}: {}", lines.into_iter().rev().collect::<Vec<_>>().join("; "));
+    }
+    Ok(text)
+}
+
+// Programs of Debian's unstable suite, unpacked beside the system.
+//
+// Invariant: apt works in directories of its own, on a copy of this machine's source with another
+// suite; no package is installed, and the programs run with the libraries that were unpacked with
+// them, by their own loader.
+
+/// Unpacks packages and all that they need, and makes the program one that starts by itself.
+///
+/// # Errors
+/// When this is no Debian release, apt fails or the program is not among the packages.
+fn unpack(tree: &Path, packages: &[&str], program: &str) -> Result<()> {
+    let apt = tree.join("apt");
+    for dir in ["source", "lists/partial", "cache/archives/partial"] {
+        fs::create_dir_all(apt.join(dir))?;
+    }
+    fs::write(apt.join("status"), "")?;
+    fs::write(apt.join("source/sid.sources"), source()?)?;
+    let option = |name: &str, value: PathBuf| format!("-o{name}={}", value.display());
+    let options = [
+        option("Dir::Etc::sourcelist", "/dev/null".into()),
+        option("Dir::Etc::sourceparts", apt.join("source")),
+        option("Dir::Etc::preferences", "/dev/null".into()),
+        option("Dir::Etc::preferencesparts", "/dev/null".into()),
+        option("Dir::State::lists", apt.join("lists")),
+        option("Dir::State::status", apt.join("status")),
+        option("Dir::Cache", apt.join("cache")),
+        "-oAcquire::Languages=none".to_owned(),
+        "-oAPT::Sandbox::User=root".to_owned(),
+    ];
+    let apt_get = |words: &[&str]| {
+        said(Command::new("apt-get").arg("-qq").args(&options).args(words)).map(drop)
+    };
+    apt_get(&["update"])?;
+    let mut words = vec!["install", "--download-only", "--yes", "--no-install-recommends"];
+    words.extend(packages);
+    apt_get(&words)?;
+    for entry in fs::read_dir(apt.join("cache/archives"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "deb") {
+            said(Command::new("dpkg-deb").arg("-x").arg(&path).arg(tree))?;
+        }
+    }
+    fs::remove_dir_all(apt)?;
+    for needless in ["doc", "man", "locale"] {
+        let dir = tree.join("usr/share").join(needless);
+        if dir.exists() {
+            fs::remove_dir_all(dir)?;
+        }
+    }
+    wrap(tree, program)
+}
+
+/// Puts a script in the place of a program that runs it by the loader beside it.
+fn wrap(tree: &Path, program: &str) -> Result<()> {
+    let program = tree.join(program);
+    let name = program.file_name().context("a program has a name")?;
+    let (loader, libraries) = loader(tree)?;
+    let real = tree.join("usr/libexec").join(name);
+    fs::create_dir_all(tree.join("usr/libexec"))?;
+    fs::rename(&program, &real).with_context(|| format!("there is no {}", program.display()))?;
+    // The kernel shows the name by which the loader is run as that of the process.
+    let named = tree.join("loader").join(name);
+    fs::create_dir_all(tree.join("loader"))?;
+    symlink(&loader, &named)?;
+    let run = format!(
+        "exec '{}' --library-path '{}' '{}'",
+        named.display(),
+        libraries.display(),
+        real.display()
+    );
+    write_wrapper(&program, &run)
+}
+
+/// The loader and its directory, which has the libraries too.
+fn loader(tree: &Path) -> Result<(PathBuf, PathBuf)> {
+    for entry in fs::read_dir(tree.join("usr/lib"))?.flatten() {
+        let files = fs::read_dir(entry.path()).into_iter().flatten().flatten();
+        let mut paths = files.map(|file| file.path());
+        let is_loader = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("ld-linux-") && name.contains(".so")
+        };
+        if let Some(loader) = paths.find(is_loader) {
+            return Ok((loader, entry.path()));
+        }
+    }
+    bail!("the packages brought no loader")
+}
+
+/// This machine's source of its release, with the unstable suite instead.
+fn source() -> Result<String> {
+    let release = fs::read_to_string("/etc/os-release")?;
+    let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let codename = codename.context("not a Debian release: /etc/os-release has no codename")?;
+    let files = fs::read_dir("/etc/apt/sources.list.d")?.flatten().map(|entry| entry.path());
+    let files = files.filter(|path| path.extension().is_some_and(|end| end == "sources"));
+    let texts = files.filter_map(|path| fs::read_to_string(path).ok());
+    let found = texts.into_iter().find_map(|text| with_suite(&text, codename, "sid"));
+    found.with_context(|| format!("no file in /etc/apt/sources.list.d offers {codename}"))
+}
+
+/// The first paragraph that offers a suite, with another one.
+fn with_suite(text: &str, from: &str, to: &str) -> Option<String> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let offers = |paragraph: &&str| {
+        let suites = paragraph.lines().find_map(|line| line.strip_prefix("Suites:"));
+        suites.is_some_and(|suites| suites.split_whitespace().any(|suite| suite == from))
+    };
+    let paragraph = text.split("\n\n").find(offers)?;
+    let line = |line: &str| match line.split_once(':') {
+        Some(("Suites", _)) => format!("Suites: {to}\n"),
+        Some(("Components", _)) => "Components: main\n".to_owned(),
+        Some(("Types", _)) => "Types: deb\n".to_owned(),
+        _ => format!("{line}\n"),
+    };
+    Some(paragraph.lines().map(line).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_suite_of_a_source_is_replaced() {
+        let text = "# first\nTypes: deb\nURIs: http://a/security\nSuites: old-security\n\n\
+                    Types: deb deb-src\n# mirror\nURIs: http://a/debian\nSuites: old old-updates\n\
+                    Components: main contrib\nSigned-By: /k\n";
+        let wanted =
+            "Types: deb\nURIs: http://a/debian\nSuites: sid\nComponents: main\nSigned-By: /k\n";
+        assert_eq!(with_suite(text, "old", "sid").unwrap(), wanted);
+        assert_eq!(with_suite(text, "new", "sid"), None);
+    }
 }

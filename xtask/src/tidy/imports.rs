@@ -1,4 +1,5 @@
-//! What a file of a crate imports from the crate's other files.
+//! What a file of a crate imports from the crate's other files: never in a circle, and never over
+//! the border of a module that has one.
 //!
 //! An import is a path that begins with `crate` or `super`, in a `use` tree or in the code itself,
 //! followed through re-exports to the file that declares the item. That a module names its own
@@ -7,14 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::rust;
 use super::source::SourceFile;
+use super::tables::{MODULES, ModuleRules};
+use super::{Breach, source, tables};
 
 /// Re-exports that are followed before giving up.
 const HOPS_MAX: usize = 8;
 
 /// The files of one crate as modules.
-pub struct Crate {
+struct Crate {
     modules: BTreeMap<Vec<String>, Module>,
 }
 
@@ -178,11 +180,95 @@ fn split_group(group: &str) -> Vec<&str> {
 
 /// Every path of at least two names in code.
 fn paths_in(code: &str) -> Vec<Vec<String>> {
-    let is_path = |char: char| rust::is_word(char) || char == ':';
+    let is_path = |char: char| source::is_word(char) || char == ':';
     code.split(|char| !is_path(char))
         .map(|path| path.split("::").map(str::to_owned).collect::<Vec<_>>())
         .filter(|path| path.len() > 1 && !path[0].is_empty() && !path[0].contains(':'))
         .collect()
+}
+
+// Files of a crate import each other in one direction.
+
+/// Every import that closes a circle.
+pub fn circles(sources: &[SourceFile]) -> Vec<Breach> {
+    Crate::of(sources).iter().flat_map(|one| closing(&one.imports())).collect()
+}
+
+fn closing(imports: &BTreeMap<&Path, BTreeSet<&Path>>) -> Vec<Breach> {
+    let edges = imports.iter().flat_map(|(file, to)| to.iter().map(move |to| (*file, *to)));
+    let in_circle = edges.filter(|(file, to)| reached(imports, to).contains(file));
+    let breach = |(file, to): (&Path, &Path)| {
+        Breach::new(file, 0, format!("imports {}, which leads back to it", to.display()))
+    };
+    in_circle.map(breach).collect()
+}
+
+/// What a file imports, directly or through others.
+fn reached<'a>(
+    imports: &BTreeMap<&'a Path, BTreeSet<&'a Path>>,
+    from: &'a Path,
+) -> BTreeSet<&'a Path> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(file) = open.pop() {
+        let next = imports.get(file).into_iter().flatten().copied();
+        open.extend(next.filter(|file| seen.insert(*file)));
+    }
+    seen
+}
+
+// Which module of a crate may know which, where a crate has parts with borders of their own.
+//
+// Invariant: judged from the files that declare what is imported, so that a re-export hides
+// nothing. Test code is left out.
+
+/// Every import over a border.
+pub fn borders_of_modules(sources: &[SourceFile]) -> Vec<Breach> {
+    let crates = Crate::of(sources);
+    let imports = crates.iter().flat_map(Crate::imports);
+    let inner = imports.filter_map(|(file, to)| Some((file, to, tables::module_of(file)?)));
+    let inner = inner.flat_map(|(file, to, rules)| {
+        let names = to.into_iter().map(move |to| module_name(rules, to));
+        let crossed = names.filter(move |name| !may_use(rules, name));
+        crossed.map(move |name| Breach::new(file, 0, format!("must not know {name}")))
+    });
+    inner.chain(sources.iter().filter(|source| !source.is_test_file).flat_map(crates_of)).collect()
+}
+
+/// Every crate of ours that a module must not know.
+fn crates_of(source: &SourceFile) -> Vec<Breach> {
+    let Some(rules) = tables::module_of(&source.path) else { return Vec::new() };
+    let words = source.lines().flat_map(|(number, line)| {
+        let words = line.split(|char| !super::source::is_word(char));
+        words.filter_map(move |word| Some((number, word.strip_prefix("iostrata_")?)))
+    });
+    let crossed = words.filter(|(_, name)| !rules.may_use.contains(name));
+    crossed
+        .map(|(number, name)| Breach::new(&source.path, number, format!("must not know {name}")))
+        .collect()
+}
+
+/// The module of a file, as those beside it call it: `page`; `lib` for the top of the crate.
+fn module_name(rules: &ModuleRules, file: &Path) -> String {
+    let src = Path::new(rules.dir).parent().unwrap_or(Path::new(""));
+    let below = file.strip_prefix(src).unwrap_or(file).with_extension("");
+    let first = below.components().next();
+    first.map(|part| part.as_os_str().to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn may_use(rules: &ModuleRules, name: &str) -> bool {
+    Path::new(rules.dir).ends_with(name) || rules.may_use.contains(&name)
+}
+
+/// Modules of the table that are gone.
+pub fn stale_modules(sources: &[SourceFile]) -> Vec<Breach> {
+    let is_there = |rules: &&ModuleRules| {
+        let files =
+            [Path::new(rules.dir).join("mod.rs"), Path::new(rules.dir).with_extension("rs")];
+        sources.iter().any(|source| files.contains(&source.path))
+    };
+    let gone = MODULES.iter().filter(|rules| !is_there(rules));
+    let text = "is in the table of modules but not in the workspace";
+    gone.map(|rules| Breach::new(Path::new(rules.dir), 0, text)).collect()
 }
 
 #[cfg(test)]
@@ -233,5 +319,83 @@ mod tests {
         let test = "#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n";
         let files = [("lib.rs", "mod a;\nmod b;\n"), ("a.rs", test), ("b.rs", "struct B;\n")];
         assert!(imports(&files, "a.rs").is_empty());
+    }
+}
+
+#[cfg(test)]
+mod circles_tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let read =
+            |(path, text): &(&str, &str)| SourceFile::read(&Path::new("x/src").join(path), text);
+        let sources: Vec<SourceFile> = files.iter().map(read).collect();
+        let named = |breach: Breach| format!("{} {}", breach.path.display(), breach.text);
+        circles(&sources).into_iter().map(named).collect()
+    }
+
+    #[test]
+    fn every_import_of_a_circle_is_named_and_no_other() {
+        let found = found(&[
+            ("lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\n"),
+            ("a.rs", "use crate::b::B;\npub struct A;\n"),
+            ("b.rs", "use crate::c::C;\npub struct B;\n"),
+            ("c.rs", "use super::a::A;\npub struct C;\n"),
+            ("d.rs", "use crate::a::A;\n"),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "x/src/a.rs imports x/src/b.rs, which leads back to it",
+                "x/src/b.rs imports x/src/c.rs, which leads back to it",
+                "x/src/c.rs imports x/src/a.rs, which leads back to it",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_search_goes_on_behind_a_file_without_imports() {
+        let path = Path::new;
+        let imports = [(path("a"), [path("b"), path("z")].into()), (path("b"), [path("a")].into())];
+        assert_eq!(closing(&imports.into()).len(), 2);
+    }
+}
+
+#[cfg(test)]
+mod modules_tests {
+    use super::*;
+
+    fn found(store: &str) -> Vec<String> {
+        let files = [
+            ("lib.rs", "pub mod page;\npub mod redo;\npub mod store;\nmod poison;\n"),
+            ("page/mod.rs", "mod view;\npub use view::View;\n"),
+            ("page/view.rs", "pub struct View;\n"),
+            ("poison.rs", "pub struct Poison;\n"),
+            ("redo/mod.rs", "pub struct Redo;\n"),
+            ("store/mod.rs", "mod read;\n"),
+            ("store/read.rs", store),
+        ];
+        let read = |(path, text): &(&str, &str)| {
+            SourceFile::read(&Path::new("crates/engine/engine/src").join(path), text)
+        };
+        let sources: Vec<SourceFile> = files.iter().map(read).collect();
+        borders_of_modules(&sources).into_iter().map(|breach| breach.text).collect()
+    }
+
+    #[test]
+    fn a_module_keeps_to_its_line_of_the_table() {
+        assert!(found("use iostrata_io::disk::Disk;\nuse crate::page::View;\n").is_empty());
+        assert_eq!(found("use crate::redo::Redo;\n"), ["must not know redo"]);
+        assert_eq!(found("fn a() { crate::poison::Poison; }\n"), ["must not know poison"]);
+        assert_eq!(found("use iostrata_stats::Measured;\n"), ["must not know stats"]);
+        assert!(found("#[cfg(test)]\nmod tests { use crate::redo::Redo; }\n").is_empty());
+    }
+
+    #[test]
+    fn the_table_names_modules_that_are_there() {
+        let mods = MODULES.iter().map(|rules| Path::new(rules.dir).join("mod.rs"));
+        let sources: Vec<SourceFile> = mods.map(|path| SourceFile::read(&path, "")).collect();
+        assert!(stale_modules(&sources).is_empty());
+        assert_eq!(stale_modules(&sources[1..]).len(), 1);
     }
 }

@@ -1,12 +1,18 @@
-//! Words that do not belong where they stand: printing, unwrapping, exiting, impure calls.
+//! Rules that look at one file: words that do not belong where they stand, sizes, what was meant to
+//! be done later, `unsafe`, what writes to the system, documents and manifests.
 
-use super::source::SourceFile;
-use super::tables::{self, EXITING, IMPURE, PRINTING};
-use super::{Breach, rust};
+use std::path::Path;
+
+use super::source::{Literal, SourceFile};
+use super::tables::{
+    ALTERING, EXITING, FILE_LINES_MAX, FUNCTION_LINES_MAX, IMPURE, LINE_CHARS_MAX, LONG_FILES,
+    PRINTING, READ_ONLY, UNSAFE_FILES,
+};
+use super::{Breach, source, tables};
 
 /// One breach per line of code that has one of the words.
 fn words(source: &SourceFile, words: &[&str], text: &str) -> Vec<Breach> {
-    let found = |line: &str| words.iter().copied().find(|word| rust::has_word(line, word));
+    let found = |line: &str| words.iter().copied().find(|word| source::has_word(line, word));
     source
         .lines()
         .filter_map(|(number, line)| Some((number, found(line)?)))
@@ -77,6 +83,178 @@ pub fn purity(source: &SourceFile) -> Vec<Breach> {
     words(source, &impure, "what is here is pure: no clock, no file, no thread, no environment")
 }
 
+// Sizes: files, functions and lines that a reader can hold.
+
+/// A file is one concept.
+pub fn file_length(source: &SourceFile) -> Vec<Breach> {
+    let lines = source.text.lines().count();
+    let is_exempt = LONG_FILES.iter().any(|(path, _)| source.path.ends_with(path));
+    if lines <= FILE_LINES_MAX || is_exempt {
+        return Vec::new();
+    }
+    let text = format!("{lines} lines; split it, {FILE_LINES_MAX} are allowed");
+    vec![Breach::new(&source.path, 0, text)]
+}
+
+/// A function fits on a screen.
+pub fn function_length(source: &SourceFile) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (start, _) in source.code.match_indices("fn ") {
+        let is_in_word = source.code[..start].chars().next_back().is_some_and(source::is_word);
+        let rest = &source.code[start..];
+        let line = source.line_of(start);
+        let Some(end) = source::item_end(rest).filter(|_| !is_in_word && !source.is_test(line))
+        else {
+            continue;
+        };
+        let lines = rest[..end].matches('\n').count() + 1;
+        let name: String = rest[3..].chars().take_while(|&char| source::is_word(char)).collect();
+        // Without a name it is a function pointer.
+        if lines > FUNCTION_LINES_MAX && !name.is_empty() {
+            let text = format!("fn {name} has {lines} lines; {FUNCTION_LINES_MAX} are allowed");
+            breaches.push(Breach::new(&source.path, line, text));
+        }
+    }
+    breaches
+}
+
+/// A line fits beside another one. Addresses cannot be broken; sentences in strings need not be,
+/// so that they can be searched for.
+pub fn line_width(source: &SourceFile) -> Vec<Breach> {
+    let in_string = |line: usize| {
+        let holds = |literal: &Literal| literal.lines().contains(&line);
+        source.literals.iter().any(holds)
+    };
+    let numbered = source.text.lines().enumerate().map(|(at, line)| (at + 1, line));
+    let too_wide = |line: &str| line.chars().count() > LINE_CHARS_MAX && !line.contains("://");
+    let text = format!("wider than {LINE_CHARS_MAX} characters; break it");
+    numbered
+        .filter(|&(number, line)| too_wide(line) && !in_string(number))
+        .map(|(number, _)| Breach::new(&source.path, number, text.clone()))
+        .collect()
+}
+
+// What was meant to be done later.
+
+/// Half-done code that compiles, in tests too, and notes to oneself in comments.
+pub fn leftovers(source: &SourceFile) -> Vec<Breach> {
+    // Split, so that this file does not find itself.
+    let notes = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
+    let calls = ["todo!", "unimplemented!", "dbg!", "#[ignore"];
+    let mut breaches = Vec::new();
+    for (at, (line, text)) in source.code.lines().zip(source.text.lines()).enumerate() {
+        let call = calls.into_iter().find(|call| source::has_word(line, call));
+        let note = notes.into_iter().find(|note| source::has_word(text, note));
+        if let Some(word) = call.or(note) {
+            breaches.push(Breach::new(
+                &source.path,
+                at + 1,
+                format!("{word}: finish or remove it"),
+            ));
+        }
+    }
+    breaches
+}
+
+// `unsafe` stays in the files that the table lists.
+//
+// That every block says why it is sound is clippy's rule (`undocumented_unsafe_blocks`).
+
+/// No `unsafe` outside the listed files, tests included.
+pub fn unsafe_code(source: &SourceFile) -> Vec<Breach> {
+    if is_listed(&source.path) {
+        return Vec::new();
+    }
+    let lines = source.code.lines().enumerate();
+    lines
+        .filter(|(_, line)| source::has_word(line, "unsafe") || line.contains("allow(unsafe_code)"))
+        .map(|(at, _)| {
+            let text = "unsafe; move it to a listed file or list this one in xtask's tables";
+            Breach::new(&source.path, at + 1, text)
+        })
+        .collect()
+}
+
+/// Listed files that are gone or have become safe.
+pub fn stale_unsafe_files(sources: &[SourceFile]) -> Vec<Breach> {
+    let uses = |path: &Path| {
+        let mut sources = sources.iter().filter(|source| source.path == path);
+        sources.any(|source| source::has_word(&source.code, "unsafe"))
+    };
+    let unused = UNSAFE_FILES.iter().map(Path::new).filter(|path| !uses(path));
+    unused
+        .map(|path| Breach::new(path, 0, "has no unsafe; take it off the list in xtask's tables"))
+        .collect()
+}
+
+fn is_listed(path: &Path) -> bool {
+    UNSAFE_FILES.iter().any(|listed| path == Path::new(listed))
+}
+
+// The system is looked at, not altered, but by the one crate that keeps a journal of it.
+//
+// Two simple signs: a crate that only observes opens nothing for writing, and no file that names
+// `/sys` or `/proc` also writes, outside of that crate. A path that is put together elsewhere
+// escapes this rule.
+
+const WRITING: [&str; 6] = [
+    "fs::write",
+    "File::create",
+    "File::create_new",
+    "write(true)",
+    "append(true)",
+    "OFlags::WRONLY",
+];
+
+/// The one file that writes into this process's own memory.
+const OWN_MEMORY: &str = "crates/show/iostrata/src/hidden_arguments.rs";
+
+/// Writes where only looking is allowed.
+pub fn writes(source: &SourceFile) -> Vec<Breach> {
+    let is_own = source.path.ends_with(OWN_MEMORY);
+    let names_system = source.literals.iter().any(|literal| {
+        !is_own
+            && !source.is_test(literal.line)
+            && (literal.text.starts_with("/sys") || literal.text.starts_with("/proc"))
+    });
+    let text = if READ_ONLY.contains(&source.crate_name()) {
+        "this crate only observes"
+    } else if names_system && !ALTERING.contains(&source.crate_name()) {
+        "this file names /sys or /proc; only the crate change may alter the system"
+    } else {
+        return Vec::new();
+    };
+    let writes = |line: &str| WRITING.iter().any(|word| source::has_word(line, word));
+    source
+        .lines()
+        .filter(|(_, line)| writes(line))
+        .map(|(number, _)| Breach::new(&source.path, number, format!("opens to write: {text}")))
+        .collect()
+}
+
+// Markdown files and manifests.
+
+/// A document says first what it is.
+pub fn title(path: &Path, text: &str) -> Vec<Breach> {
+    let has_title = text
+        .lines()
+        .next()
+        .is_some_and(|line| line.strip_prefix("# ").is_some_and(|title| !title.trim().is_empty()));
+    if has_title {
+        return Vec::new();
+    }
+    vec![Breach::new(path, 1, "no title; begin with \"# Title\"")]
+}
+
+/// Every package lives under the lints of the workspace.
+pub fn inherited_lints(path: &Path, text: &str) -> Vec<Breach> {
+    let inherits = text.contains("[lints]\nworkspace = true");
+    if !text.contains("[package]") || inherits {
+        return Vec::new();
+    }
+    vec![Breach::new(path, 0, "not under the workspace's lints; add [lints] workspace = true")]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,5 +306,132 @@ mod tests {
         assert_eq!(breaches(ascii, PURE, "//! a\n// \u{b5}s\n"), 1);
         assert_eq!(breaches(header, PURE, "//! a\n"), 0);
         assert_eq!(breaches(header, PURE, "use a;\n"), 1);
+    }
+}
+
+#[cfg(test)]
+mod shape_tests {
+    use super::*;
+    use std::path::Path;
+
+    fn source(text: &str) -> SourceFile {
+        SourceFile::read(Path::new("crates/base/x/src/a.rs"), text)
+    }
+
+    #[test]
+    fn long_files_are_named() {
+        assert!(file_length(&source(&"//\n".repeat(FILE_LINES_MAX))).is_empty());
+        assert_eq!(file_length(&source(&"//\n".repeat(FILE_LINES_MAX + 1))).len(), 1);
+    }
+
+    #[test]
+    fn long_functions_are_named_but_not_tests() {
+        let function = |lines: usize| format!("fn a() {{\n{}}}\n", "    b();\n".repeat(lines));
+        assert!(function_length(&source(&function(FUNCTION_LINES_MAX - 2))).is_empty());
+        let found = function_length(&source(&format!("\n{}", function(FUNCTION_LINES_MAX))));
+        assert_eq!((found.len(), found[0].line), (1, 2));
+        let test = format!("#[cfg(test)]\nmod t {{\n{}}}", function(FUNCTION_LINES_MAX));
+        assert!(function_length(&source(&test)).is_empty());
+        let pointer = format!("struct A {{ f: fn (u8),\n{}}}", "\n".repeat(FUNCTION_LINES_MAX));
+        assert!(function_length(&source(&pointer)).is_empty());
+    }
+
+    #[test]
+    fn wide_lines_are_named() {
+        let wide = "a".repeat(LINE_CHARS_MAX + 1);
+        assert_eq!(line_width(&source(&wide)).len(), 1);
+        assert!(line_width(&source(&wide[1..])).is_empty());
+        assert!(line_width(&source(&format!("a(\"{wide}\");"))).is_empty());
+        assert!(line_width(&source(&format!("// https://{wide}"))).is_empty());
+    }
+}
+
+#[cfg(test)]
+mod leftovers_tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn leftovers_are_named() {
+        let found =
+            |text: &str| leftovers(&SourceFile::read(Path::new("crates/a/b/src/c.rs"), text)).len();
+        for text in ["todo!()", "dbg!(a)", "#[ignore]", "#[ignore = \"slow\"]"] {
+            assert_eq!(found(text), 1, "{text}");
+        }
+        assert_eq!(found(concat!("// FIX", "ME later")), 1);
+        assert_eq!(found("// todo! is a macro\nlet s = \"dbg!\";"), 0);
+    }
+}
+
+#[cfg(test)]
+mod safety_tests {
+    use super::*;
+
+    fn source(path: &str) -> SourceFile {
+        SourceFile::read(Path::new(path), "// unsafe\nfn a() { unsafe { b() } }\n")
+    }
+
+    #[test]
+    fn unsafe_is_named_outside_the_list() {
+        let found = unsafe_code(&source("crates/base/stats/src/a.rs"));
+        assert_eq!((found.len(), found[0].line), (1, 2));
+        assert!(unsafe_code(&source(UNSAFE_FILES[0])).is_empty());
+    }
+
+    #[test]
+    fn the_list_holds_nothing_else() {
+        let sources: Vec<SourceFile> = UNSAFE_FILES.iter().map(|path| source(path)).collect();
+        assert!(stale_unsafe_files(&sources).is_empty());
+        assert_eq!(stale_unsafe_files(&sources[1..]).len(), 1);
+    }
+}
+
+#[cfg(test)]
+mod writes_tests {
+    use super::*;
+    use std::path::Path;
+
+    fn breaches(path: &str, text: &str) -> usize {
+        writes(&SourceFile::read(Path::new(path), text)).len()
+    }
+
+    #[test]
+    fn writers_do_not_name_the_system() {
+        let writes = "fn a() { fs::write(p, b); }\n";
+        let names = "const P: &str = \"/sys/block\";\n";
+        assert_eq!(breaches("crates/meter/io/src/a.rs", writes), 0);
+        assert_eq!(breaches("crates/meter/io/src/a.rs", names), 0);
+        assert_eq!(breaches("crates/meter/io/src/a.rs", &format!("{names}{writes}")), 1);
+        assert_eq!(breaches("crates/meter/change/src/a.rs", &format!("{names}{writes}")), 0);
+    }
+
+    #[test]
+    fn the_observer_never_writes() {
+        let text = "fn a() { OpenOptions::new().write(true); }\n";
+        assert_eq!(breaches("crates/meter/linux/src/a.rs", text), 1);
+        let test = format!("#[cfg(test)]\nmod t {{\n{text}}}\n");
+        assert_eq!(breaches("crates/meter/linux/src/a.rs", &test), 0);
+    }
+}
+
+#[cfg(test)]
+mod documents_tests {
+    use super::*;
+
+    #[test]
+    fn documents_have_a_title() {
+        let path = Path::new("a.md");
+        assert!(title(path, "# A\ntext\n").is_empty());
+        for text in ["", "text", "## A\n", "#\n", "\n# A\n"] {
+            assert_eq!(title(path, text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn manifests_inherit_the_lints() {
+        let path = Path::new("Cargo.toml");
+        assert!(inherited_lints(path, "[package]\n[lints]\nworkspace = true\n").is_empty());
+        assert!(inherited_lints(path, "[workspace]\n").is_empty());
+        assert_eq!(inherited_lints(path, "[package]\n").len(), 1);
     }
 }

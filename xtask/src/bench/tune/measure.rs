@@ -1,4 +1,5 @@
-//! One measured run: a private server with its load, and the tuner or a watcher beside it.
+//! One measured run: a private server with its load, and the tuner or a watcher beside it; which
+//! servers there are, and how the limit of a volume is halved.
 //!
 //! Invariant: `tune --dry-run` watches the sides that are not tuned, so that all are asked alike;
 //! the tuner ends while the server runs.
@@ -12,10 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::limit;
-use super::run::{KeptRun, RunKey, RunTimes};
-use super::scenario::{Side, TuneChange};
-use super::server::BenchServer;
+use super::kept::{KeptRun, RunKey, RunTimes};
+use super::{Side, TuneChange};
+use crate::servers::suite;
+use crate::workspace::Workspace;
 
 /// A server that loads its tables takes so long at most.
 const READY_WITHIN: Duration = Duration::from_secs(900);
@@ -161,7 +162,7 @@ impl Measure {
         let Some(change) = key.scenario.change else { return Ok(None) };
         sleep(Duration::from_secs(times.change_at_s()));
         match change {
-            TuneChange::LimitHalved => limit::halve(load).map(|()| None),
+            TuneChange::LimitHalved => halve(load).map(|()| None),
             TuneChange::LoadDoubled => self.more_load(times, address).map(Some),
         }
     }
@@ -194,4 +195,158 @@ fn document(child: Child, what: &str) -> Result<Value> {
         bail!("{what}: {}", output.status);
     }
     serde_json::from_slice(&output.stdout).with_context(|| format!("{what} printed no document"))
+}
+
+// Halves the limit of a server's volume while it runs.
+//
+// Invariant: only a group that the load's own process made is altered; it goes with the load.
+
+const GROUPS: &str = "/sys/fs/cgroup";
+/// Files of either generation that hold a limit of requests.
+const CELLS: [&str; 3] =
+    ["blkio.throttle.read_iops_device", "blkio.throttle.write_iops_device", "io.max"];
+/// How deep a group may lie.
+const DEPTH: usize = 6;
+
+/// Halves the limits of requests of the groups that a process made.
+///
+/// # Errors
+/// When it made none, or the kernel refuses.
+fn halve(maker: u32) -> Result<()> {
+    let mut groups = Vec::new();
+    find(Path::new(GROUPS), &format!("iostrata-{maker}-"), DEPTH, &mut groups);
+    let mut halved = 0;
+    for cell in groups.iter().flat_map(|group| CELLS.map(|name| group.join(name))) {
+        let Ok(text) = fs::read_to_string(&cell) else { continue };
+        for line in text.lines() {
+            let said = || format!("cannot limit {}", cell.display());
+            fs::write(&cell, half(line)).with_context(said)?;
+            halved += 1;
+        }
+    }
+    if halved == 0 {
+        bail!("the load has no group with a limit below {GROUPS}");
+    }
+    Ok(())
+}
+
+fn find(dir: &Path, begin: &str, depth: usize, found: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        if entry.file_name().to_string_lossy().starts_with(begin) {
+            found.push(entry.path());
+        } else if depth > 0 {
+            find(&entry.path(), begin, depth - 1, found);
+        }
+    }
+}
+
+/// A line of limits with half of each count of requests: `7:3 1500`, or `7:3 riops=1500 wbps=max`.
+fn half(line: &str) -> String {
+    let halved = |word: &str| word.parse::<u64>().map_or(word.to_owned(), |n| (n / 2).to_string());
+    let word = |word: &str| match word.split_once('=') {
+        Some((name, count)) if name.ends_with("iops") => format!("{name}={}", halved(count)),
+        Some(_) => word.to_owned(),
+        None => halved(word),
+    };
+    line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+// Which servers there are to measure: those that tests use.
+
+/// A server program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BenchServer {
+    /// As the fleet names it.
+    pub name: String,
+    pub program: PathBuf,
+}
+
+impl BenchServer {
+    /// The option that gives it so much redo.
+    pub fn redo(&self, bytes: u64) -> String {
+        match self.name.as_str() {
+            // Two files of the same size.
+            "mysql-5.6" => format!("innodb_log_file_size={}", bytes / 2),
+            name if name.starts_with("mysql") => format!("innodb_redo_log_capacity={bytes}"),
+            _ => format!("innodb_log_file_size={bytes}"),
+        }
+    }
+}
+
+/// Servers of these names; all that are there where none is named. The first one found is that
+/// which a scenario for one server runs on.
+///
+/// # Errors
+/// A name that is not known, or is not there; when there is none at all.
+pub fn found(workspace: &Workspace, names: &[String]) -> Result<Vec<BenchServer>> {
+    let known = suite::names();
+    if let Some(other) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        bail!("--server {other}: there are {}", known.join(", "));
+    }
+    let mut found = Vec::new();
+    for name in known {
+        if !names.is_empty() && !names.iter().any(|one| one == name) {
+            continue;
+        }
+        let installed = suite::program_of(name, &workspace.target.join("fleet"));
+        let program = installed.or_else(|| among_programs(name));
+        match program {
+            Some(program) => found.push(BenchServer { name: name.to_owned(), program }),
+            None if names.is_empty() => eprintln!("{name} is not installed and left out"),
+            None => bail!("--server {name}: not installed; see cargo xtask servers install"),
+        }
+    }
+    if found.is_empty() {
+        bail!("no server is installed; see cargo xtask servers install");
+    }
+    Ok(found)
+}
+
+/// A program of this version among those that tests are told of.
+fn among_programs(name: &str) -> Option<PathBuf> {
+    let programs = std::env::var("IOSTRATA_TEST_PROGRAMS").unwrap_or_default();
+    let mut paths = programs.split(':').filter(|path| !path.is_empty()).map(PathBuf::from);
+    paths.find(|path| is_version(path, name))
+}
+
+fn is_version(path: &Path, name: &str) -> bool {
+    let output = Command::new(path).args(["--no-defaults", "--version"]).output();
+    let said = output.map(|one| String::from_utf8_lossy(&one.stdout).into_owned());
+    let Some((family, version)) = name.split_once('-') else { return false };
+    let is_mariadb = |said: &str| said.contains("MariaDB");
+    said.is_ok_and(|said| {
+        said.contains(&format!("Ver {version}.")) && is_mariadb(&said) == (family == "mariadb")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_halved_and_bytes_are_not() {
+        assert_eq!(half("254:0 1500"), "254:0 750");
+        let line = "254:0 rbps=max wbps=4096 riops=1500 wiops=max";
+        assert_eq!(half(line), "254:0 rbps=max wbps=4096 riops=750 wiops=max");
+    }
+
+    #[test]
+    fn a_process_without_a_group_is_said() {
+        assert!(halve(u32::MAX).is_err());
+    }
+}
+
+#[cfg(test)]
+mod server_tests {
+    use super::*;
+
+    #[test]
+    fn each_server_has_its_own_word_for_the_redo() {
+        let redo =
+            |name: &str| BenchServer { name: name.to_owned(), program: PathBuf::new() }.redo(200);
+        assert_eq!(redo("mysql-5.6"), "innodb_log_file_size=100");
+        assert_eq!(redo("mysql-9.7"), "innodb_redo_log_capacity=200");
+        assert_eq!(redo("mariadb-11.4"), "innodb_log_file_size=200");
+    }
 }

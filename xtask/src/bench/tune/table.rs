@@ -1,11 +1,15 @@
-//! The table of `bench tune`: how flat, how fast, at what cost in pages.
+//! The table of `bench tune`: how flat, how fast, at what cost in pages; and its picture.
 
-use anyhow::Result;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::figures::{SETTLING_S, TunePart};
-use super::judge::TuneRow;
-use super::scenario::Side;
+use super::Side;
+use super::figures::{SETTLING_S, TunePart, TuneRow};
+use super::kept::Kept;
 
 /// Prints the table in Markdown.
 ///
@@ -116,12 +120,59 @@ fn json_of(row: &TuneRow) -> Value {
     })
 }
 
+// The picture of throughput over time, untuned above tuned.
+
+/// Draws the best runs, untuned above tuned.
+///
+/// # Errors
+/// When a run has no recording, or the program refuses.
+pub fn draw(kept: &Kept, iostrata: &Path, rows: &[TuneRow], picture: &Path) -> Result<()> {
+    let dir = kept.picture();
+    if dir.exists() {
+        fs::remove_dir_all(&dir)?;
+    }
+    fs::create_dir_all(&dir)?;
+    let servers = rows.iter().map(|row| &row.key.server);
+    let is_one = servers.clone().all(|one| Some(one) == servers.clone().next());
+    let mut command = Command::new(iostrata);
+    command.current_dir(&dir).arg("report");
+    for pair in rows_of_pairs(rows).chunks(2) {
+        for side in [0, 1] {
+            for row in pair.iter().map(|pair| pair[side]) {
+                let server = if is_one { "" } else { &row.key.server };
+                let comma = if is_one { "" } else { ", " };
+                let title = row.key.scenario.title;
+                let name = format!("{server}{comma}{title}, {}", row.key.side.name());
+                let recording = kept.recording_at(&row.key);
+                std::os::unix::fs::symlink(&recording, dir.join(&name))?;
+                command.arg(&name);
+            }
+        }
+    }
+    let output = command.args(["--format", "svg"]).output().context("cannot run iostrata")?;
+    if !output.status.success() {
+        bail!("iostrata report: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    fs::write(picture, output.stdout).with_context(|| picture.display().to_string())
+}
+
+/// Untuned rows with their tuned ones.
+fn rows_of_pairs(rows: &[TuneRow]) -> Vec<[&TuneRow; 2]> {
+    let is_of = |row: &&TuneRow, other: &TuneRow, side: Side| {
+        let (a, b) = (&row.key, &other.key);
+        a.side == side && a.server == b.server && a.scenario == b.scenario
+    };
+    let untuned = rows.iter().filter(|row| row.key.side == Side::Untuned);
+    let pair = |row| Some([row, rows.iter().find(|one| is_of(one, row, Side::Tuned))?]);
+    untuned.filter_map(pair).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::figures::Figures;
-    use super::super::run::{RunKey, RunTimes};
-    use super::super::scenario;
+    use super::super::kept::{RunKey, RunTimes};
     use super::*;
+    use crate::bench::tune;
 
     #[test]
     fn a_line_says_each_part_and_what_is_missed() {
@@ -136,7 +187,7 @@ mod tests {
         let row = TuneRow {
             key: RunKey {
                 server: "mariadb-10.11".to_owned(),
-                scenario: scenario::named(&["doubled".to_owned()]).unwrap()[0],
+                scenario: tune::scenarios_named(&["doubled".to_owned()]).unwrap()[0],
                 side: Side::Tuned,
                 round: 2,
             },
