@@ -362,14 +362,14 @@ impl<'a> InsertTerminals<'a> {
 }
 
 /// Transactions that insert the rows of one commit each.
-struct InsertTransactions {
+pub struct InsertTransactions {
     rows_per_commit: u32,
     /// Rows.
     committed: Arc<AtomicU64>,
 }
 
 /// What a worker keeps.
-struct InsertBuffers {
+pub struct InsertBuffers {
     rows: Rows,
     /// What an insert gives.
     none: Rows,

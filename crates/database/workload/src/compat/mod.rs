@@ -104,7 +104,7 @@ impl<'a> CompatTerminals<'a> {
 }
 
 /// The kit's transactions.
-struct CompatTransactions(CompatSpec);
+pub struct CompatTransactions(CompatSpec);
 
 impl Transactions for CompatTransactions {
     type Buffers = KitRunner;

@@ -128,7 +128,7 @@ impl<'a> StressTerminals<'a> {
 }
 
 /// Reads, read-writes and writes of one object each.
-struct StressTransactions<'a> {
+pub struct StressTransactions<'a> {
     target: &'a dyn Target,
     ops: Arc<[Op]>,
     spec: StressSpec,
@@ -136,7 +136,7 @@ struct StressTransactions<'a> {
 
 /// What a worker keeps.
 #[derive(Default)]
-struct StressBuffers {
+pub struct StressBuffers {
     rows: Rows,
     note: Vec<u8>,
     keys: Vec<i64>,

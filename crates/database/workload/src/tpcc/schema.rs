@@ -329,7 +329,7 @@ impl Ops {
 
 /// Of orders.
 #[derive(Clone, Debug)]
-struct OrderOps {
+pub(crate) struct OrderOps {
     /// Discount, last name, credit.
     pub customer: OpId,
     pub warehouse_tax: OpId,
@@ -371,7 +371,7 @@ impl OrderOps {
 
 /// Of payments.
 #[derive(Clone, Debug)]
-struct PaymentOps {
+pub(crate) struct PaymentOps {
     /// Customers of a name, by first name: number.
     pub by_name: OpId,
     /// Takes a payment; gives credit, balance and what a terminal shows.
@@ -400,7 +400,7 @@ impl PaymentOps {
 
 /// Of order statuses.
 #[derive(Clone, Debug)]
-struct StatusOps {
+pub(crate) struct StatusOps {
     /// A customer as a terminal shows one: balance and names.
     pub customer: OpId,
     /// The last order of a customer: number, moment, carrier.
@@ -423,7 +423,7 @@ impl StatusOps {
 
 /// Of deliveries.
 #[derive(Clone, Debug)]
-struct DeliveryOps {
+pub(crate) struct DeliveryOps {
     /// The oldest order of a district that is not delivered, locked: number.
     pub oldest: OpId,
     pub delete_new_order: OpId,
@@ -458,7 +458,7 @@ impl DeliveryOps {
 
 /// Of stock levels.
 #[derive(Clone, Debug)]
-struct LevelOps {
+pub(crate) struct LevelOps {
     /// The next number of a district, as it is.
     pub next_number: OpId,
     /// How many items of recent orders run short.
