@@ -1,14 +1,171 @@
-//! The program that inserts, the reader beside it, and everything below them, in virtual time.
+//! The program that inserts, the reader beside it, and everything below them, in virtual time:
+//! where the files lie, which pages a row touches, and what is dirty when a simulation begins.
 //!
-//! Invariant: events happen in the order of time; what is due is let happen before anything is
-//! asked at a later moment. The row that is inserted goes on only when every page is changed.
+//! Rules, from the MyISAM part of the MySQL 5.1 manual and the post's table: four indexes (one of
+//! them rising, three random) in blocks of 1,024 bytes (`myisam_block_size`), written to the page
+//! cache after every statement as keys are not delayed; rows in the data file in order; the head of
+//! the index file after every statement. A random key lands in any page of the index file with the
+//! same chance, because blocks of all four indexes lie in it in the order of splits. Inner nodes
+//! (they change with splits only) and the free space of old tables are left out.
+//! A load that fills memory with dirty pages takes minutes to get there; it begins there instead.
+//! Invariants: events happen in the order of time; what is due is let happen before anything is
+//! asked at a later moment. The row that is inserted goes on only when every page is changed. What
+//! is made up at the beginning is what the load itself would hold: a journal's pages in any order,
+//! a sweep's so that a page is the likelier dirty the longer ago the sweep passed it.
 
-use super::layout::{READER_BYTES, READER_TABLE_BYTES, TOUCHES, TableFiles};
-use super::prefill::Prefill;
-use crate::cache::{Access, PAGE_BYTES, PageCache, WRITER, Waits};
+use iostrata_stats::Random;
+
+use super::{INDEX_BYTES_PER_ROW, index_bytes};
+use crate::cache::{Access, CachePlan, PAGE_BYTES, PageCache, Submission, WRITER, Waits};
 use crate::iostat::QueueCounters;
 use crate::queue::{Bio, BlockQueue, Completed, Direction, Offered, Submitter};
-use iostrata_stats::Random;
+
+/// Bytes of a row in the data file: a header of 4, a byte for NULLs, four integers, 40 characters
+/// and their length, rounded up to 4.
+pub const DATA_BYTES_PER_ROW: u64 = 64;
+/// Bytes of the reader's table.
+pub const READER_TABLE_BYTES: u64 = 4 << 30;
+/// Bytes of one of its reads.
+pub const READER_BYTES: u32 = 16 * 1024;
+
+/// Pages that the data file and the end of the index go through before they start over; they hold
+/// what is added within minutes.
+const ADDED_PAGES: u32 = 1 << 16;
+/// Random indexes.
+const RANDOM_KEYS: usize = 3;
+/// Pages that a row touches.
+const TOUCHES: usize = RANDOM_KEYS + 3;
+
+/// The pages of the table's files: the head of the index, the index, its growing end, the data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableFiles {
+    index_pages: u32,
+    rows: u64,
+}
+
+impl TableFiles {
+    pub(super) fn new(rows: u64) -> Self {
+        Self { index_pages: index_bytes(rows).div_ceil(PAGE_BYTES).max(1) as u32, rows }
+    }
+
+    /// Pages of the index as it is, which lie from page 1 on.
+    fn index_pages(&self) -> u32 {
+        self.index_pages
+    }
+
+    /// Pages of all files.
+    pub(super) fn pages(&self) -> u32 {
+        1 + self.index_pages + 2 * ADDED_PAGES
+    }
+
+    /// Bytes of all files and of the reader's table behind them.
+    pub(super) fn bytes(&self) -> u64 {
+        self.reader_at_bytes() + READER_TABLE_BYTES
+    }
+
+    fn reader_at_bytes(&self) -> u64 {
+        (u64::from(self.pages()) * PAGE_BYTES).next_multiple_of(u64::from(READER_BYTES))
+    }
+
+    /// The pages that the row touches that comes after `added` others, in order. All but the page
+    /// of the data file must have been in memory.
+    pub(super) fn touches(&self, added: u64, random: &mut Random) -> [u32; TOUCHES] {
+        let rows = self.rows + added;
+        let data = (rows * DATA_BYTES_PER_ROW / PAGE_BYTES) % u64::from(ADDED_PAGES);
+        let end = (rows as f64 * INDEX_BYTES_PER_ROW) as u64 / PAGE_BYTES % u64::from(ADDED_PAGES);
+        let added_at = 1 + self.index_pages;
+        let mut touches = [0; TOUCHES];
+        touches[0] = added_at + ADDED_PAGES + data as u32;
+        for touch in &mut touches[1..=RANDOM_KEYS] {
+            *touch = 1 + random.below(u64::from(self.index_pages)) as u32;
+        }
+        touches[TOUCHES - 2] = added_at + end as u32;
+        touches
+    }
+
+    /// Whether the page holds only what is written now, so that it need not be read before.
+    fn is_added(&self, page: u32) -> bool {
+        page > self.index_pages
+    }
+}
+
+/// Part of the index that is dirty when the limit does not bound it.
+const INDEX_PART_MAX: f64 = 0.95;
+
+/// How much is dirty at first, and in which way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Prefill {
+    /// Nothing: the load gets to its course within seconds.
+    Nothing,
+    /// So many pages of the running transaction.
+    Transaction(u32),
+    /// So many pages in front of a sweep.
+    Sweep(u32),
+}
+
+impl Prefill {
+    /// What suits a load on a queue that holds so many requests.
+    pub(super) fn of(plan: &CachePlan, layout: &TableFiles, nr_requests: u32) -> Self {
+        let index = f64::from(layout.index_pages());
+        let most = (index * INDEX_PART_MAX).min(f64::from(plan.dirty_pages_max - 8));
+        match plan.submission {
+            Submission::Unsorted => {
+                // A commit that finds room for all its requests stops nobody, and rows come in
+                // until the limit; any other stops them within moments. Pages come in any order, so
+                // that half of the index makes more requests than all of it.
+                let at_most = most.min(index / 2.0);
+                let requests = at_most * (1.0 - at_most / index);
+                match requests < f64::from(nr_requests) {
+                    true => Self::Transaction(most as u32),
+                    false => Self::Nothing,
+                }
+            }
+            Submission::InodeOrdered if most > f64::from(plan.background_pages) => {
+                Self::Sweep(most as u32)
+            }
+            Submission::InodeOrdered => Self::Nothing,
+        }
+    }
+
+    /// The pages in order, and where a sweep goes on.
+    pub(super) fn pages(self, index_pages: u32, random: &mut Random) -> (Vec<u32>, u32) {
+        match self {
+            Self::Nothing => (Vec::new(), 0),
+            Self::Transaction(count) => (transaction(count, index_pages, random), 0),
+            Self::Sweep(count) => sweep(count, index_pages, random),
+        }
+    }
+}
+
+/// So many different pages in any order.
+fn transaction(count: u32, index_pages: u32, random: &mut Random) -> Vec<u32> {
+    let mut pages: Vec<u32> = (1..=index_pages).collect();
+    for place in 0..count {
+        let other = u64::from(place) + random.below(u64::from(index_pages - place));
+        pages.swap(place as usize, other as usize);
+    }
+    pages.truncate(count as usize);
+    pages
+}
+
+/// Pages dirtied evenly since the sweep passed them: `1 - exp(-rate x)` of those that it passed a
+/// part `x` of its way ago, with the rate that makes them as many as there are.
+fn sweep(count: u32, index_pages: u32, random: &mut Random) -> (Vec<u32>, u32) {
+    let part = f64::from(count) / f64::from(index_pages);
+    let mean = |rate: f64| 1.0 - (1.0 - (-rate).exp()) / rate;
+    let (mut low, mut high) = (1e-6, 1e4);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if mean(middle) < part { low = middle } else { high = middle }
+    }
+    let position = 1 + random.below(u64::from(index_pages)) as u32;
+    let is_dirty = |page: &u32| {
+        let ago = (position + index_pages - page) % index_pages;
+        let ago = f64::from(ago) / f64::from(index_pages);
+        random.uniform() < 1.0 - (-low * ago).exp()
+    };
+    ((1..=index_pages).filter(is_dirty).take(count as usize).collect(), position)
+}
 
 /// CPU time of a row: 2.06 % user and 5.32 % system of eight cores, while 41 million rows came in
 /// 1.5 hours.
@@ -318,5 +475,60 @@ impl Machine {
         {
             // Woken, it offers the same again.
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_touches_three_random_pages_and_the_ends() {
+        let layout = TableFiles::new(13_000_000);
+        let mut random = Random::new(1);
+        let mut seen = 0u64;
+        for added in 0..10_000 {
+            let [data, keys @ .., end, head] = layout.touches(added, &mut random);
+            assert!(layout.is_added(data) && layout.is_added(end) && data > end);
+            assert!(keys.iter().all(|&key| key > 0 && !layout.is_added(key)));
+            assert_eq!(head, 0);
+            assert!([data, end].iter().all(|&page| page < layout.pages()));
+            seen += u64::from(keys[1]);
+        }
+        let mean = seen as f64 / 10_000.0;
+        assert!((mean / f64::from(layout.index_pages) - 0.5).abs() < 0.02, "{mean}");
+        assert_eq!(layout.index_pages, index_bytes(13_000_000).div_ceil(4096) as u32);
+    }
+
+    #[test]
+    fn the_ends_grow_with_the_rows() {
+        let layout = TableFiles::new(0);
+        let mut random = Random::new(1);
+        let first = layout.touches(0, &mut random);
+        let later = layout.touches(64_000, &mut random);
+        assert_eq!(later[0] - first[0], 1_000, "64 rows of 64 bytes fill a page");
+        assert_eq!(later[TOUCHES - 2] - first[TOUCHES - 2], 913, "58.4 bytes of index a row");
+    }
+
+    #[test]
+    fn a_transaction_has_each_page_once_in_no_order() {
+        let mut pages = transaction(5_000, 10_000, &mut Random::new(1));
+        assert!(!pages.is_sorted());
+        pages.sort_unstable();
+        pages.dedup();
+        assert_eq!(pages.len(), 5_000);
+        assert!(pages[0] > 0 && pages[4_999] <= 10_000);
+    }
+
+    #[test]
+    fn a_sweep_has_most_in_front_and_none_behind() {
+        let (pages, position) = sweep(50_000, 100_000, &mut Random::new(3));
+        assert!(pages.len().abs_diff(50_000) < 1_000, "{}", pages.len());
+        let near = |from: u32| {
+            let is_near = |page: &&u32| (**page + 100_000 - from) % 100_000 < 5_000;
+            pages.iter().filter(is_near).count()
+        };
+        let (ahead, behind) = (near(position), near((position + 95_000) % 100_000));
+        assert!(behind < 600 && ahead > 3_000, "{behind} {ahead}");
     }
 }
