@@ -15,8 +15,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use super::agenda::Agenda;
-use super::{Command, Device, Done, DriveFacts, Queued, Request};
+use super::{Agenda, Command, Device, Done, DriveFacts, Queued, Request};
 use iostrata_stats::Random;
 
 const GIB: f64 = (1_u64 << 30) as f64;

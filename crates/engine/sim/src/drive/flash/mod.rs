@@ -20,8 +20,7 @@ use cache::Cache;
 use die::{Die, Wearing, Work};
 use iostrata_stats::Random;
 
-use super::agenda::Agenda;
-use super::{Command, Device, Done, DriveFacts, Queued, Request};
+use super::{Agenda, Command, Device, Done, DriveFacts, Queued, Request};
 
 pub use parameters::{FlashParameters, PAGE_BYTES, Wear, WriteCache};
 

@@ -13,8 +13,7 @@ use super::geometry::Geometry;
 use super::parameters::HddParameters;
 use super::read_cache::ReadCache;
 use super::write_cache::WriteCache;
-use crate::drive::agenda::Agenda;
-use crate::drive::{Command, Device, Done, DriveFacts, Queued, Request};
+use crate::drive::{Agenda, Command, Device, Done, DriveFacts, Queued, Request};
 
 /// A command, and for a flush what it waits for.
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,8 @@ use std::collections::{HashMap, VecDeque};
 
 use super::parameters::RaidParameters;
 use super::stripes::{Part, Stripes};
-use crate::drive::agenda::Agenda;
 use crate::drive::hdd::Hdd;
-use crate::drive::{Command, Device, Done, Drive, DriveFacts, Queued, Request};
+use crate::drive::{Agenda, Command, Device, Done, Drive, DriveFacts, Queued, Request};
 
 /// Mirrored pairs, striped, in virtual time. One pair is RAID 1.
 pub type Raid = Queued<Array>;

@@ -13,8 +13,7 @@ use super::array::Raid;
 use super::dirty::Dirty;
 use super::parameters::{ProtectedCacheParameters, RaidParameters};
 use super::stripes::Stripes;
-use crate::drive::agenda::Agenda;
-use crate::drive::{Command, Device, Done, Drive, DriveFacts, Queued, Request};
+use crate::drive::{Agenda, Command, Device, Done, Drive, DriveFacts, Queued, Request};
 
 /// Most bytes that go to the drive in one command: those of a stripe. Ranges are kept by their
 /// addresses in the array, where the next stripe of a set of disks is no neighbour.

@@ -14,8 +14,7 @@ use std::collections::VecDeque;
 
 pub use measured::MeasuredDisk;
 
-use super::agenda::Agenda;
-use super::{Command, Device, Done, DriveFacts, Queued, Request};
+use super::{Agenda, Command, Device, Done, DriveFacts, Queued, Request};
 use iostrata_stats::Random;
 
 /// Commands that a measured device is given at a time, unless the disk says otherwise.
