@@ -11,7 +11,6 @@
 pub mod cloud;
 pub mod flash;
 pub mod hdd;
-mod nvme;
 pub mod raid;
 pub mod table;
 

@@ -3,26 +3,227 @@
 //!
 //! Purpose: rates and latencies of a data sheet at any depth, a write cache that fills, and dies
 //! that clean blocks when erased pages run out, so that steady random writes are slower than fresh
-//! ones and reads beside them wait for an erase now and then. It keeps no map of pages: a page's
-//! die follows from its address, writes go to any die, what is still valid in a block is a share.
-//! It does not read ahead, and a read of a page that still lies in the write cache is a read of a
-//! die.
+//! ones and reads beside them wait for an erase now and then. What a drive is made of is here too,
+//! and how a data sheet's rates follow from it: a drive behind SATA, an enterprise and a client
+//! drive behind NVMe; `docs/disks.md` has the sources and the reasoning.
+//! It keeps no map of pages: a page's die follows from its address, writes go to any die, what is
+//! still valid in a block is a share. It does not read ahead, and a read of a page that still lies
+//! in the write cache is a read of a die.
 
-mod cache;
 mod die;
-mod parameters;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
 
-use cache::Cache;
-use die::{Die, Wearing, Work};
 use iostrata_stats::Random;
 
 use super::{Agenda, Command, Device, Done, DriveFacts, Queued, Request};
+use die::{Cache, Die, Wearing, Work};
 
-pub use parameters::{FlashParameters, PAGE_BYTES, Wear, WriteCache};
+/// Bytes that are mapped, programmed and moved as one.
+pub const PAGE_BYTES: u32 = 4096;
+
+/// What becomes of done writes at a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteCache {
+    /// Lost; a flush drains the cache.
+    Volatile,
+    /// Kept by capacitors; a flush has nothing to do.
+    Protected,
+    /// There is none: a write is done when it is programmed.
+    Off,
+}
+
+/// How much has been written to the drive before the first request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wear {
+    /// Never written: a whole drive of erased blocks.
+    Fresh,
+    /// Written over many times: only the reserve is erased.
+    Used,
+}
+
+/// What a flash drive is made of. Times in ns, rates per second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashParameters {
+    /// Commands that it takes at a time.
+    pub queue_depth: u32,
+    /// Dies (or channels of dies that can't overlap) that work at the same time.
+    pub dies: u32,
+    /// What the controller spends on a read before the next command's turn.
+    pub read_command_ns: u64,
+    /// The same on a write.
+    pub write_command_ns: u64,
+    /// What a read waits beside controller, die and link, without keeping others waiting.
+    pub read_overhead_ns: u64,
+    /// The same for a write.
+    pub write_overhead_ns: u64,
+    /// A die's time for reading a page.
+    pub read_page_ns: u64,
+    /// A die's time for programming a page.
+    pub program_page_ns: u64,
+    /// A die's time for erasing a block.
+    pub erase_ns: u64,
+    /// Pages of a block.
+    pub block_pages: u32,
+    /// The link towards the host, bytes per second.
+    pub link_read_bytes_per_s: u64,
+    /// The link from the host, bytes per second.
+    pub link_write_bytes_per_s: u64,
+    /// Pages that the write cache holds.
+    pub cache_pages: u32,
+    /// What becomes of them at a power cut.
+    pub cache: WriteCache,
+    /// What a flush takes after the cache is drained.
+    pub flush_ns: u64,
+    /// What it takes beyond programming until a write is found again after a power cut.
+    pub through_ns: u64,
+    /// Pages of erased blocks that a used drive keeps in reserve.
+    pub reserve_pages: u64,
+    /// Random writes of a page per second when the reserve is used up.
+    pub random_write_iops: f64,
+    /// Sequential writes in bytes per second when the reserve is used up.
+    pub sequential_write_bytes_per_s: f64,
+    /// At the beginning.
+    pub wear: Wear,
+}
+
+impl FlashParameters {
+    /// The same drive, never written.
+    pub fn fresh(self) -> Self {
+        Self { wear: Wear::Fresh, ..self }
+    }
+
+    /// What holds for it with a capacity.
+    fn facts(&self, capacity_bytes: u64) -> DriveFacts {
+        let volatile_bytes = match self.cache {
+            WriteCache::Volatile => u64::from(self.cache_pages) * u64::from(PAGE_BYTES),
+            WriteCache::Protected | WriteCache::Off => 0,
+        };
+        DriveFacts {
+            capacity_bytes,
+            queue_depth: self.queue_depth,
+            volatile_bytes,
+            is_rotational: false,
+        }
+    }
+
+    /// A die's time for moving a page that is still valid out of a block to be erased.
+    pub fn move_page_ns(&self) -> u64 {
+        self.read_page_ns + self.program_page_ns
+    }
+
+    /// Share of a block that is still valid when it is cleaned under random writes.
+    pub fn valid_share_random(&self) -> f64 {
+        self.valid_share(self.random_write_iops)
+    }
+
+    /// The same under sequential writes.
+    pub fn valid_share_sequential(&self) -> f64 {
+        self.valid_share(self.sequential_write_bytes_per_s / f64::from(PAGE_BYTES))
+    }
+
+    /// The share `v` of valid pages in a block of `B` pages with which the dies program
+    /// `pages_per_s`: each page costs its programming and its part of the cleaning,
+    /// `p + (v B m + e) / ((1 - v) B)`, with `m` for a move and `e` for an erase, and all dies
+    /// together have `dies / pages_per_s` for it.
+    fn valid_share(&self, pages_per_s: f64) -> f64 {
+        let block = f64::from(self.block_pages);
+        let page_ns = f64::from(self.dies) * 1e9 / pages_per_s;
+        let cleaning_ns = page_ns - self.program_page_ns as f64;
+        let share = (cleaning_ns * block - self.erase_ns as f64)
+            / (block * (self.move_page_ns() as f64 + cleaning_ns));
+        share.clamp(0.0, 0.99)
+    }
+
+    /// The Intel X25-E of 64 GB; `docs/disks.md` has the sources and the reasoning.
+    ///
+    /// A die here is a channel: ten of them. Programming follows from 170 MB/s of sequential
+    /// writes, less the erase of every 64th page: `10 * 4096 B / 170 MB/s - 2 ms / 64`.
+    pub fn x25_e() -> Self {
+        Self {
+            queue_depth: 32,
+            dies: 10,
+            read_command_ns: 28_570,
+            write_command_ns: 28_570,
+            read_overhead_ns: 5_050,
+            write_overhead_ns: 40_050,
+            read_page_ns: 25_000,
+            program_page_ns: 209_700,
+            erase_ns: 2_000_000,
+            block_pages: 64,
+            link_read_bytes_per_s: 250_000_000,
+            link_write_bytes_per_s: 250_000_000,
+            cache_pages: 64,
+            cache: WriteCache::Volatile,
+            flush_ns: 5_000_000,
+            through_ns: 540_000,
+            reserve_pages: 2_560,
+            random_write_iops: 3_300.0,
+            sequential_write_bytes_per_s: 170e6,
+            wear: Wear::Used,
+        }
+    }
+}
+
+impl FlashParameters {
+    /// The Intel SSD DC P4500 of 2.0 TB: capacitors keep what its cache holds.
+    ///
+    /// Programming follows from 1.05 GB/s of sequential writes over 48 dies:
+    /// `48 * 4096 B / 1.05 GB/s - 3.5 ms / 1024`.
+    pub fn p4500() -> Self {
+        Self {
+            queue_depth: 1023,
+            dies: 48,
+            read_command_ns: 2_040,
+            write_command_ns: 2_040,
+            read_overhead_ns: 19_680,
+            write_overhead_ns: 16_680,
+            read_page_ns: 62_000,
+            program_page_ns: 183_830,
+            erase_ns: 3_500_000,
+            block_pages: 1024,
+            link_read_bytes_per_s: 3_200_000_000,
+            link_write_bytes_per_s: 3_200_000_000,
+            cache_pages: 1024,
+            cache: WriteCache::Protected,
+            flush_ns: 18_000,
+            through_ns: 0,
+            reserve_pages: 48 * 512,
+            random_write_iops: 38_000.0,
+            sequential_write_bytes_per_s: 1.05e9,
+            wear: Wear::Used,
+        }
+    }
+
+    /// The Samsung 970 EVO Plus of 1 TB: nothing keeps what its cache holds.
+    ///
+    /// The reserve is its TurboWrite region of 42 GB, written as single-level cells:
+    /// `32 * 4096 B / 3.3 GB/s` a page.
+    pub fn evo_970_plus() -> Self {
+        Self {
+            queue_depth: 1023,
+            dies: 32,
+            read_command_ns: 1_660,
+            write_command_ns: 1_810,
+            read_overhead_ns: 8_800,
+            write_overhead_ns: 13_690,
+            read_page_ns: 41_000,
+            program_page_ns: 39_720,
+            erase_ns: 3_500_000,
+            block_pages: 1024,
+            link_read_bytes_per_s: 3_500_000_000,
+            link_write_bytes_per_s: 3_500_000_000,
+            cache_pages: 4096,
+            cache: WriteCache::Volatile,
+            flush_ns: 1_000_000,
+            through_ns: 1_000_000,
+            reserve_pages: 42_000_000_000 / 4096,
+            random_write_iops: 40_000.0,
+            sequential_write_bytes_per_s: 1.7e9,
+            wear: Wear::Used,
+        }
+    }
+}
 
 /// Share by which the erased pages of a fresh drive exceed its capacity.
 const SPARE: f64 = 0.07;
@@ -395,5 +596,137 @@ mod streams_tests {
             share = streams.after(at * 1_000_003 * 4096, 4096, share);
         }
         assert!(share > 0.95, "{share}");
+    }
+}
+
+/// Rates and latencies of the data sheets; cleaning; what a flush waits for.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::{BenchOutcome, BenchWindow, Load, run};
+
+    const GIB: u64 = 1 << 30;
+
+    fn bench(parameters: FlashParameters, load: &Load) -> BenchOutcome {
+        let mut drive = Flash::new(parameters, 8 * GIB, 1);
+        run(&mut drive, load, BenchWindow::seconds(3.0, 1.0), 1).unwrap()
+    }
+
+    fn near(found: f64, want: f64, what: &str) {
+        assert!((found / want - 1.0).abs() < 0.1, "{what}: {found} for {want}");
+    }
+
+    fn read_us(outcome: &BenchOutcome) -> f64 {
+        outcome.read.unwrap().latency_us.mean
+    }
+
+    fn write_us(outcome: &BenchOutcome) -> f64 {
+        outcome.write.unwrap().latency_us.mean
+    }
+
+    #[test]
+    fn the_sata_drive_has_its_data_sheet() {
+        let sheet = FlashParameters::x25_e;
+        near(read_us(&bench(sheet(), &Load::random_read(1))), 75.0, "read latency");
+        near(write_us(&bench(sheet().fresh(), &Load::random_write(1))), 85.0, "write latency");
+        near(bench(sheet(), &Load::random_read(32)).iops.value, 35_000.0, "random reads");
+        near(bench(sheet(), &Load::random_write(32)).iops.value, 3_300.0, "random writes");
+        let long = |load: Load| bench(sheet(), &load).bytes_per_s;
+        near(long(Load::sequential_read(131_072, 32)), 250e6, "sequential reads");
+        near(long(Load::sequential_write(131_072, 32)), 170e6, "sequential writes");
+    }
+
+    #[test]
+    fn the_enterprise_drive_has_its_data_sheet() {
+        let sheet = FlashParameters::p4500;
+        near(read_us(&bench(sheet(), &Load::random_read(1))), 85.0, "read latency");
+        near(write_us(&bench(sheet().fresh(), &Load::random_write(1))), 20.0, "write latency");
+        near(bench(sheet(), &Load::random_read(256)).iops.value, 490_000.0, "random reads");
+        near(bench(sheet(), &Load::random_write(256)).iops.value, 38_000.0, "random writes");
+        let long = |load: Load| bench(sheet(), &load).bytes_per_s;
+        near(long(Load::sequential_read(131_072, 32)), 3.2e9, "sequential reads");
+        near(long(Load::sequential_write(131_072, 32)), 1.05e9, "sequential writes");
+    }
+
+    #[test]
+    fn the_client_drive_has_its_data_sheet() {
+        let sheet = FlashParameters::evo_970_plus;
+        near(bench(sheet(), &Load::random_read(1)).iops.value, 19_000.0, "reads, depth 1");
+        near(bench(sheet(), &Load::random_write(1)).iops.value, 60_000.0, "writes, depth 1");
+        near(bench(sheet(), &Load::random_read(128)).iops.value, 600_000.0, "random reads");
+        near(bench(sheet(), &Load::random_write(128)).iops.value, 550_000.0, "random writes");
+        let long = |parameters, load: Load| bench(parameters, &load).bytes_per_s;
+        near(long(sheet(), Load::sequential_read(131_072, 32)), 3.5e9, "sequential reads");
+        near(long(sheet(), Load::sequential_write(131_072, 32)), 3.3e9, "sequential writes");
+        let spent = FlashParameters { reserve_pages: 32 * 2048, ..sheet() };
+        near(long(spent.clone(), Load::sequential_write(131_072, 32)), 1.7e9, "after TurboWrite");
+        near(bench(spent, &Load::random_write(32)).iops.value, 40_000.0, "random after TurboWrite");
+    }
+
+    #[test]
+    fn a_fresh_drive_writes_faster_than_a_used_one() {
+        for sheet in [FlashParameters::x25_e(), FlashParameters::p4500()] {
+            let rate = |parameters| bench(parameters, &Load::random_write(32)).iops.value;
+            let (used, fresh) = (rate(sheet.clone()), rate(sheet.fresh()));
+            assert!(fresh > 3.0 * used, "{fresh} fresh, {used} used");
+        }
+    }
+
+    #[test]
+    fn reads_wait_for_cleaning_only_beside_writes() {
+        for sheet in [FlashParameters::x25_e(), FlashParameters::p4500()] {
+            let only = bench(sheet.clone(), &Load::random_read(4)).read.unwrap().latency_us;
+            assert!(only.p99_9 < 4.0 * only.mean, "reads only: {only:?}");
+            let mixed = Load { read_pct: 70, ..Load::random_read(4) };
+            let beside = bench(sheet.clone(), &mixed).read.unwrap().latency_us;
+            let erase_us = sheet.erase_ns as f64 / 1e3;
+            assert!(beside.max > 0.9 * erase_us, "an erase was waited for: {beside:?}");
+            assert!(beside.p99_9 > 3.0 * only.p99_9, "{beside:?} beside {only:?}");
+            let fresh = bench(sheet.fresh(), &mixed).read.unwrap().latency_us;
+            assert!(fresh.p99_9 < beside.p99_9 / 2.0, "nothing to clean: {fresh:?}");
+        }
+    }
+
+    #[test]
+    fn sequential_writes_need_less_cleaning_than_random_ones() {
+        let sheet = FlashParameters::x25_e();
+        assert!(sheet.valid_share_random() > 0.9);
+        assert_eq!(sheet.valid_share_sequential(), 0.0);
+        let pages = bench(sheet, &Load::sequential_write(4096, 32)).iops.value;
+        assert!(pages > 10.0 * 3_300.0, "{pages}");
+    }
+
+    #[test]
+    fn a_flush_drains_a_volatile_cache_and_nothing_else() {
+        let load = Load { flush_every: Some(1), ..Load::random_write(1) };
+        let flush =
+            |parameters: FlashParameters| bench(parameters, &load).flush.unwrap().latency_us.mean;
+        let protected = flush(FlashParameters::p4500());
+        assert!((18.0..25.0).contains(&protected), "{protected}");
+        let volatile = flush(FlashParameters::evo_970_plus());
+        assert!((1_000.0..10_000.0).contains(&volatile), "{volatile}");
+        // 64 pages in the cache, ten channels, 210 us each: more than a ms beyond its own time.
+        let sata = FlashParameters { flush_ns: 0, ..FlashParameters::x25_e().fresh() };
+        let full = Load { flush_every: Some(64), ..Load::random_write(32) };
+        let drained = bench(sata, &full).flush.unwrap().latency_us.mean;
+        assert!(drained > 1_000.0, "{drained}");
+    }
+
+    #[test]
+    fn writes_through_and_without_cache_wait_for_the_dies() {
+        let through = Load { write_through: true, ..Load::random_write(1) };
+        let sheet = FlashParameters::x25_e().fresh();
+        // 85 us, 210 us of programming and 540 us until it can be found again.
+        near(write_us(&bench(sheet.clone(), &through)), 833.0, "forced");
+        let off = FlashParameters { cache: WriteCache::Off, ..sheet };
+        near(write_us(&bench(off, &Load::random_write(1))), 833.0, "without cache");
+        let protected = bench(FlashParameters::p4500().fresh(), &through);
+        near(write_us(&protected), 20.0, "forced, protected");
+    }
+
+    #[test]
+    fn a_large_write_passes_through_a_small_cache() {
+        let load = Load { block_bytes: 4 << 20, ..Load::sequential_write(4 << 20, 2) };
+        near(bench(FlashParameters::x25_e(), &load).bytes_per_s, 170e6, "4 MiB writes");
     }
 }
