@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::drive::Command;
 use crate::drive::hdd::Hdd;
-use crate::drive::hdd::tests::steps::{Step, run_steps, steps};
+use crate::drive::hdd::tests::{Step, run_steps, steps};
 
 const CAPACITY_BYTES: u64 = 1 << 30;
 

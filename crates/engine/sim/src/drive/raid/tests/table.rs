@@ -1,8 +1,9 @@
-//! Figures for the documentation: `IOSTRATA_SOAK=1 cargo test -p iostrata-sim table --
-//! --nocapture`.
+//! Figures for the documentation.
 
 use super::*;
 
+/// Figures for the documentation: `IOSTRATA_SOAK=1 cargo test -p iostrata-sim iops_of_every --
+/// --nocapture`.
 #[test]
 fn iops_of_every_array() {
     if std::env::var_os("IOSTRATA_SOAK").is_none() {
