@@ -10,13 +10,11 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::drive::{Command, Drive};
 use crate::emudisk::client::{DiskStats, Power};
-use crate::emudisk::clock::now_ns;
 use crate::emudisk::error::ServeError;
-use crate::emudisk::errors::Errors;
-use crate::emudisk::fault::Tear;
+use crate::emudisk::fault::{Errors, Tear};
 use crate::emudisk::medium::{Applied, Flushing, Medium, Refused};
 use crate::emudisk::options::ServeOptions;
-use crate::emudisk::pace::{Due, Pace};
+use crate::emudisk::pace::{Due, Pace, now_ns};
 
 /// What a request takes to come through block layer, loop device and FUSE and to go back when
 /// nothing else is to be done: the median at depth 1 on the reference machine, printed by the

@@ -1,25 +1,28 @@
-//! The disk as a file system for the kernel.
+//! The disk as a file system for the kernel, and how its control loop is woken.
 //!
-//! Invariant: every request of the kernel is answered exactly once; a thread that panics is noticed
-//! and ends the server.
+//! Invariants: every request of the kernel is answered exactly once; a thread that panics is
+//! noticed and ends the server. A wake that comes before the wait is not lost.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use fuser::{
     BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+use crate::emudisk::client::{Node, TTL};
 use crate::emudisk::disk::{Disk, Failure, Reply};
 use crate::emudisk::fault::Fault;
-use crate::emudisk::files::{Node, TTL};
 
 /// Largest request that the kernel sends.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
@@ -78,7 +81,7 @@ pub(crate) struct Served {
     pub(crate) disk: Arc<Disk<ToKernel>>,
     /// Lines of `control`, and how their reader is woken.
     pub(crate) commands: Mutex<Sender<ControlLine>>,
-    pub(crate) wake: Arc<crate::emudisk::wake::Wake>,
+    pub(crate) wake: Arc<Wake>,
     pub(crate) has_died: Arc<AtomicBool>,
     pub(crate) since: SystemTime,
     /// What readers of `stats` see, as it was when they opened it.
@@ -296,5 +299,37 @@ impl Filesystem for Served {
         let blocks = stats.size_bytes / 4096;
         let free = blocks.saturating_sub(stats.store_bytes / 4096);
         reply.statfs(blocks, free, free, 4, 0, 4096, 255, 4096);
+    }
+}
+
+/// What it can be woken by.
+#[derive(Debug)]
+pub(crate) struct Wake {
+    event: OwnedFd,
+    /// Tells of every mount and unmount; absent where it cannot be opened.
+    mounts: Option<File>,
+}
+
+impl Wake {
+    pub(crate) fn new() -> io::Result<Self> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { event, mounts: File::open("/proc/self/mountinfo").ok() })
+    }
+
+    /// Ends the wait that is, or the next one.
+    pub(crate) fn wake(&self) {
+        // A counter that is full has woken it already.
+        let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits for [`Wake::wake`], for a mount or unmount, or for so long.
+    pub(crate) fn wait(&self, at_most: Duration) {
+        let mut on = vec![PollFd::new(&self.event, PollFlags::IN)];
+        on.extend(self.mounts.iter().map(|mounts| PollFd::new(mounts, PollFlags::PRI)));
+        let at_most =
+            Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        // A signal ends it early, which does no harm.
+        let _ = poll(&mut on, Some(&at_most));
+        let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
     }
 }

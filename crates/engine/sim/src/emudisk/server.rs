@@ -19,11 +19,10 @@ use crate::drive::Drive;
 use crate::emudisk::disk::{Disk, Failure, MakeDrive, Reply};
 use crate::emudisk::error::ServeError;
 use crate::emudisk::fault::Fault;
-use crate::emudisk::filesystem::{ControlLine, Served, ToKernel, Watch};
+use crate::emudisk::filesystem::{ControlLine, Served, ToKernel, Wake, Watch};
 use crate::emudisk::holder::is_held;
 use crate::emudisk::options::{ServeOptions, disk_file};
 use crate::emudisk::pace::run_timer;
-use crate::emudisk::wake::Wake;
 
 /// Threads that take requests.
 const THREADS: usize = 2;
