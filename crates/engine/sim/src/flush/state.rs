@@ -9,8 +9,7 @@ use iostrata_innodb::flush::{AdmitRule, AgeLimits, Finished, FlushPolicy, UserWo
 use iostrata_stats::{LatencyHistogram, Random};
 
 use super::dirty::{DirtyPages, Flown};
-use super::outcome::FlushSecond;
-use super::plan::FlushPlan;
+use super::plan::{FlushPlan, FlushSecond};
 use super::volume::Volume;
 use crate::drive::Agenda;
 
