@@ -10,7 +10,7 @@
 
 use iostrata_innodb::PageNo;
 
-use super::edit::PageEdit;
+use super::PageEdit;
 use super::layout::{
     ApplyFault, CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, HEADER_BYTES,
     PageKind, PageSize, SLOT_AT_HEAD, SLOT_BYTES, cell_bytes, narrow, put, row_bytes,
