@@ -7,40 +7,37 @@
 //! for a page ends with it or with a typed error. What it deliberately does not do: it writes
 //! nothing, has no thread and no clock, looks at no byte of a page but its LSN, and does not guess
 //! what to read ahead. The caller holds no latch when it asks for a page that may be absent.
+//! What it needs from outside is here too: settings, pages, and somebody who frees frames.
 
-mod border;
 mod dirty;
-mod evict;
-mod flushing;
 mod frames;
 mod guard;
 mod latch;
 mod load;
 mod queues;
-mod read_copies;
 mod table;
-
-pub use border::{PageSource, PoolSettings, Supply, Wanted};
-pub use flushing::{Flight, Flushing};
-pub(crate) use frames::{bring_near, check_memory};
-pub use guard::{Exclusive, Pin, Shared};
-pub use read_copies::ReadCopy;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crossbeam_utils::CachePadded;
+use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
 
-use self::dirty::Dirty;
-use self::frames::{Frame, Frames};
-use self::load::Waiting;
-use self::queues::Queues;
-use self::read_copies::ReadCopies;
-use self::table::PageTable;
+pub use dirty::{Flight, Flushing};
+pub(crate) use frames::{bring_near, check_memory};
+pub use guard::{Exclusive, Pin, ReadCopy, Shared};
+
 use crate::counts::Counts;
+use crate::error::EngineError;
 use crate::page::PageSize;
 use crate::sync::{locked, thread_number};
+use dirty::Dirty;
+use frames::{Frame, Frames};
+use guard::ReadCopies;
+use load::Waiting;
+use queues::Queues;
+use table::PageTable;
 
 /// Buffers kept for copies, at most.
 const BUFFERS_MAX: usize = 256;
@@ -151,4 +148,76 @@ impl Buffers {
             kept.push(buffer);
         }
     }
+}
+
+/// How a pool is laid out. All but `old_pct` are fixed while it lives.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolSettings {
+    pub page_size: PageSize,
+    /// Pages that fit; at least 1.
+    pub frames: usize,
+    /// Share of the pool for pages not yet proven to be used again, in percent (5 to 95).
+    pub old_pct: u32,
+    /// Bytes of redo that one bucket of dirty pages covers; at least 1. A few hundred buckets over
+    /// the redo's capacity are enough.
+    pub bucket_bytes: u64,
+    /// So often in a row free frames are asked for in vain before a typed error; at least 1.
+    pub tries_max: u32,
+    /// Whether a page is copied whenever that is offered, also where readers never met: for tests.
+    pub copies_always: bool,
+}
+
+impl PoolSettings {
+    pub fn new(page_size: PageSize, frames: usize) -> Self {
+        Self {
+            page_size,
+            frames,
+            old_pct: 37,
+            bucket_bytes: 1 << 20,
+            tries_max: 200,
+            copies_always: false,
+        }
+    }
+}
+
+/// One page of a batch that is read ahead.
+pub struct Wanted {
+    pub page: PageNo,
+    pub bytes: Aligned,
+    pub result: Result<(), EngineError>,
+}
+
+pub trait PageSource: Send + Sync {
+    /// Reads one page, verified. `into` is a page long and keeps its length.
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), EngineError>;
+
+    /// Reads several pages, each with a result of its own. One by one unless the source can batch.
+    fn read_many(&self, wanted: &mut [Wanted]) {
+        for one in wanted {
+            one.result = self.read(one.page, &mut one.bytes);
+        }
+    }
+}
+
+pub trait Supply: Send + Sync {
+    /// There is no free frame. Called without latches, perhaps by many threads at once: either
+    /// wakes the cleaner and waits a moment, or runs a step of it inline, which may call anything
+    /// of the pool that pins no absent page.
+    fn free_wanted(&self);
+}
+
+/// For tests: every page is zeros, and frames become free by nobody's hand.
+#[cfg(test)]
+pub(crate) struct Nothing;
+
+#[cfg(test)]
+impl PageSource for Nothing {
+    fn read(&self, _: PageNo, _: &mut Aligned) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Supply for Nothing {
+    fn free_wanted(&self) {}
 }

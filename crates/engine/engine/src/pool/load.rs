@@ -11,13 +11,12 @@ use std::thread::yield_now;
 use iostrata_innodb::{Counter, PageNo};
 
 use crate::error::{EngineError, RequestError};
-use crate::pool::Pool;
-use crate::pool::border::Wanted;
 use crate::pool::frames::ExclusiveLatch;
 use crate::pool::guard::Pin;
 use crate::pool::latch::Pause;
 use crate::pool::queues::FrameQueue;
 use crate::pool::table::{WAITED, Word};
+use crate::pool::{Pool, Wanted};
 use crate::sync::locked;
 
 /// While pages are being written, so many requests for free frames count as one: it is worth to ask
