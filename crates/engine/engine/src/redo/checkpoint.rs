@@ -10,8 +10,8 @@ use iostrata_innodb::{Counter, Lsn};
 
 use crate::error::EngineError;
 use crate::redo::control::{Control, Ledger};
-use crate::redo::create::{make_segments, remove};
 use crate::redo::layout::Plan;
+use crate::redo::open::{make_segments, remove};
 use crate::redo::segments::{Header, Segments};
 use crate::redo::{Redo, RedoSync};
 use crate::sync::locked;

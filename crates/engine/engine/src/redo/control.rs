@@ -7,13 +7,12 @@ use crc32c::crc32c;
 use iostrata_io::disk::{Aligned, DiskError};
 
 use crate::error::EngineError;
-use crate::redo::RedoSync;
-use crate::redo::file::{OpenFile, sync_unless_none};
 use crate::redo::layout::{
     CONTROL_MAGIC, CONTROL_NAME, CONTROL_SLOT_BYTES, FORMAT_VERSION, Geometry, control, get_u32,
     get_u64, put_u32, put_u64,
 };
 use crate::redo::segments::{LSN_MAX, check_version};
+use crate::redo::{OpenFile, RedoSync, sync_unless_none};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Control {

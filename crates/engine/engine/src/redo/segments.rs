@@ -12,7 +12,7 @@ use crc32c::crc32c;
 use iostrata_io::disk::FileName;
 
 use crate::error::{EngineError, OpenError};
-use crate::redo::file::OpenFile;
+use crate::redo::OpenFile;
 use crate::redo::layout::{
     CONTROL_NAME, FORMAT_VERSION, GRANULE_BYTES, Geometry, Plan, SEGMENT_MAGIC, SEGMENT_PREFIX,
     get_u32, get_u64, header, put_u32, put_u64,

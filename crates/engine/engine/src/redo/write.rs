@@ -14,13 +14,12 @@ use iostrata_io::SyncKind;
 use iostrata_io::disk::DiskError;
 
 use crate::error::EngineError;
-use crate::redo::create::write_header;
-use crate::redo::file::Writer;
 use crate::redo::frame::{Taken, body_crc};
 use crate::redo::group_commit::Outcome;
 use crate::redo::layout::{HEADER_BLOCK_BYTES, frame};
+use crate::redo::open::write_header;
 use crate::redo::segments::SegmentRange;
-use crate::redo::{Appended, Redo, RedoSync};
+use crate::redo::{Appended, Redo, RedoSync, Writer};
 use crate::sync::locked;
 
 impl Redo {
