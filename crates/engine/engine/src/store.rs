@@ -1,37 +1,37 @@
 //! Data files and doublewrite of the embedded engine.
 //!
 //! Purpose: pages on a [`Disk`](iostrata_io::disk::Disk), striped over data files, written so that
-//! a crash leaves each page old or new and never torn. Invariant: [`Store::write`] returns when its
-//! pages are durable in place; every byte of the data files was written before it is used; after a
-//! failed write or sync nothing is written any more.
+//! a crash leaves each page old or new and never torn.
+//! Invariants: [`Store::write`] returns when its pages are durable in place: copy durable, then in
+//! place, then in place durable, then the copy may be overwritten. Every byte of the data files was
+//! written before it is used; after a failed write or sync nothing is written any more. Bytes
+//! handed out as good are those of the page that was asked for: its number is checked always, its
+//! checksum unless that is turned off.
 //! It caches no page, knows no redo (the caller has made that durable before) and has no thread.
 
 mod data;
 mod doublewrite;
 pub mod layout;
-mod read;
 mod repair;
-mod write;
-
-pub use data::{CutFile, PageCopy, StoreSettings};
-pub use read::ReadError;
-pub use repair::Repair;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use iostrata_innodb::{Counter, Doublewrite};
-use iostrata_io::disk::{Disk, DiskError, FileMode};
+use iostrata_innodb::{Counter, Doublewrite, PageNo, SyncRule};
+use iostrata_io::disk::{Aligned, Batch, Disk, DiskError, FileMode, Finished};
 
-use self::data::{DataFile, DataFiles, durability, sync_kind};
-use self::doublewrite::{DoublewriteFile, DoublewriteFiles};
-use self::layout::{BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes, no_room, not_a_store};
+pub use data::{CutFile, PageCopy, StoreSettings};
+pub use repair::Repair;
+
 use crate::counts::{Common, Counts};
 use crate::error::{EngineError, Poison};
-use crate::page::PageSize;
+use crate::page::{PageEdit, PageFault, PageSize, PageView};
 use crate::sync::locked;
+use data::{DataFile, DataFiles, durability, sync_kind};
+use doublewrite::{BatchKind, DoublewriteFile, DoublewriteFiles, Numbers};
+use layout::{BATCH_AT, DOUBLEWRITE_FILES, doublewrite_file_bytes, no_room, not_a_store};
 
 pub struct Store {
     pub(crate) data: DataFiles,
@@ -68,7 +68,7 @@ impl Store {
         Self::on(&disk, settings, FileMode::Existing, common)
     }
 
-    pub(crate) fn on(
+    fn on(
         disk: &Arc<dyn Disk>,
         settings: &StoreSettings,
         mode: FileMode,
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// As [`Store::doublewrite`], and it stays so as long as this is held.
-    pub(crate) fn hold_mode(&self) -> RwLockReadGuard<'_, Doublewrite> {
+    fn hold_mode(&self) -> RwLockReadGuard<'_, Doublewrite> {
         self.mode.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,7 +135,7 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn check_writable(&self) -> Result<(), EngineError> {
+    fn check_writable(&self) -> Result<(), EngineError> {
         self.poison.check()?;
         if self.repaired.load(Acquire) {
             return Ok(());
@@ -240,12 +240,7 @@ impl Store {
     }
 
     /// Writes zeros over the pages of a file from `had` to below `wanted`.
-    pub(crate) fn write_zeros(
-        &self,
-        file: &DataFile,
-        had: u64,
-        wanted: u64,
-    ) -> Result<(), EngineError> {
+    fn write_zeros(&self, file: &DataFile, had: u64, wanted: u64) -> Result<(), EngineError> {
         let page_bytes = self.page_size().bytes();
         let at_once = ((WRITE_BYTES_MAX / page_bytes) as u64).min(wanted - had);
         let mut zeros = self.data.zeros(at_once);
@@ -279,5 +274,283 @@ impl Store {
         // pages of zeros, which does no harm, and the next growth writes them again.
         let _ = self.data.disk.set_len(file.id, file_pages * self.page_size().bytes() as u64);
         no_room(&file.name, file_pages, wanted_pages)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ReadError {
+    #[error("page {page} lies beyond the end: the store has {pages} pages")]
+    BeyondEnd { page: PageNo, pages: u64 },
+    /// All bytes are zero: the page was never written.
+    #[error("page {page} was never written")]
+    Zero { page: PageNo },
+    /// The bytes are not those of a page of that number.
+    #[error("{fault}")]
+    Torn { page: PageNo, fault: PageFault },
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// Most reads in flight of one call.
+const DEPTH: usize = 128;
+
+impl Store {
+    /// Reads a page.
+    ///
+    /// # Panics
+    /// When `into` is not as long as a page.
+    pub fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), ReadError> {
+        let place = self.place_to_read(page, into)?;
+        self.count_read();
+        let _pending = self.data.counts.pending(Counter::DataPendingReads, 1);
+        let read = self.data.disk.read(self.data.files[place.0].id, place.1, into);
+        self.judge(page, into, read)
+    }
+
+    /// Reads many pages, in any order, with many reads in flight. `wanted` is emptied; each of its
+    /// buffers comes back through `done` with what became of it.
+    ///
+    /// # Panics
+    /// When a buffer is not as long as a page.
+    pub fn read_many(
+        &self,
+        wanted: &mut Vec<PageCopy>,
+        mut done: impl FnMut(PageCopy, Result<(), ReadError>),
+    ) {
+        let in_flight = wanted.len() as u64;
+        let _pending = self.data.counts.pending(Counter::DataPendingReads, in_flight);
+        let mut batch = self.data.batches.take();
+        let mut hand_out = |page, bytes, result| done(PageCopy { page, bytes }, result);
+        let mut queued = 0;
+        for PageCopy { page, bytes } in wanted.drain(..) {
+            match self.place_to_read(page, &bytes) {
+                Ok((file, at)) => {
+                    self.count_read();
+                    batch.read(self.data.files[file].id, at, bytes, page.0);
+                    queued += 1;
+                }
+                Err(error) => hand_out(page, bytes, Err(error)),
+            }
+            if queued + batch.in_flight() >= DEPTH {
+                batch.submit();
+                queued = 0;
+                self.complete(batch.as_mut(), DEPTH / 2, &mut hand_out);
+            }
+        }
+        batch.submit();
+        while batch.in_flight() > 0 {
+            self.complete(batch.as_mut(), 1, &mut hand_out);
+        }
+        self.data.batches.give_back(batch);
+    }
+
+    fn complete(
+        &self,
+        batch: &mut dyn Batch,
+        min: usize,
+        hand_out: &mut impl FnMut(PageNo, Aligned, Result<(), ReadError>),
+    ) {
+        batch.complete(min, &mut |Finished { tag, buffer, result }| {
+            let page = PageNo(tag);
+            let result = self.judge(page, &buffer, result);
+            hand_out(page, buffer, result);
+        });
+    }
+
+    fn count_read(&self) {
+        self.data.counts.add(Counter::DataReads, 1);
+        self.data.counts.add(Counter::DataRead, self.page_size().bytes() as u64);
+    }
+
+    fn place_to_read(&self, page: PageNo, into: &Aligned) -> Result<(usize, u64), ReadError> {
+        let page_bytes = self.page_size().bytes();
+        assert!(into.len() == page_bytes, "a page has {page_bytes} bytes, not {}", into.len());
+        let pages = self.pages();
+        if page.0 >= pages {
+            return Err(ReadError::BeyondEnd { page, pages });
+        }
+        Ok(self.data.place(page))
+    }
+
+    fn judge(
+        &self,
+        page: PageNo,
+        bytes: &[u8],
+        read: Result<(), DiskError>,
+    ) -> Result<(), ReadError> {
+        match read {
+            Err(DiskError::PastEnd { .. }) => {
+                return Err(ReadError::BeyondEnd { page, pages: self.pages() });
+            }
+            read => read?,
+        }
+        check(page, bytes, self.checksum)?;
+        self.data.counts.add(Counter::PagesRead, 1);
+        Ok(())
+    }
+}
+
+pub(crate) fn check(page: PageNo, bytes: &[u8], checksum: bool) -> Result<(), ReadError> {
+    if is_zero(bytes) {
+        return Err(ReadError::Zero { page });
+    }
+    let view = PageView::new(bytes);
+    let verified = if checksum {
+        view.verify(page)
+    } else if view.page_no() == page {
+        Ok(())
+    } else {
+        Err(PageFault::OtherPage { page, found: view.page_no() })
+    };
+    verified.map_err(|fault| ReadError::Torn { page, fault })
+}
+
+/// All bytes are zero. The first few decide for nearly every page in use.
+fn is_zero(bytes: &[u8]) -> bool {
+    let (head, rest) = bytes.split_at(64);
+    head.iter().all(|byte| *byte == 0) && rest.iter().all(|byte| *byte == 0)
+}
+
+impl Store {
+    /// [`Store::write_paced`] with all pages in flight at once.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn write(&self, pages: &mut Vec<PageCopy>) -> Result<(), EngineError> {
+        self.write_paced(pages, usize::MAX)
+    }
+
+    /// Writes pages: seals them, guards them against tearing, and puts them into their places. When
+    /// it returns they are durable there. The redo that leads to them must be durable before.
+    /// All buffers are in `pages` again afterwards, in another order, also after a failure.
+    /// A page must not be in two calls at once. At most `in_flight` pages, one at least, are on
+    /// their way to their places at a time.
+    ///
+    /// # Errors
+    /// A page beyond the end, before anything is written; a failure of the disk, which poisons
+    /// the store; its poison.
+    ///
+    /// # Panics
+    /// When a page comes twice, or its bytes are of another page or size: the caller is broken.
+    pub fn write_paced(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        in_flight: usize,
+    ) -> Result<(), EngineError> {
+        self.check_writable()?;
+        let end = self.pages();
+        if let Some(beyond) = pages.iter().find(|copy| copy.page.0 >= end) {
+            let page = beyond.page;
+            let what =
+                format!("page {page} lies beyond the end of the store, which has {end} pages");
+            return Err(self.poison.broken(what));
+        }
+        self.seal(pages);
+        pages.sort_unstable_by_key(|copy| self.data.place(copy.page));
+        for pair in pages.windows(2) {
+            assert!(pair[0].page != pair[1].page, "page {} comes twice", pair[0].page);
+        }
+        let count = pages.len() as u64;
+        let _pending = self.data.counts.pending(Counter::DataPendingWrites, count);
+        let mode = self.hold_mode();
+        self.write_batches(pages, *mode, in_flight)
+    }
+
+    /// From now on [`Store::write_paced`] begins at most so many pages per second.
+    pub fn pace_writes(&self, pages_per_s: f64) {
+        self.data.slots.set_per_s(pages_per_s);
+    }
+
+    fn seal(&self, pages: &mut [PageCopy]) {
+        let page_bytes = self.page_size().bytes();
+        for PageCopy { page, bytes } in pages {
+            assert!(bytes.len() == page_bytes, "page {page} has {} bytes", bytes.len());
+            let mut edit = PageEdit::new(bytes);
+            assert!(edit.page_no() == *page, "page {page} says it is {}", edit.page_no());
+            edit.seal();
+        }
+    }
+
+    fn write_batches(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        mode: Doublewrite,
+        in_flight: usize,
+    ) -> Result<(), EngineError> {
+        let most = self.doublewrite.batch_pages();
+        let kind = match mode {
+            Doublewrite::On => BatchKind::Copies,
+            Doublewrite::DetectOnly => BatchKind::EntriesOnly,
+            Doublewrite::Off => return self.write_unguarded(pages, in_flight),
+        };
+        if pages.len() <= most {
+            return self.write_batch(pages, kind, in_flight);
+        }
+        let mut rest = std::mem::take(pages);
+        let mut chunk = Vec::with_capacity(most);
+        let mut result = Ok(());
+        while result.is_ok() && !rest.is_empty() {
+            chunk.extend(rest.drain(..most.min(rest.len())));
+            result = self.write_batch(&mut chunk, kind, in_flight);
+            pages.append(&mut chunk);
+        }
+        pages.append(&mut rest);
+        result
+    }
+
+    fn write_batch(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        kind: BatchKind,
+        in_flight: usize,
+    ) -> Result<(), EngineError> {
+        let mut file = self.doublewrite.any();
+        // Whoever had the file before may have failed: its copies are needed then.
+        self.data.poison.check()?;
+        let numbers = self.doublewrite.order.begin();
+        self.write_copies(&mut file, numbers, kind, pages)?;
+        let touched = self.data.write_in_place(pages, in_flight)?;
+        if self.data.plan.sync != SyncRule::GrowthOnly {
+            self.data.sync_touched(touched)?;
+        }
+        self.doublewrite.order.settle(numbers.0);
+        self.data.counts.add(Counter::PagesWritten, pages.len() as u64);
+        Ok(())
+    }
+
+    /// Copies of all pages, except those that the device writes in one piece.
+    fn write_copies(
+        &self,
+        file: &mut DoublewriteFile,
+        numbers: Numbers,
+        kind: BatchKind,
+        pages: &[PageCopy],
+    ) -> Result<(), EngineError> {
+        let guarded = pages.iter().filter(|copy| !self.data.is_atomic(copy.page));
+        let count = guarded.clone().count() as u64;
+        if count == 0 {
+            return Ok(());
+        }
+        let written = file.write(numbers, kind, guarded, self.data.sync_kind());
+        written.map_err(|error| self.data.poison.keep(error))?;
+        self.data.counts.add(Counter::DblwrWrites, 1);
+        self.data.counts.add(Counter::DataWrites, 1);
+        if kind == BatchKind::Copies {
+            self.data.counts.add(Counter::DblwrPagesWritten, count);
+        }
+        Ok(())
+    }
+
+    fn write_unguarded(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        in_flight: usize,
+    ) -> Result<(), EngineError> {
+        let touched = self.data.write_in_place(pages, in_flight)?;
+        if self.data.plan.sync == SyncRule::EachBatch {
+            self.data.sync_touched(touched)?;
+        }
+        self.data.counts.add(Counter::PagesWritten, pages.len() as u64);
+        Ok(())
     }
 }

@@ -20,10 +20,9 @@ use iostrata_io::disk::{Aligned, DiskError};
 
 use crate::error::EngineError;
 use crate::page::PageView;
-use crate::store::Store;
 use crate::store::data::PageCopy;
 use crate::store::doublewrite::{BatchKind, DoublewriteFile, FoundBatch};
-use crate::store::read::{ReadError, check};
+use crate::store::{ReadError, Store, check};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
