@@ -8,7 +8,7 @@ use crate::batch::Batch;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::read::NEWEST;
 use crate::table::{Table, check_row};
-use crate::tree::append::Filling;
+use crate::tree::Filling;
 use crate::tree::descend::Direction;
 
 impl Table {

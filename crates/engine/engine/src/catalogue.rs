@@ -31,7 +31,7 @@ use crate::table::Table;
 use crate::table_index::{IndexDefinition, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, UpperFence};
-use crate::tree::split::RowToFit;
+use crate::tree::structure::RowToFit;
 
 /// Its name in reports.
 const ITSELF: &str = "catalogue";

@@ -20,7 +20,7 @@ use crate::pages::Pages;
 use crate::read::ROW_BYTES_NEAR;
 use crate::row_locks::RowLocks;
 use crate::tree::descend::{Leaf, UpperFence};
-use crate::tree::split::RowToFit;
+use crate::tree::structure::RowToFit;
 use crate::write_set::WriteSet;
 
 /// One write set holds at most one in so many frames: half of what all may hold together.

@@ -16,7 +16,7 @@ use crate::page::Record;
 use crate::parts::Parts;
 use crate::tests::small;
 use crate::tree::descend::UpperFence;
-use crate::tree::split::RowToFit;
+use crate::tree::structure::RowToFit;
 use crate::{
     Background, Counter, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings,
     Table, TableError,

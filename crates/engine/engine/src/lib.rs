@@ -88,8 +88,6 @@ mod ticket;
 mod ticket_tests;
 mod transaction;
 mod tree;
-#[cfg(test)]
-mod tree_tests;
 mod write_set;
 #[cfg(test)]
 mod write_set_tests;

@@ -8,7 +8,7 @@ use iostrata_io::disk::MemDisk;
 
 use super::stress::{mixed, rounds};
 use super::{comes, open};
-use crate::tree::split::RowToFit;
+use crate::tree::structure::RowToFit;
 use crate::{Background, Direction, Engine, EngineError, Table, TableError};
 
 /// When no table was dropped for so long, the engine hangs.
