@@ -6,19 +6,19 @@
 //! pace only the first asks the rule again, so they go on in the order in which they came. Wide
 //! batches never hold more leaves together than the limit; while none of them waits, giving leaves
 //! back costs no system call.
+//! Of the rule nobody reads words of two, and nobody who reads takes a lock.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{Thread, ThreadId};
 use std::time::{Duration, Instant};
 
-use iostrata_innodb::flush::{Admit, AdmitRule};
+use iostrata_innodb::flush::{ADMIT_WORDS, Admit, AdmitRule};
 use iostrata_innodb::{Counter, Lsn};
 
 use crate::error::{EngineError, RequestError};
 use crate::flusher::Flusher;
-use crate::published_rule::PublishedRule;
 use crate::reentry::check_outside;
 use crate::storage::{FRAME_OVERHEAD_BYTES, Storage};
 use crate::sync::locked;
@@ -389,7 +389,7 @@ fn micros(us: u64) -> Duration {
 
 /// The leaves that wide batches hold, and the batches that wait for some.
 #[derive(Debug, Default)]
-pub(crate) struct HeldLeaves {
+struct HeldLeaves {
     held: AtomicUsize,
     /// Threads that wait or are about to.
     waiters: AtomicUsize,
@@ -434,7 +434,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Threads ahead of the redo's pace, in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct PaceQueue {
+struct PaceQueue {
     waiting: Mutex<VecDeque<Thread>>,
     has_waiting: AtomicBool,
 }
@@ -476,6 +476,51 @@ impl Drop for FirstPlace<'_> {
         self.queue.has_waiting.store(!waiting.is_empty(), Ordering::Relaxed);
         if let Some(next) = waiting.front() {
             next.unpark();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct PublishedRule {
+    /// Odd while the words are being replaced.
+    version: AtomicU64,
+    words: [AtomicU64; ADMIT_WORDS],
+}
+
+impl PublishedRule {
+    pub fn new(rule: AdmitRule) -> Self {
+        Self { version: AtomicU64::new(0), words: rule.to_words().map(AtomicU64::new) }
+    }
+
+    /// The caller keeps other writers out. `stored` is called after each word.
+    pub fn replace(&self, rule: AdmitRule, mut stored: impl FnMut()) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (word, value) in self.words.iter().zip(rule.to_words()) {
+            word.store(value, Ordering::Relaxed);
+            stored();
+        }
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// The rule; none while it is being replaced.
+    #[inline]
+    fn try_read(&self) -> Option<AdmitRule> {
+        let version = self.version.load(Ordering::Acquire);
+        let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let is_whole = version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
+        is_whole.then(|| AdmitRule::from_words(words))
+    }
+
+    #[inline]
+    pub fn read(&self) -> AdmitRule {
+        loop {
+            if let Some(rule) = self.try_read() {
+                return rule;
+            }
+            std::thread::yield_now();
         }
     }
 }
@@ -525,5 +570,16 @@ mod tests {
         });
         assert_eq!(*went.lock().unwrap(), (0..8).collect::<Vec<_>>());
         assert!(!queue.has_waiting());
+    }
+
+    #[test]
+    fn no_rule_is_read_between_two() {
+        let rule = PublishedRule::new(AdmitRule::wall(1));
+        let mut words = 0;
+        rule.replace(AdmitRule::wall(2), || {
+            assert_eq!(rule.try_read(), None);
+            words += 1;
+        });
+        assert_eq!((rule.try_read(), words), (Some(AdmitRule::wall(2)), ADMIT_WORDS));
     }
 }

@@ -19,10 +19,9 @@ use self::trees::Walk;
 use crate::catalogue::{Catalogue, Trees};
 use crate::error::EngineError;
 use crate::page::{PageKind, PageView};
-use crate::pages::Pages;
+use crate::pages::{Pages, SuperPage};
 use crate::pool::Shared;
 use crate::store::{CutFile, Store};
-use crate::super_page::SuperPage;
 
 pub(crate) use unopened::check_pages;
 

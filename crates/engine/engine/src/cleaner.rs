@@ -17,8 +17,7 @@ use crate::admission::Admission;
 use crate::error::EngineError;
 use crate::flusher::Flusher;
 use crate::lanes::Lanes;
-use crate::signal::PolicyState;
-use crate::storage::Storage;
+use crate::storage::{PolicyState, Storage};
 use crate::sync::locked;
 
 struct State {

@@ -10,13 +10,12 @@ use iostrata_io::disk::{Disk, FileMode, FileName};
 use crate::error::{EngineError, OpenError};
 use crate::mtr::Mtr;
 use crate::page::{PageKind, Record};
-use crate::pages::Pages;
+use crate::pages::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, MAGIC, Pages, SuperField};
 use crate::redo::{Redo, RedoSettings};
 use crate::settings_file;
 use crate::settings_file::name;
 use crate::storage::Disks;
 use crate::store::{Store, StoreSettings};
-use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, MAGIC, SuperField};
 use crate::tree::Tree;
 
 /// Where the log of a new engine begins.

@@ -10,9 +10,9 @@ use iostrata_innodb::{NO_PAGE, PageNo, STATUS_BYTES, Settings, TableId};
 
 use crate::create::FIRST_LSN;
 use crate::page::{Cell, Cells, Hunks, PageKind, PageSize, Record, layout as page};
+use crate::pages::SuperField;
 use crate::redo::layout as redo;
 use crate::store::layout as store;
-use crate::super_page::SuperField;
 use document::Document;
 
 /// Fields with the offsets of the code; the last is the end.

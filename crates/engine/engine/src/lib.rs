@@ -41,8 +41,6 @@ mod engine;
 mod error;
 mod flusher;
 #[cfg(test)]
-mod flusher_tests;
-#[cfg(test)]
 mod format_tests;
 #[cfg(test)]
 mod index_function_tests;
@@ -53,12 +51,10 @@ mod lanes;
 #[cfg(test)]
 mod layer_tests;
 mod mtr;
-mod neighbours;
 mod open;
 mod options;
 mod pages;
 mod parts;
-mod published_rule;
 mod purge;
 #[cfg(test)]
 mod purge_tests;
@@ -73,11 +69,8 @@ mod row_tests;
 mod safeguards;
 mod scan;
 mod settings_file;
-mod signal;
-mod spill;
 mod status;
 mod storage;
-mod super_page;
 mod sync;
 mod table;
 mod table_index;

@@ -23,13 +23,11 @@ use crate::background::{Background, HeldDirectory, Threads};
 use crate::check::{self, CheckReport};
 use crate::counts::Common;
 use crate::error::{EngineError, Failure, OpenError};
+use crate::pages::SuperPage;
 use crate::parts::Parts;
 use crate::recovery::{self, Progress, RecoveryReport};
 use crate::reentry::{check_outside, is_looking};
-use crate::spill::DiskSpill;
-use crate::storage::VERSION_SEGMENT_BYTES;
-use crate::storage::{Disks, real_disk};
-use crate::super_page::SuperPage;
+use crate::storage::{DiskSpill, Disks, VERSION_SEGMENT_BYTES, real_disk};
 use crate::table_index::IndexDefinition;
 use crate::{create, settings_file};
 

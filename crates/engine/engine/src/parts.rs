@@ -11,14 +11,13 @@ use crate::counts::Common;
 use crate::error::EngineError;
 use crate::flusher::{Flusher, FrameSupply};
 use crate::mtr::Mtr;
-use crate::pages::Pages;
+use crate::pages::{Pages, SuperField, SuperPage, set_walk};
 use crate::purge::Purger;
 use crate::redo::Redo;
 use crate::reentry::check_outside;
 use crate::settings_file;
 use crate::storage::Storage;
 use crate::store::Store;
-use crate::super_page::{SuperField, SuperPage, set_walk};
 use crate::sync::locked;
 use crate::version::SpillFile;
 

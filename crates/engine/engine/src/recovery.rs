@@ -15,12 +15,11 @@ use iostrata_innodb::{Lsn, PageNo};
 use crate::catalogue::Catalogue;
 use crate::error::EngineError;
 use crate::page::{PageEdit, PageView, Record};
-use crate::pages::Pages;
+use crate::pages::{Pages, SuperPage};
 use crate::pool::Pin;
 use crate::redo::Scan;
 use crate::storage::Storage;
 use crate::store::Repair;
-use crate::super_page::SuperPage;
 use crate::sync::locked;
 
 /// Reads what is known by name, and frees what dropped tables left. Gives what page 0 says.

@@ -1,19 +1,27 @@
-//! What every part of an open engine stands on: the redo, the data files, the pool.
+//! What every part of an open engine stands on: the redo, the data files, the pool, the file that
+//! old row versions go to, and the signal between the cleaner and those who need it.
 //!
-//! Invariant: it knows no page's content and nobody above it; whatever writes to files holds it,
+//! Invariants: it knows no page's content and nobody above it; whatever writes to files holds it,
 //! and with it the locks of the directories. Nothing is read once the directories were let go:
 //! others may own the files by then.
+//! The file of old versions, for when there are too many for memory, means nothing after a restart,
+//! so it is never synced, and an opening removes it.
+//! A wake-up is not lost while the cleaner works; whoever waits for progress is woken by the next
+//! round or after a short while, whatever happens; once the engine stops nobody waits.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use iostrata_innodb::flush::Outlook;
 use iostrata_innodb::{FilePlan, IoMethod, PageNo, Settings};
 use iostrata_io::disk::{
-    Aligned, BatchKind, DirectoryLock, Disk, RealDisk, RealOptions, WriteThrough,
+    Aligned, BatchKind, DirectoryLock, Disk, DiskError, Durability, FileId, FileMode, RealDisk,
+    RealOptions, WriteThrough,
 };
 
 use crate::counts::{Common, Counts};
@@ -23,9 +31,9 @@ use crate::page::PageSize;
 use crate::pool::{PageSource, Pin, Pool, PoolSettings, Supply, Wanted};
 use crate::redo::Redo;
 use crate::safeguards::Safeguards;
-use crate::signal::CleanerSignal;
+use crate::settings_file::name;
 use crate::store::{PageCopy, ReadError, Store};
-use crate::sync::locked;
+use crate::sync::{locked, wait_while};
 use crate::version::{SpillFile, VersionSettings, Versions};
 
 /// Bytes of a frame beyond its records: header and kind.
@@ -275,4 +283,214 @@ pub(crate) fn real_disk(
     let options =
         RealOptions { direct, write_through, batch, atomic: direct, ..RealOptions::default() };
     Ok(RealDisk::with(directory, options)?)
+}
+
+const SPILL_NAME: &str = "engine.versions";
+
+/// Slots of equal size in a file of the data's disk, which is made when the first one is written.
+pub(crate) struct DiskSpill {
+    disk: Arc<dyn Disk>,
+    file: OnceLock<FileId>,
+    slot_bytes: u64,
+}
+
+impl DiskSpill {
+    pub fn new(disk: Arc<dyn Disk>, slot_bytes: usize) -> Result<Self, EngineError> {
+        match disk.remove(&name(SPILL_NAME)) {
+            Ok(()) | Err(DiskError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Self { disk, file: OnceLock::new(), slot_bytes: slot_bytes as u64 })
+    }
+
+    fn file(&self) -> io::Result<FileId> {
+        if let Some(file) = self.file.get() {
+            return Ok(*file);
+        }
+        let opened =
+            self.disk.open(&name(SPILL_NAME), FileMode::Create).map_err(io::Error::other)?;
+        let file = *self.file.get_or_init(|| opened);
+        if file != opened {
+            self.disk.close(opened);
+        }
+        Ok(file)
+    }
+}
+
+impl SpillFile for DiskSpill {
+    fn write(&self, slot: u64, bytes: &[u8]) -> io::Result<()> {
+        let file = self.file()?;
+        let block = self.disk.facts(file).block_bytes as usize;
+        let mut whole = Aligned::zeroed(bytes.len().next_multiple_of(block));
+        whole[..bytes.len()].copy_from_slice(bytes);
+        let at = slot * self.slot_bytes;
+        self.disk.write(file, at, &whole, Durability::Volatile).map_err(io::Error::other)
+    }
+
+    fn read(&self, slot: u64, at: usize, into: &mut [u8]) -> io::Result<()> {
+        let file = self.file()?;
+        let block = self.disk.facts(file).block_bytes as usize;
+        let first = at / block * block;
+        let end = (at + into.len()).next_multiple_of(block);
+        let mut whole = Aligned::zeroed(end - first);
+        let place = slot * self.slot_bytes + first as u64;
+        self.disk.read(file, place, &mut whole).map_err(io::Error::other)?;
+        into.copy_from_slice(&whole[at - first..][..into.len()]);
+        Ok(())
+    }
+}
+
+impl Drop for DiskSpill {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.get() {
+            self.disk.close(*file);
+            let _found_at_the_next_opening = self.disk.remove(&name(SPILL_NAME));
+        }
+    }
+}
+
+/// Longest wait for a round, in case it brings nothing.
+const ROUND_WAIT: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Default)]
+struct State {
+    woken: bool,
+    rounds: u64,
+    stopping: bool,
+    /// Wakes end no sleep, until someone recalls the cleaner.
+    is_firm: bool,
+}
+
+/// What the policy last decided for others than the cleaner.
+#[derive(Debug, Default)]
+pub(crate) struct PolicyState {
+    /// Whether threads free frames by themselves, instead of waiting for the cleaner.
+    pub users_free_frames: bool,
+    /// The checkpoint age at which writers wait; none before the first decision.
+    pub wait_age: Option<u64>,
+    pub outlook: Outlook,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct CleanerSignal {
+    /// Whether threads run the cleaner. Otherwise whoever needs it runs it.
+    has_threads: AtomicBool,
+    pub policy: Mutex<PolicyState>,
+    state: Mutex<State>,
+    to_cleaner: Condvar,
+    from_cleaner: Condvar,
+    /// For those who wait for nothing but the end.
+    at_end: Condvar,
+}
+
+impl CleanerSignal {
+    pub fn set_threads(&self, threads: bool) {
+        self.has_threads.store(threads, Ordering::Release);
+    }
+
+    /// Whether there is a cleaner thread that whoever needs it may wait for.
+    pub fn has_threads(&self) -> bool {
+        self.has_threads.load(Ordering::Acquire)
+    }
+
+    /// The cleaner's side: whether its next sleep goes on when someone wakes it.
+    pub fn set_firm(&self, is_firm: bool) {
+        locked(&self.state).is_firm = is_firm;
+    }
+
+    /// Wakes the cleaner out of a firm sleep, too.
+    pub fn recall(&self) {
+        let mut state = locked(&self.state);
+        (state.is_firm, state.woken) = (false, true);
+        self.to_cleaner.notify_one();
+    }
+
+    pub fn wake(&self) {
+        let mut state = locked(&self.state);
+        if !state.woken {
+            state.woken = true;
+            self.to_cleaner.notify_one();
+        }
+    }
+
+    /// Wakes the cleaner and waits for its next round, a moment at most.
+    pub fn wait_round(&self) {
+        let mut state = locked(&self.state);
+        state.woken = true;
+        self.to_cleaner.notify_one();
+        self.wait_next(state, ROUND_WAIT);
+    }
+
+    /// Waits for the cleaner's next round and lets it sleep; at most so long, and a moment at most.
+    pub fn wait_round_for(&self, longest: Duration) {
+        self.wait_next(locked(&self.state), longest.min(ROUND_WAIT));
+    }
+
+    fn wait_next(&self, state: MutexGuard<'_, State>, longest: Duration) {
+        let seen = state.rounds;
+        let must_wait = |state: &mut State| state.rounds == seen && !state.stopping;
+        drop(wait_while(&self.from_cleaner, state, longest, must_wait));
+    }
+
+    pub fn round_done(&self) {
+        locked(&self.state).rounds += 1;
+        self.from_cleaner.notify_all();
+    }
+
+    /// The cleaner's side: waits to be woken; false when the engine stops.
+    pub fn wait_wake(&self, longest: Duration) -> bool {
+        let sleeps = |state: &mut State| (state.is_firm || !state.woken) && !state.stopping;
+        let mut state = wait_while(&self.to_cleaner, locked(&self.state), longest, sleeps);
+        state.woken = false;
+        !state.stopping
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        locked(&self.state).stopping
+    }
+
+    /// Waits so long, or until the engine stops: false then.
+    pub fn wait_stop(&self, longest: Duration) -> bool {
+        let state = locked(&self.state);
+        !wait_while(&self.at_end, state, longest, |state| !state.stopping).stopping
+    }
+
+    /// Ends the cleaner's loop. From now on whoever needs it does its work: among those are threads
+    /// of the engine whose end is waited for.
+    pub fn stop(&self) {
+        locked(&self.state).stopping = true;
+        self.set_threads(false);
+        self.to_cleaner.notify_all();
+        self.from_cleaner.notify_all();
+        self.at_end.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn a_firm_sleep_is_ended_by_a_recall_and_not_by_a_wake() {
+        let signal = CleanerSignal::default();
+        signal.wake();
+        assert!(signal.wait_wake(LONG), "another sleep is ended by a wake");
+        signal.set_firm(true);
+        std::thread::scope(|scope| {
+            let asleep = scope.spawn(|| signal.wait_wake(LONG));
+            for _ in 0..20 {
+                signal.wake();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert!(!asleep.is_finished());
+            signal.recall();
+            assert!(asleep.join().unwrap());
+            signal.set_firm(true);
+            let asleep = scope.spawn(|| signal.wait_wake(LONG));
+            signal.stop();
+            assert!(!asleep.join().unwrap(), "the engine stops");
+        });
+    }
 }

@@ -13,8 +13,8 @@ use crate::cursor::TreeCursor;
 use crate::mtr::Mtr;
 use crate::page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
 use crate::page::{Record, Version};
+use crate::pages::SuperField;
 use crate::read::NEWEST;
-use crate::super_page::SuperField;
 use crate::{
     Background, Counter, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings,
     Table, TableError,

@@ -20,9 +20,8 @@ use iostrata_innodb::{NO_PAGE, PageNo, TableId};
 use crate::error::{EngineError, TableError};
 use crate::mtr::Mtr;
 use crate::page::{PageEdit, PageKind, PageView, Record, cells_of, row_bytes, shortest_separator};
-use crate::pages::{NewPage, Pages};
+use crate::pages::{CATALOGUE_TABLE, NewPage, Pages};
 use crate::pool::Pin;
-use crate::super_page::CATALOGUE_TABLE;
 use structure::{Blocked, Promise, RowToFit, Step, has_room_for_separator, needed};
 
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use iostrata_io::disk::Aligned;
 use crate::check::{CheckReport, TableReport, compare_lengths};
 use crate::error::EngineError;
 use crate::page::{PageKind, PageView};
+use crate::pages::{CATALOGUE_TABLE, SuperPage};
 use crate::store::{ReadError, Store};
-use crate::super_page::{CATALOGUE_TABLE, SuperPage};
 
 struct Pass<'s> {
     store: &'s Store,
