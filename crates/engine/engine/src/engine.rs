@@ -15,12 +15,11 @@ use crate::check::{self, CheckReport};
 use crate::error::{EngineError, TableError};
 use crate::open::Opened;
 use crate::parts::Parts;
-use crate::read_view::ReadView;
 use crate::recovery::RecoveryReport;
 use crate::reentry::{check_not_looking, check_outside};
 use crate::row_locks::next_number;
 use crate::status;
-use crate::table::Table;
+use crate::table::{ReadView, Table};
 use crate::ticket::Ticket;
 use crate::transaction::{Transaction, TransactionOptions, run};
 

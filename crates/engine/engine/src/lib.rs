@@ -46,7 +46,6 @@ mod format_tests;
 mod index_function_tests;
 #[cfg(test)]
 mod index_tests;
-mod key_range;
 mod lanes;
 #[cfg(test)]
 mod layer_tests;
@@ -58,9 +57,7 @@ mod parts;
 mod purge;
 #[cfg(test)]
 mod purge_tests;
-mod range;
 mod read;
-mod read_view;
 mod recovery;
 mod reentry;
 mod row_locks;
@@ -88,25 +85,22 @@ mod write_set_tests;
 pub use background::Background;
 pub use batch::Batch;
 pub use check::{CheckReport, Problem, TableReport};
-pub use cursor::Row;
+pub use cursor::{KeyRange, Row};
 pub use disk::Disk;
 pub use engine::Engine;
 pub use error::{EngineError, Failure, OpenError, RequestError, TableError, TransactionError};
 pub use iostrata_innodb::{
     Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage,
 };
-pub use key_range::KeyRange;
 pub use options::OpenOptions;
 pub use page::RowTooLarge;
-pub use range::{OwnedRow, Range};
-pub use read_view::ReadView;
 pub use recovery::{Phase, Progress, RecoveryReport};
 #[cfg(feature = "testing")]
 pub use safeguards::Safeguard;
-pub use scan::Cursor;
+pub use scan::{Cursor, OwnedRow, Range};
 pub use status::{STATUS_FILE, read_status};
 pub use storage::Disks;
-pub use table::Table;
+pub use table::{ReadView, Table};
 pub use table_index::{Extract, Index, IndexCursor, IndexDefinition, IndexRow};
 pub use ticket::Ticket;
 pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};

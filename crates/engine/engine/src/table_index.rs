@@ -8,8 +8,8 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crate::cursor::KeyRange;
 use crate::error::{EngineError, TableError, TransactionError};
-use crate::key_range::KeyRange;
 use crate::pages::Pages;
 use crate::reentry::within;
 use crate::scan::{Cursor, TreeView};

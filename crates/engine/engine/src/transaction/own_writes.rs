@@ -6,7 +6,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::key_range::KeyBounds;
+use crate::cursor::KeyBounds;
 use crate::lock::{LockId, LockMap};
 use crate::read::LeafHint;
 use crate::tree::Tree;

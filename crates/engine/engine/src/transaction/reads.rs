@@ -5,15 +5,13 @@ use std::sync::Arc;
 use iostrata_innodb::{Counter, Lsn};
 
 use crate::counts::Sample;
+use crate::cursor::{KeyBounds, KeyRange, bounds};
 use crate::error::{EngineError, TransactionError};
-use crate::key_range::{KeyBounds, KeyRange, bounds};
 use crate::lock::LockId;
-use crate::range::{OwnedRow, Range};
-use crate::read::NEWEST;
-use crate::read::{LeafHint, read_row, replace};
+use crate::read::{LeafHint, NEWEST, read_row, replace};
 use crate::reentry::{check_may_look, looking};
 use crate::row_locks::lock;
-use crate::scan::{Cursor, OwnRows, TreeView, plain_reads};
+use crate::scan::{Cursor, OwnRows, OwnedRow, Range, TreeView, plain_reads};
 use crate::table::Table;
 use crate::table_index::{END, Index, IndexCursor, with_end};
 use crate::transaction::{Isolation, Transaction};
