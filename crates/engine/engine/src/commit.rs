@@ -1,27 +1,36 @@
-//! Applying a write set: one frame of redo, seen by all readers at once.
+//! Applying a write set: one frame of redo, seen by all readers at once; the row locks of one
+//! transaction or batch; and one change of one row in its leaf.
 //!
-//! Invariant: leaves are found without latches, latched in the order of their page numbers,
+//! Invariants: leaves are found without latches, latched in the order of their page numbers,
 //! compared with what was found, and only then changed; if one was moved, lacks room, or has a row
 //! that somebody else has locked, everything is let go, that is seen to, and it starts again. While
-//! latches are held nothing waits but for latches.
+//! latches are held nothing waits but for latches. What was locked is released when its holder
+//! goes, and not before it is told to.
+//! What a snapshot may still see is in the version log before the row is changed. The number of a
+//! commit is taken with its first change, while all its leaves are latched; so it is never above
+//! the end of its frame: the redo grows by more than a byte with each commit.
 
-use std::cell::Cell;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use crate::lock::{LockId, LockOwner};
-use crate::pool::{Exclusive, bring_near};
-use iostrata_innodb::{Lsn, PageNo};
+use iostrata_innodb::{Counter, Lsn, PageNo};
 
-use crate::change_row::{Changed, RowSlot, Stamp, change_row, growth, is_as_expected};
-use crate::error::{EngineError, RequestError};
+use crate::error::{EngineError, RequestError, TransactionError};
+use crate::lock::{Grant, LockFailure, LockId, LockOwner};
 use crate::mtr::{Held, Mtr};
-use crate::page::PageView;
+use crate::page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES};
+use crate::page::{Cell, Hunks, PageView, Record, Version, row_bytes};
 use crate::pages::Pages;
-use crate::read::ROW_BYTES_NEAR;
-use crate::row_locks::RowLocks;
+use crate::pool::{Exclusive, bring_near};
+use crate::read::{NEWEST, ROW_BYTES_NEAR, Visible, visible};
+use crate::safeguards::Safeguard;
+use crate::storage::Storage;
+use crate::tree::Tree;
 use crate::tree::descend::{Leaf, UpperFence};
 use crate::tree::structure::RowToFit;
-use crate::write_set::WriteSet;
+use crate::version::Keeper;
+use crate::write_set::{Change, WriteSet};
 
 /// One write set holds at most one in so many frames: half of what all may hold together.
 const LEAVES_SHARE: usize = 4;
@@ -50,7 +59,7 @@ pub(crate) enum Committer<'t> {
 
 thread_local! {
     /// What a commit finds is kept in the same memory again and again.
-    static SPARE: Cell<Places> = const { Cell::new(Places::NONE) };
+    static SPARE: std::cell::Cell<Places> = const { std::cell::Cell::new(Places::NONE) };
 }
 
 /// Where the changes belong.
@@ -422,4 +431,291 @@ fn join_sparse(pages: &Pages, writes: &WriteSet, groups: &[Group]) {
         let first = group.ops.start;
         let _needed_by_nobody = writes.tree(first).merge_leaf(pages, writes.key(first));
     }
+}
+
+/// The numbers of transactions, of all engines of the process.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// So often locks are taken anew after a deadlock.
+pub(crate) const TRIES: u32 = 100;
+
+pub(crate) fn next_number() -> u64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+#[derive(Debug)]
+pub(crate) struct RowLocks<'c> {
+    storage: &'c Storage,
+    /// Made with the first lock.
+    owner: Option<LockOwner>,
+    held: Vec<LockId>,
+}
+
+impl<'c> RowLocks<'c> {
+    pub fn new(storage: &'c Storage) -> Self {
+        Self { storage, owner: None, held: Vec::new() }
+    }
+
+    /// The first row of a sorted write set that somebody else has locked.
+    pub fn first_locked(&self, writes: &WriteSet) -> Option<usize> {
+        let locks = &self.storage.locks;
+        let owner = self.owner.as_ref();
+        (0..writes.len())
+            .filter(|op| writes.begins_row(*op))
+            .find(|op| locks.is_held_by_another(owner, writes.lock_id(*op)))
+    }
+
+    /// Locks a row, for one who holds nothing that was decided by what is locked: in a deadlock it
+    /// lets go of everything and begins anew.
+    pub fn lock_or_begin_anew(&mut self, tree: &Tree, key: &[u8]) -> Result<(), EngineError> {
+        let owner = self.owner.get_or_insert_with(|| LockOwner::new(next_number()));
+        let patience = self.storage.lock_wait_timeout();
+        match lock(self.storage, owner, (tree, key), patience) {
+            Ok(Some(id)) => self.held.push(id),
+            Ok(None) => {}
+            Err(EngineError::Transaction(TransactionError::Deadlock { .. })) => self.release(),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn release(&mut self) {
+        if let Some(owner) = &self.owner {
+            self.storage.locks.release(owner, &self.held);
+        }
+        self.held.clear();
+    }
+}
+
+impl Drop for RowLocks<'_> {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Locks rows in the order given for one who holds nothing and has read nothing, so that in a
+/// deadlock it can let go of them and begin anew. It holds none when that lasts too long.
+#[cold]
+pub(crate) fn lock_all(
+    storage: &Storage,
+    owner: &LockOwner,
+    ids: &[LockId],
+    patience: Duration,
+    held: &mut Vec<LockId>,
+) {
+    'anew: for _ in 0..TRIES {
+        for id in ids {
+            match storage.locks.acquire(owner, *id, patience) {
+                Ok(Grant::Now) => held.push(*id),
+                Ok(Grant::Already) => {}
+                Err(failure) => {
+                    storage.locks.release(owner, held);
+                    held.clear();
+                    match failure {
+                        LockFailure::Deadlock { .. } => continue 'anew,
+                        LockFailure::Timeout { .. } => return,
+                    }
+                }
+            }
+        }
+        return;
+    }
+}
+
+/// Locks a row; gives the lock if the owner did not hold it before.
+pub(crate) fn lock(
+    storage: &Storage,
+    owner: &LockOwner,
+    (tree, key): (&Tree, &[u8]),
+    patience: Duration,
+) -> Result<Option<LockId>, EngineError> {
+    let id = LockId::of(tree.id.0, key);
+    let failure = match storage.locks.acquire(owner, id, patience) {
+        Ok(Grant::Now) => return Ok(Some(id)),
+        Ok(Grant::Already) => return Ok(None),
+        Err(failure) => failure,
+    };
+    let (table, key, transaction) = (tree.name.clone(), key.to_vec(), owner.number());
+    Err(EngineError::Transaction(match failure {
+        LockFailure::Deadlock { holder } => {
+            TransactionError::Deadlock { transaction, holder, table, key }
+        }
+        LockFailure::Timeout { holder, waited } => {
+            TransactionError::LockTimeout { transaction, holder, waited, table, key }
+        }
+    }))
+}
+
+/// No frame that changes a row is shorter, in bytes. After a restart the numbers go on from the end
+/// of the redo, so each has to lie at or before the end of its own frame.
+const FRAME_BYTES_MIN: u64 = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// A row came, changed or went: what counts that.
+    Row(Counter),
+    Nothing,
+    /// Nothing was changed: old versions are needed, for which no room was looked for.
+    LacksRoom,
+}
+
+/// Where a row is in its leaf, or where it would go.
+pub(crate) type RowSlot = Result<usize, usize>;
+
+/// The version that one commit gives its rows.
+pub(crate) struct Stamp<'c> {
+    storage: &'c Storage,
+    /// Room is looked for as if old versions were needed.
+    counts_versions: bool,
+    number: u64,
+    /// A snapshot below the number may see what the commit replaces.
+    is_needed: bool,
+    keeper: Option<Keeper<'c>>,
+    /// The row or the difference to be logged.
+    bytes: Vec<u8>,
+}
+
+impl<'c> Stamp<'c> {
+    pub fn new(storage: &'c Storage) -> Self {
+        let counts_versions = storage.versions.registry.is_any_below(NEWEST);
+        let bytes = Vec::new();
+        Self { storage, counts_versions, number: 0, is_needed: false, keeper: None, bytes }
+    }
+
+    /// Takes the number, once. False when there is a snapshot that was not there when room was
+    /// looked for: only before the first change.
+    fn begin(&mut self) -> bool {
+        if self.number > 0 {
+            return true;
+        }
+        let Storage { versions, redo, .. } = self.storage;
+        if versions.registry.is_any_below(NEWEST) && !self.counts_versions {
+            return false;
+        }
+        let number = versions.registry.tick();
+        // Those that took lower numbers are about to append, and wait for nobody.
+        while number > redo.lsn().0 + FRAME_BYTES_MIN {
+            std::thread::yield_now();
+        }
+        self.number = number;
+        let is_kept = self.storage.safeguards.has(Safeguard::VersionsAreKept);
+        self.is_needed = is_kept && self.storage.versions.registry.is_any_below(number);
+        !self.is_needed || self.counts_versions
+    }
+
+    fn keeper(&mut self) -> &mut Keeper<'c> {
+        self.keeper.get_or_insert_with(|| self.storage.versions.log.keep())
+    }
+}
+
+/// Whether the row is what a condition says; changes have none.
+fn is_as_expected(writes: &WriteSet, op: usize, page: &PageView<'_>) -> bool {
+    let Change::Expect(expected) = writes.change(op) else { return true };
+    let cell = page.find(writes.key(op)).ok().map(|slot| page.cell(slot));
+    let found = match cell.as_ref().map(|cell| visible(cell, NEWEST)) {
+        Some(Visible::Row(value)) => Some(value),
+        _ => None,
+    };
+    found == expected.as_ref().map(|range| writes.bytes(range))
+}
+
+/// By how many bytes one change fills (or empties) a page at most, with all of its slot.
+pub(crate) fn growth(
+    (writes, op): (&WriteSet, usize),
+    slot: RowSlot,
+    page: &PageView<'_>,
+    stamp: &Stamp<'_>,
+) -> isize {
+    let key = writes.key(op);
+    let cost = |value: usize| row_bytes(key.len(), value) as isize;
+    let version = if stamp.counts_versions { VERSION_BYTES } else { 0 };
+    let cell = slot.ok().map(|slot| page.cell(slot));
+    let old = cell.as_ref().map_or(0, |cell| cost(cell.value.len()));
+    match writes.change(op) {
+        Change::Put(value) => cost(value.len() + version) - old,
+        // What is deleted already stays as it is.
+        Change::Delete if cell.is_none_or(|cell| cell.is_tombstone()) => 0,
+        Change::Delete if version > 0 => cost(VERSION_BYTES) - old,
+        Change::Delete => -old,
+        Change::Expect(_) | Change::Purge { .. } => 0,
+    }
+}
+
+/// Changes a row, if there is something to change. It is in this slot now, or would go there.
+fn change_row(
+    mtr: &mut Mtr<'_>,
+    leaf: Held,
+    (writes, op): (&WriteSet, usize),
+    slot: RowSlot,
+    stamp: &mut Stamp<'_>,
+) -> Result<Changed, EngineError> {
+    let (tree, key) = (writes.tree(op), writes.key(op));
+    let page = mtr.page(leaf);
+    debug_assert_eq!(slot, page.find(key), "a row moved under the latch");
+    let is_absent = slot.is_err_and(|_| writes.value(op).is_none());
+    if is_absent || matches!(writes.change(op), Change::Expect(_)) {
+        return Ok(Changed::Nothing);
+    }
+    let (place, old) = match slot {
+        Ok(slot) => (slot, Some(page.cell(slot))),
+        Err(slot) => (slot, None),
+    };
+    let was_deleted = old.as_ref().is_some_and(Cell::is_tombstone);
+    if let Change::Purge { number } = writes.change(op) {
+        let is_due = old.is_some_and(|cell| is_tombstone_of(&cell, *number));
+        return if is_due { purge(mtr, leaf, place) } else { Ok(Changed::Nothing) };
+    }
+    let value = writes.value(op);
+    if value.is_none() && was_deleted {
+        return Ok(Changed::Nothing);
+    }
+    if tree.keeps_versions() && !stamp.begin() {
+        return Ok(Changed::LacksRoom);
+    }
+    let is_needed = tree.keeps_versions() && stamp.is_needed;
+    let number = stamp.number;
+    let older = match old {
+        Some(cell) if is_needed && value.is_none() => {
+            stamp.keeper().deleted(number, tree.id.0, key, cell.flags, cell.value)
+        }
+        Some(cell) if is_needed => stamp.keeper().replaced(number, cell.flags, cell.value),
+        _ => 0,
+    };
+    let version = Version { number, older }.to_bytes();
+    let version = if is_needed { &version[..] } else { &[] };
+    let flags = match (is_needed, value) {
+        (false, _) => 0,
+        (true, Some(_)) => FLAG_VERSIONED,
+        (true, None) => FLAG_VERSIONED | FLAG_TOMBSTONE,
+    };
+    let new = [value.unwrap_or_default(), version];
+    stamp.bytes.clear();
+    let record = match old {
+        Some(_) if value.is_none() && !is_needed => Record::Delete { slot: place },
+        Some(cell) => {
+            let len = new[0].len() + new[1].len();
+            let hunks = Hunks::between(cell.value, new, &mut stamp.bytes);
+            Record::Revise { slot: place, flags, len, hunks }
+        }
+        None => {
+            new.iter().for_each(|part| stamp.bytes.extend_from_slice(part));
+            Record::Insert { slot: place, flags, key, value: &stamp.bytes }
+        }
+    };
+    let kind = match (value, old) {
+        (None, _) => Counter::RowsDeleted,
+        (Some(_), Some(_)) if !was_deleted => Counter::RowsUpdated,
+        (Some(_), _) => Counter::RowsInserted,
+    };
+    mtr.change(leaf, &record)?;
+    Ok(Changed::Row(kind))
+}
+
+fn is_tombstone_of(cell: &Cell<'_>, number: u64) -> bool {
+    cell.is_tombstone() && cell.version().is_some_and(|version| version.number == number)
+}
+
+fn purge(mtr: &mut Mtr<'_>, leaf: Held, slot: usize) -> Result<Changed, EngineError> {
+    mtr.change(leaf, &Record::Delete { slot })?;
+    Ok(Changed::Row(Counter::RowsPurged))
 }

@@ -12,12 +12,12 @@ use iostrata_innodb::{Counters, Settings};
 
 use crate::batch::Batch;
 use crate::check::{self, CheckReport};
+use crate::commit::next_number;
 use crate::error::{EngineError, TableError};
 use crate::open::Opened;
 use crate::parts::Parts;
 use crate::recovery::RecoveryReport;
 use crate::reentry::{check_not_looking, check_outside};
-use crate::row_locks::next_number;
 use crate::status;
 use crate::table::{ReadView, Table};
 use crate::ticket::Ticket;

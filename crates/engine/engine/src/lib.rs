@@ -24,9 +24,7 @@ pub mod version;
 mod admission;
 mod background;
 mod batch;
-mod bulk_load;
 mod catalogue;
-mod change_row;
 mod check;
 mod cleaner;
 #[cfg(test)]
@@ -60,9 +58,6 @@ mod purge_tests;
 mod read;
 mod recovery;
 mod reentry;
-mod row_locks;
-#[cfg(test)]
-mod row_tests;
 mod safeguards;
 mod scan;
 mod settings_file;
@@ -74,13 +69,9 @@ mod table_index;
 #[cfg(test)]
 mod tests;
 mod ticket;
-#[cfg(test)]
-mod ticket_tests;
 mod transaction;
 mod tree;
 mod write_set;
-#[cfg(test)]
-mod write_set_tests;
 
 pub use background::Background;
 pub use batch::Batch;
