@@ -53,8 +53,6 @@ mod options;
 mod pages;
 mod parts;
 mod purge;
-#[cfg(test)]
-mod purge_tests;
 mod read;
 mod recovery;
 mod reentry;
