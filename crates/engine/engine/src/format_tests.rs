@@ -8,7 +8,7 @@ mod written;
 
 use iostrata_innodb::{NO_PAGE, PageNo, STATUS_BYTES, Settings, TableId};
 
-use crate::create::FIRST_LSN;
+use crate::open::FIRST_LSN;
 use crate::page::{Cell, Cells, Hunks, PageKind, PageSize, Record, layout as page};
 use crate::pages::SuperField;
 use crate::redo::layout as redo;

@@ -22,18 +22,14 @@ pub mod store;
 pub mod version;
 
 mod admission;
-mod background;
 mod batch;
 mod catalogue;
 mod check;
 mod cleaner;
-#[cfg(test)]
-mod closing_tests;
 mod commit;
 #[cfg(test)]
 mod concurrency_tests;
 mod counts;
-mod create;
 mod cursor;
 mod engine;
 mod error;
@@ -71,7 +67,6 @@ mod transaction;
 mod tree;
 mod write_set;
 
-pub use background::Background;
 pub use batch::Batch;
 pub use check::{CheckReport, Problem, TableReport};
 pub use cursor::{KeyRange, Row};
@@ -83,6 +78,7 @@ pub use iostrata_innodb::{
 };
 pub use options::OpenOptions;
 pub use page::RowTooLarge;
+pub use parts::Background;
 pub use recovery::{Phase, Progress, RecoveryReport};
 #[cfg(feature = "testing")]
 pub use safeguards::Safeguard;

@@ -1,6 +1,8 @@
 //! Making and opening an engine.
 //!
-//! Invariant: making one is finished by the settings file, which is written last; a directory where
+//! Invariants: a mark is in each directory, durably, before the first file of ours there, and goes
+//! after the settings file has come; files are removed only where the mark is and the settings file
+//! is not. So making one is finished by the settings file, which is written last; a directory where
 //! that never happened and where we left our mark is begun anew, anything else that is not empty is
 //! refused. Opening seals the redo, then applies it, then reads the tables.
 
@@ -11,25 +13,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::page::{PageSize, PageView};
-use crate::pool::check_memory;
-use crate::redo::layout::CONTROL_NAME;
-use crate::redo::{Redo, RedoSettings, not_found};
-use crate::store::{Store, StoreSettings};
-use iostrata_innodb::{PageNo, Settings};
-use iostrata_io::disk::{Aligned, Disk, DiskError, RealDisk, WriteThrough};
+use iostrata_innodb::{Lsn, NO_PAGE, PageNo, Settings, TableId};
+use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode, FileName, RealDisk, WriteThrough};
 
-use crate::background::{Background, HeldDirectory, Threads};
 use crate::check::{self, CheckReport};
 use crate::counts::Common;
 use crate::error::{EngineError, Failure, OpenError};
-use crate::pages::SuperPage;
-use crate::parts::Parts;
+use crate::mtr::Mtr;
+use crate::page::{PageKind, PageSize, PageView, Record};
+use crate::pages::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, MAGIC, Pages, SuperField, SuperPage};
+use crate::parts::{Background, HeldDirectory, Parts, Threads};
+use crate::pool::check_memory;
 use crate::recovery::{self, Progress, RecoveryReport};
+use crate::redo::layout::CONTROL_NAME;
+use crate::redo::{Redo, RedoSettings, not_found};
 use crate::reentry::{check_outside, is_looking};
+use crate::settings_file::{self, name};
 use crate::storage::{DiskSpill, Disks, VERSION_SEGMENT_BYTES, real_disk};
+use crate::store::{Store, StoreSettings};
 use crate::table_index::IndexDefinition;
-use crate::{create, settings_file};
+use crate::tree::Tree;
 
 /// How long an engine that is dropped writes pages, so that the next opening has less to apply.
 const DROP_TIME_MAX: Duration = Duration::from_secs(1);
@@ -128,7 +131,7 @@ fn look(directory: &Path, settings: &Settings) -> Result<(), EngineError> {
         };
     }
     for (disk, path) in of_data.into_iter().chain(of_redo) {
-        create::leftovers(disk, &path.display().to_string())?;
+        leftovers(disk, &path.display().to_string())?;
     }
     Ok(())
 }
@@ -234,16 +237,16 @@ fn disks_opened(
     if settings_file::exists(&*disks.data)? {
         return files_opened(disks, false, (settings, indexes), identity, progress);
     }
-    create::clear(&disks)?;
-    let made = create::check_room(&disks, &settings).and_then(|()| {
+    clear_leftovers(&disks)?;
+    let made = check_room(&disks, &settings).and_then(|()| {
         files_opened(disks.clone(), true, (settings.clone(), indexes), identity, progress)
     });
     made.map_err(|error| {
-        if create::undo(&disks).is_err() || !error.is_full() {
+        if undo_creation(&disks).is_err() || !error.is_full() {
             return error;
         }
         // Someone else may have taken the room meanwhile.
-        create::check_room(&disks, &settings).err().unwrap_or(error)
+        check_room(&disks, &settings).err().unwrap_or(error)
     })
 }
 
@@ -255,12 +258,12 @@ fn files_opened(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     if is_new {
-        create::files(&disks, &settings)?;
+        create_files(&disks, &settings)?;
     } else {
         settings.check_reopen(&settings_file::read(&*disks.data)?)?;
         // A process that was killed may have named the settings in a cache only.
         disks.data.sync_dir()?;
-        create::finish(&disks)?;
+        finish_creation(&disks)?;
     }
     let mut clock = recovery::Clock::start(progress);
     let common = Common::default();
@@ -276,9 +279,9 @@ fn files_opened(
     let spill = Box::new(DiskSpill::new(Arc::clone(&disks.data), VERSION_SEGMENT_BYTES)?);
     let parts = Parts::assemble(settings.clone(), (store, redo), common, spill);
     if is_new {
-        create::first_pages(&parts.pages, &settings)?;
+        first_pages(&parts.pages, &settings)?;
         settings_file::write(&*disks.data, &settings)?;
-        create::finish(&disks)?;
+        finish_creation(&disks)?;
     } else {
         let (_reader, scan) =
             Redo::open(Arc::clone(&disks.redo), redo_settings, Common::default())?;
@@ -299,4 +302,127 @@ fn files_opened(
 
 fn locked(error: DiskError) -> EngineError {
     OpenError::Locked(Failure::new(error)).into()
+}
+
+/// Where the log of a new engine begins.
+pub(crate) const FIRST_LSN: Lsn = Lsn(8192);
+
+const MARK: &str = "engine.creating";
+const OURS: [&str; 4] = ["data-", "doublewrite-", "redo-", "engine."];
+/// What may be there before: it holds no data.
+const HARMLESS: [&str; 2] = ["engine.lock", "engine.status"];
+
+/// Makes all files, once the disks are empty.
+fn create_files(disks: &Disks, settings: &Settings) -> Result<(), EngineError> {
+    for disk in [&disks.data, &disks.redo] {
+        let mark = disk.open(&name(MARK), FileMode::Create)?;
+        disk.close(mark);
+        disk.sync_dir()?;
+    }
+    let stored = Store::create(std::sync::Arc::clone(&disks.data), &StoreSettings::of(settings));
+    stored?;
+    Redo::create(std::sync::Arc::clone(&disks.redo), &RedoSettings::of(settings), FIRST_LSN)?;
+    Ok(())
+}
+
+/// Refuses disks without the room that the files take. Two that have the same room are taken for
+/// one.
+fn check_room(disks: &Disks, settings: &Settings) -> Result<(), EngineError> {
+    let kept = settings_file::content(settings).len() as u64;
+    let data = Store::bytes_to_make(&StoreSettings::of(settings)) + kept;
+    let redo = Redo::bytes_to_make(&RedoSettings::of(settings))?;
+    let (of_data, of_redo) = (disks.data.free_bytes(), disks.redo.free_bytes());
+    let all = if of_data == of_redo { data + redo } else { data };
+    for (needed_bytes, free) in [(all, of_data), (redo, of_redo)] {
+        if let Some(free_bytes) = free.filter(|free| *free < needed_bytes) {
+            return Err(OpenError::NoRoom { needed_bytes, free_bytes }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Removes everything that a making which failed has left. An engine that is there stays.
+fn undo_creation(disks: &Disks) -> Result<(), EngineError> {
+    if settings_file::exists(&*disks.data)? {
+        return Ok(());
+    }
+    clear_leftovers(disks)?;
+    finish_creation(disks)
+}
+
+/// Removes what a making that was cut off has left, but for its marks.
+fn clear_leftovers(disks: &Disks) -> Result<(), EngineError> {
+    for disk in [&disks.data, &disks.redo] {
+        let leftovers = leftovers(&**disk, "the directory")?;
+        for file in &leftovers {
+            disk.remove(file)?;
+        }
+        if !leftovers.is_empty() {
+            disk.sync_dir()?;
+        }
+    }
+    Ok(())
+}
+
+/// The files that a making which was cut off has left in a directory without an engine. Each
+/// directory must carry the mark itself: the redo of another engine is none of ours.
+fn leftovers(disk: &dyn Disk, directory: &str) -> Result<Vec<FileName>, EngineError> {
+    let mut files = disk.list()?;
+    let is_marked = files.contains(&name(MARK));
+    files.retain(|file| {
+        let text = file.as_str();
+        let may_stay = HARMLESS.contains(&text) || (is_marked && text == MARK);
+        !may_stay
+    });
+    let is_ours = |file: &FileName| OURS.iter().any(|start| file.as_str().starts_with(start));
+    match files.iter().find(|file| !(is_marked && is_ours(file))) {
+        None => Ok(files),
+        Some(file) => {
+            let (directory, found) = (directory.to_owned(), file.to_string());
+            Err(EngineError::Open(OpenError::NotOurs { directory, found }))
+        }
+    }
+}
+
+/// The pages that every engine has, durably in the redo.
+fn first_pages(pages: &Pages, settings: &Settings) -> Result<(), EngineError> {
+    let (storage, space) = (&*pages.storage, &pages.space);
+    storage.store.ensure(CATALOGUE_ROOT.0 + 1)?;
+    let _room = pages.admit_structure()?;
+    let pins = [PageNo(0), space.map_page(0), CATALOGUE_ROOT].map(|page| storage.create(page));
+    let [front, map, root] = pins;
+    let (front, map, root) = (front?, map?, root?);
+    let mut mtr = Mtr::begin(storage);
+    let (front, root, map) = (mtr.latch(front), mtr.latch(root), mtr.latch(map));
+    let (left, right) = (NO_PAGE, NO_PAGE);
+    let kind = PageKind::Super;
+    mtr.change(front, &Record::Init { kind, level: 0, table: TableId(0), left, right })?;
+    mtr.change(front, &SuperField::Magic.set(&MAGIC.to_le_bytes()))?;
+    mtr.change(front, &SuperField::Format.set(&FORMAT.to_le_bytes()))?;
+    mtr.change(front, &SuperField::PageBytes.set(&settings.page_size.to_le_bytes()))?;
+    mtr.change(front, &SuperField::DataFiles.set(&settings.data_files.to_le_bytes()))?;
+    let identity = storage.redo.identity();
+    mtr.change(front, &SuperField::Identity.set(&identity.to_le_bytes()))?;
+    let next_table = CATALOGUE_TABLE.0 + 1;
+    mtr.change(front, &SuperField::NextTable.set(&next_table.to_le_bytes()))?;
+    mtr.change(front, &SuperField::Maps.set(&1_u64.to_le_bytes()))?;
+    mtr.change(front, &SuperField::CatalogueRoot.set(&CATALOGUE_ROOT.0.to_le_bytes()))?;
+    space.format_map(&mut mtr, map)?;
+    mtr.change(map, &Record::SetBits { from: 0, count: 1, set: true })?;
+    mtr.change(map, &Record::SetBits { from: CATALOGUE_ROOT.0 as u32, count: 1, set: true })?;
+    mtr.change(root, &Tree::empty_root(CATALOGUE_TABLE))?;
+    let end = mtr.commit();
+    storage.redo.make_durable(end)
+}
+
+/// Takes the marks away, once the settings file is there: that of the data last, so that an opening
+/// that was cut off here goes on.
+fn finish_creation(disks: &Disks) -> Result<(), EngineError> {
+    for disk in [&disks.redo, &disks.data] {
+        if disk.list()?.contains(&name(MARK)) {
+            disk.remove(&name(MARK))?;
+            disk.sync_dir()?;
+        }
+    }
+    Ok(())
 }

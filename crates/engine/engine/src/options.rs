@@ -4,11 +4,11 @@ use std::path::Path;
 
 use iostrata_innodb::Settings;
 
-use crate::background::Background;
 use crate::check::CheckReport;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::open;
+use crate::parts::Background;
 use crate::recovery::{Progress, RecoveryReport};
 use crate::storage::Disks;
 use crate::table_index::IndexDefinition;
