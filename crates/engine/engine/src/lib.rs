@@ -37,8 +37,6 @@ mod flusher;
 #[cfg(test)]
 mod format_tests;
 #[cfg(test)]
-mod index_function_tests;
-#[cfg(test)]
 mod index_tests;
 mod lanes;
 #[cfg(test)]
