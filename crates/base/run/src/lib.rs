@@ -85,8 +85,8 @@ pub use simulate_flush_document::{
 };
 pub use study_diff_document::StudyDiffDocument;
 pub use study_document::{
-    StudyAnswer, StudyAxis, StudyBacklog, StudyDocument, StudyEffect, StudyInteraction, StudyOp,
-    StudyPoint, StudyResponse, ThenRow,
+    AnswerEffect, AnswerFigure, AnswerSplit, StudyAnswer, StudyAxis, StudyBacklog, StudyDocument,
+    StudyEffect, StudyInteraction, StudyOp, StudyPoint, StudyResponse, ThenRow,
 };
 pub use transaction_course::{
     DatasetGrowth, InsertFigures, InsertGrowth, LatencyTarget, RateBound, SamplerCost, StallCause,

@@ -123,8 +123,68 @@ pub struct StudyAnswer {
     pub of: Vec<String>,
     /// Those below it.
     pub over: Vec<String>,
+    /// What is compared, by the name that printed figures have; empty where a finding is quoted.
+    #[serde(default)]
+    pub metric: String,
+    /// The unit of its figures.
+    #[serde(default)]
+    pub unit: String,
+    /// The factors in which the two sides are set apart.
+    #[serde(default)]
+    pub factors: Vec<String>,
+    /// The metric of every point of the two sides, and of those that differ from one of them in
+    /// these factors alone.
+    #[serde(default)]
+    pub figures: Vec<AnswerFigure>,
+    /// What each of the changes that lie between the two sides does alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<AnswerSplit>,
     /// Verdicts of what went in.
     pub verdicts: Verdicts,
+}
+
+/// What an answer compares, at one point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnswerFigure {
+    /// The point's id.
+    pub point: String,
+    /// The figure, in the answer's unit.
+    pub value: f64,
+    /// 95 % interval.
+    pub value_ci95: Option<Interval>,
+    /// Samples behind it.
+    pub value_n: u64,
+}
+
+/// The changes behind an answer, each measured alone, and what they leave unexplained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnswerSplit {
+    /// Each change in the order of the text.
+    pub effects: Vec<AnswerEffect>,
+    /// The whole over the product of the changes.
+    pub rest: f64,
+    /// 95 % interval.
+    pub rest_ci95: Option<Interval>,
+    /// Pairs behind it.
+    pub rest_n: u64,
+}
+
+/// What one change does alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnswerEffect {
+    /// What it is, in words.
+    pub name: String,
+    /// The point with it over the one without.
+    pub ratio: f64,
+    /// 95 % interval.
+    pub ratio_ci95: Option<Interval>,
+    /// Pairs behind it.
+    pub ratio_n: u64,
+    /// Its share of the whole, percent: of the logarithms, which add up.
+    pub share_pct: f64,
 }
 
 /// What changing one factor from one level to another does, over all points equal otherwise.

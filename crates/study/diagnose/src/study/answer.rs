@@ -6,17 +6,20 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_plan::study::{Answer, AnswerFrom, Contrast, LevelAt, StudyPlan, ThenMetric};
-use iostrata_run::{Finding, StudyAnswer, StudyPoint};
+use iostrata_plan::study::{
+    Answer, AnswerFrom, Cell, Contrast, LevelAt, StudyPlan, Take, ThenMetric,
+};
+use iostrata_run::{AnswerFigure, Finding, StudyAnswer, StudyPoint};
 use iostrata_stats::{
     AXIS_MATERIAL_PCT, Comparison, Difference, ERROR_RATE, Interval, Measured, Verdict, Verdicts,
-    compare, difference, holm,
+    combine, compare, difference, holm,
 };
 
 use super::difference::Scale;
 use super::sentence::{Outcome, not_shown, range, template, too_few_pairs, with_figures};
-use super::sides::{Sides, end, sides};
-use super::{difference, single_effects};
+use super::sides::{Sides, end, pairs, sides};
+use super::then::by_replicate;
+use super::{difference, single_effects, then};
 use crate::observed::PointLog;
 
 /// Findings that one answer quotes at most.
@@ -56,13 +59,34 @@ pub(crate) fn answers_of(
     let adjusted: Vec<Option<f64>> =
         compared.iter().map(|one| p(one).and_then(|_| adjusted.next())).collect();
     let each = asked.into_iter().zip(compared).zip(adjusted);
-    each.flat_map(|((answer, compared), p)| match &answer.from {
+    let answers = each.flat_map(|((answer, compared), p)| match &answer.from {
         AnswerFrom::Findings(ids) => quoted(&answer.asks, ids, findings),
         AnswerFrom::Contrast(contrast) => {
-            vec![decided(&answer.asks, contrast, plan, seen, points, compared, p)]
+            let answer = decided(&answer.asks, contrast, plan, seen, points, compared, p);
+            vec![StudyAnswer { figures: figures(contrast, plan, seen, points), ..answer }]
         }
-    })
-    .collect()
+    });
+    let mut answers: Vec<StudyAnswer> = answers.collect();
+    let shared = shared_cautions(&answers);
+    for one in answers.iter_mut().filter(|one| is_compared(one)) {
+        one.text += &but(one.verdicts.iter().filter(|verdict| !shared.contains(verdict)));
+    }
+    answers
+}
+
+/// Whether an answer is a comparison that was decided.
+fn is_compared(answer: &StudyAnswer) -> bool {
+    answer.is_known && (answer.ratio.is_some() || answer.difference.is_some())
+}
+
+/// The cautions that every comparison of several carries: they are said once, of all.
+pub(super) fn shared_cautions(answers: &[StudyAnswer]) -> Vec<Verdict> {
+    let compared: Vec<&StudyAnswer> = answers.iter().filter(|one| is_compared(one)).collect();
+    if compared.len() < 2 {
+        return Vec::new();
+    }
+    let is_shared = |verdict: &Verdict| compared.iter().all(|one| one.verdicts.has(*verdict));
+    ON_SOMETHING_ELSE.into_iter().filter(is_shared).collect()
 }
 
 /// What the two sides of a contrast came to.
@@ -127,6 +151,16 @@ fn unknown(asks: &str, why: &str) -> StudyAnswer {
     }
 }
 
+/// Why an answer has no sides.
+fn no_points(contrast: &Contrast) -> String {
+    let at = |own: &[LevelAt]| {
+        let words: Vec<&str> = own.iter().map(|at| at.level.as_str()).collect();
+        words.join(", ")
+    };
+    let (of, over) = (at(&contrast.of), at(&contrast.over));
+    format!("no points were measured that set {of} against {over}")
+}
+
 fn decided(
     asks: &str,
     contrast: &Contrast,
@@ -137,13 +171,7 @@ fn decided(
     p: Option<f64>,
 ) -> StudyAnswer {
     let Some((sides, found)) = compared else {
-        let at = |own: &[LevelAt]| {
-            let words: Vec<&str> = own.iter().map(|at| at.level.as_str()).collect();
-            words.join(", ")
-        };
-        let (of, over) = (at(&contrast.of), at(&contrast.over));
-        let why = format!("no points were measured that set {of} against {over}");
-        return unknown(asks, &why);
+        return unknown(asks, &no_points(contrast));
     };
     let is_part = |point: &&StudyPoint| sides.points.iter().any(|ids| ids.contains(&point.id));
     let verdicts: Verdicts =
@@ -155,15 +183,23 @@ fn decided(
             (text, StudyAnswer { difference: Some(found.value), ..<_>::default() })
         }
         Compared::Ratio(found) => {
-            let text = outcome(&found, p).map(|outcome| {
-                let split = match outcome.0 {
-                    Outcome::Same => String::new(),
-                    _ => single_effects::in_words(contrast, plan, seen, &found),
+            let outcome = outcome(&found, p);
+            let differs = |found: &(Outcome, Interval)| found.0 != Outcome::Same;
+            let is_split = !contrast.effects.is_empty() && outcome.as_ref().is_ok_and(differs);
+            let split = match is_split {
+                true => single_effects::split(contrast, plan, seen, &found),
+                false => None,
+            };
+            let text = outcome.map(|outcome| {
+                let each = match is_split {
+                    true => single_effects::in_words(split.as_ref(), found.ratio),
+                    false => String::new(),
                 };
-                sentence(contrast, &sides, &found, outcome) + &split
+                sentence(contrast, &sides, &found, outcome) + &each
             });
             let Comparison { ratio, ratio_ci95, n, .. } = found;
-            (text, StudyAnswer { ratio: Some(ratio), ratio_ci95, ratio_n: n, ..<_>::default() })
+            let ratio = Some(ratio);
+            (text, StudyAnswer { ratio, ratio_ci95, ratio_n: n, split, ..<_>::default() })
         }
         Compared::NoRatio => {
             let why = match contrast.metric {
@@ -174,11 +210,22 @@ fn decided(
         }
     };
     let (text, is_known) = match text {
-        Ok(sentence) => (sentence + &but(&verdicts), true),
+        Ok(sentence) => (sentence, true),
         Err(why) => (unknown(asks, &why).text, false),
     };
     let [of, over] = sides.points;
-    StudyAnswer { asks: asks.to_owned(), text, is_known, of, over, verdicts, ..figures }
+    StudyAnswer {
+        asks: asks.to_owned(),
+        text,
+        is_known,
+        of,
+        over,
+        metric: contrast.metric.name().to_owned(),
+        unit: contrast.metric.unit().to_owned(),
+        factors: contrasted(contrast),
+        verdicts,
+        ..figures
+    }
 }
 
 /// The sentence of an outcome, with its figures and interval.
@@ -220,7 +267,54 @@ fn outcome(found: &Comparison, p: Option<f64>) -> Result<(Outcome, Interval), St
 }
 
 /// What a reader must know before repeating the sentence.
-fn but(verdicts: &Verdicts) -> String {
-    let those = verdicts.iter().filter(|verdict| ON_SOMETHING_ELSE.contains(verdict));
+fn but(verdicts: impl Iterator<Item = Verdict>) -> String {
+    let those = verdicts.filter(|verdict| ON_SOMETHING_ELSE.contains(verdict));
     those.map(|verdict| format!("; but {}", verdict.explain())).collect()
+}
+
+/// The factors in which the sides of a contrast are set apart, each once.
+fn contrasted(contrast: &Contrast) -> Vec<String> {
+    let mut factors: Vec<String> = Vec::new();
+    for at in contrast.of.iter().chain(&contrast.over) {
+        if !factors.contains(&at.factor) {
+            factors.push(at.factor.clone());
+        }
+    }
+    factors
+}
+
+/// The metric of every point of both sides, and of the points that differ from one of these in the
+/// contrasted factors alone: every level of a setting beside the two that are asked about.
+fn figures(
+    contrast: &Contrast,
+    plan: &StudyPlan,
+    seen: &BTreeMap<&str, PointLog<'_>>,
+    points: &[StudyPoint],
+) -> Vec<AnswerFigure> {
+    let factors = contrasted(contrast);
+    let of_sides: Vec<usize> = match contrast.take {
+        Take::Only => pairs(contrast, plan).into_iter().flat_map(|(a, b)| [a, b]).collect(),
+        Take::Max | Take::Min => contrast.sides(&plan.cells).concat(),
+    };
+    let is_alike = |one: &Cell, other: &Cell| {
+        let rest = |of: &Cell| -> Vec<LevelAt> {
+            of.levels.iter().filter(|at| !factors.contains(&at.factor)).cloned().collect()
+        };
+        rest(one) == rest(other)
+    };
+    let belongs = |(at, cell): &(usize, &Cell)| {
+        of_sides.iter().any(|side| side == at || is_alike(&plan.cells[*side], cell))
+    };
+    let figure = |(_, cell): (usize, &Cell)| {
+        let point = points.iter().find(|point| point.id == cell.id)?;
+        let (value, ci95, value_n) = then::of_point(contrast.metric, point)?;
+        // Some figures of a point have no interval of their own; its replicates have one.
+        let between = || {
+            let replicates = by_replicate(contrast.metric, cell, seen.get(cell.id.as_str())?);
+            combine(&replicates.into_values().collect::<Vec<_>>())?.ci95
+        };
+        let value_ci95 = ci95.or_else(between);
+        Some(AnswerFigure { point: cell.id.clone(), value, value_ci95, value_n })
+    };
+    plan.cells.iter().enumerate().filter(belongs).filter_map(figure).collect()
 }

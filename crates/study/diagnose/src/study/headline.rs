@@ -4,8 +4,9 @@
 
 use iostrata_plan::disk::DiskModel;
 use iostrata_run::{AxisKind, FindingKind, StudyDocument, StudyEffect};
-use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, allowed_pct};
+use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict, allowed_pct};
 
+use super::answer::shared_cautions;
 use super::axis::WORKERS;
 
 /// Factors that change the work itself: that they matter is no news.
@@ -28,6 +29,11 @@ pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
         let (known, unknown): (Vec<_>, Vec<_>) = others.iter().partition(|one| one.is_known);
         let answers = first.iter().chain(known).chain(unknown);
         sentences.extend(answers.map(|answer| sentence(&answer.text)));
+        let shared: Vec<&str> =
+            shared_cautions(&document.answers).into_iter().map(Verdict::explain).collect();
+        if !shared.is_empty() {
+            sentences.push(format!("Of all these answers: {}.", shared.join("; ")));
+        }
         sentences.push(precision(document));
         return sentences;
     }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use iostrata_plan::study::{Contrast, StudyPlan};
+use iostrata_run::{AnswerEffect, AnswerSplit};
 use iostrata_stats::{
     Cells, Comparison, FigurePair, Interval, KNOWN_PCT_MAX, Measured, Verdicts, compare,
     is_within_pct,
@@ -15,54 +16,66 @@ use iostrata_stats::{
 use super::sides::{by_cell, end, pairs, sides};
 use crate::observed::PointLog;
 
-/// What stands behind the sentence of an answer that differs: each change, its share of the whole
-/// (logarithms of ratios add up, so that shares of them do), and what is left of the whole.
-pub(super) fn in_words(
+/// Each change behind an answer that differs, its share of the whole (logarithms of ratios add up,
+/// so that shares of them do), and what is left of the whole; nothing where a change was not
+/// measured alone or a figure of one is 0.
+pub(super) fn split(
     contrast: &Contrast,
     plan: &StudyPlan,
     seen: &BTreeMap<&str, PointLog<'_>>,
     whole: &Comparison,
-) -> String {
-    if contrast.effects.is_empty() {
-        return String::new();
-    }
-    let alone = |effect: &Contrast| {
-        let sides = sides(effect, plan, seen)?;
+) -> Option<AnswerSplit> {
+    let alone = |(name, effect): (&str, Contrast)| {
+        let sides = sides(&effect, plan, seen)?;
         let found = compare(&sides.pairs(), sides.cells).ok()?;
-        Some((found.ratio, found.ratio_ci95?))
+        found.ratio_ci95?;
+        Some(AnswerEffect {
+            name: name.to_owned(),
+            ratio: found.ratio,
+            ratio_ci95: found.ratio_ci95,
+            ratio_n: found.n,
+            share_pct: 100.0 * found.ratio.ln() / whole.ratio.ln(),
+        })
     };
-    let each: Option<Vec<(&str, f64, Interval)>> = contrast
-        .of_effects()
-        .iter()
-        .map(|(name, effect)| alone(effect).map(|(ratio, ends)| (*name, ratio, ends)))
-        .collect();
-    let (Some(each), Some(rest)) = (each, rest(contrast, plan, seen)) else {
+    let effects: Option<Vec<AnswerEffect>> = contrast.of_effects().into_iter().map(alone).collect();
+    let (effects, rest) = (effects?, rest(contrast, plan, seen)?);
+    (!effects.is_empty()).then_some(AnswerSplit {
+        effects,
+        rest: rest.ratio,
+        rest_ci95: rest.ratio_ci95,
+        rest_n: rest.n,
+    })
+}
+
+/// What stands behind the sentence of an answer that differs and has changes behind it.
+pub(super) fn in_words(split: Option<&AnswerSplit>, whole: f64) -> String {
+    let Some(split) = split else {
         return "; it cannot be split, since not every change was measured alone or a figure of one is 0".to_owned();
     };
-    let words = each.iter().map(|(name, ratio, [low, high])| {
-        let share = 100.0 * ratio.ln() / whole.ratio.ln();
-        let (low, high) = (end(*low), end(*high));
-        format!("{name} {ratio:.2} times ({share:.0} % of it; 95 % {low} to {high})")
+    let words = split.effects.iter().map(|one| {
+        let ends = one.ratio_ci95.map_or_else(String::new, |[low, high]| {
+            format!("; 95 % {} to {}", end(low), end(high))
+        });
+        format!("{} {:.2} times ({:.0} % of it{ends})", one.name, one.ratio, one.share_pct)
     });
     let words = words.collect::<Vec<_>>().join(", ");
-    format!(". Each alone: {words}; {}", together(&rest, whole))
+    format!(". Each alone: {words}; {}", together(split.rest, split.rest_ci95, whole))
 }
 
 /// Whether the changes explain the whole together. The rest is the whole over their product.
-fn together(rest: &Comparison, whole: &Comparison) -> String {
-    let product = whole.ratio / rest.ratio;
-    let Some([low, high]) = rest.ratio_ci95 else {
+fn together(rest: f64, ci95: Option<Interval>, whole: f64) -> String {
+    let product = whole / rest;
+    let Some([low, high]) = ci95 else {
         return format!("multiplied {product:.2} times, from too few replicates to tell more");
     };
-    let left =
-        format!("the whole is {:.2} times that, 95 % {} to {}", rest.ratio, end(low), end(high));
+    let left = format!("the whole is {rest:.2} times that, 95 % {} to {}", end(low), end(high));
     // A rest that may be as large as the whole explains nothing.
     let is_known = is_within_pct([low, high], KNOWN_PCT_MAX)
-        && low.ln().abs().max(high.ln().abs()) < whole.ratio.ln().abs();
+        && low.ln().abs().max(high.ln().abs()) < whole.ln().abs();
     let explains = match (low <= 1.0 && 1.0 <= high, is_known) {
         (true, true) => "together they explain it, within 25 %",
         (true, false) => "whether they explain it together cannot be said",
-        (false, _) if (rest.ratio < 1.0) == (whole.ratio > 1.0) => "they overlap",
+        (false, _) if (rest < 1.0) == (whole > 1.0) => "they overlap",
         (false, _) => "they do more together than each alone",
     };
     format!("multiplied {product:.2} times: {explains} ({left})")
@@ -109,19 +122,11 @@ fn rest(
 
 #[cfg(test)]
 mod tests {
-    use iostrata_stats::Conclusion;
-
     use super::*;
-
-    fn found(ratio: f64, ratio_ci95: Option<Interval>) -> Comparison {
-        let conclusion = Conclusion::TooFewPairs;
-        let verdicts = Verdicts::none();
-        Comparison { ratio, ratio_ci95, n: 3, replicates: 3, p: None, conclusion, verdicts }
-    }
 
     #[test]
     fn a_rest_that_may_be_as_large_as_the_whole_explains_nothing() {
-        let of = |whole: f64, rest: f64, ends| together(&found(rest, ends), &found(whole, None));
+        let of = |whole: f64, rest: f64, ends| together(rest, ends, whole);
         assert!(of(6.0, 1.0, Some([0.9, 1.1])).contains("together they explain it"));
         assert!(of(6.0, 1.59, Some([0.98, 2.58])).contains("cannot be said"), "0.8 to 1.25");
         assert!(of(1.07, 1.0, Some([0.9, 1.1])).contains("cannot be said"));

@@ -119,6 +119,14 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
     }
 }
 
+/// A metric of a point with its interval and samples.
+pub(super) fn of_point(
+    metric: ThenMetric,
+    point: &StudyPoint,
+) -> Option<(f64, Option<Interval>, u64)> {
+    of(metric, point).map(|now| (now.value, now.ci95, now.n))
+}
+
 /// The same of every single replicate of a cell, by its round.
 pub(crate) fn by_replicate(
     metric: ThenMetric,

@@ -4,7 +4,7 @@ use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_plan::study::{
     Answer, AnswerFrom, Contrast, ContrastEffect, LevelAt, Take, ThenMetric,
 };
-use iostrata_run::{Event, Replicate, StudyDocument};
+use iostrata_run::{Event, Replicate, StudyAnswer, StudyDocument};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
 use crate::study::{Storage, clean, events, level, of_2012, plan};
@@ -100,8 +100,37 @@ fn the_first_answer_leads_and_what_is_not_known_comes_last() {
     assert_eq!(document.answers[1].asks, "whether later", "the answers stay as they were asked");
 }
 
+#[test]
+fn an_answer_has_the_figures_of_every_level_beside_the_two_it_asks_about() {
+    let document = answered("ext4", of_2012, 4);
+    let [system, files] = document.answers.as_slice() else { panic!("{:?}", document.answers) };
+    assert_eq!((system.metric.as_str(), system.unit.as_str()), ("iops", "IOPS"));
+    assert_eq!(
+        (&system.factors[..], &files.factors[..]),
+        (&["filesystem".into()][..], &["files".into()][..])
+    );
+    let points = |answer: &StudyAnswer| -> Vec<String> {
+        answer.figures.iter().map(|figure| figure.point.clone()).collect()
+    };
+    assert_eq!(points(files), [1, 2, 4, 8].map(|files| format!("ext4_w64_f{files}")));
+    let of_systems = points(system);
+    assert_eq!(of_systems.len(), 15, "all workers of three systems: {of_systems:?}");
+    assert!(
+        of_systems.contains(&"xfs_w4_f1".to_owned())
+            && !of_systems.contains(&"xfs_w4_f2".to_owned())
+    );
+    for figure in &files.figures {
+        let point = document.points.iter().find(|point| point.id == figure.point).unwrap();
+        assert_eq!((figure.value, figure.value_ci95), (point.value, point.value_ci95));
+    }
+}
+
 /// Eight files over one, of which two and four are the changes made alone.
 fn split(storage: Storage, keeps: impl Fn(&Replicate) -> bool) -> String {
+    split_answer(storage, keeps).text
+}
+
+fn split_answer(storage: Storage, keeps: impl Fn(&Replicate) -> bool) -> StudyAnswer {
     let mut plan = plan();
     let mut answers = asked("ext4");
     let AnswerFrom::Contrast(files) = &mut answers[1].from else { panic!("a contrast") };
@@ -114,7 +143,22 @@ fn split(storage: Storage, keeps: impl Fn(&Replicate) -> bool) -> String {
     plan.answers = answers;
     let mut all = events(&plan, storage);
     all.retain(|event| !matches!(event, Event::Replicate(one) if !keeps(one)));
-    summarise_study(host(), &plan, &all, ProbeEnd::default()).answers[1].text.clone()
+    summarise_study(host(), &plan, &all, ProbeEnd::default()).answers[1].clone()
+}
+
+#[test]
+fn the_parts_of_a_split_are_figures_too() {
+    let storage: Storage = |_, _, files| 1e4 * [1.0, 2.0, 3.0, 12.0][files.ilog2() as usize];
+    let answer = split_answer(storage, |_| true);
+    let split = answer.split.unwrap();
+    let names: Vec<&str> = split.effects.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["two make", "four"]);
+    let product: f64 = split.effects.iter().map(|one| one.ratio).product();
+    let whole = answer.ratio.unwrap();
+    assert!((product * split.rest / whole - 1.0).abs() < 1e-9, "{product} {} {whole}", split.rest);
+    let explained: f64 = split.effects.iter().map(|one| one.share_pct).sum();
+    assert!((explained - 100.0 * product.ln() / whole.ln()).abs() < 1e-9, "{explained}");
+    assert_eq!(split_answer(clean, |_| true).split, None, "nothing differs");
 }
 
 #[test]
@@ -214,6 +258,38 @@ fn cautioned(marked: fn(&Replicate) -> Option<Verdict>) -> StudyDocument {
         }
     }
     summarise_study(host(), &plan, &all, ProbeEnd::default())
+}
+
+/// Both answers of a storage of which these points were partly answered by the page cache.
+fn cached(of: fn(&str) -> bool) -> StudyDocument {
+    let mut plan = plan();
+    plan.answers = asked("ext4");
+    let mut all = events(&plan, of_2012);
+    for event in &mut all {
+        if let Event::Replicate(one) = event
+            && of(&one.point.id)
+        {
+            one.verdicts.add(Verdict::Cached);
+        }
+    }
+    summarise_study(host(), &plan, &all, ProbeEnd::default())
+}
+
+#[test]
+fn a_caution_of_every_answer_is_said_once() {
+    let why = Verdict::Cached.explain();
+    let said = |document: &StudyDocument| document.headline.join(" ").matches(why).count();
+    let all = cached(|_| true);
+    assert!(
+        all.answers.iter().all(|one| one.is_known && !one.text.contains(why)),
+        "{:?}",
+        all.answers
+    );
+    assert_eq!(said(&all), 1, "{:?}", all.headline);
+    assert_eq!(all.headline[2], format!("Of all these answers: {why}."));
+    let one = cached(|id| id == "ext4_w64_f4");
+    assert!(one.answers[1].text.ends_with(&format!("; but {why}")), "{:?}", one.answers);
+    assert_eq!((said(&one), one.headline.len()), (1, 3), "{:?}", one.headline);
 }
 
 #[test]

@@ -262,7 +262,7 @@ fn answers(points: &[StudyPoint]) -> Vec<StudyAnswer> {
             difference: None,
             of: id(1),
             over: id(0),
-            verdicts: <_>::default(),
+            ..StudyAnswer::default()
         },
         StudyAnswer {
             asks: "whether one hot file stalls".into(),
