@@ -30,6 +30,9 @@ impl Chart {
 pub(crate) enum Plot {
     /// One row below the other; the title of their axis.
     Bars(String, Vec<Bar>),
+    /// Changes that multiply to a whole, each from where the one before it ends, on a logarithmic
+    /// axis.
+    Steps(Vec<Step>),
     /// Ratios on a logarithmic axis: right of 1 is more, what touches 1 no measurable difference.
     Ratios(String, Vec<Branch>),
     /// Parts that make a whole.
@@ -39,6 +42,8 @@ pub(crate) enum Plot {
 
 /// A figure with its name.
 pub(crate) struct Bar {
+    /// The name of the bars from here on, its own name.
+    pub(crate) group: String,
     pub(crate) title: String,
     pub(crate) value: f64,
     pub(crate) ci95: Option<Interval>,
@@ -65,9 +70,24 @@ impl Bar {
         let shown = words::value(value, unit);
         let shown = shown.strip_suffix(&format!(" {unit}")).unwrap_or(&shown).to_owned();
         let spread = if starred { format!("{spread} *") } else { spread };
-        let title = title.to_owned();
-        Self { title, value, ci95, colour, shown, spread, hover: hover.text() }
+        let (group, title) = (String::new(), title.to_owned());
+        Self { group, title, value, ci95, colour, shown, spread, hover: hover.text() }
     }
+}
+
+/// A change, or what several come to.
+pub(crate) struct Step {
+    pub(crate) title: String,
+    /// Where it begins and where it ends, in times of where the first begins.
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    /// 95 % interval of its end.
+    pub(crate) ci95: Option<Interval>,
+    pub(crate) colour: Colour,
+    /// How many times as much it makes, and how sure that is.
+    pub(crate) shown: String,
+    pub(crate) spread: String,
+    pub(crate) hover: String,
 }
 
 /// A ratio with its name.
@@ -121,6 +141,11 @@ impl Lines {
     pub(crate) fn new(x: impl Into<String>, y: impl Into<String>, lines: Vec<Line>) -> Self {
         let has_legend = lines.iter().filter(|line| !line.name.is_empty()).count() > 1;
         Self { x: x.into(), y: y.into(), ticks: None, scale: Scale::Chosen, lines, has_legend }
+    }
+
+    /// Whether the vertical axis is a time in microseconds, whose labels have their own units.
+    pub(crate) fn is_time(&self) -> bool {
+        self.y == "time" || self.y.ends_with(", us")
     }
 
     /// The same as one of several panels, with a scale of their own and a legend in common.

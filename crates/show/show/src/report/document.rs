@@ -184,6 +184,23 @@ pub(crate) struct Sheet {
     pub(crate) panels: Panels,
 }
 
+/// What answers a question as one picture under one sentence.
+pub(crate) struct Picture {
+    pub(crate) says: String,
+    pub(crate) parts: Vec<PicturePart>,
+    /// How it was measured, said once of all parts.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Charts of one kind, with the figures of the answers that they show.
+pub(crate) struct PicturePart {
+    /// What is drawn, and what all of its points have in common.
+    pub(crate) title: String,
+    pub(crate) common: String,
+    pub(crate) charts: Vec<Chart>,
+    pub(crate) figures: Vec<String>,
+}
+
 /// A finding or an advice.
 #[derive(Default)]
 pub(crate) struct Entry {

@@ -77,9 +77,9 @@ impl Error for NoSheet {}
 /// # Errors
 /// When the run is of a kind without such a picture, or ended before there was anything to draw.
 pub fn svg(view: &RunView<'_>) -> Result<String, NoSheet> {
-    let sheet = kind::sheet(view);
     let none = || NoSheet { command: view.head(None, None).command };
-    sheet.as_ref().map(svg::sheet).ok_or_else(none)
+    let drawn = kind::picture(view).map(|picture| svg::picture(&picture));
+    drawn.or_else(|| kind::sheet(view).as_ref().map(svg::sheet)).ok_or_else(none)
 }
 
 /// Recordings of `watch` and `tune` as one SVG file, each with the name that it goes by: the

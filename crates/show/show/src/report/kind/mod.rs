@@ -18,7 +18,7 @@ use common::{host, method, over_time, replicate_verdicts, unavailable};
 use iostrata_run::RunResult;
 
 use super::RunView;
-use super::document::{On, Report, Sheet};
+use super::document::{On, Picture, Report, Sheet};
 use super::view::Head;
 pub(crate) use diff::document as diff;
 pub(crate) use watch::sheet_of_recordings;
@@ -52,9 +52,14 @@ pub(crate) fn report(view: &RunView<'_>, on: On) -> (Head, Report) {
 pub(crate) fn sheet(view: &RunView<'_>) -> Option<Sheet> {
     match view.result {
         Some(RunResult::SimulateFlush(flush)) => flush::sheet(flush),
-        Some(RunResult::Study(study)) => study::sheet(study),
         _ => None,
     }
+}
+
+/// What answers the question of a run, as a picture; nothing where its kind asks none.
+pub(crate) fn picture(view: &RunView<'_>) -> Option<Picture> {
+    let Some(RunResult::Study(study)) = view.result else { return None };
+    study::picture(study, &view.manifest.started_at.strftime("%-d %B %Y").to_string())
 }
 
 fn partial_report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {

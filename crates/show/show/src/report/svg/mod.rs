@@ -5,8 +5,10 @@
 //! a box of their own, which is stretched. Names, values and legends are ordinary text of the page.
 //! Invariants: what leaves a scale is said; labels of an axis do not touch on a phone.
 
+mod picture;
 mod plot;
 mod sheet;
+mod steps;
 
 use maud::{Markup, html};
 
@@ -14,16 +16,24 @@ use plot::{Canvas, Drawing, bars, ink, ratios, shares};
 
 use crate::report::chart::{Chart, Lines, Plot, Scale, Stroke};
 
+pub(crate) use picture::picture;
 pub(crate) use sheet::sheet;
 
 /// The plot of lines in a page; its narrowest is that of a phone.
-const PAGE: Canvas =
-    Canvas { height: 220.0, width: 290.0, steps: [5.0; 2], inner: [1000.0; 2], columns: None };
+const PAGE: Canvas = Canvas {
+    height: 220.0,
+    width: 290.0,
+    steps: [5.0; 2],
+    inner: [1000.0; 2],
+    names_unit: false,
+    columns: None,
+};
 
 /// A chart with its caption.
 pub(crate) fn chart(chart: &Chart) -> Markup {
     let (body, cut) = match &chart.plot {
         Plot::Bars(axis, rows) => bars(axis, rows),
+        Plot::Steps(rows) => (steps::steps(rows), None),
         Plot::Ratios(axis, rows) => ratios(axis, rows),
         Plot::Shares(legend, stacks) => (shares(legend, stacks), None),
         Plot::Lines(lines) => plot(lines, lines.scale),

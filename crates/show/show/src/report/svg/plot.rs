@@ -23,9 +23,14 @@ pub(super) struct Canvas {
     pub(super) steps: [f64; 2],
     /// Width and height of the box that lines are drawn in.
     pub(super) inner: [f64; 2],
+    /// Whether labels of times name their unit, where no title of the axis does.
+    pub(super) names_unit: bool,
     /// Columns that a reader can tell apart; nothing where every slice is kept.
     pub(super) columns: Option<usize>,
 }
+
+/// Columns that a point takes with room around it.
+const POINT_COLUMNS: usize = 5;
 
 /// Lines with their scales.
 pub(super) struct Drawing<'a> {
@@ -52,7 +57,8 @@ impl<'a> Drawing<'a> {
         x_ticks.iter_mut().next_back().into_iter().for_each(|(_, label)| label.push_str(unit));
         let [wide, tall] = canvas.inner;
         html! {
-            @for (tick, label) in y.labelled(canvas.steps[1]) {
+            @let unit_y = if canvas.names_unit && lines.is_time() { "us" } else { "" };
+            @for (tick, label) in y.labelled(canvas.steps[1], unit_y) {
                 @let at = format!("{:.1}", height * (1.0 - y.at(tick)));
                 line.grid x2="100%" y1=(at) y2=(at) {}
                 text x="-7" y=(at) dy="4" text-anchor="end" { (label) }
@@ -64,10 +70,17 @@ impl<'a> Drawing<'a> {
             }
             @for (n, line) in lines.lines.iter().enumerate() {
                 @for (at, mark) in points_of(line).iter().enumerate() {
-                    @if y.has(mark.y) { (self.point(mark, line, &format!("{n}.{at}"))) }
+                    @if y.has(mark.y) && !self.is_crowded(line) {
+                        (self.point(mark, line, &format!("{n}.{at}")))
+                    }
                 }
             }
         }
+    }
+
+    /// Whether the points of a line would cover it where nobody can point at one.
+    fn is_crowded(&self, line: &Line) -> bool {
+        self.canvas.columns.is_some_and(|columns| points_of(line).len() > columns / POINT_COLUMNS)
     }
 
     /// The figures that leave the scale above and below. A law is drawn as far as it goes.
@@ -113,7 +126,13 @@ impl<'a> Drawing<'a> {
                     path.whisker d=(format!("M0,{low:.1}V{high:.1}{ends}")) {}
                 }
                 circle r=(if marked.is_some() { "6" } else { "3.2" }) {}
-                @if let Some((_, word)) = marked { text.marked x="8" y="16" { (word) } }
+                @if let Some((_, word)) = marked {
+                    // Far at the right there is no room behind it.
+                    @let is_right = x.at(mark.x) > 0.6;
+                    text.marked x=(if is_right { "-10" } else { "8" })
+                        y=(if is_right { "-4" } else { "16" })
+                        text-anchor=[is_right.then_some("end")] { (word) }
+                }
             }
         }
     }
@@ -166,7 +185,7 @@ fn x_axis(lines: &Lines, steps: f64) -> (Axis, Vec<(f64, String)>) {
     let is_time = lines.lines.iter().all(over_time);
     let high = if is_time { last } else { last * 1.04 };
     let axis = Axis::linear([first.min(0.0), high.max(1e-9)]);
-    let ticks = axis.labelled(steps);
+    let ticks = axis.labelled(steps, "");
     (axis, ticks)
 }
 
@@ -272,7 +291,7 @@ impl Axis {
     }
 
     /// A logarithmic axis around ratios and 1, which has a tick; far ones are left out.
-    fn of_ratios(all: &[f64]) -> (Self, Vec<(f64, String)>) {
+    pub(super) fn of_ratios(all: &[f64]) -> (Self, Vec<(f64, String)>) {
         let low = all.iter().copied().fold(0.9, f64::min).max(0.005);
         let high = all.iter().copied().fold(1.1, f64::max).min(2000.0);
         let margin = (high / low).powf(0.04);
@@ -332,8 +351,8 @@ impl Axis {
         (0..12).map(|n| (first + n) as f64 * step).filter(inside).collect()
     }
 
-    pub(super) fn labelled(&self, steps: f64) -> Vec<(f64, String)> {
-        self.ticks(steps).into_iter().map(|tick| (tick, words::value(tick, ""))).collect()
+    pub(super) fn labelled(&self, steps: f64, unit: &str) -> Vec<(f64, String)> {
+        self.ticks(steps).into_iter().map(|tick| (tick, words::value(tick, unit))).collect()
     }
 
     /// The ticks whose labels do not touch on so many pixels.
@@ -353,13 +372,13 @@ impl Axis {
 }
 
 /// Pixels that a row has on a phone.
-const ROW_WIDTH: f64 = 200.0;
+pub(super) const ROW_WIDTH: f64 = 200.0;
 
 /// Steps of their axis, about.
 const STEPS: f64 = 5.0;
 
 /// The vertical lines of an axis behind a row.
-fn grid(axis: &Axis, ticks: &[(f64, String)]) -> Markup {
+pub(super) fn grid(axis: &Axis, ticks: &[(f64, String)]) -> Markup {
     html! {
         @for (tick, _) in ticks {
             @let x = axis.percent(*tick);
@@ -380,7 +399,7 @@ pub(super) fn labels(axis: &Axis, ticks: &[(f64, String)], y: f64) -> Markup {
 }
 
 /// The axis below rows.
-fn foot(axis: &Axis, ticks: &[(f64, String)], title: &str) -> Markup {
+pub(super) fn foot(axis: &Axis, ticks: &[(f64, String)], title: &str) -> Markup {
     html! {
         div.row { svg height="16" { (labels(axis, ticks, 12.0)) } }
         p.axis { (title) }
@@ -390,7 +409,7 @@ fn foot(axis: &Axis, ticks: &[(f64, String)], title: &str) -> Markup {
 pub(super) fn bars(title: &str, rows: &[Bar]) -> (Markup, Option<String>) {
     let figures: Vec<_> = rows.iter().map(|row| (row.value, row.ci95)).collect();
     let axis = Axis::linear(reach(&figures));
-    let ticks = axis.apart(&axis.labelled(STEPS), ROW_WIDTH);
+    let ticks = axis.apart(&axis.labelled(STEPS, ""), ROW_WIDTH);
     let cut: Vec<&str> =
         rows.iter().filter(|row| row.value > axis.high).map(|row| row.title.as_str()).collect();
     let ends = rows.iter().filter(|row| row.ci95.is_some_and(|ci95| axis.cuts(ci95))).count();
@@ -399,9 +418,11 @@ pub(super) fn bars(title: &str, rows: &[Bar]) -> (Markup, Option<String>) {
         (true, 0) => None,
         (true, n) => Some(format!("The intervals of {n} end beyond the axis.")),
     };
+    let is_new = |n: usize| n == 0 || rows[n - 1].group != rows[n].group;
     let body = html! {
         div.rows {
             @for (n, row) in rows.iter().enumerate() {
+                @if is_new(n) && !row.group.is_empty() { p.group { (row.group) } }
                 div.row data-at={ "0." (n) } title=(row.hover) {
                     span.name { (row.title) }
                     svg height="20" {
@@ -428,34 +449,7 @@ pub(super) fn bars(title: &str, rows: &[Bar]) -> (Markup, Option<String>) {
 }
 
 /// A horizontal interval.
-/// Pixels of a row of bars in a file of its own.
-const PLACED_ROW: f64 = 22.0;
-
-/// Bars at fixed places: names, bars and figures in columns of these widths. Gives their height,
-/// too.
-pub(super) fn placed_bars(rows: &[Bar], [names, bars]: [f64; 2]) -> (Markup, f64) {
-    let figures: Vec<_> = rows.iter().map(|row| (row.value, row.ci95)).collect();
-    let axis = Axis::linear(reach(&figures));
-    let row = |(n, row): (usize, &Bar)| {
-        let [from, to] = [0.0, row.value.min(axis.high)].map(|end| axis.at(end) * bars);
-        let (left, width) = (from.min(to), (to - from).abs());
-        html! {
-            g transform={ "translate(0 " (PLACED_ROW * n as f64) ")" } {
-                text y="14" { (row.title) }
-                svg x=(names) width=(bars) height="20" overflow="visible" {
-                    rect x=(format!("{left:.1}")) y="3" height="14" width=(format!("{width:.1}"))
-                        style={ "fill:" (row.colour.css()) } {}
-                    (whisker(&axis, row.ci95))
-                }
-                text x=(names + bars + 10.0) y="14" { (row.shown) " " (row.spread) }
-            }
-        }
-    };
-    let body = html! { @for one in rows.iter().enumerate() { (row(one)) } };
-    (body, PLACED_ROW * rows.len() as f64)
-}
-
-fn whisker(axis: &Axis, ci95: Option<Interval>) -> Markup {
+pub(super) fn whisker(axis: &Axis, ci95: Option<Interval>) -> Markup {
     let Some([low, high]) = ci95 else { return html! {} };
     let [from, to] = [low, high].map(|end| axis.percent(end.clamp(axis.low, axis.high)));
     html! {

@@ -9,7 +9,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::plot::{Canvas, Drawing, ink, placed_bars};
+use super::plot::{Canvas, Drawing, ink};
 use crate::report::chart::{Chart, Lines, Plot, Stroke};
 use crate::report::colour::on_light;
 use crate::report::document::Sheet;
@@ -30,10 +30,6 @@ const CELL_WIDTH: f64 = (WIDTH - 2.0 * MARGIN) / COLUMNS as f64;
 const PLOT: [f64; 2] = [CELL_WIDTH - LABELS - GUTTER, 84.0];
 /// From one row of panels to the next, where titles have one line.
 const ROW: f64 = 140.0;
-/// Names and bars of a chart of bars, which has a row of its own.
-const BARS: [f64; 2] = [380.0, 330.0];
-/// Above and below its bars.
-const AROUND_BARS: f64 = 38.0;
 const LINE: f64 = 19.0;
 /// Letters that fit into the width of the sheet.
 const LETTERS: usize = 128;
@@ -48,6 +44,7 @@ const CANVAS: Canvas = Canvas {
     width: PLOT[0],
     steps: [5.0, 4.0],
     inner: PLOT,
+    names_unit: false,
     columns: Some(PLOT[0] as usize / 2),
 };
 
@@ -60,46 +57,28 @@ struct Placed {
     cut: Option<String>,
 }
 
-/// Charts of lines two beside each other, those of bars one below the other; with their height.
+/// Charts two beside each other, with their height.
 fn place(charts: &[Chart]) -> (Vec<Placed>, f64) {
-    let has_lines = |chart: &Chart| matches!(chart.plot, Plot::Lines(_));
     let (mut all, mut top) = (Vec::new(), 0.0);
-    for alike in charts.chunk_by(|a, b| has_lines(a) && has_lines(b)) {
-        for row in alike.chunks(COLUMNS) {
-            let headings: Vec<Heading> = row.iter().map(heading).collect();
-            let below = headings.iter().map(Heading::below).fold(0.0, f64::max);
-            let mut height = 0.0;
-            for (column, (chart, heading)) in row.iter().zip(&headings).enumerate() {
-                let left = CELL_WIDTH * column as f64;
-                let (plot, cut) = match &chart.plot {
-                    Plot::Lines(lines) => {
-                        height = ROW + below;
-                        panel(chart, lines, 14.0 + below)
-                    }
-                    Plot::Bars(_, bars) => {
-                        let (bars, high) = placed_bars(bars, BARS);
-                        height = high + AROUND_BARS + below;
-                        let place = format!("translate(0 {})", 12.0 + below);
-                        (html! { g transform=(place) { (bars) } }, None)
-                    }
-                    Plot::Ratios(..) | Plot::Shares(..) => continue,
-                };
-                let body = html! { (heading.markup()) (plot) };
-                all.push(Placed { left, top, body, cut });
-            }
-            top += height;
+    for row in charts.chunks(COLUMNS) {
+        let headings: Vec<Heading> = row.iter().map(heading).collect();
+        let below = headings.iter().map(Heading::below).fold(0.0, f64::max);
+        for (column, (chart, heading)) in row.iter().zip(&headings).enumerate() {
+            let left = CELL_WIDTH * column as f64;
+            // Whatever has a sheet has lines alone.
+            let Plot::Lines(lines) = &chart.plot else { continue };
+            let (plot, cut) = panel(chart, lines, 14.0 + below);
+            let body = html! { (heading.markup()) (plot) };
+            all.push(Placed { left, top, body, cut });
         }
+        top += ROW + below;
     }
     (all, top)
 }
 
-/// The title of a chart, of bars on the whole width.
 fn heading(chart: &Chart) -> Heading {
     let says = if chart.says.is_empty() { "" } else { ": " };
-    match chart.plot {
-        Plot::Bars(..) => Heading::new(&chart.title, WIDTH - 2.0 * MARGIN),
-        _ => Heading::new(&format!("{}{says}{}", chart.title, chart.says), CELL_WIDTH - GUTTER),
-    }
+    Heading::new(&format!("{}{says}{}", chart.title, chart.says), CELL_WIDTH - GUTTER)
 }
 
 /// The whole file.
@@ -250,7 +229,7 @@ fn last_words(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::chart::{Bar, Course, Line, Scale, Slices, solid};
+    use crate::report::chart::{Course, Line, Scale, Slices, solid};
     use crate::report::colour::Colour;
     use crate::report::document::Panels;
 
@@ -281,26 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn bars_have_rows_of_their_own_and_lines_stand_in_twos() {
-        let bar = || Bar {
-            title: "name".to_owned(),
-            value: 3.0,
-            ci95: Some([2.0, 4.0]),
-            colour: Colour::Line(1),
-            shown: "3".to_owned(),
-            spread: "\u{b1} 1".to_owned(),
-            hover: String::new(),
-        };
-        let bars = Chart::new("bars", "bars", Plot::Bars(String::new(), vec![bar(), bar()]));
-        let line = || chart("line", &[1.0, 2.0]);
-        let (placed, height) = place(&[line(), line(), line(), bars, line()]);
+    fn charts_stand_in_twos() {
+        let (placed, height) = place(&[(); 3].map(|()| chart("line", &[1.0, 2.0])));
         let at: Vec<(bool, f64)> = placed.iter().map(|one| (one.left > 0.0, one.top)).collect();
-        let below = 2.0 * ROW + 44.0 + AROUND_BARS;
-        let (left, right) = (false, true);
-        let expected = [(left, 0.0), (right, 0.0), (left, ROW), (left, 2.0 * ROW), (left, below)];
-        assert_eq!((at, height), (expected.to_vec(), below + ROW));
-        let drawn = placed[3].body.0.as_str();
-        assert_eq!(drawn.matches("3 \u{b1} 1").count(), 2, "{drawn}");
+        assert_eq!((at, height), (vec![(false, 0.0), (true, 0.0), (false, ROW)], 2.0 * ROW));
     }
 
     #[test]

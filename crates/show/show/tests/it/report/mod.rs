@@ -5,6 +5,7 @@ mod chromium;
 mod complete;
 mod fits;
 mod hostile;
+mod picture;
 mod sample;
 mod study;
 mod study_browser;

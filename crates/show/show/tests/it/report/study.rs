@@ -16,8 +16,11 @@ use crate::report::sample::{self, Sample};
 pub static PAGE: LazyLock<String> = LazyLock::new(|| html(&sample::study().view()));
 
 /// Names that tie things together, words of closed sets, and details that charts show as numbers.
-const NOT_SHOWN: [&str; 15] = [
+const NOT_SHOWN: [&str; 18] = [
     "/id",
+    "/metric",
+    "/point",
+    "/factors/",
     "/factor",
     "/level",
     "/by",
@@ -276,7 +279,7 @@ fn an_axis_has_two_levels_and_names_them_as_the_study_does() {
 fn a_study_has_a_picture_of_its_panels() {
     let sample = sample::study();
     let picture = svg(&sample.view()).unwrap();
-    assert!(picture.contains("<polyline") && !picture.contains("var("), "{picture}");
+    assert!(picture.contains("<polyline"), "{picture}");
     let headline = sample.study_ref().headline.concat();
     let words = headline.split_whitespace().take(5).collect::<Vec<_>>().join(" ");
     assert!(picture.contains(&words), "{words}");

@@ -9,6 +9,7 @@ mod effects;
 mod layers;
 mod levels;
 mod matrix;
+mod picture;
 mod points;
 mod stability;
 mod then;
@@ -19,12 +20,13 @@ use iostrata_stats::{Verdict, Verdicts};
 
 use super::common::{INTERVAL, cautions, facts, findings, host, replicate_verdicts, unavailable};
 use crate::report::cell::{Span, Text, Tone, text};
-use crate::report::document::{Block, Blocks, Card, On, Report, Sheet, Style, Table, all_verdicts};
+use crate::report::document::{Block, Blocks, Card, On, Report, Style, Table, all_verdicts};
 use crate::report::view::Head;
 use crate::report::{RunView, words};
 
 use levels::{factor_words, is_workload, level_words};
 use matrix::all_panels;
+pub(super) use picture::picture;
 
 /// Changes that are listed openly.
 const CHANGES_OPEN: usize = 12;
@@ -44,6 +46,7 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     }
     report.strip = vec![largest(study), along(study), how_sure(study)];
     let sets = all_panels(study);
+    report.add("answer", "The answer in pictures", picture::section(study));
     report.add("stability", "Stability beside speed", stability::section(study));
     report.add("response", "Response time over load", then::response(study));
     report.add("then", "Then and now", then::section(study));
@@ -76,29 +79,6 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     report.add("method", "How it was measured", method(view, study));
     report.kept = study.report.as_ref().map(|path| Text::default().strong("Report: ").plain(path));
     Some((view.head(Some(&study.host), Some(&study.study)), report))
-}
-
-/// Sentences of a picture at most: it shows, the report tells.
-const SAID_MAX: usize = 4;
-
-/// What a study is about as one picture: transactions over time, else its first panels.
-pub(super) fn sheet(study: &StudyDocument) -> Option<Sheet> {
-    let matrix = || {
-        let set = all_panels(study).into_iter().find(|set| !matrix::is_given(study, set))?;
-        Some((matrix::picture(study, &set), set.usual))
-    };
-    let (panels, usual) = stability::picture(study).or_else(matrix)?;
-    let says = match study.headline.is_empty() {
-        true => study.question.clone(),
-        false => {
-            // Its last sentence tells of the run itself.
-            let answers = (study.headline.len() - 1).clamp(1, SAID_MAX);
-            // A picture has no type for names.
-            study.headline[..answers].join(" ").replace('`', "")
-        }
-    };
-    let says = usual.iter().fold(says, |says, usual| format!("{says} {usual}"));
-    (!panels.charts.is_empty()).then(|| Sheet { title: study.title.clone(), says, panels })
 }
 
 /// A study whose figures carry only cautions that the whole run does not: a mark on every figure

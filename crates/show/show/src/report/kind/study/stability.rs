@@ -29,12 +29,16 @@ fn naming<'a>(study: &'a StudyDocument, all: &[Item<'a>]) -> Naming<'a> {
     Naming::of(&levels, &varying(study, &points))
 }
 
-/// The rate of every point over time as a picture, and what its titles leave out; nothing where no
-/// point is one of transactions.
-pub(super) fn picture(study: &StudyDocument) -> Option<(Panels, Option<String>)> {
-    let all = items(study);
+/// The rate of some points over time, a chart for each, and what their titles leave out.
+pub(super) fn courses(
+    study: &StudyDocument,
+    of: &[&StudyPoint],
+    name: &str,
+) -> (Vec<Chart>, Option<String>) {
+    let mut all = items(study);
+    all.retain(|(point, _)| of.iter().any(|one| one.id == point.id));
     let naming = naming(study, &all);
-    (!all.is_empty()).then(|| (over_time(&naming, &all), naming.says()))
+    (over_time(&naming, &all, name).charts, naming.says())
 }
 
 /// The section; nothing where no point is one of transactions.
@@ -57,7 +61,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
         body.note(usual);
     }
     body.table(On::ALL, speed(&naming, &all));
-    body.add(On::PAGE, Block::Panels(over_time(&naming, &all)));
+    body.add(On::PAGE, Block::Panels(over_time(&naming, &all, "rate")));
     body.title(On::FILES, "What the load asks of the storage");
     body.table(On::FILES, asked(&naming, &all));
     Some(body)
@@ -168,7 +172,7 @@ fn main_cause(of: &StudyTransactions) -> String {
     })
 }
 
-fn over_time(naming: &Naming<'_>, all: &[Item<'_>]) -> Panels {
+fn over_time(naming: &Naming<'_>, all: &[Item<'_>], name: &str) -> Panels {
     let top = |item: &Item<'_>| item.1.series.tps.iter().copied().fold(0.0, f64::max);
     let tops: Vec<f64> = all.iter().map(top).collect();
     let chart = |(n, (point, found)): (usize, &Item<'_>)| {
@@ -182,11 +186,11 @@ fn over_time(naming: &Naming<'_>, all: &[Item<'_>]) -> Panels {
             Mark { x: *t_s, y: *tps, ci95: None, hover }
         };
         let marks = found.series.t_s.iter().zip(&found.series.tps).map(mark).collect();
-        let (name, stroke) = (String::new(), solid(Colour::Line(0)));
-        let line = Line { name, stroke, course: Course::Points(marks), marked: None };
+        let (label, stroke) = (String::new(), solid(Colour::Line(0)));
+        let line = Line { name: label, stroke, course: Course::Points(marks), marked: None };
         let lines = Lines::new("s", "transactions/s", vec![line])
             .panel(Scale::Shared(shared_top(&tops, n)));
-        Chart::new(format!("rate-{n}"), title.clone(), Plot::Lines(lines))
+        Chart::new(format!("{name}-{n}"), title.clone(), Plot::Lines(lines))
     };
     let charts = all.iter().enumerate().map(chart).collect();
     Panels { legend: Vec::new(), charts, has_switch: false }

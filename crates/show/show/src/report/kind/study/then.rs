@@ -81,8 +81,7 @@ pub(super) fn response(study: &StudyDocument) -> Option<Blocks> {
         "From the moment that the schedule gives a request to its end, so that a request counts \
          its time in the queue even if its worker was still busy with others.",
     );
-    let curve = |(n, (axis, response))| curve(n, &rated_place(study, axis), axis, response);
-    let charts = rated(study).enumerate().map(curve).collect();
+    let charts = responses(study, "response");
     body.add(On::PAGE, Block::Panels(Panels { legend: Vec::new(), charts, has_switch: false }));
     let mut rows = Vec::new();
     for (axis, response) in rated(study) {
@@ -103,6 +102,14 @@ pub(super) fn response(study: &StudyDocument) -> Option<Blocks> {
     Some(body)
 }
 
+/// The response time over the rate, a chart for each axis of rates.
+pub(super) fn responses(study: &StudyDocument, name: &str) -> Vec<Chart> {
+    let curve = |(n, (axis, response))| {
+        curve(format!("{name}-{n}"), &rated_place(study, axis), axis, response)
+    };
+    rated(study).enumerate().map(curve).collect()
+}
+
 /// What stands beside a rate: where waiting begins, where the queue grows.
 fn remark(x: f64, response: &StudyResponse) -> String {
     let backlog = response.backlog.as_ref().filter(|backlog| backlog.at == x);
@@ -113,7 +120,7 @@ fn remark(x: f64, response: &StudyResponse) -> String {
     }
 }
 
-fn curve(n: usize, place: &str, axis: &StudyAxis, response: &StudyResponse) -> Chart {
+fn curve(name: String, place: &str, axis: &StudyAxis, response: &StudyResponse) -> Chart {
     let title = if place.is_empty() { "Response time".to_owned() } else { words::title(place) };
     let line = |name: &str, colour, values: &[f64], marked| {
         let mark = |(x, y): (&f64, &f64)| {
@@ -138,5 +145,5 @@ fn curve(n: usize, place: &str, axis: &StudyAxis, response: &StudyResponse) -> C
         )
     });
     let plot = Plot::Lines(Lines::new(axis_words(&axis.factor), "response time, us", lines));
-    Chart::new(format!("response-{n}"), title, plot).says(says)
+    Chart::new(name, title, plot).says(says)
 }
