@@ -11,6 +11,7 @@ mod args;
 #[cfg(feature = "bench")]
 mod bench;
 mod check;
+mod gallery;
 mod servers;
 mod test;
 mod tidy;
@@ -46,6 +47,8 @@ cargo xtask <chore>
   bench suite         the suite, and which of its tests are new or slower than the kept times;
                       --keep keeps the new ones
   bench tune          private servers whose redo runs out, with iostrata tune and without
+  gallery [RUN ...]   keeps runs of studies for the gallery and makes its entries and pictures from
+                      those that are kept
   servers install | start | stop | list | programs --dir DIR [--port N] [--only NAME]
                       five servers of MySQL and MariaDB to test on; list prints what
                       IOSTRATA_TEST_SERVERS takes, programs what IOSTRATA_TEST_PROGRAMS does
@@ -95,6 +98,7 @@ fn run(words: Vec<String>) -> Result<bool> {
         Some("bench") => bench::run(args),
         #[cfg(not(feature = "bench"))]
         Some("bench") => with_benchmarks(args),
+        Some("gallery") => gallery::run(args),
         Some("servers") => servers::run(args),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

@@ -31,7 +31,7 @@ pub(super) fn steps(rows: &[Step]) -> Markup {
                     span.name { (row.title) }
                     svg height="20" {
                         (grid(&axis, &ticks))
-                        line.one x1=(one) x2=(one) y1="-6" y2="100%" {}
+                        line.one x1=(one) x2=(one) y1="0" y2="100%" {}
                         @let [left, width] = reach(&axis, row);
                         rect x=(format!("{left:.2}%")) y="3" height="14"
                             width=(format!("{width:.2}%")) style={ "fill:" (row.colour.css()) } {}

@@ -4,6 +4,7 @@ mod browser;
 mod chromium;
 mod complete;
 mod fits;
+mod gallery;
 mod hostile;
 mod picture;
 mod sample;
