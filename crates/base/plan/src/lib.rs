@@ -28,7 +28,8 @@ pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, Point, Stream};
 pub use rw::Rw;
 pub use transactions::{Overload, TransactionPacing, TransactionSpec};
 pub use variation::{
-    BlockShare, BlockSizes, Blocks, Distribution, FileCall, FileOrder, Flow, Pause, Replay,
-    Sharing, Steady, SteadyLimit, SteadyOf, Step, Strides, Variation, Verify, Zone,
+    BlockShare, BlockSizes, Blocks, Distribution, FileCall, FileOrder, Flow, MinimumRate,
+    MinimumRates, Pause, Replay, Sharing, Steady, SteadyLimit, SteadyOf, Step, Strides, Variation,
+    Verify, Zone,
 };
 pub use words::{ValueError, Word, Words};

@@ -209,6 +209,32 @@ pub struct Flow {
     pub wait: Duration,
 }
 
+/// A rate per second that a job must reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MinimumRate {
+    /// In bytes.
+    Bytes(u64),
+    /// In requests.
+    Requests(u64),
+}
+
+/// The rates that a job must reach or else ends, as fio has them: looked at from two seconds after
+/// its start on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MinimumRates {
+    /// Of reads.
+    pub read: Option<MinimumRate>,
+    /// Of writes or discards.
+    pub write: Option<MinimumRate>,
+    /// The time over which a rate is averaged.
+    pub cycle: Duration,
+    /// Whether the window ends with a job that misses one.
+    pub ends_window: bool,
+}
+
 /// Zones of the file, each used for a while before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -325,6 +351,9 @@ pub struct Variation {
     /// The share that a job has of the requests of a flow; absent: as many as it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<Flow>,
+    /// Rates that a job must reach; absent: whatever it can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimum_rates: Option<MinimumRates>,
     /// Completions that a job waits for before it starts further requests.
     pub reap_min: u32,
     /// The window ends when the first job of this stream ends.
@@ -378,6 +407,7 @@ impl Default for Variation {
             io_bytes_max: None,
             pause: None,
             flow: None,
+            minimum_rates: None,
             reap_min: 1,
             ends_window: false,
             end_flush: false,
@@ -414,6 +444,7 @@ impl Variation {
             && self.io_bytes_max.is_none()
             && self.pause.is_none()
             && self.flow.is_none()
+            && self.minimum_rates.is_none()
             && !self.drops_each_pass
             && self.reap_min == 1
             && self.verify.is_none()

@@ -23,6 +23,7 @@ mod log_replay;
 mod loop_tests;
 mod outcome;
 mod pauses;
+mod rate_watch;
 mod recorder;
 mod region;
 mod segment;
@@ -46,6 +47,7 @@ pub use generator::{Generator, Permutation, Request, Zipf};
 pub use job::{StreamPlan, WORKER_COMMAND, open_mode, worker_main};
 pub use load::{IoLoad, Load};
 pub use outcome::{FailedRequest, LoadFailure, WindowOutcome};
+pub use rate_watch::MissedRate;
 pub use steady::SteadyRates;
 pub use tally::Tally;
 pub use transactions::{

@@ -7,8 +7,10 @@ use iostrata_plan::OpKind;
 use iostrata_run::IoErrorCount;
 use iostrata_run::host::OwnIo;
 use iostrata_stats::{Verdicts, choose_cut};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::rate_watch::MissedRate;
 use crate::segment::Segment;
 use crate::shared_stats::SharedStats;
 use crate::steady::SteadyRates;
@@ -225,6 +227,11 @@ pub enum LoadFailure {
         /// The file.
         path: String,
     },
+    /// Jobs ended since they missed rates that they must reach.
+    RatesMissed {
+        /// The streams, each with the first rate that one of its jobs missed.
+        missed: Vec<(String, MissedRate)>,
+    },
     /// Every session was gone, and none could be opened again.
     SessionsGone {
         /// How many there were.
@@ -266,6 +273,8 @@ pub struct Failure {
     pub first: Option<FailedRequest>,
     /// How often each error number came; 0 stands for too few bytes.
     pub counts: Vec<IoErrorCount>,
+    /// The rate that ended the worker, since it was not reached.
+    pub missed_rate: Option<MissedRate>,
 }
 
 impl Failure {
@@ -278,6 +287,12 @@ impl Failure {
         self.add_count(request.errno().unwrap_or(0), 1);
     }
 
+    /// As in fio, a missed rate is an error of input or output.
+    pub(crate) fn add_missed(&mut self, missed: MissedRate) {
+        self.missed_rate.get_or_insert(missed);
+        self.add_count(Errno::IO.raw_os_error(), 1);
+    }
+
     fn add_count(&mut self, errno: i32, count: u64) {
         match self.counts.iter_mut().find(|entry| entry.errno == errno) {
             Some(entry) => entry.count += count,
@@ -288,6 +303,7 @@ impl Failure {
     /// Adds another worker's.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.first = self.first.or(other.first);
+        self.missed_rate = self.missed_rate.or(other.missed_rate);
         for entry in &other.counts {
             self.add_count(entry.errno, entry.count);
         }

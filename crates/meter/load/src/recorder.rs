@@ -12,6 +12,7 @@ use crate::clock::{Clock, Ticks};
 use crate::detail::{RequestDetail, Submissions};
 use crate::generator::measured;
 use crate::outcome::{FailedRequest, Failure};
+use crate::rate_watch::RateWatch;
 use crate::segment::{Recorded, Segment};
 use crate::shared_stats::SharedStats;
 use crate::tally::{SliceTally, Span};
@@ -250,6 +251,8 @@ pub(crate) struct InFlight<C> {
     pub written_bytes_max: u64,
     /// Only where requests are noted in detail.
     pub submissions: Option<Box<Submissions>>,
+    /// Only where rates must be reached.
+    pub rate_watch: Option<Box<RateWatch>>,
 }
 
 impl<C: Clock> InFlight<C> {
@@ -290,6 +293,9 @@ impl<C: Clock> InFlight<C> {
             }
             if VARIED {
                 self.recorder.add_bytes(kind, len);
+                if let Some(watch) = &mut self.rate_watch {
+                    watch.done(kind, len);
+                }
             }
         }
     }

@@ -249,7 +249,12 @@ impl<'a, C: Clock> Window<'a, C> {
             interrupted,
             own_io: Some(own_io(with_files())),
             written_bytes: with_files().map(|(_, stream)| stream.written_bytes).sum(),
-            failure: self.streams.iter().zip(&streams).find_map(|(plan, one)| failure(plan, one)),
+            failure: self
+                .streams
+                .iter()
+                .zip(&streams)
+                .find_map(|(plan, one)| failure(plan, one))
+                .or_else(|| rates_missed(&streams)),
             streams,
         }
     }
@@ -302,6 +307,13 @@ fn failure(plan: &StreamPlan, outcome: &StreamOutcome) -> Option<LoadFailure> {
     }
     let gone = files.iter().find(|file| !file.path.exists())?;
     Some(LoadFailure::Removed { path: gone.path.display().to_string() })
+}
+
+/// The rates that streams missed, where any did.
+fn rates_missed(streams: &[StreamOutcome]) -> Option<LoadFailure> {
+    let missed = |one: &StreamOutcome| Some((one.asked.name.clone(), one.failure.missed_rate?));
+    let missed: Vec<_> = streams.iter().filter_map(missed).collect();
+    (!missed.is_empty()).then_some(LoadFailure::RatesMissed { missed })
 }
 
 /// What the window's own requests were, for telling foreign ones from them.

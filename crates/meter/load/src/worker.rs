@@ -21,6 +21,7 @@ use crate::extras::Extras;
 use crate::flush_schedule::FlushSchedule;
 use crate::generator::{Generator, Request};
 use crate::outcome::Failure;
+use crate::rate_watch::RateWatch;
 use crate::recorder::{Edge, Flight, InFlight, Recorder};
 use crate::shared_stats::SharedStats;
 use crate::tally::Span;
@@ -91,6 +92,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                 .write_bytes_max
                 .map_or(u64::MAX, |all| (all / u64::from(spec.jobs)).max(1)),
             submissions: parts.submissions,
+            rate_watch: RateWatch::of(spec).map(Box::new),
         };
         let (varied, in_detail) = (&spec.variation, in_flight.submissions.is_some());
         let extras = Extras::of(spec, parts.job, in_detail, &parts.files)
@@ -244,6 +246,9 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     /// The same for a stream that is not plain.
     #[inline(never)]
     fn fill_varied(&mut self, now: Ticks) {
+        if self.in_flight.rate_watch.is_some() && self.misses_a_rate(now) {
+            return;
+        }
         let Some(mut extras) = self.extras.take() else { return };
         let clock = &self.in_flight.clock;
         let ticks_in = |time: Duration| clock.ticks_in(time.as_nanos() as u64);
@@ -296,6 +301,19 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             }
         }
         self.extras = Some(extras);
+    }
+
+    /// Ends the job where it misses a rate that it must reach; reading back has none.
+    fn misses_a_rate(&mut self, now: Ticks) -> bool {
+        let is_reading_back = self.is_reading_back();
+        let InFlight { rate_watch, clock, failure, .. } = &mut self.in_flight;
+        let Some(watch) = rate_watch.as_mut().filter(|_| !is_reading_back) else { return false };
+        let now_ns = clock.to_ns(now.saturating_sub(self.start));
+        let Some(missed) = watch.missed(now_ns) else { return false };
+        failure.add_missed(missed);
+        (self.exhausted, self.ends_alone) = (true, true);
+        self.ends_window |= watch.ends_window;
+        true
     }
 
     /// There is nothing more to ask for.

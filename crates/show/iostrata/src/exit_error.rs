@@ -55,6 +55,8 @@ impl From<SpecError> for ExitError {
 pub fn exit_error(error: StudyError) -> ExitError {
     match &error {
         StudyError::Load(LoadError::WorkerPanicked { .. }) => ExitError::Bug(error.to_string()),
+        // As with fio: who names a rate to be reached asks whether it is.
+        StudyError::RatesMissed { .. } => ExitError::Judged(error.to_string()),
         StudyError::Load(LoadError::Api(IoError::Depth { .. })) => {
             ExitError::Usage(error.to_string())
         }

@@ -4,8 +4,8 @@ use iostrata_change::ChangeError;
 use iostrata_database::target::{TargetError, Trouble};
 use iostrata_io::FileSetError;
 use iostrata_linux::host::HostError;
-use iostrata_load::{FailedRequest, LoadError, LoadFailure};
-use iostrata_plan::OpKind;
+use iostrata_load::{FailedRequest, LoadError, LoadFailure, MissedRate};
+use iostrata_plan::{MinimumRate, OpKind};
 use iostrata_run::Unavailable;
 use rustix::io::Errno;
 
@@ -57,6 +57,12 @@ pub enum StudyError {
     Removed {
         /// The file.
         path: String,
+    },
+    /// Jobs ended since they missed rates that they must reach.
+    #[error("{}", missed.iter().map(missed_in_words).collect::<Vec<_>>().join("\n"))]
+    RatesMissed {
+        /// The jobs, each with the first rate that it missed.
+        missed: Vec<(String, MissedRate)>,
     },
     /// Every session was gone, and the window ended before its time.
     #[error(
@@ -169,11 +175,30 @@ pub enum StudyError {
     Run(#[from] iostrata_run::RunWriteError),
 }
 
+/// As fio says it, which scripts look for, and what follows.
+fn missed_in_words((job, missed): &(String, MissedRate)) -> String {
+    let MissedRate { kind, asked, found } = missed;
+    let of = match kind {
+        OpKind::Read => "reads",
+        OpKind::Trim => "trims",
+        _ => "writes",
+    };
+    let rates = match asked {
+        MinimumRate::Bytes(asked) => format!("rate_min={asked}B/s not met, got {found}B/s of {of}"),
+        MinimumRate::Requests(asked) => {
+            format!("rate_iops_min={asked} not met, got {found} IOPS of {of}")
+        }
+    };
+    let fix = "ask for less, or see with iostrata probe what slows it";
+    format!("{job}: {rates}; the job ended there: {fix}")
+}
+
 impl From<LoadFailure> for StudyError {
     fn from(failure: LoadFailure) -> Self {
         match failure {
             LoadFailure::Request { request, path } => Self::request(&request, path),
             LoadFailure::Removed { path } => Self::Removed { path },
+            LoadFailure::RatesMissed { missed } => Self::RatesMissed { missed },
             LoadFailure::SessionsGone { sessions, seconds, code } => {
                 Self::SessionsGone { sessions, seconds, code }
             }

@@ -230,6 +230,7 @@ impl Builder<'_> {
             file_order: requests::file_order(settings, spec.files),
             pause: times::pause(settings),
             flow: times::flow(settings),
+            minimum_rates: times::minimum_rates(settings, mix),
             start_delay: times.delay.0,
             ramp_time: times.ramp,
             ends_window: self.settings.switch("exitall").unwrap_or(false),

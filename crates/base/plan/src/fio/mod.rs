@@ -273,8 +273,7 @@ impl<'a> Planner<'a> {
         let refusals = settings.refusals();
         match job {
             Some(job) if refusals.is_empty() => {
-                let notes = settings.notes();
-                warnings.into_iter().chain(notes).for_each(|warning| self.warn(warning));
+                warnings.into_iter().for_each(|warning| self.warn(warning));
                 self.note_use(settings);
                 self.add(job);
             }
@@ -422,6 +421,8 @@ fn without_effect(name: &str) -> &'static str {
         "do_verify" => "ignored: nothing is verified",
         "offset_align" => "ignored: no offset is a share of a file",
         "rate_process" => "ignored: there is no rate",
+        "rate_cycle" => "ignored: there is no rate_min",
+        "exitall_on_error" => "ignored: a failed request always ends the jobs beside",
         "random_distribution" | "norandommap" | "ba" | "percentage_random" => {
             "ignored: offsets are not drawn"
         }

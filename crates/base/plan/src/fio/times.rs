@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Words;
-use crate::variation::{Flow, Pause, Steady, SteadyLimit, SteadyOf};
+use crate::variation::{Flow, MinimumRate, MinimumRates, Pause, Steady, SteadyLimit, SteadyOf};
 use crate::{Mix, Pacing, RateProcess};
 
 use super::error::Why;
@@ -125,8 +125,9 @@ pub(super) fn schedule(settings: &Settings, mix: Mix, mean_bytes: [f64; 2]) -> P
         ["rate", "rate_iops"].map(|name| settings.value(name, |text| rates(text, mix, base)));
     let per_request = if bytes.is_some() { mean_bytes } else { [1.0, 1.0] };
     let Some([read, write]) = bytes.or(requests) else { return Pacing::Closed };
-    if let (Some(_), Some(_), Some(both)) = (bytes, requests, settings.get("rate_iops")) {
-        settings.note(both, "rate is given too, and counts, as in fio");
+    if let (Some(_), Some(_), Some(later)) = (bytes, requests, settings.later("rate", "rate_iops"))
+    {
+        settings.refuse(later, Why::new("rate and rate_iops are both given; use one of them"));
     }
     let process = settings.value("rate_process", |text| {
         RateProcess::of(text).ok_or_else(|| Why::new("use linear or poisson"))
@@ -145,11 +146,51 @@ pub(super) fn schedule(settings: &Settings, mix: Mix, mean_bytes: [f64; 2]) -> P
     }
 }
 
-fn rates(text: &str, mix: Mix, base: Base) -> Result<[f64; 2], Why> {
-    let one = |part: Option<&str>| match part {
-        None => Ok(0.0),
-        Some(part) => value::size(part, base).map(|rate| rate as f64),
+/// The rates that a job must reach, by `rate_min` or `rate_iops_min`.
+pub(super) fn minimum_rates(settings: &Settings, mix: Mix) -> Option<MinimumRates> {
+    let base = settings.base();
+    let [bytes, requests] = ["rate_min", "rate_iops_min"]
+        .map(|name| settings.value(name, |text| rates(text, mix, base)));
+    if let (Some(_), Some(_), Some(later)) =
+        (bytes, requests, settings.later("rate_min", "rate_iops_min"))
+    {
+        let why = "rate_min and rate_iops_min are both given; use one of them";
+        settings.refuse(later, Why::new(why));
+    }
+    let [read, write] = bytes.or(requests)?;
+    for (rate, minimum) in [("rate", "rate_min"), ("rate_iops", "rate_iops_min")] {
+        refuse_above(settings, rate, minimum, base);
+    }
+    let unit = if bytes.is_some() { MinimumRate::Bytes } else { MinimumRate::Requests };
+    let of = |rate: f64, occurs: bool| (occurs && rate > 0.0).then(|| unit(rate as u64));
+    let cycle_ms = settings.value("rate_cycle", value::count).unwrap_or(1000);
+    Some(MinimumRates {
+        read: of(read, mix.reads()),
+        write: of(write, mix.writes() || mix.trims()),
+        cycle: Duration::from_millis(u64::from(cycle_ms)),
+        ends_window: settings.switch("exitall_on_error").unwrap_or(false),
+    })
+}
+
+/// Refuses a rate to be reached that is above the one that is kept, of any direction, as fio does.
+fn refuse_above(settings: &Settings, rate: &str, minimum: &str, base: Base) {
+    let each = |name| {
+        let asked = settings.peek(name)?;
+        Some((asked, by_direction(&asked.value).map(|part| bytes(part, base).unwrap_or(0.0))))
     };
+    let (Some((kept, rates)), Some((asked, minima))) = (each(rate), each(minimum)) else { return };
+    let is_above = |(rate, minimum): (&f64, &f64)| *rate > 0.0 && rate < minimum;
+    if rates.iter().zip(&minima).any(is_above) {
+        let why = format!("it is never reached under {}; use at most that", kept.shown());
+        settings.refuse(asked, Why::new(why));
+    }
+}
+
+fn rates(text: &str, mix: Mix, base: Base) -> Result<[f64; 2], Why> {
     let [read, write, trim] = by_direction(text);
-    Ok([one(read)?, one(if mix.trims() { trim } else { write })?])
+    Ok([bytes(read, base)?, bytes(if mix.trims() { trim } else { write }, base)?])
+}
+
+fn bytes(part: Option<&str>, base: Base) -> Result<f64, Why> {
+    part.map_or(Ok(0.0), |part| value::size(part, base).map(|rate| rate as f64))
 }

@@ -180,15 +180,23 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs wave after wave, until one fails or a signal comes.
+    /// Runs wave after wave, until one fails or a signal comes. As with fio, later waves run
+    /// whether jobs missed a rate or not.
     fn all(&mut self) -> Result<(), ExitError> {
+        let mut judged = Vec::new();
         for (at, wave) in self.plan.waves.iter().enumerate() {
-            self.wave(at, wave)?;
+            match self.wave(at, wave) {
+                Err(ExitError::Judged(why)) => judged.push(why),
+                ended => ended?,
+            }
             if self.interruption.is_set() {
                 return Err(ExitError::Interrupted(self.interruption.exit_code()));
             }
         }
-        Ok(())
+        match judged.is_empty() {
+            true => Ok(()),
+            false => Err(ExitError::Judged(judged.join("\n"))),
+        }
     }
 
     fn wave(&mut self, at: usize, wave: &FioWave) -> Result<(), ExitError> {
@@ -275,7 +283,7 @@ impl<'a> Runner<'a> {
         let mut document = self.document();
         let (at_s, bytes_written) = (self.elapsed_s, self.bytes_written);
         let event = match ended {
-            Ok(()) => Event::Finished { at_s, bytes_written },
+            Ok(()) | Err(ExitError::Judged(_)) => Event::Finished { at_s, bytes_written },
             Err(_) => Event::Interrupted { at_s, bytes_written },
         };
         self.sink.store(&event).map_err(exit_error)?;

@@ -1,7 +1,7 @@
 //! fio's command line as it is pasted, and what jobs ask for beyond plain requests, beside fio
 //! where it is installed.
 
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -237,9 +237,13 @@ fn directions(text: &str) -> [(f64, f64); 2] {
     })
 }
 
-fn fio_beside(bench: &Bench, line: &str) -> String {
+fn fio_output(bench: &Bench, line: &str) -> Output {
     let words = line.split(' ').filter(|word| !word.is_empty());
-    stdout(&Command::new("fio").args(words).current_dir(bench.path("")).output().unwrap())
+    Command::new("fio").args(words).current_dir(bench.path("")).output().unwrap()
+}
+
+fn fio_beside(bench: &Bench, line: &str) -> String {
+    stdout(&fio_output(bench, line))
 }
 
 #[test]
@@ -271,6 +275,80 @@ fn a_direction_of_a_mix_has_a_rate_of_its_own() {
                     None => assert!(ios > 10_000.0, "{side} {rate}: {ios}"),
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_job_below_its_least_rate_ends_with_an_error_and_the_others_go_on() {
+    let line = "--output-format=json --size=1m --ioengine=null --time_based --runtime=4 \
+                --rate_iops=200 --ratecycle=500 --name=reads --rw=read --rate_min=1g \
+                --name=writes --rw=randrw --rate_min=1k,1g --name=kept --rw=read \
+                --rate_iops_min=50 --name=only_reads --rw=read --rate_min=,1g --name=later \
+                --stonewall --rw=read --runtime=1";
+    let bench = Bench::new();
+    let ours = bench.line(&format!("fio {line} --quiet"));
+    assert_eq!(ours.status.code(), Some(1), "{}", stderr(&ours));
+    let mut sides = vec![("ours", ours)];
+    if fio_is_installed() {
+        sides.push(("fio", fio_output(&bench, line)));
+    }
+    for (side, output) in sides {
+        assert!(!output.status.success(), "{side}");
+        let said = stderr(&output);
+        for job in ["reads", "writes"] {
+            let missed = format!("{job}: rate_min=1073741824B/s not met, got ");
+            assert!(said.contains(&missed), "{side}: {said}");
+        }
+        let text = stdout(&output);
+        let run: Value = serde_json::from_str(&text[text.find("{\n").unwrap()..]).unwrap();
+        let jobs = run["jobs"].as_array().unwrap();
+        let errors: Vec<i64> = jobs.iter().map(|job| job["error"].as_i64().unwrap()).collect();
+        assert_eq!(errors, [5, 5, 0, 0, 0], "{side}: {said}");
+        let reads = |at: usize| jobs[at]["read"]["total_ios"].as_u64().unwrap();
+        assert!(reads(0) > 300 && reads(0) < reads(2), "{side}: {} {}", reads(0), reads(2));
+        assert!(reads(4) > 100, "{side}: later waves run");
+    }
+}
+
+#[test]
+fn jobs_end_with_one_that_misses_its_rate_where_that_is_asked_for() {
+    let line = "--output-format=json --size=1m --ioengine=null --time_based --runtime=20 \
+                --rate_iops=200 --ratecycle=100 --rw=read --name=a --rate_iops_min=100 \
+                --exitall_on_error --thinktime=100ms --name=b";
+    let bench = Bench::new();
+    let ours = bench.line(&format!("fio {line} --quiet"));
+    let mut sides = vec![("ours", ours)];
+    if fio_is_installed() {
+        sides.push(("fio", fio_output(&bench, line)));
+    }
+    for (side, output) in sides {
+        let (said, text) = (stderr(&output), stdout(&output));
+        assert_eq!(output.status.code(), Some(1), "{side}: {said}");
+        assert!(said.contains("a: rate_iops_min=100 not met, got "), "{side}: {said}");
+        let run: Value = serde_json::from_str(&text[text.find("{\n").unwrap()..]).unwrap();
+        let errors = [0, 1].map(|at| run["jobs"][at]["error"].as_i64());
+        assert_eq!(errors, [Some(5), Some(0)], "{side}");
+        assert!(run["jobs"][1]["read"]["total_ios"].as_u64() < Some(3000), "{side}: {run}");
+    }
+}
+
+#[test]
+fn rates_that_contradict_each_other_are_refused_as_fio_does() {
+    for (rates, expected) in [
+        ("--rate=1m --rate_min=2m", "--rate_min=2m: it is never reached under rate=1m"),
+        ("--rate=1m,2m --ratemin=1500k", "--ratemin=1500k: it is never reached under rate=1m,2m"),
+        ("--rate_iops=10 --rate_iops_min=,11", "--rate_iops_min=,11: it is never reached under"),
+        ("--rate_min=1 --rate_iops_min=1", "rate_min and rate_iops_min are both given"),
+        ("--rate=1m --rate_iops=1", "rate and rate_iops are both given"),
+    ] {
+        let line = format!("--name=a --size=1m --ioengine=null {rates}");
+        let bench = Bench::new();
+        let ours = bench.line(&format!("fio {line}"));
+        assert_eq!(ours.status.code(), Some(2), "{rates}");
+        assert!(stderr(&ours).contains(expected), "{}", stderr(&ours));
+        if fio_is_installed() {
+            assert!(!fio_output(&bench, &line).status.success(), "fio runs {rates}");
         }
     }
 }

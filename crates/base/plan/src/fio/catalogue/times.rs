@@ -14,16 +14,33 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("new_group", "1", "begins another group of reports").bare(),
     changes("exitall", "1", "the wave ends when the first of its jobs ends").bare(),
     warned("exit_what", "all", "exitall ends the jobs that run beside").but(&["group"]),
-    warned("exitall_on_error", "1", "a failed request always ends the jobs beside")
-        .but(&["0"])
-        .bare(),
+    changes(
+        "exitall_on_error",
+        "1;rate_min=1k",
+        "the wave ends with a job that misses its least rate; with a failed request it always does",
+    )
+    .but(&["0"])
+    .bare(),
     changes("rate", "1m", "bytes per second of a clone, by direction"),
     changes("rate_iops", "100", "requests per second of a clone, by direction"),
     changes("rate_process", "poisson;rate_iops=100", "linear or poisson"),
-    warned("rate_min", "1k", "a job that falls behind goes on; see response latency")
-        .or(&["ratemin"]),
-    warned("rate_iops_min", "1", "a job that falls behind goes on; see response latency"),
-    warned("rate_cycle", "100", "a schedule has no window to average over").or(&["ratecycle"]),
+    changes(
+        "rate_min",
+        "1k",
+        "bytes per second below which a clone ends with error 5, by direction",
+    )
+    .or(&["ratemin"]),
+    changes(
+        "rate_iops_min",
+        "1",
+        "requests per second below which a clone ends with error 5, by direction",
+    ),
+    changes(
+        "rate_cycle",
+        "100;rate_min=1k",
+        "milliseconds over which these rates are averaged, from two seconds on",
+    )
+    .or(&["ratecycle"]),
     warned("rate_ignore_thinktime", "1", "a schedule never waits for pauses"),
     changes("thinktime", "1000", "pause between requests, in microseconds"),
     changes("thinktime_blocks", "4;thinktime=1000", "requests between pauses"),

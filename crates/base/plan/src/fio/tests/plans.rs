@@ -448,7 +448,6 @@ fn rates_become_schedules() {
     }
     assert_eq!(spec("rw=randrw\nrate=0,").pacing, Pacing::Closed);
     assert_eq!(spec("rw=read\nrate_iops=,100").pacing, Pacing::Closed);
-    assert_eq!(spec("rate=4m\nrate_iops=1").pacing, open(1024.0), "as in fio, rate counts");
     let poisson = spec("rate_iops=10\nrate_process=poisson").pacing;
     assert_eq!(poisson, Pacing::Open { rate_iops: 10.0, process: RateProcess::Poisson });
 }
