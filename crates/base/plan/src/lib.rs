@@ -29,7 +29,7 @@ pub use rw::Rw;
 pub use transactions::{Overload, TransactionPacing, TransactionSpec};
 pub use variation::{
     BlockShare, BlockSizes, Blocks, Distribution, FileCall, FileOrder, Flow, MinimumRate,
-    MinimumRates, Pause, Replay, Sharing, Steady, SteadyLimit, SteadyOf, Step, Strides, Variation,
-    Verify, Zone,
+    MinimumRates, Pause, Replay, RequestLog, Sharing, Steady, SteadyLimit, SteadyOf, Step, Strides,
+    Variation, Verify, Zone,
 };
 pub use words::{ValueError, Word, Words};

@@ -305,6 +305,16 @@ pub struct Replay {
     pub is_fdatasync: bool,
 }
 
+/// A log of requests that each job appends to, in fio's version 3.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RequestLog {
+    /// The log.
+    pub path: PathBuf,
+    /// The stream's files by the names that they have in it.
+    pub files: Vec<PathBuf>,
+}
+
 /// What a stream does differently from a plain one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -369,6 +379,9 @@ pub struct Variation {
     /// Requests are those of a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
+    /// Requests are logged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_log: Option<RequestLog>,
     /// A request waits while one of its job is in flight that it overlaps.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub serialize_overlap: bool,
@@ -414,6 +427,7 @@ impl Default for Variation {
             steady: None,
             pre_read: false,
             replay: None,
+            request_log: None,
             serialize_overlap: false,
             cpus: Vec::new(),
             verify: None,
@@ -450,6 +464,7 @@ impl Variation {
             && self.verify.is_none()
             && !self.serialize_overlap
             && self.replay.is_none()
+            && self.request_log.is_none()
             && !self.end_flush
     }
 

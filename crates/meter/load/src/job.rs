@@ -161,6 +161,7 @@ impl Job {
             number: self.number,
             job: self.job,
             span: self.span,
+            flush: sync_kind(spec),
             submissions: self.detail.then(|| Box::new(Submissions::of(spec))),
         };
         let worker = Worker::new(spec, api, parts)?;
@@ -193,7 +194,8 @@ pub fn open_mode(spec: &IoSpec) -> OpenMode {
     OpenMode { direct: spec.direct, write: changes || flushes, sync }
 }
 
-fn api_config(spec: &IoSpec) -> ApiConfig {
+/// How a workload flushes its files.
+fn sync_kind(spec: &IoSpec) -> SyncKind {
     let logged = match &spec.variation.replay {
         Some(replay) if replay.is_fdatasync => FlushMethod::Fdatasync,
         _ => FlushMethod::Fsync,
@@ -203,12 +205,16 @@ fn api_config(spec: &IoSpec) -> ApiConfig {
         (None, Mix::FlushOnly(method)) => method,
         (None, _) => logged,
     };
+    match method {
+        FlushMethod::Fsync => SyncKind::Fsync,
+        FlushMethod::Fdatasync => SyncKind::Fdatasync,
+    }
+}
+
+fn api_config(spec: &IoSpec) -> ApiConfig {
     ApiConfig {
         depth: spec.depth,
-        sync_kind: match method {
-            FlushMethod::Fsync => SyncKind::Fsync,
-            FlushMethod::Fdatasync => SyncKind::Fdatasync,
-        },
+        sync_kind: sync_kind(spec),
         write_through: match spec.sync {
             SyncWrites::RwfDsync => WriteThrough::Dsync,
             _ => WriteThrough::None,

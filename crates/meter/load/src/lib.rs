@@ -26,6 +26,7 @@ mod pauses;
 mod rate_watch;
 mod recorder;
 mod region;
+mod request_log;
 mod segment;
 mod shared_stats;
 mod steady;

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use iostrata_io::{Buffers, FileApi, IoError, Op, OpKind, OpenFiles};
+use iostrata_io::{Buffers, FileApi, IoError, Op, OpKind, OpenFiles, SyncKind};
 use iostrata_plan::IoSpec;
 
 use crate::arrivals::Arrivals;
@@ -23,6 +23,7 @@ use crate::generator::{Generator, Request};
 use crate::outcome::Failure;
 use crate::rate_watch::RateWatch;
 use crate::recorder::{Edge, Flight, InFlight, Recorder};
+use crate::request_log::RequestLogWriter;
 use crate::shared_stats::SharedStats;
 use crate::tally::Span;
 use crate::verification::{CONTENT_ERRNO, Verification};
@@ -50,6 +51,8 @@ pub(crate) struct Worker<A, C> {
     extras: Option<Box<Extras>>,
     /// What only streams need whose contents are verified.
     verification: Option<Box<Verification>>,
+    /// Where requests are logged.
+    request_log: Option<RequestLogWriter>,
     exhausted: bool,
     /// Whether the worker ends by itself when it has asked for its bytes.
     ends_alone: bool,
@@ -69,13 +72,15 @@ pub(crate) struct WorkerParts<C> {
     pub job: u32,
     /// Its part of the window.
     pub span: Span,
+    /// How it flushes its files.
+    pub flush: SyncKind,
     /// Only where requests are noted in detail.
     pub submissions: Option<Box<Submissions>>,
 }
 
 impl<A: FileApi, C: Clock> Worker<A, C> {
     /// # Errors
-    /// The log that it replays cannot be read.
+    /// The log that it replays cannot be read, or that of its requests cannot be opened.
     pub(crate) fn new(spec: &IoSpec, api: A, parts: WorkerParts<C>) -> Result<Self, IoError> {
         let in_flight = InFlight {
             clock: parts.clock,
@@ -97,6 +102,8 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         let (varied, in_detail) = (&spec.variation, in_flight.submissions.is_some());
         let extras = Extras::of(spec, parts.job, in_detail, &parts.files)
             .map_err(|source| IoError::System { api: "read_iolog", call: "reading", source })?;
+        let request_log = RequestLogWriter::begin(spec, parts.job, parts.flush)
+            .map_err(|source| log_error("opening the log", source))?;
         Ok(Self {
             api,
             in_flight,
@@ -111,6 +118,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             requests: 0,
             extras: extras.map(Box::new),
             verification: Verification::of(spec, parts.number).map(Box::new),
+            request_log,
             exhausted: false,
             ends_alone: varied.io_bytes_max.is_some(),
             ends_window: varied.ends_window,
@@ -148,6 +156,10 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         self.join_flow(false);
         self.end(start);
         self.flush_at_end()?;
+        if let Some(log) = self.request_log.take() {
+            let at_us = self.at_us(self.in_flight.clock.now());
+            log.end(at_us).map_err(|source| log_error("writing the log", source))?;
+        }
         Ok((self.in_flight.recorder, self.in_flight.failure))
     }
 
@@ -166,6 +178,11 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         }
         self.in_flight.clock.wait(self.start);
         self.in_flight.recorder.open(start, self.span)
+    }
+
+    /// Microseconds of a moment from the worker's own start.
+    fn at_us(&self, now: Ticks) -> u64 {
+        self.in_flight.clock.to_ns(now.saturating_sub(self.start)) / 1000
     }
 
     fn join_flow(&self, joins: bool) {
@@ -397,6 +414,10 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                 verification.seal(&mut self.buffers, tag, request, len);
             }
         }
+        if VARIED && self.request_log.is_some() {
+            let at_us = self.at_us(started);
+            self.request_log.iter_mut().for_each(|log| log.note(at_us, request, len));
+        }
         self.in_flight.requests[tag as usize] = Flight { started, since, offset, file, len };
         self.api.queue(Op { kind, file, offset, len, buffer: tag, tag });
         if VARIED && let Some(submissions) = &mut self.in_flight.submissions {
@@ -530,4 +551,8 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             self.in_flight.cross(now);
         }
     }
+}
+
+fn log_error(call: &'static str, source: std::io::Error) -> IoError {
+    IoError::System { api: "write_iolog", call, source }
 }

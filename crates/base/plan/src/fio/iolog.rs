@@ -2,9 +2,14 @@
 //! moments.
 //!
 //! Invariant: any text gives a log or an error with a line; the requests of a log are in its order,
-//! and each names one of its files. It reads no file and knows no job.
+//! and each names one of its files. Where several jobs wrote to one log, each began it anew, and
+//! its moments with it: as with fio one is replayed behind the other. It reads no file and knows
+//! no job.
 
 use super::error::Why;
+
+/// What a log begins with that fio and we write.
+pub const LOG_HEAD: &str = "fio version 3 iolog";
 
 const REQUESTS_MAX: usize = 4_000_000;
 
@@ -56,11 +61,13 @@ impl IoLog {
         let mut lines = text.lines().zip(1_u32..);
         let version = match lines.next().map(|(line, _)| line.trim()) {
             Some("fio version 2 iolog") => 2,
-            Some("fio version 3 iolog") => 3,
+            Some(LOG_HEAD) => 3,
             _ => return Err("it begins with no `fio version 2 iolog` or 3".to_owned()),
         };
-        let mut reader = LogReader { log: Self::default(), now_us: 0, version };
-        for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
+        let mut reader = LogReader { log: Self::default(), now_us: 0, stamp_us: 0, version };
+        let head = format!("fio version {version} iolog");
+        let is_request = |line: &str| !line.is_empty() && line != head;
+        for (line, number) in lines.filter(|(line, _)| is_request(line.trim())) {
             reader.line(line).map_err(|why| format!("line {number}: {}", why.0))?;
         }
         match reader.log.requests.is_empty() {
@@ -89,6 +96,8 @@ impl IoLog {
 struct LogReader {
     log: IoLog,
     now_us: u64,
+    /// The moment of the last line of version 3.
+    stamp_us: u64,
     version: u32,
 }
 
@@ -100,7 +109,10 @@ impl LogReader {
             number.ok_or_else(|| Why::new("a number is missing or is none"))
         };
         if self.version == 3 {
-            self.now_us = self.now_us.max(number(words.next())?);
+            let stamp_us = number(words.next())?;
+            // An earlier one is of another job, which began to count anew.
+            self.now_us = self.now_us.saturating_add(stamp_us.saturating_sub(self.stamp_us));
+            self.stamp_us = stamp_us;
         }
         let (Some(file), Some(action)) = (words.next(), words.next()) else {
             return Err(Why::new("write FILE ACTION, with OFFSET LENGTH for a request"));
@@ -169,6 +181,18 @@ mod tests {
             (90, LoggedOp::Trim, 0, 4096, 4096),
         ];
         assert_eq!(shown(three), expected);
+    }
+
+    #[test]
+    fn what_several_jobs_wrote_comes_one_behind_the_other() {
+        let log = "fio version 3 iolog\n10 a add\n20 a read 0 4096\n50 a read 4096 4096\n\
+                   fio version 3 iolog\n5 b add\n30 b write 0 512\n";
+        let expected = [
+            (20, LoggedOp::Read, 0, 0, 4096),
+            (50, LoggedOp::Read, 0, 4096, 4096),
+            (75, LoggedOp::Write, 1, 0, 512),
+        ];
+        assert_eq!(shown(log), expected);
     }
 
     #[test]

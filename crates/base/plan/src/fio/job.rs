@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::variation::{
-    BlockShare, BlockSizes, Blocks, FileCall, Replay, Sharing, Step, Variation, Verify,
+    BlockShare, BlockSizes, Blocks, FileCall, Replay, RequestLog, Sharing, Step, Variation, Verify,
 };
 use crate::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError,
@@ -97,13 +97,21 @@ impl Builder<'_> {
         let increments = settings.get("offset_increment").is_some_and(|one| one.value != "0");
         let splits = !spec.variation.cpus.is_empty() && self.splits_cpus();
         let apart = !group_reporting || increments || splits || times.delay.0 < times.delay.1;
-        let streams = if apart {
+        let mut streams = if apart {
             (0..clones)
                 .map(|clone| self.one_clone(&name, &names, &spec, (clone, clones), times))
                 .collect()
         } else {
             vec![self.all_clones(&name, names, spec, clones)]
         };
+        // As in fio, what is replayed is not logged again.
+        if let (None, Some(path)) = (&log, settings.peek("write_iolog").map(|one| &one.value)) {
+            settings.get("write_iolog");
+            for stream in &mut streams {
+                let files = stream.paths.clone();
+                stream.spec.variation.request_log = Some(RequestLog { path: path.into(), files });
+            }
+        }
         for stream in &streams {
             if let Err(error) = stream.spec.check() {
                 settings.refuse_as(self.refusal_of(&error));

@@ -29,7 +29,7 @@ mod value;
 pub use command_line::{FioArgument, split};
 pub use environment::{Environment, Machine};
 pub use error::{FioError, FioErrors, FioWarning, Origin};
-pub use iolog::{IoLog, LoggedOp, LoggedRequest};
+pub use iolog::{IoLog, LOG_HEAD, LoggedOp, LoggedRequest};
 pub use plan::{FioJob, FioLogs, FioPercentiles, FioPlan, FioStream, FioWave, LatencyTarget};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -418,6 +418,7 @@ fn without_effect(name: &str) -> &'static str {
         "cpus_allowed_policy" => "ignored: no processors are named",
         "serialize_overlap" => "ignored: nothing overlaps",
         "replay_redirect" | "replay_no_stall" => "ignored: there is no log to replay",
+        "write_iolog" => "ignored: requests that are replayed are not logged again",
         "do_verify" => "ignored: nothing is verified",
         "offset_align" => "ignored: no offset is a share of a file",
         "rate_process" => "ignored: there is no rate",

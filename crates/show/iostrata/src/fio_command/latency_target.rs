@@ -60,6 +60,11 @@ pub fn search(
         |job: &FioJob, depths: &Depths| job.latency_target.is_some() && !depths.is_found();
     while wave.jobs.iter().zip(&depths).any(|(job, depths)| is_open(job, depths)) {
         let mut trial = wave.clone();
+        for stream in trial.jobs.iter_mut().flat_map(|job| &mut job.streams) {
+            // What is only tried is neither logged nor judged.
+            let variation = &mut stream.spec.variation;
+            (variation.request_log, variation.minimum_rates) = (None, None);
+        }
         for (job, depths) in trial.jobs.iter_mut().zip(&depths) {
             set(job, depths, Some(window));
         }

@@ -1,17 +1,20 @@
-//! Logs of bandwidth, requests per second and latency in fio's format, one of each kind per clone.
+//! Logs of bandwidth, requests per second and latency in fio's format, one of each kind per clone;
+//! and whether logs of requests, which workers write, may be appended to.
 //!
 //! One line: milliseconds from the start of the job, value, direction (0 reads, 1 writes), block
 //! size, offset where asked for, and the priority. Lines are averages over the series of the run,
 //! so that block size and offset are 0, as in fio's averaged logs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use iostrata_load::{CloneDetail, Tally};
 use iostrata_plan::OpKind;
-use iostrata_plan::fio::{FioLogs, FioPlan};
+use iostrata_plan::fio::{FioLogs, FioPlan, FioStream, LOG_HEAD};
 
 use super::measured::{MeasuredStream, MeasuredWave};
 use crate::exit_error::ExitError;
@@ -66,6 +69,40 @@ impl LogKind {
             Self::Completion => mean(sum.service_ns - sum.submission_ns.min(sum.service_ns)),
         }
     }
+}
+
+/// Refuses logs of requests that would be appended to something else, and those that have no place.
+///
+/// # Errors
+/// What is no log, a directory that is not there, or a file that a job of the plan uses itself.
+pub fn check_request_logs(plan: &FioPlan) -> Result<(), ExitError> {
+    let log = |stream: &FioStream| Some(stream.spec.variation.request_log.as_ref()?.path.clone());
+    let asked: BTreeSet<PathBuf> = plan.streams().filter_map(log).collect();
+    for path in &asked {
+        let is_used = plan.streams().any(|stream| stream.paths.contains(path));
+        let why = match std::fs::metadata(path) {
+            _ if is_used => "a job uses this file itself",
+            Ok(meta) if meta.is_file() && begins_a_log(path) => continue,
+            Ok(_) => "this is there and no log of requests, to which alone is appended",
+            Err(_) if directory_is_there(path) => continue,
+            Err(_) => "its directory does not exist",
+        };
+        let path = path.display();
+        return Err(ExitError::Usage(format!("write_iolog={path}: {why}; name another file")));
+    }
+    Ok(())
+}
+
+/// Whether a file is empty or begins as logs of requests do.
+fn begins_a_log(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let most = LOG_HEAD.len() as u64;
+    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut head));
+    read.is_ok() && (head.is_empty() || head == LOG_HEAD.as_bytes())
+}
+
+fn directory_is_there(path: &Path) -> bool {
+    path.parent().is_none_or(|parent| parent.as_os_str().is_empty() || parent.is_dir())
 }
 
 /// Writes the logs that the jobs ask for.

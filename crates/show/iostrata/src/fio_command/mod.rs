@@ -69,6 +69,7 @@ pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), ExitError>
             false => print_text(&dry_run::text(&plan, width())),
         };
     }
+    logs::check_request_logs(&plan)?;
     for warning in &plan.warnings {
         display.note(&format!("warning: {warning}"));
     }

@@ -1,6 +1,7 @@
 //! fio's command line as it is pasted, and what jobs ask for beyond plain requests, beside fio
 //! where it is installed.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -216,6 +217,114 @@ fn a_log_is_replayed() {
         "fio --name=a --read_iolog=log --replay_redirect=g --replay_no_stall=1 --quiet";
     assert!(bench.line(redirected).status.success());
     assert_eq!(std::fs::metadata(bench.path("g")).unwrap().len(), 12_288);
+}
+
+/// The jobs whose requests are logged and replayed, with their number of clones.
+const LOGGED: [(&str, usize); 6] = [
+    ("--rw=randrw --size=256k --ioengine=psync --fsync=4", 1),
+    ("--rw=write --size=64k --bs=2300 --ioengine=sync --fdatasync=3", 1),
+    ("--rw=write --size=64k --ioengine=sync --end_fsync=1", 1),
+    ("--rw=randread --size=128k --ioengine=libaio --iodepth=4 --numjobs=2 --group_reporting", 2),
+    ("--rw=randrw --size=256k --ioengine=psync --nrfiles=3 --numjobs=2 --thread", 2),
+    ("--rw=write --size=64k --ioengine=psync --verify=crc32c --directory=d", 1),
+];
+
+/// What a program says of a log that it replays: reads and writes with their bytes.
+fn replayed(bench: &Bench, log: &str, is_ours: bool) -> Vec<Value> {
+    let line = format!(
+        "--name=r --ioengine=psync --replay_no_stall=1 --read_iolog={log} \
+                        --output-format=json"
+    );
+    let text = match is_ours {
+        true => {
+            let output = bench.line(&format!("fio {line} --quiet --overwrite-contents"));
+            assert!(output.status.success(), "{}", stderr(&output));
+            stdout(&output)
+        }
+        false => fio_beside(bench, &line),
+    };
+    moved(&text).remove(0).1
+}
+
+/// The requests of a log, counted: by file, action, and of those that move something place and
+/// bytes.
+fn logged(bench: &Bench, log: &str) -> BTreeMap<String, u32> {
+    let text = std::fs::read_to_string(bench.path(log)).unwrap();
+    let mut requests = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            [_, file, what @ ("sync" | "datasync"), _, "0"] => {
+                *requests.entry(format!("{file} {what}")).or_default() += 1;
+            }
+            [at, file, what, offset, bytes] => {
+                let at: u64 = at.parse().unwrap();
+                assert!(at < 60_000_000, "microseconds: {line}");
+                let request = format!("{file} {what} {offset} {bytes}");
+                *requests.entry(request).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+    requests
+}
+
+#[test]
+fn requests_are_logged_as_fio_logs_them_and_each_replays_the_others_log() {
+    if !fio_is_installed() {
+        return;
+    }
+    for (job, clones) in LOGGED {
+        let (of_ours, of_theirs) = (Bench::new(), Bench::new());
+        for bench in [&of_ours, &of_theirs] {
+            std::fs::create_dir(bench.path("d")).unwrap();
+        }
+        let line = format!("--name=a {job} --write_iolog=log --output-format=json");
+        let ours = of_ours.line(&format!("fio {line} --quiet"));
+        assert!(ours.status.success(), "{job}: {}", stderr(&ours));
+        fio_beside(&of_theirs, &line);
+        let heads = |bench: &Bench| {
+            let text = std::fs::read_to_string(bench.path("log")).unwrap();
+            text.lines().filter(|line| *line == "fio version 3 iolog").count()
+        };
+        assert_eq!((heads(&of_ours), heads(&of_theirs)), (clones, clones), "{job}");
+        // Which direction comes how often is drawn; where there is one, all is the same.
+        if !job.contains("randrw") {
+            assert_eq!(logged(&of_ours, "log"), logged(&of_theirs, "log"), "{job}");
+        }
+        for bench in [&of_ours, &of_theirs] {
+            let [own, others] = [true, false].map(|is_ours| replayed(bench, "log", is_ours));
+            assert_eq!(own, others, "{job}");
+            assert!(own.iter().any(|count| count.as_u64() > Some(0)), "{job}");
+        }
+    }
+}
+
+#[test]
+fn a_log_is_appended_to_logs_alone() {
+    let bench = Bench::new();
+    let run = |log: &str| {
+        let line = "fio --name=a --filename=f --size=8k --rw=read --ioengine=psync --quiet";
+        bench.line(&format!("{line} --write_iolog={log}"))
+    };
+    assert!(run("log").status.success() && run("log").status.success());
+    let text = std::fs::read_to_string(bench.path("log")).unwrap();
+    let reads = text.lines().filter(|line| line.contains(" f read ")).count();
+    assert_eq!(reads, 4, "both runs: {text}");
+    assert!(text.starts_with("fio version 3 iolog\n0 f add\n0 f open\n"), "{text}");
+    assert!(text.ends_with(" f close\n"), "{text}");
+    std::fs::write(bench.path("precious"), "mine").unwrap();
+    for (log, expected) in [
+        ("precious", "write_iolog=precious: this is there and no log of requests"),
+        ("/dev/null", "write_iolog=/dev/null: this is there and no log"),
+        ("f", "write_iolog=f: a job uses this file itself"),
+        ("none/log", "write_iolog=none/log: its directory does not exist"),
+    ] {
+        let output = run(log);
+        assert_eq!(output.status.code(), Some(2), "{log}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
+    assert_eq!(std::fs::read_to_string(bench.path("precious")).unwrap(), "mine");
 }
 
 #[test]

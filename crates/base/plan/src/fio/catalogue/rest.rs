@@ -70,7 +70,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("trim_backlog", "64", "trims do not follow writes; use rw=trimwrite").but(&["0"]),
     warned("trim_backlog_batch", "64", "trims do not follow writes"),
     changes("read_iolog", "log", "requests are those of a log of fio, version 2 or 3"),
-    warned("write_iolog", "f", "requests are not logged; use blktrace"),
+    changes("write_iolog", "f", "the log that requests are appended to, in fio's version 3"),
     warned("read_iolog_chunked", "1", TRACE).but(&["0"]),
     changes("replay_no_stall", "1;read_iolog=log", "requests do not wait for their moment")
         .but(&["0"]),
