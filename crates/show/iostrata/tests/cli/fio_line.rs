@@ -479,6 +479,15 @@ fn what_is_read_back_has_a_time_of_its_own() {
         (&run["jobs"][0]["read"], &run["jobs"][0]["iostrata"]["workloads"][0]["read"]);
     let [fios, own] = [fios, own].map(|read| read["iops"].as_f64().unwrap());
     assert!((own / fios - 1.0).abs() < 0.01, "both forms have one rate: {own} {fios}");
+    // Both parts are long enough to be told apart, and together they are the whole.
+    let both = "--output-format=json --name=b --filename=b --size=8m --bs=4k --rw=write --direct=1 \
+                --ioengine=psync --verify=crc32c --quiet";
+    let text = stdout(&bench.line(&format!("fio {both}")));
+    let [(_, read_ms), (_, write_ms)] = directions(&text);
+    let run: Value = serde_json::from_str(&text).unwrap();
+    let whole_ms = run["jobs"][0]["job_runtime"].as_f64().unwrap();
+    assert!(read_ms.min(write_ms) > 10.0, "{read_ms} {write_ms}");
+    assert!((read_ms + write_ms - whole_ms).abs() <= 3.0, "{read_ms} {write_ms} {whole_ms}");
     let mixed = "--output-format=json --name=m --filename=m --size=400k --bs=4k --rw=randrw \
                  --ioengine=psync --verify=crc32c --rate_iops=100,100 --quiet";
     let [(reads, read_ms), (writes, write_ms)] =

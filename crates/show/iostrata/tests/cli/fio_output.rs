@@ -169,6 +169,28 @@ fn json_has_every_key_of_the_table_with_its_type() {
     assert_eq!(differences(&ours, &table.collect()), Vec::<String>::new());
 }
 
+/// Whether what is said of a steady rate follows from the seconds beside it.
+fn steady_figures_agree(steady: &Value, name: &str) {
+    let Some(seconds) = steady["data"]["iops"].as_array() else { return };
+    assert_eq!(Some(seconds.len() as u64), steady["duration"].as_u64(), "{name}");
+    if steady["attained"] != 1 {
+        return;
+    }
+    let rates: Vec<f64> = seconds.iter().filter_map(Value::as_f64).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let of = |path: &str| steady.pointer(path).and_then(Value::as_f64).unwrap();
+    assert!((of("/data/iops_mean") / mean - 1.0).abs() < 0.01, "{name}: {steady}");
+    // Blocks of 4096 bytes.
+    let block_bytes = of("/data/bw_mean") / of("/data/iops_mean");
+    assert!((block_bytes / 4096.0 - 1.0).abs() < 0.01, "{name}: {steady}");
+    let farthest = rates.iter().map(|rate| (rate - mean).abs()).fold(0.0, f64::max);
+    let deviation = of("/max_deviation");
+    assert!((deviation - farthest).abs() <= 0.01 * mean.max(1.0), "{name}: {steady}");
+    let criterion = steady["criterion"].as_str().unwrap();
+    let pct: f64 = criterion.strip_suffix('%').unwrap().parse().unwrap();
+    assert!((pct - 100.0 * deviation / mean).abs() < 1.0, "{name}: {steady}");
+}
+
 #[test]
 fn json_has_every_key_that_fio_writes_for_the_same_jobs() {
     if !fio_is_comparable() {
@@ -187,6 +209,12 @@ fn json_has_every_key_that_fio_writes_for_the_same_jobs() {
             for key in ["ss", "duration", "attained"] {
                 let of = |document: &Value| document["jobs"][0]["steadystate"][key].clone();
                 assert_eq!(of(&ours), of(&theirs), "{name} {key}");
+            }
+            for (side, document) in [("ours", &ours), ("fio", &theirs)] {
+                steady_figures_agree(
+                    &document["jobs"][0]["steadystate"],
+                    &format!("{name} {side}"),
+                );
             }
             for options in ["/global options", "/jobs/0/job options"] {
                 let names = |document: &Value| -> BTreeSet<String> {
