@@ -8,6 +8,7 @@
 //! It judges no machine: it prints and returns success when every run could be made.
 
 mod coverage;
+mod fio_lines;
 mod pairs;
 mod parity;
 mod peers;

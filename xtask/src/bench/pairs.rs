@@ -161,7 +161,7 @@ pub fn follows(comparison: &Comparison) -> &'static str {
 ///
 /// # Errors
 /// When fio is not installed or fails.
-pub fn null(runtime_s: u32) -> Result<BenchSample> {
+pub fn fio_null(runtime_s: u32) -> Result<BenchSample> {
     let runtime = format!("--runtime={runtime_s}");
     run(&[
         "--name=null",
@@ -180,7 +180,7 @@ pub fn null(runtime_s: u32) -> Result<BenchSample> {
 ///
 /// # Errors
 /// When fio is not installed or fails.
-pub fn case(case: &ParityCase, file: &Path, size: &str, runtime_s: u32) -> Result<BenchSample> {
+pub fn fio_case(case: &ParityCase, file: &Path, size: &str, runtime_s: u32) -> Result<BenchSample> {
     let mut words = vec![
         "--name=parity".to_owned(),
         format!("--filename={}", file.display()),
@@ -238,6 +238,26 @@ pub fn sample(output: &str) -> Result<BenchSample> {
     Ok(BenchSample { iops: total.iops, cpu_ns_per_io, verdicts: Vec::new() })
 }
 
+/// The same with the requests of all directions over their times, which follow each other where
+/// what was written is read back.
+///
+/// # Errors
+/// As [`sample`].
+pub fn sample_by_time(output: &str) -> Result<BenchSample> {
+    let BenchSample { cpu_ns_per_io, verdicts, .. } = sample(output)?;
+    let start = output.find('{').context("fio printed no JSON")?;
+    let document: Value = serde_json::from_str(&output[start..]).context("fio's JSON is broken")?;
+    let jobs = document["jobs"].as_array().context("fio's JSON has no jobs")?;
+    let (mut ios, mut seconds) = (0.0, 0.0);
+    for one in jobs.iter().flat_map(|job| WAYS.map(|way| &job[way])) {
+        ios += one["total_ios"].as_f64().context("no total_ios")?;
+        seconds += one["runtime"].as_f64().context("no runtime")? / 1000.0;
+    }
+    Ok(BenchSample { iops: ios / seconds, cpu_ns_per_io, verdicts })
+}
+
+const WAYS: [&str; 3] = ["read", "write", "trim"];
+
 #[derive(Default)]
 struct Total {
     ios: f64,
@@ -247,7 +267,7 @@ struct Total {
 
 impl Total {
     fn add(&mut self, job: &Value) -> Option<()> {
-        for way in ["read", "write"] {
+        for way in WAYS {
             self.ios += job[way]["total_ios"].as_f64()?;
             self.iops += job[way]["iops"].as_f64()?;
         }
@@ -281,6 +301,11 @@ impl Iostrata {
         }
         let program = workspace.target.join("release/iostrata");
         Ok(Self { program, runs: workspace.target.join("xtask/bench-run") })
+    }
+
+    /// Where run directories go.
+    pub fn runs(&self) -> &Path {
+        &self.runs
     }
 
     /// The program that was built.
@@ -423,12 +448,22 @@ mod fio_tests {
     { "fio version": "fio-3.33", "jobs": [ { "error": 0, "job_runtime": 8000,
       "usr_cpu": 10.0, "sys_cpu": 40.0,
       "read": { "total_ios": 400000, "iops": 100000.0, "runtime": 4000 },
-      "write": { "total_ios": 0, "iops": 0.0, "runtime": 0 } } ] }"#;
+      "write": { "total_ios": 0, "iops": 0.0, "runtime": 0 },
+      "trim": { "total_ios": 0, "iops": 0.0, "runtime": 0 } } ] }"#;
 
     #[test]
     fn cpu_is_a_share_of_the_summed_run_time() {
         let sample = sample(TEXT).unwrap();
         assert_eq!((sample.iops, sample.cpu_ns_per_io), (100_000.0, 10_000.0));
+    }
+
+    #[test]
+    fn what_is_read_back_counts_with_its_own_time() {
+        let text = TEXT.replace(
+            r#""write": { "total_ios": 0, "iops": 0.0, "runtime": 0 }"#,
+            r#""write": { "total_ios": 400000, "iops": 66000.0, "runtime": 6000 }"#,
+        );
+        assert_eq!(sample_by_time(&text).unwrap().iops, 80_000.0);
     }
 
     #[test]

@@ -1,17 +1,20 @@
-//! `cargo xtask bench parity`: the same I/O by both programs on one prefilled file; and `bench
-//! null`: the cost of one operation that does nothing.
+//! `cargo xtask bench parity`: the same I/O by both programs on one prefilled file, and the same
+//! lines of fio's where `iostrata io` has no words for them; and `bench null`: the cost of one
+//! operation that does nothing.
 //!
 //! Purpose: IOPS equal to fio's within the intervals and processor time per I/O at most fio's, or
 //! the difference stated.
 //! Both use one file, really written before, so that its place on the device cannot differ.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use iostrata_stats::units::Size;
 use iostrata_stats::{PAIRS_MIN, paired};
 
-use super::pairs::{self, Iostrata, Pairs, ParityCase, TableRow};
+use super::fio_lines::{FioLine, Ground, LINES, LoopDevice};
+use super::pairs::{self, BenchSample, Iostrata, Pairs, ParityCase, TableRow};
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;
@@ -70,8 +73,11 @@ pub fn run(mut args: Args) -> Result<()> {
         println!("without mmaphuge: fio needs {HUGE_PAGES_MIN} free huge pages (vm.nr_hugepages)");
         cases.retain(|case| case.memory == "malloc");
     }
-    ensure!(!cases.is_empty(), "--only {only}: no case has that in its name");
-    let outcome = measure(&iostrata, &cases, &file, &size, pairs, runtime_s);
+    let lines: Vec<FioLine> = LINES.into_iter().filter(|line| line.name.contains(&only)).collect();
+    let is_empty = cases.is_empty() && lines.is_empty();
+    ensure!(!is_empty, "--only {only}: no case has that in its name");
+    let bench = ParityBench { iostrata: &iostrata, file: &file, size: &size, pairs, runtime_s };
+    let outcome = bench.all(&cases, &lines);
     if file.exists() {
         fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
     }
@@ -88,34 +94,67 @@ fn free_huge_pages() -> u64 {
     line.and_then(|line| line.trim().parse().ok()).unwrap_or(0)
 }
 
-fn measure(
-    iostrata: &Iostrata,
-    cases: &[ParityCase],
-    file: &std::path::Path,
-    size: &str,
+/// What all cases have in common.
+struct ParityBench<'a> {
+    iostrata: &'a Iostrata,
+    file: &'a Path,
+    size: &'a str,
     pairs: usize,
     runtime_s: u32,
-) -> Result<Vec<TableRow>> {
-    println!("filling {size} and warming up");
-    for case in cases {
-        iostrata.case(case, file, size, 1)?;
+}
+
+impl ParityBench<'_> {
+    fn all(&self, cases: &[ParityCase], lines: &[FioLine]) -> Result<Vec<TableRow>> {
+        let (file, size, runtime_s) = (self.file, self.size, self.runtime_s);
+        println!("filling {size} and warming up");
+        for case in cases {
+            self.iostrata.case(case, file, size, 1)?;
+        }
+        let (pairs, shown) = (self.pairs, file.display());
+        println!("direct on {shown}, {pairs} pairs of {runtime_s} s, order alternated");
+        let mut rows = Vec::new();
+        for case in cases {
+            let ours = || self.iostrata.case(case, file, size, runtime_s);
+            rows.push(self.row(
+                name(case),
+                || pairs::fio_case(case, file, size, runtime_s),
+                ours,
+            )?);
+        }
+        for line in lines {
+            rows.push(self.line(line)?);
+        }
+        Ok(rows)
     }
-    println!("direct on {}, {pairs} pairs of {runtime_s} s, order alternated", file.display());
-    let mut rows = Vec::new();
-    for case in cases {
-        println!("{}", name(case));
-        let found = Pairs::alternate(
-            pairs,
-            || pairs::case(case, file, size, runtime_s),
-            || iostrata.case(case, file, size, runtime_s),
-            |fio, ours| {
-                print!("  fio {:>9.0} IOPS {:>7.0} ns/IO", fio.iops, fio.cpu_ns_per_io);
-                println!("   iostrata {:>9.0} IOPS {:>7.0} ns/IO", ours.iops, ours.cpu_ns_per_io);
-            },
-        )?;
-        rows.push(row(case, &found)?);
+
+    fn line(&self, line: &FioLine) -> Result<TableRow> {
+        let (size, runtime_s) = (self.size, self.runtime_s);
+        let bytes = size.parse::<Size>().context("--size")?.0;
+        let device = match line.ground {
+            Ground::File => None,
+            Ground::Loop => Some(LoopDevice::attach(self.file.with_extension("loop"), bytes)?),
+        };
+        let place = device.as_ref().map_or(self.file, LoopDevice::path);
+        // Made by us, so that both find the same file, and read into the cache by both.
+        line.by_iostrata(self.iostrata, place, size, 1)?;
+        line.by_fio(place, size, 1)?;
+        let ours = || line.by_iostrata(self.iostrata, place, size, runtime_s);
+        self.row(line.name.to_owned(), || line.by_fio(place, size, runtime_s), ours)
     }
-    Ok(rows)
+
+    fn row(
+        &self,
+        name: String,
+        fio: impl FnMut() -> Result<BenchSample>,
+        ours: impl FnMut() -> Result<BenchSample>,
+    ) -> Result<TableRow> {
+        println!("{name}");
+        let found = Pairs::alternate(self.pairs, fio, ours, |fio, ours| {
+            print!("  fio {:>9.0} IOPS {:>7.0} ns/IO", fio.iops, fio.cpu_ns_per_io);
+            println!("   iostrata {:>9.0} IOPS {:>7.0} ns/IO", ours.iops, ours.cpu_ns_per_io);
+        })?;
+        row(name, &found)
+    }
 }
 
 fn name(case: &ParityCase) -> String {
@@ -124,10 +163,9 @@ fn name(case: &ParityCase) -> String {
     format!("{rw} {block} {engine} jobs {jobs} depth {depth}{memory}")
 }
 
-fn row(case: &ParityCase, found: &Pairs) -> Result<TableRow> {
+fn row(name: String, found: &Pairs) -> Result<TableRow> {
     let (fio_iops, our_iops) = found.figures(|sample| sample.iops);
     let (fio_cpu, our_cpu) = found.figures(|sample| sample.cpu_ns_per_io);
-    let name = name(case);
     Ok(TableRow {
         iops: paired(&fio_iops, &our_iops).with_context(|| format!("IOPS of {name}"))?,
         cpu: paired(&fio_cpu, &our_cpu).with_context(|| format!("CPU of {name}"))?,
@@ -160,7 +198,7 @@ pub fn run_null(mut args: Args) -> Result<()> {
     println!("{:>14} {:>16} {:>8}", "fio ns/op", "iostrata ns/op", "ratio");
     let found = Pairs::alternate(
         pairs,
-        || pairs::null(runtime_s),
+        || pairs::fio_null(runtime_s),
         || iostrata.null(runtime_s),
         |fio, ours| {
             let (fio, ours) = (1e9 / fio.iops, 1e9 / ours.iops);
@@ -189,7 +227,6 @@ fn conclusion(interval: Option<[f64; 2]>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pairs::BenchSample;
     use super::*;
 
     #[test]
@@ -208,7 +245,7 @@ mod tests {
         let found =
             Pairs { fio: side([10.0, 10.1, 9.9], 100.0), ours: side([20.0, 20.2, 19.9], 50.0) };
         let case = cases().next().unwrap();
-        let row = row(&case, &found).unwrap();
+        let row = row(name(&case), &found).unwrap();
         assert!(row.iops.ratio > 1.9 && row.cpu.ratio < 0.6, "{:?}", row.iops);
     }
 }
