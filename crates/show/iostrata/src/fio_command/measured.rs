@@ -3,6 +3,7 @@
 use iostrata_load::StreamDetail;
 use iostrata_plan::fio::{FioJob, FioStream, FioWave};
 use iostrata_plan::{Better, Layer, Metric, MetricKind, OpKind, Point, Stream};
+use iostrata_run::host::DeviceDelta;
 use iostrata_run::{FioJobDocument, FioWaveDocument, Replicate, StreamFigures};
 
 use crate::io_parts::io_document;
@@ -36,6 +37,14 @@ pub fn point(number: usize, wave: &FioWave) -> Point {
     }
 }
 
+/// What a device did while a wave ran.
+pub struct DeviceUse {
+    /// The device.
+    pub name: String,
+    /// The differences of its counters.
+    pub delta: DeviceDelta,
+}
+
 /// What one wave brought.
 pub struct MeasuredWave {
     /// Which.
@@ -46,6 +55,8 @@ pub struct MeasuredWave {
     pub replicate: Replicate,
     /// What is beside those of each stream.
     pub details: Vec<StreamDetail>,
+    /// The devices that its files lie on.
+    pub devices: Vec<DeviceUse>,
 }
 
 /// One stream of a wave with its figures.

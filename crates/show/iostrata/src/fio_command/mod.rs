@@ -34,7 +34,7 @@ use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};
 use crate::args::{Common, Eta, FioArgs, OutputFormat, own_options};
 use crate::display::{Display, colour, print_json, print_text, width};
 use crate::exit_error::{ExitError, exit_error};
-use crate::io_parts::{in_memory, path_facts};
+use crate::io_parts::in_memory;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 
@@ -42,7 +42,7 @@ use environment::ThisProcess;
 use files::WaveFiles;
 use measured::MeasuredWave;
 use output::Output;
-use status::Status;
+use status::{Status, facts_by_device};
 
 /// Runs the command.
 ///
@@ -207,9 +207,10 @@ impl<'a> Runner<'a> {
         let streams: Vec<&FioStream> = wave.jobs.iter().flat_map(|job| &job.streams).collect();
         let sets: Vec<Option<FileSet>> =
             streams.iter().map(|stream| files.of(stream, &cache)).collect();
-        let on_files = streams.iter().find(|stream| stream.spec.api != IoApi::Null);
-        let facts = on_files.and_then(|stream| path_facts(&stream.spec.path));
-        if let (Some(stream), Some(text)) = (on_files, facts.as_ref().and_then(in_memory)) {
+        let on_files = || streams.iter().filter(|stream| stream.spec.api != IoApi::Null);
+        let all_facts = facts_by_device(on_files().map(|stream| stream.spec.path.as_path()));
+        let facts = all_facts.first();
+        if let (Some(stream), Some(text)) = (on_files().next(), facts.and_then(in_memory)) {
             self.warn_of_files(stream, text);
         }
         if wave.jobs.iter().all(|job| job.create_only) {
@@ -218,10 +219,10 @@ impl<'a> Runner<'a> {
         }
         if at == 0 {
             self.output.header(self.plan)?;
-            self.sink.amend_host(facts.as_ref());
+            self.sink.amend_host(facts);
         }
         let program = std::env::current_exe().ok();
-        let meter = Meter::new(&Root::system(), facts.as_ref(), interruption.flag(), program);
+        let meter = Meter::new(&Root::system(), facts, interruption.flag(), program);
         let mut pipeline = Pipeline::new(&mut self.sink, meter, cache, interruption.flag());
         pipeline.before_s = self.elapsed_s;
         let mut wave = wave.clone();
@@ -233,7 +234,7 @@ impl<'a> Runner<'a> {
             streams.iter().map(|one| one.spec.longest().as_secs_f64()).fold(0.0, f64::max);
         let specs = |set: &Option<FileSet>| set.as_ref().map(|set| set.specs().to_vec());
         let specs = sets.iter().map(|set| specs(set).unwrap_or_default()).collect();
-        let status = Status::begin(at, &point, facts.as_ref(), self.elapsed_s);
+        let status = Status::begin(at, &point, &all_facts, self.elapsed_s);
         let on = |figures| self.output.status(self.plan, &self.waves, status.wave(figures));
         let every = self.args.status_interval.filter(|_| self.output.is_fios());
         let interim = every.map(|every| Interim { every, on: &on });
@@ -250,7 +251,8 @@ impl<'a> Runner<'a> {
         }
         pipeline.store(Event::Replicate(Box::new(replicate.clone()))).map_err(exit_error)?;
         let began_ms = status.began_ms;
-        self.waves.push(MeasuredWave { number: at, began_ms, replicate, details });
+        let devices = status.devices();
+        self.waves.push(MeasuredWave { number: at, began_ms, replicate, details, devices });
         error.map_or(Ok(()), |error| Err(exit_error(error)))
     }
 

@@ -16,7 +16,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::measured::{MeasuredStream, MeasuredWave};
+use super::measured::{DeviceUse, MeasuredStream, MeasuredWave};
 
 /// Window of fio's own samples of bandwidth and requests, in seconds.
 const SAMPLE_S: f64 = 0.5;
@@ -241,7 +241,7 @@ impl SteadyShape {
 }
 
 /// What a device did meanwhile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskShape {
     pub name: String,
     pub read_ios: u64,
@@ -670,30 +670,17 @@ fn latency(histogram: &LatencyHistogram, spread: Option<Spread<'_>>) -> LatencyS
     }
 }
 
-/// What devices did in all waves, from their own counters.
+/// What devices did in all waves, from their own counters, in the order of the files.
 fn disks(waves: &[&MeasuredWave]) -> Vec<DiskShape> {
-    let mut disks: BTreeMap<String, (DiskShape, f64, f64)> = BTreeMap::new();
-    for wave in waves {
-        let Some(evidence) = &wave.replicate.evidence else { continue };
-        let (Some(name), Some(delta)) = (&evidence.device_name, evidence.device_delta) else {
-            continue;
-        };
+    let mut disks: Vec<(DiskShape, f64, f64)> = Vec::new();
+    for DeviceUse { name, delta } in waves.iter().flat_map(|wave| &wave.devices) {
         let counters = delta.counters;
-        let (disk, busy_ms, seconds) = disks.entry(name.clone()).or_insert_with(|| {
-            let name = name.clone();
-            let disk = DiskShape {
-                name,
-                read_ios: 0,
-                write_ios: 0,
-                read_merges: 0,
-                write_merges: 0,
-                read_ticks: 0,
-                write_ticks: 0,
-                in_queue: 0,
-                util: 0.0,
-            };
-            (disk, 0.0, 0.0)
+        let known = disks.iter().position(|(disk, ..)| disk.name == *name);
+        let at = known.unwrap_or_else(|| {
+            disks.push((DiskShape { name: name.clone(), ..DiskShape::default() }, 0.0, 0.0));
+            disks.len() - 1
         });
+        let (disk, busy_ms, seconds) = &mut disks[at];
         disk.read_ios += counters.reads;
         disk.write_ios += counters.writes;
         disk.read_merges += counters.reads_merged;
@@ -705,5 +692,5 @@ fn disks(waves: &[&MeasuredWave]) -> Vec<DiskShape> {
         *seconds += delta.seconds;
         disk.util = rounded((*busy_ms / 10.0 / seconds.max(f64::MIN_POSITIVE)).min(100.0));
     }
-    disks.into_values().map(|(disk, ..)| disk).collect()
+    disks.into_iter().map(|(disk, ..)| disk).collect()
 }

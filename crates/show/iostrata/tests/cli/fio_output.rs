@@ -227,6 +227,54 @@ fn json_has_every_key_that_fio_writes_for_the_same_jobs() {
     }
 }
 
+/// A loop device over a file, detached when it goes; `None` where none can be attached.
+struct LoopDevice(String);
+
+impl LoopDevice {
+    fn attach(bench: &Bench) -> Option<Self> {
+        let file = bench.path("image");
+        std::fs::File::create(&file).unwrap().set_len(16 << 20).unwrap();
+        let attached = Command::new("losetup").args(["-f", "--show"]).arg(file).output().ok()?;
+        let name = stdout(&attached).trim().to_owned();
+        (attached.status.success() && !name.is_empty()).then_some(Self(name))
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let detached = Command::new("losetup").args(["-d", &self.0]).status();
+        assert!(detached.is_ok_and(|status| status.success()), "{} stays", self.0);
+    }
+}
+
+#[test]
+fn every_device_that_jobs_work_on_is_listed_as_fio_lists_it() {
+    let bench = Bench::new();
+    let Some(device) = LoopDevice::attach(&bench) else {
+        eprintln!("skipped: no loop device can be attached");
+        return;
+    };
+    let name = &device.0;
+    let jobs = format!(
+        "[global]\nsize=1m\nioengine=psync\nrw=read\ndirect=1\n[a]\nfilename={name}\n[b]\n\
+         filename=f\n[c]\nstonewall\nfilename={name}\n"
+    );
+    std::fs::write(bench.path("j.fio"), jobs).unwrap();
+    let names = |output: &Output| -> Vec<String> {
+        let found = document(&stdout(output));
+        let disks = found["disk_util"].as_array().unwrap().iter();
+        disks.map(|disk| disk["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let ours = ours(&bench, "--output-format=json");
+    let found = names(&ours);
+    assert_eq!((found.len(), format!("/dev/{}", found[0])), (2, name.clone()), "{found:?}");
+    let reads = document(&stdout(&ours))["disk_util"][0]["read_ios"].as_u64();
+    assert!(reads >= Some(512), "two jobs of 256 reads: {reads:?}");
+    if fio_is_comparable() {
+        assert_eq!(found, names(&theirs(&bench, "--output-format=json")));
+    }
+}
+
 #[test]
 fn the_keys_that_three_parsers_read_are_there() {
     let bench = bench(JOBS[2].1);
