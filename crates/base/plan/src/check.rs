@@ -151,7 +151,8 @@ impl IoSpec {
             return refuse("thinktime_blocks", 0, "a pause after 0 requests", "use 1 or more");
         }
         let reads = self.mix != Mix::Write && self.mix != Mix::Trim;
-        if varied.call.is_some() && (reads || varied.verify.is_some()) {
+        let calls_open_files = varied.call.is_some_and(|call| !call.is_by_name());
+        if calls_open_files && (reads || varied.verify.is_some()) {
             let why = "fallocate and ftruncate leave no contents to read or verify";
             return refuse("rw", "a mix", why, "use write, randwrite, trim or randtrim");
         }

@@ -405,6 +405,14 @@ impl IoSpec {
         }
     }
 
+    /// Whether files are not afterwards as they were before.
+    pub fn changes_files(&self) -> bool {
+        match self.variation.call {
+            Some(call) if call.is_by_name() => call.changes_names(),
+            _ => self.mix.writes() || self.mix.trims(),
+        }
+    }
+
     /// Bytes of one file that are used: the total split evenly, whole blocks.
     pub fn file_bytes(&self) -> u64 {
         let block = u64::from(self.block_bytes);

@@ -194,6 +194,24 @@ pub enum FileCall {
     Allocate,
     /// ftruncate: writes cut or grow the file to their offset.
     Truncate,
+    /// open: the file is made, where it is not there, and closed again.
+    Create,
+    /// stat.
+    Stat,
+    /// unlink.
+    Delete,
+}
+
+impl FileCall {
+    /// Whether it is asked of a file by its name, once for all of it, and not of what is open.
+    pub fn is_by_name(self) -> bool {
+        matches!(self, Self::Create | Self::Stat | Self::Delete)
+    }
+
+    /// Whether it makes or removes files.
+    pub fn changes_names(self) -> bool {
+        matches!(self, Self::Create | Self::Delete)
+    }
 }
 
 /// The share of the requests of a flow that each job of a stream makes: those of jobs that run

@@ -34,6 +34,12 @@ pub enum FileCall {
     Allocate,
     /// ftruncate: a write cuts or grows the file to its offset.
     Truncate,
+    /// open with O_CREAT, and close: the file is asked for by its name.
+    Create,
+    /// stat, by its name.
+    Stat,
+    /// unlink, by its name.
+    Delete,
 }
 
 /// One request.

@@ -96,6 +96,12 @@ impl OpenFiles {
         Ok(Self::of(files, mode))
     }
 
+    /// Files that are only known by their names: none is opened.
+    pub fn named(specs: &[FileSpec]) -> Self {
+        let file = |spec: &FileSpec| OpenFile { spec: spec.clone(), descriptor: None };
+        Self::of(specs.iter().map(file).collect(), OpenMode::default())
+    }
+
     /// Files that are not there, for an API that touches none.
     pub fn null(files: u32, bytes_each: u64) -> Self {
         Self::without_descriptors("null", vec![bytes_each; files as usize])

@@ -119,6 +119,9 @@ impl Job {
             .iter()
             .map(|(path, bytes)| FileSpec { path: path.clone(), bytes: *bytes })
             .collect();
+        if self.spec.variation.call.is_some_and(|call| call.is_by_name()) {
+            return Ok(OpenFiles::named(&specs));
+        }
         let files = OpenFiles::open(&specs, open_mode(&self.spec))?;
         if self.spec.variation.drop_cache {
             files.drop_cached();
@@ -145,8 +148,9 @@ impl Job {
                 Memory::Malloc => Pages::Small,
                 Memory::MmapHuge => Pages::Huge,
             };
-            // A discard has no content.
-            let bytes = if spec.mix == Mix::Trim { 4096 } else { spec.block_bytes_most() };
+            // A discard has no content, nor has a call for a file.
+            let has_none = spec.mix == Mix::Trim || spec.variation.call.is_some();
+            let bytes = if has_none { 4096 } else { spec.block_bytes_most() };
             Buffers::in_pages(pages, spec.depth, bytes, seed)?
         };
         let (api, caps) = A::start(&api_config(spec), files, &buffers)?;
@@ -190,8 +194,7 @@ pub fn open_mode(spec: &IoSpec) -> OpenMode {
         SyncWrites::Sync => OpenSync::Sync,
     };
     let flushes = matches!(spec.mix, Mix::FlushOnly(_));
-    let changes = spec.mix.writes() || spec.mix.trims();
-    OpenMode { direct: spec.direct, write: changes || flushes, sync }
+    OpenMode { direct: spec.direct, write: spec.changes_files() || flushes, sync }
 }
 
 /// How a workload flushes its files.
@@ -224,6 +227,9 @@ fn api_config(spec: &IoSpec) -> ApiConfig {
         call: spec.variation.call.map(|call| match call {
             iostrata_plan::FileCall::Allocate => FileCall::Allocate,
             iostrata_plan::FileCall::Truncate => FileCall::Truncate,
+            iostrata_plan::FileCall::Create => FileCall::Create,
+            iostrata_plan::FileCall::Stat => FileCall::Stat,
+            iostrata_plan::FileCall::Delete => FileCall::Delete,
         }),
     }
 }

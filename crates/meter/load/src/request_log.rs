@@ -39,10 +39,11 @@ impl RequestLogWriter {
     pub(crate) fn begin(spec: &IoSpec, job: u32, flush: SyncKind) -> io::Result<Option<Self>> {
         let Some(log) = &spec.variation.request_log else { return Ok(None) };
         let count = spec.files as usize;
-        let own = match spec.variation.sharing {
-            Sharing::Own => log.files.iter().skip(job as usize * count),
-            Sharing::Parts | Sharing::Whole => log.files.iter().skip(0),
+        let first = match spec.variation.sharing {
+            Sharing::Own => job as usize * count,
+            Sharing::Parts | Sharing::Whole => 0,
         };
+        let own = log.files.iter().skip(first);
         let mut writer = Self {
             file: File::options().append(true).create(true).open(&log.path)?,
             names: own.take(count).map(|file| file.display().to_string()).collect(),

@@ -305,6 +305,9 @@ fn failure(plan: &StreamPlan, outcome: &StreamOutcome) -> Option<LoadFailure> {
     if let Some(request) = outcome.failure.first {
         return Some(LoadFailure::Request { request, path: path(request.file) });
     }
+    if plan.spec.variation.call.is_some_and(|call| call.changes_names()) {
+        return None;
+    }
     let gone = files.iter().find(|file| !file.path.exists())?;
     Some(LoadFailure::Removed { path: gone.path.display().to_string() })
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::variation::{
-    BlockShare, BlockSizes, Blocks, FileCall, Replay, RequestLog, Sharing, Step, Variation, Verify,
+    BlockShare, BlockSizes, Blocks, FileCall, FileOrder, Replay, RequestLog, Sharing, Step,
+    Variation, Verify,
 };
 use crate::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError,
@@ -93,6 +94,7 @@ impl Builder<'_> {
         if let Some(log) = &log {
             self.set_replay(&mut spec, log);
         }
+        let counted_bytes = self.set_calls(&mut spec);
         let group_reporting = settings.switch("group_reporting").unwrap_or(false);
         let increments = settings.get("offset_increment").is_some_and(|one| one.value != "0");
         let splits = !spec.variation.cpus.is_empty() && self.splits_cpus();
@@ -124,6 +126,7 @@ impl Builder<'_> {
             group_reporting,
             unlink: settings.switch("unlink").unwrap_or(false),
             create_only: settings.switch("create_only").unwrap_or(false),
+            counted_bytes,
             latency_target: times::latency_target(settings),
             percentiles: reports::percentiles(settings),
             percentiles_of: reports::percentiles_of(settings),
@@ -341,6 +344,38 @@ impl Builder<'_> {
         spec.preparation = self.preparation(spec);
     }
 
+    /// Makes each request one call for a file as a whole, where the engine asks that; gives the
+    /// bytes that fio counts as one.
+    fn set_calls(&self, spec: &mut IoSpec) -> Option<u32> {
+        spec.variation.call.filter(|call| call.is_by_name())?;
+        if let (true, Some(asked)) =
+            (!matches!(spec.mix, Mix::Read | Mix::Write), self.settings.peek("rw"))
+        {
+            let why = "files are neither read nor written; use read or write, as which the calls \
+                       are counted";
+            self.settings.refuse(asked, Why::new(why));
+        }
+        let counted_bytes = spec.block_bytes;
+        let file_bytes = spec.file_bytes().min(u64::from(crate::BLOCK_BYTES_MAX));
+        spec.block_bytes = file_bytes as u32;
+        spec.size_bytes = file_bytes * u64::from(spec.files);
+        (spec.access, spec.direct) = (Access::Sequential, false);
+        (spec.flush, spec.sync) = (None, SyncWrites::None);
+        spec.variation = Variation {
+            call: spec.variation.call,
+            sharing: spec.variation.sharing,
+            file_order: FileOrder::RoundRobin(1),
+            start_delay: spec.variation.start_delay,
+            ramp_time: spec.variation.ramp_time,
+            pause: spec.variation.pause,
+            ends_window: spec.variation.ends_window,
+            io_bytes_max: spec.variation.io_bytes_max,
+            cpus: std::mem::take(&mut spec.variation.cpus),
+            ..Variation::default()
+        };
+        Some(counted_bytes)
+    }
+
     /// The processors that workers may run on.
     fn cpus(&self) -> Vec<u32> {
         let listed = self.settings.value("cpus_allowed", value::numbers);
@@ -544,6 +579,11 @@ impl Builder<'_> {
 
     /// What fio would find in a file at the start: nothing written yet where a job only writes.
     fn preparation(&self, spec: &IoSpec) -> Preparation {
+        match spec.variation.call {
+            Some(FileCall::Create) => return Preparation::Empty,
+            Some(FileCall::Stat | FileCall::Delete) => return Preparation::Fallocated,
+            _ => {}
+        }
         if spec.variation.call.is_some() && spec.mix.writes() {
             return Preparation::Empty;
         }
@@ -638,6 +678,9 @@ fn file_call(engine: &str) -> Option<FileCall> {
     match engine {
         "falloc" => Some(FileCall::Allocate),
         "ftruncate" => Some(FileCall::Truncate),
+        "filecreate" => Some(FileCall::Create),
+        "filestat" => Some(FileCall::Stat),
+        "filedelete" => Some(FileCall::Delete),
         _ => None,
     }
 }

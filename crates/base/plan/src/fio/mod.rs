@@ -264,7 +264,7 @@ impl<'a> Planner<'a> {
         let job = builder.build();
         let warnings = std::mem::take(&mut builder.warnings);
         if let (Some(job), Some(origin)) = (&job, &self.read_only)
-            && job.streams.iter().any(|stream| stream.spec.mix.writes())
+            && job.streams.iter().any(|stream| stream.spec.changes_files())
         {
             let why = format!("[{}] writes; leave the job out", section.name);
             let (origin, what) = (origin.clone(), "readonly".to_owned());

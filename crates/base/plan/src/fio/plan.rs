@@ -49,6 +49,10 @@ pub struct FioJob {
     /// Whether its files are made and nothing is measured on them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub create_only: bool,
+    /// Bytes that fio's forms of the output count as one request, where a request is a call for a
+    /// file as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_bytes: Option<u32>,
     /// The latency by which its depth is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,

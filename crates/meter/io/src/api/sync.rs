@@ -9,7 +9,9 @@
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync, ftruncate};
+use rustix::fs::{
+    FallocateFlags, Mode, OFlags, fallocate, fdatasync, fsync, ftruncate, open, stat, unlink,
+};
 use rustix::io::Errno;
 
 use crate::{
@@ -110,15 +112,31 @@ impl FileApi for SyncApi {
 
 impl SyncApi {
     fn run(&self, op: &Op) -> Result<usize, Errno> {
-        let file = self.files.descriptor(op.file);
         if let (Some(call), false) = (self.call, op.kind == OpKind::Sync) {
-            return call_file(file, call, op).map(|()| op.len as usize);
+            return self.call(call, op).map(|()| op.len as usize);
         }
+        let file = self.files.descriptor(op.file);
         match op.kind {
             OpKind::Read => self.read(file, op),
             OpKind::Write => self.write(file, op),
             OpKind::Sync => flush(file, self.sync_kind).map(|()| 0),
             OpKind::Trim => discard(file, op).map(|()| op.len as usize),
+        }
+    }
+
+    fn call(&self, call: FileCall, op: &Op) -> Result<(), Errno> {
+        match call {
+            FileCall::Create => {
+                let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
+                open(self.files.path(op.file), flags, Mode::RUSR | Mode::WUSR).map(drop)
+            }
+            FileCall::Stat => stat(self.files.path(op.file)).map(drop),
+            FileCall::Delete => unlink(self.files.path(op.file)),
+            FileCall::Allocate => allocate(self.files.descriptor(op.file), op),
+            FileCall::Truncate if op.kind == OpKind::Write => {
+                ftruncate(self.files.descriptor(op.file), op.offset)
+            }
+            FileCall::Truncate => Err(Errno::INVAL),
         }
     }
 
@@ -184,16 +202,12 @@ fn answer(returned: isize) -> Result<usize, Errno> {
     })
 }
 
-fn call_file(file: BorrowedFd<'_>, call: FileCall, op: &Op) -> Result<(), Errno> {
+fn allocate(file: BorrowedFd<'_>, op: &Op) -> Result<(), Errno> {
     let len = u64::from(op.len);
-    match (call, op.kind) {
-        (FileCall::Truncate, OpKind::Write) => ftruncate(file, op.offset),
-        (FileCall::Truncate, _) => Err(Errno::INVAL),
-        (FileCall::Allocate, OpKind::Write) => {
-            fallocate(file, FallocateFlags::empty(), op.offset, len)
-        }
-        (FileCall::Allocate, OpKind::Trim) => discard(file, op),
-        (FileCall::Allocate, _) => fallocate(file, FallocateFlags::KEEP_SIZE, op.offset, len),
+    match op.kind {
+        OpKind::Write => fallocate(file, FallocateFlags::empty(), op.offset, len),
+        OpKind::Trim => discard(file, op),
+        _ => fallocate(file, FallocateFlags::KEEP_SIZE, op.offset, len),
     }
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, major, minor, open};
 use rustix::io::Errno;
 
 use crate::fileset::plan::system;
-use crate::fileset::{FileSet, FileSetError, FileSetPlan, Place};
+use crate::fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place};
 use crate::{FileSpec, Mount};
 
 /// Checks an existing file or device and takes it as a set of one.
@@ -26,7 +26,11 @@ pub(super) fn prepare(plan: &FileSetPlan, path: &Path) -> Result<FileSet, FileSe
     }
     let bytes = size(path).map_err(|source| system("open", path, source))?;
     let asked = plan.total_bytes.unwrap_or(bytes).max(u64::from(plan.block_bytes));
-    if bytes < asked {
+    let makes_files = plan.fill == Fill::Absent;
+    if makes_files && matches!(plan.place, Place::Device(_)) {
+        return Err(FileSetError::NotAFile { path: path.to_owned() });
+    }
+    if bytes < asked && !makes_files {
         return Err(FileSetError::ExistingTooSmall { path: path.to_owned(), bytes, asked });
     }
     let specs = vec![FileSpec { path: path.to_owned(), bytes: plan.bytes_each(asked) }];
@@ -36,6 +40,7 @@ pub(super) fn prepare(plan: &FileSetPlan, path: &Path) -> Result<FileSet, FileSe
         reused: false,
         filled_bytes: 0,
         temporary: Vec::new(),
+        keeps_made: None,
     })
 }
 

@@ -220,7 +220,7 @@ fn text(bytes: u64, meta: &fs::Metadata, fill: Fill) -> String {
     let fill = match fill {
         Fill::Written => "written",
         Fill::Fallocated => "fallocated",
-        Fill::Empty => "empty",
+        Fill::Empty | Fill::Absent => "empty",
     };
     format!("iostrata 1 {bytes} {} {} {fill}", meta.dev(), meta.ino())
 }

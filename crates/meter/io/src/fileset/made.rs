@@ -42,6 +42,7 @@ pub(super) fn prepare(
             reused: true,
             filled_bytes: 0,
             temporary: Vec::new(),
+            keeps_made: None,
         });
     }
     for path in &paths {
@@ -62,6 +63,16 @@ fn make(
     for path in paths.iter().filter(|path| path.exists()) {
         remove_ours(path)?;
     }
+    if plan.fill == Fill::Absent {
+        return Ok(FileSet {
+            specs: specs(paths, bytes),
+            writable: true,
+            reused: false,
+            filled_bytes: 0,
+            temporary: Vec::new(),
+            keeps_made: Some(plan.keep),
+        });
+    }
     let total_bytes = bytes * paths.len() as u64;
     if plan.fill != Fill::Empty {
         plan::check(&directory_of(&paths[0]), total_bytes)?;
@@ -69,8 +80,14 @@ fn make(
     let owner = leftovers::announce(&paths);
     // Owns what is made from the first file on, so that an early return removes it.
     let specs = specs(paths, bytes);
-    let mut set =
-        FileSet { specs, writable: true, reused: false, filled_bytes: 0, temporary: Vec::new() };
+    let mut set = FileSet {
+        specs,
+        writable: true,
+        reused: false,
+        filled_bytes: 0,
+        temporary: Vec::new(),
+        keeps_made: None,
+    };
     let mut filling = Filling { plan, stop, progress, done_bytes: 0, total_bytes };
     for (number, spec) in set.specs.iter().enumerate() {
         let (file, leftover) = leftovers::create(&spec.path, owner.as_deref())
@@ -102,6 +119,15 @@ pub(super) fn remove_ours(path: &Path) -> Result<(), FileSetError> {
         fs::remove_file(path)
     };
     remove().map_err(|source| system("remove", path, source))
+}
+
+/// Marks a file that requests made as ours, or removes it. One that they did not make is left.
+pub(super) fn settle_new(path: &Path, keeps: bool) {
+    let Ok(file) = File::options().write(true).open(path) else { return };
+    let _stays_without = match keeps {
+        true => marker::set(path, &file, 0, Fill::Absent),
+        false => fs::remove_file(path),
+    };
 }
 
 fn sync_directory(directory: &Path) -> Result<(), FileSetError> {
@@ -142,7 +168,7 @@ fn fill(
     number: u64,
 ) -> Result<(), FileSetError> {
     match filling.plan.fill {
-        Fill::Empty => Ok(()),
+        Fill::Empty | Fill::Absent => Ok(()),
         Fill::Fallocated => allocate(spec, file)
             .map_err(|source| FileSetError::NoFallocate { path: spec.path.clone(), source }),
         Fill::Written => {

@@ -1,8 +1,8 @@
 //! The files that a workload runs on: made, filled, guarded and removed.
 //!
 //! Invariant: a file that was not made by iostrata is only read unless its owner gave leave, and a
-//! mounted or held device is never written. Whatever is made here is removed when the set is
-//! dropped, unless it is to be kept and is complete.
+//! mounted or held device is never written. Whatever is made here, or by requests in its place, is
+//! removed when the set is dropped, unless it is to be kept and is complete.
 //! It does not open files for the load ([`OpenFiles`](crate::OpenFiles) does) and measures nothing.
 
 mod held;
@@ -25,6 +25,8 @@ pub struct FileSet {
     reused: bool,
     filled_bytes: u64,
     temporary: Vec<leftovers::Leftover>,
+    /// Whether files that requests make are kept, where they make them.
+    keeps_made: Option<bool>,
 }
 
 impl FileSet {
@@ -69,6 +71,7 @@ impl FileSet {
             reused: true,
             filled_bytes: 0,
             temporary: Vec::new(),
+            keeps_made: None,
         };
         for set in sets {
             joined.specs.extend_from_slice(&set.specs);
@@ -126,6 +129,9 @@ impl Drop for FileSet {
     fn drop(&mut self) {
         for file in &self.temporary {
             leftovers::remove(file);
+        }
+        if let Some(keeps) = self.keeps_made {
+            self.specs.iter().for_each(|spec| made::settle_new(&spec.path, keeps));
         }
     }
 }

@@ -74,6 +74,8 @@ pub enum Fill {
     Fallocated,
     /// No bytes at all: requests extend the file.
     Empty,
+    /// No file at all: requests make it.
+    Absent,
 }
 
 /// The files that a workload wants.

@@ -1,13 +1,13 @@
 //! File sets: made, filled, kept, refused and removed.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use iostrata_io::{
-    ApiConfig, Buffers, ExtentReport, FileApi, FileSet, FileSetError, FileSetPlan, FileSpec, Fill,
-    LibaioApi, Op, OpKind, OpenFiles, OpenMode, Place, SyncApi, UringApi,
+    ApiConfig, Buffers, ExtentReport, FileApi, FileCall, FileSet, FileSetError, FileSetPlan,
+    FileSpec, Fill, LibaioApi, Op, OpKind, OpenFiles, OpenMode, Place, SyncApi, UringApi,
 };
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
@@ -166,6 +166,49 @@ fn the_fill_shows_in_the_extents() {
         Err(FileSetError::NoFallocate { .. }) => eprintln!("skipped: no fallocate"),
         Err(error) => panic!("{error}"),
     }
+}
+
+#[test]
+fn files_that_requests_make_are_ours_afterwards_or_removed() {
+    let directory = directory();
+    let path = directory.path().join("made");
+    let mut plan = plan(&path, MIB);
+    (plan.fill, plan.keep) = (Fill::Absent, true);
+    let make = |set: &FileSet| {
+        assert!(!path.exists(), "nothing is made ahead");
+        let files = OpenFiles::named(set.specs());
+        let config = ApiConfig { call: Some(FileCall::Create), ..ApiConfig::default() };
+        let (mut api, _caps) = SyncApi::start(&config, &files, &Buffers::none()).unwrap();
+        let one = Op { kind: OpKind::Read, file: 0, offset: 0, len: 512, buffer: 0, tag: 0 };
+        for _ in 0..2 {
+            api.queue(one);
+            let mut result = None;
+            api.reap(1, None, |done| result = Some(done.result)).unwrap();
+            assert_eq!(result, Some(512));
+        }
+        let meta = fs::metadata(&path).unwrap();
+        assert_eq!((meta.len(), meta.mode() & 0o777), (0, 0o600));
+    };
+    // Kept, and made anew by whoever comes next.
+    for _ in 0..2 {
+        let set = prepare(&plan).unwrap();
+        make(&set);
+        drop(set);
+        assert!(path.exists());
+    }
+    assert_eq!(FileSet::remove_kept(std::slice::from_ref(&path)).unwrap(), 1);
+    plan.keep = false;
+    let set = prepare(&plan).unwrap();
+    make(&set);
+    drop(set);
+    assert!(!path.exists());
+    // What is not ours stays as it is.
+    fs::write(&path, "mine").unwrap();
+    plan.place = Place::find(&path).unwrap();
+    assert!(matches!(prepare(&plan), Err(FileSetError::NotOurs { .. })));
+    plan.overwrite_contents = true;
+    drop(prepare(&plan).unwrap());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use iostrata_plan::fio::{FioJob, FioPlan, FioStream};
 use iostrata_plan::{
-    Access, BlockSizes, Blocks, FlushMethod, IoApi, IoSpec, Mix, Pacing, RateProcess, Sharing,
-    SyncWrites,
+    Access, BlockSizes, Blocks, FileCall, FlushMethod, IoApi, IoSpec, Mix, Pacing, RateProcess,
+    Sharing, SyncWrites,
 };
 use iostrata_stats::units;
 
@@ -77,7 +77,12 @@ fn requests(spec: &IoSpec) -> String {
         iostrata_plan::Step::Skip(bytes) => format!(", {} left out", size(bytes)),
         iostrata_plan::Step::Back(bytes) => format!(", {} back", size(bytes)),
     };
-    format!("{} {order} {what}{step}", blocks(spec))
+    match spec.variation.call {
+        Some(FileCall::Create) => "files made, one by one".to_owned(),
+        Some(FileCall::Stat) => "stat of one file after the other".to_owned(),
+        Some(FileCall::Delete) => "files deleted, one by one".to_owned(),
+        _ => format!("{} {order} {what}{step}", blocks(spec)),
+    }
 }
 
 fn blocks(spec: &IoSpec) -> String {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use iostrata_io::{FileSet, FileSetPlan, Fill, Place};
-use iostrata_plan::IoApi;
 use iostrata_plan::fio::{FioStream, FioWave};
+use iostrata_plan::{FileCall, IoApi};
 use iostrata_study::{FileSetCache, WantedFiles, fill_of};
 
 use crate::display::Display;
@@ -77,7 +77,10 @@ fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
             let spec = &stream.spec;
             let one = Wanted {
                 bytes: spec.variation.offset_bytes.saturating_add(spec.file_bytes()),
-                fill: fill_of(spec.preparation),
+                fill: match spec.variation.call {
+                    Some(FileCall::Create) => Fill::Absent,
+                    _ => fill_of(spec.preparation),
+                },
                 write: iostrata_load::open_mode(spec).write,
                 direct: spec.direct,
                 keep: !job.unlink,
@@ -105,7 +108,8 @@ fn fuller(one: Fill, other: Fill) -> Fill {
     match (one, other) {
         (Fill::Written, _) | (_, Fill::Written) => Fill::Written,
         (Fill::Fallocated, _) | (_, Fill::Fallocated) => Fill::Fallocated,
-        (Fill::Empty, Fill::Empty) => Fill::Empty,
+        (Fill::Empty, _) | (_, Fill::Empty) => Fill::Empty,
+        (Fill::Absent, Fill::Absent) => Fill::Absent,
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use iostrata_load::{CloneDetail, RequestDetail, SteadyRates};
 use iostrata_plan::fio::{FioPercentiles, FioPlan};
-use iostrata_plan::{IoApi, OpKind, Steady, SteadyLimit, SteadyOf, Words};
+use iostrata_plan::{FileCall, IoApi, OpKind, Steady, SteadyLimit, SteadyOf, Stream, Words};
 use iostrata_run::OpFigures;
 use iostrata_stats::LatencyHistogram;
 use serde::de::{MapAccess, Visitor};
@@ -337,7 +337,7 @@ impl<'a> Unit<'a> {
         let op = |kind| self.direction(kind, spread, of);
         let service = self.service(OpKind::Sync);
         let [read, write, trim] = [OpKind::Read, OpKind::Write, OpKind::Trim].map(op);
-        let ios = read.total_ios + write.total_ios + trim.total_ios;
+        let ios = self.ios();
         let depths = |counts: &[u64]| shares(&DEPTHS, counts, ios, DEPTH_PCT_MIN);
         let batches = |counts: &[u64; 7]| {
             // The null engine has neither.
@@ -467,11 +467,26 @@ impl<'a> Unit<'a> {
         })
     }
 
+    /// Requests of all directions, or calls for files.
+    fn ios(&self) -> u64 {
+        let kinds = [OpKind::Read, OpKind::Write, OpKind::Trim].into_iter();
+        kinds.flat_map(|kind| self.ops(kind)).map(|op| op.ios).sum()
+    }
+
+    /// Bytes that count as a request, where requests are calls for files as a whole. As in fio,
+    /// only `clat_ns` is of the calls.
+    fn counted_bytes(&self) -> Option<u32> {
+        self.0.first().and_then(|one| one.job.counted_bytes)
+    }
+
     fn is_apart(&self) -> bool {
         self.0.iter().all(|one| matches!(one.stream.spec.api, IoApi::Libaio | IoApi::IoUring))
     }
 
     fn completions(&self, requests: &RequestDetail) -> LatencyHistogram {
+        if self.counted_bytes().is_some() {
+            return LatencyHistogram::default();
+        }
         let mut all = self.completion(requests, OpKind::Read);
         all.merge(&self.completion(requests, OpKind::Write));
         all.merge(&self.completion(requests, OpKind::Trim));
@@ -499,8 +514,15 @@ impl<'a> Unit<'a> {
             _ => LatencyShape::default(),
         };
         let service = self.service(kind);
-        let rates = Samples::of(self, kind, ios as f64 / seconds);
-        let block_kib = bytes as f64 / ios as f64 / 1024.0;
+        let counted_bytes = self.counted_bytes();
+        let calls = ios;
+        let ios = counted_bytes.map_or(ios, |block| bytes / u64::from(block.max(1)));
+        let rates = match counted_bytes {
+            Some(_) => Samples::default(),
+            None => Samples::of(self, kind, ios as f64 / seconds),
+        };
+        let whole = if counted_bytes.is_some() { LatencyHistogram::default() } else { service };
+        let block_kib = bytes as f64 / calls as f64 / 1024.0;
         DirectionShape {
             io_bytes: bytes,
             io_kbytes: bytes / 1024,
@@ -513,7 +535,7 @@ impl<'a> Unit<'a> {
             drop_ios: 0,
             slat_ns: submission,
             clat_ns: latency(&self.completion(&requests, kind), spread.when(percentiles_of.clat)),
-            lat_ns: latency(&service, spread.when(percentiles_of.lat)),
+            lat_ns: latency(&whole, spread.when(percentiles_of.lat)),
             bw_min: (rates.min * block_kib).round() as u64,
             bw_max: (rates.max * block_kib).round() as u64,
             bw_agg: 0.0,
@@ -673,7 +695,11 @@ fn latency(histogram: &LatencyHistogram, spread: Option<Spread<'_>>) -> LatencyS
 /// What devices did in all waves, from their own counters, in the order of the files.
 fn disks(waves: &[&MeasuredWave]) -> Vec<DiskShape> {
     let mut disks: Vec<(DiskShape, f64, f64)> = Vec::new();
-    for DeviceUse { name, delta } in waves.iter().flat_map(|wave| &wave.devices) {
+    // As in fio, what makes files has no device.
+    let makes_files = |stream: &Stream| stream.spec.variation.call == Some(FileCall::Create);
+    let with_devices =
+        waves.iter().filter(|wave| !wave.replicate.point.streams.iter().all(makes_files));
+    for DeviceUse { name, delta } in with_devices.flat_map(|wave| &wave.devices) {
         let counters = delta.counters;
         let known = disks.iter().position(|(disk, ..)| disk.name == *name);
         let at = known.unwrap_or_else(|| {

@@ -2,6 +2,7 @@
 //! where it is installed.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -325,6 +326,88 @@ fn a_log_is_appended_to_logs_alone() {
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     }
     assert_eq!(std::fs::read_to_string(bench.path("precious")).unwrap(), "mine");
+}
+
+/// Requests, bytes and calls of both directions, and the size and mode of each file afterwards.
+fn calls(bench: &Bench, text: &str) -> (Vec<Value>, Vec<(String, u64, u32)>) {
+    let run: Value = serde_json::from_str(&text[text.find("{\n").unwrap()..]).unwrap();
+    let of = |direction: &str| {
+        let one = &run["jobs"][0][direction];
+        let samples = &one["bw_samples"];
+        let counts = [&one["total_ios"], &one["io_bytes"], &one["clat_ns"]["N"]];
+        let none = [&one["slat_ns"]["N"], &one["lat_ns"]["N"], &one["lat_ns"]["max"], samples];
+        counts.into_iter().chain(none).cloned().collect::<Vec<_>>()
+    };
+    let names = bench.data_files().into_iter().filter(|name| name.starts_with("a."));
+    let file = |name: String| {
+        let meta = std::fs::metadata(bench.path(&name)).unwrap();
+        (name, meta.len(), meta.mode() & 0o777)
+    };
+    (["read", "write"].into_iter().flat_map(of).collect(), names.map(file).collect())
+}
+
+#[test]
+fn files_are_made_looked_at_and_deleted_as_fio_does() {
+    if !fio_is_installed() {
+        return;
+    }
+    for job in [
+        "--ioengine=filecreate --filesize=4k --nrfiles=10",
+        "--ioengine=filecreate --filesize=64k --nrfiles=5 --rw=write",
+        "--ioengine=filecreate --size=40k --nrfiles=10 --loops=3",
+        "--ioengine=filecreate --filesize=4k --nrfiles=5 --unlink=1 --rw=randread",
+        "--ioengine=filestat --filesize=64k --nrfiles=5 --stat_type=stat",
+        "--ioengine=filestat --filesize=4k --nrfiles=10 --rw=randwrite --loops=2",
+        "--ioengine=filedelete --filesize=4k --nrfiles=10",
+        "--ioengine=filedelete --filesize=64k --nrfiles=5 --rw=write --iodepth=1",
+    ] {
+        let line = format!("--name=a {job} --output-format=json");
+        let (of_ours, of_theirs) = (Bench::new(), Bench::new());
+        let mut found = Vec::new();
+        // Twice: what one run left, the next makes anew or deletes.
+        for _ in 0..2 {
+            let ours = of_ours.line(&format!("fio {line} --quiet"));
+            assert!(ours.status.success(), "{job}: {}", stderr(&ours));
+            found.push(calls(&of_ours, &stdout(&ours)));
+        }
+        let theirs = calls(&of_theirs, &fio_beside(&of_theirs, &line));
+        let without_mode = |(counts, files): &(Vec<Value>, Vec<(String, u64, u32)>)| {
+            let files = files.iter().map(|(name, bytes, _)| (name.clone(), *bytes));
+            (counts.clone(), files.collect::<Vec<_>>())
+        };
+        for found in &found {
+            assert_eq!(without_mode(found), without_mode(&theirs), "{job}");
+            if job.contains("filecreate") {
+                assert_eq!(found.1, theirs.1, "{job}");
+            }
+        }
+    }
+}
+
+#[test]
+fn names_are_made_and_deleted_only_where_files_may_be_written() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("a.0.1"), "mine").unwrap();
+    let run = |engine: &str, more: &str| {
+        let line = "fio --name=a --filesize=4k --nrfiles=3 --quiet --ioengine=";
+        bench.line(&format!("{line}{engine} {more}"))
+    };
+    for engine in ["filecreate", "filedelete"] {
+        let output = run(engine, "");
+        assert_eq!(output.status.code(), Some(2), "{engine}: {}", stderr(&output));
+        assert!(stderr(&output).contains("a.0.1"), "{}", stderr(&output));
+        assert_eq!(std::fs::read_to_string(bench.path("a.0.1")).unwrap(), "mine");
+    }
+    let refused = run("filedelete", "--readonly");
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    let mixed = run("filestat", "--rw=randrw");
+    assert!(stderr(&mixed).contains("rw=randrw: files are neither"), "{}", stderr(&mixed));
+    let allowed = run("filecreate", "--overwrite-contents");
+    assert!(allowed.status.success(), "{}", stderr(&allowed));
+    assert_eq!(std::fs::read_to_string(bench.path("a.0.1")).unwrap(), "mine", "as fio leaves it");
+    // A name that is not there a second time.
+    let again = run("filedelete", "--loops=2 --overwrite-contents --nrfiles=1");
+    assert_eq!(again.status.code(), Some(3), "{}", stderr(&again));
 }
 
 #[test]

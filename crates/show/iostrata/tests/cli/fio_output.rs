@@ -15,7 +15,7 @@ const VERSION: &str = "fio-3.33";
 const KEYS: &str = include_str!("../golden/fio/keys.txt");
 
 /// Jobs that are quick on both sides. A global section holds for all.
-const JOBS: [(&str, &str); 18] = [
+const JOBS: [(&str, &str); 21] = [
     ("read", "[a]\nrw=read\nsize=1m\nioengine=sync\n"),
     ("write", "[a]\nrw=write\nsize=1m\nioengine=sync\n"),
     ("randrw", "[global]\nsize=1m\n[a]\nrw=randrw\nioengine=libaio\niodepth=4\nfsync=16\n"),
@@ -66,6 +66,9 @@ const JOBS: [(&str, &str); 18] = [
         "without a time to be steady in",
         "[a]\nrw=read\nsize=1m\nioengine=null\nruntime=1\ntime_based\nss=iops:90%\n",
     ),
+    ("files that are made", "[a]\nioengine=filecreate\nfilesize=4k\nnrfiles=20\n"),
+    ("files that are looked at", "[a]\nioengine=filestat\nfilesize=4k\nnrfiles=20\n"),
+    ("files that are deleted", "[a]\nioengine=filedelete\nfilesize=4k\nnrfiles=20\nrw=write\n"),
     ("null", "[a]\nrw=randrw\nsize=4m\nioengine=null\npercentile_list=50:99\n"),
 ];
 

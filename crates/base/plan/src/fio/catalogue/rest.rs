@@ -167,7 +167,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("writefua", "1", ENGINE),
     refused("program", "p", ENGINE),
     refused("arguments", "a", ENGINE),
-    refused("stat_type", "stat", ENGINE),
+    refused("stat_type", "lstat", "files are looked at by stat").but(&["stat"]),
     refused("cont", "1", ENGINE),
     refused("svcl", "1", ENGINE),
     refused("object_class", "1", ENGINE),
