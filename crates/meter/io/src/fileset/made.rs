@@ -125,7 +125,7 @@ pub(super) fn remove_ours(path: &Path) -> Result<(), FileSetError> {
 pub(super) fn settle_new(path: &Path, keeps: bool) {
     let Ok(file) = File::options().write(true).open(path) else { return };
     let _stays_without = match keeps {
-        true => marker::set(path, &file, 0, Fill::Absent),
+        true => leftovers::set(path, &file, 0, Fill::Absent),
         false => fs::remove_file(path),
     };
 }
