@@ -183,3 +183,13 @@ pub enum Event {
         bytes_written: u64,
     },
 }
+
+impl Event {
+    /// The replicate that it is of.
+    pub fn replicate(&self) -> Option<&Replicate> {
+        match self {
+            Self::Replicate(replicate) => Some(replicate),
+            _ => None,
+        }
+    }
+}

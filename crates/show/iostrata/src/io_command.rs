@@ -242,12 +242,9 @@ fn is_comparable(other: &Manifest, this: &Manifest) -> bool {
 /// The result of a run, if it measured the same requests to its end.
 fn result_of(dir: &Path, spec: &IoSpec) -> Option<IoDocument> {
     let run = RunReader::open(dir).ok()?;
-    let same = run.events().iter().any(|event| match event {
-        Event::Replicate(replicate) => {
-            let streams = &replicate.point.streams;
-            streams.first().is_some_and(|stream| is_same(&stream.spec, spec))
-        }
-        _ => false,
+    let same = run.events().iter().filter_map(Event::replicate).any(|replicate| {
+        let streams = &replicate.point.streams;
+        streams.first().is_some_and(|stream| is_same(&stream.spec, spec))
     });
     match run.result() {
         Some(RunResult::Io(document)) if same => Some((**document).clone()),

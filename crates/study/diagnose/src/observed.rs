@@ -54,11 +54,9 @@ pub(crate) fn by_point<'a>(
     leave_out: impl Fn(&mut Vec<&'a Replicate>) -> u32,
 ) -> BTreeMap<&'a str, PointLog<'a>> {
     let mut all: BTreeMap<&str, PointLog<'_>> = BTreeMap::new();
-    for event in events {
-        if let Event::Replicate(one) = event {
-            let none = || PointLog::new(&one.point, Vec::new());
-            all.entry(&one.point.id).or_insert_with(none).add(one);
-        }
+    for one in events.iter().filter_map(Event::replicate) {
+        let none = || PointLog::new(&one.point, Vec::new());
+        all.entry(&one.point.id).or_insert_with(none).add(one);
     }
     // A point may be looked into before its first window.
     for event in events {
@@ -89,7 +87,6 @@ pub(crate) enum Which {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed<'a> {
     points: Vec<PointLog<'a>>,
-    by_id: BTreeMap<&'a str, usize>,
     suspected: BTreeMap<&'a str, Suspected<'a>>,
     unavailable: Vec<&'a Unavailable>,
     clock: Option<(&'a str, &'a Measured)>,
@@ -156,8 +153,6 @@ impl<'a> Observed<'a> {
                 self.points.push(seen);
             }
         }
-        let places = self.points.iter().enumerate();
-        self.by_id = places.map(|(at, seen)| (seen.point.id.as_str(), at)).collect();
     }
 
     /// When rates fell and stayed low; empty for a run that held.
@@ -194,26 +189,15 @@ impl<'a> Observed<'a> {
         &self.transactions
     }
 
-    fn add_transactions(&mut self, replicate: &'a Replicate) {
-        let is_of = |seen: &&mut PointLog<'a>| seen.point.id == replicate.point.id;
-        match self.transactions.iter_mut().find(is_of) {
-            Some(seen) => seen.replicates.push(replicate),
-            None => {
-                self.transactions.push(PointLog::new(&replicate.point, vec![replicate]));
-            }
-        }
-    }
-
     fn add(&mut self, replicate: &'a Replicate) {
-        if replicate.point.transactions.is_some() {
-            return self.add_transactions(replicate);
+        let points = match replicate.point.transactions {
+            Some(_) => &mut self.transactions,
+            None => &mut self.points,
+        };
+        match points.iter_mut().find(|seen| seen.point.id == replicate.point.id) {
+            Some(seen) => seen.add(replicate),
+            None => points.push(PointLog::new(&replicate.point, vec![replicate])),
         }
-        let id = replicate.point.id.as_str();
-        let at = *self.by_id.entry(id).or_insert_with(|| {
-            self.points.push(PointLog::new(&replicate.point, Vec::new()));
-            self.points.len() - 1
-        });
-        self.points[at].add(replicate);
     }
 
     fn suspect(&mut self, id: &'a str, confirm: &'a [String]) {
@@ -247,7 +231,7 @@ impl<'a> Observed<'a> {
 
     /// One point, if it was ever measured.
     pub fn seen(&self, id: &str) -> Option<&PointLog<'a>> {
-        self.by_id.get(id).map(|&at| &self.points[at])
+        self.points.iter().find(|seen| seen.point.id == id)
     }
 
     /// What could not be measured.

@@ -4,7 +4,7 @@
 //! nothing about what was not measured.
 
 use iostrata_plan::OpKind;
-use iostrata_run::{Event, ProbeDocument, ProbeHost, Replicate, UnavailableCause};
+use iostrata_run::{Event, ProbeDocument, ProbeHost, UnavailableCause};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::advice::{advise, redo_table};
@@ -36,8 +36,9 @@ impl ProbeEnd {
             Some(Event::Finished { at_s, bytes_written }) => (*at_s, *bytes_written, false),
             Some(Event::Interrupted { at_s, bytes_written }) => (*at_s, *bytes_written, true),
             _ => {
-                let ends = replicates(events).map(|one| one.started_s + one.duration_s);
-                let writes = replicates(events)
+                let replicates = || events.iter().filter_map(Event::replicate);
+                let ends = replicates().map(|one| one.started_s + one.duration_s);
+                let writes = replicates()
                     .flat_map(|one| &one.streams)
                     .filter_map(|stream| stream.ops[OpKind::Write].as_ref());
                 (ends.fold(0.0, f64::max), writes.map(|write| write.bytes).sum(), true)
@@ -45,13 +46,6 @@ impl ProbeEnd {
         };
         Self { bytes_written, duration_s, interrupted }
     }
-}
-
-fn replicates(events: &[Event]) -> impl Iterator<Item = &Replicate> {
-    events.iter().filter_map(|event| match event {
-        Event::Replicate(replicate) => Some(replicate.as_ref()),
-        _ => None,
-    })
 }
 
 /// Everything that a probe's events say.

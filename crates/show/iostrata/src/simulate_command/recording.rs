@@ -200,10 +200,7 @@ fn document(reader: &RunReader) -> Result<&TransactionDocument, String> {
 
 /// What samples of the target say of the window that the document shows.
 fn course(reader: &RunReader, document: &TransactionDocument) -> Option<TargetCourse> {
-    let replicates = reader.events().iter().filter_map(|event| match event {
-        Event::Replicate(replicate) => Some(&**replicate),
-        _ => None,
-    });
+    let replicates = reader.events().iter().filter_map(Event::replicate);
     let distance = |one: &Replicate| (transactions_per_s(one) - document.tps).abs();
     let shown = replicates.min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
     shown.streams.first()?.transactions.as_ref()?.course

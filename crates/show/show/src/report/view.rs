@@ -39,10 +39,7 @@ impl<'a> RunView<'a> {
 
     /// Every finished replicate, in the order of the run.
     pub(crate) fn replicates(&self) -> impl Iterator<Item = &'a Replicate> + use<'a> {
-        self.events.iter().filter_map(|event| match event {
-            Event::Replicate(replicate) => Some(replicate.as_ref()),
-            _ => None,
-        })
+        self.events.iter().filter_map(Event::replicate)
     }
 
     /// The measured points in the order of the run, each with its replicates.

@@ -95,18 +95,15 @@ impl Side {
 }
 
 fn is_of(event: &Event, pairs: &[Pair]) -> bool {
-    let Event::Replicate(replicate) = event else { return false };
-    pairs.iter().any(|pair| pair.on_loop.id == replicate.point.id)
+    let is_point = |id: &str| pairs.iter().any(|pair| pair.on_loop.id == id);
+    event.replicate().is_some_and(|replicate| is_point(&replicate.point.id))
 }
 
 /// What an earlier part of the run measured.
 fn of_done(pair: &Pair, done: &[Event]) -> Option<Ceiling> {
     let figures = |id: &str| -> Vec<Measured> {
-        let of = |event: &Event| match event {
-            Event::Replicate(replicate) if replicate.point.id == id => Some(figure_of(replicate)),
-            _ => None,
-        };
-        done.iter().filter_map(of).collect()
+        let all = done.iter().filter_map(Event::replicate);
+        all.filter(|replicate| replicate.point.id == id).map(figure_of).collect()
     };
     Ceiling::of(pair, &figures(&pair.on_loop.id), &figures(&pair.below.id))
 }

@@ -94,8 +94,7 @@ pub(super) fn figure_of(replicate: &Replicate) -> Measured {
 /// What every point has in what was stored.
 pub(super) fn standings(cells: &[Cell], done: &[Event]) -> Vec<Standing> {
     let mut standings = vec![Standing::default(); cells.len()];
-    for event in done {
-        let Event::Replicate(replicate) = event else { continue };
+    for replicate in done.iter().filter_map(Event::replicate) {
         let cell = cells.iter().position(|cell| cell.id == replicate.point.id);
         if let Some(cell) = cell {
             let is_lost = iostrata_diagnose::is_lost_to_steal(replicate);

@@ -10,7 +10,7 @@ use iostrata_plan::{
     Metric, MetricKind, Mix, OpKind, Pacing, Point, Preparation, RateProcess, Stream, SyncWrites,
     rung,
 };
-use iostrata_run::Event;
+use iostrata_run::{Event, Replicate};
 
 use super::budget::{PAGE_BYTES, SUSTAINED, Shape};
 
@@ -199,16 +199,10 @@ fn size(bytes: u32) -> String {
 
 /// Mean of a point's figure so far, to plan with.
 fn measured(events: &[Event], id: &str, op: OpKind) -> Option<f64> {
-    let rates: Vec<f64> = events
-        .iter()
-        .filter_map(|event| match event {
-            Event::Replicate(replicate) if replicate.point.id == id => {
-                let stream = replicate.streams.first()?;
-                stream.ops[op].as_ref().map(|figures| figures.iops.value)
-            }
-            _ => None,
-        })
-        .collect();
+    let rate =
+        |replicate: &Replicate| Some(replicate.streams.first()?.ops[op].as_ref()?.iops.value);
+    let replicates = events.iter().filter_map(Event::replicate);
+    let rates: Vec<f64> = replicates.filter(|one| one.point.id == id).filter_map(rate).collect();
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
 }
 

@@ -289,15 +289,9 @@ impl Probe<'_> {
 
     /// The first replicate number that none of these points has used.
     pub fn next_replicate(&self, points: &[Point]) -> u32 {
-        let used = self.pipeline.events.iter().filter_map(|event| match event {
-            Event::Replicate(replicate)
-                if points.iter().any(|point| point.id == replicate.point.id) =>
-            {
-                Some(replicate.replicate + 1)
-            }
-            _ => None,
-        });
-        used.max().unwrap_or(0)
+        let all = self.pipeline.events.iter().filter_map(Event::replicate);
+        let used = all.filter(|one| points.iter().any(|point| point.id == one.point.id));
+        used.map(|one| one.replicate + 1).max().unwrap_or(0)
     }
 }
 
@@ -312,13 +306,9 @@ const PERCENTS: [f64; 6] = [50.0, 90.0, 95.0, 98.0, 99.0, 99.9];
 /// their slowest requests.
 fn pooled(events: &[Event]) -> Vec<Pooled> {
     let mut points: BTreeMap<&str, Vec<&Replicate>> = BTreeMap::new();
-    for event in events {
-        match event {
-            Event::Replicate(replicate) if replicate.point.streams.len() > 1 => {
-                points.entry(&replicate.point.id).or_default().push(replicate);
-            }
-            _ => {}
-        }
+    let replicates = events.iter().filter_map(Event::replicate);
+    for replicate in replicates.filter(|one| one.point.streams.len() > 1) {
+        points.entry(&replicate.point.id).or_default().push(replicate);
     }
     let pooled = |(point, replicates): (&str, Vec<&Replicate>)| Pooled {
         point: point.to_owned(),
