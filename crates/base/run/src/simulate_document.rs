@@ -214,7 +214,7 @@ pub struct QueueThenRow {
 }
 
 /// What `iostrata simulate queue --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueDocument {
     /// One line.

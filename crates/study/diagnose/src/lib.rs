@@ -41,7 +41,7 @@ pub use loss::losses;
 pub use rules::{Subject, Suspicion, catalogue, conclude, diagnose_watch, suspect};
 pub use rung::rungs;
 pub use server_setting::{Family, Release, SERVER_SETTINGS, ServerSetting};
-pub use simulate::{QUEUE_POST_ROWS, QueueFacts, conclude_flush, summarise_queue};
+pub use simulate::{QUEUE_POST_ROWS, conclude_flush, conclude_queue};
 pub use study::{is_lost_to_steal, summarise_study};
 pub use summary::{ProbeEnd, summarise};
 pub use verify::{verifications, verify_points};

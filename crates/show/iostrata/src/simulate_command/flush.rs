@@ -10,7 +10,7 @@ use iostrata_diagnose::conclude_flush;
 use iostrata_innodb::{PolicyName, Settings};
 use iostrata_run::{
     FlushAssumption, FlushDocument, FlushEvenness, FlushFigures, FlushPolicyRun, FlushRecording,
-    FlushSeries, RunKind, RunResult, Unavailable, UnavailableCause,
+    FlushSeries, RunKind, RunResult, Unavailable,
 };
 use iostrata_sim::flush::{
     self, Demand, FitFreedom, FlushLoad, FlushOutcome, FlushPlan, FlushSecond, fit,
@@ -22,8 +22,8 @@ use serde_json::json;
 use super::flush_plan::{
     LOAD, demand, device, disk_turns, finished, load, load_of, plan, settings, settings_of, turns,
 };
-use super::on_all_processors;
 use super::recording::Recording;
+use super::{on_all_processors, stopped_before};
 use crate::args::FlushArgs;
 use crate::display::Display;
 use crate::exit_error::ExitError;
@@ -103,14 +103,8 @@ fn document(
     policies: Vec<FlushPolicyRun>,
 ) -> FlushDocument {
     let is_missing = |name: &&PolicyName| policies.iter().all(|policy| policy.name != name.word());
-    let missing = |name: &PolicyName| Unavailable {
-        what: name.word().to_owned(),
-        why: "the simulation was stopped before it".to_owned(),
-        fix: Some("give a longer --max-time".to_owned()),
-        cause: UnavailableCause::LeftOut,
-        kernel_lines: Vec::new(),
-    };
-    let unavailable: Vec<Unavailable> = names.iter().filter(is_missing).map(missing).collect();
+    let missing = names.iter().filter(is_missing);
+    let unavailable: Vec<Unavailable> = missing.map(|name| stopped_before(name.word())).collect();
     let mut verdicts = Verdicts::none();
     policies.iter().for_each(|policy| verdicts.merge(&policy.verdicts));
     let pool = plan.settings.frames();

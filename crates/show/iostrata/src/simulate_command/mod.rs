@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
 
+use iostrata_run::Unavailable;
+
 use crate::args::{SimulateAction, SimulateArgs};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
@@ -31,6 +33,13 @@ pub fn run(args: &SimulateArgs, interruption: &Interruption) -> Result<(), ExitE
             )))
         }
     }
+}
+
+/// What was not simulated any more.
+fn stopped_before(what: impl Into<String>) -> Unavailable {
+    let option = "--max-time";
+    let left_out = Unavailable::left_out(what, "the simulation was stopped before it", option);
+    Unavailable { fix: Some(format!("give a longer {option}")), ..left_out }
 }
 
 /// Does jobs by their number until all are done or `is_over`; `told` hears after each what share of

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use iostrata_diagnose::{QueueFacts, summarise_queue};
+use iostrata_diagnose::conclude_queue;
 use iostrata_plan::disk::{DiskModel, DiskSpec};
 use iostrata_run::{
-    KernelThen, QueueDevice, QueuePoint, QueueReader, QueueReplicate, QueueRun, RunKind, RunResult,
-    Unavailable, UnavailableCause,
+    KernelThen, QueueDevice, QueueDocument, QueuePoint, QueueReader, QueueReplicate, QueueRun,
+    RunKind, RunResult,
 };
 use iostrata_sim::drive::DriveFacts;
 use iostrata_sim::insert::{
@@ -19,10 +19,10 @@ use iostrata_sim::insert::{
 };
 use iostrata_sim::model::{self, MeasuredDisk};
 use iostrata_sim::queue::requests_taken;
-use iostrata_stats::{Interval, LatencyUs, Measured, Verdict, Verdicts, combine};
+use iostrata_stats::{LatencyUs, Measured, Verdict, Verdicts, combine};
 use serde_json::{Value, json};
 
-use super::on_all_processors;
+use super::{on_all_processors, stopped_before};
 use crate::args::QueueArgs;
 use crate::disk_command::measured;
 use crate::display::Display;
@@ -61,7 +61,8 @@ pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), ExitErro
         || interruption.is_set() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let outcomes = bench.simulate(&over, &display);
     display.finish();
-    let mut document = summarise_queue(bench.facts(args, &outcomes?));
+    let mut document = bench.document(args, &outcomes?);
+    conclude_queue(&mut document);
     document.duration_s = started.elapsed().as_secs_f64();
     document.report = sink.report();
     if !sink.keep_with_report(&document) {
@@ -262,7 +263,8 @@ impl Bench {
         Ok(outcome)
     }
 
-    fn facts(&self, args: &QueueArgs, outcomes: &Outcomes) -> QueueFacts {
+    /// What was simulated, nothing concluded from it yet.
+    fn document(&self, args: &QueueArgs, outcomes: &Outcomes) -> QueueDocument {
         let mut runs: Vec<QueueRun> = Vec::new();
         let mut unavailable = Vec::new();
         for (device, kernel, nr_requests) in self.every() {
@@ -279,16 +281,13 @@ impl Bench {
             };
             match queue_run(&simulated, COMPARED_ROWS) {
                 Some(run) => runs.push(run),
-                None => unavailable.push(Unavailable {
-                    what: format!("{}, {kernel}, nr_requests {nr_requests}", plan.disk),
-                    why: "the simulation was stopped before it".to_owned(),
-                    fix: Some("give a longer --max-time".to_owned()),
-                    cause: UnavailableCause::LeftOut,
-                    kernel_lines: Vec::new(),
-                }),
+                None => {
+                    let what = format!("{}, {kernel}, nr_requests {nr_requests}", plan.disk);
+                    unavailable.push(stopped_before(what));
+                }
             }
         }
-        QueueFacts {
+        QueueDocument {
             devices: self.devices.iter().map(|device| device.described.clone()).collect(),
             runs,
             unavailable,
@@ -296,8 +295,8 @@ impl Bench {
             seed: args.common.seed,
             method: figures(&outcomes.by_case),
             limits: limits(),
-            duration_s: 0.0,
             interrupted: !outcomes.is_complete,
+            ..QueueDocument::default()
         }
     }
 }
@@ -455,20 +454,10 @@ fn reader(replicates: &[&InsertReader]) -> Option<QueueReader> {
     })
 }
 
-/// A mean over replicates with the interval between them.
-struct Mean {
-    value: f64,
-    ci95: Option<Interval>,
-    n: u64,
-    verdicts: Verdicts,
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<Mean> {
-    // Each replicate is one sample; the interval is that between them.
+/// A mean over replicates with the interval between them: each is one sample.
+fn mean(values: impl Iterator<Item = f64>) -> Option<Measured> {
     let sample = |value| Measured { value, ci95: None, n: 1, verdicts: Verdicts::none() };
-    let samples: Vec<Measured> = values.map(sample).collect();
-    let mean = combine(&samples)?;
-    Some(Mean { value: mean.value, ci95: mean.ci95, n: mean.n, verdicts: mean.verdicts })
+    combine(&values.map(sample).collect::<Vec<Measured>>())
 }
 
 /// Disks of an array whose number is not given: one mirrored pair.

@@ -11,66 +11,27 @@ mod headline;
 mod then;
 mod wording;
 
-use std::collections::BTreeMap;
-
-use iostrata_run::{KernelThen, QueueDevice, QueueDocument, QueueRun, Unavailable};
-use iostrata_stats::Verdicts;
+use iostrata_run::{KernelThen, QueueDevice, QueueDocument, QueueRun};
 
 pub use flush::conclude_flush;
 pub(crate) use flush::{judge_model, misfit};
 pub use then::QUEUE_POST_ROWS;
 
-/// What a simulation of the block queue came to, before anything is concluded.
-#[derive(Clone, Debug)]
-pub struct QueueFacts {
-    /// The devices, the one that the others are set beside first.
-    pub devices: Vec<QueueDevice>,
-    /// Every queue size on every device under every kernel.
-    pub runs: Vec<QueueRun>,
-    /// Runs that were not simulated, and why.
-    pub unavailable: Vec<Unavailable>,
-    /// Virtual seconds that all runs together were asked to last at least.
-    pub span_s: f64,
-    /// The seed.
-    pub seed: u64,
-    /// What belongs to the method, by name with the unit in the name.
-    pub method: BTreeMap<String, serde_json::Value>,
-    /// What the model leaves out, in sentences.
-    pub limits: Vec<String>,
-    /// Seconds that the simulation took.
-    pub duration_s: f64,
-    /// Whether it was stopped before its end.
-    pub interrupted: bool,
-}
-
-/// The document, its report not yet named.
-pub fn summarise_queue(facts: QueueFacts) -> QueueDocument {
-    let cast = Cast::of(&facts);
+/// Fills in what follows from the devices and runs of a simulated block queue.
+pub fn conclude_queue(document: &mut QueueDocument) {
+    let cast = Cast::of(document);
     let effects = effects::effects(&cast);
     let then = then::rows(&cast);
     let headline = headline::headline(&cast, &effects);
     let contradictions = contradict::contradictions(&cast, &effects, &then);
-    let mut verdicts = Verdicts::none();
-    facts.runs.iter().for_each(|run| verdicts.merge(&run.verdicts));
-    QueueDocument {
-        title: "Does a longer queue in the kernel help inserts into a B-tree index?".to_owned(),
-        headline,
-        contradictions,
-        effects,
-        then_source: then::SOURCE.to_owned(),
-        then_machine: then::MACHINE.to_owned(),
-        then,
-        devices: facts.devices,
-        runs: facts.runs,
-        unavailable: facts.unavailable,
-        span_s: facts.span_s,
-        seed: facts.seed,
-        method: facts.method,
-        limits: facts.limits,
-        duration_s: facts.duration_s,
-        interrupted: facts.interrupted,
-        verdicts,
-        report: None,
+    document.title =
+        "Does a longer queue in the kernel help inserts into a B-tree index?".to_owned();
+    (document.headline, document.contradictions) = (headline, contradictions);
+    (document.effects, document.then) = (effects, then);
+    document.then_source = then::SOURCE.to_owned();
+    document.then_machine = then::MACHINE.to_owned();
+    for run in &document.runs {
+        document.verdicts.merge(&run.verdicts);
     }
 }
 
@@ -89,8 +50,8 @@ struct Cast<'a> {
 }
 
 impl<'a> Cast<'a> {
-    fn of(facts: &'a QueueFacts) -> Self {
-        let devices = &facts.devices;
+    fn of(document: &'a QueueDocument) -> Self {
+        let devices = &document.devices;
         let rotating = || devices.iter().filter(|device| device.is_rotational);
         let with_queue = || rotating().filter(|device| device.queue_depth > 1);
         let fewest = with_queue().map(|device| device.spindles).min();
@@ -103,7 +64,7 @@ impl<'a> Cast<'a> {
         let array = with_queue().filter(beside).max_by_key(|other| other.spindles);
         let array = array.filter(|other| disk.is_some_and(|disk| other.spindles > disk.spindles));
         let flash = devices.iter().find(|device| !device.is_rotational);
-        Self { runs: &facts.runs, devices, disk, unqueued, array, flash }
+        Self { runs: &document.runs, devices, disk, unqueued, array, flash }
     }
 
     /// The runs on a device under a kernel, by rising queue size.

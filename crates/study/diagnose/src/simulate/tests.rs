@@ -8,7 +8,7 @@ use iostrata_run::{
 };
 use iostrata_stats::{Conclusion, LatencyUs, Verdict, Verdicts};
 
-use super::{QUEUE_POST_ROWS, QueueFacts, summarise_queue};
+use super::{QUEUE_POST_ROWS, conclude_queue};
 
 const INDEX_BYTES: u64 = 4_500_000_000;
 
@@ -76,9 +76,14 @@ fn run(device: &str, kernel: KernelThen, nr_requests: u64, rate: f64, p99_us: f6
     }
 }
 
-fn facts() -> QueueFacts {
+fn concluded(mut document: QueueDocument) -> QueueDocument {
+    conclude_queue(&mut document);
+    document
+}
+
+fn facts() -> QueueDocument {
     use KernelThen::{Today, Y2009};
-    QueueFacts {
+    QueueDocument {
         devices: vec![
             device("pair", true, 2, 64),
             device("pair,queue=1", true, 2, 1),
@@ -97,13 +102,7 @@ fn facts() -> QueueFacts {
             run("flash", Y2009, 128, 90e6, 900.0),
             run("flash", Y2009, 100_000, 90e6, 900.0),
         ],
-        unavailable: vec![],
-        span_s: 3600.0,
-        seed: 1,
-        method: Default::default(),
-        limits: vec![],
-        duration_s: 1.0,
-        interrupted: false,
+        ..QueueDocument::default()
     }
 }
 
@@ -121,7 +120,7 @@ fn effect<'a>(
 
 #[test]
 fn one_thing_is_compared_at_a_time() {
-    let document = summarise_queue(facts());
+    let document = concluded(facts());
     let of = |what, device, kernel| effect(&document, what, device, kernel).ratio;
     let near = |found: f64, want: f64| assert!((found / want - 1.0).abs() < 1e-9, "{found} {want}");
     near(of(QueueQuestion::NrRequests, "pair", KernelThen::Y2009), 4.0);
@@ -146,7 +145,7 @@ fn one_thing_is_compared_at_a_time() {
 
 #[test]
 fn the_verdict_says_what_the_figures_say() {
-    let headline = summarise_queue(facts()).headline;
+    let headline = concluded(facts()).headline;
     let first = &headline[0];
     for words in ["from 128 to 100,000", "4x [4, 4]", "less than 5 % (1.000x", "of 2009", "4.5 GB"]
     {
@@ -175,7 +174,7 @@ fn other_figures_make_another_verdict() {
     for run in facts.runs.iter_mut().filter(|run| run.device == "pair,queue=1") {
         run.points[0].replicates.iter_mut().for_each(|one| one.rows_per_hour *= 4.0);
     }
-    let document = summarise_queue(facts);
+    let document = concluded(facts);
     let first = &document.headline[0];
     assert!(first.contains("lowers rows per hour to 0.5x"), "{first}");
     let against = document.contradictions.join(" ");
@@ -192,7 +191,7 @@ fn what_is_not_steady_concludes_nothing() {
     for run in facts.runs.iter_mut().filter(|run| run.device == "pair" && run.nr_requests == 128) {
         run.points[0].verdicts.add(Verdict::NotSteady);
     }
-    let document = summarise_queue(facts);
+    let document = concluded(facts);
     let of = |what| document.effects.iter().find(|one| one.what == what && one.device == "pair");
     let rows = of(QueueQuestion::NrRequests).unwrap();
     assert_eq!((rows.conclusion, rows.ratio_ci95), (Conclusion::NoMeasurableDifference, None));
@@ -207,17 +206,17 @@ fn what_was_not_simulated_is_not_mentioned() {
     let mut facts = facts();
     facts.runs.retain(|run| run.device == "flash" || run.kernel == KernelThen::Today);
     facts.devices.retain(|device| device.device == "flash" || device.device == "pair");
-    let document = summarise_queue(facts);
+    let document = concluded(facts);
     let all = document.headline.join(" ");
     assert!(!all.contains("spindles") && !all.contains("command queueing"), "{all}");
     assert!(document.then.is_empty(), "the post's kernel was not simulated on its disk");
-    let none = QueueFacts { runs: vec![], devices: vec![], ..self::facts() };
-    assert_eq!(summarise_queue(none).headline, ["Nothing was simulated."]);
+    let none = QueueDocument { runs: vec![], devices: vec![], ..self::facts() };
+    assert_eq!(concluded(none).headline, ["Nothing was simulated."]);
 }
 
 #[test]
 fn printed_figures_stand_beside_those_at_as_many_rows() {
-    let document = summarise_queue(facts());
+    let document = concluded(facts());
     let rows: Vec<_> = document.then.iter().filter(|row| row.rows == QUEUE_POST_ROWS[2]).collect();
     let named = |start: &str| &rows.iter().find(|row| row.row.text.starts_with(start)).unwrap().row;
     let writes = named("w/s");
@@ -239,7 +238,7 @@ fn one_replicate_concludes_nothing() {
     for point in facts.runs.iter_mut().flat_map(|run| &mut run.points) {
         point.replicates.truncate(1);
     }
-    let document = summarise_queue(facts);
+    let document = concluded(facts);
     let effect = effect(&document, QueueQuestion::NrRequests, "pair", KernelThen::Y2009);
     assert_eq!((effect.conclusion, effect.ratio_ci95), (Conclusion::TooFewPairs, None));
     assert!(document.headline[0].contains("too few replicates"), "{:?}", document.headline);
