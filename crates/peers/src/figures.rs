@@ -55,7 +55,7 @@ impl Sample {
         let operations = course.operations().max(1) as f64;
         let each = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / operations);
         Self {
-            rate: estimate(&slices).map_or_else(none, |found| found.measured()),
+            rate: estimate(&slices).unwrap_or_else(none),
             worst_second: worst_second(&slices),
             latency: is_writing.then(|| course.latency.clone()),
             cpu_us: course.passed.cpu.as_secs_f64() * 1e6 / operations,
@@ -283,7 +283,7 @@ pub(crate) mod tests {
         assert_eq!(table.best_lent, Some(Engine::RedbGroup));
         assert!(table.lines[0].ours_over_it.is_none());
         let ratio = table.lines[1].ours_over_it.as_ref().unwrap();
-        assert!((ratio.ratio - 2.0).abs() < 0.02 && ratio.n == 3, "{ratio:?}");
+        assert!((ratio.ratio.value - 2.0).abs() < 0.02 && ratio.ratio.n == 3, "{ratio:?}");
         let latency = table.lines[2].latency_us.unwrap();
         assert!((latency.max - 2_000.0).abs() < 1e-9, "{latency:?}");
     }

@@ -179,9 +179,9 @@ fn best(table: &CaseTable) -> Vec<String> {
 
 /// `1.52 [1.40, 1.66]`.
 fn ratio(comparison: &Comparison) -> String {
-    match comparison.ratio_ci95 {
-        Some([low, high]) => format!("{:.2} [{low:.2}, {high:.2}]", comparison.ratio),
-        None => format!("{:.2}", comparison.ratio),
+    match comparison.ratio.ci95 {
+        Some([low, high]) => format!("{:.2} [{low:.2}, {high:.2}]", comparison.ratio.value),
+        None => format!("{:.2}", comparison.ratio.value),
     }
 }
 

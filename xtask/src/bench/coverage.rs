@@ -11,8 +11,8 @@ use std::fmt;
 use anyhow::{Result, ensure};
 use iostrata_stats::{
     Cells, FigurePair, Interval, LatencyHistogram, Measured, Need, Random, Stop, StoppingRule,
-    Verdicts, combine, compare, difference, estimate, estimate_ratio, loss, more_needed, paired,
-    pooled_percentiles, repeat, until_precise,
+    Verdicts, combine, compare, difference, estimate, estimate_ratio, loss_pct, more_needed,
+    paired, pooled_percentiles, repeat, until_precise,
 };
 
 use crate::args::Args;
@@ -109,7 +109,7 @@ fn windows(runs: usize) -> Vec<Row> {
         .map(|process| {
             Row::of("rate of a window", process.to_string(), runs, |rng| {
                 let slices = process.series(rng, SLICES);
-                estimate(&slices).map_or(FLAGGED, |one| Run::measured(&one.measured(), LEVEL))
+                estimate(&slices).map_or(FLAGGED, |one| Run::measured(&one, LEVEL))
             })
         })
         .collect();
@@ -123,7 +123,7 @@ fn windows(runs: usize) -> Vec<Row> {
             .map(|_| ((0..20).map(|_| 100.0 * rng.exponential()).sum::<f64>(), 20.0))
             .unzip();
         let found = estimate_ratio(&sums, &counts);
-        found.map_or(FLAGGED, |one| Run::measured(&one.measured(), 100.0))
+        found.map_or(FLAGGED, |one| Run::measured(&one, 100.0))
     }));
     for drift in [0.0, 0.05, 0.1] {
         let process = format!("machine that drifts by {:.0} % from run to run", 100.0 * drift);
@@ -137,7 +137,7 @@ fn windows(runs: usize) -> Vec<Row> {
             let mean = |slices: &Vec<f64>| slices.iter().sum::<f64>() / SLICES as f64;
             let means: Vec<f64> = all.iter().map(mean).collect();
             let Some(this) = estimate(&all[5]) else { return FLAGGED };
-            let again = repeat(&this.measured(), &all[5], &means[..5]);
+            let again = repeat(&this, &all[5], &means[..5]);
             Run::of(again.map(|again| again.ci95), means[6], &Verdicts::none())
         }));
     }
@@ -155,7 +155,7 @@ fn stopped(slices: &[f64]) -> Run {
     let mut moments = moments.take_while(|&moment| moment <= slices.len());
     let end = moments.find(|&moment| rule.decide(&slices[..moment]) == Stop::Enough);
     let found = rule.estimate(&slices[..end.unwrap_or(slices.len())]);
-    found.map_or(FLAGGED, |one| Run::measured(&one.measured(), LEVEL))
+    found.map_or(FLAGGED, |one| Run::measured(&one, LEVEL))
 }
 
 /// A replicate whose own interval is narrow.
@@ -249,7 +249,7 @@ fn comparisons(runs: usize) -> Vec<Row> {
             rows.push(Row::of("ratio of pairs", process.clone(), runs, |rng| {
                 let all = pairs(rng, sizes, [0.03, common], 1.1);
                 let found = compare(&as_pairs(&all), Cells::Planned);
-                found.map_or(FLAGGED, |one| Run::of(one.ratio_ci95, 1.1, &one.verdicts))
+                found.map_or(FLAGGED, |one| Run::measured(&one.ratio, 1.1))
             }));
             rows.push(Row::of("difference of pairs", process, runs, |rng| {
                 let all = pairs(rng, sizes, [0.03, common], 1.0);
@@ -263,8 +263,8 @@ fn comparisons(runs: usize) -> Vec<Row> {
             let value = mean * (1.0 + 0.05 * rng.normal());
             Measured::new(value, [0.902 * value, 1.098 * value], 3, Verdicts::none())
         };
-        let found = loss(&draw(1_000.0), &draw(700.0));
-        found.map_or(FLAGGED, |one| Run::of(one.loss_pct_ci95, 30.0, &one.verdicts))
+        let found = loss_pct(&draw(1_000.0), &draw(700.0));
+        found.map_or(FLAGGED, |one| Run::measured(&one, 30.0))
     }));
     rows
 }
@@ -308,11 +308,11 @@ fn losses(runs: usize) -> Vec<(String, &'static str, f64)> {
             let mut draw = |mean: f64| [0; 4].map(|_| mean * (noise * rng.normal()).exp());
             let (lower, upper) = (draw(100.0), draw(100.0 - true_pct));
             let Ok(found) = paired(&lower, &upper) else { continue };
-            let stated = found.loss();
-            let most = stated.loss_pct_ci95.map_or(100.0, |[_, high]| high);
+            let stated = found.loss_pct();
+            let most = stated.ci95.map_or(100.0, |[_, high]| high);
             counts[0] += usize::from(found.equal_within_pct().is_some_and(|within| within <= 10.0));
             counts[1] += usize::from(most < true_pct);
-            counts[2] += usize::from(stated.is_less_than(20.0));
+            counts[2] += usize::from(stated.is_below(20.0));
         }
         let says = [
             "called none: equal within 10 %",
@@ -497,7 +497,7 @@ fn stalled_latencies(
     histogram.note_slices(&slowest);
     let none = Measured::without_interval(0.0, 0, Verdicts::none());
     let mean = iostrata_stats::estimate_ratio(&sums, &counts);
-    (histogram, mean.map_or(none, |mean| mean.measured()))
+    (histogram, mean.unwrap_or(none))
 }
 
 /// A percentile of these response times.

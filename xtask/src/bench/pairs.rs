@@ -107,9 +107,9 @@ pub struct TableRow {
 
 /// `1.02 [0.99, 1.05]`.
 pub fn ratio(comparison: &Comparison) -> String {
-    match comparison.ratio_ci95 {
-        Some([low, high]) => format!("{:.3} [{low:.3}, {high:.3}]", comparison.ratio),
-        None => format!("{:.3}", comparison.ratio),
+    match comparison.ratio.ci95 {
+        Some([low, high]) => format!("{:.3} [{low:.3}, {high:.3}]", comparison.ratio.value),
+        None => format!("{:.3}", comparison.ratio.value),
     }
 }
 

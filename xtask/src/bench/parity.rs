@@ -211,7 +211,7 @@ pub fn run_null(mut args: Args) -> Result<()> {
     let (fio_cpu, our_cpu) = found.figures(|sample| sample.cpu_ns_per_io);
     let cpu = pairs::ratio(&paired(&our_cpu, &fio_cpu)?);
     println!("fio takes {cpu} times the processor time (less hurt by a busy machine)");
-    println!("{}", conclusion(comparison.ratio_ci95));
+    println!("{}", conclusion(comparison.ratio.ci95));
     pairs::print_verdicts(&found.verdicts());
     Ok(())
 }
@@ -246,7 +246,7 @@ mod tests {
             Pairs { fio: side([10.0, 10.1, 9.9], 100.0), ours: side([20.0, 20.2, 19.9], 50.0) };
         let case = cases().next().unwrap();
         let row = row(name(&case), &found).unwrap();
-        assert!(row.iops.ratio > 1.9 && row.cpu.ratio < 0.6, "{:?}", row.iops);
+        assert!(row.iops.ratio.value > 1.9 && row.cpu.ratio.value < 0.6, "{:?}", row.iops);
     }
 }
 

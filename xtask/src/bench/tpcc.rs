@@ -333,8 +333,8 @@ fn document(row: &TpccRow, over: Option<&Comparison>) -> Value {
         "tps": row.rates(),
         "tps_median": row.median(|one| one.tps),
         "tps_range": row.range(),
-        "over_compat": over.map(|over| over.ratio),
-        "over_compat_ci95": over.and_then(|over| over.ratio_ci95),
+        "over_compat": over.map(|over| over.ratio.value),
+        "over_compat_ci95": over.and_then(|over| over.ratio.ci95),
         "min_over_mean_1s": row.median(|one| one.min_over_mean),
         "new_order_p95_us": row.median(|one| one.p95_us),
         "driver_cpu_us_per_txn": row.is_apart.then(|| row.median(|one| one.cpu_us)),
@@ -364,7 +364,7 @@ mod tests {
     fn sides_are_set_over_the_base_by_pairs() {
         let rows = [row(false, &[100.0, 240.0, 150.0]), row(true, &[10.0, 20.0, 15.0])];
         let found: Vec<Option<f64>> =
-            ratios(&rows).iter().map(|over| over.as_ref().map(|over| over.ratio)).collect();
+            ratios(&rows).iter().map(|over| over.as_ref().map(|over| over.ratio.value)).collect();
         assert!((found[0].unwrap() - (10.0_f64 * 12.0 * 10.0).cbrt()).abs() < 1e-9, "{found:?}");
         assert_eq!(found[1], None);
         assert_eq!((rows[0].median(|one| one.tps), rows[0].range()), (150.0, [100.0, 240.0]));

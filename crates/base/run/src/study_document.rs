@@ -338,6 +338,31 @@ pub struct ThenRow {
     pub verdicts: Verdicts,
 }
 
+impl ThenRow {
+    /// What was printed then, the figure that today's is set against, and today's with its point.
+    pub fn of(
+        text: &str,
+        unit: &str,
+        then: f64,
+        against: f64,
+        now: Option<Measured>,
+        point: Option<String>,
+    ) -> Self {
+        Self {
+            text: text.to_owned(),
+            then: Some(then),
+            then_high: None,
+            now: now.as_ref().map(|now| now.value),
+            now_ci95: now.as_ref().and_then(|now| now.ci95),
+            now_n: now.as_ref().map_or(0, |now| now.n),
+            unit: unit.to_owned(),
+            times: now.as_ref().filter(|_| against > 0.0).map(|now| now.value / against),
+            points: point.into_iter().collect(),
+            verdicts: now.map(|now| now.verdicts).unwrap_or_default(),
+        }
+    }
+}
+
 /// What `iostrata study run --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

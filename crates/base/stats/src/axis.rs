@@ -19,10 +19,9 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::multiplicity::{ERROR_RATE, holm, p_value};
-use crate::{Comparison, Conclusion, Interval, Measured, PAIRS_MIN, paired_measured};
+use crate::{Comparison, Conclusion, Measured, PAIRS_MIN, paired_measured};
 
 /// Differences of up to so many percent between levels are not a shape, and not worth a level.
 pub const AXIS_MATERIAL_PCT: f64 = 5.0;
@@ -58,16 +57,15 @@ pub enum AxisKind {
 }
 
 /// What a figure does along an axis.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// Its shape.
     pub kind: AxisKind,
     /// Where it saturates: from that level on it is known to stay within 5 %. Of a collapse the
     /// last level before the fall: all beyond it are measurably lower than the highest.
     pub at: Option<f64>,
-    /// Of a collapse, the last level against the highest one, in percent of that, with its 95 %
-    /// interval.
-    pub change_pct: Option<(f64, Interval)>,
+    /// Of a collapse, the last level against the highest one, in percent of that.
+    pub change_pct: Option<Measured>,
     /// Where no two levels differ measurably, the largest difference between two, up or down, in
     /// percent, that the intervals still allow.
     pub change_pct_max: Option<f64>,
@@ -88,50 +86,13 @@ pub struct Enough {
     pub beyond_pct_max: f64,
 }
 
-/// Why a shape cannot be had.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum AxisError {
-    /// An axis needs levels.
-    #[error("an axis of {found} level(s) has no shape; measure at least two levels")]
-    TooFewLevels {
-        /// Different levels found.
-        found: usize,
-    },
-    /// A level that is no number.
-    #[error("the level {level} has no place on an axis; only finite numbers do")]
-    LevelNotFinite {
-        /// The level found.
-        level: f64,
-    },
-    /// Two figures for the same thing.
-    #[error("level {level} has two figures in replicate {replicate}; give each its number")]
-    Duplicate {
-        /// The level.
-        level: f64,
-        /// The replicate.
-        replicate: u32,
-    },
-    /// A ratio needs positive figures.
-    #[error(
-        "the figure {value} of level {level} in replicate {replicate} cannot be part of a ratio; only positive ones can"
-    )]
-    NotPositive {
-        /// The level.
-        level: f64,
-        /// The replicate.
-        replicate: u32,
-        /// The figure found.
-        value: f64,
-    },
-}
-
 /// The shape of figures along their axis. Points may come in any order.
 ///
-/// # Errors
-/// [`AxisError`] when there are fewer than two levels or a point cannot be used.
-pub fn axis(points: &[AxisPoint]) -> Result<Axis, AxisError> {
+/// `None` with fewer than two levels, with two figures of a level in one replicate, and where a
+/// level is no number or a figure not positive.
+pub fn axis(points: &[AxisPoint]) -> Option<Axis> {
     let curve = Curve::of(points)?;
-    Ok(Axis { enough: enough(&curve), ..shape_of(&curve) })
+    Some(Axis { enough: enough(&curve), ..shape_of(&curve) })
 }
 
 const fn bare(kind: AxisKind, at: Option<f64>) -> Axis {
@@ -148,7 +109,7 @@ fn shape_of(curve: &Curve<'_>) -> Axis {
     let p_values: Vec<f64> = pairs.values().map(p_of).collect();
     if holm(&p_values).iter().all(|&p| p > ERROR_RATE) {
         let allows = |pair: &Comparison| {
-            let ends = pair.change_pct().1.unwrap_or_default();
+            let ends = pair.change_pct().ci95.unwrap_or_default();
             ends.iter().fold(0.0f64, |most, end| most.max(end.abs()))
         };
         let most = pairs.values().map(allows).fold(0.0, f64::max);
@@ -164,20 +125,22 @@ fn shape_of(curve: &Curve<'_>) -> Axis {
 
 /// Chance that noise alone makes two levels differ so much.
 fn p_of(comparison: &Comparison) -> f64 {
-    comparison.ratio_ci95.map_or(1.0, |[low, high]| {
-        p_value(comparison.ratio.ln(), (high / low).ln() / 2.0, comparison.n as f64 - 1.0)
+    let ratio = &comparison.ratio;
+    ratio.ci95.map_or(1.0, |[low, high]| {
+        p_value(ratio.value.ln(), (high / low).ln() / 2.0, ratio.n as f64 - 1.0)
     })
 }
 
 /// Whether the second is measurably lower, by more than what is material.
 fn falls(comparison: &Comparison) -> bool {
-    comparison.conclusion == Conclusion::Lower && comparison.ratio < 1.0 - AXIS_MATERIAL_PCT / 100.0
+    let least = 1.0 - AXIS_MATERIAL_PCT / 100.0;
+    comparison.conclusion == Conclusion::Lower && comparison.ratio.value < least
 }
 
 /// Whether the second is measurably higher, by more than what is material.
 fn rises(comparison: &Comparison) -> bool {
     let most = 1.0 + AXIS_MATERIAL_PCT / 100.0;
-    comparison.conclusion == Conclusion::Higher && comparison.ratio > most
+    comparison.conclusion == Conclusion::Higher && comparison.ratio.value > most
 }
 
 fn collapse<'a>(curve: &Curve<'_>, pair: impl Fn(usize, usize) -> &'a Comparison) -> Option<Axis> {
@@ -190,8 +153,7 @@ fn collapse<'a>(curve: &Curve<'_>, pair: impl Fn(usize, usize) -> &'a Comparison
         return None;
     }
     let from = (peak + 1..last).rev().find(|&at| !falls(pair(peak, at))).unwrap_or(peak);
-    let (change, ends) = pair(peak, last).change_pct();
-    let change_pct = Some((change, ends?));
+    let change_pct = Some(pair(peak, last).change_pct());
     Some(Axis { change_pct, ..bare(AxisKind::Collapse, Some(curve.levels[from])) })
 }
 
@@ -221,7 +183,7 @@ fn enough(curve: &Curve<'_>) -> Option<Enough> {
     let (at, all) = (0..last)
         .filter(|_| curve.common.len() >= PAIRS_MIN)
         .find_map(|at| Some((at, larger(at).filter(|all| !all.iter().any(rises))?)))?;
-    let ends = all.iter().filter_map(|one| one.change_pct().1.map(|[_, high]| high));
+    let ends = all.iter().filter_map(|one| one.change_pct().ci95.map(|[_, high]| high));
     let beyond_pct_max = ends.fold(f64::NEG_INFINITY, f64::max);
     Some(Enough { level: curve.levels[at], beyond_pct_max })
 }
@@ -237,30 +199,27 @@ struct Curve<'a> {
 }
 
 impl<'a> Curve<'a> {
-    fn of(points: &'a [AxisPoint]) -> Result<Self, AxisError> {
+    fn of(points: &'a [AxisPoint]) -> Option<Self> {
+        let is_usable = |point: &AxisPoint| {
+            let value = point.value.value;
+            point.level.is_finite() && value > 0.0 && value.is_finite()
+        };
         let mut levels: Vec<f64> = points.iter().map(|point| point.level).collect();
-        if let Some(&level) = levels.iter().find(|level| !level.is_finite()) {
-            return Err(AxisError::LevelNotFinite { level });
-        }
         levels.sort_by(f64::total_cmp);
         levels.dedup();
-        if levels.len() < 2 {
-            return Err(AxisError::TooFewLevels { found: levels.len() });
+        if levels.len() < 2 || !points.iter().all(is_usable) {
+            return None;
         }
         let mut figures = vec![BTreeMap::new(); levels.len()];
-        for AxisPoint { level, replicate, value: figure } in points {
-            let (level, replicate, value) = (*level, *replicate, figure.value);
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(AxisError::NotPositive { level, replicate, value });
-            }
-            let at = levels.partition_point(|&known| known < level);
-            if figures[at].insert(replicate, figure).is_some() {
-                return Err(AxisError::Duplicate { level, replicate });
+        for AxisPoint { level, replicate, value } in points {
+            let at = levels.partition_point(|known| known < level);
+            if figures[at].insert(*replicate, value).is_some() {
+                return None;
             }
         }
         let has_all = |replicate: &u32| figures.iter().all(|level| level.contains_key(replicate));
         let common = figures[0].keys().copied().filter(has_all).collect();
-        Ok(Self { levels, figures, common })
+        Some(Self { levels, figures, common })
     }
 
     /// The figure at one level over that at another, both by index; `None` without a replicate in

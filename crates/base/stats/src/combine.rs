@@ -60,12 +60,22 @@ fn shared(replicates: &[Measured]) -> Verdicts {
     replicates.iter().flat_map(|one| one.verdicts.iter()).filter(holds).collect()
 }
 
-/// Mean of independent values and the half width of its 95 % interval; at least two values, no two
-/// of which are of one moment.
-///
-/// # Panics
-/// With fewer than two values.
-pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
+/// The mean of independent values, no two of which are of one moment; of a single one without an
+/// interval, `None` without any.
+pub fn mean_of(values: &[f64]) -> Option<Measured> {
+    let (n, verdicts) = (values.len() as u64, Verdicts::none());
+    match values {
+        [] => None,
+        [only] => Some(Measured::without_interval(*only, n, verdicts)),
+        all => {
+            let (mean, half_width) = mean_and_half_width(all);
+            Some(Measured::new(mean, [mean - half_width, mean + half_width], n, verdicts))
+        }
+    }
+}
+
+/// The same with half the width of its 95 % interval, of two values at least.
+pub(crate) fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
     assert!(values.len() >= 2, "an interval needs two values, not {}", values.len());
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

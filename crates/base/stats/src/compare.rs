@@ -52,21 +52,16 @@ pub enum Conclusion {
 /// The second treatment over the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Geometric mean of the ratios second / first.
-    pub ratio: f64,
-    /// Its 95 % interval; absent with a single pair.
-    pub ratio_ci95: Option<Interval>,
-    /// Pairs.
-    pub n: u64,
-    /// Replicates that they come from.
+    /// Geometric mean of the ratios second / first over all pairs; its interval is absent with a
+    /// single one.
+    pub ratio: Measured,
+    /// Replicates that the pairs come from.
     pub replicates: u64,
     /// Probability that chance alone brings a ratio at least so far from 1; absent with fewer than
     /// three replicates. At or below 0.05 exactly when the interval does not hold 1.
     pub p: Option<f64>,
     /// What follows from it.
     pub conclusion: Conclusion,
-    /// Verdicts of every figure that went in.
-    pub verdicts: Verdicts,
 }
 
 /// Why figures cannot be compared.
@@ -102,7 +97,7 @@ impl Comparison {
     /// significant.
     pub fn differs_by_less_than(&self, percent: f64) -> bool {
         let is_within = |[low, high]: Interval| is_within_pct([low, high], percent);
-        self.p.is_some() && self.ratio_ci95.is_some_and(is_within)
+        self.p.is_some() && self.ratio.ci95.is_some_and(is_within)
     }
 
     /// The smallest of [`MARGINS_PCT`] within which the two are known to be equal.
@@ -110,19 +105,16 @@ impl Comparison {
         MARGINS_PCT.into_iter().find(|&margin| self.differs_by_less_than(margin))
     }
 
-    /// The difference of the second from the first in percent, with its interval.
-    pub fn change_pct(&self) -> (f64, Option<Interval>) {
-        let percent = |ratio: f64| 100.0 * (ratio - 1.0);
-        (percent(self.ratio), self.ratio_ci95.map(|ends| ends.map(percent)))
+    /// The difference of the second from the first in percent.
+    pub fn change_pct(&self) -> Measured {
+        self.ratio.mapped(|ratio| 100.0 * (ratio - 1.0))
     }
 
     /// The same with the interval in which one further pair lies, instead of that of the mean:
     /// where pairs differ by what is not known of one thing, their number tells no more of it.
-    pub fn change_pct_of_one_more(&self) -> (f64, Option<Interval>) {
-        let wider = (self.n as f64 + 1.0).sqrt();
-        let percent = |ratio: f64| 100.0 * (ratio - 1.0);
-        let end = |end: f64| percent(self.ratio * (end / self.ratio).powf(wider));
-        (percent(self.ratio), self.ratio_ci95.map(|ends| ends.map(end)))
+    pub fn change_pct_of_one_more(&self) -> Measured {
+        let (ratio, wider) = (self.ratio.value, (self.ratio.n as f64 + 1.0).sqrt());
+        self.ratio.mapped(|end| 100.0 * (ratio * (end / ratio).powf(wider) - 1.0))
     }
 }
 
@@ -219,16 +211,15 @@ pub fn compare(pairs: &[FigurePair<'_>], cells: Cells) -> Result<Comparison, Com
         |figure| figure.ci95.map(|_| figure.relative_half_width()),
     );
     let found = contrast(&seen).ok_or(CompareError::NoPairs)?.widened(cells.widening());
-    let (n, replicates) = (pairs.len() as u64, found.replicates as u64);
-    let (ratio, ratio_ci95) = (found.mean.exp(), found.ratio_ci95());
+    let ratio = found.ratio(pairs.len(), verdicts_of(pairs));
     let p = found.p_value().filter(|_| found.replicates >= PAIRS_MIN);
-    let conclusion = match (p, ratio_ci95) {
+    let conclusion = match (p, ratio.ci95) {
         (Some(_), Some([low, _])) if low > 1.0 => Conclusion::Higher,
         (Some(_), Some([_, high])) if high < 1.0 => Conclusion::Lower,
         (Some(_), _) => Conclusion::NoMeasurableDifference,
         (None, _) => Conclusion::TooFewPairs,
     };
-    Ok(Comparison { ratio, ratio_ci95, n, replicates, p, conclusion, verdicts: verdicts_of(pairs) })
+    Ok(Comparison { ratio, replicates: found.replicates as u64, p, conclusion })
 }
 
 /// Compares two treatments over cells and replicates by the difference of their figures.
@@ -288,7 +279,7 @@ mod tests {
         let (a, b) = drifting_pairs(&mut Random::new(1), 6, 1.05);
         let found = paired(&a, &b).unwrap();
         assert_eq!(found.conclusion, Conclusion::Higher);
-        let [low, high] = found.ratio_ci95.unwrap();
+        let [low, high] = found.ratio.ci95.unwrap();
         assert!(low < 1.05 && 1.05 < high, "{found:?}");
         assert_eq!(paired(&b, &a).unwrap().conclusion, Conclusion::Lower);
     }
@@ -312,9 +303,9 @@ mod tests {
         for _ in 0..2_000 {
             let (a, b) = drifting_pairs(&mut rng, 7, 1.3);
             let found = paired(&a[..6], &b[..6]).unwrap();
-            let (change, ci95) = found.change_pct_of_one_more();
-            let [low, high] = ci95.unwrap();
-            assert!(low < change && change < high);
+            let change = found.change_pct_of_one_more();
+            let [low, high] = change.ci95.unwrap();
+            assert!(low < change.value && change.value < high);
             let more = 100.0 * (b[6] / a[6] - 1.0);
             held += u32::from(low < more && more < high);
         }
@@ -324,9 +315,9 @@ mod tests {
     #[test]
     fn two_pairs_conclude_nothing() {
         let found = paired(&[1.0, 1.0], &[9.0, 9.1]).unwrap();
-        assert_eq!((found.conclusion, found.n), (Conclusion::TooFewPairs, 2));
+        assert_eq!((found.conclusion, found.ratio.n), (Conclusion::TooFewPairs, 2));
         assert!(!found.is_significant() && !found.differs_by_less_than(1e6));
-        assert_eq!(paired(&[2.0], &[3.0]).unwrap().ratio_ci95, None);
+        assert_eq!(paired(&[2.0], &[3.0]).unwrap().ratio.ci95, None);
     }
 
     #[test]
@@ -338,7 +329,7 @@ mod tests {
         let (a, b) = ([100.0, 100.1, 99.9].map(wide), [103.0, 103.1, 102.9].map(wide));
         let found = paired_measured(&a, &b).unwrap();
         assert_eq!(found.conclusion, Conclusion::NoMeasurableDifference);
-        assert!(found.verdicts.has(Verdict::Steal));
+        assert!(found.ratio.verdicts.has(Verdict::Steal));
         let plain = paired(&a.map(|one| one.value), &b.map(|one| one.value)).unwrap();
         assert_eq!(plain.conclusion, Conclusion::Higher);
     }
@@ -397,7 +388,7 @@ mod tests {
             for (held, found) in
                 held.iter_mut().zip([alike, compare(&pairs, Cells::Planned).unwrap()])
             {
-                let [low, high] = found.ratio_ci95.unwrap();
+                let [low, high] = found.ratio.ci95.unwrap();
                 *held += u32::from(low <= 1.0 && 1.0 <= high);
             }
         }
@@ -417,13 +408,10 @@ mod tests {
     #[test]
     fn equal_is_within_a_margin_that_is_the_same_both_ways() {
         let of = |ends: Interval| Comparison {
-            ratio: 1.0,
-            ratio_ci95: Some(ends),
-            n: 3,
+            ratio: Measured::new(1.0, ends, 3, Verdicts::none()),
             replicates: 3,
             p: Some(0.5),
             conclusion: Conclusion::NoMeasurableDifference,
-            verdicts: Verdicts::none(),
         };
         assert_eq!(of([0.95, 1.09]).equal_within_pct(), Some(10.0));
         assert_eq!(of([0.9, 1.05]).equal_within_pct(), Some(25.0), "1 / 1.1 is 0.909");

@@ -32,9 +32,9 @@ use std::collections::BTreeMap;
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
-use crate::Interval;
 use crate::multiplicity::p_value;
 use crate::student::t95;
+use crate::{Measured, Verdicts};
 
 /// p value below which cells are taken to differ beyond noise.
 const CELLS_LEVEL: f64 = 0.2;
@@ -92,10 +92,12 @@ impl Contrast {
         self
     }
 
-    /// The 95 % interval of the ratio whose logarithms these are; absent with a single one.
-    pub(crate) fn ratio_ci95(&self) -> Option<Interval> {
-        let half_width = self.error?.half_width.min(HALF_WIDTH_MAX);
-        Some([-1.0, 1.0].map(|side| (self.mean + side * half_width).exp()))
+    /// The ratio whose logarithms these are, over so many pairs; a single one has no interval.
+    pub(crate) fn ratio(&self, pairs: usize, verdicts: Verdicts) -> Measured {
+        let half_width = self.error.map(|error| error.half_width.min(HALF_WIDTH_MAX));
+        let ends = |half: f64| [-1.0, 1.0].map(|side| (self.mean + side * half).exp());
+        let (value, n) = (self.mean.exp(), pairs as u64);
+        Measured { value, ci95: half_width.map(ends), n, verdicts }
     }
 
     /// Probability that chance alone brings a mean at least so far from 0.

@@ -33,7 +33,7 @@ fn fixed_length(kind: ProcessKind, seed: u64) {
     let held = (0..SERIES).filter(|_| {
         let length = 300 + rng.below(900) as usize;
         let (slices, levels) = series(&mut rng, kind, length);
-        let [low, high] = estimate(&slices).unwrap().mean_ci95.unwrap();
+        let [low, high] = estimate(&slices).unwrap().ci95.unwrap();
         (low..=high).contains(&truth(kind, &levels))
     });
     check(kind, "fixed length", held.count());
@@ -53,7 +53,7 @@ fn adaptive(kind: ProcessKind, rho: f64, seed: u64) {
         stopped += usize::from(end.is_some());
         let length = end.unwrap_or(TIME_OUT);
         used += length;
-        let [low, high] = rule.estimate(&slices[..length]).unwrap().mean_ci95.unwrap();
+        let [low, high] = rule.estimate(&slices[..length]).unwrap().ci95.unwrap();
         (low..=high).contains(&truth(kind, &levels[..length]))
     });
     let held = held.count();

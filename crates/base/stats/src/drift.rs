@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Interval, estimate, loss};
+use crate::{Interval, estimate, loss_pct};
 
 /// Fewest slices of a third.
 const SLICES_MIN: usize = 4;
@@ -42,14 +42,14 @@ pub fn drift(counts: &[f64], width_s: f64) -> Option<Drift> {
     if third < SLICES_MIN || width_s <= 0.0 {
         return None;
     }
-    let mean_of = |slices: &[f64]| Some(estimate(slices)?.measured().scaled(1.0 / width_s));
+    let mean_of = |slices: &[f64]| Some(estimate(slices)?.scaled(1.0 / width_s));
     let (first, last) = (mean_of(&counts[..third])?, mean_of(&counts[counts.len() - third..])?);
-    let change = loss(&first, &last).ok()?;
+    let change = loss_pct(&first, &last).ok()?.scaled(-1.0);
     Some(Drift {
         first_tps: first.value,
         last_tps: last.value,
-        change_pct: -change.loss_pct,
-        change_pct_ci95: change.loss_pct_ci95.map(|[low, high]| [-high, -low]),
+        change_pct: change.value,
+        change_pct_ci95: change.ci95,
         change_pct_n: change.n,
     })
 }

@@ -22,16 +22,14 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use thiserror::Error;
-
 use crate::combine::mean_and_half_width;
-use crate::contrast::{CellDifference, Contrast, contrast};
+use crate::contrast::{CellDifference, contrast};
 use crate::multiplicity::{ERROR_RATE, benjamini_hochberg, p_value};
-use crate::{Conclusion, Interval, Measured, PAIRS_MIN, Verdicts, allowed_pct};
+use crate::{Conclusion, Interval, Measured, PAIRS_MIN, Verdicts};
 
 /// An interaction matters when it is significant and changes an effect by more than this ratio, up
 /// or down.
-pub const INTERACTION_RATIO_MIN: f64 = 1.05;
+const INTERACTION_RATIO_MIN: f64 = 1.05;
 
 /// One figure of a factorial plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,25 +53,15 @@ pub struct LevelChange {
     pub to: usize,
 }
 
-/// The lowest and the highest of the cells' own ratios. Their noise is in it: with many cells it is
-/// wider than what the effect really varies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CellRange {
-    /// The lowest.
-    pub min: f64,
-    /// The highest.
-    pub max: f64,
-}
-
 /// A ratio taken over matched cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
-    /// Geometric mean over cells.
-    pub ratio: f64,
-    /// Its 95 % interval, of this contrast alone; absent with a single pair.
-    pub ratio_ci95: Option<Interval>,
-    /// The ratio of each cell, from the lowest to the highest.
-    pub cell_range: CellRange,
+    /// Geometric mean over cells, from pairs of figures, for an interaction from pairs of pairs;
+    /// its interval, of this contrast alone, is absent with a single one.
+    pub ratio: Measured,
+    /// The lowest and the highest of the cells' own ratios. Their noise is in it: with many cells
+    /// it is wider than what the effect really varies.
+    pub cell_range: Interval,
     /// Whether every one of several cells shows it by itself and in the same direction (at least
     /// three pairs in each, and its own interval beyond 1), and their mean does over replicates.
     /// It may hold where the interval of the mean holds 1, since few cells that differ tell little
@@ -82,15 +70,8 @@ pub struct Effect {
     /// p value of the mean over these cells alone, replicates being the units, adjusted for all
     /// contrasts of the family; absent with fewer than three replicates.
     pub p_of_these_cells: Option<f64>,
-    /// The largest difference from a ratio of 1, up or down, in percent, that the interval allows;
-    /// absent without one.
-    pub change_pct_max: Option<f64>,
-    /// Pairs of figures; for an interaction, pairs of pairs.
-    pub n: u64,
-    /// Cells that these come from.
+    /// Cells that the pairs come from.
     pub cells: u64,
-    /// Replicates that these come from.
-    pub replicates: u64,
     /// p value adjusted for all contrasts of the family, main effects or interactions; absent when
     /// nothing may be concluded.
     pub p_adjusted: Option<f64>,
@@ -98,8 +79,6 @@ pub struct Effect {
     /// 1 and there is still no measurable difference, because among many contrasts some do so by
     /// chance.
     pub conclusion: Conclusion,
-    /// Verdicts of every figure that went in.
-    pub verdicts: Verdicts,
 }
 
 /// What a change of one factor does to the figure.
@@ -131,8 +110,6 @@ pub struct Effects {
     pub main: Vec<MainEffect>,
     /// Interactions: those that matter first, then by size, the largest first.
     pub interactions: Vec<Interaction>,
-    /// Contrasts that were tested together.
-    pub tested: u64,
 }
 
 impl Effects {
@@ -140,57 +117,15 @@ impl Effects {
     pub fn mattering(&self) -> impl Iterator<Item = &Interaction> {
         self.interactions.iter().filter(|interaction| interaction.matters)
     }
-
-    /// The main effect of a change (the lower index is `from`); `None` when no
-    /// cells match.
-    pub fn main_effect(&self, change: LevelChange) -> Option<&MainEffect> {
-        self.main.iter().find(|main| main.change == change)
-    }
-}
-
-/// Why effects cannot be had from observations.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum EffectsError {
-    /// Nothing was measured.
-    #[error("there are no observations; measure at least one point")]
-    NoObservations,
-    /// Observations of different plans.
-    #[error("an observation has {found} factors where the first has {expected}; give one plan's")]
-    UnequalFactors {
-        /// Factors of the first observation.
-        expected: usize,
-        /// Factors of the one that differs.
-        found: usize,
-    },
-    /// Two figures for the same thing.
-    #[error("levels {levels:?} have two figures in replicate {replicate}; give each its number")]
-    Duplicate {
-        /// The levels.
-        levels: Vec<usize>,
-        /// The replicate.
-        replicate: u32,
-    },
-    /// A ratio needs positive figures.
-    #[error(
-        "the figure {value} of levels {levels:?} in replicate {replicate} cannot be part of a ratio; only positive ones can"
-    )]
-    NotPositive {
-        /// The levels.
-        levels: Vec<usize>,
-        /// The replicate.
-        replicate: u32,
-        /// The figure found.
-        value: f64,
-    },
 }
 
 /// Every main effect (each pair of levels of each factor, the lower index first) and every
 /// two-factor interaction that the observations allow. Contrasts without matching cells are left
 /// out.
 ///
-/// # Errors
-/// [`EffectsError`] when the observations are not of one plan or cannot be part of a ratio.
-pub fn effects(observations: &[Observation]) -> Result<Effects, EffectsError> {
+/// `None` where the observations are not of one plan: without any, with another number of factors,
+/// with two figures of the same levels in one replicate, or with one that is not positive.
+pub fn effects(observations: &[Observation]) -> Option<Effects> {
     let plan = Plan::of(observations)?;
     let changes = plan.changes();
     let mut main: Vec<MainEffect> = changes
@@ -206,8 +141,8 @@ pub fn effects(observations: &[Observation]) -> Result<Effects, EffectsError> {
         })
         .collect();
     // Two families: there are many more interactions, of which fewer are asked about.
-    let tested = adjust(main.iter_mut().map(|one| &mut one.effect))
-        + adjust(interactions.iter_mut().map(|one| &mut one.effect));
+    adjust(main.iter_mut().map(|one| &mut one.effect));
+    adjust(interactions.iter_mut().map(|one| &mut one.effect));
     for one in &mut interactions {
         one.matters = is_significant(&one.effect) && size(&one.effect) > INTERACTION_RATIO_MIN.ln();
     }
@@ -215,7 +150,7 @@ pub fn effects(observations: &[Observation]) -> Result<Effects, EffectsError> {
         let by_size = size(&b.effect).total_cmp(&size(&a.effect));
         b.matters.cmp(&a.matters).then(by_size)
     });
-    Ok(Effects { main, interactions, tested })
+    Some(Effects { main, interactions })
 }
 
 fn is_significant(effect: &Effect) -> bool {
@@ -224,30 +159,23 @@ fn is_significant(effect: &Effect) -> bool {
 
 /// How far a ratio is from 1, as a logarithm.
 fn size(effect: &Effect) -> f64 {
-    effect.ratio.ln().abs()
+    effect.ratio.value.ln().abs()
 }
 
 /// The effect of changes over all cells where they can be seen, its p value not yet adjusted.
 fn effect_of(plan: &Plan<'_>, changes: &[LevelChange]) -> Option<Effect> {
     let Matched { seen, verdicts } = plan.matched(changes);
     let found = contrast(&seen)?;
-    let ratio_ci95 = found.ratio_ci95();
+    let ratio = found.ratio(seen.len(), verdicts);
     let p = found.p_value().filter(|_| found.replicates >= PAIRS_MIN);
-    let Contrast { mean, cell_range, cells, replicates, .. } = found;
-    let [min, max] = cell_range.map(f64::exp);
     Some(Effect {
-        ratio: mean.exp(),
-        ratio_ci95,
-        cell_range: CellRange { min, max },
+        ratio,
+        cell_range: found.cell_range.map(f64::exp),
         is_everywhere: is_everywhere(&seen),
         p_of_these_cells: p_of_these_cells(&seen),
-        change_pct_max: ratio_ci95.map(allowed_pct),
-        n: seen.len() as u64,
-        cells: cells as u64,
-        replicates: replicates as u64,
+        cells: found.cells as u64,
         p_adjusted: p,
         conclusion: Conclusion::TooFewPairs,
-        verdicts,
     })
 }
 
@@ -275,9 +203,8 @@ fn p_of_these_cells(seen: &[CellDifference]) -> Option<f64> {
     Some(p_value(mean, half_width, means.len() as f64 - 1.0))
 }
 
-/// Adjusts the p values of one family of effects that may conclude, and concludes; returns their
-/// number.
-fn adjust<'a>(effects: impl Iterator<Item = &'a mut Effect>) -> u64 {
+/// Adjusts the p values of one family of effects that may conclude, and concludes.
+fn adjust<'a>(effects: impl Iterator<Item = &'a mut Effect>) {
     let mut tested: Vec<(&mut Effect, f64)> =
         effects.filter_map(|effect| effect.p_adjusted.map(|p| (effect, p))).collect();
     let raw: Vec<f64> = tested.iter().map(|(_, p)| *p).collect();
@@ -290,13 +217,12 @@ fn adjust<'a>(effects: impl Iterator<Item = &'a mut Effect>) -> u64 {
         effect.is_everywhere &= of_these <= ERROR_RATE;
         effect.conclusion = if p > ERROR_RATE {
             Conclusion::NoMeasurableDifference
-        } else if effect.ratio > 1.0 {
+        } else if effect.ratio.value > 1.0 {
             Conclusion::Higher
         } else {
             Conclusion::Lower
         };
     }
-    tested.len() as u64
 }
 
 /// The figures of one plan, found by their levels and replicate.
@@ -314,26 +240,22 @@ struct Matched {
 }
 
 impl<'a> Plan<'a> {
-    fn of(observations: &'a [Observation]) -> Result<Self, EffectsError> {
-        let first = observations.first().ok_or(EffectsError::NoObservations)?;
-        let expected = first.levels.len();
-        let mut plan = Self { figures: BTreeMap::new(), levels: vec![BTreeSet::new(); expected] };
+    fn of(observations: &'a [Observation]) -> Option<Self> {
+        let factors = observations.first()?.levels.len();
+        let mut plan = Self { figures: BTreeMap::new(), levels: vec![BTreeSet::new(); factors] };
         for Observation { levels, replicate, value } in observations {
-            let (levels, replicate, number) = (levels.clone(), *replicate, value.value);
-            if levels.len() != expected {
-                return Err(EffectsError::UnequalFactors { expected, found: levels.len() });
+            let is_usable = value.value > 0.0 && value.value.is_finite();
+            if levels.len() != factors || !is_usable {
+                return None;
             }
-            if !(number > 0.0 && number.is_finite()) {
-                return Err(EffectsError::NotPositive { levels, replicate, value: number });
-            }
-            for (known, &level) in plan.levels.iter_mut().zip(&levels) {
+            for (known, &level) in plan.levels.iter_mut().zip(levels) {
                 known.insert(level);
             }
-            if plan.figures.insert((levels.clone(), replicate), value).is_some() {
-                return Err(EffectsError::Duplicate { levels, replicate });
+            if plan.figures.insert((levels.clone(), *replicate), value).is_some() {
+                return None;
             }
         }
-        Ok(plan)
+        Some(plan)
     }
 
     /// Every change of every factor, from a lower to a higher index.

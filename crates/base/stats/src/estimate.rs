@@ -18,59 +18,22 @@ use crate::measured::around;
 use crate::noise::{BATCHES_MIN, MeanError, mean, mean_error};
 use crate::shape::{Decomposition, decompose};
 use crate::student::t95;
-use crate::{Interval, Measured, Steadiness, Verdict, Verdicts};
+use crate::{Measured, Steadiness, Verdict};
 
 /// Fewest batches, counted as if independent, that an interval may rest on without a verdict.
 const EFFECTIVE_BATCHES_MIN: f64 = 10.0;
 
-/// The mean of a series of slices and how well it is known.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Estimate {
-    /// Mean over all slices, in the unit of the slices.
-    pub mean: f64,
-    /// 95 % interval of the mean; absent below four slices.
-    pub mean_ci95: Option<Interval>,
-    /// Batches the interval rests on.
-    pub batches: u64,
-    /// Slices in each batch.
-    pub slices_per_batch: u64,
-    /// Autocorrelation left between neighbouring batches, for which the interval was widened.
-    pub lag1: f64,
-    /// Degrees of freedom of the interval's Student t.
-    pub freedom: f64,
-    /// The shapes found.
-    pub steadiness: Steadiness,
-    /// `too_few_samples`, `not_steady`, `burst_limited`, as far as they apply.
-    pub verdicts: Verdicts,
-}
-
-impl Estimate {
-    /// The figure as it travels; `n` is the number of batches.
-    pub fn measured(&self) -> Measured {
-        let verdicts = self.verdicts.clone();
-        match self.mean_ci95 {
-            Some(ci95) => Measured::new(self.mean, ci95, self.batches, verdicts),
-            None => Measured::without_interval(self.mean, self.batches, verdicts),
-        }
-    }
-
-    /// Half the interval's width over the mean; infinite without an interval or at a mean of 0.
-    pub fn relative_half_width(&self) -> f64 {
-        self.measured().relative_half_width()
-    }
-}
-
-/// The mean of a value per slice: counts, rates, bytes. `None` without slices or when one is not
-/// finite.
+/// The mean of a value per slice: counts, rates, bytes; `n` is the number of batches that its
+/// interval rests on. `None` without slices or when one is not finite.
 ///
 /// For slices whose number was fixed beforehand; for those that a stopping rule ended, use
 /// [`StoppingRule::estimate`](crate::StoppingRule::estimate).
-pub fn estimate(slices: &[f64]) -> Option<Estimate> {
-    widened_estimate(slices, 1.0)
+pub fn estimate(slices: &[f64]) -> Option<Measured> {
+    Some(shaped_estimate(slices, 1.0)?.0)
 }
 
-/// [`estimate`] with an interval so many times as wide.
-pub(crate) fn widened_estimate(slices: &[f64], widening: f64) -> Option<Estimate> {
+/// [`estimate`] with an interval so many times as wide, and the shapes that were found.
+pub(crate) fn shaped_estimate(slices: &[f64], widening: f64) -> Option<(Measured, Steadiness)> {
     if slices.is_empty() || !slices.iter().all(|value| value.is_finite()) {
         return None;
     }
@@ -84,7 +47,7 @@ pub(crate) fn widened_estimate(slices: &[f64], widening: f64) -> Option<Estimate
 /// Method: ratio estimator; the interval is that of the mean of `sum - ratio * count` over the mean
 /// count (Cochran, Sampling Techniques, section 6.4). `None` when the lengths differ, nothing was
 /// counted, or a value is not finite.
-pub fn estimate_ratio(sums: &[f64], counts: &[f64]) -> Option<Estimate> {
+pub fn estimate_ratio(sums: &[f64], counts: &[f64]) -> Option<Measured> {
     let finite = sums.iter().chain(counts).all(|value| value.is_finite());
     let total: f64 = counts.iter().sum();
     if sums.len() != counts.len() || !finite || total <= 0.0 {
@@ -94,29 +57,23 @@ pub fn estimate_ratio(sums: &[f64], counts: &[f64]) -> Option<Estimate> {
     let usual = total / counts.len() as f64;
     let deviations: Vec<f64> =
         sums.iter().zip(counts).map(|(sum, count)| (sum - ratio * count) / usual).collect();
-    Some(finish(ratio, decompose(&deviations, ratio), 1.0))
+    Some(finish(ratio, decompose(&deviations, ratio), 1.0).0)
 }
 
 /// The estimate around `value`, its interval `widening` times as wide as the noise asks for.
-fn finish(value: f64, apart: Decomposition, widening: f64) -> Estimate {
+fn finish(value: f64, apart: Decomposition, widening: f64) -> (Measured, Steadiness) {
     let mut verdicts = apart.steadiness.verdicts();
     let error = mean_error(&apart.noise, apart.taken);
     if !error.as_ref().is_some_and(is_enough) {
         verdicts.add(Verdict::TooFewSamples);
     }
-    let known = error.filter(|_| apart.noise.len() >= 4);
-    let mean_ci95 =
-        known.map(|error| around(value, widening * t95(error.freedom) * error.standard_error()));
-    Estimate {
-        mean: value,
-        mean_ci95,
-        batches: error.map_or(apart.noise.len(), |error| error.batches) as u64,
-        slices_per_batch: error.map_or(1, |error| error.slices_per_batch) as u64,
-        lag1: error.map_or(0.0, |error| error.lag1),
-        freedom: error.map_or(0.0, |error| error.freedom),
-        steadiness: apart.steadiness,
-        verdicts,
-    }
+    let n = error.map_or(apart.noise.len(), |error| error.batches) as u64;
+    let half_width = |error: MeanError| widening * t95(error.freedom) * error.standard_error();
+    let measured = match error.filter(|_| apart.noise.len() >= 4).map(half_width) {
+        Some(half_width) => Measured::new(value, around(value, half_width), n, verdicts),
+        None => Measured::without_interval(value, n, verdicts),
+    };
+    (measured, apart.steadiness)
 }
 
 /// Whether an interval may go without `too_few_samples`.
@@ -150,7 +107,7 @@ mod tests {
             for _ in 0..1_000 {
                 let (sums, counts) = latencies(&mut rng, slices, per_slice);
                 empty += counts.iter().filter(|count| **count == 0.0).count();
-                let [low, high] = estimate_ratio(&sums, &counts).unwrap().mean_ci95.unwrap();
+                let [low, high] = estimate_ratio(&sums, &counts).unwrap().ci95.unwrap();
                 held += u32::from(low <= 100.0 && 100.0 <= high);
             }
             assert!((930..=970).contains(&held), "{held} of 1000 at {per_slice} per slice");
@@ -161,8 +118,7 @@ mod tests {
     #[test]
     fn the_value_is_the_plain_ratio_and_lies_in_its_interval() {
         let found = estimate_ratio(&[3.0, 0.0, 5.0, 1.0, 2.0], &[1.0, 0.0, 2.0, 1.0, 1.0]).unwrap();
-        assert_eq!(found.mean, 11.0 / 5.0);
-        assert!(found.measured().ci95.is_some());
+        assert!(found.value == 11.0 / 5.0 && found.ci95.is_some());
     }
 
     #[test]
@@ -176,14 +132,14 @@ mod tests {
     #[test]
     fn few_slices_say_so() {
         let few = estimate(&[3.0, 4.0, 5.0]).unwrap();
-        assert!(few.mean_ci95.is_none() && few.verdicts.has(Verdict::TooFewSamples));
-        assert_eq!(few.measured().n, 3);
+        assert!(few.ci95.is_none() && few.verdicts.has(Verdict::TooFewSamples));
+        assert_eq!(few.n, 3);
         let (slices, _) = series(&mut Random::new(1), ProcessKind::White, 29);
         let short = estimate(&slices).unwrap();
-        assert!(short.mean_ci95.is_some() && short.verdicts.has(Verdict::TooFewSamples));
+        assert!(short.ci95.is_some() && short.verdicts.has(Verdict::TooFewSamples));
         let (slices, _) = series(&mut Random::new(1), ProcessKind::White, 300);
         let enough = estimate(&slices).unwrap();
-        assert!(enough.verdicts.is_sound() && enough.batches >= 30);
+        assert!(enough.verdicts.is_sound() && enough.n >= 30);
     }
 
     #[test]
@@ -202,21 +158,20 @@ mod tests {
     #[test]
     fn batches_grow_with_correlation_and_never_below_thirty() {
         let mut rng = Random::new(3);
-        let mut length = |rho: f64| {
+        let mut batches = |rho: f64| {
             let (slices, _) = series(&mut rng, ProcessKind::Autocorrelated(rho), 4_000);
-            let found = estimate(&slices).unwrap();
-            assert!(found.batches >= 30);
-            found.slices_per_batch
+            estimate(&slices).unwrap().n
         };
-        assert!(length(0.9) > length(0.0), "correlated slices need longer batches");
+        let (longer, shorter) = (batches(0.9), batches(0.0));
+        assert!(30 <= longer && longer < shorter, "correlated slices need longer batches");
     }
 
     #[test]
     fn a_constant_series_has_an_interval_of_no_width() {
         let flat = estimate(&[7.0; 100]).unwrap();
-        assert_eq!(flat.mean_ci95, Some([7.0, 7.0]));
+        assert_eq!(flat.ci95, Some([7.0, 7.0]));
         assert!(flat.verdicts.is_sound());
         let idle = estimate(&[0.0; 100]).unwrap();
-        assert_eq!((idle.mean, idle.mean_ci95), (0.0, Some([0.0, 0.0])));
+        assert_eq!((idle.value, idle.ci95), (0.0, Some([0.0, 0.0])));
     }
 }

@@ -37,25 +37,22 @@ pub mod units;
 mod verdict;
 mod warmup;
 
-pub use axis::{AXIS_MATERIAL_PCT, Axis, AxisError, AxisKind, AxisPoint, Enough, axis};
-pub use combine::{combine, combine_weighted, mean_and_half_width};
+pub use axis::{AXIS_MATERIAL_PCT, Axis, AxisKind, AxisPoint, Enough, axis};
+pub use combine::{combine, combine_weighted, mean_of};
 pub use compare::{
     Cells, CompareError, Comparison, Conclusion, Difference, FigurePair, KNOWN_PCT_MAX,
     MARGINS_PCT, PAIRS_MIN, allowed_pct, compare, difference, is_within_pct, paired,
     paired_measured,
 };
 pub use drift::{Drift, drift};
-pub use effects::{
-    CellRange, Effect, Effects, EffectsError, INTERACTION_RATIO_MIN, Interaction, LevelChange,
-    MainEffect, Observation, effects,
-};
-pub use estimate::{Estimate, estimate, estimate_ratio};
+pub use effects::{Effect, Effects, Interaction, LevelChange, MainEffect, Observation, effects};
+pub use estimate::{estimate, estimate_ratio};
 pub use histogram::{
     Bucket, HistogramDecodeError, HistogramEncodeError, Latencies, LatencyHistogram,
 };
-pub use knee::{Knee, LoadPoint, knee};
+pub use knee::{Knee, knee};
 pub use little::{in_flight, is_possible, is_possible_in_window};
-pub use loss::{Loss, loss};
+pub use loss::loss_pct;
 pub use measured::{Interval, LatencyUs, Measured};
 pub use multiplicity::{ERROR_RATE, benjamini_hochberg, holm};
 pub use pooled::{MOMENTS_MIN, Percentile, pooled_percentiles, pooled_summary};

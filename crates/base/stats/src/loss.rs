@@ -6,74 +6,49 @@
 //! then may it ask.
 
 use crate::compare::CompareError;
-use crate::{Comparison, Interval, Measured, Verdicts};
+use crate::{Comparison, Measured};
 
-/// What the upper rung lost against the lower one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loss {
-    /// `100 (1 - upper / lower)`, in percent; negative is a gain.
-    pub loss_pct: f64,
-    /// Its 95 % interval; absent where a rung has none.
-    pub loss_pct_ci95: Option<Interval>,
-    /// Pairs, or the smaller sample count of the two rungs.
-    pub n: u64,
-    /// Verdicts of both rungs.
-    pub verdicts: Verdicts,
-}
-
-impl Loss {
-    /// Whether the loss is above 0 beyond its interval.
-    pub fn is_significant(&self) -> bool {
-        self.loss_pct_ci95.is_some_and(|[low, _]| low > 0.0)
-    }
-
-    /// Whether the loss is known to be below so many percent, whatever its sign of the rest.
-    pub fn is_less_than(&self, percent: f64) -> bool {
-        self.loss_pct_ci95.is_some_and(|[_, high]| high < percent)
-    }
-
-    fn from_ratio(ratio: f64, ci95: Option<Interval>, n: u64, verdicts: Verdicts) -> Self {
-        let percent = |ratio: f64| 100.0 * (1.0 - ratio);
-        let ci95 = ci95.map(|[low, high]| [percent(high), percent(low)]);
-        Self { loss_pct: percent(ratio), loss_pct_ci95: ci95, n, verdicts }
-    }
+/// A ratio of the upper rung to the lower one as a loss.
+fn loss_of(ratio: &Measured) -> Measured {
+    ratio.mapped(|ratio| 100.0 * (1.0 - ratio))
 }
 
 impl Comparison {
-    /// The loss of the second treatment (the upper rung) against the first (the lower rung).
-    pub fn loss(&self) -> Loss {
-        Loss::from_ratio(self.ratio, self.ratio_ci95, self.n, self.verdicts.clone())
+    /// The loss of the second treatment (the upper rung) against the first (the lower rung), in
+    /// percent.
+    pub fn loss_pct(&self) -> Measured {
+        loss_of(&self.ratio)
     }
 }
 
-/// The loss between two rungs that were not run in pairs.
+/// The loss between two rungs that were not run in pairs, in percent.
 ///
 /// The interval takes the two figures as independent: relative half widths add as squares in the
 /// logarithm (delta method).
 ///
 /// # Errors
 /// [`CompareError::NotPositive`] when a figure is not positive.
-pub fn loss(lower: &Measured, upper: &Measured) -> Result<Loss, CompareError> {
+pub fn loss_pct(lower: &Measured, upper: &Measured) -> Result<Measured, CompareError> {
     if let Some(bad) = [lower, upper].into_iter().find(|one| one.value <= 0.0) {
         return Err(CompareError::NotPositive { value: bad.value });
     }
     let mut verdicts = lower.verdicts.clone();
     verdicts.merge(&upper.verdicts);
-    let ratio = upper.value / lower.value;
+    let value = upper.value / lower.value;
     let ci95 = lower.ci95.and(upper.ci95).map(|_| {
         let width = lower.relative_half_width().hypot(upper.relative_half_width());
-        [ratio * (-width).exp(), ratio * width.exp()]
+        [value * (-width).exp(), value * width.exp()]
     });
-    Ok(Loss::from_ratio(ratio, ci95, lower.n.min(upper.n), verdicts))
+    Ok(loss_of(&Measured { value, ci95, n: lower.n.min(upper.n), verdicts }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Verdict;
     use crate::compare::paired;
     use crate::measured::around;
     use crate::random::Random;
+    use crate::{Verdict, Verdicts};
 
     fn rung(value: f64, half_width: f64) -> Measured {
         Measured::new(value, around(value, half_width), 3, Verdicts::none())
@@ -81,23 +56,23 @@ mod tests {
 
     #[test]
     fn a_paired_loss_is_the_mirror_of_its_ratio() {
-        let found = paired(&[100.0, 101.0, 99.0], &[80.0, 81.0, 79.0]).unwrap().loss();
-        assert!((found.loss_pct - 20.0).abs() < 0.1 && found.is_significant());
-        let [low, high] = found.loss_pct_ci95.unwrap();
-        assert!(low < found.loss_pct && found.loss_pct < high && !found.is_less_than(20.0));
-        assert!(found.is_less_than(25.0));
+        let found = paired(&[100.0, 101.0, 99.0], &[80.0, 81.0, 79.0]).unwrap().loss_pct();
+        assert!((found.value - 20.0).abs() < 0.1 && found.is_above_zero());
+        let [low, high] = found.ci95.unwrap();
+        assert!(low < found.value && found.value < high && !found.is_below(20.0));
+        assert!(found.is_below(25.0));
     }
 
     #[test]
     fn a_gain_is_negative_and_no_loss() {
-        let found = loss(&rung(100.0, 1.0), &rung(120.0, 1.0)).unwrap();
-        assert!((found.loss_pct + 20.0).abs() < 1e-9 && !found.is_significant());
+        let found = loss_pct(&rung(100.0, 1.0), &rung(120.0, 1.0)).unwrap();
+        assert!((found.value + 20.0).abs() < 1e-9 && !found.is_above_zero());
     }
 
     #[test]
     fn a_wide_rung_makes_the_loss_as_wide_as_it_is() {
-        let found = loss(&rung(1_000.0, 0.0), &rung(993.0, 2_504.0)).unwrap();
-        let [low, high] = found.loss_pct_ci95.unwrap();
+        let found = loss_pct(&rung(1_000.0, 0.0), &rung(993.0, 2_504.0)).unwrap();
+        let [low, high] = found.ci95.unwrap();
         let factor = (2_504.0_f64 / 993.0).exp();
         assert!((low - (100.0 - 99.3 * factor)).abs() < 1e-6, "{low}");
         assert!((high - (100.0 - 99.3 / factor)).abs() < 1e-6, "{high}");
@@ -107,10 +82,10 @@ mod tests {
     fn verdicts_and_missing_intervals_travel() {
         let mut upper = Measured::without_interval(50.0, 1, Verdicts::none());
         upper.verdicts.add(Verdict::Cached);
-        let found = loss(&rung(100.0, 1.0), &upper).unwrap();
-        assert!(found.verdicts.has(Verdict::Cached) && found.loss_pct_ci95.is_none());
-        assert!(!found.is_significant());
-        assert!(loss(&rung(0.0, 1.0), &upper).is_err());
+        let found = loss_pct(&rung(100.0, 1.0), &upper).unwrap();
+        assert!(found.verdicts.has(Verdict::Cached) && found.ci95.is_none());
+        assert!(!found.is_above_zero());
+        assert!(loss_pct(&rung(0.0, 1.0), &upper).is_err());
     }
 
     #[test]
@@ -119,7 +94,7 @@ mod tests {
         for _ in 0..2_000 {
             let mut draw = |mean: f64| rung(mean * (1.0 + 0.05 * rng.normal()), mean * 0.098);
             let (lower, upper) = (draw(1_000.0), draw(700.0));
-            let [low, high] = loss(&lower, &upper).unwrap().loss_pct_ci95.unwrap();
+            let [low, high] = loss_pct(&lower, &upper).unwrap().ci95.unwrap();
             held += u32::from(low <= 30.0 && 30.0 <= high);
         }
         assert!((1_860..=1_940).contains(&held), "{held} of 2000");

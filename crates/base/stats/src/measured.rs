@@ -74,14 +74,28 @@ impl Measured {
 
     /// The same figure in another unit (`factor` new units per old unit).
     pub fn scaled(&self, factor: f64) -> Self {
-        let ci95 = self.ci95.map(|[low, high]| {
-            if factor >= 0.0 {
-                [low * factor, high * factor]
-            } else {
-                [high * factor, low * factor]
-            }
-        });
-        Self { value: self.value * factor, ci95, n: self.n, verdicts: self.verdicts.clone() }
+        self.mapped(|value| value * factor)
+    }
+
+    /// What a function that only rises, or only falls, makes of it.
+    #[must_use]
+    pub fn mapped(&self, of: impl Fn(f64) -> f64) -> Self {
+        let ends = |ends: Interval| {
+            let [one, other] = ends.map(&of);
+            if one <= other { [one, other] } else { [other, one] }
+        };
+        let (n, verdicts) = (self.n, self.verdicts.clone());
+        Self { value: of(self.value), ci95: self.ci95.map(ends), n, verdicts }
+    }
+
+    /// Whether it is above 0 beyond its interval.
+    pub fn is_above_zero(&self) -> bool {
+        self.ci95.is_some_and(|[low, _]| low > 0.0)
+    }
+
+    /// Whether all of its interval lies below a bound.
+    pub fn is_below(&self, bound: f64) -> bool {
+        self.ci95.is_some_and(|[_, high]| high < bound)
     }
 }
 

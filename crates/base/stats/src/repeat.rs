@@ -103,7 +103,7 @@ mod tests {
     fn run(level: f64, rng: &mut Random) -> (Measured, Vec<f64>) {
         let noise = autocorrelated(rng, SLICES, 0.3);
         let slices: Vec<f64> = noise.iter().map(|one| level + NOISE * one).collect();
-        (estimate(&slices).unwrap().measured(), slices)
+        (estimate(&slices).unwrap(), slices)
     }
 
     /// Shares of intervals that hold the other runs' means: of the windows, and of the repeats.

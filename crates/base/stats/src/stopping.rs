@@ -9,8 +9,8 @@
 //! [`StoppingRule::slices_min`] slices, never with `too_few_samples`, and never while the rate
 //! drifts or just stepped: its mean is not yet one number. The bound on time is the caller's.
 
-use crate::estimate::widened_estimate;
-use crate::{Estimate, Shape, Verdict, estimate};
+use crate::estimate::shaped_estimate;
+use crate::{Measured, Shape, Verdict};
 
 /// Ratio between successive moments of testing.
 const GROWTH: f64 = 1.3;
@@ -67,28 +67,26 @@ impl StoppingRule {
         for moment in self.moments().take_while(|&moment| moment <= slices.len()) {
             (before, last) = (last, Some(moment));
         }
-        let holds = |moment: Option<usize>| {
-            moment.and_then(|moment| estimate(&slices[..moment])).is_some_and(|at| self.is_met(&at))
-        };
+        let holds = |moment: Option<usize>| moment.is_some_and(|at| self.is_met(&slices[..at]));
         if holds(last) && holds(before) { Stop::Enough } else { Stop::Go }
     }
 
     /// The figure to report of slices that this rule stopped, or that it would have stopped: like
     /// [`estimate`], 6 % wider.
-    pub fn estimate(&self, slices: &[f64]) -> Option<Estimate> {
-        widened_estimate(slices, WIDENING)
+    pub fn estimate(&self, slices: &[f64]) -> Option<Measured> {
+        Some(shaped_estimate(slices, WIDENING)?.0)
     }
 
-    /// Whether an estimate alone is good enough; [`decide`](Self::decide) asks it twice.
-    pub fn is_met(&self, estimate: &Estimate) -> bool {
-        let steadiness = &estimate.steadiness;
+    /// Whether slices alone are good enough; [`decide`](Self::decide) asks it twice.
+    fn is_met(&self, slices: &[f64]) -> bool {
+        let Some((mean, steadiness)) = shaped_estimate(slices, 1.0) else { return false };
         let moves = steadiness.shapes.iter().any(|shape| {
             let slow = matches!(shape, Shape::Drift { .. } | Shape::Step { .. });
             slow && steadiness.relative_size(shape) > self.precision.max(0.05)
         });
         !moves
-            && !estimate.verdicts.has(Verdict::TooFewSamples)
-            && estimate.relative_half_width() <= self.precision
+            && !mean.verdicts.has(Verdict::TooFewSamples)
+            && mean.relative_half_width() <= self.precision
     }
 
     /// All moments of testing, rising.

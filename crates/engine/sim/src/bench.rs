@@ -326,7 +326,7 @@ impl Counted {
         if self.reads.is_empty() && self.writes.is_empty() && self.flushes.is_empty() {
             return Err(nothing);
         }
-        let per_slice = estimate(&self.slices).ok_or(nothing)?.measured();
+        let per_slice = estimate(&self.slices).ok_or(nothing)?;
         let iops = per_slice.scaled(SLICES as f64 * 1e9 / span_ns as f64);
         Ok(BenchOutcome {
             bytes_per_s: iops.value * f64::from(self.block_bytes),

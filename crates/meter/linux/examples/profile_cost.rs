@@ -49,19 +49,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let found = paired(&without, &with)?;
-    let (change, interval) = found.change_pct();
-    let [low, high] = interval.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
+    let change = found.change_pct();
+    let [low, high] = change.ci95.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let is_small = found.differs_by_less_than(TARGET_PCT);
     write!(
         std::io::stdout(),
         "threads {threads}, pairs {pairs}, window {window:?}, waits traced: {off_cpu}\n\
          writes/s without {:.0}, with {:.0}\n\
-         change {change:+.2} % (95 % interval {low:+.2} to {high:+.2})\n\
+         change {:+.2} % (95 % interval {low:+.2} to {high:+.2})\n\
          samples {samples}, lost {lost}\n\
          known to change it by less than {TARGET_PCT} %: {is_small}\n",
         mean(&without),
         mean(&with),
+        change.value,
     )?;
     Ok(())
 }

@@ -268,11 +268,9 @@ fn read_cost(clock: &impl Clock) -> Measured {
     rounds.sort_by(f64::total_cmp);
     let undisturbed = &rounds[..ROUNDS * 3 / 4];
     match estimate(undisturbed) {
-        Some(estimate) => {
-            let n = estimate.batches;
-            let ci95 = estimate.mean_ci95.unwrap_or([undisturbed[0], undisturbed[0]]);
-            let ci95 = [ci95[0].min(estimate.mean), ci95[1].max(estimate.mean)];
-            Measured::new(estimate.mean, ci95, n, Verdicts::none())
+        Some(Measured { value, ci95, n, .. }) => {
+            let [low, high] = ci95.unwrap_or([undisturbed[0], undisturbed[0]]);
+            Measured::new(value, [low.min(value), high.max(value)], n, Verdicts::none())
         }
         None => Measured::without_interval(rounds[0], 1, Verdicts::none()),
     }

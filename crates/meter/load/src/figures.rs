@@ -9,7 +9,7 @@ use iostrata_plan::{OpKind, PerKind};
 use iostrata_run::host::OwnIo;
 use iostrata_run::{Cpu, OpFigures, Series, StreamFigures, TransactionFigures};
 use iostrata_stats::{
-    Estimate, Latencies, Measured, StoppingRule, Verdict, Verdicts, estimate, estimate_ratio,
+    Latencies, Measured, StoppingRule, Verdict, Verdicts, estimate, estimate_ratio,
     is_possible_in_window,
 };
 
@@ -237,7 +237,7 @@ impl<'a> Counted<'a> {
         }
         let seconds = (part_s.end - part_s.start).max(f64::MIN_POSITIVE);
         let value = counts.iter().sum::<f64>() / seconds;
-        match estimate.map(|estimate| estimate.measured()) {
+        match estimate {
             Some(measured) if measured.value > 0.0 => {
                 figure_of(measured.scaled(value / measured.value))
             }
@@ -381,11 +381,11 @@ fn withhold_impossible(figures: &mut StreamFigures, in_flight_max: f64, window_s
 
 /// An estimate per slice as a figure; what is counted is never negative, so neither is its
 /// interval.
-fn figure(estimate: Option<Estimate>, factor: f64) -> Measured {
+fn figure(estimate: Option<Measured>, factor: f64) -> Measured {
     let Some(estimate) = estimate else {
         return Measured::without_interval(0.0, 0, Verdicts::none());
     };
-    figure_of(estimate.measured().scaled(factor))
+    figure_of(estimate.scaled(factor))
 }
 
 fn figure_of(mut measured: Measured) -> Measured {

@@ -83,14 +83,14 @@ pub(crate) fn above_device(case: &Case<'_, '_>, id: &str, which: Which) -> Optio
         replicates.iter().filter_map(|one| of(one)).collect::<Vec<f64>>()
     };
     let (device, application) = (latencies(device_latency_us), latencies(application_latency_us));
-    let loss = paired(&application, &device).ok()?.loss();
+    let loss = paired(&application, &device).ok()?.loss_pct();
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let mut verdicts = Verdicts::none();
     replicates.iter().for_each(|one| verdicts.merge(&one.verdicts));
     let held_back = verdicts.has(Verdict::Throttled)
         || replicates.iter().any(|one| limit_used_pct(one).is_some_and(|used| used >= 80.0));
     Some(AboveDevice {
-        share: Measured { value: loss.loss_pct, ci95: loss.loss_pct_ci95, n: loss.n, verdicts },
+        share: Measured { verdicts, ..loss },
         application_us: mean(&application),
         device_us: mean(&device),
         layer: cause.layer(replicates.first()?.point.metric.op, held_back),

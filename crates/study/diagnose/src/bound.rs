@@ -8,7 +8,7 @@
 
 use iostrata_plan::rung;
 use iostrata_run::{BoundResource, Replicate, Resource, ResourceUse, Rung, TransactionBound};
-use iostrata_stats::{Loss, Measured, Verdicts, combine, loss, paired_measured};
+use iostrata_stats::{Measured, Verdicts, combine, loss_pct, paired_measured};
 
 use crate::case::Case;
 use crate::figure::{combined, metric_of};
@@ -74,8 +74,8 @@ impl Bounding<'_, '_> {
             value_n: least.n,
             unit: self.seen.point.metric.unit.clone(),
             resource,
-            reached_pct: 100.0 - reached.loss_pct,
-            reached_pct_ci95: reached.loss_pct_ci95.map(|[low, high]| [100.0 - high, 100.0 - low]),
+            reached_pct: reached.value,
+            reached_pct_ci95: reached.ci95,
             reached_pct_n: reached.n,
             basis: basis.to_owned(),
             resources: all.iter().map(|(name, of)| of.resource(*name)).collect(),
@@ -97,19 +97,21 @@ impl Bounding<'_, '_> {
         }
     }
 
-    /// What was lost of the bound, and on which basis.
-    fn reached(&self, binding: &Allowed, least: &Measured) -> Option<(&'static str, Loss)> {
+    /// What was reached of the bound in percent, and on which basis.
+    fn reached(&self, binding: &Allowed, least: &Measured) -> Option<(&'static str, Measured)> {
+        let reached = |lost: Measured| lost.mapped(|pct| 100.0 - pct);
         let pair = |(number, allowed): &(u32, Measured)| {
             let one = self.seen.replicates.iter().find(|one| one.replicate == *number)?;
             Some((allowed.clone(), metric_of(one)?))
         };
         let rounds = binding.of_rounds.iter().filter_map(pair);
-        let (allowed, reached): (Vec<Measured>, Vec<Measured>) = rounds.unzip();
+        let (allowed, of_rounds): (Vec<Measured>, Vec<Measured>) = rounds.unzip();
         if allowed.len() >= 2 {
-            return Some((PAIRED_ROUNDS, paired_measured(&allowed, &reached).ok()?.loss()));
+            let lost = paired_measured(&allowed, &of_rounds).ok()?.loss_pct();
+            return Some((PAIRED_ROUNDS, reached(lost)));
         }
-        let apart = loss(least, &combined(self.seen.replicates.iter().copied())?);
-        Some(("independent", apart.ok()?))
+        let lost = loss_pct(least, &combined(self.seen.replicates.iter().copied())?).ok()?;
+        Some(("independent", reached(lost)))
     }
 
     fn threads(&self) -> u32 {

@@ -6,7 +6,7 @@
 
 use iostrata_plan::Better;
 use iostrata_run::Replicate;
-use iostrata_stats::{Loss, Measured, PAIRS_MIN, Verdict, paired_measured};
+use iostrata_stats::{Measured, PAIRS_MIN, Verdict, paired_measured};
 
 use crate::disturbed::{carries, is_undisturbed};
 use crate::figure::{application_latency_us, mean, metric_of, weighted_mean};
@@ -27,8 +27,8 @@ const OTHER_WORK: [Verdict; 3] = [Verdict::Cached, Verdict::DirectIgnored, Verdi
 /// What the comparison of a pair brought.
 #[derive(Clone, Debug)]
 pub(crate) struct Compared {
-    /// Loss of the upper rung with its paired interval.
-    pub loss: Loss,
+    /// Loss of the upper rung in percent, with its paired interval.
+    pub loss: Measured,
     /// What a request of the upper rung takes longer, in microseconds.
     pub extra_us: f64,
     /// The most that it may be by the interval of the loss; infinite without one.
@@ -89,7 +89,7 @@ pub(crate) fn compare(log: &Observed<'_>, pair: &Pair, which: Which) -> Option<C
     if first.point.metric.better == Better::Lower {
         (lower, upper) = (upper, lower);
     }
-    let loss = paired_measured(&lower, &upper).ok()?.loss();
+    let loss = paired_measured(&lower, &upper).ok()?.loss_pct();
     if OTHER_WORK.iter().any(|&verdict| loss.verdicts.has(verdict)) {
         return None;
     }
@@ -99,7 +99,7 @@ pub(crate) fn compare(log: &Observed<'_>, pair: &Pair, which: Which) -> Option<C
     let lower_us = weighted_mean(pairs.iter().map(|both| both.0), application_latency_us)?;
     let upper_us = weighted_mean(pairs.iter().map(|both| both.1), application_latency_us)?;
     // As many requests are in flight on both sides: they take longer as the rate falls.
-    let extra_us_max = match loss.loss_pct_ci95 {
+    let extra_us_max = match loss.ci95 {
         Some([_, high]) if high < 100.0 => lower_us * high / (100.0 - high),
         _ => f64::INFINITY,
     };
@@ -124,11 +124,11 @@ fn is_doubtful(pairs: &[Both<'_>]) -> bool {
 impl Compared {
     /// Whether the effect reaches a bar for this pair.
     pub fn reaches(&self, pair: &Pair, bar: Bar) -> bool {
-        let (percent, us) = (self.loss.loss_pct, self.extra_us);
+        let (percent, us) = (self.loss.value, self.extra_us);
         let enough =
             |share: f64| percent >= share * pair.loss_pct_min && us >= share * pair.extra_us_min;
-        let proven = self.loss.n >= PAIRS_MIN as u64 && self.loss.is_significant();
-        let low = self.loss.loss_pct_ci95.map_or(f64::NEG_INFINITY, |[low, _]| low);
+        let proven = self.loss.n >= PAIRS_MIN as u64 && self.loss.is_above_zero();
+        let low = self.loss.ci95.map_or(f64::NEG_INFINITY, |[low, _]| low);
         match bar {
             Bar::Suspicion => (proven && enough(0.75)) || enough(1.5),
             Bar::Finding if self.doubtful => proven && enough(1.0) && low >= pair.loss_pct_min,

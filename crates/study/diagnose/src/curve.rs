@@ -6,7 +6,7 @@
 use iostrata_plan::{Better, OpKind, Point};
 use iostrata_run::{Curve, CurvePoint, OpFigures, Replicate};
 use iostrata_stats::units::{microseconds, rate};
-use iostrata_stats::{LatencyUs, LoadPoint, combine_weighted, knee};
+use iostrata_stats::{LatencyUs, combine_weighted, knee};
 
 use crate::database::{self, Database};
 use crate::figure::{
@@ -67,7 +67,7 @@ fn curve_point(x: f64, seen: &PointLog<'_>) -> Option<CurvePoint> {
     let figure = combined(seen.replicates.iter().copied())?;
     let p99 = seen.replicates.iter().filter_map(|one| Some(latency_of(one)?.p99)).collect();
     // The same mean as the rung's: one figure has one latency.
-    let mean = weighted_mean(seen.replicates.iter().copied(), application_latency_us);
+    let mean = seen.mean(application_latency_us);
     Some(CurvePoint {
         rung: seen.point.id.clone(),
         x,
@@ -104,14 +104,7 @@ struct KneePlace {
 
 /// The knee; an earlier point counts when its interval cannot tell it from the best.
 fn knee_of(points: &[CurvePoint]) -> Option<KneePlace> {
-    let loads: Vec<LoadPoint> = points
-        .iter()
-        .map(|point| LoadPoint {
-            concurrency: point.x as u32,
-            iops: point.value,
-            latency_us_mean: point.latency_mean_us.unwrap_or(0.0),
-        })
-        .collect();
+    let loads: Vec<(u32, f64)> = points.iter().map(|point| (point.x as u32, point.value)).collect();
     let knee = knee(&loads)?;
     let best = points[knee.best_index].value;
     let equal = |point: &CurvePoint| {

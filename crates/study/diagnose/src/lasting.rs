@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::{Better, IoApi, OpKind, Pacing, Point};
 use iostrata_run::Replicate;
-use iostrata_stats::{Loss, Measured, loss};
+use iostrata_stats::{Measured, loss_pct};
 
 use crate::disturbed::shows_storage;
 use crate::figure::{combined, median, metric_of};
@@ -46,8 +46,8 @@ pub(crate) struct Fall {
     pub before: Measured,
     pub after: Measured,
     pub unit: String,
-    /// How much of it is gone.
-    pub loss: Loss,
+    /// How much of it is gone, in percent.
+    pub loss: Measured,
     /// Points that fell.
     pub points: usize,
 }
@@ -132,10 +132,9 @@ fn fall(replicates: &[&Replicate], kind: OpKind) -> Option<Fall> {
         Better::Higher => (&before, &after),
         Better::Lower => (&after, &before),
     };
-    let loss = loss(fast, slow).ok()?;
+    let loss = loss_pct(fast, slow).ok()?;
     // The whole interval beyond the threshold: a fall is looked for at every moment.
-    let is_proven =
-        loss.loss_pct_ci95.is_some_and(|[low, _]| low >= 100.0 * (1.0 - 1.0 / FALL_MIN));
+    let is_proven = loss.ci95.is_some_and(|[low, _]| low >= 100.0 * (1.0 - 1.0 / FALL_MIN));
     is_proven.then_some(Fall {
         kind,
         between_s: [windows[at - 1].ended_s(), windows[at].replicate.started_s],

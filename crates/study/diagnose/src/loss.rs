@@ -85,7 +85,7 @@ pub(crate) fn comparisons_of(case: &Case<'_, '_>) -> Comparisons {
         if is_small && !pair.is_inherent() {
             all.small.push(loss_of(pair, &found));
         }
-        let (most, high) = match found.loss.loss_pct_ci95 {
+        let (most, high) = match found.loss.ci95 {
             Some([_, high]) if high < pair.loss_pct_min => (&mut all.at_most_pct, high),
             _ if found.extra_us_max < pair.extra_us_min => {
                 (&mut all.at_most_us, found.extra_us_max)
@@ -102,13 +102,13 @@ pub(crate) fn comparisons_of(case: &Case<'_, '_>) -> Comparisons {
 /// takes hardly longer at the most. Points that were to confirm a loss and do not show it clear
 /// nothing by that.
 fn is_cleared(pair: &Pair, found: &Compared) -> bool {
-    found.loss.is_less_than(pair.loss_pct_min) || found.extra_us_max < pair.extra_us_min
+    found.loss.is_below(pair.loss_pct_min) || found.extra_us_max < pair.extra_us_min
 }
 
 /// Whether a pair loses beyond its interval, and less than counts.
 fn is_small(pair: &Pair, found: &Compared) -> bool {
-    let is_below = found.loss.loss_pct < pair.loss_pct_min || found.extra_us < pair.extra_us_min;
-    found.loss.n >= PAIRS_MIN as u64 && found.loss.is_significant() && is_below
+    let is_below = found.loss.value < pair.loss_pct_min || found.extra_us < pair.extra_us_min;
+    found.loss.n >= PAIRS_MIN as u64 && found.loss.is_above_zero() && is_below
 }
 
 /// What the replicates that were to confirm a loss show.
@@ -150,7 +150,7 @@ fn pair_loss(log: &Observed<'_>, pair: &Pair) -> Option<Loss> {
     let found = compare(log, pair, Which::All)?;
     let bar = bar_of(log, pair.finding, &[pair.from, pair.to], |which| {
         compare(log, pair, which).filter(|again| again.loss.n >= PAIRS_MIN as u64).map(|again| {
-            Confirmed::of(again.reaches(pair, Bar::Finding), again.loss.is_significant())
+            Confirmed::of(again.reaches(pair, Bar::Finding), again.loss.is_above_zero())
         })
     })?;
     found.reaches(pair, bar).then(|| loss_of(pair, &found))
@@ -161,8 +161,8 @@ fn loss_of(pair: &Pair, found: &Compared) -> Loss {
         from: pair.from.to_owned(),
         to: pair.to.to_owned(),
         layer: pair.layer,
-        loss_pct: found.loss.loss_pct,
-        loss_pct_ci95: found.loss.loss_pct_ci95,
+        loss_pct: found.loss.value,
+        loss_pct_ci95: found.loss.ci95,
         loss_pct_n: found.loss.n,
         basis: "paired_rungs".to_owned(),
         text: pair_text(pair, found),
@@ -171,8 +171,8 @@ fn loss_of(pair: &Pair, found: &Compared) -> Loss {
 
 fn pair_text(pair: &Pair, found: &Compared) -> String {
     // The middle of an undecided comparison may be a gain.
-    let cost = match found.loss.loss_pct > 0.0 {
-        true => percent(found.loss.loss_pct),
+    let cost = match found.loss.value > 0.0 {
+        true => percent(found.loss.value),
         false => "nothing in these windows".to_owned(),
     };
     format!(

@@ -12,7 +12,7 @@ use std::f64::consts::TAU;
 
 use iostrata_plan::{IoApi, Pacing};
 use iostrata_run::{Replicate, Series, StreamFigures};
-use iostrata_stats::mean_and_half_width;
+use iostrata_stats::{Measured, mean_of};
 
 use crate::disturbed::shows_the_device;
 use crate::figure::median;
@@ -39,17 +39,14 @@ const KEPT_MIN: f64 = 0.6;
 const AROUND: f64 = 0.1;
 
 /// Pauses that keep a period.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PeriodicPauses {
     /// From one to the next, in seconds.
     pub period_s: f64,
-    /// How long one lasts: mean and half width of its 95 % interval, in seconds.
-    pub lasts_s: f64,
-    pub lasts_half_width_s: f64,
-    /// Pauses that were seen at their moments.
-    pub seen: usize,
+    /// Mean length of those that were seen, in seconds.
+    pub lasts_s: Measured,
     /// Moments within windows at which one was due.
-    pub due: usize,
+    pub due: u64,
 }
 
 /// A stretch of the run, in seconds since its start.
@@ -109,8 +106,7 @@ fn kept(windows: &[Stretch], pauses: &[Stretch], beat: Beat) -> Option<PeriodicP
     if due == 0 || seen < 2 || (seen as f64) < KEPT_MIN * due as f64 {
         return None;
     }
-    let (lasts_s, lasts_half_width_s) = mean_and_half_width(&lengths);
-    Some(PeriodicPauses { period_s, lasts_s, lasts_half_width_s, seen, due })
+    Some(PeriodicPauses { period_s, lasts_s: mean_of(&lengths)?, due: due as u64 })
 }
 
 /// A period and the first moment in it.
@@ -252,7 +248,7 @@ mod tests {
             let found = periodic(&windows(), &seen((0..count).map(wobble), 0.05));
             let found = found.unwrap_or_else(|| panic!("{period_s}"));
             assert!((found.period_s / period_s - 1.0).abs() < 0.01, "{period_s}: {found:?}");
-            assert!((found.lasts_s - 0.05).abs() < 1e-6 && found.seen >= 8, "{found:?}");
+            assert!((found.lasts_s.value - 0.05).abs() < 1e-6 && found.lasts_s.n >= 8, "{found:?}");
         }
     }
 

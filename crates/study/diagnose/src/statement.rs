@@ -11,37 +11,13 @@ use iostrata_run::{Finding, FindingKind};
 use iostrata_stats::{Interval, Loss, Measured};
 use serde_json::{Value, json};
 
-/// The size of a loss.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Effect {
-    /// In percent.
-    pub pct: f64,
-    /// 95 % interval.
-    pub ci95: Option<Interval>,
-    /// Pairs behind it.
-    pub n: u64,
-}
-
-impl From<&Loss> for Effect {
-    fn from(loss: &Loss) -> Self {
-        Self { pct: loss.loss_pct, ci95: loss.loss_pct_ci95, n: loss.n }
-    }
-}
-
-impl From<&Measured> for Effect {
-    /// A share that is in percent already.
-    fn from(share: &Measured) -> Self {
-        Self { pct: share.value, ci95: share.ci95, n: share.n }
-    }
-}
-
 /// What a rule found, before its row gives it a name and a kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
     layer: Layer,
     text: String,
     n: u64,
-    effect: Option<Effect>,
+    effect: Option<Measured>,
     kind: Option<FindingKind>,
     evidence: BTreeMap<String, Value>,
 }
@@ -52,9 +28,9 @@ impl Statement {
         Self { layer, text, n, effect: None, kind: None, evidence: BTreeMap::new() }
     }
 
-    /// One whose size was measured.
-    pub fn sized(layer: Layer, effect: Effect, text: String) -> Self {
-        Self { effect: Some(effect), ..Self::new(layer, effect.n, text) }
+    /// One whose size was measured, in percent.
+    pub fn sized(layer: Layer, effect_pct: &Measured, text: String) -> Self {
+        Self { effect: Some(effect_pct.clone()), ..Self::new(layer, effect_pct.n, text) }
     }
 
     /// Of another kind than its rule's findings mostly are.
@@ -99,17 +75,17 @@ impl Statement {
 
     /// Its size in percent.
     pub fn effect_pct(&self) -> Option<f64> {
-        self.effect.map(|effect| effect.pct)
+        self.effect.as_ref().map(|effect| effect.value)
     }
 
     /// The finding of a rule.
     pub fn named(self, id: &str, kind: FindingKind) -> Finding {
         Finding {
+            effect_pct: self.effect_pct(),
             id: id.to_owned(),
             kind: self.kind.unwrap_or(kind),
             text: self.text,
             layer: self.layer,
-            effect_pct: self.effect.map(|effect| effect.pct),
             effect_pct_ci95: self.effect.and_then(|effect| effect.ci95),
             effect_pct_n: self.n,
             evidence: self.evidence,

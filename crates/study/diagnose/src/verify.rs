@@ -115,7 +115,7 @@ fn verification(log: &Observed<'_>, trial: &Trial) -> Option<Verification> {
         Better::Lower => Conclusion::Lower,
     };
     let found = paired_measured(&first, &second).ok();
-    let (effect_pct, effect_pct_ci95) = found.as_ref().map(Comparison::change_pct).unzip();
+    let effect_pct = found.as_ref().map(Comparison::change_pct);
     Some(Verification {
         setting: trial.setting.to_owned(),
         text: trial.text.to_owned(),
@@ -126,9 +126,9 @@ fn verification(log: &Observed<'_>, trial: &Trial) -> Option<Verification> {
         after_ci95: after.ci95,
         after_n: after.n,
         unit: metric.unit.clone(),
-        effect_pct,
-        effect_pct_ci95: effect_pct_ci95.flatten(),
-        effect_pct_n: found.as_ref().map_or(0, |found| found.n),
+        effect_pct: effect_pct.as_ref().map(|effect| effect.value),
+        effect_pct_ci95: effect_pct.as_ref().and_then(|effect| effect.ci95),
+        effect_pct_n: effect_pct.as_ref().map_or(0, |effect| effect.n),
         confirmed: found.is_some_and(|found| found.conclusion == better),
     })
 }

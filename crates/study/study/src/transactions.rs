@@ -17,8 +17,7 @@ use iostrata_run::{
     TransactionStall, TransactionTarget,
 };
 use iostrata_stats::{
-    LatencyHistogram, LatencyUs, LoadPoint, LowSpell, Stability, Verdicts, drift, knee, low_spells,
-    stability,
+    LatencyHistogram, LatencyUs, LowSpell, Stability, Verdicts, drift, knee, low_spells, stability,
 };
 
 /// Stalls that a document lists: the longest.
@@ -148,13 +147,8 @@ fn shown<'d, 'a>(all: &'d [Driven<'a>], target: Option<&LatencyTarget>) -> Optio
 
 /// The fewest threads that bring nearly all of the best throughput, where more were measured.
 fn knee_of(levels: &[TransactionLevel]) -> Option<u32> {
-    let point = |level: &TransactionLevel| LoadPoint {
-        concurrency: level.threads,
-        iops: level.tps,
-        latency_us_mean: level.latency_us.mean,
-    };
-    let points: Vec<LoadPoint> = levels.iter().map(point).collect();
-    knee(&points).filter(|knee| knee.seen).map(|knee| knee.point.concurrency)
+    let points: Vec<(u32, f64)> = levels.iter().map(|level| (level.threads, level.tps)).collect();
+    knee(&points).filter(|knee| knee.seen).map(|knee| points[knee.index].0)
 }
 
 /// A replicate that is one of transactions.

@@ -66,7 +66,7 @@ fn main_effect(observations: &[Observation]) -> Effect {
 }
 
 fn holds(effect: &Effect, truth: f64) -> bool {
-    let [low, high] = effect.ratio_ci95.unwrap();
+    let [low, high] = effect.ratio.ci95.unwrap();
     (low..=high).contains(&truth)
 }
 

@@ -179,9 +179,9 @@ fn policy_run(name: PolicyName, outcome: &FlushOutcome, warm_up: usize) -> Flush
     let everything: f64 = all.iter().map(|second| second.commits).sum::<f64>().max(1.0);
     FlushPolicyRun {
         name: name.word().to_owned(),
-        tps_mean: mean.as_ref().map_or(0.0, |mean| mean.mean),
-        tps_mean_ci95: mean.as_ref().and_then(|mean| mean.mean_ci95),
-        tps_mean_n: mean.as_ref().map_or(0, |mean| mean.batches),
+        tps_mean: mean.as_ref().map_or(0.0, |mean| mean.value),
+        tps_mean_ci95: mean.as_ref().and_then(|mean| mean.ci95),
+        tps_mean_n: mean.as_ref().map_or(0, |mean| mean.n),
         min_over_mean_1s,
         stalled_s: spells.iter().map(|spell| spell.length_s).fold(0.0, |sum, one| sum + one),
         stalls: spells.len() as u64,

@@ -15,7 +15,7 @@ use crate::case::Case;
 use crate::cause::{Cause, cause};
 use crate::compared::Bar;
 use crate::observed::Which;
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// Its name in the catalogue.
 pub(crate) const LIMIT_ABOVE_DEVICE: &str = "limit_above_device";
@@ -58,7 +58,7 @@ fn known(case: &Case<'_, '_>, reached: &Reached<'_>) -> Statement {
     let (n, text) = (reached.hit as u64, reached.sentence());
     let said = match largest(reaching(case, Which::All, Bar::Finding)) {
         Some((point, found)) => {
-            Statement::sized(Layer::Limit, Effect::from(&found.share), text).with("point", point)
+            Statement::sized(Layer::Limit, &found.share, text).with("point", point)
         }
         None => Statement::new(Layer::Limit, n, text),
     };
@@ -96,7 +96,7 @@ fn waiting(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
         _ => None,
     };
     Some(
-        Statement::sized(found.layer, Effect::from(&found.share), text)
+        Statement::sized(found.layer, &found.share, text)
             .with("point", point)
             .with("application_us", found.application_us)
             .with("device_us", found.device_us)

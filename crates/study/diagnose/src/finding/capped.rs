@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::cause::{Cause, cause};
 use crate::figure::application_latency_us;
 use crate::observed::{Observed, Which};
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// Its name in the catalogue.
 pub(crate) const VOLUME_CAP: &str = "volume_cap";
@@ -67,7 +67,7 @@ pub(crate) fn conclude(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     };
     let (alone, many) = (latencies(1), latencies(cap.depth_many));
     let pairs = alone.len().min(many.len());
-    let waiting = paired(&many[..pairs], &alone[..pairs]).ok()?.loss();
+    let waiting = paired(&many[..pairs], &alone[..pairs]).ok()?.loss_pct();
     if waiting.n < PAIRS_MIN as u64 {
         return None;
     }
@@ -78,7 +78,7 @@ pub(crate) fn conclude(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
         Unit::Bytes => "cap_bytes_per_s",
     };
     Some(
-        Statement::sized(layer, Effect::from(&waiting), text(&cap))
+        Statement::sized(layer, &waiting, text(&cap))
             .with(name, cap.per_s.value)
             .with(&format!("{name}_low"), low)
             .with(&format!("{name}_high"), high)

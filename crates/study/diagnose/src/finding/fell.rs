@@ -12,7 +12,7 @@ use crate::below;
 use crate::case::Case;
 use crate::lasting::Fall;
 use crate::observed::Which;
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// The name of a limit that was set meanwhile in the catalogue.
 pub(crate) const LIMIT_SET_MEANWHILE: &str = "limit_set_meanwhile";
@@ -60,7 +60,7 @@ pub(crate) fn limit_set(case: &Case<'_, '_>, _: Which) -> Option<Statement> {
         limit_words(limit),
         LASTS
     );
-    let found = Statement::sized(Layer::Limit, Effect::from(&fall.loss), text);
+    let found = Statement::sized(Layer::Limit, &fall.loss, text);
     Some(evidence(found, fall).with_some("limit", serde_json::to_value(limit).ok()))
 }
 
@@ -75,7 +75,7 @@ pub(super) fn allowance(case: &Case<'_, '_>) -> Option<Statement> {
             .to_owned(),
     };
     let text = format!("{} {why}{LASTS}", what_fell(case, fall));
-    Some(evidence(Statement::sized(Layer::Device, Effect::from(&fall.loss), text), fall))
+    Some(evidence(Statement::sized(Layer::Device, &fall.loss, text), fall))
 }
 
 /// What that means for the other figures.
@@ -84,7 +84,7 @@ const LASTS: &str = " All figures are those from after the fall; what was measur
 
 fn worst<'c>(case: &Case<'c, '_>) -> Option<&'c Fall> {
     let falls = case.log.falls().iter();
-    falls.max_by(|a, b| a.loss.loss_pct.total_cmp(&b.loss.loss_pct))
+    falls.max_by(|a, b| a.loss.value.total_cmp(&b.loss.value))
 }
 
 fn what_fell(case: &Case<'_, '_>, fall: &Fall) -> String {
@@ -100,7 +100,7 @@ fn what_fell(case: &Case<'_, '_>, fall: &Fall) -> String {
     let [from_s, to_s] = fall.between_s;
     format!(
         "{who} fell by {} at {} and stayed there ({}: {} before, {} after).",
-        percent(fall.loss.loss_pct),
+        percent(fall.loss.value),
         seconds((from_s + to_s) / 2.0),
         fall.witness,
         figure(fall.before.value),
@@ -109,7 +109,7 @@ fn what_fell(case: &Case<'_, '_>, fall: &Fall) -> String {
 }
 
 fn evidence(said: Statement, fall: &Fall) -> Statement {
-    said.with("fall_pct", fall.loss.loss_pct)
+    said.with("fall_pct", fall.loss.value)
         .with("after_s", fall.between_s[0])
         .with("at_latest_s", fall.between_s[1])
         .with("before", fall.before.value)

@@ -13,7 +13,7 @@ use crate::case::Case;
 use crate::disturbed::carries;
 use crate::figure::{combined, median, op_of};
 use crate::observed::Which;
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 const COMMIT: &str = rung::COMMIT_FDATASYNC;
 const COMMIT_16: &str = rung::COMMIT_FDATASYNC_16;
@@ -97,18 +97,18 @@ pub(crate) fn volatile_cache(case: &Case<'_, '_>, which: Which) -> Option<Statem
     }
     let whole: Vec<f64> = again.iter().map(|one| one.write_us + one.flush_us).collect();
     let writes: Vec<f64> = again.iter().map(|one| one.write_us).collect();
-    let share = paired(&whole, &writes).ok()?.loss();
+    let share = paired(&whole, &writes).ok()?.loss_pct();
     let flush_us = middle(&again, |one| Some(one.flush_us))?;
     let commit_us = median(whole)?;
     let keeper = Keeper::of(case.host);
     let text = format!(
         "A commit takes {}, {} of it for the flush. {}",
         microseconds(commit_us),
-        percent(share.loss_pct),
+        percent(share.value),
         keeper.of_a_dear_flush()
     );
     Some(
-        Statement::sized(keeper.layer(), Effect::from(&share), text)
+        Statement::sized(keeper.layer(), &share, text)
             .with("flushed_by", keeper.name())
             .with("commit_us", commit_us)
             .with("flush_us", flush_us)

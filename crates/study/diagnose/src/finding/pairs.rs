@@ -17,7 +17,7 @@ use crate::pair::{
     APPEND_ALLOCATION_COST, BUFFERED_WRITE_COST, DSYNC_BEATS_FDATASYNC, FSYNC_JOURNAL_COST,
     MIXED_FILE_LOCK, PAIRS, PER_FILE_WRITE_LOCK, Pair, UNWRITTEN_EXTENT_COST,
 };
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// Share of the best rate that counts as enough files.
 const ENOUGH: f64 = 0.9;
@@ -63,14 +63,14 @@ pub(crate) fn conclude(id: &'static str, case: &Case<'_, '_>) -> Option<Statemen
     });
     // Of several, the one that a setting can take back; of those, the largest.
     let (pair, found) = confirmed.max_by(|(a, of_a), (b, of_b)| {
-        let by_size = of_a.loss.loss_pct.total_cmp(&of_b.loss.loss_pct);
+        let by_size = of_a.loss.value.total_cmp(&of_b.loss.value);
         a.settable.cmp(&b.settable).then(by_size)
     })?;
     let text = format!("{}{}", sentence(pair, &found), consequence(id, case));
     // The first touch of a thin volume is the volume's work.
     let is_thin = is_first_touch(id) && below::thin_volume(case.host).is_some();
     let layer = if is_thin { Layer::Block } else { pair.layer };
-    let said = Statement::sized(layer, Effect::from(&found.loss), text)
+    let said = Statement::sized(layer, &found.loss, text)
         .with("from", pair.from)
         .with("to", pair.to)
         .with("from_value", found.lower)
@@ -89,12 +89,10 @@ pub(crate) fn conclude(id: &'static str, case: &Case<'_, '_>) -> Option<Statemen
 }
 
 fn sentence(pair: &Pair, found: &Compared) -> String {
-    let mut words = pair.words.chars();
-    let first = words.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     format!(
         "{first}{} cost {}: {} against {} {}, {} more per request.",
         words.as_str(),
-        percent(found.loss.loss_pct),
+        percent(found.loss.value),
         count(found.upper),
         count(found.lower),
         found.unit,

@@ -8,6 +8,7 @@ use iostrata_plan::Layer;
 use iostrata_run::DevicePause;
 use iostrata_run::host::DirectIoBehaviour;
 use iostrata_stats::units::seconds;
+use iostrata_stats::{Measured, Verdicts};
 
 use super::capped::{confirmed, explains_requests};
 use super::flush::has_dear_flushes;
@@ -16,7 +17,7 @@ use crate::below;
 use crate::case::Case;
 use crate::disturbed::is_undisturbed;
 use crate::stalls::periodic_pauses;
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// Share of the time that pauses take, in percent: less is worth no line, and what is closed for
 /// longer than it is open is a gate.
@@ -58,29 +59,24 @@ const PAYS: &str = "Every request of that moment waits as long, whatever the mea
 fn of_windows(case: &Case<'_, '_>) -> Option<Statement> {
     let found = periodic_pauses(case.log)?;
     let share = |lasts_s: f64| (100.0 * lasts_s / found.period_s).clamp(0.0, 100.0);
-    if !SHARE_PCT.contains(&share(found.lasts_s)) {
+    let effect = found.lasts_s.mapped(share);
+    if !SHARE_PCT.contains(&effect.value) {
         return None;
     }
-    let around = found.lasts_half_width_s;
-    let effect = Effect {
-        pct: share(found.lasts_s),
-        ci95: Some([share(found.lasts_s - around), share(found.lasts_s + around)]),
-        n: found.seen as u64,
-    };
+    let (lasts_s, seen) = (found.lasts_s.value, found.lasts_s.n);
     let text = format!(
-        "I/O stops for {} every {} ({} of {} times): the drive's own upkeep, a snapshot, or another \
-         machine on the same storage. {PAYS}",
-        seconds(found.lasts_s),
+        "I/O stops for {} every {} ({seen} of {} times): the drive's own upkeep, a snapshot, or \
+         another machine on the same storage. {PAYS}",
+        seconds(lasts_s),
         seconds(found.period_s),
-        found.seen,
-        found.due.max(found.seen)
+        found.due.max(seen)
     );
     Some(
-        Statement::sized(Layer::Device, effect, text)
+        Statement::sized(Layer::Device, &effect, text)
             .with("period_s", found.period_s)
-            .with("lasts_ms", found.lasts_s * 1e3)
-            .with("seen", found.seen as u64)
-            .with("due", found.due as u64),
+            .with("lasts_ms", lasts_s * 1e3)
+            .with("seen", seen)
+            .with("due", found.due),
     )
 }
 
@@ -135,7 +131,8 @@ impl Pauses<'_> {
     fn statement(&self, case: &Case<'_, '_>) -> Statement {
         let mean_s = self.all.iter().map(|one| one.lasts_s).sum::<f64>() / self.all.len() as f64;
         let longest_s = self.all.iter().map(|one| one.lasts_s).fold(0.0, f64::max);
-        let effect = Effect { pct: self.share_pct(), ci95: None, n: self.all.len() as u64 };
+        let (share_pct, n) = (self.share_pct(), self.all.len() as u64);
+        let effect = Measured::without_interval(share_pct, n, Verdicts::none());
         let times = format!("{} times in {}", self.all.len(), seconds(self.watched_s));
         let device = case.host.path.devices.first().map_or("the device", |one| one.name.as_str());
         let text = match self.is_regular() {
@@ -156,7 +153,7 @@ impl Pauses<'_> {
             }
         };
         let period_s = self.is_regular().then(|| self.period_s());
-        Statement::sized(Layer::Device, effect, text)
+        Statement::sized(Layer::Device, &effect, text)
             .with_some("period_s", period_s)
             .with("lasts_ms", mean_s * 1e3)
             .with("longest_ms", longest_s * 1e3)

@@ -15,7 +15,7 @@ use crate::compared::Bar;
 use crate::disturbed::carries;
 use crate::figure::{combined, median};
 use crate::observed::Which;
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// The name of a short queue in the catalogue.
 pub(crate) const SMALL_QUEUE: &str = "small_queue";
@@ -111,7 +111,7 @@ pub(crate) fn small_queue(case: &Case<'_, '_>, which: Which) -> Option<Statement
         .filter_map(|point| above_device(case, point, Which::All))
         .find(|wait| wait.reaches(ABOVE_US_MIN_MANY, Bar::Finding));
     let said = match wait {
-        Some(wait) => Statement::sized(Layer::Block, Effect::from(&wait.share), text),
+        Some(wait) => Statement::sized(Layer::Block, &wait.share, text),
         None => Statement::new(Layer::Block, n, text).of_kind(FindingKind::Sizing),
     };
     Some(said.with("queue_requests", size).with("device", device.name.as_str()))

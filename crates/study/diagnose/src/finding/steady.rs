@@ -6,13 +6,13 @@
 use iostrata_plan::{IoApi, Layer, OpKind, rung};
 use iostrata_run::Replicate;
 use iostrata_stats::units::{bytes, percent, rate, seconds};
-use iostrata_stats::{Loss, Shape, Steadiness, Verdict, estimate, loss as loss_of};
+use iostrata_stats::{Measured, Shape, Steadiness, Verdict, estimate, loss_pct};
 
 use super::fell::allowance;
 use crate::case::Case;
 use crate::disturbed::{carries, shows_the_device};
 use crate::observed::Which;
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// The name of the rate that lasts in the catalogue.
 pub(crate) const LASTING_RATE: &str = "lasting_rate";
@@ -38,7 +38,7 @@ struct SustainedFall {
     written_bytes: f64,
     before: f64,
     after: f64,
-    loss: Loss,
+    loss: Measured,
 }
 
 impl SustainedFall {
@@ -62,8 +62,7 @@ impl SustainedFall {
         let block = f64::from(replicate.point.streams.first()?.spec.block_bytes);
         let writes: f64 =
             series.of(OpKind::Write).iter().take(at).map(|&writes| f64::from(writes)).sum();
-        let level = |slices: &[f64]| estimate(slices).map(|estimate| estimate.measured());
-        let loss = loss_of(&level(&slices[..at])?, &level(&slices[at..])?).ok()?;
+        let loss = loss_pct(&estimate(&slices[..at])?, &estimate(&slices[at..])?).ok()?;
         let at_s = at as f64 * series.width_s;
         Some(Self { at_s, written_bytes: writes * block, before, after, loss })
     }
@@ -91,7 +90,7 @@ pub(crate) fn burst_limit(case: &Case<'_, '_>, _: Which) -> Option<Statement> {
 
 fn in_the_sustained_point(case: &Case<'_, '_>) -> Option<Statement> {
     let is_loss = |fall: &SustainedFall| {
-        let low = fall.loss.loss_pct_ci95.map_or(0.0, |[low, _]| low);
+        let low = fall.loss.ci95.map_or(0.0, |[low, _]| low);
         !fall.is_of_a_buffer() && fall.pct() >= FALL_PCT_MIN && low >= FALL_PCT_LOW_MIN
     };
     let fall = SustainedFall::of(case).filter(is_loss)?;
@@ -104,8 +103,8 @@ fn in_the_sustained_point(case: &Case<'_, '_>) -> Option<Statement> {
         seconds(fall.at_s),
         bytes(fall.written_bytes)
     );
-    let effect = Effect { pct: fall.pct(), ci95: fall.loss.loss_pct_ci95, n: fall.loss.n };
-    Some(fall.with_evidence(Statement::sized(Layer::Device, effect, text)))
+    let effect = Measured { value: fall.pct(), ..fall.loss.clone() };
+    Some(fall.with_evidence(Statement::sized(Layer::Device, &effect, text)))
 }
 
 pub(crate) fn write_buffer(case: &Case<'_, '_>) -> Option<Statement> {

@@ -76,9 +76,8 @@ fn between(cast: &Cast<'_>) -> Option<String> {
         let [less, more] = pair else { return None };
         let (first, second) = (rates(less), rates(more));
         let pairs = first.len().min(second.len());
-        let comparison = paired(first.get(..pairs)?, second.get(..pairs)?).ok()?;
-        let falls = comparison.ratio_ci95.is_some_and(|[_, high]| high < 0.95);
-        falls.then(|| (less, more, times(comparison.ratio, comparison.ratio_ci95)))
+        let ratio = paired(first.get(..pairs)?, second.get(..pairs)?).ok()?.ratio;
+        ratio.is_below(0.95).then(|| (less, more, times(ratio.value, ratio.ci95)))
     });
     let (less, more, ratio) = found?;
     Some(format!(

@@ -69,9 +69,9 @@ fn effect(
         from: name(cast, what, from),
         to: name(cast, what, to),
         index_bytes: to.index_bytes,
-        ratio: comparison.ratio,
-        ratio_ci95: comparison.ratio_ci95,
-        ratio_n: comparison.n,
+        ratio: comparison.ratio.value,
+        ratio_ci95: comparison.ratio.ci95,
+        ratio_n: comparison.ratio.n,
         conclusion: comparison.conclusion,
         text: String::new(),
     };

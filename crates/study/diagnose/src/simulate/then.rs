@@ -121,18 +121,10 @@ fn compare(
     of: impl Fn(&QueuePoint) -> Option<Measured>,
 ) -> ThenRow {
     let now = found.and_then(|(_, point)| of(point));
-    let value = now.as_ref().map(|now| now.value);
+    let point = found.map(|(run, point)| name(run, point));
     ThenRow {
-        text: text.to_owned(),
-        then: Some(printed),
-        then_high: None,
-        now: value,
-        now_ci95: now.as_ref().and_then(|now| now.ci95),
-        now_n: now.as_ref().map_or(0, |now| now.n),
-        unit: unit.to_owned(),
-        times: value.filter(|_| printed > 0.0).map(|value| value / printed),
-        points: found.iter().map(|(run, point)| name(run, point)).collect(),
         verdicts: found.map(|(_, point)| point.verdicts.clone()).unwrap_or_default(),
+        ..ThenRow::of(text, unit, printed, printed, now, point)
     }
 }
 

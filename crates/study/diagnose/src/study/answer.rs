@@ -183,23 +183,23 @@ fn decided(
             (text, StudyAnswer { difference: Some(found.value), ..<_>::default() })
         }
         Compared::Ratio(found) => {
+            let Measured { value: ratio, ci95: ratio_ci95, n: ratio_n, .. } = found.ratio;
             let outcome = outcome(&found, p);
             let differs = |found: &(Outcome, Interval)| found.0 != Outcome::Same;
             let is_split = !contrast.effects.is_empty() && outcome.as_ref().is_ok_and(differs);
             let split = match is_split {
-                true => single_effects::split(contrast, plan, seen, &found),
+                true => single_effects::split(contrast, plan, seen, ratio),
                 false => None,
             };
             let text = outcome.map(|outcome| {
                 let each = match is_split {
-                    true => single_effects::in_words(split.as_ref(), found.ratio),
+                    true => single_effects::in_words(split.as_ref(), ratio),
                     false => String::new(),
                 };
                 sentence(contrast, &sides, &found, outcome) + &each
             });
-            let Comparison { ratio, ratio_ci95, n, .. } = found;
             let ratio = Some(ratio);
-            (text, StudyAnswer { ratio, ratio_ci95, ratio_n: n, split, ..<_>::default() })
+            (text, StudyAnswer { ratio, ratio_ci95, ratio_n, split, ..<_>::default() })
         }
         Compared::NoRatio => {
             let why = match contrast.metric {
@@ -240,7 +240,7 @@ fn sentence(
         (logs / side.len() as f64).exp()
     };
     let template = template(contrast, outcome);
-    let said = with_figures(template, contrast.metric, sides, mean, Some(found.ratio));
+    let said = with_figures(template, contrast.metric, sides, mean, Some(found.ratio.value));
     let equal = match found.equal_within_pct().filter(|_| outcome == Outcome::Same) {
         Some(margin) => format!("equal within {margin:.0} %, "),
         None => String::new(),
@@ -251,12 +251,12 @@ fn sentence(
 /// What was found, with its interval; else why nothing was. `p` is the probability with all answers
 /// of the study taken into account.
 fn outcome(found: &Comparison, p: Option<f64>) -> Result<(Outcome, Interval), String> {
-    let (Some(p), Some(ends @ [low, high])) = (p, found.ratio_ci95) else {
+    let (Some(p), Some(ends @ [low, high])) = (p, found.ratio.ci95) else {
         return Err(too_few_pairs(found.replicates));
     };
-    let is_small = 100.0 * (found.ratio - 1.0).abs() < AXIS_MATERIAL_PCT;
+    let is_small = 100.0 * (found.ratio.value - 1.0).abs() < AXIS_MATERIAL_PCT;
     if p <= ERROR_RATE && !is_small {
-        let outcome = if found.ratio > 1.0 { Outcome::More } else { Outcome::Less };
+        let outcome = if found.ratio.value > 1.0 { Outcome::More } else { Outcome::Less };
         return Ok((outcome, ends));
     }
     if found.equal_within_pct().is_some() {

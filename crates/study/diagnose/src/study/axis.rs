@@ -74,7 +74,7 @@ fn one(
                 .map(move |(replicate, value)| AxisPoint { level, replicate, value })
         };
     let all: Vec<AxisPoint> = places.iter().flat_map(figures_of).collect();
-    let found = axis(&all).ok()?;
+    let found = axis(&all)?;
     // Where the intervals still allow a large gain, nothing is known to be enough.
     let known = found.enough.filter(|enough| enough.beyond_pct_max <= KNOWN_PCT_MAX);
     let x: Vec<f64> = places.iter().map(|(level, _)| *level).collect();
@@ -86,8 +86,8 @@ fn one(
         x,
         kind: found.kind,
         at: found.at,
-        change_pct: found.change_pct.map(|(change, _)| change),
-        change_pct_ci95: found.change_pct.map(|(_, ends)| ends),
+        change_pct: found.change_pct.as_ref().map(|change| change.value),
+        change_pct_ci95: found.change_pct.as_ref().and_then(|change| change.ci95),
         enough: known.map(|enough| enough.level),
         beyond_pct_max: known.map(|enough| enough.beyond_pct_max),
         response: response(factor, &places, &cells, seen, points),
@@ -126,11 +126,12 @@ fn sentence(
             )
         }
         AxisKind::Collapse => {
-            let (change, [low, high]) = found.change_pct.unwrap_or_default();
+            let fall = found.change_pct.as_ref().map(|change| change.scaled(-1.0));
+            let [low, high] = fall.as_ref().and_then(|fall| fall.ci95).unwrap_or_default();
             format!(
-                "falls after {at} {factor}: at {last} {:.1} % below its best (95 % {:.1} to {:.1} \
-                 %)",
-                -change, -high, -low
+                "falls after {at} {factor}: at {last} {:.1} % below its best (95 % {low:.1} to \
+                 {high:.1} %)",
+                fall.map_or(0.0, |fall| fall.value)
             )
         }
         AxisKind::NoMeasurableDifference => format!(

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use iostrata_plan::study::{Cell, FactorLevels, StudyPlan};
 use iostrata_run::{StudyEffect, StudyInteraction};
 use iostrata_stats::{
-    Conclusion, Effect, Effects, KNOWN_PCT_MAX, LevelChange, MainEffect, Observation, effects,
+    Conclusion, Effect, Effects, KNOWN_PCT_MAX, LevelChange, MainEffect, Measured, Observation,
+    allowed_pct, effects,
 };
 
 use super::points::figures;
@@ -26,7 +27,7 @@ pub(crate) fn effects_of(
     let cells = plan.cells.iter().zip(places(plan));
     let observations: Vec<Observation> =
         cells.flat_map(|(cell, place)| observations(&place, cell, seen)).collect();
-    let Ok(found) = effects(&observations) else { return (Vec::new(), Vec::new()) };
+    let Some(found) = effects(&observations) else { return (Vec::new(), Vec::new()) };
     (main(plan, unit(seen), &found), interactions(plan, &found))
 }
 
@@ -88,14 +89,14 @@ fn main(plan: &StudyPlan, unit: &str, found: &Effects) -> Vec<StudyEffect> {
                 factor: factor.to_owned(),
                 from: from.to_owned(),
                 to: to.to_owned(),
-                ratio: one.effect.ratio,
-                ratio_ci95: one.effect.ratio_ci95,
-                ratio_n: one.effect.n,
-                ratio_min: one.effect.cell_range.min,
-                ratio_max: one.effect.cell_range.max,
+                ratio: one.effect.ratio.value,
+                ratio_ci95: one.effect.ratio.ci95,
+                ratio_n: one.effect.ratio.n,
+                ratio_min: one.effect.cell_range[0],
+                ratio_max: one.effect.cell_range[1],
                 is_everywhere: one.effect.is_everywhere,
                 conclusion: one.effect.conclusion,
-                verdicts: one.effect.verdicts.clone(),
+                verdicts: one.effect.ratio.verdicts.clone(),
             }
         })
         .collect()
@@ -115,7 +116,7 @@ fn interactions(plan: &StudyPlan, found: &Effects) -> Vec<StudyInteraction> {
 fn interaction(plan: &StudyPlan, one: &iostrata_stats::Interaction) -> StudyInteraction {
     let (factor, from, to) = names(plan, one.change);
     let (by, by_from, by_to) = names(plan, one.altered_by);
-    let ratio = one.effect.ratio;
+    let ratio = one.effect.ratio.value;
     let how = if ratio > 1.0 { "larger" } else { "smaller" };
     let text = format!(
         "the ratio of {factor} {to} to {from} is {:.0} % {how} at {by} {by_to} than at {by} \
@@ -131,8 +132,8 @@ fn interaction(plan: &StudyPlan, one: &iostrata_stats::Interaction) -> StudyInte
         by_from: by_from.to_owned(),
         by_to: by_to.to_owned(),
         ratio,
-        ratio_ci95: one.effect.ratio_ci95,
-        ratio_n: one.effect.n,
+        ratio_ci95: one.effect.ratio.ci95,
+        ratio_n: one.effect.ratio.n,
         conclusion: one.effect.conclusion,
         text,
     }
@@ -144,27 +145,24 @@ fn names(plan: &StudyPlan, change: LevelChange) -> (&str, &str, &str) {
 }
 
 fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect) -> String {
-    let pairs = format!("{} pairs in {} points", effect.n, effect.cells);
-    let range = effect.cell_range;
+    let pairs = format!("{} pairs in {} points", effect.ratio.n, effect.cells);
+    let [lowest, highest] = effect.cell_range;
     match effect.conclusion {
         Conclusion::Higher | Conclusion::Lower => {
-            let change = 100.0 * (effect.ratio - 1.0);
+            let change = 100.0 * (effect.ratio.value - 1.0);
             let more = if change > 0.0 { "more" } else { "less" };
             format!(
-                "{factor} {to} does {:.1} % {more} {unit} than {from}{}; {:.2} to {:.2} times by \
-                 point ({pairs})",
+                "{factor} {to} does {:.1} % {more} {unit} than {from}{}; {lowest:.2} to {highest:.2} \
+                 times by point ({pairs})",
                 change.abs(),
                 interval(effect),
-                range.min,
-                range.max
             )
         }
         Conclusion::NoMeasurableDifference if effect.is_everywhere => {
-            let more = if range.min > 1.0 { "more" } else { "less" };
+            let more = if lowest > 1.0 { "more" } else { "less" };
             format!(
-                "{factor} {to} does {more} {unit} than {from} at every point, {:.2} to {:.2} times; \
-                 the points differ too much to give one ratio ({pairs})",
-                range.min, range.max
+                "{factor} {to} does {more} {unit} than {from} at every point, {lowest:.2} to \
+                 {highest:.2} times; the points differ too much to give one ratio ({pairs})"
             )
         }
         Conclusion::NoMeasurableDifference if excludes_one(effect) => format!(
@@ -173,7 +171,7 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
             interval(effect)
         ),
         Conclusion::NoMeasurableDifference => {
-            let most = effect.change_pct_max.map_or_else(String::new, not_ruled_out);
+            let most = allowed(&effect.ratio);
             format!("no measurable difference between {factor} {from} and {to}{most} ({pairs})")
         }
         Conclusion::TooFewPairs => {
@@ -184,7 +182,12 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
 
 /// Whether the interval alone shows a difference.
 fn excludes_one(effect: &Effect) -> bool {
-    effect.ratio_ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
+    effect.ratio.ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
+}
+
+/// What the interval of a ratio still allows, in words.
+pub(crate) fn allowed(ratio: &Measured) -> String {
+    ratio.ci95.map(allowed_pct).map_or_else(String::new, not_ruled_out)
 }
 
 /// What intervals still allow, in words.
@@ -196,9 +199,9 @@ pub(crate) fn not_ruled_out(most_pct: f64) -> String {
 }
 
 fn interval(effect: &Effect) -> String {
-    match effect.ratio_ci95 {
+    match effect.ratio.ci95 {
         Some([low, high]) => {
-            format!(" (ratio {:.3}, single 95 % {low:.3} to {high:.3})", effect.ratio)
+            format!(" (ratio {:.3}, single 95 % {low:.3} to {high:.3})", effect.ratio.value)
         }
         None => String::new(),
     }

@@ -6,14 +6,14 @@
 use iostrata_plan::Layer;
 use iostrata_plan::study::FactorLevels;
 use iostrata_run::{AxisKind, StudyAxis, StudyEffect, StudyPoint};
-use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict, allowed_pct};
+use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Measured, Verdict, Verdicts, allowed_pct};
 use serde_json::json;
 
 use super::axis::{WORKERS, no_gain, place};
 use super::layer_loss::{FILESYSTEM_LOSS, layer_losses};
 use super::response::RATE;
 use crate::case::{Stated, StudyCase};
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// Names in the catalogue.
 pub(crate) const COLLAPSE: &str = "collapse_along_axis";
@@ -43,9 +43,9 @@ fn collapse(axis: &StudyAxis) -> Option<Statement> {
     if axis.kind != AxisKind::Collapse || AMOUNTS.contains(&axis.factor.as_str()) {
         return None;
     }
-    let ci95 = axis.change_pct_ci95.map(|[low, high]| [-high, -low]);
-    let effect = Effect { pct: -axis.change_pct?, ci95, n: axis.points.len() as u64 };
-    let said = Statement::sized(Layer::FileApi, effect, axis.text.clone())
+    let (ci95, n) = (axis.change_pct_ci95, axis.points.len() as u64);
+    let change = Measured { value: axis.change_pct?, ci95, n, verdicts: Verdicts::none() };
+    let said = Statement::sized(Layer::FileApi, &change.scaled(-1.0), axis.text.clone())
         .with("axis", json!(axis.factor))
         .with("from", json!(axis.at))
         .with("points", json!(axis.points));

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::Layer;
 use iostrata_plan::study::{Cell, LevelAt, StudyPlan, VolumeKind};
-use iostrata_stats::{Comparison, Measured, paired_measured};
+use iostrata_stats::{Measured, paired_measured};
 use serde_json::json;
 
 use super::axis::place;
 use super::points::{figures, paired_replicates};
 use crate::observed::PointLog;
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// Its name in the catalogue.
 pub(crate) const FILESYSTEM_LOSS: &str = "filesystem_loss";
@@ -25,24 +25,9 @@ const FILESYSTEM: &str = "filesystem";
 /// One pair of points with what the file system takes.
 struct Pair<'a> {
     levels: &'a [LevelAt],
-    points: [&'a str; 2],
-    comparison: Comparison,
-}
-
-impl Pair<'_> {
-    fn loss_pct(&self) -> f64 {
-        100.0 * (1.0 - self.comparison.ratio)
-    }
-
-    fn loss_pct_ci95(&self) -> Option<[f64; 2]> {
-        let ends = self.comparison.ratio_ci95?;
-        Some([100.0 * (1.0 - ends[1]), 100.0 * (1.0 - ends[0])])
-    }
-
-    fn is_loss(&self) -> bool {
-        self.comparison.is_significant()
-            && self.loss_pct_ci95().is_some_and(|[low, _]| low > LOSS_PCT_MIN)
-    }
+    point: &'a str,
+    loss_pct: Measured,
+    is_loss: bool,
 }
 
 /// One finding per file system that takes something at some point.
@@ -68,10 +53,10 @@ fn layer_loss(
     let raw = plan.cells.iter().filter(|cell| cell.volume.kind == VolumeKind::Raw);
     let pairs: Vec<Pair<'_>> =
         raw.filter_map(|raw| pair(raw, counterpart(plan, raw, kind)?, seen)).collect();
-    let mut losing: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.is_loss()).collect();
-    losing.sort_by(|a, b| b.loss_pct().total_cmp(&a.loss_pct()));
+    let mut losing: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.is_loss).collect();
+    losing.sort_by(|a, b| b.loss_pct.value.total_cmp(&a.loss_pct.value));
     let worst = losing.first()?;
-    let [low, high] = worst.loss_pct_ci95()?;
+    let [low, high] = worst.loss_pct.ci95?;
     let others: Vec<LevelAt> =
         worst.levels.iter().filter(|at| at.factor != FILESYSTEM).cloned().collect();
     let text = format!(
@@ -81,12 +66,11 @@ fn layer_loss(
         losing.len(),
         pairs.len(),
         place(&others),
-        worst.loss_pct()
+        worst.loss_pct.value
     );
-    let each =
-        losing.iter().map(|pair| (format!("{}_loss_pct", pair.points[1]), json!(pair.loss_pct())));
-    let effect = Effect::from(&worst.comparison.loss());
-    Some(Statement::sized(Layer::Filesystem, effect, text).with_all(each))
+    let named = |pair: &&Pair<'_>| (format!("{}_loss_pct", pair.point), json!(pair.loss_pct.value));
+    let said = Statement::sized(Layer::Filesystem, &worst.loss_pct, text);
+    Some(said.with_all(losing.iter().map(named)))
 }
 
 /// The cell that does the same on a file system of default making: of several, the first.
@@ -117,6 +101,9 @@ fn pair<'a>(
         Some(figures(seen.get(cell.id.as_str())?).into_iter().collect())
     };
     let (low, high) = paired_replicates(&by_number(raw)?, &by_number(other)?);
-    let comparison = paired_measured(&low, &high).ok()?;
-    Some(Pair { levels: &other.levels, points: [&raw.id, &other.id], comparison })
+    let found = paired_measured(&low, &high).ok()?;
+    let loss_pct = found.loss_pct();
+    let is_beyond = loss_pct.ci95.is_some_and(|[low, _]| low > LOSS_PCT_MIN);
+    let is_loss = found.is_significant() && is_beyond;
+    Some(Pair { levels: &other.levels, point: &other.id, loss_pct, is_loss })
 }

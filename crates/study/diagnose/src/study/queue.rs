@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use iostrata_plan::study::{FactorLevels, LevelAt, StudyPlan};
 use iostrata_run::host::Iostat;
 use iostrata_run::{DeviceChange, DeviceMetric, QueueChange, Replicate, StudyPoint};
-use iostrata_stats::{Conclusion, ERROR_RATE, Effect, Observation, effects, holm, paired};
+use iostrata_stats::{Comparison, Conclusion, ERROR_RATE, Measured, holm, paired, paired_measured};
 
 use super::axis::place;
-use super::effect::not_ruled_out;
-use super::points::figures;
+use super::effect::allowed;
+use super::points::{figures, paired_replicates};
 use crate::figure::mean;
 use crate::observed::PointLog;
 
@@ -71,11 +71,11 @@ pub(crate) fn queue_changes(
         let longest = *members.iter().rev().max_by_key(|(took, _)| *took)?;
         (shortest.0 < longest.0).then_some(Ends { levels, shortest, longest })
     });
-    let compared: Vec<(Ends<'_>, Effect)> =
-        ends.filter_map(|ends| effect(&ends, seen).map(|effect| (ends, effect))).collect();
+    let compared: Vec<(Ends<'_>, Comparison)> =
+        ends.filter_map(|ends| compared(&ends, seen).map(|found| (ends, found))).collect();
     let adjusted = adjusted(&compared);
     let change =
-        |((ends, effect), p): (&(Ends<'_>, Effect), Option<f64>)| change(ends, effect, p, seen);
+        |((ends, found), p): (&(Ends<'_>, Comparison), Option<f64>)| change(ends, found, p, seen);
     compared.iter().zip(adjusted).map(change).collect()
 }
 
@@ -96,66 +96,62 @@ fn took(point: &StudyPoint) -> Option<u64> {
 }
 
 /// Throughput with the longest queue over that with the shortest, not adjusted for others.
-fn effect(ends: &Ends<'_>, seen: &BTreeMap<&str, PointLog<'_>>) -> Option<Effect> {
-    let observations =
-        [ends.shortest.1, ends.longest.1].into_iter().enumerate().flat_map(|(level, point)| {
-            let figures = seen.get(point.id.as_str()).map(figures).unwrap_or_default();
-            figures.into_iter().filter(|(_, value)| value.value > 0.0).map(
-                move |(replicate, value)| Observation { levels: vec![level], replicate, value },
-            )
-        });
-    let found = effects(&observations.collect::<Vec<_>>()).ok()?;
-    found.main.into_iter().next().map(|main| main.effect)
+fn compared(ends: &Ends<'_>, seen: &BTreeMap<&str, PointLog<'_>>) -> Option<Comparison> {
+    let of = |point: &StudyPoint| -> Option<BTreeMap<u32, Measured>> {
+        let figures = figures(seen.get(point.id.as_str())?).into_iter();
+        Some(figures.filter(|(_, figure)| figure.value > 0.0).collect())
+    };
+    let (short, long) = paired_replicates(&of(ends.shortest.1)?, &of(ends.longest.1)?);
+    paired_measured(&short, &long).ok()
 }
 
 /// Every p value with all of them taken into account.
-fn adjusted(compared: &[(Ends<'_>, Effect)]) -> Vec<Option<f64>> {
-    let raw: Vec<f64> = compared.iter().filter_map(|(_, effect)| effect.p_adjusted).collect();
+fn adjusted(compared: &[(Ends<'_>, Comparison)]) -> Vec<Option<f64>> {
+    let raw: Vec<f64> = compared.iter().filter_map(|(_, found)| found.p).collect();
     let mut adjusted = holm(&raw).into_iter();
-    compared.iter().map(|(_, effect)| effect.p_adjusted.and_then(|_| adjusted.next())).collect()
+    compared.iter().map(|(_, found)| found.p.and_then(|_| adjusted.next())).collect()
 }
 
 fn change(
     ends: &Ends<'_>,
-    effect: &Effect,
+    Comparison { ratio, .. }: &Comparison,
     p: Option<f64>,
     seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> QueueChange {
     let conclusion = match p {
         None => Conclusion::TooFewPairs,
         Some(p) if p > ERROR_RATE => Conclusion::NoMeasurableDifference,
-        Some(_) if effect.ratio > 1.0 => Conclusion::Higher,
+        Some(_) if ratio.value > 1.0 => Conclusion::Higher,
         Some(_) => Conclusion::Lower,
     };
     let device: Vec<DeviceChange> =
         METRICS.into_iter().filter_map(|metric| device_change(metric, ends, seen)).collect();
     QueueChange {
-        text: sentence(ends, effect, conclusion),
+        text: sentence(ends, ratio, conclusion),
         levels: ends.levels.clone(),
         points: [ends.shortest.1.id.clone(), ends.longest.1.id.clone()],
         took: [ends.shortest.0, ends.longest.0],
-        ratio: effect.ratio,
-        ratio_ci95: effect.ratio_ci95,
-        ratio_n: effect.n,
+        ratio: ratio.value,
+        ratio_ci95: ratio.ci95,
+        ratio_n: ratio.n,
         conclusion,
         device,
-        verdicts: effect.verdicts.clone(),
+        verdicts: ratio.verdicts.clone(),
     }
 }
 
-fn sentence(ends: &Ends<'_>, effect: &Effect, conclusion: Conclusion) -> String {
+fn sentence(ends: &Ends<'_>, ratio: &Measured, conclusion: Conclusion) -> String {
     let (place, short, long) = (place(&ends.levels), ends.shortest.0, ends.longest.0);
-    let interval = effect
-        .ratio_ci95
-        .map_or_else(String::new, |[low, high]| format!(" (95 % {low:.2} to {high:.2})"));
+    let interval =
+        ratio.ci95.map_or_else(String::new, |[low, high]| format!(" (95 % {low:.2} to {high:.2})"));
     match conclusion {
         Conclusion::Higher | Conclusion::Lower => format!(
             "{place}: {:.2} times the requests per second with {long} requests in the queue as \
              with {short}{interval}",
-            effect.ratio
+            ratio.value
         ),
         Conclusion::NoMeasurableDifference => {
-            let most = effect.change_pct_max.map_or_else(String::new, not_ruled_out);
+            let most = allowed(ratio);
             format!("{place}: no measurable difference between {short} and {long} requests{most}")
         }
         Conclusion::TooFewPairs => {
@@ -179,8 +175,8 @@ fn device_change(
         metric,
         from: mean(from.values().copied())?,
         to: mean(to.values().copied())?,
-        ratio: comparison.as_ref().map(|one| one.ratio),
-        ratio_ci95: comparison.as_ref().and_then(|one| one.ratio_ci95),
+        ratio: comparison.as_ref().map(|one| one.ratio.value),
+        ratio_ci95: comparison.as_ref().and_then(|one| one.ratio.ci95),
         conclusion: comparison.map_or(Conclusion::TooFewPairs, |one| one.conclusion),
     })
 }

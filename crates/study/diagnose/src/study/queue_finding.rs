@@ -9,13 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use iostrata_plan::Layer;
 use iostrata_plan::study::{Cell, LevelAt};
 use iostrata_run::{DeviceChange, DeviceMetric, QueueChange, StudyPoint, Unavailable};
-use iostrata_stats::{AXIS_MATERIAL_PCT, Conclusion, KNOWN_PCT_MAX, PAIRS_MIN, allowed_pct};
+use iostrata_stats::{
+    AXIS_MATERIAL_PCT, Conclusion, KNOWN_PCT_MAX, Measured, PAIRS_MIN, Verdicts, allowed_pct,
+};
 use serde_json::json;
 
 use super::axis::place;
 use super::queue::NR_REQUESTS;
 use crate::case::{Stated, StudyCase};
-use crate::statement::{Effect, Statement};
+use crate::statement::Statement;
 
 /// Names in the catalogue.
 pub(crate) const HELPS: &str = "longer_queue_helps";
@@ -99,13 +101,10 @@ fn effect(moved: &[&QueueChange], all: &[&QueueChange], name: Option<&str>) -> O
         most.ratio,
         device_words(&most.device)
     );
-    let percent = |ratio: f64| 100.0 * (ratio - 1.0);
-    let effect = Effect {
-        pct: percent(most.ratio),
-        ci95: Some([percent(low), percent(high)]),
-        n: most.ratio_n,
-    };
-    Some(Statement::sized(Layer::Block, effect, text).with_all(evidence(moved)))
+    let (ci95, n, verdicts) = (most.ratio_ci95, most.ratio_n, Verdicts::none());
+    let ratio = Measured { value: most.ratio, ci95, n, verdicts };
+    let effect = ratio.mapped(|ratio| 100.0 * (ratio - 1.0));
+    Some(Statement::sized(Layer::Block, &effect, text).with_all(evidence(moved)))
 }
 
 /// What became of the device's figures; a size that did not measurably change is said to stay.

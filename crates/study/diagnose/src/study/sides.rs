@@ -206,7 +206,7 @@ mod tests {
             let one = vec![measured(1.0); 3];
             let sides = Sides::of_one_cell(chosen, one);
             let found = compare(&sides.pairs(), Cells::Chosen).unwrap();
-            let [low, high] = found.ratio_ci95.unwrap();
+            let [low, high] = found.ratio.ci95.unwrap();
             held += u32::from(low <= 1.0 && 1.0 <= high);
         }
         let (naive, fair) = (naive / 1_000.0, fair / 1_000.0);

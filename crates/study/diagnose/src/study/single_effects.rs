@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use iostrata_plan::study::{Contrast, StudyPlan};
 use iostrata_run::{AnswerEffect, AnswerSplit};
 use iostrata_stats::{
-    Cells, Comparison, FigurePair, Interval, KNOWN_PCT_MAX, Measured, Verdicts, compare,
-    is_within_pct,
+    Cells, FigurePair, Interval, KNOWN_PCT_MAX, Measured, Verdicts, compare, is_within_pct,
 };
 
 use super::sides::{by_cell, end, pairs, sides};
@@ -23,26 +22,26 @@ pub(super) fn split(
     contrast: &Contrast,
     plan: &StudyPlan,
     seen: &BTreeMap<&str, PointLog<'_>>,
-    whole: &Comparison,
+    whole: f64,
 ) -> Option<AnswerSplit> {
     let alone = |(name, effect): (&str, Contrast)| {
         let sides = sides(&effect, plan, seen)?;
-        let found = compare(&sides.pairs(), sides.cells).ok()?;
-        found.ratio_ci95?;
+        let Measured { value: ratio, ci95, n, .. } =
+            compare(&sides.pairs(), sides.cells).ok()?.ratio;
         Some(AnswerEffect {
             name: name.to_owned(),
-            ratio: found.ratio,
-            ratio_ci95: found.ratio_ci95,
-            ratio_n: found.n,
-            share_pct: 100.0 * found.ratio.ln() / whole.ratio.ln(),
+            ratio,
+            ratio_ci95: Some(ci95?),
+            ratio_n: n,
+            share_pct: 100.0 * ratio.ln() / whole.ln(),
         })
     };
     let effects: Option<Vec<AnswerEffect>> = contrast.of_effects().into_iter().map(alone).collect();
     let (effects, rest) = (effects?, rest(contrast, plan, seen)?);
     (!effects.is_empty()).then_some(AnswerSplit {
         effects,
-        rest: rest.ratio,
-        rest_ci95: rest.ratio_ci95,
+        rest: rest.value,
+        rest_ci95: rest.ci95,
         rest_n: rest.n,
     })
 }
@@ -86,7 +85,7 @@ fn rest(
     contrast: &Contrast,
     plan: &StudyPlan,
     seen: &BTreeMap<&str, PointLog<'_>>,
-) -> Option<Comparison> {
+) -> Option<Measured> {
     let figures = by_cell(contrast.metric, plan, seen);
     let (mut whole, mut product) = (Vec::new(), Vec::new());
     let effects = contrast.of_effects();
@@ -117,7 +116,7 @@ fn rest(
     let both = places.iter().zip(figures);
     let pair =
         |(&(cell, replicate), (first, second))| FigurePair { cell, replicate, first, second };
-    compare(&both.map(pair).collect::<Vec<_>>(), Cells::Planned).ok()
+    Some(compare(&both.map(pair).collect::<Vec<_>>(), Cells::Planned).ok()?.ratio)
 }
 
 #[cfg(test)]

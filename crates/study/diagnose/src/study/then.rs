@@ -8,21 +8,14 @@ use iostrata_plan::OpKind;
 use iostrata_plan::study::{Cell, LevelAt, Take, Then, ThenFigure, ThenMetric};
 use iostrata_run::host::Iostat;
 use iostrata_run::{DeviceMetric, Replicate, StudyOp, StudyPoint, ThenRow};
-use iostrata_stats::{Interval, LatencyUs, Measured, Verdicts};
+use iostrata_stats::{LatencyUs, Measured, Verdict};
 
 use super::points::point;
 use super::queue::device_figure;
 use crate::observed::PointLog;
 
-/// A figure of today's.
-#[derive(Clone, Debug)]
-struct Now {
-    value: f64,
-    ci95: Option<Interval>,
-    n: u64,
-    point: String,
-    verdicts: Verdicts,
-}
+/// A figure of today's, and the point that it is of.
+type Now = (Measured, String);
 
 /// One row per printed figure.
 pub(crate) fn rows(then: Option<&Then>, points: &[StudyPoint]) -> Vec<ThenRow> {
@@ -38,17 +31,10 @@ fn row(figure: &ThenFigure, points: &[StudyPoint]) -> ThenRow {
         Some(below) => now.zip(below).and_then(|(above, below)| ratio(above, &below)),
     };
     let printed = figure.value_high.map_or(figure.value, |high| (figure.value + high) / 2.0);
+    let (now, point) = now.unzip();
     ThenRow {
-        text: figure.text.clone(),
-        then: Some(figure.value),
         then_high: figure.value_high,
-        now: now.as_ref().map(|now| now.value),
-        now_ci95: now.as_ref().and_then(|now| now.ci95),
-        now_n: now.as_ref().map_or(0, |now| now.n),
-        unit: figure.unit.clone(),
-        times: now.as_ref().filter(|_| printed > 0.0).map(|now| now.value / printed),
-        points: now.iter().map(|now| now.point.clone()).collect(),
-        verdicts: now.map(|now| now.verdicts).unwrap_or_default(),
+        ..ThenRow::of(&figure.text, &figure.unit, figure.value, printed, now, point)
     }
 }
 
@@ -61,9 +47,10 @@ fn now(figure: &ThenFigure, at: &[LevelAt], points: &[StudyPoint]) -> Option<Now
     };
     let varied: Vec<&LevelAt> = at.iter().filter(is_varied).collect();
     let matches = |point: &&StudyPoint| varied.iter().all(|level| point.levels.contains(level));
-    let found = points.iter().filter(matches).filter_map(|point| of(figure.metric, point));
+    let found = points.iter().filter(matches);
+    let found = found.filter_map(|point| Some((of(figure.metric, point)?, point.id.clone())));
     let found: Vec<Now> = found.collect();
-    let better = |a: &Now, b: &Now| a.value.total_cmp(&b.value);
+    let better = |a: &Now, b: &Now| a.0.value.total_cmp(&b.0.value);
     match figure.take {
         Take::Only if found.len() == 1 => found.into_iter().next(),
         Take::Only => None,
@@ -72,14 +59,9 @@ fn now(figure: &ThenFigure, at: &[LevelAt], points: &[StudyPoint]) -> Option<Now
     }
 }
 
-fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
-    let now = |value, ci95| Now {
-        value,
-        ci95,
-        n: point.value_n,
-        point: point.id.clone(),
-        verdicts: point.verdicts.clone(),
-    };
+fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Measured> {
+    let (n, verdicts) = (point.value_n, &point.verdicts);
+    let now = |value, ci95| Measured { value, ci95, n, verdicts: verdicts.clone() };
     let weighted = |of: &dyn Fn(&StudyOp) -> Option<f64>| {
         let ops: Vec<&StudyOp> =
             point.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync).map(|(_, op)| op).collect();
@@ -114,7 +96,7 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         // All others are figures of transactions.
         _ => {
             let figure = point.transactions.as_ref()?.figures.get(metric.name())?;
-            Some(Now { n: figure.n, ..now(figure.value, figure.ci95) })
+            Some(Measured { n: figure.n, ..now(figure.value, figure.ci95) })
         }
     }
 }
@@ -135,12 +117,11 @@ pub(crate) fn by_replicate(
 ) -> BTreeMap<u32, Measured> {
     let figure = |(round, one): (u32, &Replicate)| {
         let alone = PointLog::new(&one.point, vec![one]);
-        let now = of(metric, &point(cell, &alone)?)?;
-        let measured = match now.ci95 {
-            Some(ends) => Measured::new(now.value, ends, now.n, now.verdicts),
-            None => Measured::without_interval(now.value, now.n, now.verdicts),
-        };
-        Some((round, measured))
+        let mut now = of(metric, &point(cell, &alone)?)?;
+        if now.ci95.is_none() {
+            now.verdicts.add(Verdict::TooFewSamples);
+        }
+        Some((round, now))
     };
     seen.rounds().filter_map(figure).collect()
 }
@@ -163,17 +144,13 @@ fn device(metric: ThenMetric, iostat: &Iostat) -> Option<f64> {
 }
 
 /// One figure over another. The interval takes both into account as if they were independent.
-fn ratio(above: Now, below: &Now) -> Option<Now> {
+fn ratio((above, of): Now, (below, over): &Now) -> Option<Now> {
     let value = above.value / below.value;
-    let relative = |now: &Now| now.ci95.map(|[low, high]| (high - low) / 2.0 / now.value);
+    let relative = |now: &Measured| now.ci95.map(|[low, high]| (high - low) / 2.0 / now.value);
     let half = relative(&above).zip(relative(below)).map(|(a, b)| value * a.hypot(b));
-    let mut verdicts = above.verdicts.clone();
+    let mut verdicts = above.verdicts;
     verdicts.merge(&below.verdicts);
-    value.is_finite().then(|| Now {
-        value,
-        ci95: half.map(|half| [value - half, value + half]),
-        n: above.n.min(below.n),
-        point: format!("{} / {}", above.point, below.point),
-        verdicts,
-    })
+    let (ci95, n) = (half.map(|half| [value - half, value + half]), above.n.min(below.n));
+    let ratio = Measured { value, ci95, n, verdicts };
+    value.is_finite().then(|| (ratio, format!("{of} / {over}")))
 }

@@ -10,7 +10,7 @@ use iostrata_run::{
     Advice, ExpectedEffect, ExpectedFigure, FlushFigures, FlushRecording, WatchDocument,
 };
 use iostrata_stats::units::count;
-use iostrata_stats::{Measured, Verdicts, mean_and_half_width, paired};
+use iostrata_stats::{Measured, Verdicts, mean_of, paired};
 
 use super::flushing::BUSY_IN_FLIGHT;
 use super::recording::Recording;
@@ -125,7 +125,7 @@ fn limit(recording: &Recording<'_>) -> Option<Measured> {
     }
     busy.sort_by(|a, b| a.0.total_cmp(&b.0));
     let rates: Vec<f64> = busy.into_iter().map(|(_, rate)| rate).collect();
-    let limit = mean(&rates);
+    let limit = mean_of(&rates)?;
     let of = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
     let half = rates.len() / 2;
     let deeper = of(&rates[half..]) - of(&rates[..half]);
@@ -263,35 +263,19 @@ fn sides(pairs: &[[FlushFigures; 2]], of: Figure) -> Option<[Vec<f64>; 2]> {
 /// A figure that changes by a share.
 fn ratio(pairs: &[[FlushFigures; 2]], of: Figure) -> Option<ExpectedFigure> {
     let [before, after] = sides(pairs, of)?;
-    let (value, ci95) = paired(&before, &after).ok()?.change_pct_of_one_more();
-    let change_pct = Measured::new(value, ci95?, pairs.len() as u64, Verdicts::none());
-    Some(ExpectedFigure { before: mean(&before), after: mean(&after), change_pct })
+    let change_pct = paired(&before, &after).ok()?.change_pct_of_one_more();
+    change_pct.ci95?;
+    Some(ExpectedFigure { before: mean_of(&before)?, after: mean_of(&after)?, change_pct })
 }
 
 /// A figure that is a share, and may be 0: by how many percentage points it changes.
 fn points(pairs: &[[FlushFigures; 2]], of: Figure) -> Option<ExpectedFigure> {
     let [before, after] = sides(pairs, of)?;
     let changes: Vec<f64> = before.iter().zip(&after).map(|(a, b)| 100.0 * (b - a)).collect();
-    let n = changes.len();
-    if n < 2 {
-        return None;
-    }
-    let (value, half_width) = mean_and_half_width(&changes);
+    let mean = mean_of(&changes)?;
     // That of one further pair, as for shares.
-    let half_width = half_width * (n as f64 + 1.0).sqrt();
-    let ci95 = [value - half_width, value + half_width];
-    let change_pct = Measured::new(value, ci95, n as u64, Verdicts::none());
-    Some(ExpectedFigure { before: mean(&before), after: mean(&after), change_pct })
-}
-
-fn mean(values: &[f64]) -> Measured {
-    let n = values.len() as u64;
-    match values {
-        [only] => Measured::without_interval(*only, 1, Verdicts::none()),
-        all => {
-            let (value, half_width) = mean_and_half_width(all);
-            let ci95 = [value - half_width, value + half_width];
-            Measured::new(value, ci95, n, Verdicts::none())
-        }
-    }
+    let wider = (mean.n as f64 + 1.0).sqrt();
+    let ci95 = Some(mean.ci95?.map(|end| mean.value + wider * (end - mean.value)));
+    let change_pct = Measured { ci95, ..mean };
+    Some(ExpectedFigure { before: mean_of(&before)?, after: mean_of(&after)?, change_pct })
 }

@@ -10,7 +10,7 @@ use iostrata_plan::Layer;
 use iostrata_run::host::{LimitedRate, ThrottleEvidence};
 use iostrata_run::{Advice, ManagedService, SettingOrigin, StallCause, WatchDocument, WatchSample};
 use iostrata_stats::units::{bytes, count, percent, seconds, times};
-use iostrata_stats::{Measured, estimate, mean_and_half_width};
+use iostrata_stats::{Measured, estimate, mean_of};
 use serde_json::json;
 
 use crate::server_setting::{Family, Release};
@@ -271,7 +271,7 @@ fn measured(values: &[f64]) -> Option<Measured> {
     if values.len() < SAMPLES_MIN {
         return None;
     }
-    Some(estimate(values)?.measured())
+    estimate(values)
 }
 
 /// A limit of which so much is used holds requests back, in percent, where it is so in this share
@@ -321,10 +321,10 @@ pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<AdvisedStatement> {
 }
 
 /// Stalls that begin by the clock.
-pub(crate) fn regular_pauses(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn regular_pauses(recording: &Recording<'_>) -> Option<Statement> {
     let stalls = &recording.document.stalls;
     let starts: Vec<f64> = stalls.iter().map(|stall| stall.t_s).collect();
-    let period = Period::of(&starts)?;
+    let period = period_s(&starts)?;
     let most = StallCause::ALL
         .iter()
         .map(|(cause, _)| (recording.stalls(*cause).0, *cause))
@@ -336,57 +336,46 @@ pub(crate) fn regular_pauses(recording: &Recording<'_>) -> Option<AdvisedStateme
             .to_owned(),
         (stalls, cause) => format!("{cause} {} of {}", times(stalls), starts.len()),
     };
-    let [low, high] = period.ci95;
+    let [low, high] = period.ci95?;
     let text = format!(
         "It paused {} at regular times, one every {} ({} to {}): {cause}.",
         times(starts.len() as u64),
-        seconds(period.mean_s),
+        seconds(period.value),
         seconds(low),
         seconds(high)
     );
     let said = Statement::new(Layer::Transactions, period.n, text)
         .with("pauses", starts.len() as u64)
-        .with("period_s", period.mean_s)
-        .with("period_s_ci95", json!(period.ci95))
-        .with("period_s_n", period.n);
-    Some(AdvisedStatement::only(said))
+        .measured("period_s", &period);
+    Some(said)
 }
 
-/// The time from one pause to the next.
-struct Period {
-    mean_s: f64,
-    ci95: [f64; 2],
-    n: u64,
-}
-
-impl Period {
-    /// Of pauses that began at these times. One of them may have failed to show.
-    fn of(starts: &[f64]) -> Option<Self> {
-        if starts.len() < PAUSES_MIN {
-            return None;
-        }
-        let gaps: Vec<f64> = starts.windows(2).map(|two| two[1] - two[0]).collect();
-        let mut sorted = gaps.clone();
-        sorted.sort_by(f64::total_cmp);
-        let usual = sorted[sorted.len() / 2];
-        let off = OFF_SHARE * usual + OFF_S;
-        let is_near = |gap: f64| (gap - usual).abs() <= off.min(usual / 4.0);
-        let (near, others): (Vec<f64>, Vec<f64>) = gaps.into_iter().partition(|gap| is_near(*gap));
-        let is_regular = match others[..] {
-            [] => true,
-            [one] => is_near(one / 2.0),
-            _ => false,
-        };
-        if !is_regular || usual < PERIOD_S_MIN || near.len() + 1 < PAUSES_MIN - 1 {
-            return None;
-        }
-        let (mean_s, half) = mean_and_half_width(&near);
-        Some(Self { mean_s, ci95: [mean_s - half, mean_s + half], n: near.len() as u64 })
+/// The time from one pause to the next, of pauses that began at these times. One of them may have
+/// failed to show.
+fn period_s(starts: &[f64]) -> Option<Measured> {
+    if starts.len() < PAUSES_MIN {
+        return None;
     }
+    let gaps: Vec<f64> = starts.windows(2).map(|two| two[1] - two[0]).collect();
+    let mut sorted = gaps.clone();
+    sorted.sort_by(f64::total_cmp);
+    let usual = sorted[sorted.len() / 2];
+    let off = OFF_SHARE * usual + OFF_S;
+    let is_near = |gap: f64| (gap - usual).abs() <= off.min(usual / 4.0);
+    let (near, others): (Vec<f64>, Vec<f64>) = gaps.into_iter().partition(|gap| is_near(*gap));
+    let is_regular = match others[..] {
+        [] => true,
+        [one] => is_near(one / 2.0),
+        _ => false,
+    };
+    if !is_regular || usual < PERIOD_S_MIN || near.len() + 1 < PAUSES_MIN - 1 {
+        return None;
+    }
+    mean_of(&near)
 }
 
 /// Settings that were changed since the server started, while no tuner runs.
-pub(crate) fn settings_left(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn settings_left(recording: &Recording<'_>) -> Option<Statement> {
     let target = &recording.document.target;
     let changed = &target.changed_settings;
     let is_tuned = target.tuner.is_some() || !recording.document.settings.is_empty();

@@ -4,7 +4,7 @@
 //! and what shows within a window; the rest is named with the reason.
 
 use iostrata_run::{Advice, Unavailable, Verification, WatchDocument};
-use iostrata_stats::{Comparison, Conclusion, mean_and_half_width, paired};
+use iostrata_stats::{Comparison, Conclusion, mean_of, paired};
 
 use super::advised::DYNAMIC;
 
@@ -68,23 +68,21 @@ impl WatchTrial {
             .collect();
         let (first, second): (Vec<f64>, Vec<f64>) = pairs?.into_iter().unzip();
         let found = paired(&first, &second).ok();
-        let (effect_pct, effect_pct_ci95) = found.as_ref().map(Comparison::change_pct).unzip();
-        let (before, before_ci95) = mean(&first)?;
-        let (after, after_ci95) = mean(&second)?;
-        let n = first.len() as u64;
+        let effect_pct = found.as_ref().map(Comparison::change_pct);
+        let (before, after) = (mean_of(&first)?, mean_of(&second)?);
         Some(Verification {
             setting: self.settings.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", "),
             text: format!("{}: {}", figure.text, self.words()),
-            before,
-            before_ci95,
-            before_n: n,
-            after,
-            after_ci95,
-            after_n: n,
+            before: before.value,
+            before_ci95: before.ci95,
+            before_n: before.n,
+            after: after.value,
+            after_ci95: after.ci95,
+            after_n: after.n,
             unit: figure.unit.to_owned(),
-            effect_pct,
-            effect_pct_ci95: effect_pct_ci95.flatten(),
-            effect_pct_n: found.as_ref().map_or(0, |found| found.n),
+            effect_pct: effect_pct.as_ref().map(|effect| effect.value),
+            effect_pct_ci95: effect_pct.as_ref().and_then(|effect| effect.ci95),
+            effect_pct_n: effect_pct.as_ref().map_or(0, |effect| effect.n),
             confirmed: found.is_some_and(|found| found.conclusion == figure.better),
         })
     }
@@ -119,17 +117,6 @@ const FIGURES: [TrialFigure; 3] = [
         of: |window| window.pages_written_per_txn,
     },
 ];
-
-fn mean(values: &[f64]) -> Option<(f64, Option<[f64; 2]>)> {
-    match values {
-        [] => None,
-        [only] => Some((*only, None)),
-        all => {
-            let (mean, half_width) = mean_and_half_width(all);
-            Some((mean, Some([mean - half_width, mean + half_width])))
-        }
-    }
-}
 
 /// Why advice is not tried, and what to do.
 fn refusal(advice: &Advice) -> Option<(&'static str, &'static str)> {

@@ -143,13 +143,13 @@ fn redo_rate(runs: &[Run<'_>]) -> Option<f64> {
 
 fn mean(runs: &[Run<'_>], rate: Rate) -> Option<Measured> {
     let rates: Vec<f64> = all(runs).filter_map(rate).collect();
-    estimate(&rates).map(|mean| mean.measured())
+    estimate(&rates)
 }
 
 fn per_txn(runs: &[Run<'_>], rate: Rate) -> Option<Measured> {
     let (sums, counts): (Vec<f64>, Vec<f64>) =
         all(runs).filter_map(|one| Some((rate(one)?, one.tps?))).unzip();
-    estimate_ratio(&sums, &counts).map(|ratio| ratio.measured())
+    estimate_ratio(&sums, &counts)
 }
 
 fn device_ms_per_s(sample: &WatchSample) -> Option<f64> {
