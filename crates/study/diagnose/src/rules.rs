@@ -20,7 +20,7 @@ use crate::observed::{Observed, Which};
 use crate::pair;
 use crate::statement::Statement;
 use crate::study::{finding as study, layer_loss, queue_finding, response};
-use crate::watch::recording::{AdvisedStatement, Recording};
+use crate::watch::recording::Recording;
 use crate::watch::{cleaner, commit, doublewrite, flushing, pool, purge, recording, redo, traps};
 use crate::withheld::withhold;
 
@@ -28,7 +28,7 @@ type Confirming = fn(&Case<'_, '_>) -> Vec<Point>;
 type Concluding = fn(&Case<'_, '_>, Which) -> Option<Statement>;
 type Noticing = fn(&Case<'_, '_>) -> Option<Statement>;
 type Stating = fn(&StudyCase<'_>) -> Vec<Stated>;
-type Judging = fn(&Recording<'_>) -> Option<AdvisedStatement>;
+type Judging = fn(&Recording<'_>) -> Option<Statement>;
 
 /// How a finding comes about.
 #[derive(Clone, Copy)]
@@ -256,11 +256,11 @@ pub fn diagnose_watch(document: &WatchDocument) -> (Vec<Finding>, Vec<Advice>) {
     for &(id, kind, rule, _) in RULES {
         let concluded = match (rule, &recording) {
             (Recorded(judge), Some(recording)) => judge(recording),
-            (Short(judge), None) => judge(document).map(AdvisedStatement::only),
+            (Short(judge), None) => judge(document),
             _ => None,
         };
-        let Some(AdvisedStatement { said, advice: more }) = concluded else { continue };
-        for mut one in more {
+        let Some(mut said) = concluded else { continue };
+        for mut one in std::mem::take(&mut said.advice) {
             one.why.push(id.to_owned());
             match advice.iter_mut().find(|other| other.setting == one.setting) {
                 Some(other) => other.why.extend(one.why),

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use iostrata_plan::Layer;
-use iostrata_run::{Finding, FindingKind};
-use iostrata_stats::{Interval, Loss, Measured};
+use iostrata_run::{Advice, Finding, FindingKind};
+use iostrata_stats::Measured;
 use serde_json::{Value, json};
 
 /// What a rule found, before its row gives it a name and a kind.
@@ -20,12 +20,15 @@ pub(crate) struct Statement {
     effect: Option<Measured>,
     kind: Option<FindingKind>,
     evidence: BTreeMap<String, Value>,
+    /// What is to be set, where something is.
+    pub advice: Vec<Advice>,
 }
 
 impl Statement {
     /// PointLog in so many replicates, samples or pairs; its size was not measured, or it has none.
     pub fn new(layer: Layer, n: u64, text: String) -> Self {
-        Self { layer, text, n, effect: None, kind: None, evidence: BTreeMap::new() }
+        let (evidence, advice) = (BTreeMap::new(), Vec::new());
+        Self { layer, text, n, effect: None, kind: None, evidence, advice }
     }
 
     /// One whose size was measured, in percent.
@@ -36,6 +39,11 @@ impl Statement {
     /// Of another kind than its rule's findings mostly are.
     pub fn of_kind(self, kind: FindingKind) -> Self {
         Self { kind: Some(kind), ..self }
+    }
+
+    /// With what is to be set.
+    pub fn advising(self, advice: impl IntoIterator<Item = Advice>) -> Self {
+        Self { advice: advice.into_iter().collect(), ..self }
     }
 
     /// With a figure beside it: a count, a setting, anything that is no estimate.
@@ -58,19 +66,12 @@ impl Statement {
         self
     }
 
-    /// With an estimate, its interval and the number of samples behind it.
-    pub fn measured(self, name: &str, measured: &Measured) -> Self {
+    /// With an estimate, its interval and the number of samples behind it, where it is there.
+    pub fn measured<'m>(self, name: &str, measured: impl Into<Option<&'m Measured>>) -> Self {
+        let Some(measured) = measured.into() else { return self };
         self.with(name, measured.value)
             .with(&format!("{name}_ci95"), json!(measured.ci95))
             .with(&format!("{name}_n"), measured.n)
-    }
-
-    /// With an estimate that may be missing.
-    pub fn measured_some(self, name: &str, measured: Option<&Measured>) -> Self {
-        match measured {
-            Some(measured) => self.measured(name, measured),
-            None => self,
-        }
     }
 
     /// Its size in percent.

@@ -5,7 +5,7 @@ use iostrata_run::{Risk, WatchSample};
 use iostrata_stats::units::{microseconds, percent};
 
 use super::advised;
-use super::recording::{AdvisedStatement, Recording};
+use super::recording::Recording;
 use crate::server_setting::Family;
 use crate::statement::Statement;
 
@@ -31,7 +31,7 @@ fn is_asleep(sample: &WatchSample) -> bool {
 }
 
 /// MariaDB with a low-water mark of 0 does not wake its cleaner by checkpoint age.
-pub(crate) fn sleeps(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn sleeps(recording: &Recording<'_>) -> Option<Statement> {
     let is_zero = recording.number("max_dirty_pages_pct_lwm")? == 0.0;
     if recording.family != Family::MariaDb || !is_zero {
         return None;
@@ -61,16 +61,16 @@ pub(crate) fn sleeps(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     let said = Statement::new(Layer::Engine, n, text)
         .with("max_dirty_pages_pct_lwm", 0.0)
         .with("samples_asleep_in_a_row", asleep as u64)
-        .measured_some("checkpoint_age_pct", age.as_ref());
+        .measured("checkpoint_age_pct", age.as_ref());
     let said = match &pressure {
         Some(pressure) => pressure.beside(said),
         None => said,
     };
-    Some(AdvisedStatement::with(said, advice))
+    Some(said.advising(advice))
 }
 
 /// Without adaptive flushing pages are written when redo has nearly run out.
-pub(crate) fn adaptive_off(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn adaptive_off(recording: &Recording<'_>) -> Option<Statement> {
     let pressure = recording.redo_pressure()?;
     if recording.is_on("adaptive_flushing")? {
         return None;
@@ -81,11 +81,11 @@ pub(crate) fn adaptive_off(recording: &Recording<'_>) -> Option<AdvisedStatement
     let advice = advised::set(recording, "adaptive_flushing", "ON", why);
     let n = recording.document.samples.len() as u64;
     let said = pressure.beside(Statement::new(Layer::Engine, n, text));
-    Some(AdvisedStatement::with(said.with("adaptive_flushing", "OFF"), advice))
+    Some(said.with("adaptive_flushing", "OFF").advising(advice))
 }
 
 /// Neighbours are written along on a device that has no seeks to save.
-pub(crate) fn neighbors(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn neighbors(recording: &Recording<'_>) -> Option<Statement> {
     let setting = recording.number("flush_neighbors").filter(|value| *value != 0.0)?;
     let read_ms = recording.mean(|sample| {
         let device = sample.device.as_ref()?;
@@ -108,5 +108,5 @@ pub(crate) fn neighbors(recording: &Recording<'_>) -> Option<AdvisedStatement> {
         .measured("device_read_ms", &read_ms)
         .measured("flushed_pages_per_s", &flushed)
         .with("flush_neighbors", setting);
-    Some(AdvisedStatement::with(said, advice))
+    Some(said.advising(advice))
 }

@@ -5,7 +5,7 @@ use iostrata_run::{Risk, StallCause};
 use iostrata_stats::units::{bytes, count, percent, seconds, times};
 
 use super::advised;
-use super::recording::{AdvisedStatement, Recording, is_on};
+use super::recording::{Recording, is_on};
 use crate::server_setting::Family;
 use crate::statement::Statement;
 
@@ -16,7 +16,7 @@ const BUFFER_BYTES: [f64; 2] = [64.0 * MIB, 1024.0 * MIB];
 const SYNCING_SHARE_MIN: f64 = 0.5;
 
 /// Commits waited until the log buffer was written.
-pub(crate) fn log_buffer(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn log_buffer(recording: &Recording<'_>) -> Option<Statement> {
     let (stalls, stalled_s) = recording.stalls(StallCause::LogBuffer);
     let size = recording.number("log_buffer_size").filter(|size| *size > 0.0)?;
     if stalls == 0 {
@@ -41,12 +41,12 @@ pub(crate) fn log_buffer(recording: &Recording<'_>) -> Option<AdvisedStatement> 
         .with("log_buffer_stalls", stalls)
         .with("log_buffer_stalled_s", stalled_s)
         .with("holds_s", holds)
-        .measured_some("redo_bytes_per_s", redo.as_ref());
-    Some(AdvisedStatement::with(said, advice))
+        .measured("redo_bytes_per_s", redo.as_ref());
+    Some(said.advising(advice))
 }
 
 /// Two logs are synced for each group of commits, and syncs are what is waited for.
-pub(crate) fn binlog(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn binlog(recording: &Recording<'_>) -> Option<Statement> {
     let is_logged = is_on(recording.variable("log_bin")?)?;
     let synced: f64 = recording.variable("sync_binlog")?.parse().ok()?;
     let commits = recording.number("flush_log_at_trx_commit")?;
@@ -79,7 +79,7 @@ pub(crate) fn binlog(recording: &Recording<'_>) -> Option<AdvisedStatement> {
         .with("device_stalls", stalls)
         .with("device_stalled_s", stalled_s)
         .with("sync_binlog", synced)
-        .measured_some("device_flushes_per_s", flushes.as_ref())
-        .measured_some("tps", tps.as_ref());
-    Some(AdvisedStatement::only(said))
+        .measured("device_flushes_per_s", flushes.as_ref())
+        .measured("tps", tps.as_ref());
+    Some(said)
 }

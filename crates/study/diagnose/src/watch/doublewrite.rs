@@ -5,14 +5,14 @@
 use iostrata_plan::Layer;
 use iostrata_stats::units::count;
 
-use super::recording::{AdvisedStatement, Recording, is_on};
+use super::recording::{Recording, is_on};
 use crate::statement::Statement;
 
 /// Requests in flight at which a device has enough to do.
 const BUSY_IN_FLIGHT: f64 = 4.0;
 
 /// Where the device is what holds flushing back, half of the pages that it writes are copies.
-pub(crate) fn share(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn share(recording: &Recording<'_>) -> Option<Statement> {
     let pressure = recording.redo_pressure()?;
     let word = recording.setting("doublewrite")?;
     let writes_copies = is_on(word).unwrap_or(matches!(word, "fast" | "DETECT_AND_RECOVER"));
@@ -35,5 +35,5 @@ pub(crate) fn share(recording: &Recording<'_>) -> Option<AdvisedStatement> {
         .measured("device_in_flight", &in_flight)
         .with("page_writes_per_s", 2.0 * flushed.value)
         .with("doublewrite", word);
-    Some(AdvisedStatement::only(said))
+    Some(said)
 }

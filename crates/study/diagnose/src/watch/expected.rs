@@ -103,7 +103,7 @@ impl ModelBasis {
 /// The writes per second that a control group lets through, which are held back before the device
 /// counts them; nothing where that changed meanwhile.
 fn set_limit(recording: &Recording<'_>) -> Option<Measured> {
-    let all = recording.series_of(|sample| sample.throttle.as_ref()?.io_limit.as_ref()?.write_iops);
+    let all = recording.series(|sample| sample.throttle.as_ref()?.io_limit.as_ref()?.write_iops);
     let limit = *all.first().filter(|limit| **limit > 0)?;
     let value = limit as f64;
     let is_one = all.iter().all(|one| *one == limit);
@@ -114,7 +114,7 @@ fn set_limit(recording: &Recording<'_>) -> Option<Measured> {
 /// and no less than in other samples. Where it is not so, a queue came and went within the samples,
 /// or somebody else's requests were in it.
 fn limit(recording: &Recording<'_>) -> Option<Measured> {
-    let all = recording.series_of(|sample| {
+    let all = recording.series(|sample| {
         let device = sample.device.as_ref()?;
         Some((device.in_flight, device.writes_per_s.max(device.reads_per_s)))
     });

@@ -5,7 +5,7 @@ use iostrata_run::{Risk, WatchSample};
 use iostrata_stats::units::{count, microseconds};
 
 use super::advised;
-use super::recording::{AdvisedStatement, Recording};
+use super::recording::Recording;
 use crate::advice::{LEAST, two_digits};
 use crate::statement::Statement;
 
@@ -19,7 +19,7 @@ const FAR_ABOVE: f64 = 1.5;
 pub(super) const BUSY_IN_FLIGHT: f64 = 4.0;
 
 /// The limit of page writes lies below what becomes dirty.
-pub(crate) fn capacity_below_need(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn capacity_below_need(recording: &Recording<'_>) -> Option<Statement> {
     let pressure = recording.redo_pressure()?;
     let capacity = recording.number("io_capacity")?;
     let need = recording.pages_dirtied_per_s()?;
@@ -59,11 +59,11 @@ pub(crate) fn capacity_below_need(recording: &Recording<'_>) -> Option<AdvisedSt
         .with("io_capacity", capacity)
         .with("io_capacity_max", recording.number("io_capacity_max"))
         .with("flushed_pages_per_s_best", best);
-    Some(AdvisedStatement::with(said, advice.into_iter().flatten()))
+    Some(said.advising(advice.into_iter().flatten()))
 }
 
 /// The server may flush far more than it ever did, and redo runs out all the same.
-pub(crate) fn device_below_need(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn device_below_need(recording: &Recording<'_>) -> Option<Statement> {
     let pressure = recording.redo_pressure()?;
     let need = recording.pages_dirtied_per_s()?;
     let capacity = recording.number("io_capacity")?;
@@ -90,8 +90,8 @@ pub(crate) fn device_below_need(recording: &Recording<'_>) -> Option<AdvisedStat
         .measured("device_in_flight", &in_flight)
         .with("flushed_pages_per_s_best", best)
         .with("io_capacity", capacity)
-        .measured_some("device_write_ms", write_ms.as_ref());
-    Some(AdvisedStatement::only(said))
+        .measured("device_write_ms", write_ms.as_ref());
+    Some(said)
 }
 
 fn in_flight(sample: &WatchSample) -> Option<f64> {

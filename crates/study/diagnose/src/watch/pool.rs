@@ -5,7 +5,7 @@ use iostrata_run::{Risk, StallCause, WatchSample};
 use iostrata_stats::units::{bytes, count, percent, times};
 
 use super::advised;
-use super::recording::{AdvisedStatement, Recording};
+use super::recording::Recording;
 use crate::statement::Statement;
 
 /// Share of the pages written that went to free frames.
@@ -24,7 +24,7 @@ const CALM_AGE_PCT: f64 = 60.0;
 const DIRTY_PCT: f64 = 90.0;
 
 /// Pages are written to free frames, and read again.
-pub(crate) fn too_small(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Statement> {
     let size = recording.number("buffer_pool_size")?;
     let (stalls, stalled_s) = recording.stalls(StallCause::FreePages);
     let lru = recording.mean(|sample| sample.flush_lru_pages_per_s);
@@ -72,15 +72,15 @@ pub(crate) fn too_small(recording: &Recording<'_>) -> Option<AdvisedStatement> {
         .with("free_page_stalls", stalls)
         .with("free_page_stalled_s", stalled_s)
         .with("lru_share", lru_share)
-        .measured_some("flush_lru_pages_per_s", lru.as_ref())
-        .measured_some("flushed_pages_per_s", flushed.as_ref())
-        .measured_some("device_reads_per_s", reads.as_ref())
-        .measured_some("free_page_waits_per_s", waits.as_ref());
-    Some(AdvisedStatement::with(said, advice))
+        .measured("flush_lru_pages_per_s", lru.as_ref())
+        .measured("flushed_pages_per_s", flushed.as_ref())
+        .measured("device_reads_per_s", reads.as_ref())
+        .measured("free_page_waits_per_s", waits.as_ref());
+    Some(said.advising(advice))
 }
 
 /// The limit of dirty pages, not redo, says what is written.
-pub(crate) fn dirty_limit(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn dirty_limit(recording: &Recording<'_>) -> Option<Statement> {
     let limit = recording.number("max_dirty_pages_pct").filter(|limit| *limit > 0.0)?;
     let at_limit = |sample: &WatchSample| Some(sample.dirty_pct? >= AT_LIMIT * limit);
     let share = recording.share(at_limit)?;
@@ -106,5 +106,5 @@ pub(crate) fn dirty_limit(recording: &Recording<'_>) -> Option<AdvisedStatement>
         .with("share_at_limit", share)
         .measured("dirty_pct", &dirty)
         .measured("checkpoint_age_pct", &age);
-    Some(AdvisedStatement::with(said, advice))
+    Some(said.advising(advice))
 }

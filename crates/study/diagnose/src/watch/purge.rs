@@ -5,7 +5,7 @@ use iostrata_run::{Advice, Risk, StallCause};
 use iostrata_stats::units::{count, seconds};
 
 use super::advised;
-use super::recording::{AdvisedStatement, Recording};
+use super::recording::Recording;
 use crate::server_setting::Family;
 use crate::statement::Statement;
 
@@ -75,13 +75,13 @@ struct Holder {
 impl Holder {
     /// The transaction that is the oldest at the end, where half of the growth came while it was.
     fn of(recording: &Recording<'_>, growth: &Growth) -> Option<Self> {
-        let oldest = recording.series_of(|sample| {
+        let oldest = recording.series(|sample| {
             let age_s = sample.oldest_transaction_s.filter(|age_s| *age_s > 0.0)?;
             Some((sample.oldest_transaction_id, age_s, sample.t_s))
         });
         let (id, age_s, t_s) = *oldest.last()?;
         // Since it began, which may be before it was seen: targets are asked for it seldom.
-        let lengths = recording.series_of(|sample| {
+        let lengths = recording.series(|sample| {
             (sample.t_s >= t_s - age_s).then_some(sample.history_list_length? as f64)
         });
         let grown = lengths.last()? - lengths.first()?;
@@ -127,7 +127,7 @@ impl Holder {
 
 /// History grows while purge stands, or while one transaction stays open: what would be purged is
 /// still seen.
-pub(crate) fn held_by_view(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn held_by_view(recording: &Recording<'_>) -> Option<Statement> {
     let growth = Growth::of(recording)?;
     let holder = Holder::of(recording, &growth);
     if !is_held(recording, &growth, holder.as_ref()) {
@@ -155,14 +155,14 @@ pub(crate) fn held_by_view(recording: &Recording<'_>) -> Option<AdvisedStatement
     let n = purge.as_ref().map_or(recording.document.samples.len() as u64, |purge| purge.n);
     let said = growth
         .beside(Statement::new(Layer::Transactions, n, text))
-        .measured_some("purge_per_s", purge.as_ref());
+        .measured("purge_per_s", purge.as_ref());
     let said = match holder {
         Some(Holder { id, age_s }) => {
             said.with("oldest_transaction_s", age_s).with("oldest_transaction_id", id)
         }
         None => said,
     };
-    Some(AdvisedStatement::with(said, advice))
+    Some(said.advising(advice))
 }
 
 /// Whether something holds purge back. Servers do not count what purge does: there the transaction
@@ -172,7 +172,7 @@ fn is_held(recording: &Recording<'_>, growth: &Growth, holder: Option<&Holder>) 
 }
 
 /// History grows although purge works.
-pub(crate) fn behind(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn behind(recording: &Recording<'_>) -> Option<Statement> {
     let growth = Growth::of(recording)?;
     let purge = recording.mean(|sample| sample.purge_per_s);
     if is_held(recording, &growth, Holder::of(recording, &growth).as_ref()) {
@@ -199,6 +199,6 @@ pub(crate) fn behind(recording: &Recording<'_>) -> Option<AdvisedStatement> {
         .with("purge_stalls", stalls)
         .with("purge_stalled_s", stalled_s)
         .with("purge_threads", threads)
-        .measured_some("purge_per_s", purge.as_ref());
-    Some(AdvisedStatement::with(said, advice))
+        .measured("purge_per_s", purge.as_ref());
+    Some(said.advising(advice))
 }

@@ -8,7 +8,7 @@
 
 use iostrata_plan::Layer;
 use iostrata_run::host::{LimitedRate, ThrottleEvidence};
-use iostrata_run::{Advice, ManagedService, SettingOrigin, StallCause, WatchDocument, WatchSample};
+use iostrata_run::{ManagedService, SettingOrigin, StallCause, WatchDocument, WatchSample};
 use iostrata_stats::units::{bytes, count, percent, seconds, times};
 use iostrata_stats::{Measured, estimate, mean_of};
 use serde_json::json;
@@ -62,24 +62,6 @@ impl RedoPressure {
     }
 }
 
-/// A statement and what follows from it.
-pub(crate) struct AdvisedStatement {
-    pub said: Statement,
-    pub advice: Vec<Advice>,
-}
-
-impl AdvisedStatement {
-    /// A statement from which nothing follows that could be set.
-    pub fn only(said: Statement) -> Self {
-        Self { said, advice: Vec::new() }
-    }
-
-    /// A statement with advice, where there is any.
-    pub fn with(said: Statement, advice: impl IntoIterator<Item = Advice>) -> Self {
-        Self { said, advice: advice.into_iter().collect() }
-    }
-}
-
 /// A recording that is long enough.
 pub(crate) struct Recording<'d> {
     pub document: &'d WatchDocument,
@@ -114,12 +96,7 @@ impl<'d> Recording<'d> {
     }
 
     /// The values of a figure, in the order of time.
-    pub fn series(&self, of: impl Fn(&WatchSample) -> Option<f64>) -> Vec<f64> {
-        self.series_of(of)
-    }
-
-    /// The same of what is more than a number.
-    pub fn series_of<T>(&self, of: impl Fn(&WatchSample) -> Option<T>) -> Vec<T> {
+    pub fn series<T>(&self, of: impl Fn(&WatchSample) -> Option<T>) -> Vec<T> {
         self.samples.iter().filter_map(|sample| of(sample)).collect()
     }
 
@@ -289,14 +266,14 @@ const PERIOD_S_MIN: f64 = 5.0;
 const NAMED: usize = 4;
 
 /// The I/O limit of its control groups, not the device, says how much is done.
-pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<Statement> {
     let used = |one: &ThrottleEvidence| one.io_limit_used_pct;
     let share = recording.share(|one| Some(used(one.throttle.as_ref()?)? >= USED_UP_PCT))?;
     if share < USED_UP_SHARE_MIN {
         return None;
     }
     let mean = recording.mean(|one| used(one.throttle.as_ref()?));
-    let last = recording.series_of(|one| one.throttle.clone()).pop()?;
+    let last = recording.series(|one| one.throttle.clone()).pop()?;
     let bound = last.io_limit_rate.zip(last.io_limit.as_ref());
     let bound = bound.and_then(|(rate, limit)| {
         let bound = limit.bound(rate)? as f64;
@@ -316,8 +293,8 @@ pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<AdvisedStatement> {
     );
     let said = Statement::new(Layer::Limit, mean.as_ref().map_or(0, |mean| mean.n), text)
         .with("share_of_samples", share)
-        .measured_some("io_limit_used_pct", mean.as_ref());
-    Some(AdvisedStatement::only(said))
+        .measured("io_limit_used_pct", mean.as_ref());
+    Some(said)
 }
 
 /// Stalls that begin by the clock.
@@ -399,9 +376,7 @@ pub(crate) fn settings_left(recording: &Recording<'_>) -> Option<Statement> {
         names.join(", ")
     );
     let names: Vec<&str> = changed.iter().map(|one| one.name.as_str()).collect();
-    Some(AdvisedStatement::only(
-        Statement::new(Layer::Engine, 0, text).with("settings", json!(names)),
-    ))
+    Some(Statement::new(Layer::Engine, 0, text).with("settings", json!(names)))
 }
 
 /// What is said where there is too little to judge.

@@ -5,7 +5,7 @@ use iostrata_run::Risk;
 use iostrata_stats::units::{bytes, seconds};
 
 use super::advised;
-use super::recording::{AdvisedStatement, LIMIT_SHARE, Recording};
+use super::recording::{LIMIT_SHARE, Recording};
 use crate::advice::{CAPACITY_BYTES, CAPACITY_BYTES_MAX_OLD, HOLDS_S, whole};
 use crate::statement::Statement;
 
@@ -15,7 +15,7 @@ const HOLDS_S_MIN: f64 = 300.0;
 const DRAIN_S_MAX: f64 = 600.0;
 
 /// The log holds minutes of redo, and ran full.
-pub(crate) fn too_small(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Statement> {
     let pressure = recording.redo_pressure()?;
     let redo = recording.mean(|sample| sample.redo_bytes_per_s).filter(|redo| redo.value > 0.0)?;
     let (setting, capacity) = recording.redo_capacity()?;
@@ -67,7 +67,7 @@ pub(crate) fn too_small(recording: &Recording<'_>) -> Option<AdvisedStatement> {
         .with("redo_capacity_advised_bytes", advised)
         .with("holds_advised_s", new_limit / redo.value)
         .with("drain_advised_s", drain(new_limit));
-    Some(AdvisedStatement::with(said, advice))
+    Some(said.advising(advice))
 }
 
 /// Dirty pages per byte of checkpoint age, over the samples that have both.

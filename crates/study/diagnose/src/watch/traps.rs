@@ -3,7 +3,7 @@
 use iostrata_plan::Layer;
 use iostrata_stats::units::bytes;
 
-use super::recording::{AdvisedStatement, Recording};
+use super::recording::Recording;
 use crate::server_setting::Family;
 use crate::statement::Statement;
 
@@ -11,7 +11,7 @@ use crate::statement::Statement;
 const APART: f64 = 0.2;
 
 /// MariaDB since 11.0 goes by four switches; the flush method sets them at the start only.
-pub(crate) fn flush_method(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn flush_method(recording: &Recording<'_>) -> Option<Statement> {
     if recording.family != Family::MariaDb || recording.version < (11, 0, 0) {
         return None;
     }
@@ -39,11 +39,11 @@ pub(crate) fn flush_method(recording: &Recording<'_>) -> Option<AdvisedStatement
         .with("flush_method", method)
         .with("data_file_buffering", word(is_buffered))
         .with("data_file_write_through", word(is_through));
-    Some(AdvisedStatement::only(said))
+    Some(said)
 }
 
 /// MySQL since 8.0.30 has two ways to say how large the redo log is, and shows both.
-pub(crate) fn redo_size(recording: &Recording<'_>) -> Option<AdvisedStatement> {
+pub(crate) fn redo_size(recording: &Recording<'_>) -> Option<Statement> {
     let shown = recording.number("redo_log_capacity")?;
     let files = recording.redo_files()?;
     let limit = recording.age_limit()?;
@@ -69,5 +69,5 @@ pub(crate) fn redo_size(recording: &Recording<'_>) -> Option<AdvisedStatement> {
         .with("redo_log_capacity_bytes", shown)
         .with("log_files_bytes", files)
         .with("checkpoint_age_limit_bytes", limit);
-    Some(AdvisedStatement::only(said))
+    Some(said)
 }
