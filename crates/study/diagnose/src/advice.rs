@@ -35,7 +35,7 @@ use crate::server_setting::{Family, ServerSetting};
 use crate::withheld::is_withheld;
 
 /// What to change, the most telling first.
-pub fn advise(findings: &[Finding], host: &ProbeHost) -> Vec<Advice> {
+pub(crate) fn advise(findings: &[Finding], host: &ProbeHost) -> Vec<Advice> {
     let found = Found { findings };
     let mut advice = Vec::new();
     advice.extend(own_volume(&found));
@@ -436,7 +436,7 @@ pub(crate) fn whole(bytes: f64) -> f64 {
 }
 
 /// The table for the measured flush capacity; empty where none was measured.
-pub fn redo_table(findings: &[Finding]) -> Vec<RedoRow> {
+pub(crate) fn redo_table(findings: &[Finding]) -> Vec<RedoRow> {
     let found = Found { findings };
     let pages_per_s = found.number(FLUSH_CAPACITY, "pages_per_s");
     let Some(pages_per_s) = pages_per_s.filter(|&pages| pages > 0.0 && !is_withheld(findings))

@@ -11,7 +11,7 @@ use iostrata_run::{BoundResource, Replicate, Resource, ResourceUse, Rung, Transa
 use iostrata_stats::{Measured, Verdicts, combine, loss_pct, paired_measured};
 
 use crate::case::Case;
-use crate::figure::{combined, metric_of};
+use crate::figure::metric_of;
 use crate::observed::{Observed, PointLog, Which};
 
 /// Bytes of a page, in which all of them are counted.
@@ -110,7 +110,7 @@ impl Bounding<'_, '_> {
             let lost = paired_measured(&allowed, &of_rounds).ok()?.loss_pct();
             return Some((PAIRED_ROUNDS, reached(lost)));
         }
-        let lost = loss_pct(least, &combined(self.seen.replicates.iter().copied())?).ok()?;
+        let lost = loss_pct(least, &self.seen.figure()?).ok()?;
         Some(("independent", reached(lost)))
     }
 
@@ -231,7 +231,7 @@ fn value(measured: &Option<Measured>) -> Option<f64> {
 
 /// A rung of the storage.
 fn figure(log: &Observed<'_>, id: &str) -> Option<Measured> {
-    combined(log.seen(id)?.replicates.iter().copied()).filter(|figure| figure.value > 0.0)
+    log.seen(id)?.figure().filter(|figure| figure.value > 0.0)
 }
 
 /// What one transaction of a replicate used.

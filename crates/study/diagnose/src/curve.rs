@@ -9,9 +9,7 @@ use iostrata_stats::units::{microseconds, rate};
 use iostrata_stats::{LatencyUs, combine_weighted, knee};
 
 use crate::database::{self, Database};
-use crate::figure::{
-    agrees_with_depth, application_latency_us, combined, median, op_of, stream_of, weighted_mean,
-};
+use crate::figure::{agrees_with_depth, application_latency_us, median, op_of, stream_of};
 use crate::observed::{Observed, PointLog};
 
 const READERS: &str = "readers";
@@ -64,7 +62,7 @@ fn curve(log: &Observed<'_>, name: &str) -> Option<Curve> {
 }
 
 fn curve_point(x: f64, seen: &PointLog<'_>) -> Option<CurvePoint> {
-    let figure = combined(seen.replicates.iter().copied())?;
+    let figure = seen.figure()?;
     let p99 = seen.replicates.iter().filter_map(|one| Some(latency_of(one)?.p99)).collect();
     // The same mean as the rung's: one figure has one latency.
     let mean = seen.mean(application_latency_us);

@@ -98,8 +98,10 @@ pub(crate) enum Held {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Database {
     levels: Vec<Level>,
-    commit_percent: f64,
-    read_percent: f64,
+    /// Which percentile of commits is quoted.
+    pub commit_percent: f64,
+    /// Which percentile of reads is quoted.
+    pub read_percent: f64,
 }
 
 impl Database {
@@ -118,16 +120,6 @@ impl Database {
             .collect();
         levels.sort_by(|a, b| a.pages_per_s.total_cmp(&b.pages_per_s));
         Self { levels, commit_percent, read_percent }
-    }
-
-    /// Which percentile of commits is quoted.
-    pub fn commit_percent(&self) -> f64 {
-        self.commit_percent
-    }
-
-    /// Which percentile of reads is quoted.
-    pub fn read_percent(&self) -> f64 {
-        self.read_percent
     }
 
     /// The level without page writes.

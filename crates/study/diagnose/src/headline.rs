@@ -11,7 +11,7 @@ use iostrata_run::{
     Advice, Finding, FindingKind, Loss, ProbeDocument, Resource, Rung, Unavailable,
 };
 use iostrata_stats::Verdict;
-use iostrata_stats::units::{count, microseconds, percent};
+use iostrata_stats::units::{capital, count, microseconds, percent};
 
 use crate::advice::{SettingPlace, is_fitting};
 use crate::finding::place::{BARRIERS_OFF, FILE_SYSTEM_BETWEEN, LOOP_WITHOUT_DIRECT_IO};
@@ -241,7 +241,7 @@ fn changes(document: &ProbeDocument) -> String {
     }
     match clauses.join("; ") {
         none if none.is_empty() => nothing_to_change(document),
-        all => format!("{}{}.", all[..1].to_uppercase(), &all[1..]),
+        all => capital(&all) + ".",
     }
 }
 
@@ -291,7 +291,7 @@ pub(crate) fn nothing_measured(document: &ProbeDocument) -> Option<Vec<String>> 
     }
     let mut sentences = vec!["Nothing was measured.".to_owned()];
     if let Some(why) = document.unavailable.iter().rev().find(|one| one.was_planned()) {
-        sentences.push(format!("{}.", upper_first(&why.why)));
+        sentences.push(format!("{}.", capital(&why.why)));
     }
     if !document.interrupted {
         sentences.push("Nothing can be said about this storage or what to change.".to_owned());
@@ -312,10 +312,4 @@ pub(crate) fn not_measured(document: &ProbeDocument) -> Option<String> {
     };
     names.truncate(NAMED_MAX);
     Some(format!("Not measured: {}{more} ({}).", names.join("; "), last.why))
-}
-
-fn upper_first(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
-    format!("{}{}", first.unwrap_or_default(), letters.as_str())
 }

@@ -35,16 +35,13 @@ mod verify;
 mod watch;
 mod withheld;
 
-pub use advice::{advise, redo_table};
 pub use figure::metric_of;
-pub use loss::losses;
-pub use rules::{Subject, Suspicion, catalogue, conclude, diagnose_watch, suspect};
-pub use rung::rungs;
+pub use rules::{Subject, Suspicion, catalogue, diagnose_watch, suspect};
 pub use server_setting::{Family, Release, SERVER_SETTINGS, ServerSetting};
 pub use simulate::{QUEUE_POST_ROWS, conclude_flush, conclude_queue};
 pub use study::{is_lost_to_steal, summarise_study};
 pub use summary::{ProbeEnd, summarise};
-pub use verify::{verifications, verify_points};
+pub use verify::verify_points;
 pub use watch::{
     CommitTimes, ModelBasis, WatchTrial, expected_effect, judge_expected, modelled_advice,
     modelled_together, not_expected, tuned_figures,

@@ -8,27 +8,21 @@
 use std::collections::BTreeSet;
 
 use iostrata_plan::{Layer, rung};
-use iostrata_run::{Event, Loss, ProbeHost, Resource, Rung};
+use iostrata_run::{Loss, Resource, Rung};
 use iostrata_stats::PAIRS_MIN;
 use iostrata_stats::units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
 use crate::below::FileSystemBetween;
-use crate::bound::{PAIRED_ROUNDS, with_bounds};
+use crate::bound::PAIRED_ROUNDS;
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
 use crate::finding::above::LIMIT_ABOVE_DEVICE;
 use crate::finding::pairs::telling;
 use crate::observed::{Observed, Which};
 use crate::pair::Pair;
-use crate::rung::rungs_of;
 
 /// The losses, in the order of the catalogue of pairs.
-pub fn losses(host: &ProbeHost, events: &[Event]) -> Vec<Loss> {
-    let case = Case { log: &Observed::of(events), host };
-    losses_of(&case, &with_bounds(rungs_of(case.log), &case))
-}
-
 pub(crate) fn losses_of(case: &Case<'_, '_>, rungs: &[Rung]) -> Vec<Loss> {
     let log = case.log;
     let mut losses: Vec<Loss> = Vec::new();

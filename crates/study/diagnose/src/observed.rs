@@ -11,6 +11,7 @@ use iostrata_run::host::IoLimit;
 use iostrata_run::{DevicePause, Event, Pooled, Profiled, Replicate, Traced, Unavailable};
 use iostrata_stats::Measured;
 
+use crate::figure::{combined, weighted_mean};
 use crate::lasting::{Fall, falls, is_before};
 
 /// What is known of one point.
@@ -37,6 +38,16 @@ impl<'a> PointLog<'a> {
     /// that was left out was measured again in its round, so rounds are counted without it.
     pub fn rounds(&self) -> impl Iterator<Item = (u32, &'a Replicate)> {
         (0..).zip(self.replicates.iter().copied())
+    }
+
+    /// Its figure.
+    pub fn figure(&self) -> Option<Measured> {
+        combined(self.replicates.iter().copied())
+    }
+
+    /// A mean over the requests of its replicates.
+    pub fn mean(&self, value: fn(&Replicate) -> Option<f64>) -> Option<f64> {
+        weighted_mean(self.replicates.iter().copied(), value)
     }
 
     /// Adds a replicate; one that was stored twice counts once, as it was last.

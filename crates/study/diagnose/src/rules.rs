@@ -205,14 +205,7 @@ fn has_run(log: &Observed<'_>, suspicion: &Suspicion) -> bool {
     suspicion.confirm.iter().all(enough)
 }
 
-/// The finding that a suspicion became, from its confirming replicates; `None` when they cleared it
-/// or are not there.
-pub fn conclude(suspicion: &Suspicion, events: &[Event], host: &ProbeHost) -> Option<Finding> {
-    let log = Observed::of(events);
-    let row = RULES.iter().find(|row| row.0 == suspicion.id)?;
-    of_storage(row, &Case { log: &log, host })
-}
-
+/// What a rule of storage found: of a suspicion, by its confirming replicates.
 fn of_storage(&(id, kind, rule, _): &Row, case: &Case<'_, '_>) -> Option<Finding> {
     let said = match rule {
         Fact(notice) => notice(case),

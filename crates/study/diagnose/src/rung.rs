@@ -4,7 +4,7 @@
 //! layer keep the order in which they were first measured.
 
 use iostrata_plan::{Better, Layer};
-use iostrata_run::{Event, Replicate, Rung};
+use iostrata_run::{Replicate, Rung};
 use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts};
 
 use crate::disturbed::carries;
@@ -13,13 +13,11 @@ use crate::figure::{
     weighted_mean,
 };
 use crate::observed::{Observed, PointLog};
+use crate::verify::is_trial;
 
 /// One rung per point, in ladder order.
-pub fn rungs(events: &[Event]) -> Vec<Rung> {
-    rungs_of(&Observed::of(events))
-}
-
 pub(crate) fn rungs_of(log: &Observed<'_>) -> Vec<Rung> {
+    // Points that only try out advice are shown with the verifications.
     let shown = log.points().iter().filter(|seen| !is_trial(&seen.point.id));
     // What was measured only before the rates fell stays visible as what it is.
     let fallen = log.fallen().iter().filter(|seen| !is_trial(&seen.point.id)).filter_map(|seen| {
@@ -53,11 +51,6 @@ fn clock_rung(log: &Observed<'_>) -> Option<Rung> {
         bound: None,
         verdicts: read_ns.verdicts.clone(),
     })
-}
-
-/// Whether a point only tries out advice; such points are shown with the verifications.
-fn is_trial(id: &str) -> bool {
-    crate::verify::is_trial(id)
 }
 
 /// Half an interval from which a disturbance is taken to have moved a figure, relative to it.

@@ -88,10 +88,6 @@ pub fn verify_points(host: &ProbeHost, events: &[Event]) -> Vec<Vec<Point>> {
 }
 
 /// What the trials of a run said.
-pub fn verifications(events: &[Event]) -> Vec<Verification> {
-    verifications_of(&Observed::of(events))
-}
-
 pub(crate) fn verifications_of(log: &Observed<'_>) -> Vec<Verification> {
     TRIALS.iter().filter_map(|trial| verification(log, trial)).collect()
 }

@@ -9,7 +9,7 @@ mod print;
 mod size;
 
 pub use duration::parse_duration;
-pub use print::{bytes, count, microseconds, percent, rate, seconds, times};
+pub use print::{bytes, capital, count, grouped, microseconds, percent, rate, seconds, times};
 pub use size::{Size, parse_size};
 
 /// Why a text is not a quantity.

@@ -79,6 +79,20 @@ pub fn percent(value: f64) -> String {
     if value.abs() < 10.0 { format!("{value:.1} %") } else { format!("{value:.0} %") }
 }
 
+/// A count with all its digits: `100,000`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let comma = |place: usize| place > 0 && (digits.len() - place).is_multiple_of(3);
+    let letter = |(place, letter)| [comma(place).then_some(','), Some(letter)];
+    digits.chars().enumerate().flat_map(letter).flatten().collect()
+}
+
+/// Text whose first letter is a capital.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,5 +113,6 @@ mod tests {
         assert_eq!(percent(0.01), "0 %");
         assert_eq!(percent(-3.25), "-3.2 %");
         assert_eq!(count(0.0), "0");
+        assert_eq!([128, 1_024, 100_000].map(grouped), ["128", "1,024", "100,000"]);
     }
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use iostrata_run::host::{PathSegment, QueueStep};
 use iostrata_run::{AxisKind, Refusal, Risk, refusal};
 use iostrata_stats::units::{bytes, count, microseconds, percent, rate, seconds};
+pub(crate) use iostrata_stats::units::{capital, grouped};
 use iostrata_stats::{Conclusion, Interval, Verdict, Verdicts};
 use serde::Deserialize;
 use serde_json::Value;
@@ -301,20 +302,6 @@ pub(crate) fn intervals_hold_for(measured_s: f64) -> String {
     format!("Rarer events than the {} measured are in no interval.", value(measured_s, "s"))
 }
 
-/// `100,000`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let comma = |place: usize| place > 0 && (digits.len() - place).is_multiple_of(3);
-    let letter = |(place, letter)| [comma(place).then_some(','), Some(letter)];
-    digits.chars().enumerate().flat_map(letter).flatten().collect()
-}
-
-/// Text whose first letter is a capital.
-pub(crate) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// A named piece of evidence as name and text; the unit is taken from the end of the name.
 pub(crate) fn evidence(name: &str, what: &Value) -> (String, String) {
     const UNITS: [(&str, &str); 11] = [
@@ -411,7 +398,6 @@ mod tests {
         assert_eq!(value(12.0, "B/s"), "12 B/s");
         assert_eq!(value(1_925.0, "MiB/s"), "1.88 GiB/s");
         assert_eq!(value(1.5, "times"), "1.5x");
-        assert_eq!([128, 1_024, 100_000].map(grouped), ["128", "1,024", "100,000"]);
         assert_eq!(printed(12_000.0, Some(14_000.0), "IOPS"), "12 K to 14 K IOPS");
         assert_eq!(exact(104_321.062_5), "104321.0625");
     }

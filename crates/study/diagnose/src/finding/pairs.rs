@@ -4,14 +4,13 @@
 //! its threshold, first in the planned replicates, then again in new ones.
 
 use iostrata_plan::{Layer, Point, rung};
-use iostrata_stats::units::{count, microseconds, percent};
+use iostrata_stats::units::{capital, count, microseconds, percent};
 
 use super::capped::explains_requests;
 use super::place::sync_option;
 use crate::below::{self, FileSystemBetween};
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
-use crate::figure::combined;
 use crate::observed::Which;
 use crate::pair::{
     APPEND_ALLOCATION_COST, BUFFERED_WRITE_COST, DSYNC_BEATS_FDATASYNC, FSYNC_JOURNAL_COST,
@@ -79,7 +78,7 @@ pub(crate) fn conclude(id: &'static str, case: &Case<'_, '_>) -> Option<Statemen
         .with("extra_us_per_request", found.extra_us);
     let of_16 = |rung: &str| {
         let seen = case.log.seen(rung).filter(|_| id == DSYNC_BEATS_FDATASYNC)?;
-        combined(seen.replicates.iter().copied()).map(|figure| figure.value)
+        seen.figure().map(|figure| figure.value)
     };
     let said = said
         .with_some("dsync_of_16", of_16(rung::COMMIT_DSYNC_16))
@@ -90,8 +89,8 @@ pub(crate) fn conclude(id: &'static str, case: &Case<'_, '_>) -> Option<Statemen
 
 fn sentence(pair: &Pair, found: &Compared) -> String {
     format!(
-        "{first}{} cost {}: {} against {} {}, {} more per request.",
-        words.as_str(),
+        "{} cost {}: {} against {} {}, {} more per request.",
+        capital(pair.words),
         percent(found.loss.value),
         count(found.upper),
         count(found.lower),
@@ -146,7 +145,7 @@ fn files_enough(case: &Case<'_, '_>) -> Option<u64> {
         .iter()
         .filter_map(|&files| {
             let seen = case.log.seen(&format!("write_16k_files_{files}"))?;
-            Some((files, combined(seen.replicates.iter().copied())?.value))
+            Some((files, seen.figure()?.value))
         })
         .collect();
     let best = rates.iter().map(|&(_, rate)| rate).fold(0.0, f64::max);

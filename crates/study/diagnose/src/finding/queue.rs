@@ -35,9 +35,7 @@ pub(crate) fn scheduler_cost(case: &Case<'_, '_>) -> Option<Statement> {
     let best = [1, 2, 4, 8, 16, 32, 64, 128]
         .iter()
         .filter_map(|depth| case.log.seen(&format!("{CURVE}{depth}")))
-        .filter_map(|seen| {
-            Some((combined(seen.replicates.iter().copied())?.value, seen.replicates.len()))
-        })
+        .filter_map(|seen| Some((seen.figure()?.value, seen.replicates.len())))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(iops, _)| *iops >= FAST_IOPS)?;
     let text = format!(

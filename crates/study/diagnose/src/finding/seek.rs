@@ -114,7 +114,7 @@ pub(crate) fn flag_wrong(case: &Case<'_, '_>, which: Which) -> Option<Statement>
     if n < PAIRS_MIN as u64 || us >= FLASH_US_MAX {
         return None;
     }
-    let iops = case.log.seen(ALONE).and_then(|seen| combined(seen.replicates.iter().copied()));
+    let iops = case.log.seen(ALONE).and_then(|seen| seen.figure());
     let text = format!(
         "The kernel calls {device} rotational, but a random read takes {} ({} one at a time): it \
          is flash. Servers that believe the flag write neighbouring pages for nothing.",

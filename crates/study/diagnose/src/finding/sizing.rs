@@ -11,7 +11,7 @@ use super::place::barriers_off;
 use super::steady::lasting_pages_per_s;
 use crate::case::Case;
 use crate::database::{Database, Level, Shortfall};
-use crate::figure::{application_latency_us, combined, weighted_mean};
+use crate::figure::application_latency_us;
 use crate::statement::Statement;
 
 /// The name of the flush capacity in the catalogue.
@@ -52,7 +52,7 @@ pub(crate) fn flush_capacity(case: &Case<'_, '_>) -> Option<Statement> {
         "Beside commits and reads, {} pages of 16 KiB per second can be flushed, doublewrite \
          included, while {} % of commits take less than {}{most}.{}",
         count(level.pages_per_s),
-        database.commit_percent(),
+        database.commit_percent,
         microseconds(commit_objective),
         lasts.unwrap_or_default()
     );
@@ -62,14 +62,14 @@ pub(crate) fn flush_capacity(case: &Case<'_, '_>) -> Option<Statement> {
         .with_some("pages_per_s_missed", missed_at.map(|next| next.pages_per_s))
         .with_some("read_p99_us", level.read.map(|read| read.us))
         .with_some("read_p99_objective_us", database.read_objective_us())
-        .with("read_percentile", database.read_percent());
+        .with("read_percentile", database.read_percent);
     Some(with_level(found, &database, level))
 }
 
 /// The figures of a level.
 fn with_level(found: Statement, database: &Database, level: &Level) -> Statement {
     found
-        .with("commit_percentile", database.commit_percent())
+        .with("commit_percentile", database.commit_percent)
         .with("commit_p99_us", level.commit.us)
         .with_some("commit_p99_us_ci95", level.commit.us_ci95.map(|ci95| ci95.to_vec()))
         .with("commit_mean_us", level.commit_mean_us)
@@ -100,11 +100,11 @@ fn missed(database: &Database, level: &Level) -> String {
     }
     match (database.commit_objective_us(), level.read) {
         (Some(objective), _) if level.commit.us > objective => {
-            let percent = database.commit_percent();
+            let percent = database.commit_percent;
             format!("p{percent} of commits is {}", microseconds(level.commit.us))
         }
         (_, Some(read)) => {
-            format!("p{} of reads is {}", database.read_percent(), microseconds(read.us))
+            format!("p{} of reads is {}", database.read_percent, microseconds(read.us))
         }
         _ => "it does not hold".to_owned(),
     }
@@ -137,15 +137,15 @@ pub(crate) fn read_interference(case: &Case<'_, '_>) -> Option<Statement> {
 
 pub(crate) fn commit_rate(case: &Case<'_, '_>) -> Option<Statement> {
     let one = case.log.seen(rung::COMMIT_FDATASYNC)?;
-    let figure = combined(one.replicates.iter().copied())?;
+    let figure = one.figure()?;
     if one.replicates.len() < PAIRS_MIN {
         return None;
     }
-    let each_us = weighted_mean(one.replicates.iter().copied(), application_latency_us)?;
+    let each_us = one.mean(application_latency_us)?;
     let many = case
         .log
         .seen(rung::COMMIT_FDATASYNC_16)
-        .and_then(|seen| combined(seen.replicates.iter().copied()))
+        .and_then(|seen| seen.figure())
         .map(|figure| figure.value);
     let more =
         many.map(|rate_of_16| format!("; 16 make {}", count(rate_of_16))).unwrap_or_default();

@@ -4,10 +4,10 @@
 
 use iostrata_run::{KernelThen, QueueComparison, QueueQuestion, QueueRun, QueueThenRow};
 use iostrata_stats::paired;
-use iostrata_stats::units::count;
+use iostrata_stats::units::{count, grouped};
 
 use super::Cast;
-use super::wording::{Size, effect_times, grouped, size, times};
+use super::wording::{Size, effect_times, size, times};
 
 /// Figures farther apart than this many times disagree: the post prints one reading of one run on
 /// another machine.

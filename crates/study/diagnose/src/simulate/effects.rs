@@ -4,10 +4,11 @@
 //! what chance does to both sides alike cancels.
 
 use iostrata_run::{KernelThen, QueueComparison, QueueDevice, QueuePoint, QueueQuestion, QueueRun};
+use iostrata_stats::units::grouped;
 use iostrata_stats::{Conclusion, Verdict, paired};
 
 use super::Cast;
-use super::wording::{Size, at_index, effect_times, grouped, kernel, sentence, size};
+use super::wording::{Size, at_index, effect_times, kernel, sentence, size};
 
 /// Every effect that the runs allow, by question.
 pub(super) fn effects(cast: &Cast<'_>) -> Vec<QueueComparison> {

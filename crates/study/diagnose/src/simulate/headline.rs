@@ -5,10 +5,10 @@
 //! it was not simulated.
 
 use iostrata_run::{KernelThen, QueueComparison, QueueDevice, QueueQuestion, QueueRun};
-use iostrata_stats::units::microseconds;
+use iostrata_stats::units::{grouped, microseconds};
 
 use super::Cast;
-use super::wording::{Size, at_index, effect_times, grouped, kernel, sentence, size};
+use super::wording::{Size, at_index, effect_times, kernel, sentence, size};
 
 /// The sentences; one that says so when nothing was simulated.
 pub(super) fn headline(cast: &Cast<'_>, effects: &[QueueComparison]) -> Vec<String> {

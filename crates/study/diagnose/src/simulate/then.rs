@@ -4,10 +4,11 @@
 //! was not simulated stays blank.
 
 use iostrata_run::{KernelThen, QueuePoint, QueueReplicate, QueueRun, QueueThenRow, ThenRow};
+use iostrata_stats::units::grouped;
 use iostrata_stats::{Measured, Verdicts, combine};
 
 use super::Cast;
-use super::wording::{grouped, rows as rows_words};
+use super::wording::rows as rows_words;
 
 /// Rows in the table when the post printed figures.
 pub const QUEUE_POST_ROWS: [u64; 3] = [13_000_000, 41_000_000, 77_000_000];

@@ -1,7 +1,7 @@
 //! Figures and names inside sentences.
 
 use iostrata_run::{KernelThen, QueueComparison};
-use iostrata_stats::units::count;
+use iostrata_stats::units::{capital, count};
 use iostrata_stats::{Conclusion, Interval};
 
 /// Changes whose whole interval is smaller than this many percent count as none.
@@ -57,19 +57,6 @@ fn ratio_text(ratio: f64) -> String {
     if (0.9..1.1).contains(&ratio) { format!("{ratio:.3}") } else { count(ratio) }
 }
 
-/// `100,000`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// `an index of 4.5 GB`, in powers of 1000 as the post counts.
 pub(super) fn at_index(index_bytes: u64) -> String {
     format!("an index of {:.1} GB", index_bytes as f64 / 1e9)
@@ -90,9 +77,7 @@ pub(super) fn rows(rows: u64) -> String {
 
 /// A sentence from its parts, the first letter large.
 pub(super) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
-    first.unwrap_or_default() + letters.as_str() + "."
+    capital(text) + "."
 }
 
 #[cfg(test)]
@@ -101,9 +86,6 @@ mod tests {
 
     #[test]
     fn figures_read_as_people_write_them() {
-        assert_eq!(grouped(128), "128");
-        assert_eq!(grouped(100_000), "100,000");
-        assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(times(4.123, Some([4.0, 4.3])), "4.12x [4, 4.3]");
         assert_eq!(times(1.0, Some([0.998, 1.002])), "1.000x [0.998, 1.002]");
         assert_eq!(sentence("on flash"), "On flash.");

@@ -11,7 +11,7 @@ use iostrata_run::{AxisKind, StudyAxis, StudyPoint};
 use iostrata_stats::{AXIS_MATERIAL_PCT, Axis, AxisPoint, Enough, KNOWN_PCT_MAX, axis};
 
 use super::effect::not_ruled_out;
-use super::points::figures;
+use super::points::{figures, groups};
 use super::response::response;
 use crate::observed::PointLog;
 
@@ -34,18 +34,8 @@ fn axes_along(
     seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
 ) -> Vec<StudyAxis> {
-    let mut groups: Vec<(Vec<LevelAt>, Vec<&Cell>)> = Vec::new();
-    for cell in &plan.cells {
-        if cell.level(&factor.factor).is_none() {
-            continue;
-        }
-        let others: Vec<LevelAt> =
-            cell.levels.iter().filter(|at| at.factor != factor.factor).cloned().collect();
-        match groups.iter_mut().find(|(levels, _)| *levels == others) {
-            Some((_, cells)) => cells.push(cell),
-            None => groups.push((others, vec![cell])),
-        }
-    }
+    let along = plan.cells.iter().filter(|cell| cell.level(&factor.factor).is_some());
+    let groups = groups(&factor.factor, along.map(|cell| (&*cell.levels, cell)));
     let curve = |(levels, cells)| one(&factor.factor, levels, cells, seen, points);
     groups.into_iter().filter_map(curve).collect()
 }

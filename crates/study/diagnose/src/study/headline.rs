@@ -4,7 +4,8 @@
 
 use iostrata_plan::disk::DiskModel;
 use iostrata_run::{AxisKind, FindingKind, StudyDocument, StudyEffect};
-use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict, allowed_pct};
+use iostrata_stats::units::{capital, seconds};
+use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, allowed_pct};
 
 use super::answer::shared_cautions;
 use super::axis::WORKERS;
@@ -122,7 +123,7 @@ fn precision(document: &StudyDocument) -> String {
     format!(
         "{} points in {}; {:.0} % of them within {:.0} %{dropped}.",
         document.points.len(),
-        iostrata_stats::units::seconds(document.duration_s),
+        seconds(document.duration_s),
         document.precise_pct,
         100.0 * document.precision
     )
@@ -136,7 +137,5 @@ fn sentence(text: &str) -> String {
     if names.any(|name| text.starts_with(name)) {
         return format!("{text}.");
     }
-    let mut letters = text.chars();
-    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-    format!("{first}{}.", letters.as_str())
+    capital(text) + "."
 }

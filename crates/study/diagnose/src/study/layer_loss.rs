@@ -11,7 +11,7 @@ use iostrata_stats::{Measured, paired_measured};
 use serde_json::json;
 
 use super::axis::place;
-use super::points::{figures, paired_replicates};
+use super::points::{figures, paired_replicates, without};
 use crate::observed::PointLog;
 use crate::statement::Statement;
 
@@ -57,8 +57,7 @@ fn layer_loss(
     losing.sort_by(|a, b| b.loss_pct.value.total_cmp(&a.loss_pct.value));
     let worst = losing.first()?;
     let [low, high] = worst.loss_pct.ci95?;
-    let others: Vec<LevelAt> =
-        worst.levels.iter().filter(|at| at.factor != FILESYSTEM).cloned().collect();
+    let others = without(worst.levels, FILESYSTEM);
     let text = format!(
         "{} does measurably less than the raw device at {} of {} points of equal work; most at \
          {}: {:.1} % less (95 % {low:.1} to {high:.1} %)",

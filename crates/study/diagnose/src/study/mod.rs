@@ -32,7 +32,6 @@ use serde_json::json;
 
 use crate::ProbeEnd;
 use crate::case::StudyCase;
-use crate::figure::combined;
 use crate::observed::PointLog;
 use crate::rules::statements_of;
 pub use stolen::is_lost_to_steal;
@@ -153,7 +152,7 @@ fn method(
         }
     }
     for (id, seen) in seen.iter().filter(|(id, _)| id.starts_with("ceiling_")) {
-        if let Some(figure) = combined(seen.replicates.iter().copied()) {
+        if let Some(figure) = seen.figure() {
             method.insert(format!("{id}_iops"), json!(figure.value));
             method.insert(format!("{id}_iops_ci95"), json!(figure.ci95));
             method.insert(format!("{id}_iops_n"), json!(figure.n));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use iostrata_plan::OpKind;
-use iostrata_plan::study::{Cell, StudyPlan};
+use iostrata_plan::study::{Cell, LevelAt, StudyPlan};
 use iostrata_run::host::{CpuShares, DeviceDelta, EmulatedDisk, Iostat, Profile, QueueTaken};
 use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint};
 use iostrata_stats::{
@@ -86,6 +86,27 @@ fn emulated(replicates: &[&Replicate]) -> Option<EmulatedDisk> {
 /// The replicates of a point by their round, as figures.
 pub(crate) fn figures(seen: &PointLog<'_>) -> Vec<(u32, Measured)> {
     seen.rounds().filter_map(|(round, one)| Some((round, metric_of(one)?))).collect()
+}
+
+/// Levels but for that of a factor.
+pub(crate) fn without(levels: &[LevelAt], factor: &str) -> Vec<LevelAt> {
+    levels.iter().filter(|at| at.factor != factor).cloned().collect()
+}
+
+/// What has the same levels but for that of a factor, in the order of the first of each.
+pub(crate) fn groups<'a, T>(
+    factor: &str,
+    all: impl Iterator<Item = (&'a [LevelAt], T)>,
+) -> Vec<(Vec<LevelAt>, Vec<T>)> {
+    let mut groups: Vec<(Vec<LevelAt>, Vec<T>)> = Vec::new();
+    for (levels, one) in all {
+        let others = without(levels, factor);
+        match groups.iter_mut().find(|(levels, _)| *levels == others) {
+            Some((_, members)) => members.push(one),
+            None => groups.push((others, vec![one])),
+        }
+    }
+    groups
 }
 
 /// The replicates of the rounds that two points have in common, in their order.

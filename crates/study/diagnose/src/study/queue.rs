@@ -14,7 +14,7 @@ use iostrata_stats::{Comparison, Conclusion, ERROR_RATE, Measured, holm, paired,
 
 use super::axis::place;
 use super::effect::allowed;
-use super::points::{figures, paired_replicates};
+use super::points::{figures, groups, paired_replicates};
 use crate::figure::mean;
 use crate::observed::PointLog;
 
@@ -54,17 +54,8 @@ pub(crate) fn queue_changes(
     if plan.factors.iter().find(is_varied).is_none_or(|factor| factor.levels.len() < 2) {
         return Vec::new();
     }
-    let mut groups: Vec<(Vec<LevelAt>, Vec<Taken<'_>>)> = Vec::new();
-    for point in points {
-        let Some(took) = took(point) else { continue };
-        let others: Vec<LevelAt> =
-            point.levels.iter().filter(|at| at.factor != NR_REQUESTS).cloned().collect();
-        match groups.iter_mut().find(|(levels, _)| *levels == others) {
-            Some((_, members)) => members.push((took, point)),
-            None => groups.push((others, vec![(took, point)])),
-        }
-    }
-    let ends = groups.into_iter().filter_map(|(levels, members)| {
+    let taken = points.iter().filter_map(|point| Some((&*point.levels, (took(point)?, point))));
+    let ends = groups(NR_REQUESTS, taken).into_iter().filter_map(|(levels, members)| {
         // Of points for which the kernel took the same, the first.
         let default = members.iter().find(|(took, _)| *took == DEFAULT_LENGTH);
         let shortest = *default.or(members.iter().min_by_key(|(took, _)| *took))?;

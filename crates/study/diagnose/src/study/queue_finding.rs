@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iostrata_plan::Layer;
-use iostrata_plan::study::{Cell, LevelAt};
+use iostrata_plan::study::Cell;
 use iostrata_run::{DeviceChange, DeviceMetric, QueueChange, StudyPoint, Unavailable};
 use iostrata_stats::{
     AXIS_MATERIAL_PCT, Conclusion, KNOWN_PCT_MAX, Measured, PAIRS_MIN, Verdicts, allowed_pct,
@@ -15,6 +15,7 @@ use iostrata_stats::{
 use serde_json::json;
 
 use super::axis::place;
+use super::points::without;
 use super::queue::NR_REQUESTS;
 use crate::case::{Stated, StudyCase};
 use crate::statement::Statement;
@@ -88,7 +89,7 @@ fn moved<'a>(changes: &[&'a QueueChange], up: bool) -> Vec<&'a QueueChange> {
 fn effect(moved: &[&QueueChange], all: &[&QueueChange], name: Option<&str>) -> Option<Statement> {
     let most = moved.first()?;
     let [low, high] = most.ratio_ci95?;
-    let others: Vec<LevelAt> = most.levels.iter().filter(|at| at.factor != DISK).cloned().collect();
+    let others = without(&most.levels, DISK);
     let what = if most.ratio > 1.0 { "helps" } else { "takes throughput" };
     let [short, long] = most.took;
     let text = format!(
