@@ -8,7 +8,7 @@ use iostrata_plan::OpKind;
 use iostrata_plan::study::{Cell, LevelAt, Take, Then, ThenFigure, ThenMetric};
 use iostrata_run::host::Iostat;
 use iostrata_run::{DeviceMetric, Replicate, StudyOp, StudyPoint, ThenRow};
-use iostrata_stats::{LatencyUs, Measured, Verdict};
+use iostrata_stats::{Interval, LatencyUs, Measured, Verdict};
 
 use super::points::point;
 use super::queue::device_figure;
