@@ -174,6 +174,16 @@ fn evenness_is_seen_over_time() {
     assert!(!drawn(long).contains("<circle"), "points would cover the line");
 }
 
+#[test]
+fn transactions_of_which_no_figure_is_known_still_have_a_course() {
+    let mut study = courses();
+    study.answers.clear();
+    for point in &mut study.points {
+        (point.value, point.value_ci95) = (100.0, Some([1.0, 900.0]));
+    }
+    assert_eq!(drawn(study).matches("<polyline").count(), 2);
+}
+
 /// What raw device and two file systems do over the workers, by two methods.
 fn curves(methods: &[&str]) -> StudyDocument {
     let mut study = sample::study().study_ref().clone();

@@ -230,18 +230,23 @@ fn is_empty(chart: &Chart) -> bool {
     }
 }
 
-/// Of a study that asks for no answers the first panels of its matrix.
+/// Of a study without an answer to be drawn the first panels of its matrix; where no figure is
+/// known there either, what its transactions did over time.
 fn without_answers(study: &StudyDocument) -> Vec<PicturePart> {
+    let figures = Vec::new();
     let sets = matrix::all_panels(study);
-    let Some(set) = sets.iter().find(|set| !matrix::is_given(study, set)) else {
-        return Vec::new();
-    };
-    let charts = matrix::picture(study, set).charts;
-    let title = matrix::name(study, set);
-    let common = set.usual.clone().unwrap_or_default();
-    let is_there = !charts.is_empty();
-    let part = PicturePart { title, common, charts, figures: Vec::new() };
-    is_there.then_some(part).into_iter().collect()
+    let set = sets.iter().find(|set| !matrix::is_given(study, set));
+    let charts = set.map(|set| matrix::picture(study, set).charts).unwrap_or_default();
+    if let Some(set) = set.filter(|_| !charts.is_empty()) {
+        let common = set.usual.clone().unwrap_or_default();
+        return vec![PicturePart { title: matrix::name(study, set), common, charts, figures }];
+    }
+    let points: Vec<&StudyPoint> = study.points.iter().collect();
+    let (mut charts, usual) = stability::courses(study, &points, "answer");
+    charts.truncate(COURSES_MAX);
+    let title = metric_words(ThenMetric::MinOverMean1s.name());
+    let part = PicturePart { title, common: usual.unwrap_or_default(), charts, figures };
+    Some(part).filter(|part| !part.charts.is_empty()).into_iter().collect()
 }
 
 impl Shown<'_> {
