@@ -115,7 +115,12 @@ mod tests {
             limit_bytes: 20e6,
             redo_bytes_per_s: 1e6,
             dt_s: 1.0,
-            done: WorkDone { redo_bytes, transactions, pages: Some(100.0 * pages) },
+            done: WorkDone {
+                redo_bytes,
+                transactions,
+                pages: Some(100.0 * pages),
+                ..WorkDone::default()
+            },
             ..Vitals::default()
         }
     }

@@ -36,7 +36,8 @@ pub(crate) struct WorkDone {
     pub redo_bytes: f64,
     /// Transactions that ended, where they are told.
     pub transactions: Option<f64>,
-    /// Pages that became dirty, where those that were written are told.
+    /// Pages that were written, and pages that became dirty, where the former are told.
+    pub written: Option<f64>,
     pub pages: Option<f64>,
 }
 
@@ -45,10 +46,12 @@ impl WorkDone {
     fn of(span: &SampleSpan<'_>) -> Self {
         let grown = |field| span.grown(field).map(|count| count as f64);
         let more = span.risen(|one| one.dirty_pages).unwrap_or(0.0);
+        let written = grown(|one| one.pages_flushed);
         Self {
             redo_bytes: grown(|one| one.redo_end_bytes).unwrap_or(0.0),
             transactions: grown(|one| one.transactions),
-            pages: grown(|one| one.pages_flushed).map(|written| written + more),
+            written,
+            pages: written.map(|written| written + more),
         }
     }
 
@@ -60,6 +63,7 @@ impl WorkDone {
             false => Self {
                 redo_bytes: self.redo_bytes + more.redo_bytes,
                 transactions: sum(self.transactions, more.transactions),
+                written: sum(self.written, more.written),
                 pages: sum(self.pages, more.pages),
             },
         };
