@@ -130,7 +130,7 @@ impl Builder<'_> {
             latency_target: times::latency_target(settings),
             percentiles: reports::percentiles(settings),
             percentiles_of: reports::percentiles_of(settings),
-            logs: reports::logs(settings),
+            logs: reports::logs(settings, &name),
             options: shown(&self.section.assignments),
             streams,
             name,

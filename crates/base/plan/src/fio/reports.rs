@@ -41,9 +41,12 @@ pub(super) fn percentiles_of(settings: &Settings) -> FioPercentiles {
     }
 }
 
-/// The logs that a job writes.
-pub(super) fn logs(settings: &Settings) -> FioLogs {
-    let prefix = |name| settings.get(name).map(|one| one.value.clone());
+/// The logs that a job writes: without a name of their own under that of the job.
+pub(super) fn logs(settings: &Settings, job: &str) -> FioLogs {
+    let prefix = |name| {
+        let given = settings.get(name)?;
+        Some(if given.value.is_empty() { job } else { &given.value }.to_owned())
+    };
     let logs = FioLogs {
         bandwidth: prefix("write_bw_log"),
         iops: prefix("write_iops_log"),

@@ -4,6 +4,7 @@ mod any_text;
 mod arguments;
 mod documented;
 mod every_option;
+mod field;
 mod plans;
 
 use super::stand_in::Desk;
