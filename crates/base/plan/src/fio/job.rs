@@ -558,7 +558,10 @@ impl Builder<'_> {
             if spec.mix == Mix::TrimWrite { io_bytes.saturating_mul(2) } else { io_bytes };
         spec.variation.offset_bytes = offset_bytes;
         spec.size_bytes = file_bytes.saturating_mul(paths.len() as u64);
-        let io_bytes = gap_end(spec, file_bytes).map_or(io_bytes, |most| io_bytes.min(most));
+        let says_io_size = self.settings.peek("io_size").is_some();
+        let io_bytes = gap_end(spec, file_bytes)
+            .filter(|_| !says_io_size)
+            .map_or(io_bytes, |most| io_bytes.min(most));
         if !times.time_based {
             let loops = self.settings.value("loops", value::count).unwrap_or(1);
             spec.variation.io_bytes_max = Some(io_bytes.saturating_mul(u64::from(loops.max(1))));

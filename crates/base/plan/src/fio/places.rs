@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use iostrata_stats::units::Size;
+
 use super::environment::Environment;
 use super::error::{Origin, Why};
 use super::iolog::IoLog;
@@ -182,11 +184,11 @@ impl<'a> Amounts<'a> {
         let offset_bytes = self.offset(clone, paths, base)?;
         // As in fio, 0 says nothing.
         let size = size.filter(|size| !matches!(size, Asked::Bytes(0)));
-        let fills = settings.switch("fill_device").unwrap_or(false);
+        let fills = settings.switch("fill_device").unwrap_or(false) && self.there(paths)?.is_some();
         let size = size.filter(|_| !fills);
-        let each = each.filter(|_| !fills);
-        let file_bytes = match (each.filter(|each| *each > 0), size) {
-            (Some(each), _) => each,
+        let each = each.filter(|each| !fills && *each > 0);
+        let file_bytes = match (each, size) {
+            (Some(each), size) => self.within(each, size, offset_bytes)?,
             (None, Some(Asked::Bytes(bytes))) if clone == 0 => bytes / files,
             (None, Some(Asked::Bytes(bytes))) => {
                 // A further clone may begin near the end of what is there.
@@ -200,6 +202,11 @@ impl<'a> Amounts<'a> {
             (None, None) => self.rest(paths, offset_bytes)?,
         };
         let all = (file_bytes / self.block.0 * self.block.0).saturating_mul(files);
+        let all = match (each, size) {
+            // As in fio, files of a size of their own need not be gone over whole.
+            (Some(_), Some(Asked::Bytes(bytes))) => all.min(bytes / self.block.0 * self.block.0),
+            _ => all,
+        };
         let moved = settings.value("io_size", read).map(|moved| match moved {
             Asked::Bytes(bytes) => bytes,
             Asked::Percent(percent) => self.share(percent, all),
@@ -209,6 +216,21 @@ impl<'a> Amounts<'a> {
         let io_bytes = moved.filter(|moved| *moved > 0).unwrap_or(all);
         let io_bytes = counted.map_or(io_bytes, |counted| counted.min(io_bytes));
         Some(Amount { offset_bytes, file_bytes, io_bytes })
+    }
+
+    /// What is used of files that end at `each` bytes, or of a share of them.
+    fn within(&self, each: u64, size: Option<Asked>, offset_bytes: u64) -> Option<u64> {
+        let left = each.saturating_sub(offset_bytes);
+        if left == 0 {
+            let why = format!("it is not within the filesize of {}", Size(each));
+            let asked = self.settings.peek("offset").or(self.settings.peek("offset_increment"));
+            asked.into_iter().for_each(|one| self.settings.refuse(one, Why::new(why.clone())));
+            return None;
+        }
+        Some(match size {
+            Some(Asked::Percent(percent)) => self.share(percent, each).min(left),
+            _ => left,
+        })
     }
 
     /// The first byte: a share of the file goes up to a whole block, or to `offset_align`.
@@ -241,6 +263,7 @@ impl<'a> Amounts<'a> {
     /// What is left of the files behind an offset.
     fn rest(&self, paths: &[PathBuf], offset_bytes: u64) -> Option<u64> {
         let there = self.there(paths)?;
+        self.note_different_sizes(there, paths);
         if self.plans_only {
             let left = there.unwrap_or(PLANNED_BYTES).saturating_sub(offset_bytes);
             return Some(if left > 0 { left } else { PLANNED_BYTES });
@@ -251,6 +274,20 @@ impl<'a> Amounts<'a> {
             self.settings.refuse_as(job_refusal(self.job.0, self.job.1, why));
         }
         there.map(|whole| whole.saturating_sub(offset_bytes))
+    }
+
+    /// Says so where not all of every file is used, since the smallest has less.
+    fn note_different_sizes(&self, least: Option<u64>, paths: &[PathBuf]) {
+        let is_larger = |path: &PathBuf| {
+            let found = self.environment.bytes_of(path).ok().flatten();
+            found.zip(least).is_some_and(|(found, least)| found > least)
+        };
+        if let (Some(least), Some(one)) = (least, self.settings.peek("filename"))
+            && paths.iter().any(is_larger)
+        {
+            let text = format!("files of one job have one size: {} of each are used", Size(least));
+            self.settings.note(one, &text);
+        }
     }
 
     fn share(&self, percent: f64, of: u64) -> u64 {

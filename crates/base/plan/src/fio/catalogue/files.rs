@@ -12,9 +12,10 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes(
         "size",
         "64m",
-        "bytes of a clone's files, and what it moves unless time_based; 0: all of what exists",
+        "bytes of a clone's files, and what it moves unless time_based; with filesize the latter \
+         alone; 0: all of what exists",
     ),
-    changes("filesize", "64m", "bytes of each file; of a range the middle"),
+    changes("filesize", "64m", "where each file ends; of a range the middle"),
     changes("io_size", "64m", "bytes that a clone moves, if not its size").or(&["io_limit"]),
     changes("number_ios", "3", "requests after which a clone ends"),
     changes("offset", "1m", "first byte used of each file").or(&["fileoffset"]),

@@ -1,10 +1,32 @@
 //! Forms that people write and fio takes: each in a job of a few lines.
 
-use super::plan;
-use crate::fio::FioPlan;
+use super::{plan, plan_in};
+use crate::fio::stand_in::Desk;
+use crate::fio::{FioPlan, FioStream};
+
+const MIB: u64 = 1 << 20;
 
 fn job(lines: &str) -> FioPlan {
     plan(&format!("[a]\n{lines}\n")).unwrap_or_else(|error| panic!("{lines}: {error}"))
+}
+
+fn stream(plan: &FioPlan) -> &FioStream {
+    plan.streams().next().unwrap()
+}
+
+fn refusal(lines: &str) -> String {
+    plan(&format!("[a]\n{lines}\n")).unwrap_err().to_string()
+}
+
+fn warnings(plan: &FioPlan) -> Vec<String> {
+    plan.warnings.iter().map(ToString::to_string).collect()
+}
+
+/// Bytes before the files' part, of each file's part, and what is moved.
+fn amount(lines: &str) -> (u64, u64, u64) {
+    let plan = job(lines);
+    let spec = &stream(&plan).spec;
+    (spec.variation.offset_bytes, spec.file_bytes(), spec.variation.io_bytes_max.unwrap())
 }
 
 #[test]
@@ -15,4 +37,53 @@ fn a_log_without_a_name_has_that_of_the_job() {
     assert_eq!((found.iops.as_deref(), found.latency.as_deref()), (Some("x"), Some("a")));
     let found = logs("size=1m\nnumjobs=2\nname=b\nwrite_bw_log");
     assert_eq!(found.bandwidth.as_deref(), Some("b"));
+}
+
+#[test]
+fn filesize_is_where_the_file_ends_and_size_what_is_moved() {
+    for (lines, expected) in [
+        ("filesize=8m", (0, 8 * MIB, 8 * MIB)),
+        ("filesize=8m\noffset=1m", (MIB, 7 * MIB, 7 * MIB)),
+        ("filesize=8m\nsize=4m", (0, 8 * MIB, 4 * MIB)),
+        ("filesize=8m\nsize=4m\noffset=1m", (MIB, 7 * MIB, 4 * MIB)),
+        ("filesize=8m\nsize=999g", (0, 8 * MIB, 8 * MIB)),
+        ("filesize=4m\nnrfiles=2\nsize=4m", (0, 4 * MIB, 4 * MIB)),
+        ("filesize=8m\nsize=50%", (0, 4 * MIB, 4 * MIB)),
+        ("filesize=8m\nsize=50%\noffset=6m", (6 * MIB, 2 * MIB, 2 * MIB)),
+        ("filesize=8m\nio_size=20m", (0, 8 * MIB, 20 * MIB)),
+        ("size=8m\noffset=1m", (MIB, 8 * MIB, 8 * MIB)),
+    ] {
+        assert_eq!(amount(&format!("rw=randwrite\n{lines}")), expected, "{lines}");
+    }
+    let beyond = refusal("filesize=8m\noffset=8m");
+    assert_eq!(beyond, "j.fio:3: offset=8m: it is not within the filesize of 8M");
+    let clones = job("filesize=8m\nfilename=f\nnumjobs=2\noffset_increment=2m");
+    let second = &clones.streams().nth(1).unwrap().spec;
+    assert_eq!((second.variation.offset_bytes, second.file_bytes()), (2 * MIB, 6 * MIB));
+}
+
+#[test]
+fn a_pass_with_gaps_ends_a_job_that_says_no_io_size() {
+    let gaps = "rw=write:112k\nbs=16k\nfilesize=8m\noffset=120k";
+    assert_eq!(amount(gaps).2, 63 * 16384);
+    assert_eq!(amount(&format!("{gaps}\nio_size=8m")).2, 8 * MIB);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_filled_up_to_its_size() {
+    assert_eq!(amount("fill_device=1\nrw=write\nsize=4m"), (0, 4 * MIB, 4 * MIB));
+    let desk = Desk::default().with_data("/dev/x", 64 * MIB);
+    let text = "[a]\nfill_device=1\nrw=write\nsize=4m\nfilename=/dev/x\n";
+    assert_eq!(stream(&plan_in(desk, text).unwrap()).spec.size_bytes, 64 * MIB);
+}
+
+#[test]
+fn files_of_different_sizes_are_warned_of() {
+    let desk = Desk::default().with_data("x", 8 * MIB).with_data("y", 2 * MIB);
+    let found = plan_in(desk.clone(), "[a]\nfilename=x:y\n").unwrap();
+    assert_eq!(stream(&found).spec.size_bytes, 4 * MIB);
+    let expected = "j.fio:2: filename=x:y: files of one job have one size: 2M of each are used";
+    assert_eq!(warnings(&found), [expected]);
+    let found = plan_in(desk, "[a]\nfilename=x:y\nsize=2m\n").unwrap();
+    assert_eq!(warnings(&found), [""; 0]);
 }

@@ -350,7 +350,7 @@ fn clones_have_processors_and_a_filled_device_is_used_whole() {
     let filled = "[a]\nfilename=/dev/x\nsize=64k\nrw=write\nfill_device=1\n";
     let filled = plan_in(Desk::default().with_data("/dev/x", 1 << 20), filled).unwrap();
     assert_eq!(only(&filled).spec.size_bytes, 1 << 20);
-    let missing = plan("[a]\nsize=64k\nrw=write\nfill_device=1\n").unwrap_err().to_string();
+    let missing = plan("[a]\nrw=write\nfill_device=1\n").unwrap_err().to_string();
     assert!(missing.contains("a.0.0 does not exist yet"), "{missing}");
 }
 
