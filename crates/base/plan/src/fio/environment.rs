@@ -25,6 +25,9 @@ pub trait Environment {
     /// Whether a path can only be that of a device, and there is none.
     fn lacks_device(&self, path: &Path) -> bool;
 
+    /// Whether a path is that of a directory.
+    fn is_directory(&self, path: &Path) -> bool;
+
     /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for.
     fn machine(&self) -> Machine;
 

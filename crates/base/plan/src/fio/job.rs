@@ -87,7 +87,13 @@ impl Builder<'_> {
         if log.is_none() && settings.peek("read_iolog").is_some() {
             return None;
         }
-        let names = places::names(settings, &name, clones, log.as_ref())?;
+        let names = places::names(
+            settings,
+            &name,
+            clones,
+            log.as_ref(),
+            (self.environment, self.plans_only),
+        )?;
         self.check_devices(&names)?;
         let times = times::times(settings);
         let mut spec = self.spec(&names, times, log.is_some());

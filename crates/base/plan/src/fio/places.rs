@@ -31,6 +31,7 @@ pub(super) fn names(
     job: &str,
     clones: u32,
     log: Option<&IoLog>,
+    (environment, plans_only): (&dyn Environment, bool),
 ) -> Option<Names> {
     let directories: Vec<PathBuf> = match settings.get("directory") {
         Some(one) => {
@@ -40,7 +41,14 @@ pub(super) fn names(
                 settings.refuse(one, Why::new(why));
                 return None;
             }
-            names.into_iter().map(PathBuf::from).collect()
+            let directories: Vec<PathBuf> = names.into_iter().map(PathBuf::from).collect();
+            let missing = directories.iter().find(|one| !environment.is_directory(one));
+            if let (false, Some(missing)) = (plans_only, missing) {
+                let why = format!("there is no directory {}; create it", missing.display());
+                settings.refuse(one, Why::new(why));
+                return None;
+            }
+            directories
         }
         None => vec![PathBuf::new()],
     };

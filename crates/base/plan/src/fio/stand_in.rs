@@ -12,6 +12,7 @@ pub(super) struct Desk {
     variables: BTreeMap<String, String>,
     /// Nothing is known of what lies behind a closed door.
     sizes: BTreeMap<PathBuf, Option<u64>>,
+    missing: Vec<PathBuf>,
 }
 
 impl Desk {
@@ -22,6 +23,12 @@ impl Desk {
 
     pub(super) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// A directory that is not there; all others are.
+    pub(super) fn without_directory(mut self, path: &str) -> Self {
+        self.missing.push(path.into());
         self
     }
 
@@ -53,6 +60,10 @@ impl Environment for Desk {
 
     fn lacks_device(&self, path: &Path) -> bool {
         path.starts_with("/dev") && !self.sizes.contains_key(path)
+    }
+
+    fn is_directory(&self, path: &Path) -> bool {
+        !self.missing.iter().any(|missing| missing == path)
     }
 
     fn machine(&self) -> Machine {

@@ -54,6 +54,10 @@ impl Environment for ThisProcess {
         iostrata_io::names_a_device(path) && !path.exists()
     }
 
+    fn is_directory(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
     fn machine(&self) -> Machine {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
         let memory_bytes = describe_host(&Root::system()).memory_bytes.unwrap_or(0);

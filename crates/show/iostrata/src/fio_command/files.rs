@@ -114,6 +114,7 @@ fn fuller(one: Fill, other: Fill) -> Fill {
 }
 
 fn asked(path: &Path, wanted: Wanted, overwrite_contents: bool) -> Result<WantedFiles, ExitError> {
+    make_directories(path)?;
     let place =
         Place::find(path).map_err(|error| in_job_words(ExitError::Usage(error.to_string())))?;
     if let Place::Directory(path) = &place {
@@ -132,6 +133,17 @@ fn asked(path: &Path, wanted: Wanted, overwrite_contents: bool) -> Result<Wanted
         seed: wanted.seed,
         ..FileSetPlan::new(place, wanted.bytes, 1)
     }))
+}
+
+/// Makes the directories that a name of a file has, as fio does; that of `directory=` is there.
+fn make_directories(path: &Path) -> Result<(), ExitError> {
+    let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    std::fs::create_dir_all(parent).map_err(|error| {
+        let (path, parent) = (path.display(), parent.display());
+        ExitError::NotHere(format!("filename={path}: {parent} cannot be made: {error}"))
+    })
 }
 
 /// The same message in the words of job files.

@@ -1,8 +1,10 @@
 //! Forms that people write and fio takes: each in a job of a few lines.
 
+use std::path::Path;
+
 use super::{plan, plan_in};
 use crate::fio::stand_in::Desk;
-use crate::fio::{FioPlan, FioStream};
+use crate::fio::{FioPlan, FioRequest, FioStream, parse};
 
 const MIB: u64 = 1 << 20;
 
@@ -86,4 +88,16 @@ fn files_of_different_sizes_are_warned_of() {
     assert_eq!(warnings(&found), [expected]);
     let found = plan_in(desk, "[a]\nfilename=x:y\nsize=2m\n").unwrap();
     assert_eq!(warnings(&found), [""; 0]);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_refused_before_anything_runs() {
+    let desk = Desk::default().without_directory("/none");
+    let text = "[a]\nsize=1m\ndirectory=/none\n";
+    let error = plan_in(desk.clone(), text).unwrap_err().to_string();
+    assert_eq!(error, "j.fio:3: directory=/none: there is no directory /none; create it");
+    let desk = desk.with_file("j.fio", text);
+    let files = vec!["j.fio".into()];
+    let request = FioRequest { files, plans_only: true, ..FioRequest::default() };
+    assert_eq!(stream(&parse(&request, &desk).unwrap()).paths, [Path::new("/none/a.0.0")]);
 }
