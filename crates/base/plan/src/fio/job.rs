@@ -398,8 +398,11 @@ impl Builder<'_> {
         let settings = self.settings;
         let asked = settings.get("ioengine");
         let text = asked.map_or("sync", |asked| asked.value.as_str());
-        let is_sync = text == "posixaio" || file_call(text).is_some();
-        let api = if is_sync { Some(IoApi::Sync) } else { IoApi::of(text) };
+        let api = match text {
+            "posixaio" => Some(IoApi::Sync),
+            "aio" | "linuxaio" => Some(IoApi::Libaio),
+            _ => file_call(text).map(|_| IoApi::Sync).or(IoApi::of(text)),
+        };
         let offloads = settings.peek("io_submit_mode").filter(|mode| mode.value == "offload");
         let in_threads = asked.filter(|_| text == "posixaio").or(offloads).cloned();
         let depth = settings.peek("iodepth").and_then(|one| value::count(&one.value).ok());
@@ -413,6 +416,12 @@ impl Builder<'_> {
             let why = match text {
                 "splice" | "sg" | "io_uring_cmd" => {
                     "this way to the kernel is not measured here; use sync, libaio or io_uring"
+                }
+                "windowsaio" | "solarisaio" => {
+                    "it is an engine of another system; use libaio or io_uring"
+                }
+                _ if text.ends_with(".so") || text.starts_with("external") => {
+                    "engines of one's own cannot be loaded; use libaio, io_uring or sync"
                 }
                 _ => "there is no such engine here; use sync, libaio, io_uring, mmap or null",
             };

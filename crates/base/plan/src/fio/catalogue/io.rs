@@ -25,9 +25,9 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes(
         "ioengine",
         "libaio",
-        "sync, psync, vsync, pvsync, pvsync2: sync; libaio, io_uring, mmap, null: themselves; posixaio: \
-         sync, or io_uring where it is deep; falloc, ftruncate, filecreate, filestat, filedelete: \
-         these calls; all others are refused",
+        "sync, psync, vsync, pvsync, pvsync2: sync; libaio, io_uring, mmap, null: themselves; aio, \
+          linuxaio: libaio; posixaio: sync, or io_uring where it is deep; falloc, ftruncate, \
+          filecreate, filestat, filedelete: these calls; all others are refused",
     ),
     changes("iodepth", "8;ioengine=libaio", "requests in flight; sync engines have one"),
     changes(

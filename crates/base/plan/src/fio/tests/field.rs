@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{plan, plan_in};
+use crate::IoApi;
 use crate::fio::stand_in::Desk;
 use crate::fio::{FioPlan, FioRequest, FioStream, parse};
 
@@ -100,4 +101,21 @@ fn a_directory_that_is_not_there_is_refused_before_anything_runs() {
     let files = vec!["j.fio".into()];
     let request = FioRequest { files, plans_only: true, ..FioRequest::default() };
     assert_eq!(stream(&parse(&request, &desk).unwrap()).paths, [Path::new("/none/a.0.0")]);
+}
+
+#[test]
+fn engines_have_all_their_names() {
+    for name in ["aio", "linuxaio", "libaio"] {
+        let found = job(&format!("size=1m\nioengine={name}\niodepth=4"));
+        let spec = &stream(&found).spec;
+        assert_eq!((spec.api, spec.depth), (IoApi::Libaio, 4), "{name}");
+    }
+    for (name, expected) in [
+        ("windowsaio", "it is an engine of another system; use libaio or io_uring"),
+        ("/opt/x.so", "engines of one's own cannot be loaded; use libaio, io_uring or sync"),
+        ("external:x", "engines of one's own cannot be loaded; use libaio, io_uring or sync"),
+    ] {
+        let error = refusal(&format!("size=1m\nioengine={name}"));
+        assert_eq!(error, format!("j.fio:3: ioengine={name}: {expected}"));
+    }
 }
