@@ -59,11 +59,7 @@ pub(super) fn direction(settings: &Settings) -> RequestOrder {
 /// any direction, as the second says.
 pub(super) fn random_share(settings: &Settings, mix: Mix) -> (Option<[u8; 2]>, bool) {
     let shares = settings.value("percentage_random", |text| {
-        let one = |part: Option<&str>| match part.map(value::count).transpose()? {
-            None => Ok(100),
-            Some(share) if share <= 100 => Ok(share as u8),
-            Some(_) => Err(Why::new("it is a share in percent; use 0 to 100")),
-        };
+        let one = |part: Option<&str>| part.map_or(Ok(100), value::share);
         let [read, write, trim] = by_direction(text);
         Ok([one(read)?, one(if mix.trims() { trim } else { write })?])
     });
@@ -109,8 +105,7 @@ fn mixed(settings: &Settings) -> Mix {
     let Some(assignment) = settings.later("rwmixread", "rwmixwrite") else {
         return Mix::Both { read_pct: 50 };
     };
-    let share = value::count(&assignment.value).ok().filter(|share| *share <= 100);
-    if share.is_none() {
+    let share = value::share(&assignment.value).unwrap_or_else(|_| {
         settings.refuse(assignment, Why::new("it is a share in percent; use 0 to 100"));
     }
     let share = share.unwrap_or(50) as u8;
@@ -191,7 +186,7 @@ fn shares(text: &str, base: Base) -> Result<BlockSizes, Why> {
         let (size, percent) = part.split_once('/').unwrap_or((part, ""));
         let percent = match percent.trim() {
             "" => None,
-            text => Some(value::count(text)?),
+            text => Some(value::count(text.strip_suffix('%').unwrap_or(text))?),
         };
         // As fio has it, of a range the first size counts.
         let size = size.split_once('-').map_or(size, |(first, _)| first);

@@ -103,6 +103,16 @@ pub(super) fn count(text: &str) -> Result<u32, Why> {
     u32::try_from(value).map_err(|_| Why::new(format!("`{text}` is too many")))
 }
 
+/// A share in percent, with or without its sign.
+pub(super) fn share(text: &str) -> Result<u8, Why> {
+    let number = text.trim();
+    let number = number.strip_suffix('%').unwrap_or(number);
+    match count(number)? {
+        share if share <= 100 => Ok(share as u8),
+        _ => Err(Why::new("it is a share in percent; use 0 to 100")),
+    }
+}
+
 /// A time; a bare number is in `bare` units.
 pub(super) fn time(text: &str, bare: Duration) -> Result<Duration, Why> {
     // An expression is computed in microseconds, whatever the option.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::{plan, plan_in};
-use crate::IoApi;
 use crate::fio::stand_in::Desk;
 use crate::fio::{FioPlan, FioRequest, FioStream, parse};
+use crate::{IoApi, Mix};
 
 const MIB: u64 = 1 << 20;
 
@@ -118,4 +118,15 @@ fn engines_have_all_their_names() {
         let error = refusal(&format!("size=1m\nioengine={name}"));
         assert_eq!(error, format!("j.fio:3: ioengine={name}: {expected}"));
     }
+}
+
+#[test]
+fn shares_may_have_a_percent_sign() {
+    let found = job("size=1m\nrw=randrw\nrwmixread=70%\npercentage_random=50%,100%");
+    let spec = &stream(&found).spec;
+    assert_eq!(spec.mix, Mix::Both { read_pct: 70 });
+    assert_eq!(spec.variation.random_pct, Some([50, 100]));
+    let found = job("size=1m\nrw=randrw\nrwmixwrite=20%\nbssplit=4k/50%:8k/50%");
+    assert_eq!(stream(&found).spec.mix, Mix::Both { read_pct: 80 });
+    assert!(refusal("size=1m\nrw=randrw\nrwmixread=170%").contains("use 0 to 100"));
 }
