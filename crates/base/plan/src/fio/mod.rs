@@ -225,10 +225,8 @@ impl<'a> Planner<'a> {
             let text = format!("fio takes it for microseconds; write {short} for it, as here");
             self.warn(warning(assignment, text));
         }
-        if times::TIMES.contains(&assignment.entry.name)
-            && assignment.value.contains('*')
-            && !assignment.value.starts_with('(')
-        {
+        let names = ["filename", "directory", "name", "description"];
+        if value::is_product(&assignment.value) && !names.contains(&assignment.entry.name) {
             let text = "as in fio, what is behind the number is not read; put it in parentheses";
             self.warn(warning(assignment, text));
         }

@@ -28,7 +28,7 @@ impl Base {
 
     fn multiple(self, unit: &str) -> Result<f64, Why> {
         // As in fio, what stands behind a separator is not read: `4k-8k` and `4k/25` are 4k.
-        let unit = unit.split([':', '-', ',', '/']).next().unwrap_or_default();
+        let unit = unit.split([':', '-', ',', '/', '*']).next().unwrap_or_default();
         let unit = unit.trim_end().to_ascii_lowercase();
         let (letter, rest) = unit.split_at(unit.len().min(1));
         let power = match letter {
@@ -157,6 +157,14 @@ fn unit_in_words(unit: &str) -> Option<(f64, &'static str)> {
 pub(super) fn short_unit(text: &str) -> Option<&'static str> {
     let letters = text.trim().trim_start_matches(|c: char| c.is_ascii_digit());
     unit_in_words(&letters.trim().to_ascii_lowercase()).map(|(_, short)| short)
+}
+
+/// Whether a text is a product without parentheses, of which as in fio the first number counts.
+pub(super) fn is_product(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '*' | '.' | ' ');
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.contains('*')
+        && text.chars().all(is_part)
 }
 
 /// 0 or 1; an option without a value is 1, and as in fio every other count is, too.

@@ -130,3 +130,15 @@ fn shares_may_have_a_percent_sign() {
     assert_eq!(stream(&found).spec.mix, Mix::Both { read_pct: 80 });
     assert!(refusal("size=1m\nrw=randrw\nrwmixread=170%").contains("use 0 to 100"));
 }
+
+#[test]
+fn a_product_without_parentheses_is_its_first_number_as_in_fio() {
+    let found = job("size=8m*2\nioengine=libaio\niodepth=32*4");
+    let spec = &stream(&found).spec;
+    assert_eq!((spec.size_bytes, spec.depth), (8 * MIB, 32));
+    let text = "as in fio, what is behind the number is not read; put it in parentheses";
+    let expected =
+        [format!("j.fio:2: size=8m*2: {text}"), format!("j.fio:4: iodepth=32*4: {text}")];
+    assert_eq!(warnings(&found), expected);
+    assert_eq!(warnings(&job("size=(2*4m)\nfilename=2*4m")), [""; 0]);
+}
