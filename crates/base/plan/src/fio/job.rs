@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::variation::{
     BlockShare, BlockSizes, Blocks, FileCall, FileOrder, Replay, RequestLog, Sharing, Step,
-    Variation, Verify,
+    Variation,
 };
 use crate::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError,
@@ -26,32 +26,9 @@ use super::plan::{FioJob, FioStream};
 use super::requests::{self, RequestOrder};
 use super::settings::{Settings, job_refusal, refusal};
 use super::times::{self, Times};
-use super::{reports, value};
+use super::{reports, value, verify};
 
 const CLONES_MAX: u32 = 4096;
-/// The methods of fio by which each block is verified with a checksum.
-const VERIFY_METHODS: [&str; 20] = [
-    "crc32c",
-    "crc32c-intel",
-    "crc32",
-    "crc16",
-    "crc7",
-    "crc64",
-    "md5",
-    "sha1",
-    "sha256",
-    "sha512",
-    "sha3-224",
-    "sha3-256",
-    "sha3-384",
-    "sha3-512",
-    "xxhash",
-    "meta",
-    "1",
-    "pattern_hdr",
-    "crc32-intel",
-    "sha",
-];
 /// fio's seed where a file says nothing.
 const SEED: u64 = 0x89;
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -275,7 +252,7 @@ impl Builder<'_> {
             self.plan_larger(&mut spec);
         }
         self.fit_blocks(&mut spec);
-        self.set_verify(&mut spec, times);
+        verify::set(settings, &mut spec, times);
         spec.processes = !self.settings.switch("thread").unwrap_or(false);
         spec.seed = self.seed();
         spec.preparation = self.preparation(&spec);
@@ -463,14 +440,10 @@ impl Builder<'_> {
         let settings = self.settings;
         let every = |name| settings.value(name, value::count).filter(|every| *every > 0);
         let (fsync, fdatasync) = (every("fsync"), every("fdatasync"));
-        if let (Some(_), Some(_), Some(later)) =
-            (fsync, fdatasync, settings.later("fsync", "fdatasync"))
-        {
-            settings.refuse(later, Why::new("fsync and fdatasync are both given; use one of them"));
-        }
-        let (method, every) = match fsync {
-            Some(_) => (FlushMethod::Fsync, fsync),
-            None => (FlushMethod::Fdatasync, fdatasync),
+        let (method, every) = match (fsync, fdatasync) {
+            (Some(fsync), Some(fdatasync)) => self.both_flushes(fsync, fdatasync),
+            (Some(_), None) => (FlushMethod::Fsync, fsync),
+            (None, _) => (FlushMethod::Fdatasync, fdatasync),
         };
         let (scope, count) = (FlushScope::File, FlushCount::Writes);
         spec.flush = every.map(|every| Flush { method, every, scope, count });
@@ -487,36 +460,24 @@ impl Builder<'_> {
         spec.variation.end_flush = settings.switch("end_fsync").unwrap_or(false);
     }
 
-    /// Whether contents are verified: by our own seal, whichever method is named.
-    fn set_verify(&mut self, spec: &mut IoSpec, times: Times) {
-        let settings = self.settings;
-        let asked = settings.value("verify", |text| match text {
-            "0" | "none" => Ok(false),
-            "pattern" | "null" => Ok(true),
-            method if VERIFY_METHODS.contains(&method) => Ok(true),
-            _ => Err(Why::new("there is no such method; use crc32c")),
-        });
-        let (Some(true), Some(assignment)) = (asked, settings.peek("verify").cloned()) else {
-            return;
+    /// The flushes of a job that has fsync after so many writes and fdatasync after so many: as in
+    /// fio, where both are due there is an fsync.
+    fn both_flushes(&mut self, fsync: u32, fdatasync: u32) -> (FlushMethod, Option<u32>) {
+        let (name, text) = match (fdatasync.is_multiple_of(fsync), fsync.is_multiple_of(fdatasync))
+        {
+            (true, _) => ("fdatasync", "ignored: there is an fsync whenever it is due"),
+            (_, true) => ("fsync", "every flush is an fdatasync, with fsync's among them"),
+            (false, false) => {
+                let why = "fsync and fdatasync are both given; use one of them";
+                let later = self.settings.later("fsync", "fdatasync");
+                later.into_iter().for_each(|one| self.settings.refuse(one, Why::new(why)));
+                return (FlushMethod::Fsync, Some(fsync));
+            }
         };
-        let reads_back = settings.switch("do_verify").unwrap_or(true);
-        if spec.mix == Mix::Trim || spec.mix == Mix::TrimWrite {
-            settings.refuse(&assignment, Why::new("what is discarded has no content to verify"));
-        }
-        if reads_back && spec.mix.writes() && times.time_based {
-            let text = "blocks are read back when the bytes are moved: not with time_based";
-            self.warn(&assignment, text);
-        }
-        let pattern = match assignment.value.as_str() {
-            "pattern" => settings.value("verify_pattern", value::pattern).unwrap_or_default(),
-            _ => Vec::new(),
-        };
-        let is_unchecked = assignment.value == "null";
-        spec.variation.verify = Some(Verify { reads_back, pattern, is_unchecked });
-        if settings.switch("verify_only").unwrap_or(false) && spec.mix == Mix::Write {
-            // What an earlier run wrote is read in the same order.
-            (spec.mix, spec.flush, spec.sync) = (Mix::Read, None, SyncWrites::None);
-            spec.variation.end_flush = false;
+        self.settings.peek(name).cloned().into_iter().for_each(|one| self.warn(&one, text));
+        match name {
+            "fsync" => (FlushMethod::Fdatasync, Some(fdatasync)),
+            _ => (FlushMethod::Fsync, Some(fsync)),
         }
     }
 

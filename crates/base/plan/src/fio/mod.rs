@@ -25,6 +25,7 @@ mod stand_in;
 mod tests;
 mod times;
 mod value;
+mod verify;
 
 pub use command_line::{FioArgument, split};
 pub use environment::{Environment, Machine};

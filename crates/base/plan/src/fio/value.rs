@@ -207,24 +207,55 @@ pub(super) fn numbers(text: &str) -> Result<Vec<u32>, Why> {
     }
 }
 
-/// Bytes as `0xdeadbeef` writes them, in its order, or those between quotes.
-pub(super) fn pattern(text: &str) -> Result<Vec<u8>, Why> {
+/// Bytes as `0xdeadbeef` writes them, in its order, those between quotes, and numbers, their
+/// smallest byte first: one behind the other. `None` where they hold the block's offset, as `%o`.
+pub(super) fn pattern(text: &str) -> Result<Option<Vec<u8>>, Why> {
     const BYTES_MAX: usize = 512;
-    let wrong = || Why::new("write up to 512 bytes as 0xdeadbeef or \"text\"");
-    let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    let bytes = match (quoted, text.strip_prefix("0x")) {
-        (Some(text), _) => text.as_bytes().to_vec(),
-        (None, Some(digits)) if digits.is_ascii() => {
-            let digits = format!("{}{digits}", if digits.len() % 2 == 1 { "0" } else { "" });
-            let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| wrong());
-            (0..digits.len()).step_by(2).map(byte).collect::<Result<_, _>>()?
-        }
-        _ => return Err(wrong()),
-    };
-    match (1..=BYTES_MAX).contains(&bytes.len()) {
-        true => Ok(bytes),
-        false => Err(wrong()),
+    let wrong = || Why::new("write up to 512 bytes as 0xdeadbeef, 255 or \"text\"");
+    let (mut bytes, mut rest, mut has_offset) = (Vec::new(), text, false);
+    while !rest.is_empty() {
+        let (part, behind) = if let Some(offset) = rest.strip_prefix("%o") {
+            has_offset = true;
+            (Vec::new(), offset)
+        } else if let Some(quoted) = rest.strip_prefix('"') {
+            let (part, behind) = quoted.split_once('"').ok_or_else(wrong)?;
+            (part.as_bytes().to_vec(), behind)
+        } else if let Some(digits) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
+            hexadecimal(digits).ok_or_else(wrong)?
+        } else {
+            decimal_bytes(rest).ok_or_else(wrong)?
+        };
+        bytes.extend(part);
+        rest = behind;
     }
+    match (has_offset, (1..=BYTES_MAX).contains(&bytes.len())) {
+        (true, _) => Ok(None),
+        (false, true) => Ok(Some(bytes)),
+        (false, false) => Err(wrong()),
+    }
+}
+
+/// The bytes of hexadecimal digits, and what stands behind them: another number begins with `0x`.
+fn hexadecimal(text: &str) -> Option<(Vec<u8>, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(text.len());
+    let is_next = text[end..].starts_with(['x', 'X']) && text[..end].ends_with('0');
+    let end = if is_next { end - 1 } else { end };
+    let digits = format!("{}{}", if end % 2 == 1 { "0" } else { "" }, &text[..end]);
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).ok();
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    bytes.filter(|bytes| !bytes.is_empty()).map(|bytes| (bytes, &text[end..]))
+}
+
+/// The bytes of a decimal number, and what stands behind it.
+fn decimal_bytes(text: &str) -> Option<(Vec<u8>, &str)> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let is_next = digits[end..].starts_with(['x', 'X']) && digits[..end].ends_with('0');
+    let end = text.len() - digits.len() + if is_next { end - 1 } else { end };
+    let number: i32 = text[..end].parse().ok()?;
+    let all = number.to_le_bytes();
+    let used = all.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
+    Some((all[..used].to_vec(), &text[end..]))
 }
 
 /// `low-high` or `low:high`, in either order; a single value is both.
@@ -278,9 +309,9 @@ mod tests {
     #[test]
     fn numbers_and_patterns_are_those_of_fio() {
         assert_eq!(numbers("0,4-6"), Ok(vec![0, 4, 5, 6]));
-        assert_eq!(pattern("0xdeadbeef"), Ok(vec![0xde, 0xad, 0xbe, 0xef]));
-        assert_eq!(pattern("0xabc"), Ok(vec![0x0a, 0xbc]));
-        assert_eq!(pattern("\"abc\""), Ok(b"abc".to_vec()));
+        assert_eq!(pattern("0xdeadbeef"), Ok(Some(vec![0xde, 0xad, 0xbe, 0xef])));
+        assert_eq!(pattern("0xabc"), Ok(Some(vec![0x0a, 0xbc])));
+        assert_eq!(pattern("\"abc\""), Ok(Some(b"abc".to_vec())));
         for text in ["", "x", "0x", "0xg1", "\"\"", "0x\u{e4}\u{e4}"] {
             assert!(pattern(text).is_err() && numbers(text).is_err(), "{text}");
         }

@@ -26,8 +26,8 @@ pub(super) const ENTRIES: &[FioOption] = &[
         "ioengine",
         "libaio",
         "sync, psync, vsync, pvsync, pvsync2: sync; libaio, io_uring, mmap, null: themselves; aio, \
-          linuxaio: libaio; posixaio: sync, or io_uring where it is deep; falloc, ftruncate, \
-          filecreate, filestat, filedelete: these calls; all others are refused",
+         linuxaio: libaio; posixaio: sync, or io_uring where it is deep; falloc, ftruncate, \
+         filecreate, filestat, filedelete: these calls; all others are refused",
     ),
     changes("iodepth", "8;ioengine=libaio", "requests in flight; sync engines have one"),
     changes(

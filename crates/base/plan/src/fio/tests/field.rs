@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{plan, plan_in};
 use crate::fio::stand_in::Desk;
 use crate::fio::{FioPlan, FioRequest, FioStream, parse};
-use crate::{IoApi, Mix};
+use crate::{Flush, FlushMethod, IoApi, Mix, Verify};
 
 const MIB: u64 = 1 << 20;
 
@@ -141,4 +141,52 @@ fn a_product_without_parentheses_is_its_first_number_as_in_fio() {
         [format!("j.fio:2: size=8m*2: {text}"), format!("j.fio:4: iodepth=32*4: {text}")];
     assert_eq!(warnings(&found), expected);
     assert_eq!(warnings(&job("size=(2*4m)\nfilename=2*4m")), [""; 0]);
+}
+
+#[test]
+fn both_kinds_of_flushes_are_one() {
+    let flush = |lines: &str| {
+        let found = job(&format!("size=1m\nrw=write\n{lines}"));
+        let Some(Flush { method, every, .. }) = stream(&found).spec.flush else {
+            panic!("{lines}")
+        };
+        (method, every, warnings(&found).pop().unwrap_or_default())
+    };
+    let (method, every, warning) = flush("fsync=4\nfdatasync=8");
+    assert_eq!((method, every), (FlushMethod::Fsync, 4));
+    assert_eq!(warning, "j.fio:5: fdatasync=8: ignored: there is an fsync whenever it is due");
+    let (method, every, warning) = flush("fdatasync=1\nfsync=100");
+    assert_eq!((method, every), (FlushMethod::Fdatasync, 1));
+    assert_eq!(warning, "j.fio:5: fsync=100: every flush is an fdatasync, with fsync's among them");
+    let error = refusal("size=1m\nrw=write\nfsync=3\nfdatasync=2");
+    assert!(error.contains("both given; use one of them"), "{error}");
+}
+
+#[test]
+fn patterns_are_numbers_and_texts_one_behind_the_other() {
+    let pattern = |text: &str| {
+        let found = job(&format!("size=1m\nrw=write\nverify=pattern\nverify_pattern={text}"));
+        let Some(Verify { pattern, .. }) = stream(&found).spec.variation.verify.clone() else {
+            panic!("{text}")
+        };
+        (pattern, warnings(&found).pop().unwrap_or_default())
+    };
+    assert_eq!(pattern("0xff").0, [0xff]);
+    assert_eq!(pattern("0").0, [0]);
+    assert_eq!(pattern("258").0, [2, 1], "the smallest byte of a number first");
+    assert_eq!(pattern("-12").0, [0xf4, 0xff, 0xff, 0xff]);
+    assert_eq!(pattern("0xff\"ab\"-12").0, b"\xffab\xf4\xff\xff\xff");
+    assert_eq!(pattern("0xde0xad").0, [0xde, 0xad]);
+    let (sealed, warning) = pattern("0xff%o");
+    assert_eq!(sealed, [0; 0]);
+    assert!(warning.ends_with("blocks have a seal with their offset, and no pattern"), "{warning}");
+    assert!(refusal("size=1m\nrw=write\nverify=pattern\nverify_pattern=\"a").contains("512 bytes"));
+}
+
+#[test]
+fn what_is_verified_once_is_warned_of() {
+    let found = job("size=1m\nrw=write\nverify=crc32c\nloops=3");
+    let expected = "j.fio:5: loops=3: blocks are read back once, behind the last loop";
+    assert_eq!(warnings(&found), [expected]);
+    assert_eq!(warnings(&job("size=1m\nrw=write\nverify=crc32c\nloops=3\ndo_verify=0")), [""; 0]);
 }

@@ -481,7 +481,7 @@ fn what_cannot_be_run_names_line_option_and_reason() {
             "random_distribution=zipf:1\nrw=randread",
             "j.fio:3: random_distribution=zipf:1: the skew",
         ),
-        ("fsync=1\nfdatasync=1\nrw=write", "j.fio:4: fdatasync=1: fsync and fdatasync"),
+        ("fsync=3\nfdatasync=2\nrw=write", "j.fio:4: fdatasync=2: fsync and fdatasync"),
         ("bssplit=4k/60:8k/60", "j.fio:3: bssplit=4k/60:8k/60: the shares add up to 120"),
         ("filename=-", "j.fio:3: filename=-: name files"),
         ("size=50%", "j.fio:3: size=50%: it is a share of a file that does not exist"),
