@@ -251,6 +251,10 @@ impl Builder<'_> {
         if self.plans_only {
             self.plan_larger(&mut spec);
         }
+        let file_bytes = spec.file_bytes();
+        if let Some(drawn) = &mut spec.variation.distribution {
+            requests::set_absolute_zones(settings, file_bytes, drawn);
+        }
         self.fit_blocks(&mut spec);
         verify::set(settings, &mut spec, times);
         spec.processes = !self.settings.switch("thread").unwrap_or(false);

@@ -107,8 +107,8 @@ fn mixed(settings: &Settings) -> Mix {
     };
     let share = value::share(&assignment.value).unwrap_or_else(|_| {
         settings.refuse(assignment, Why::new("it is a share in percent; use 0 to 100"));
-    }
-    let share = share.unwrap_or(50) as u8;
+        50
+    });
     let is_read = assignment.entry.name == "rwmixread";
     Mix::Both { read_pct: if is_read { share } else { 100 - share } }
 }
@@ -234,9 +234,11 @@ pub(super) fn access(settings: &Settings, random: bool) -> (Access, Option<Distr
             "pareto" => (Access::Uniform, Some(pareto(number(0.2)?)?)),
             "normal" => (Access::Uniform, Some(normal(number(0.0)?)?)),
             "zoned" => (Access::Uniform, Some(Distribution::Zoned(zones(input)?))),
+            // Its shares are known when the size of the file is: see `set_absolute_zones`.
+            "zoned_abs" => (Access::Uniform, Some(Distribution::Zoned(Vec::new()))),
             _ => {
                 let why = "there is no such distribution here; use random, zipf:THETA, pareto:H, \
-                           normal:DEVIATION or zoned:REQUESTS/SIZE:...";
+                           normal:DEVIATION, zoned:REQUESTS/SIZE:... or zoned_abs:REQUESTS/BYTES:...";
                 return Err(Why::new(why));
             }
         };
@@ -291,18 +293,7 @@ fn normal(deviation: f64) -> Result<Distribution, Why> {
 /// `60/10:30/20:10/`: requests and sizes in percent, one zone behind the other; those without a
 /// number divide what is left.
 fn zones(text: &str) -> Result<Vec<Zone>, Why> {
-    if text.contains(',') {
-        return Err(Why::new("zones are those of both directions; write them once"));
-    }
-    let share = |text: &str| match text.trim() {
-        "" => Ok(None),
-        text => value::decimal(text).map(Some),
-    };
-    let mut parts = Vec::new();
-    for part in text.split(':') {
-        let (requests, size) = part.split_once('/').unwrap_or((part, ""));
-        parts.push([share(requests)?, share(size)?]);
-    }
+    let parts = zone_parts(text, &value::decimal)?;
     let blank = [0, 1].map(|at| {
         let given: f64 = parts.iter().filter_map(|part| part[at]).sum();
         (100.0 - given) / parts.iter().filter(|part| part[at].is_none()).count().max(1) as f64
@@ -325,6 +316,62 @@ fn zones(text: &str) -> Result<Vec<Zone>, Why> {
         true => Ok(zones),
         false => Err(Why::new("requests and sizes of the zones each add up to 100 percent")),
     }
+}
+
+/// The numbers of zones: requests in a hundred, and what `size` makes of the rest.
+fn zone_parts(
+    text: &str,
+    size: &dyn Fn(&str) -> Result<f64, Why>,
+) -> Result<Vec<[Option<f64>; 2]>, Why> {
+    if text.contains(',') {
+        return Err(Why::new("zones are those of both directions; write them once"));
+    }
+    let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let parts = text.split(':').map(|part| {
+        let (requests, bytes) = part.split_once('/').unwrap_or((part, ""));
+        let requests = given(requests).map(|text| value::decimal(&text)).transpose()?;
+        Ok([requests, given(bytes).map(|text| size(&text)).transpose()?])
+    });
+    parts.collect()
+}
+
+/// Gives zones whose sizes are bytes their shares of a file.
+pub(super) fn set_absolute_zones(settings: &Settings, file_bytes: u64, drawn: &mut Distribution) {
+    let base = settings.base();
+    let zones = settings.value("random_distribution", |text| {
+        let Some(("zoned_abs", zones)) = text.split_once(':') else { return Ok(None) };
+        absolute_zones(zones, base, file_bytes as f64).map(Some)
+    });
+    if let Some(Some(zones)) = zones {
+        *drawn = Distribution::Zoned(zones);
+    }
+}
+
+/// `60/20g:30/100g:10/`: requests in percent and sizes in bytes; the last may have what is left.
+fn absolute_zones(text: &str, base: Base, file_bytes: f64) -> Result<Vec<Zone>, Why> {
+    let size = |text: &str| value::size(text, base).map(|bytes| bytes as f64);
+    let parts = zone_parts(text, &size)?;
+    let given: f64 = parts.iter().filter_map(|[requests, _]| *requests).sum();
+    let blanks = parts.iter().filter(|[requests, _]| requests.is_none()).count();
+    if parts.len() > SHARES_MAX || given > 100.0 + 1e-6 || (blanks == 0 && given < 100.0 - 1e-6) {
+        return Err(Why::new("requests of the zones add up to 100 percent"));
+    }
+    let (mut zones, mut at) = (Vec::new(), 0.0);
+    for [requests, bytes] in parts {
+        let left = file_bytes - at;
+        let bytes = bytes.map_or(left, |bytes| bytes.min(left));
+        if bytes <= 0.0 {
+            return Err(Why::new("the zones are larger than the file; make it larger"));
+        }
+        at += bytes;
+        let requests_pct = requests.unwrap_or((100.0 - given) / blanks.max(1) as f64);
+        zones.push(Zone { requests_pct, size_pct: bytes * 100.0 / file_bytes });
+    }
+    // As in fio, nothing behind the last zone is touched.
+    if at < file_bytes {
+        zones.push(Zone { requests_pct: 0.0, size_pct: (file_bytes - at) * 100.0 / file_bytes });
+    }
+    Ok(zones)
 }
 
 /// What requests read into and write from. A file behind a colon is where fio finds huge pages.

@@ -61,7 +61,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes(
         "random_distribution",
         "zipf:1.2;rw=randread",
-        "random, zipf:THETA, pareto:H, normal:DEVIATION or zoned:REQUESTS/SIZE:...",
+        "random, zipf:THETA, pareto:H, normal:DEVIATION, zoned:REQUESTS/SIZE:... or zoned_abs:REQUESTS/BYTES:...",
     ),
     changes("norandommap", "1;rw=randread", "blocks are drawn, instead of each once in a pass")
         .bare(),
@@ -95,5 +95,10 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("nowait", "1", "requests may wait; leave it out").but(&["0"]),
     warned("force_async", "1", "the kernel decides what waits").but(&["0"]),
     refused("cmd_type", "nvme", "requests are reads and writes; leave it out"),
+    refused("sprandom", "1", "writes are not laid out for it; write all twice, by loops=2")
+        .but(&["0"]),
+    refused("spr_op", "0.1", "it belongs to sprandom, which is not here"),
+    refused("spr_num_regions", "9", "it belongs to sprandom, which is not here"),
+    refused("spr_cs", "1m", "it belongs to sprandom, which is not here"),
     warned("write_hint", "short", "writes carry no hint").but(&["none"]),
 ];

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{plan, plan_in};
 use crate::fio::stand_in::Desk;
 use crate::fio::{FioPlan, FioRequest, FioStream, parse};
-use crate::{Flush, FlushMethod, IoApi, Mix, Verify};
+use crate::{Distribution, Flush, FlushMethod, IoApi, Mix, Verify, Zone};
 
 const MIB: u64 = 1 << 20;
 
@@ -181,6 +181,26 @@ fn patterns_are_numbers_and_texts_one_behind_the_other() {
     assert_eq!(sealed, [0; 0]);
     assert!(warning.ends_with("blocks have a seal with their offset, and no pattern"), "{warning}");
     assert!(refusal("size=1m\nrw=write\nverify=pattern\nverify_pattern=\"a").contains("512 bytes"));
+}
+
+#[test]
+fn zones_may_have_sizes_in_bytes() {
+    let zones = |lines: &str| {
+        let found = job(&format!("rw=randread\n{lines}"));
+        match stream(&found).spec.variation.distribution.clone() {
+            Some(Distribution::Zoned(zones)) => zones,
+            other => panic!("{other:?}"),
+        }
+    };
+    let zone = |requests_pct, size_pct| Zone { requests_pct, size_pct };
+    let expected = [zone(60.0, 25.0), zone(30.0, 50.0), zone(10.0, 25.0)];
+    assert_eq!(zones("size=8m\nrandom_distribution=zoned_abs:60/2m:30/4m:10/2m"), expected);
+    let rest = "size=8m\nrandom_distribution=zoned_abs:60/2m:30/4m:10/";
+    assert_eq!(zones(rest), expected, "the last one has what is left");
+    let beyond = "size=8m\nrandom_distribution=zoned_abs:60/2m:40/100g";
+    assert_eq!(zones(beyond), [zone(60.0, 25.0), zone(40.0, 75.0)]);
+    let error = refusal("size=1m\nrw=randread\nrandom_distribution=zoned_abs:60/2m:30/2m");
+    assert!(error.contains("add up to 100 percent"), "{error}");
 }
 
 #[test]
