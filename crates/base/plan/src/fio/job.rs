@@ -54,6 +54,9 @@ impl Builder<'_> {
         let own = self.section.assignments.iter().rfind(|one| one.entry.name == "name");
         settings.get("name");
         let name = own.map_or(&self.section.name, |one| &one.value).clone();
+        if let (true, Some(own)) = (name.is_empty(), own) {
+            settings.refuse(own, Why::new("a job has a name; write name=NAME"));
+        }
         let clones = settings.value("numjobs", |text| match value::count(text)? {
             0 => Err(Why::new("out of range; use 1 to 4096")),
             clones if clones > CLONES_MAX => Err(Why::new("out of range; use 1 to 4096")),
@@ -637,9 +640,25 @@ impl Builder<'_> {
             _ => &[],
         };
         match words.iter().find_map(|word| self.settings.peek(word)) {
-            Some(assignment) => refusal(assignment, Why(why)),
+            Some(assignment) => refusal(assignment, Why(why + &in_fios_way(assignment))),
             None => self.refuse(format!("{} {}: {why}", error.option, error.found)),
         }
+    }
+}
+
+/// What the kibibytes of an odd block are, which people take for those of everybody else.
+fn in_fios_way(assignment: &Assignment) -> String {
+    let text = assignment.value.as_str();
+    let bytes = value::block(text, value::Base::FIO).unwrap_or_default();
+    let number = text.to_ascii_lowercase().strip_suffix("kib").and_then(|one| one.parse().ok());
+    match number {
+        Some(number)
+            if assignment.entry.name == "bs" && bytes == 1000_u32.saturating_mul(number) =>
+        {
+            let more = number.saturating_mul(1024);
+            format!("; in fio's way {text} is {bytes} bytes, and {number}k is {more}")
+        }
+        _ => String::new(),
     }
 }
 

@@ -204,9 +204,21 @@ fn zones_may_have_sizes_in_bytes() {
 }
 
 #[test]
+fn a_block_of_fios_kibibytes_says_what_it_is() {
+    let error = refusal("size=1m\ndirect=1\nbs=4KiB");
+    assert!(error.ends_with("; in fio's way 4KiB is 4000 bytes, and 4k is 4096"), "{error}");
+    assert!(!refusal("size=1m\ndirect=1\nbs=4000").contains("fio's way"));
+}
+
+#[test]
 fn what_is_verified_once_is_warned_of() {
     let found = job("size=1m\nrw=write\nverify=crc32c\nloops=3");
     let expected = "j.fio:5: loops=3: blocks are read back once, behind the last loop";
     assert_eq!(warnings(&found), [expected]);
     assert_eq!(warnings(&job("size=1m\nrw=write\nverify=crc32c\nloops=3\ndo_verify=0")), [""; 0]);
+}
+
+#[test]
+fn a_job_without_a_name_is_refused() {
+    assert_eq!(refusal("size=1m\nname="), "j.fio:3: name: a job has a name; write name=NAME");
 }
