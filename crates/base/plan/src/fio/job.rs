@@ -50,13 +50,7 @@ impl Builder<'_> {
     /// in the settings.
     pub(super) fn build(&mut self) -> Option<FioJob> {
         let settings = self.settings;
-        // As in fio, that of global sections names no job.
-        let own = self.section.assignments.iter().rfind(|one| one.entry.name == "name");
-        settings.get("name");
-        let name = own.map_or(&self.section.name, |one| &one.value).clone();
-        if let (true, Some(own)) = (name.is_empty(), own) {
-            settings.refuse(own, Why::new("a job has a name; write name=NAME"));
-        }
+        let name = self.name();
         let clones = settings.value("numjobs", |text| match value::count(text)? {
             0 => Err(Why::new("out of range; use 1 to 4096")),
             clones if clones > CLONES_MAX => Err(Why::new("out of range; use 1 to 4096")),
@@ -92,13 +86,8 @@ impl Builder<'_> {
         } else {
             vec![self.all_clones(&name, names, spec, clones)]
         };
-        // As in fio, what is replayed is not logged again.
-        if let (None, Some(path)) = (&log, settings.peek("write_iolog").map(|one| &one.value)) {
-            settings.get("write_iolog");
-            for stream in &mut streams {
-                let files = stream.paths.clone();
-                stream.spec.variation.request_log = Some(RequestLog { path: path.into(), files });
-            }
+        if log.is_none() {
+            self.log_requests(&mut streams);
         }
         for stream in &streams {
             if let Err(error) = stream.spec.check() {
@@ -121,6 +110,27 @@ impl Builder<'_> {
             streams,
             name,
         })
+    }
+
+    /// What the job is called. As in fio, a name in a global section names none.
+    fn name(&self) -> String {
+        let own = self.section.assignments.iter().rfind(|one| one.entry.name == "name");
+        self.settings.get("name");
+        let name = own.map_or(&self.section.name, |one| &one.value).clone();
+        if let (true, Some(own)) = (name.is_empty(), own) {
+            self.settings.refuse(own, Why::new("a job has a name; write name=NAME"));
+        }
+        name
+    }
+
+    /// Logs the requests of all streams where that is asked for. As in fio, what is replayed is not
+    /// logged again.
+    fn log_requests(&self, streams: &mut [FioStream]) {
+        let Some(path) = self.settings.get("write_iolog").map(|one| &one.value) else { return };
+        for stream in streams {
+            let files = stream.paths.clone();
+            stream.spec.variation.request_log = Some(RequestLog { path: path.into(), files });
+        }
     }
 
     /// Whether each clone has a processor of its own.
@@ -254,10 +264,7 @@ impl Builder<'_> {
         if self.plans_only {
             self.plan_larger(&mut spec);
         }
-        let file_bytes = spec.file_bytes();
-        if let Some(drawn) = &mut spec.variation.distribution {
-            requests::set_absolute_zones(settings, file_bytes, drawn);
-        }
+        requests::set_absolute_zones(settings, &mut spec);
         self.fit_blocks(&mut spec);
         verify::set(settings, &mut spec, times);
         spec.processes = !self.settings.switch("thread").unwrap_or(false);

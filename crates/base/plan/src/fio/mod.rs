@@ -272,7 +272,8 @@ impl<'a> Planner<'a> {
         let refusals = settings.refusals();
         match job {
             Some(job) if refusals.is_empty() => {
-                warnings.into_iter().for_each(|warning| self.warn(warning));
+                let notes = settings.notes();
+                warnings.into_iter().chain(notes).for_each(|warning| self.warn(warning));
                 self.note_use(settings);
                 self.add(job);
             }

@@ -5,7 +5,7 @@
 use crate::variation::{
     BlockShare, BlockSizes, Blocks, Distribution, FileOrder, Step, Strides, Zone,
 };
-use crate::{Access, Memory, Mix, Rw, Words, ZipfTheta};
+use crate::{Access, IoSpec, Memory, Mix, Rw, Words, ZipfTheta};
 
 use super::error::Why;
 use super::settings::Settings;
@@ -336,8 +336,9 @@ fn zone_parts(
 }
 
 /// Gives zones whose sizes are bytes their shares of a file.
-pub(super) fn set_absolute_zones(settings: &Settings, file_bytes: u64, drawn: &mut Distribution) {
-    let base = settings.base();
+pub(super) fn set_absolute_zones(settings: &Settings, spec: &mut IoSpec) {
+    let (base, file_bytes) = (settings.base(), spec.file_bytes());
+    let Some(drawn) = &mut spec.variation.distribution else { return };
     let zones = settings.value("random_distribution", |text| {
         let Some(("zoned_abs", zones)) = text.split_once(':') else { return Ok(None) };
         absolute_zones(zones, base, file_bytes as f64).map(Some)

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::catalogue::OptionEffect;
-use super::error::{FioError, Origin, Why};
+use super::error::{FioError, FioWarning, Origin, Why};
 use super::lines::{Assignment, Section};
 use super::value::{self, Base};
 
@@ -20,6 +20,7 @@ pub(super) struct Settings {
     unread: Vec<FioError>,
     used: RefCell<BTreeSet<&'static str>>,
     refused: RefCell<Vec<FioError>>,
+    noted: RefCell<Vec<FioWarning>>,
 }
 
 impl Settings {
@@ -77,6 +78,17 @@ impl Settings {
     /// Takes note that the job cannot be run as an option says.
     pub(super) fn refuse(&self, assignment: &Assignment, why: Why) {
         self.refuse_as(refusal(assignment, why));
+    }
+
+    /// Takes note of what is not done as an option says.
+    pub(super) fn note(&self, assignment: &Assignment, text: &str) {
+        let note = FioWarning::at(&assignment.origin, assignment.shown(), text.to_owned());
+        self.noted.borrow_mut().push(note);
+    }
+
+    /// What was noted so far.
+    pub(super) fn notes(&self) -> Vec<FioWarning> {
+        self.noted.borrow().clone()
     }
 
     /// Takes note that the job cannot be run.
