@@ -44,6 +44,7 @@ impl FileioAction {
 
 /// Which files.
 #[derive(Args, Clone, Debug)]
+#[command(args_override_self = true)]
 pub struct FileioFiles {
     #[command(flatten)]
     pub place: FilePlace,
@@ -137,6 +138,7 @@ pub enum FsyncMode {
 
 /// Arguments of `iostrata fileio run`.
 #[derive(Args, Clone, Debug)]
+#[command(args_override_self = true)]
 pub struct FileioRunArgs {
     #[command(flatten)]
     pub place: FilePlace,

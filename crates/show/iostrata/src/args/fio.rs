@@ -14,10 +14,11 @@ use super::{Common, value};
 #[command(
     override_usage = "iostrata fio [OPTIONS] [JOB OPTIONS] [JOBFILE]...",
     after_long_help = job_options_help(),
-    disable_version_flag = true
+    disable_version_flag = true,
+    args_override_self = true
 )]
 pub struct FioArgs {
-    /// Job files; the jobs of each end before those of the next begin
+    /// Job files, - for standard input; the jobs of each end before those of the next begin
     #[arg(value_name = "JOBFILE")]
     pub files: Vec<PathBuf>,
     /// Options of jobs, as [`in_our_words`] makes them

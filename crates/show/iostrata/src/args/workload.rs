@@ -192,7 +192,9 @@ fn verb(kind: &'static WorkloadKind, help: &VerbHelp) -> Command {
         let options = own(kind, help.verb).filter(|option| option.is_late == is_late);
         options.fold(command, |command, option| command.arg(arg(option)))
     };
-    let command = TargetArgs::augment_args(Command::new(verb_name(help.verb)));
+    // As with sysbench, the last of several counts.
+    let command = Command::new(verb_name(help.verb)).args_override_self(true);
+    let command = TargetArgs::augment_args(command);
     let command = match help.verb {
         Verb::Prepare => {
             let command = options(command, false);

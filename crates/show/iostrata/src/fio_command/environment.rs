@@ -21,7 +21,10 @@ pub struct ThisProcess;
 impl Environment for ThisProcess {
     fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
-        let file = File::open(path).map_err(|error| error.to_string())?;
+        let file: Box<dyn Read> = match path == Path::new("-") {
+            true => Box::new(std::io::stdin()),
+            false => Box::new(File::open(path).map_err(|error| error.to_string())?),
+        };
         file.take(JOB_FILE_BYTES_MAX + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| error.to_string())?;

@@ -2,8 +2,9 @@
 //! where it is installed.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -38,6 +39,44 @@ fn a_pasted_line_runs() {
     );
     assert!(job["sync"]["lat_ns"]["percentile"]["99.000000"].as_u64() > Some(0), "{job}");
     assert!(bench.path("d/mytest.0.0").exists());
+}
+
+#[test]
+fn a_job_file_comes_from_standard_input_too() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["fio", "-", "--output-format=json", "--quiet"]);
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"[a]\nrw=write\nsize=64k\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let expected = [0, 0, 16, 65536].map(Value::from).to_vec();
+    assert_eq!(moved(&stdout(&output)), [("a".to_owned(), expected)]);
+}
+
+#[test]
+fn directories_of_a_filename_are_made_and_logs_have_the_jobs_name() {
+    let bench = Bench::new();
+    let line = "fio --name=a --size=64k --rw=write --filename=d/e/f --write_bw_log= --quiet";
+    let output = bench.line(line);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(bench.path("d/e/f").exists() && bench.path("a_bw.1.log").exists());
+    let output = bench.line("fio --name=a --size=64k --rw=write --directory=none");
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "argument 4, --directory=none: there is no directory none; create it";
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+}
+
+#[test]
+fn of_an_option_that_is_repeated_the_last_counts() {
+    let bench = Bench::new();
+    let line = "fio --name=a --size=64k --output=x --output=y --parse-only --parse-only --eta=never \
+                --eta=auto";
+    let output = bench.line(line);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let options = "--table-size=9 --table-size=90 --tables=1";
+    let output = bench.line(&format!("oltp_insert --target engine:e {options} prepare"));
+    assert!(stdout(&output).starts_with("1 table: 90 rows"), "{}", stdout(&output));
 }
 
 #[test]
