@@ -13,6 +13,8 @@ use super::{Common, value};
 
 /// sysbench's first names of its files.
 const FILE_NAME: &str = "test_file";
+/// How long a run may take that has no time of its own.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Arguments of `iostrata fileio`.
 #[derive(Args, Debug)]
@@ -112,6 +114,8 @@ pub enum IoMode {
     Sync,
     /// Linux native asynchronous I/O, --file-async-backlog in flight
     Async,
+    /// Mapped into memory
+    Mmap,
 }
 
 /// How files are opened.
@@ -174,8 +178,8 @@ pub struct FileioRunArgs {
     /// Threads
     #[arg(short = 'T', long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
     pub threads: u32,
-    /// Measured time
-    #[arg(long, value_name = "TIME", default_value = "10", value_parser = value::bound)]
+    /// Measured time; 0 for as long as --events takes
+    #[arg(long, value_name = "TIME", default_value = "10", value_parser = value::duration)]
     pub time: Duration,
     /// End after so many requests; 0 for no such end
     #[arg(long, visible_alias = "max-requests", value_name = "N", default_value_t = 0, value_parser = value::whole::<u64>)]
@@ -226,6 +230,7 @@ impl FileioRunArgs {
         (spec.api, spec.depth) = match self.file_io_mode {
             IoMode::Sync => (IoApi::Sync, 1),
             IoMode::Async => (IoApi::Libaio, self.file_async_backlog),
+            IoMode::Mmap => (IoApi::Mmap, 1),
         };
         spec.jobs = self.threads;
         let has = |flag| self.file_extra_flags.contains(&flag);
@@ -248,7 +253,16 @@ impl FileioRunArgs {
             spec.variation.io_bytes_max = Some(each * u64::from(spec.block_bytes));
         }
         spec.seed = self.seed;
-        spec.runtime = Some(self.time);
+        // Nothing that ends by its requests takes longer than this.
+        spec.runtime = Some(match (self.time.is_zero(), self.events) {
+            (false, _) => self.time,
+            (true, 0) => {
+                let (found, why) = ("0".to_owned(), "it leaves no time".to_owned());
+                let fix = "write for example 30, or give --events".to_owned();
+                return Err(SpecError { option: "time", found, why, fix });
+            }
+            (true, _) => LONGEST,
+        });
         spec.check()?;
         Ok(spec)
     }
