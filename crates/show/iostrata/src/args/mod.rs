@@ -14,6 +14,7 @@ mod probe;
 mod server_words;
 mod simulate;
 mod study;
+mod sysbench_words;
 mod value;
 mod watch;
 mod word_order;
@@ -122,7 +123,8 @@ impl Cli {
     /// # Errors
     /// What clap says; a test that only sysbench has.
     pub fn parsed(arguments: &[OsString]) -> Result<Self, clap::Error> {
-        if let Some(why) = word_order::refused(arguments) {
+        let refused = word_order::refused(arguments);
+        if let Some(why) = refused.or_else(|| sysbench_words::refused(arguments)) {
             return Err(Self::command().error(clap::error::ErrorKind::InvalidSubcommand, why));
         }
         let mut cli = Self::try_parse_from(arguments)?;
@@ -219,8 +221,12 @@ pub struct Common {
 /// The arguments as clap takes them: underscores in option names turned into dashes, and a value
 /// below zero joined to its option, since `-5` alone reads as an option of that name.
 pub fn prepared(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let arguments: Vec<OsString> = arguments.collect();
+    // What has no option file is refused when it is parsed.
+    let arguments = sysbench_words::present(arguments.clone()).unwrap_or(arguments);
+    let arguments = word_order::in_our_order(arguments);
     // What follows a bare `--` is no option.
-    let arguments = fio::in_our_words(word_order::in_our_order(arguments.collect()));
+    let arguments = fio::in_our_words(arguments);
     let mut arguments = arguments.into_iter().peekable();
     let mut result: Vec<OsString> = Vec::new();
     while let Some(argument) = arguments.next_if(|argument| argument != "--") {

@@ -33,7 +33,7 @@ const HAMMERDB: [(&str, &str); 10] = [
     ("dbase", "--mysql-db DATABASE"),
 ];
 
-const VERBS: [&str; 6] = ["prepare", "run", "check", "cleanup", "clean", "prewarm"];
+const VERBS: [&str; 7] = ["prepare", "run", "check", "cleanup", "clean", "prewarm", "warmup"];
 /// The script of sysbench-tpcc.
 const KIT: [&str; 2] = ["tpcc.lua", "./tpcc.lua"];
 

@@ -48,6 +48,43 @@ fn lines_of_sysbench_run_as_they_are() {
     }
 }
 
+#[test]
+fn an_option_file_a_script_and_old_names_are_taken() {
+    let bench = Bench::new();
+    let config = "target=engine:e\ntables=1\n# rows\ntable-size=90\nnum-threads=1\nmax-time=1\n";
+    std::fs::write(bench.path("config"), config).unwrap();
+    let prepared = done(&bench, "--config-file=config oltp_common prepare");
+    assert!(prepared.starts_with("1 table: 90 rows"), "{prepared}");
+    let script = "/usr/share/sysbench/oltp_point_select.lua";
+    for line in [
+        format!("{script} --config-file=config --events=40 --json run"),
+        format!("--test={script} --config-file=config --max-requests=40 --json run"),
+        "--test=oltp --oltp-test-mode=simple --config-file=config --events=40 --json run"
+            .to_owned(),
+    ] {
+        let run = document(&bench.line(&line), "tpcc");
+        assert_eq!(completed(&run), 40.0, "{line}");
+    }
+    let missing = bench.line("--config-file=none oltp_insert run");
+    let why = "--config-file=none: it cannot be read";
+    assert!(missing.status.code() == Some(2) && stderr(&missing).contains(why));
+}
+
+#[test]
+fn files_are_tested_in_all_ways_and_for_a_number_of_events() {
+    let bench = Bench::new();
+    let files = "--file-num=2 --file-total-size=256K";
+    done(&bench, &format!("--test=fileio {files} --init-rng=on --debug=off prepare"));
+    for options in ["--file-io-mode=mmap", "--file-merged-requests=0 --rand-type=special"] {
+        let line = format!("fileio {files} --file-test-mode=rndrw --time=0 --events=40 {options}");
+        let run = document(&bench.line(&format!("{line} --json run")), "io");
+        assert_eq!(number(&run, "/read/ios") + number(&run, "/write/ios"), 40.0, "{options}");
+    }
+    let line = format!("fileio {files} --file-test-mode=rndrw --file-merged-requests=8 run");
+    let why = "--file-merged-requests=8: requests are never merged; leave it out";
+    assert!(stderr(&bench.line(&line)).contains(why));
+}
+
 fn every_member_runs(private: &Private, log: &Path) {
     let bench = Bench::new();
     let socket = socket_of(&private.target("root", "sbtest"));
