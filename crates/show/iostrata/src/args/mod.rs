@@ -8,6 +8,7 @@ mod disk;
 mod engine;
 mod fileio;
 mod fio;
+mod go_tpc_words;
 mod help_files;
 mod io;
 mod probe;
@@ -124,7 +125,8 @@ impl Cli {
     /// What clap says; a test that only sysbench has.
     pub fn parsed(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let refused = word_order::refused(arguments);
-        if let Some(why) = refused.or_else(|| sysbench_words::refused(arguments)) {
+        let refused = refused.or_else(|| sysbench_words::refused(arguments));
+        if let Some(why) = refused.or_else(|| go_tpc_words::refused(arguments)) {
             return Err(Self::command().error(clap::error::ErrorKind::InvalidSubcommand, why));
         }
         let mut cli = Self::try_parse_from(arguments)?;
@@ -224,7 +226,7 @@ pub fn prepared(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let arguments: Vec<OsString> = arguments.collect();
     // What has no option file is refused when it is parsed.
     let arguments = sysbench_words::present(arguments.clone()).unwrap_or(arguments);
-    let arguments = word_order::in_our_order(arguments);
+    let arguments = go_tpc_words::in_ours(word_order::in_our_order(arguments));
     // What follows a bare `--` is no option.
     let arguments = fio::in_our_words(arguments);
     let mut arguments = arguments.into_iter().peekable();
