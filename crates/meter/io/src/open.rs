@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use rustix::fs::{
-    Advice, FileType, Mode, OFlags, fadvise, fstat, ioctl_blksszget, major, minor, open,
+    Advice, FileType, Mode, OFlags, fadvise, fstat, fsync, ioctl_blksszget, major, minor, open,
 };
 use rustix::io::Errno;
 
@@ -177,6 +177,15 @@ impl OpenFiles {
     /// When the kernel cannot be asked about a file.
     pub fn residency(&self) -> Result<Residency, OpenError> {
         self.over_files(Residency::default(), extents::cached, Residency::and)
+    }
+
+    /// Flushes the files.
+    ///
+    /// # Errors
+    /// What the kernel says of the first one that cannot be flushed.
+    pub fn sync(&self) -> io::Result<()> {
+        let mut descriptors = self.files.iter().filter_map(|file| file.descriptor.as_ref());
+        Ok(descriptors.try_for_each(fsync)?)
     }
 
     /// Asks the kernel to drop the files from the page cache. Dirty pages stay until flushed.

@@ -3,6 +3,8 @@
 //! Invariant: histograms and slices of a stream are sums over its workers. It knows no kind of
 //! load, and computes no figure.
 
+use std::io;
+
 use iostrata_plan::OpKind;
 use iostrata_run::IoErrorCount;
 use iostrata_run::host::OwnIo;
@@ -285,6 +287,13 @@ impl Failure {
     pub(crate) fn add(&mut self, request: FailedRequest) {
         self.first.get_or_insert(request);
         self.add_count(request.errno().unwrap_or(0), 1);
+    }
+
+    /// Files that could not be flushed, all of them together.
+    pub(crate) fn add_flush(&mut self, error: &io::Error) {
+        let result = -error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
+        let (kind, file, offset, asked_bytes) = (OpKind::Sync, 0, 0, 0);
+        self.add(FailedRequest { kind, file, offset, asked_bytes, result });
     }
 
     /// As in fio, a missed rate is an error of input or output.

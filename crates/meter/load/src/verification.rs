@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::IntoIter;
+use std::io;
 
-use iostrata_io::{Buffers, OpKind};
+use iostrata_io::{Buffers, OpKind, OpenFiles};
 use iostrata_plan::{IoSpec, Verify};
 
 use crate::generator::Request;
@@ -42,11 +43,12 @@ pub(crate) struct Verification {
     reading: Option<IntoIter<BlockPlace, (u32, u64)>>,
     expected: BTreeMap<BlockPlace, u64>,
     scratch: Vec<u8>,
+    files: OpenFiles,
 }
 
 impl Verification {
     /// What worker `number` of a stream needs; `None` where nothing is verified.
-    pub(crate) fn of(spec: &IoSpec, number: u32) -> Option<Self> {
+    pub(crate) fn of(spec: &IoSpec, number: u32, files: &OpenFiles) -> Option<Self> {
         let Verify { reads_back, pattern, is_unchecked } = spec.variation.verify.clone()?;
         Some(Self {
             reads_back: reads_back && spec.mix.writes(),
@@ -59,6 +61,7 @@ impl Verification {
             reading: None,
             expected: BTreeMap::new(),
             scratch: vec![0; spec.block_bytes_most() as usize],
+            files: files.clone(),
         })
     }
 
@@ -105,11 +108,17 @@ impl Verification {
         self.reading.is_none() && !self.written.is_empty()
     }
 
-    /// Begins to read back.
-    pub(crate) fn begin(&mut self) {
+    /// Begins to read back: as in fio from the device, not from what is left in memory.
+    ///
+    /// # Errors
+    /// The files cannot be flushed.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        self.files.sync()?;
+        self.files.drop_cached();
         let written = std::mem::take(&mut self.written);
         self.expected = written.iter().map(|(place, (_, number))| (*place, *number)).collect();
         self.reading = Some(written.into_iter());
+        Ok(())
     }
 
     /// Whether blocks are being read back.
@@ -169,6 +178,7 @@ fn checksum(block: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iostrata_io::{FileSpec, OpenMode};
     use iostrata_plan::Mix;
 
     fn spec(mix: Mix) -> IoSpec {
@@ -188,8 +198,10 @@ mod tests {
 
     #[test]
     fn a_block_holds_at_its_place_with_its_content_and_as_the_last_one() {
-        let mut writer = Verification::of(&spec(Mix::Write), 0).unwrap();
-        let mut reader = Verification::of(&spec(Mix::Read), 1).unwrap();
+        let mut writer =
+            Verification::of(&spec(Mix::Write), 0, &OpenFiles::null(1, 1 << 20)).unwrap();
+        let mut reader =
+            Verification::of(&spec(Mix::Read), 1, &OpenFiles::null(1, 1 << 20)).unwrap();
         let mut buffers = Buffers::new(2, 4096, 1).unwrap();
         assert!(!reader.holds(&buffers, 0, &flight(0)), "nothing has sealed it");
         writer.seal(&mut buffers, 0, request(8192), 4096);
@@ -197,7 +209,7 @@ mod tests {
         assert!(!reader.holds(&buffers, 0, &flight(0)), "it belongs elsewhere");
         writer.seal(&mut buffers, 1, request(8192), 4096);
         assert!(writer.holds(&buffers, 0, &flight(8192)), "it is not reading back yet");
-        writer.begin();
+        writer.begin().unwrap();
         assert_eq!(writer.next_read().map(|(one, len)| (one.offset, len)), Some((8192, 4096)));
         assert!(writer.holds(&buffers, 1, &flight(8192)));
         assert!(!writer.holds(&buffers, 0, &flight(8192)), "it was written before the last one");
@@ -213,7 +225,7 @@ mod tests {
     fn a_pattern_fills_a_block_and_is_all_there_is_to_verify() {
         let mut spec = spec(Mix::Read);
         spec.variation.verify = Some(Verify { pattern: b"abc".to_vec(), ..Verify::default() });
-        let mut verification = Verification::of(&spec, 0).unwrap();
+        let mut verification = Verification::of(&spec, 0, &OpenFiles::null(1, 1 << 20)).unwrap();
         let mut buffers = Buffers::new(1, 4096, 1).unwrap();
         assert!(!verification.holds(&buffers, 0, &flight(0)));
         verification.seal(&mut buffers, 0, request(0), 4096);
@@ -225,19 +237,36 @@ mod tests {
         buffers.copy_in(0, &content);
         assert!(!verification.holds(&buffers, 0, &flight(0)));
         spec.variation.verify = Some(Verify { is_unchecked: true, ..Verify::default() });
-        let mut unchecked = Verification::of(&spec, 0).unwrap();
+        let mut unchecked = Verification::of(&spec, 0, &OpenFiles::null(1, 1 << 20)).unwrap();
         assert!(unchecked.holds(&buffers, 0, &flight(0)), "nothing looks at it");
     }
 
     #[test]
+    fn what_is_read_back_is_not_in_memory() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+        let mode = OpenMode { write: true, ..OpenMode::default() };
+        let files = OpenFiles::open(&[FileSpec { path, bytes: 1 << 20 }], mode).unwrap();
+        if files.residency().unwrap().cached_bytes == 0 {
+            eprintln!("skipped: this file system says nothing of its pages in memory");
+            return;
+        }
+        let mut writer = Verification::of(&spec(Mix::Write), 0, &files).unwrap();
+        writer.begin().unwrap();
+        assert_eq!(files.residency().unwrap().cached_bytes, 0);
+    }
+
+    #[test]
     fn of_blocks_that_overlap_the_last_one_is_left() {
-        let mut writer = Verification::of(&spec(Mix::Write), 0).unwrap();
+        let mut writer =
+            Verification::of(&spec(Mix::Write), 0, &OpenFiles::null(1, 1 << 20)).unwrap();
         let mut buffers = Buffers::new(1, 4096, 1).unwrap();
         for offset in [0, 4096, 8192, 2048, 20_480] {
             writer.seal(&mut buffers, 0, request(offset), 4096);
         }
         assert!(writer.has_unread());
-        writer.begin();
+        writer.begin().unwrap();
         let left: Vec<u64> =
             std::iter::from_fn(|| writer.next_read()).map(|(one, _)| one.offset).collect();
         assert_eq!(left, [2048, 8192, 20_480]);

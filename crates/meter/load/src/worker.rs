@@ -117,7 +117,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             span: parts.span,
             requests: 0,
             extras: extras.map(Box::new),
-            verification: Verification::of(spec, parts.number).map(Box::new),
+            verification: Verification::of(spec, parts.number, &parts.files).map(Box::new),
             request_log,
             exhausted: false,
             ends_alone: varied.io_bytes_max.is_some(),
@@ -300,10 +300,12 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                         // What is in flight is written first.
                         Some(_) if is_unread && !is_idle => {}
                         Some(read) if is_unread => {
-                            read.begin();
-                            let InFlight { shared, number, .. } = &self.in_flight;
+                            let InFlight { shared, number, failure, .. } = &mut self.in_flight;
                             let start = shared.start().unwrap_or(self.start);
                             shared.post_reads_back(*number, now.saturating_sub(start).max(1));
+                            if let Err(error) = read.begin() {
+                                failure.add_flush(&error);
+                            }
                         }
                         _ => self.exhaust(now),
                     }
