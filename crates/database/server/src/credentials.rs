@@ -72,6 +72,16 @@ pub enum CredentialsError {
         /// What it takes.
         fix: &'static str,
     },
+    /// A value without a `=` before it.
+    #[error("{path}:{line}: {name} has no = before its value; write {name} = VALUE")]
+    NoEquals {
+        /// In which file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// The option.
+        name: String,
+    },
     /// An option for the security of the connection that this program cannot follow.
     #[error(
         "{path}:{line}: {name} is not understood, and it concerns the security of the connection; \
@@ -319,6 +329,10 @@ impl Reading {
                 }
                 self.include(order, depth + 1)?;
             } else if !line.starts_with(['#', ';']) && section != Section::Others {
+                if let Some(name) = without_equals(line) {
+                    let (path, name) = (path.to_owned(), name.to_owned());
+                    return Err(CredentialsError::NoEquals { path, line: at, name });
+                }
                 self.option(line, section).map_err(|error| error.at(path, at))?;
             }
         }
@@ -384,6 +398,15 @@ impl Reading {
         let wrong = |fix| WrongOption { name: written.clone(), found, fix: Some(fix) };
         of.take(name, value).map_err(wrong)
     }
+}
+
+/// The option of a line whose value has no `=` before it. Taken for an option that is not known, it
+/// would let somebody else be logged in.
+fn without_equals(line: &str) -> Option<&str> {
+    const OF_LOGINS: [&str; 5] = ["user", "password", "host", "port", "socket"];
+    let before = line.split('=').next().unwrap_or_default().trim();
+    let (name, rest) = before.split_once(char::is_whitespace)?;
+    (OF_LOGINS.contains(&name) && !rest.trim_start().starts_with('#')).then_some(name)
 }
 
 /// An option of the security of a connection that [`ClientOptions::take`] does not know.
@@ -651,6 +674,19 @@ password=other
         for (text, fix) in [("ssl-mode=ON", "VERIFY_CA"), ("ssl=maybe", "use 1 or 0")] {
             let error = options(&format!("[client]\n{text}")).unwrap_err().to_string();
             assert!(error.contains("my.cnf:2: ") && error.contains(fix), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_value_without_an_equals_sign_is_refused_and_not_repeated() {
+        for line in ["password s3cret", "password s3=cret", "user\tb", "host db1 # of the shop"] {
+            let error = options(&format!("[client]\n{line}\n")).unwrap_err().to_string();
+            let name = line.split_whitespace().next().unwrap();
+            assert!(error.contains(&format!("my.cnf:2: {name} has no = before")), "{error}");
+            assert!(!error.contains("cret") && !error.contains("db1"), "{error}");
+        }
+        for line in ["password", "password # asked for", "user = b", "no-beep", "prompt \\u@\\h"] {
+            assert!(options(&format!("[client]\n{line}\n")).is_ok(), "{line}");
         }
     }
 
