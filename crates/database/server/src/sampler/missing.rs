@@ -79,8 +79,9 @@ pub(crate) fn missing(told: &Told, version: &ServerVersion, refused: &Refused) -
         out.push("tps: the server tells no Com_commit".to_owned());
     } else if !TransactionCounters::of(told).is_exact() {
         out.push(
-            "tps: put together from other counters, without reads outside of transactions, as the \
-             server counts transactions only when it is told to; add --enable-counters"
+            "exact tps: it is put together from other counters, without reads outside of \
+             transactions, as the server counts transactions only when it is told to; add \
+             --enable-counters"
                 .to_owned(),
         );
     }

@@ -235,21 +235,27 @@ impl Terminal {
 /// Words as lines, the first and the others of at most so many columns; longer words lose their
 /// middle, because names that begin alike differ at their ends.
 pub(crate) fn wrapped_to(text: &str, first: usize, others: usize) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match words.last_mut() {
-            // A number and its percent stay in one line.
-            Some(number) if word.starts_with('%') => number.extend([" ", word]),
-            _ => words.push(word.to_owned()),
-        }
-    }
+    let words = with_percents(text.split_whitespace());
     let least = first.min(others);
     filled(words.iter().map(|word| cut_middle(word, least)), first, others)
 }
 
 /// Words as lines of at most so many columns; a longer word has a line of its own.
 pub fn wrapped<S: AsRef<str>>(words: impl IntoIterator<Item = S>, width: usize) -> Vec<String> {
-    filled(words, width, width)
+    filled(with_percents(words), width, width)
+}
+
+/// Words, of which a number and its percent are one, so that they stay in one line.
+fn with_percents<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for word in words {
+        let word = word.as_ref();
+        match joined.last_mut() {
+            Some(number) if word.starts_with('%') => number.extend([" ", word]),
+            _ => joined.push(word.to_owned()),
+        }
+    }
+    joined
 }
 
 fn filled<S: AsRef<str>>(
@@ -610,6 +616,13 @@ fn flat(span: &Span) -> String {
 mod tests {
     use super::*;
     use crate::report::cell::{text, value};
+
+    #[test]
+    fn a_number_and_its_percent_stay_in_one_line() {
+        let text = "of all 8.9 % are";
+        assert_eq!(wrapped(text.split(' '), 10), ["of all", "8.9 % are"]);
+        assert_eq!(wrapped_to(text, 10, 10), ["of all", "8.9 % are"]);
+    }
 
     #[test]
     fn names_cannot_steer_the_terminal() {
