@@ -114,10 +114,12 @@ pub(super) fn present(arguments: Vec<OsString>) -> Result<Vec<OsString>, String>
     if !names_test || !(first.starts_with('-') || first == "oltp" || test(&first).is_some()) {
         return Ok(arguments);
     }
-    let (program, line) = words.split_at(1);
     let is_ours = first == "oltp";
+    let (begin, line) = words.split_at(1 + usize::from(is_ours));
     let line = Line::of(line.to_vec(), is_ours)?;
-    Ok(program.iter().cloned().chain(line.words()).map(OsString::from).collect())
+    // A test by its whole name needs no command before it.
+    let begin = if line.test.is_some() { &begin[..1] } else { begin };
+    Ok(begin.iter().cloned().chain(line.words()).map(OsString::from).collect())
 }
 
 /// The test that a word names, by its name, its script or the script's path.
@@ -314,6 +316,7 @@ mod tests {
             ("x oltp_common prepare --tables=2", "x oltp_read_write prepare --tables=2"),
             ("x /opt/tpcc.lua --scale=2 run", "x tpcc.lua --scale=2 run"),
             ("x oltp_insert --out fileio run", "x oltp_insert --out fileio run"),
+            ("x oltp oltp_insert --tables=2 run", "x oltp_insert --tables=2 run"),
         ] {
             assert_eq!(of(line), expected, "{line}");
         }

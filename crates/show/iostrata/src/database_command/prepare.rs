@@ -114,17 +114,27 @@ pub fn cleanup(workload: &dyn Workload, args: &CheckArgs) -> Result<(), ExitErro
     }
 }
 
+/// A size with its unit, which stands for one without its last letter.
+fn sized(size: u64, unit: &str) -> String {
+    match size == 1 {
+        true => format!("1 {}", unit.strip_suffix('s').unwrap_or(unit)),
+        false => format!("{size} {unit}"),
+    }
+}
+
 fn prepared_text(document: &PrepareDocument) -> String {
     let PrepareDocument { size, size_unit, rows, rows_before, duration_s, .. } = document;
     if *rows == 0 && *size > 0 {
-        return format!("{size} {size_unit} are there already.\n");
+        let are = if *size == 1 { "is" } else { "are" };
+        return format!("{} {are} there already.\n", sized(*size, size_unit));
     }
     let before = match rows_before {
         0 => String::new(),
         before => format!(", {} were there", units::count(*before as f64)),
     };
     format!(
-        "{size} {size_unit}: {} rows in {duration_s:.1} s, {} rows/s{before}\n",
+        "{}: {} rows in {duration_s:.1} s, {} rows/s{before}\n",
+        sized(*size, size_unit),
         units::count(*rows as f64),
         units::count(document.rows_per_s),
     )
@@ -261,7 +271,7 @@ fn text(document: &CheckDocument) -> String {
         1 => format!("One table has a wrong number of rows. {held}"),
         n => format!("{n} tables have a wrong number of rows. {held}"),
     };
-    let mut text = format!("{verdict}: {size} {size_unit}, {rows} rows read.\n");
+    let mut text = format!("{verdict}: {}, {rows} rows read.\n", sized(*size, size_unit));
     for TableCountDocument { table, rows, expected, detail, .. } in
         counts.iter().filter(|count| !count.ok)
     {

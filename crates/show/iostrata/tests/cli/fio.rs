@@ -149,7 +149,10 @@ fn what_cannot_be_run_is_refused_with_file_line_option_and_reason() {
         ("[a]\nsize=1m\niodpeth=4\n", "iostrata: j.fio:3: iodpeth=4: there is no such option; did"),
         ("[a]\nsize=1m\nverify=crc99\n", "iostrata: j.fio:3: verify=crc99: there is no such"),
         ("[a]\nrw=read\n", "iostrata: j.fio:1: [a]: a.0.0 does not exist yet; say size="),
-        ("[a]\nsize=1m\ndirectory=/none\n", "iostrata: /none/a.0.0 cannot be made"),
+        (
+            "[a]\nsize=1m\ndirectory=/none\n",
+            "iostrata: j.fio:3: directory=/none: there is no directory",
+        ),
         ("", "iostrata: j.fio: job file: there is no job in it"),
         ("\u{0}\u{1}[", "iostrata: j.fio:1: [: this is no section"),
     ] {
