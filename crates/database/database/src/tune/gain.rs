@@ -115,12 +115,7 @@ mod tests {
             limit_bytes: 20e6,
             redo_bytes_per_s: 1e6,
             dt_s: 1.0,
-            done: WorkDone {
-                redo_bytes,
-                transactions,
-                pages: Some(100.0 * pages),
-                ..WorkDone::default()
-            },
+            done: WorkDone { redo_bytes, transactions, pages: Some(100.0 * pages) },
             ..Vitals::default()
         }
     }

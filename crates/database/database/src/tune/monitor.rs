@@ -36,8 +36,7 @@ pub(crate) struct WorkDone {
     pub redo_bytes: f64,
     /// Transactions that ended, where they are told.
     pub transactions: Option<f64>,
-    /// Pages that were written, and pages that became dirty, where the former are told.
-    pub written: Option<f64>,
+    /// Pages that became dirty, where those that were written are told.
     pub pages: Option<f64>,
 }
 
@@ -46,12 +45,10 @@ impl WorkDone {
     fn of(span: &SampleSpan<'_>) -> Self {
         let grown = |field| span.grown(field).map(|count| count as f64);
         let more = span.risen(|one| one.dirty_pages).unwrap_or(0.0);
-        let written = grown(|one| one.pages_flushed);
         Self {
             redo_bytes: grown(|one| one.redo_end_bytes).unwrap_or(0.0),
             transactions: grown(|one| one.transactions),
-            written,
-            pages: written.map(|written| written + more),
+            pages: grown(|one| one.pages_flushed).map(|written| written + more),
         }
     }
 
@@ -63,7 +60,6 @@ impl WorkDone {
             false => Self {
                 redo_bytes: self.redo_bytes + more.redo_bytes,
                 transactions: sum(self.transactions, more.transactions),
-                written: sum(self.written, more.written),
                 pages: sum(self.pages, more.pages),
             },
         };

@@ -4,159 +4,85 @@
 //! `innodb_io_capacity` is, so that the age stays there. Where dirty pages lie close in the redo it
 //! has many to write and commits are slow; where they lie far apart it has few and commits are
 //! fast; each makes the next round of the redo as uneven as this one. The only setting that it
-//! follows is how much it may write at most. That is held at the least rate at which a close
-//! stretch is written before it comes to the wall: commits are the faster, the stretch becomes the
-//! longer, and the swings die down within a few rounds.
-//!
-//! How fast redo comes depends on what is written beside it. A line through both, second by second,
-//! says what it will be.
-
-use iostrata_innodb::flush::Ages;
+//! follows is how much it may write at most. That is held near what all dirty pages take once a
+//! round; the redo that is left up to the wall takes the rest, and the swings die down within a few
+//! rounds.
 
 use crate::tune::monitor::Vitals;
 
-/// The line is through so many seconds of late, and known after so many.
-const LINE_S: f64 = 60.0;
-const KNOWN_S: f64 = 8.0;
-/// Pages are late from this share of the wall on, and due within so many microseconds then.
-const WALL_SHARE: f64 = 0.96;
-const LATE_US: f64 = 2e6;
-/// What may be written at the async limit at least, over what all dirty pages take once a round,
-/// and what comes to that on the way to the wall: the age rests in between.
+/// Rates are averaged over so many seconds, and those of late over so many.
+const AVERAGE_S: f64 = 8.0;
+const LATE_S: f64 = 1.0;
+/// What may be written at the async limit, over what all dirty pages take once a round, and what
+/// comes to that on the way to the wall. More leaves the swings as they are; less meets the wall.
 pub(crate) const AT_ASYNC: f64 = 0.9;
 const UP_TO_WALL: f64 = 0.3;
-/// Of what was written in the last second so much may be at least: a line of few seconds errs.
-const DOWN_TO: f64 = 0.7;
 
 /// Finds it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PinnedPace {
+    /// Pages per second that all dirty pages take once a round: on average, and of late.
+    even: f64,
+    late: f64,
     seen_s: f64,
-    /// Weighted sums of the time, of pages written per second, of bytes of redo per second, of the
-    /// squares of the former and of the products of both.
-    sums: [f64; 5],
-    /// Pages per second and bytes per second of the last sample.
-    last: (f64, f64),
 }
 
 impl PinnedPace {
     /// Takes in what goes on, at any age.
     pub fn take(&mut self, now: &Vitals) {
-        let Some(pages) = now.done.written.filter(|_| now.dt_s > 0.0) else { return };
-        let (pages, bytes) = (pages / now.dt_s, now.done.redo_bytes / now.dt_s);
-        let keep = (-now.dt_s / LINE_S).exp();
-        let more = [1.0, pages, bytes, pages * pages, pages * bytes];
-        for (sum, more) in self.sums.iter_mut().zip(more) {
-            *sum = *sum * keep + more * now.dt_s;
-        }
-        self.last = (pages, bytes);
+        let even = now.even_pages_per_s();
+        let weight = |over_s: f64| now.dt_s / (now.dt_s + self.seen_s.min(over_s));
+        self.late += (even - self.late) * weight(LATE_S);
+        self.even += (even - self.even) * weight(AVERAGE_S);
         self.seen_s += now.dt_s;
     }
 
-    /// Bytes of redo per second while nothing is written, and by how many they are fewer for each
-    /// page per second.
-    fn line(&self) -> (f64, f64) {
-        let [_, pages, bytes, squares, products] =
-            self.sums.map(|sum| sum / self.sums[0].max(1e-3));
-        let (variance, together) = (squares - pages * pages, products - pages * bytes);
-        let slope = if variance > 1.0 { (-together / variance).max(0.0) } else { 0.0 };
-        (bytes + slope * pages, slope)
-    }
-
     /// Pages per second to write at most.
-    pub fn most(&self, now: &Vitals, ages: &Ages<'_>) -> f64 {
-        let (alone, slope) = self.line();
-        // A load that has grown makes more than the line says.
-        let alone = if now.surges { alone.max(self.last.1 + slope * self.last.0) } else { alone };
-        // Pages that are asked for slow down the redo, and so are due the later.
-        let slowed = |rate: f64| rate / (1.0 + rate * slope / alone.max(1.0));
-        let wall = WALL_SHARE * now.limit_bytes;
-        let in_time = slowed(ages.rate_for(wall, alone, LATE_US, 1.0));
-        let even = slowed(now.dirty_pages * alone / now.modified_bytes.max(1.0));
+    pub fn most(&self, now: &Vitals) -> f64 {
         let room = now
             .async_bytes
             .map_or(0.0, |limit| (now.age_bytes - limit) / (now.limit_bytes - limit).max(1.0));
-        let at_rest = even * (AT_ASYNC + UP_TO_WALL * room.clamp(0.0, 1.0));
-        in_time.max(at_rest).max(DOWN_TO * self.last.0)
+        let on_average = self.even * (AT_ASYNC + UP_TO_WALL * room.clamp(0.0, 1.0));
+        on_average.max(AT_ASYNC * self.late)
     }
 
-    /// Whether the line can be relied on yet.
+    /// Whether the average can be relied on yet.
     pub fn is_known(&self) -> bool {
-        self.seen_s >= KNOWN_S
+        self.seen_s >= AVERAGE_S
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use iostrata_innodb::Lsn;
-
     use super::*;
-    use crate::tune::monitor::WorkDone;
 
-    const MB: u64 = 1_000_000;
-
-    /// A second of so many pages and bytes of redo, at an age.
-    fn second(age_mb: u64, written: f64, redo_bytes: f64) -> Vitals {
+    /// 16,000 pages over 80 MB of redo, 4 MB/s.
+    fn at(age_mb: f64) -> Vitals {
         Vitals {
-            age_bytes: (age_mb * MB) as f64,
-            modified_bytes: (age_mb * MB) as f64,
+            age_bytes: age_mb * 1e6,
+            modified_bytes: 80e6,
             limit_bytes: 90e6,
             async_bytes: Some(80e6),
-            dirty_pages: 200.0 * age_mb as f64,
-            done: WorkDone { redo_bytes, written: Some(written), ..WorkDone::default() },
+            redo_bytes_per_s: 4e6,
+            dirty_pages: 16_000.0,
             dt_s: 1.0,
             ..Vitals::default()
         }
     }
 
-    /// 200 pages in each megabyte of redo.
-    fn even(age_mb: u64) -> Vec<(Lsn, u32)> {
-        (0..age_mb).map(|at| (Lsn(at * MB), 200)).collect()
-    }
-
-    /// What may be written, of pages by age.
-    fn most(pace: &PinnedPace, now: &Vitals, pages: &[(Lsn, u32)]) -> f64 {
-        pace.most(now, &Ages::between(pages, Lsn(0), Lsn(now.age_bytes as u64)))
-    }
-
     #[test]
-    fn a_close_stretch_is_written_before_it_comes_to_the_wall() {
+    fn more_is_allowed_the_nearer_the_wall_is() {
         let mut pace = PinnedPace::default();
+        pace.take(&at(80.0));
         assert!(!pace.is_known());
-        // Each page that is written takes the time of 2.5 KB of redo.
-        let redo = |pages: f64| 4e6 - 2500.0 * pages;
-        for pages in [200.0, 1200.0, 700.0].into_iter().cycle().take(60) {
-            pace.take(&second(80, pages, redo(pages)));
-        }
+        (0..10).for_each(|_| pace.take(&at(80.0)));
         assert!(pace.is_known());
-        let stretch = [(Lsn(0), 10_000), (Lsn(4 * MB), 1_000)];
-        let found = most(&pace, &second(80, 700.0, 0.0), &stretch);
-        // Its end is 76 MB old, and 10.4 MB of redo from where it would be late.
-        let until_s = 10.4e6 / redo(found);
-        assert!((found * until_s / 10_000.0 - 1.0).abs() < 0.01, "{found}");
-    }
-
-    #[test]
-    fn even_pages_rest_between_the_async_limit_and_the_wall() {
-        let mut pace = PinnedPace::default();
-        (0..60).for_each(|_| pace.take(&second(80, 800.0, 4e6)));
-        let most = [70, 80, 83, 85, 90].map(|age_mb| {
-            let now = second(age_mb, 800.0, 4e6);
-            most(&pace, &now, &even(age_mb)).round()
-        });
-        assert!(most[..2].iter().all(|pages| *pages < 800.0), "the age grows: {most:?}");
-        assert_eq!(most[2], 792.0);
-        assert!(most[3] > 800.0 && most[4] > 950.0, "it falls: {most:?}");
-    }
-
-    #[test]
-    fn a_load_that_has_grown_is_written_for_at_once() {
-        let mut pace = PinnedPace::default();
-        (0..60).for_each(|_| pace.take(&second(80, 800.0, 4e6)));
-        pace.take(&second(80, 800.0, 8e6));
-        let calm = most(&pace, &second(80, 800.0, 8e6), &even(80));
-        let surges = Vitals { surges: true, ..second(80, 800.0, 8e6) };
-        let found = most(&pace, &surges, &even(80));
-        assert!(calm < 800.0 && found > 1400.0, "{calm} {found}");
+        let most = [70.0, 80.0, 85.0, 90.0].map(|age_mb| pace.most(&at(age_mb)).round());
+        assert_eq!(most, [720.0, 720.0, 840.0, 960.0]);
+        // More redo of late is more to write at once, less is no reason to write less.
+        pace.take(&Vitals { redo_bytes_per_s: 8e6, ..at(80.0) });
+        assert!(pace.most(&at(80.0)) > 1000.0);
+        (0..3).for_each(|_| pace.take(&Vitals { redo_bytes_per_s: 2e6, ..at(80.0) }));
+        assert!(pace.most(&at(80.0)) > 500.0);
     }
 }

@@ -101,14 +101,13 @@ impl Steady {
         self.need.take(view.now);
         self.gain.take(view.now, is_active, view.is_stalled);
         self.spent.take(view.now, view.utc_s, is_active);
-        self.led.pinned.take(view.now);
         self.rest = self.why_to_rest(view, is_active);
         match (&self.rest, is_active) {
             (Some(_), false) => Vec::new(),
             (Some(why), true) => give_back(view, why),
             (None, false) => {
                 self.need.begin();
-                self.led = Led { pinned: self.led.pinned, ..Led::new(self.generation) };
+                self.led = Led::new(self.generation);
                 let mut moves = self.generation.held_settings(view.present);
                 moves.extend(self.led.step(view, true));
                 moves
@@ -135,6 +134,7 @@ impl Led {
 
     fn step(&mut self, view: &StepView<'_>, is_first: bool) -> Vec<Move> {
         let mut moves = Vec::new();
+        self.pinned.take(view.now);
         moves.extend(neighbors(view));
         let set_point = set_point_bytes(view);
         let limit = dirty_limit::raised(view.now, view.present, set_point, self.generation);
@@ -145,7 +145,7 @@ impl Led {
         } else {
             // Nothing is taken away from a server that is short of redo before rates are known.
             let takes_away = self.pinned.is_known();
-            let wanted = pinned(view, self.pinned.most(view.now, &view.ages));
+            let wanted = pinned(view, self.pinned.most(view.now));
             let is_more = |one: &Move| view.present.get(one.lever).is_some_and(|now| one.to > now);
             moves.extend(wanted.into_iter().filter(|one| takes_away || is_more(one)));
         }

@@ -35,29 +35,9 @@ fn a_server_that_stalls_already_comes_to_rest() {
         let (own, tuned) = (run(&case, false), run(&case, true));
         let minutes = [1, 2].map(|at| from as usize + 60 * at);
         let [first, second] = minutes.map(|minute| tuned.worst(minute));
-        assert!(first > 0.6 && second > 0.85, "tuned from {from} s on: {first}, {second}");
+        assert!(first > 0.6 && second > 0.88, "tuned from {from} s on: {first}, {second}");
         assert!(tuned.mean(minutes[0]) > 0.95 * own.mean(minutes[0]), "tuned from {from} s on");
     }
-}
-
-#[test]
-fn swings_of_a_full_redo_die_down_within_rounds() {
-    // One that commits faster, or slower, beside the same device.
-    let mut all: Vec<f64> = Vec::new();
-    for cpu_us_per_txn in [2500.0, 3500.0, 5000.0, 7000.0] {
-        for tuned_from_s in [58, 60, 62, 64] {
-            let stall = PlantCase { span_s: 420, ..PlantCase::stall() };
-            let tuned = run(&PlantCase { cpu_us_per_txn, tuned_from_s, ..stall }, true);
-            let begin = tuned_from_s as usize;
-            assert!(tuned.age_max(begin - 20) > 0.93, "its redo is full when it begins");
-            let rounds = tuned.rounds_until_flat(begin, FLAT);
-            eprintln!("{cpu_us_per_txn} us, tuned from {tuned_from_s} s on: {rounds:.1} rounds");
-            all.push(rounds);
-        }
-    }
-    let mean = all.iter().sum::<f64>() / all.len() as f64;
-    let most = all.iter().copied().fold(0.0, f64::max);
-    assert!(mean < 1.8 && most < 2.4, "{mean:.2} rounds, {most:.1} at most");
 }
 
 #[test]

@@ -24,8 +24,6 @@ pub struct PlantCase {
     pub pages_per_txn: f64,
     pub data_pages: u64,
     pub redo_bytes_per_txn: f64,
-    /// Processor time of a transaction, in microseconds.
-    pub cpu_us_per_txn: f64,
     pub access: PageAccess,
     pub changes: Vec<(f64, FlushChange)>,
     /// As in a file of the user's.
@@ -53,7 +51,6 @@ impl PlantCase {
             pages_per_txn: 20.0,
             data_pages: 28_800,
             redo_bytes_per_txn: 6400.0,
-            cpu_us_per_txn: 2500.0,
             access: PageAccess::Uniform,
             changes: Vec::new(),
             config: "",
@@ -96,7 +93,7 @@ impl PlantCase {
             redo_bytes_per_txn: self.redo_bytes_per_txn,
             data_bytes: self.data_pages << 14,
             access: self.access,
-            cpu_us_per_txn: self.cpu_us_per_txn,
+            cpu_us_per_txn: 2500.0,
             processors: 2,
         };
         let sizes = (u64::from(settings.page_size), load.data_bytes);
@@ -141,16 +138,6 @@ impl Ran {
         let pairs = self.seconds[from..].windows(2);
         let worst = pairs.map(|pair| (pair[0].commits + pair[1].commits) / 2.0);
         worst.fold(f64::INFINITY, f64::min) / self.mean(from)
-    }
-
-    /// How many times the redo has gone round after a second, until no two seconds fall below a
-    /// share of the mean of the last minutes any more.
-    pub fn rounds_until_flat(&self, from: usize, share: f64) -> f64 {
-        let least = share * self.mean(self.seconds.len() - 120);
-        let is_low = |pair: &[FlushSecond]| (pair[0].commits + pair[1].commits) / 2.0 < least;
-        let last = self.seconds[from..].windows(2).rposition(is_low).map_or(from, |at| from + at);
-        let redo = self.seconds[from..last].iter().map(|second| second.redo_bytes);
-        redo.sum::<f64>() / self.wall_age as f64
     }
 
     /// The mean of some seconds.
