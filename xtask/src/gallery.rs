@@ -109,11 +109,6 @@ fn reduce(manifest: &mut Value, result: &mut Value) {
             value.as_array_mut().into_iter().for_each(Vec::clear);
         }
     }
-    if let Some(words) = manifest["arguments"].as_array_mut()
-        && let Some(at) = words.iter().position(|word| word == "--out")
-    {
-        words.drain(at..words.len().min(at + 2));
-    }
     if let Some(axes) = result["axes"].as_array_mut() {
         axes.retain(|axis| !axis["response"].is_null());
     }

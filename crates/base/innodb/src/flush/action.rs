@@ -1,5 +1,4 @@
-//! What a policy may ask the cleaner to do, by what that is capped, and what whoever looks on sees
-//! of it.
+//! What a policy may ask the page cleaner to do, the cap on it, and what is shown of it.
 //!
 //! Invariant: `io_capacity` belongs to the user. What is raised is raised beside it and belongs to
 //! the policy: it begins again at nothing when the user changes the setting, or with a new policy.

@@ -352,7 +352,7 @@ mod tests {
         pace: RedoPace::FREE,
     };
 
-    /// What a thread is told at a checkpoint age.
+    /// What a committing thread does at a checkpoint age.
     fn at(age: u64) -> Admit {
         RULE.decide(Lsn(5000), Lsn(5000 - age), Lsn(5000))
     }

@@ -76,7 +76,7 @@ pub(super) trait Strategy: Send {
     /// What it flushes for age in this tick. `own` is what the loop flushed in the last one.
     fn flush(&mut self, seen: &Tick<'_, '_>, own: u64) -> Option<Proposal>;
 
-    /// What tells that users are at work when it moves.
+    /// The server activity counter: users are at work when it moves.
     fn activity(&self, now: &FlushSample<'_>) -> u64 {
         now.commits
     }

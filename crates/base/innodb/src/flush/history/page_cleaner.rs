@@ -29,9 +29,9 @@ pub(super) struct Portion {
 pub(super) enum Rest {
     /// It is not: the next pass begins at once.
     Skipped,
-    /// Asleep, whoever wakes it.
+    /// Asleep for all of it: no signal wakes it.
     Firm,
-    /// Asleep until somebody wakes it.
+    /// Asleep until a signal.
     Light,
 }
 
@@ -56,7 +56,7 @@ pub(super) trait Generation: Send {
     /// What is flushed at once, without a sleep, because redo is about to run out.
     fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder, cap: u64) -> Option<Portion>;
 
-    /// Hears that frames are short, so that the cleaner works for them in any case.
+    /// Free frames are short: the cleaner flushes for them in any case.
     fn sees_few_frames(&mut self) {}
 
     /// Whether users who find no free frame write a page by themselves; otherwise they wait for

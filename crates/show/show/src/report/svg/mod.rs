@@ -8,11 +8,10 @@
 mod picture;
 mod plot;
 mod sheet;
-mod steps;
 
 use maud::{Markup, html};
 
-use plot::{Canvas, Drawing, bars, ink, ratios, shares};
+use plot::{Canvas, Drawing, bars, ink, ratios, shares, steps};
 
 use crate::report::chart::{Chart, Lines, Plot, Scale, Stroke};
 
@@ -33,7 +32,7 @@ const PAGE: Canvas = Canvas {
 pub(crate) fn chart(chart: &Chart) -> Markup {
     let (body, cut) = match &chart.plot {
         Plot::Bars(axis, rows) => bars(axis, rows),
-        Plot::Steps(rows) => (steps::steps(rows), None),
+        Plot::Steps(rows) => (steps(rows), None),
         Plot::Ratios(axis, rows) => ratios(axis, rows),
         Plot::Shares(legend, stacks) => (shares(legend, stacks), None),
         Plot::Lines(lines) => plot(lines, lines.scale),

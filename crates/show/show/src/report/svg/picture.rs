@@ -8,8 +8,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::plot::{Axis, Canvas, Drawing, ink, labels, whisker};
-use super::steps;
+use super::plot::{Axis, Canvas, Drawing, ink, labels, step_axis, step_reach, whisker};
 use crate::report::chart::{Bar, Chart, Lines, Plot, Step, Stroke, reach};
 use crate::report::colour::stylesheet;
 use crate::report::document::{Picture, PicturePart};
@@ -246,11 +245,11 @@ fn bars(column: &mut Column, rows: &[Bar]) {
 
 /// A step below the other, over an axis of ratios.
 fn stairs(column: &mut Column, rows: &[Step]) {
-    let (axis, ticks) = steps::axis(rows);
+    let (axis, ticks) = step_axis(rows);
     let ticks = axis.apart(&ticks, BARS);
     let one = axis.percent(1.0);
     for of in rows {
-        let [left, width] = steps::reach(&axis, of);
+        let [left, width] = step_reach(&axis, of);
         let bar = html! {
             line.one x1=(one) x2=(one) y1="-4" y2="24" {}
             rect x=(format!("{left:.2}%")) y="4" height="12" width=(format!("{width:.2}%"))

@@ -8,7 +8,7 @@ use iostrata_stats::Interval;
 use maud::{Markup, html};
 
 use crate::report::chart::{
-    Bar, Branch, Course, Line, Lines, Mark, Scale, Slices, Stack, Stroke, reach,
+    Bar, Branch, Course, Line, Lines, Mark, Scale, Slices, Stack, Step, Stroke, reach,
 };
 use crate::report::colour::Colour;
 use crate::report::words;
@@ -541,6 +541,47 @@ fn placed(stack: &Stack) -> Vec<(Colour, f64, f64, &str)> {
         from += share;
     }
     all
+}
+
+/// The axis of all steps with their intervals, around 1.
+pub(super) fn step_axis(rows: &[Step]) -> (Axis, Vec<(f64, String)>) {
+    let ends = |row: &Step| [row.from, row.to].into_iter().chain(row.ci95.into_iter().flatten());
+    let all: Vec<f64> = rows.iter().flat_map(ends).filter(|end| end.is_normal()).collect();
+    Axis::of_ratios(&all)
+}
+
+/// Where a step begins and how far it goes, in percent of the axis.
+pub(super) fn step_reach(axis: &Axis, row: &Step) -> [f64; 2] {
+    let [from, to] = [row.from, row.to].map(|end| axis.at(end.clamp(axis.low, axis.high)) * 100.0);
+    // What changes nothing is seen, too.
+    [from.min(to), (to - from).abs().max(0.4)]
+}
+
+/// Changes that multiply, each from where the one before it ends: one row below the other on a
+/// logarithmic axis.
+pub(super) fn steps(rows: &[Step]) -> Markup {
+    let (axis, ticks) = step_axis(rows);
+    let ticks = axis.apart(&ticks, ROW_WIDTH);
+    let one = axis.percent(1.0);
+    html! {
+        div.rows {
+            @for (n, row) in rows.iter().enumerate() {
+                div.row data-at={ "0." (n) } title=(row.hover) {
+                    span.name { (row.title) }
+                    svg height="20" {
+                        (grid(&axis, &ticks))
+                        line.one x1=(one) x2=(one) y1="0" y2="100%" {}
+                        @let [left, width] = step_reach(&axis, row);
+                        rect x=(format!("{left:.2}%")) y="3" height="14"
+                            width=(format!("{width:.2}%")) style={ "fill:" (row.colour.css()) } {}
+                        (whisker(&axis, row.ci95))
+                    }
+                    span.value { b { (row.shown) } " " (row.spread) }
+                }
+            }
+            (foot(&axis, &ticks, "times, each from where the one before it ends"))
+        }
+    }
 }
 
 #[cfg(test)]
