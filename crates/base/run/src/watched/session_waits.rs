@@ -15,6 +15,9 @@ pub struct SessionWaits {
     pub disk_space: u64,
     /// A processor: tasks of the target that waited for one at a time, where it is on this host.
     pub processor: u64,
+    /// Uninterruptible sleep, as for I/O: so many tasks of the target at every look, where it is on
+    /// this host.
+    pub uninterruptible: u64,
     /// Transactions in the longest queue of a member of its replication group, and beyond how many
     /// flow control holds writers back; 0 where there is no such thing.
     pub group_queue: u64,

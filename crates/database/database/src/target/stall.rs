@@ -102,6 +102,7 @@ pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String
         View::redo_past_async,
         View::redo_stays_full,
         View::lock,
+        View::device_all_along,
         // Who waits for a processor syncs late, too.
         View::processors,
         View::device,
@@ -319,6 +320,14 @@ impl<'a> View<'a> {
         let is_outside = |pair: &&[Seen<'_>]| pair.iter().all(|one| !self.around.contains(one));
         let outside = self.all.windows(2).filter(is_outside);
         3 * outside.clone().filter_map(stuck).count() > outside.count()
+    }
+
+    /// Redo that does not become durable while a task of the target sleeps for I/O at every look:
+    /// one that waits for a processor is not in uninterruptible sleep.
+    fn device_all_along(&self) -> Reason {
+        let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits)?;
+        let is_long = self.within.len() >= SAMPLES_MIN && waits.uninterruptible > 0;
+        self.stuck_redo().filter(|_| is_long)
     }
 
     fn device(&self) -> Reason {

@@ -137,6 +137,7 @@ impl Watch {
     pub fn explain(&mut self, watched: &mut Watched, waits: SessionWaits) {
         let Some(stall) = self.stalls.explain(waits) else { return };
         for sample in [&mut self.said, &mut watched.sample] {
+            sample.stalled = true;
             sample.stall_cause = Some(stall.cause);
             sample.stall_evidence = Some(stall.evidence.clone());
         }

@@ -50,6 +50,14 @@ struct Usual {
     running: Option<u64>,
 }
 
+/// A low rate at which no sessions are at work where some usually are.
+#[derive(Clone, Copy, Debug)]
+struct Lull {
+    now_s: f64,
+    /// The rate, and over how many seconds.
+    rate: (f64, f64),
+}
+
 /// The stall that goes on, or the last one.
 #[derive(Clone, Debug)]
 struct Going {
@@ -76,6 +84,8 @@ pub(crate) struct Stalls {
     sampled: VecDeque<Sampled>,
     usual: VecDeque<Usual>,
     last: Option<Going>,
+    /// The last sample, if it may be one of a target that is kept from processors.
+    lull: Option<Lull>,
 }
 
 impl Stalls {
@@ -102,11 +112,17 @@ impl Stalls {
         let waits = || match running {
             // Those that are turned away are not among the sessions.
             Some(_) if self.are_refused() => true,
-            Some(running) => self.is_crowded(running),
+            Some(running) => self.is_crowded(running) || tps > 0.0 && self.is_starved(now_s),
             // Who does not tell shows by its causes whether anybody waits.
             None => self.cause(now_s - seconds, now_s, None).0 != StallCause::Unknown,
         };
-        if !is_low || !waits() {
+        let waits = is_low && waits();
+        self.lull = None;
+        if !waits {
+            let from_s = now_s - seconds;
+            if is_low && running.is_some() && self.is_pressed(from_s, now_s) {
+                self.lull = Some(Lull { now_s, rate: (tps, seconds) });
+            }
             self.usual.push_back(Usual { at_s: now_s, tps, running });
             return FoundStall { is_going: false, stall: self.end() };
         }
@@ -159,8 +175,11 @@ impl Stalls {
         let sessions = running.map_or(u32::MAX, |count| count.try_into().unwrap_or(u32::MAX));
         let all: Vec<Sampled> = self.sampled.iter().cloned().collect();
         let (cause, evidence) = stall_cause(&all, Stalled { from_s, to_s, sessions });
-        // A server from which processors are withheld syncs late, whatever the device does.
-        if matches!(cause, StallCause::Unknown | StallCause::Device)
+        // A server from which processors are withheld syncs late, whatever the device does, but is
+        // not asleep for it at every look.
+        let waits = all.iter().rev().find_map(|one| one.sample.as_ref().ok()?.session_waits);
+        let is_asleep = waits.is_some_and(|waits| waits.uninterruptible > 0);
+        if (cause == StallCause::Unknown || cause == StallCause::Device && !is_asleep)
             && let Some(processors) = self.processors(from_s, to_s)
         {
             return (StallCause::Processors, processors);
@@ -175,8 +194,11 @@ impl Stalls {
     }
 
     /// Whether a stall goes on whose sessions were not asked yet what they wait for, or whose cause
-    /// is not known.
+    /// is not known, or a low rate may be one.
     pub(crate) fn needs_session_waits(&self) -> bool {
+        if self.lull.is_some() {
+            return true;
+        }
         self.last.as_ref().is_some_and(|last| {
             let is_known = match last.stall.cause {
                 StallCause::Unknown => false,
@@ -190,6 +212,9 @@ impl Stalls {
     /// What sessions wait for at the last sample, which is one of the stall that goes on; the stall
     /// with the cause that this shows.
     pub(crate) fn explain(&mut self, waits: SessionWaits) -> Option<TransactionStall> {
+        if let Some(lull) = self.lull.take() {
+            self.begin_starved(lull, waits)?;
+        }
         let last = self.last.clone().filter(|last| last.is_going)?.stall;
         let sampled = self.sampled.back_mut()?.sample.as_mut().ok()?;
         sampled.session_waits = Some(waits);
@@ -205,15 +230,50 @@ impl Stalls {
         Some(going.stall.clone())
     }
 
+    /// Whether a stall goes on in which processors are withheld.
+    fn is_starved(&self, now_s: f64) -> bool {
+        let going = self.last.as_ref().filter(|last| last.is_going).map(|last| &last.stall);
+        let starved = going.filter(|stall| stall.cause == StallCause::Processors);
+        starved.is_some_and(|stall| self.is_pressed(stall.t_s, now_s))
+    }
+
+    /// A server that gets a processor for a moment serves all that came meanwhile, so that no
+    /// session is at work when it takes a sample: its tasks that wait for one say that it stalls.
+    fn begin_starved(&mut self, lull: Lull, waits: SessionWaits) -> Option<()> {
+        let usual = self.usual_running().filter(|usual| *usual > 0)?;
+        (2 * waits.processor >= usual).then_some(())?;
+        // Its rate is not usual.
+        self.usual.pop_back();
+        self.go_on(lull.now_s, lull.rate, Some(usual));
+        Some(())
+    }
+
+    /// The mean of a share of processor waits within a time, in percent.
+    fn processor_waits_pct(
+        &self,
+        of: fn(&ProcessorWaits) -> Option<f64>,
+        (from_s, to_s): (f64, f64),
+    ) -> f64 {
+        let within = self.moments.iter().filter(|one| one.at_s > from_s && one.at_s <= to_s);
+        let shares: Vec<f64> = within.filter_map(|one| of(&one.processors)).collect();
+        shares.iter().sum::<f64>() / shares.len().max(1) as f64
+    }
+
+    /// Whether tasks waited for processors for much of a time, as they may in other times.
+    fn is_pressed(&self, from_s: f64, to_s: f64) -> bool {
+        let shares: [fn(&ProcessorWaits) -> Option<f64>; 2] =
+            [|one| one.throttled_pct, |one| one.pressure_pct];
+        shares.into_iter().any(|of| self.processor_waits_pct(of, (from_s, to_s)) >= PROCESSORS_PCT)
+    }
+
     /// Whether processors were withheld within a time, and usually are not.
     fn processors(&self, from_s: f64, to_s: f64) -> Option<String> {
-        let is_within = |one: &&SampleMoment| one.at_s > from_s && one.at_s <= to_s;
+        let is_outside = |one: &&SampleMoment| one.at_s <= from_s || one.at_s > to_s;
         let unusual = |of: fn(&ProcessorWaits) -> Option<f64>| {
-            let of = |one: &SampleMoment| of(&one.processors);
-            let within: Vec<f64> = self.moments.iter().filter(is_within).filter_map(of).collect();
-            let outside = self.moments.iter().filter(|one| !is_within(one));
-            let usual = median(outside.filter_map(of).collect(), f64::total_cmp)?;
-            let pct = within.iter().sum::<f64>() / within.len().max(1) as f64;
+            let outside = self.moments.iter().filter(is_outside);
+            let shares = outside.filter_map(|one| of(&one.processors)).collect();
+            let usual = median(shares, f64::total_cmp)?;
+            let pct = self.processor_waits_pct(of, (from_s, to_s));
             (pct >= PROCESSORS_PCT && pct >= PROCESSORS_MORE * usual).then_some((pct, usual))
         };
         let percent = iostrata_stats::units::percent;
@@ -288,9 +348,12 @@ impl Stalls {
     /// Whether so many sessions wait as are to be expected of a stall: where load went away, fewer
     /// do.
     fn is_crowded(&self, running: u64) -> bool {
-        let usual = self.usual.iter().filter_map(|one| one.running).collect();
-        let usual = median(usual, u64::cmp).unwrap_or(0);
-        running > 0 && 2 * running >= usual
+        running > 0 && 2 * running >= self.usual_running().unwrap_or(0)
+    }
+
+    /// Sessions that are usually at work.
+    fn usual_running(&self) -> Option<u64> {
+        median(self.usual.iter().filter_map(|one| one.running).collect(), u64::cmp)
     }
 }
 

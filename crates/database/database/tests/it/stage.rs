@@ -11,7 +11,7 @@ use iostrata_database::target::{
     Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, TargetError, Value,
 };
 use iostrata_database::watch::{OnHost, TimedSample, Watch, Watched};
-use iostrata_linux::host::{HeldBack, ProcessPlace, Root};
+use iostrata_linux::host::{HeldBack, ProcessPlace, Root, TaskWaits};
 use iostrata_plan::study::IoLimits;
 use iostrata_run::{SessionWaits, StallCause, WatchSample};
 use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
@@ -278,8 +278,10 @@ impl Stage {
             if watch.needs_session_waits()
                 && let Some(waits) = sampler.session_waits()
             {
-                let processor = held.tasks_waiting(Duration::from_millis(200)).unwrap_or(0);
-                watch.explain(&mut watched, SessionWaits { processor, ..waits });
+                let tasks = held.tasks_waiting(Duration::from_millis(200)).unwrap_or_default();
+                let TaskWaits { processor, uninterruptible } = tasks;
+                let waits = SessionWaits { processor, uninterruptible, ..waits };
+                watch.explain(&mut watched, waits);
             }
             if watch.needs_snapshot(&watched) {
                 watch.keep_snapshot(&mut watched, sampler.stall_snapshot().unwrap());

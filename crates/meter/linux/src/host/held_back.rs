@@ -28,6 +28,18 @@ const FIND_AGAIN: Duration = Duration::from_secs(5);
 /// Tasks of a process that are looked at.
 const TASKS_MAX: usize = 5_000;
 
+/// How often the state of tasks is looked at within a span.
+const LOOKS: u32 = 4;
+
+/// What tasks of a process wait for over a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskWaits {
+    /// Tasks that wait for a processor, on average.
+    pub processor: u64,
+    /// Tasks that are in uninterruptible sleep (state D), as for I/O: so many at every look.
+    pub uninterruptible: u64,
+}
+
 /// Finds the process.
 pub type FindProcess = Box<dyn Fn() -> Option<u32> + Send>;
 
@@ -106,17 +118,21 @@ impl HeldBack {
         shares
     }
 
-    /// How many of its tasks wait for a processor on average over a time, which it takes to look;
-    /// nothing where the kernel does not tell.
-    pub fn tasks_waiting(&self, span: Duration) -> Option<u64> {
+    /// What its tasks wait for over a time, which it takes to look; nothing where the kernel does
+    /// not tell.
+    pub fn tasks_waiting(&self, span: Duration) -> Option<TaskWaits> {
         let (pid, began) = (self.pid?, Instant::now());
         let before = waited_ns(&self.root, pid)?;
-        std::thread::sleep(span);
+        let mut asleep = uninterruptible(&self.root, pid);
+        for _ in 1..LOOKS {
+            std::thread::sleep(span / (LOOKS - 1));
+            asleep = asleep.min(uninterruptible(&self.root, pid));
+        }
         let after = waited_ns(&self.root, pid)?;
         let more =
             after.iter().map(|(task, ns)| ns.saturating_sub(*before.get(task).unwrap_or(ns)));
         let mean = more.sum::<u64>() as f64 / began.elapsed().as_nanos() as f64;
-        Some(mean.round() as u64)
+        Some(TaskWaits { processor: mean.round() as u64, uninterruptible: asleep })
     }
 
     fn is_there(&self) -> bool {
@@ -154,14 +170,30 @@ impl HeldBack {
 /// For how long each task of a process has waited for a processor since it began, in nanoseconds:
 /// the second number of `schedstat`.
 fn waited_ns(root: &Root, pid: u32) -> Option<BTreeMap<String, u64>> {
-    let tasks = root.names(format!("/proc/{pid}/task"));
     let waited = |task: String| {
         let text = root.text(format!("/proc/{pid}/task/{task}/schedstat"))?;
         let ns = text.split_whitespace().nth(1)?.parse().ok()?;
         Some((task, ns))
     };
-    let all: BTreeMap<String, u64> = tasks.into_iter().take(TASKS_MAX).filter_map(waited).collect();
+    let all: BTreeMap<String, u64> = tasks(root, pid).into_iter().filter_map(waited).collect();
     (!all.is_empty()).then_some(all)
+}
+
+/// The tasks of a process.
+fn tasks(root: &Root, pid: u32) -> Vec<String> {
+    let mut tasks = root.names(format!("/proc/{pid}/task"));
+    tasks.truncate(TASKS_MAX);
+    tasks
+}
+
+/// How many tasks of a process are in uninterruptible sleep now: the letter behind the name in
+/// `stat`, which may hold blanks and parentheses itself.
+fn uninterruptible(root: &Root, pid: u32) -> u64 {
+    let is_asleep = |task: &String| {
+        let text = root.text(format!("/proc/{pid}/task/{task}/stat")).unwrap_or_default();
+        text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
+    };
+    tasks(root, pid).iter().filter(|task| is_asleep(task)).count() as u64
 }
 
 impl GroupLook {
@@ -296,5 +328,18 @@ mod tests {
         machine.process(22, Some("data"), Some("data/ibdata1"));
         assert_eq!(machine.found(None), Some(22));
         assert_eq!(machine.found(Some("/run/none.pid")), Some(22));
+    }
+
+    #[test]
+    fn tasks_in_uninterruptible_sleep_are_counted() {
+        let machine = Machine::new();
+        let tasks = [("D", "a"), ("S", "D) D"), ("D", "odd) S (name"), ("R", "b")];
+        for (task, (state, name)) in tasks.iter().enumerate() {
+            let of = machine.0.path().join(format!("proc/30/task/{task}"));
+            create_dir_all(&of).unwrap();
+            write(of.join("stat"), format!("{task} ({name}) {state} 1 30 30")).unwrap();
+        }
+        assert_eq!(uninterruptible(&Root::at(machine.0.path()), 30), 2);
+        assert_eq!(uninterruptible(&Root::at(machine.0.path()), 31), 0);
     }
 }

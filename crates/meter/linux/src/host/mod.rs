@@ -27,7 +27,7 @@ pub use diskstats::{
     DevicesBelow, PauseWatch, delta, device_counters, parse_diskstats, parse_stat,
 };
 pub use facts::describe_host;
-pub use held_back::{FindProcess, HeldBack, ProcessPlace};
+pub use held_back::{FindProcess, HeldBack, ProcessPlace, TaskWaits};
 pub use judge::{FlushCost, foreign_io};
 pub use kernel_log::KernelLog;
 pub use mounts::mounts;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use iostrata_database::target::{Sampler, SessionWaits, TargetFacts};
 use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchRecord, Watched};
 use iostrata_engine::read_status;
-use iostrata_linux::host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root};
+use iostrata_linux::host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root, TaskWaits};
 use iostrata_run::{Event, TunedSetting, WatchDocument, WatchTarget};
 use iostrata_show::metrics::{Board, MetricsServer};
 use iostrata_study::{Listener, StudyError};
@@ -50,8 +50,9 @@ impl ObservedTarget {
         if waits.is_none() && tasks.is_none() {
             return;
         }
-        let processor = tasks.unwrap_or_default();
-        self.watch.explain(watched, SessionWaits { processor, ..waits.unwrap_or_default() });
+        let TaskWaits { processor, uninterruptible } = tasks.unwrap_or_default();
+        let waits = waits.unwrap_or_default();
+        self.watch.explain(watched, SessionWaits { processor, uninterruptible, ..waits });
     }
 
     /// Asks what goes on where the target begins to stall, and how statements went on once it no
@@ -195,8 +196,8 @@ impl TargetHost {
         }
     }
 
-    /// Tasks of its process that wait for a processor at a time; looking takes a moment.
-    pub fn tasks_waiting(&self) -> Option<u64> {
+    /// What tasks of its process wait for; looking takes a moment.
+    pub fn tasks_waiting(&self) -> Option<TaskWaits> {
         self.held.as_ref()?.tasks_waiting(TASKS_LOOK)
     }
 

@@ -86,6 +86,15 @@ fn each_cause_is_named_by_its_evidence() {
         ..stuck(second, is_within)
     };
     assert_eq!(cause(starved), StallCause::Processors, "they sync late, too");
+    let asleep = |second, is_within: bool| TargetSample {
+        session_waits: is_within.then(|| SessionWaits {
+            processor: 5,
+            uninterruptible: 1,
+            ..SessionWaits::default()
+        }),
+        ..stuck(second, is_within)
+    };
+    assert_eq!(cause(asleep), StallCause::Device, "one of them waits for it at every look");
     let pending = |_, is_within| TargetSample {
         pending_reads: Some(0),
         pending_writes: Some(u64::from(is_within)),

@@ -187,6 +187,74 @@ fn tasks_that_wait_for_processors_at_its_beginning_are_not_its_cause_for_good() 
 }
 
 #[test]
+fn a_server_that_others_keep_from_processors_stalls_though_no_session_is_seen_at_work() {
+    let course = |[usual_pct, pressure_pct]: [f64; 2], waiting: u64| {
+        let (mut stalls, mut total, mut stalled) = (Stalls::default(), 0, Vec::new());
+        for second in 0..40_u64 {
+            let is_low = second >= 30;
+            total += if is_low { 100 } else { 6_000 };
+            let sample = TargetSample {
+                transactions: Some(total),
+                sessions_running: Some(if is_low { 0 } else { 6 }),
+                ..TargetSample::default()
+            };
+            let pressure_pct = Some(if is_low { pressure_pct } else { usual_pct });
+            let processors = ProcessorWaits { pressure_pct, throttled_pct: None };
+            let moment =
+                SampleMoment { at_s: second as f64, sample, processors, ..SampleMoment::default() };
+            let found = stalls.take(moment);
+            let waits = SessionWaits { processor: waiting, ..SessionWaits::default() };
+            let explained = stalls.needs_session_waits().then(|| stalls.explain(waits)).flatten();
+            let stall = explained.or(found.stall.filter(|_| found.is_going));
+            stalled.extend(stall.map(|stall| (second, stall.cause)));
+        }
+        stalled
+    };
+    let starved: Vec<_> = (30..40).map(|second| (second, StallCause::Processors)).collect();
+    assert_eq!(course([5.0, 95.0], 4), starved);
+    assert_eq!(course([90.0, 95.0], 4), starved, "others took some of them before");
+    assert_eq!(course([5.0, 95.0], 0), [], "its load went away while others work");
+    assert_eq!(course([5.0, 8.0], 4), [], "processors are there");
+}
+
+#[test]
+fn redo_that_waits_for_its_device_is_not_said_to_wait_for_a_processor() {
+    let cause = |uninterruptible: u64| {
+        let (mut stalls, mut total, mut last) = (Stalls::default(), 0, None);
+        for second in 0..40_u64 {
+            let is_low = second >= 30;
+            total += if is_low { 2 } else { 6_000 };
+            let sample = TargetSample {
+                transactions: Some(total),
+                sessions_running: Some(4),
+                redo_end_bytes: Some(1_000 * (second + 1)),
+                redo_durable_bytes: Some(1_000 * second.min(30)),
+                ..TargetSample::default()
+            };
+            let pressure_pct = Some(if is_low { 95.0 } else { 5.0 });
+            let processors = ProcessorWaits { pressure_pct, throttled_pct: None };
+            last = stalls
+                .take(SampleMoment {
+                    at_s: second as f64,
+                    sample,
+                    processors,
+                    ..SampleMoment::default()
+                })
+                .stall
+                .or(last);
+            if stalls.needs_session_waits() {
+                let waits =
+                    SessionWaits { processor: 2, uninterruptible, ..SessionWaits::default() };
+                last = stalls.explain(waits).or(last);
+            }
+        }
+        last.unwrap().cause
+    };
+    assert_eq!(cause(1), StallCause::Device);
+    assert_eq!(cause(0), StallCause::Processors);
+}
+
+#[test]
 fn a_stall_without_a_cause_says_what_the_hypervisor_took() {
     let evidence = |stolen_pct: f64| {
         let (mut stalls, mut total) = (Stalls::default(), 0);
