@@ -133,11 +133,14 @@ fn a_table_that_is_altered_behind_a_long_read_is_named() {
             let (done, _until) = channel();
             vec![reader, Holder { done, thread: alter }]
         });
-        let snapshot = all.iter().find_map(|one| one.snapshot.as_deref()).unwrap();
-        eprintln!("{:#?}", snapshot.sentences());
+        // A busy machine may stall it before, which has a snapshot of its own.
+        let snapshots: Vec<_> = all.iter().filter_map(|one| one.snapshot.as_deref()).collect();
+        let sentences = snapshots.iter().map(|one| one.sentences()).collect::<Vec<_>>();
+        eprintln!("{sentences:#?}");
         // The reader holds up the one that alters, and everybody else behind it.
-        let most = snapshot.blockers.first().map(|one| one.blocks);
-        assert!(!tells || most >= Some(2), "{snapshot:?}");
+        let blocks = |one: &&StallSnapshot| one.blockers.first().map(|one| one.blocks);
+        let most = snapshots.iter().filter_map(blocks).max();
+        assert!(!snapshots.is_empty() && (!tells || most >= Some(2)), "{snapshots:?}");
     }
 }
 
