@@ -67,13 +67,13 @@ fn run(cli: &Cli) -> Result<(), ExitError> {
     let interruption = Interruption::listen()
         .map_err(|error| ExitError::NotHere(format!("cannot listen for signals: {error}")))?;
     if cli.command.makes_files() {
-        restore_command::clear_files(cli.command.is_quiet());
+        restore_command::clear_files(cli.is_quiet);
         restore_command::record_files();
     }
     if !matches!(cli.command, Command::Restore(_)) {
-        restore_command::note_leftovers(cli.command.is_quiet());
+        restore_command::note_leftovers(cli.is_quiet);
     }
-    if !cli.command.is_quiet() {
+    if !cli.is_quiet {
         iostrata_server::plain_text::tell(|note| anstream::eprintln!("{note}"));
     }
     match &cli.command {

@@ -41,19 +41,6 @@ pub enum DiskAction {
     Serve(ServeWords),
 }
 
-impl DiskAction {
-    /// Whether notes on stderr were asked not to be.
-    pub fn is_quiet(&self) -> bool {
-        match self {
-            Self::Start(args) => args.common.quiet,
-            Self::List(args) => args.common.quiet,
-            Self::Fault(args) => args.common.quiet,
-            Self::Stop(args) => args.common.quiet,
-            Self::Serve(_) => true,
-        }
-    }
-}
-
 /// Arguments of `iostrata disk start`.
 #[derive(Args, Debug)]
 pub struct StartArgs {

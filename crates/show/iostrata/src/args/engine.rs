@@ -39,17 +39,6 @@ pub enum EngineAction {
     CrashWorker(CrashWorkerArgs),
 }
 
-impl EngineAction {
-    /// Whether notes on stderr were asked not to be.
-    pub fn is_quiet(&self) -> bool {
-        match self {
-            Self::Check(common) | Self::Stats(common) => common.printing.quiet,
-            Self::CrashTest(args) => args.printing.quiet,
-            Self::CrashWorker(_) => true,
-        }
-    }
-}
-
 /// What every one has.
 #[derive(Args, Clone, Debug)]
 pub struct EngineCommon {

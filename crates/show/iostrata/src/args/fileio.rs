@@ -34,16 +34,6 @@ pub enum FileioAction {
     Cleanup(FileioFiles),
 }
 
-impl FileioAction {
-    /// Whether notes on stderr were asked not to be.
-    pub fn is_quiet(&self) -> bool {
-        match self {
-            Self::Prepare(args) | Self::Cleanup(args) => args.printing.quiet,
-            Self::Run(args) => args.common.printing.quiet,
-        }
-    }
-}
-
 /// Which files.
 #[derive(Args, Clone, Debug)]
 #[command(args_override_self = true)]

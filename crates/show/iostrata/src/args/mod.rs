@@ -25,7 +25,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use database::{
     CheckArgs, DriveArgs, IsolationWord, LoadArgs, PrepareArgs, PreparedMode, PrivateArgs,
@@ -52,6 +52,9 @@ pub use workload::{WorkloadAction, WorkloadCommand};
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+    /// Whether notes on stderr were asked not to be.
+    #[arg(skip)]
+    pub is_quiet: bool,
 }
 
 /// What to do.
@@ -129,7 +132,10 @@ impl Cli {
         if let Some(why) = refused.or_else(|| go_tpc_words::refused(arguments)) {
             return Err(Self::command().error(clap::error::ErrorKind::InvalidSubcommand, why));
         }
-        let mut cli = Self::try_parse_from(arguments)?;
+        let matches = Self::command().try_get_matches_from(arguments)?;
+        let mut cli =
+            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))?;
+        cli.is_quiet = is_quiet(&matches);
         if let Command::Workload(command) = &mut cli.command {
             let has_defaults = command.has_defaults();
             command.target_mut().take_words(has_defaults);
@@ -138,27 +144,16 @@ impl Cli {
     }
 }
 
-impl Command {
-    /// Whether notes on stderr were asked not to be.
-    pub fn is_quiet(&self) -> bool {
-        match self {
-            Self::Probe(args) => args.common.printing.quiet,
-            Self::Io(args) => args.common.printing.quiet,
-            Self::Fio(args) => args.common.printing.quiet,
-            Self::Fileio(args) => args.action.is_quiet(),
-            Self::Study(args) => args.action.is_quiet(),
-            Self::Simulate(args) => args.action.is_quiet(),
-            Self::Disk(args) => args.action.is_quiet(),
-            Self::Engine(args) => args.action.is_quiet(),
-            Self::Workload(command) => command.is_quiet(),
-            Self::Tune(args) => args.printing.quiet,
-            Self::Restore(args) => args.printing.quiet,
-            Self::Watch(args) => args.printing.quiet,
-            Self::Report(_) => false,
-            Self::Completions(_) | Self::Man(_) | Self::Worker => true,
-        }
+/// Whether the command that was given is to be quiet. One without that argument speaks to programs.
+fn is_quiet(matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some(("report", _)) => false,
+        Some((_, inner)) => is_quiet(inner),
+        None => !matches!(matches.try_get_one("quiet"), Ok(Some(false))),
     }
+}
 
+impl Command {
     /// Whether it makes files to measure on.
     pub fn makes_files(&self) -> bool {
         match self {

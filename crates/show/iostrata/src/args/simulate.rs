@@ -40,17 +40,6 @@ pub enum SimulateAction {
     Unknown(Vec<OsString>),
 }
 
-impl SimulateAction {
-    /// Whether notes on stderr were asked not to be.
-    pub fn is_quiet(&self) -> bool {
-        match self {
-            Self::Flush(args) => args.common.printing.quiet,
-            Self::Queue(args) => args.common.printing.quiet,
-            Self::Unknown(_) => true,
-        }
-    }
-}
-
 /// Arguments of `iostrata simulate queue`.
 #[derive(Args, Debug)]
 pub struct QueueArgs {

@@ -30,19 +30,6 @@ pub enum StudyAction {
     Diff(DiffArgs),
 }
 
-impl StudyAction {
-    /// Whether notes on stderr were asked not to be.
-    pub fn is_quiet(&self) -> bool {
-        match self {
-            Self::List(args) => args.printing.quiet,
-            Self::Show(args) => args.common.printing.quiet,
-            Self::Run(args) => args.common.printing.quiet,
-            Self::Resume(args) => args.printing.quiet,
-            Self::Diff(args) => args.printing.quiet,
-        }
-    }
-}
-
 /// Arguments of `iostrata study list`.
 #[derive(Args, Debug)]
 pub struct ListArgs {

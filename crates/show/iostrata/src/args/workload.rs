@@ -69,15 +69,6 @@ impl WorkloadCommand {
             WorkloadAction::Check(args) | WorkloadAction::Cleanup(args) => &mut args.target,
         }
     }
-
-    /// Whether notes on stderr were asked not to be.
-    pub fn is_quiet(&self) -> bool {
-        match &self.action {
-            WorkloadAction::Prepare(args) => args.load.printing.quiet,
-            WorkloadAction::Run(args) => args.common.printing.quiet,
-            WorkloadAction::Check(args) | WorkloadAction::Cleanup(args) => args.printing.quiet,
-        }
-    }
 }
 
 /// The workloads that have commands.
