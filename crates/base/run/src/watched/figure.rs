@@ -242,13 +242,13 @@ static WRITTEN: FigureChart = chart_of("files-written", "Written to files, by wh
 static STATEMENTS: FigureChart = chart_of("statements", "Statements, by kind");
 static MISSES: FigureChart =
     chart_of("pool-misses", "Pages that had to be read, of those asked for");
-static CONNECTIONS: FigureChart = chart_of("connections", "Sessions that are connected");
+static CONNECTIONS: FigureChart = chart_of("connections", "Open connections");
 static TEMPORARY: FigureChart = chart_of("temporary-tables", "Temporary tables on disk");
 static GROUPS: FigureChart = chart_of("commit-groups", "Commits in a group of the binlog");
 static LAG: FigureChart = chart_of("replica-lag", "How far replication is behind");
 static APPLIED: FigureChart = chart_of("replica-applied", "Transactions applied by replication");
 static FLOW: FigureChart = chart_of("flow-control", "Time paused by flow control of the cluster");
-static FREE: FigureChart = chart_of("disk-free", "Room on the file system below the data");
+static FREE: FigureChart = chart_of("disk-free", "Free space of the file system below the data");
 static SYNCED: FigureChart = chart_of("files-sync", "Mean time of a sync, by what the files hold");
 
 /// Every chart, in the order of the report.
@@ -323,14 +323,14 @@ macro_rules! synced {
 
 const BY_KIND: FigureMetric = FigureMetric {
     name: "iostrata_flushed_pages_by_kind_total",
-    help: "Pages written, by the reason; what a target does not tell apart is missing.",
+    help: "Pages flushed, by reason; reasons that a target does not count are missing.",
 };
 const PENDING: FigureMetric =
-    FigureMetric { name: "iostrata_pending_requests", help: "Requests of files in flight." };
+    FigureMetric { name: "iostrata_pending_requests", help: "File requests in flight." };
 
 const STATEMENTS_BY_KIND: FigureMetric = FigureMetric {
     name: "iostrata_statements_total",
-    help: "Statements that clients sent, by kind; REPLACE and LOAD DATA count as inserts.",
+    help: "Client statements, by kind; REPLACE and LOAD DATA count as inserts.",
 };
 
 const fn counter(unit: &'static str, field: SampleField) -> Figure {
@@ -354,7 +354,7 @@ fields {
     /// Transactions that ended, per second.
     tps: f64 = counter("transactions/s", |one| one.transactions)
         .column("tps", 6).chart(&THROUGHPUT, "transactions")
-        .metric("iostrata_transactions_total", "Transactions that ended.");
+        .metric("iostrata_transactions_total", "Transactions, committed or rolled back.");
     /// Checkpoint age in percent of the limit.
     checkpoint_age_pct: f64 = derived("percent", |span| span.checkpoint_age_pct())
         .column("age%", 5).chart(&AGE, "checkpoint age")
@@ -368,45 +368,45 @@ fields {
     checkpoint_age_limit_bytes: u64 = gauge("bytes", |one| one.checkpoint_age_limit_bytes)
         .metric(
             "iostrata_checkpoint_age_limit_bytes",
-            "The checkpoint age at which writers wait for a checkpoint.",
+            "Max checkpoint age: writers wait for a checkpoint.",
         );
     /// The checkpoint age from which pages are flushed as fast as possible, in bytes.
     checkpoint_age_async_bytes: u64 = gauge("bytes", |one| one.checkpoint_age_async_bytes)
         .metric(
             "iostrata_checkpoint_age_async_bytes",
-            "The checkpoint age from which pages are flushed as fast as possible.",
+            "Async flush age: pages are flushed as fast as possible.",
         );
     /// The checkpoint age from which flushing goes before everything else, in bytes.
     checkpoint_age_sync_bytes: u64 = gauge("bytes", |one| one.checkpoint_age_sync_bytes)
         .metric(
             "iostrata_checkpoint_age_sync_bytes",
-            "The checkpoint age from which flushing goes before everything else.",
+            "Sync flush age: sync flushing begins.",
         );
     /// Seconds until the limit is reached if redo is made as now and no checkpoint follows.
     redo_seconds_left: f64 = derived("s", |span| span.redo_seconds_left())
         .column("left", 5)
         .metric(
             "iostrata_redo_left_seconds",
-            "Time until the limit if redo is made as now and no checkpoint follows.",
+            "Time until the limit at the present redo rate, without a checkpoint.",
         );
     /// Redo made per second, in bytes.
     redo_bytes_per_s: f64 = counter("bytes/s", |one| one.redo_end_bytes)
         .column_of("redoM/s", 7, MIB)
-        .metric("iostrata_redo_bytes_total", "Redo made.");
+        .metric("iostrata_redo_bytes_total", "Redo generated.");
     /// Pages of the pool that are newer than on disk.
     dirty_pages: u64 = gauge("pages", |one| one.dirty_pages)
-        .metric("iostrata_dirty_pages", "Pages of the pool that are newer than on disk.");
+        .metric("iostrata_dirty_pages", "Dirty pages in the buffer pool.");
     /// Their share of the pool, in percent.
     dirty_pct: f64 = derived("percent", |span| {
             span.pct(|one| one.dirty_pages, |one| one.pool_pages)
         })
         .column("dirty%", 6).chart(&DIRTY, "dirty pages")
-        .metric("iostrata_dirty_ratio", "Dirty pages as a share of the pool.")
+        .metric("iostrata_dirty_ratio", "Dirty pages as a share of the buffer pool.")
         .metric_divided(100.0);
     /// Pages written per second, for whatever reason.
     flushed_pages_per_s: f64 = counter("pages/s", |one| one.pages_flushed)
         .column("flush/s", 7).chart(&FLUSH, "all")
-        .metric("iostrata_flushed_pages_total", "Pages written, for whatever reason.");
+        .metric("iostrata_flushed_pages_total", "Pages flushed, for any reason.");
     /// Those written ahead, so that redo does not run out.
     flush_adaptive_pages_per_s: f64 = counter("pages/s", |one| one.pages_flushed_adaptive)
         .column("adapt", 6).chart(&FLUSH, "adaptive").metric_of(BY_KIND, ("kind", "adaptive"));
@@ -423,7 +423,7 @@ fields {
     furious_flushes: u64 = total("flushes", |one| one.furious_flushes)
         .metric(
             "iostrata_furious_flushes_total",
-            "Times that pages had to be written at any price.",
+            "Furious flushes (sync flushing) that began.",
         );
     /// Pages written per transaction.
     pages_written_per_txn: f64 = derived("pages", |span| {
@@ -434,12 +434,15 @@ fields {
         .column("hist", 6).chart(&HISTORY, "history list")
         .metric(
             "iostrata_history_list_length",
-            "Commits whose old row versions are not purged yet.",
+            "Transactions whose old row versions are not purged yet.",
         );
     /// Commits whose old row versions were purged, per second.
     purge_per_s: f64 = counter("commits/s", |one| one.purged)
         .column("purge", 6)
-        .metric("iostrata_purged_commits_total", "Commits whose old row versions were purged.");
+        .metric(
+            "iostrata_purged_commits_total",
+            "Transactions whose old row versions were purged.",
+        );
     /// Reads of files in flight.
     pending_reads: u64 = gauge("requests", |one| one.pending_reads)
         .column("rd", 3).metric_of(PENDING, ("op", "read"));
@@ -456,7 +459,7 @@ fields {
     /// Row locks that are waited for.
     row_locks_waiting: u64 = gauge("locks", |one| one.row_locks_waiting)
         .column("lock", 4)
-        .metric("iostrata_row_locks_waiting", "Row locks that are waited for.");
+        .metric("iostrata_row_locks_waiting", "Row lock waits at present.");
     /// For how long the oldest open transaction is open, in seconds; 0 where none is open. Servers
     /// are asked for it every five seconds.
     #[serde(default)]
@@ -466,7 +469,7 @@ fields {
         .column("open", 5).chart(&OPEN, "oldest transaction")
         .metric(
             "iostrata_oldest_transaction_seconds",
-            "For how long the oldest open transaction is open; 0 where none is open.",
+            "Age of the oldest open transaction; 0 if none is open.",
         );
     /// How the target names it: by the connection of a server, by the transaction of an engine.
     #[serde(default)]
@@ -490,58 +493,58 @@ fields {
     /// Pages per second that were asked for, were not in the pool and had to be read.
     #[serde(default)]
     pool_reads_per_s: f64 = counter("pages/s", |one| one.pool_reads)
-        .metric("iostrata_pool_reads_total", "Pages that were not in the pool and were read.");
+        .metric("iostrata_pool_reads_total", "Buffer pool misses.");
     /// Their share of all pages that were asked for, in percent.
     #[serde(default)]
     pool_miss_pct: f64 = derived("percent", |span| {
             Some(100.0 * span.per(|one| one.pool_reads, |one| one.pool_requests)?)
         })
         .chart(&MISSES, "misses")
-        .metric("iostrata_pool_miss_ratio", "Pages that were read as a share of all asked for.")
+        .metric("iostrata_pool_miss_ratio", "Buffer pool misses as a share of all read requests.")
         .metric_divided(100.0);
     /// Times per second that a page waited for a free frame.
     #[serde(default)]
     free_page_waits_per_s: f64 = counter("waits/s", |one| one.free_page_waits)
-        .metric("iostrata_free_page_waits_total", "Times that a page waited for a free frame.");
+        .metric("iostrata_free_page_waits_total", "Waits for a free frame.");
     /// Sessions that are connected.
     #[serde(default)]
     connections: u64 = gauge("sessions", |one| one.connections)
         .chart(&CONNECTIONS, "connected")
-        .metric("iostrata_connections", "Sessions that are connected.");
+        .metric("iostrata_connections", "Open connections.");
     /// How many may be.
     #[serde(default)]
     connections_limit: u64 = gauge("sessions", |one| one.connections_limit)
         .chart(&CONNECTIONS, "limit")
-        .metric("iostrata_connections_limit", "How many sessions may be connected.");
+        .metric("iostrata_connections_limit", "Limit of open connections.");
     /// Internal temporary tables per second that were made on disk.
     #[serde(default)]
     temporary_tables_on_disk_per_s: f64 = counter("tables/s", |one| one.temporary_tables_on_disk)
         .chart(&TEMPORARY, "tables")
         .metric(
             "iostrata_temporary_tables_on_disk_total",
-            "Internal temporary tables that were made on disk.",
+            "Internal temporary tables created on disk.",
         );
     /// Deadlocks of row locks since watching began.
     #[serde(default)]
     deadlocks: u64 = total("deadlocks", |one| one.deadlocks)
-        .metric("iostrata_deadlocks_total", "Deadlocks of row locks.");
+        .metric("iostrata_deadlocks_total", "Row lock deadlocks.");
     /// Commits that went to the binlog together, on average.
     #[serde(default)]
     commits_per_group: f64 = derived("commits", |span| {
             span.per(|one| one.binlog_commits, |one| one.binlog_groups)
         })
         .chart(&GROUPS, "commits")
-        .metric("iostrata_commits_per_group", "Commits that went to the binlog together.");
+        .metric("iostrata_commits_per_group", "Commits per binlog group commit.");
     /// How far replication is behind its source, in seconds; of several sources the farthest.
     #[serde(default)]
     replica_lag_s: u64 = gauge("s", |one| one.replica_lag_s)
         .chart(&LAG, "behind")
-        .metric("iostrata_replica_lag_seconds", "How far replication is behind its source.");
+        .metric("iostrata_replica_lag_seconds", "Replication lag.");
     /// Transactions of the source that were applied per second, by their GTIDs.
     #[serde(default)]
     replica_transactions_per_s: f64 = counter("transactions/s", |one| one.replica_transactions)
         .chart(&APPLIED, "applied")
-        .metric("iostrata_replica_transactions_total", "Transactions of the source applied.");
+        .metric("iostrata_replica_transactions_total", "Replicated transactions applied.");
     /// Share of the time in which flow control of the cluster held writers back, in percent.
     #[serde(default)]
     flow_control_paused_pct: f64 = derived("percent", |span| {
@@ -550,7 +553,7 @@ fields {
         .chart(&FLOW, "paused")
         .metric(
             "iostrata_flow_control_paused_ratio",
-            "Time in which flow control held writers back.",
+            "Share of the time in which flow control paused writers.",
         )
         .metric_divided(100.0);
 }
@@ -623,7 +626,7 @@ beside {
         .column("lim%", 4).chart(&LIMIT, "limit")
         .metric(
             "iostrata_io_limit_used_ratio",
-            "Use of the tightest I/O limit of the target's control groups as a share of it.",
+            "Utilization of the tightest I/O limit of the target's control groups.",
         )
         .metric_divided(100.0);
     throttle("throttle.cpu_throttled_us", "ms", |one| {
@@ -639,11 +642,11 @@ beside {
     synced!(Binlog, "binlog");
     device("disk_free_bytes", "bytes", |one| Some(one.disk_free_bytes? as f64))
         .chart(&FREE, "free")
-        .metric("iostrata_disk_free_bytes", "Room on the file system below the data.");
+        .metric("iostrata_disk_free_bytes", "Free space of the file system below the data.");
     Figure::beside("stalled", "", |one| Some(f64::from(u8::from(one.stalled))))
-        .metric("iostrata_stalled", "Whether the target stalls.");
+        .metric("iostrata_stalled", "Whether the target is stalled.");
     Figure::beside("sample_us", "us", |one| Some(one.sample_us))
-        .metric("iostrata_sample_duration_seconds", "Time that the last answer took.")
+        .metric("iostrata_sample_duration_seconds", "Duration of the last sample.")
         .metric_divided(1e6);
 }
 }

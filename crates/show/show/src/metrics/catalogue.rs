@@ -113,45 +113,49 @@ pub(crate) fn values(name: &str, one: &TargetState) -> Vec<Valued> {
 const OTHERS: &[OtherMetric] = &[
     other(
         "iostrata_tune_active",
-        "Whether the server is tuned; else its settings are its own.",
+        "Whether the server is tuned; otherwise it has its own settings.",
         |one| tuned(one, |tune| f64::from(u8::from(tune.is_active))),
     ),
-    other("iostrata_tune_set_point_ratio", "Where tune holds the age, of its limit.", |one| {
-        tuned(one, |tune| tune.set_point_ratio)
-    }),
-    other("iostrata_tune_changes_total", "Settings that tune has changed.", |one| {
+    other(
+        "iostrata_tune_set_point_ratio",
+        "Set-point of the checkpoint age, as a share of its limit.",
+        |one| tuned(one, |tune| tune.set_point_ratio),
+    ),
+    other("iostrata_tune_changes_total", "Changes of settings by tune.", |one| {
         tuned(one, |tune| tune.changes as f64)
     }),
-    other("iostrata_tune_put_backs_total", "Times that all settings went back.", |one| {
+    other("iostrata_tune_put_backs_total", "Times that all settings were restored.", |one| {
         tuned(one, |tune| tune.put_backs as f64)
     }),
-    other("iostrata_tune_lease", "Whether the server puts itself back without tune.", |one| {
-        tuned(one, |tune| f64::from(u8::from(tune.has_lease)))
-    }),
-    other("iostrata_tune_setting", "Settings of the server that tune may change.", |one| {
+    other(
+        "iostrata_tune_lease",
+        "Whether a lease on the server restores its settings without tune.",
+        |one| tuned(one, |tune| f64::from(u8::from(tune.has_lease))),
+    ),
+    other("iostrata_tune_setting", "Values of the settings that tune may change.", |one| {
         let settings = one.tune.iter().flat_map(|tune| &tune.settings);
         let of = |(name, value): &(&str, f64)| (vec![("setting", (*name).to_owned())], *value);
         settings.map(of).collect()
     }),
-    other("iostrata_target_info", "What the target is; always 1.", |one| {
+    other("iostrata_target_info", "Flavour and version of the target; always 1.", |one| {
         let label = |name, text: &String| (name, text.clone());
         let target = &one.target;
         vec![(vec![label("flavour", &target.flavour), label("version", &target.version)], 1.0)]
     }),
-    other("iostrata_target_up", "Whether the target answered the last time it was asked.", |one| {
+    other("iostrata_target_up", "Whether the last sample succeeded.", |one| {
         let is_up = |last: &Watched| f64::from(u8::from(last.sample.error.is_none()));
         told(one.last.as_ref().map(is_up))
     }),
-    other("iostrata_samples_total", "Times that the target was asked.", |one| {
+    other("iostrata_samples_total", "Samples taken.", |one| {
         told(Some(one.totals().map_or(0, |totals| totals.samples) as f64))
     }),
-    other("iostrata_sample_errors_total", "Times that the target did not answer.", |one| {
+    other("iostrata_sample_errors_total", "Failed samples.", |one| {
         told(Some(one.totals().map_or(0, |totals| totals.errors) as f64))
     }),
     other("iostrata_stalls_total", "Stalls that began.", |one| {
         told(one.totals().map(|totals| totals.stalls as f64))
     }),
-    other("iostrata_stalled_seconds_total", "Time in stalls, by what was waited for.", |one| {
+    other("iostrata_stalled_seconds_total", "Time in stalls, by cause.", |one| {
         // None is told of a target that never answered.
         let Some(totals) = one.totals().filter(|totals| totals.samples > totals.errors) else {
             return Vec::new();
@@ -168,10 +172,10 @@ const OTHERS: &[OtherMetric] = &[
     other("iostrata_device_flushes_total", "Flushes of the device below the data.", |one| {
         devices(one, |device| Some(device.flushes? as f64))
     }),
-    other("iostrata_device_read_seconds_total", "Time that its reads took together.", |one| {
+    other("iostrata_device_read_seconds_total", "Total time of its reads.", |one| {
         devices(one, |device| Some(device.read_ms as f64 / 1e3))
     }),
-    other("iostrata_device_write_seconds_total", "Time that its writes took together.", |one| {
+    other("iostrata_device_write_seconds_total", "Total time of its writes.", |one| {
         devices(one, |device| Some(device.write_ms as f64 / 1e3))
     }),
     other("iostrata_device_requests_in_flight", "Mean number of its requests in flight.", |one| {
@@ -192,16 +196,16 @@ const OTHERS: &[OtherMetric] = &[
     ),
     other(
         "iostrata_cpu_throttled_seconds_total",
-        "Time that a processor quota held tasks back.",
+        "Time for which a CPU quota throttled tasks.",
         |one| told(one.totals().and_then(|totals| Some(totals.throttled_us? as f64 / 1e6))),
     ),
-    other("iostrata_file_requests_total", "Requests on files of a class.", |one| {
+    other("iostrata_file_requests_total", "Requests on the files of a class.", |one| {
         files(one, |op| Some(op.requests? as f64))
     }),
-    other("iostrata_file_bytes_total", "Bytes read from and written to them.", |one| {
+    other("iostrata_file_bytes_total", "Bytes read and written.", |one| {
         files(one, |op| Some(op.bytes? as f64))
     }),
-    other("iostrata_file_seconds_total", "Time that these requests took together.", |one| {
+    other("iostrata_file_seconds_total", "Total time of these requests.", |one| {
         files(one, |op| Some(op.ns? as f64 / 1e9))
     }),
 ];
