@@ -107,10 +107,10 @@ fn cloud_model() -> Model {
     Model {
         name: "cloud-burst",
         real_drive: "Amazon EBS General Purpose SSD (gp2), its bucket of credits full",
-        power_cut: "Nothing that was done",
+        power_cut: "Nothing",
         parameters: vec![
             parameter(
-                "commands at a time",
+                "command queue depth",
                 volume.queue_depth,
                 "",
                 Origin::Estimated("enough to reach every rate at its latency"),
@@ -122,15 +122,15 @@ fn cloud_model() -> Model {
             parameter("credits of a full bucket", volume.credits_max, "I/Os", SOURCE),
             parameter("counts as one I/O up to", volume.io_bytes_max / 1024, "KiB", SOURCE),
             parameter(
-                "neighbours count together from",
+                "adjacent I/Os are merged from",
                 volume.merge_bytes_min / 1024,
                 "KiB",
                 SOURCE,
             ),
             bandwidth("bandwidth up to 170 GiB", volume.small_bytes_per_s, SOURCE),
             bandwidth("bandwidth of larger volumes", volume.bytes_per_s, SOURCE),
-            time("way of a read, mean", volume.read_ns as u64, latency),
-            time("way of a write, mean", volume.write_ns as u64, latency),
+            time("network time of a read, mean", volume.read_ns as u64, latency),
+            time("network time of a write, mean", volume.write_ns as u64, latency),
             parameter(
                 "its spread (sigma of the logarithm)",
                 volume.sigma,
@@ -196,12 +196,12 @@ struct Origins {
 
 const PER_READ: Origin = Origin::Derived("1 / random reads per second at depth");
 const PER_WRITE: Origin = Origin::Derived("1 / random writes per second at depth");
-const AS_READ: Origin = Origin::Estimated("as for a read: no source tells them apart");
+const AS_READ: Origin = Origin::Estimated("as for a read: no source distinguishes them");
 const REST_OF_READ: Origin =
     Origin::Derived("read latency less command, page and transfer of 4 KiB");
 const REST_OF_WRITE: Origin = Origin::Derived("write latency less command and transfer of 4 KiB");
 const SEQUENTIAL_READ: Origin = Origin::Derived("the rate of sequential reads");
-const CLEANING: Origin = Origin::Derived("what cleaning must cost for the write rates above");
+const CLEANING: Origin = Origin::Derived("the cost of garbage collection at the write rates above");
 const NVME_QUEUE: Origin = Origin::Estimated("the kernel's queue of an NVMe device, less one");
 
 fn flash_rows(drive: &FlashParameters, from: &Origins) -> Vec<Parameter> {
@@ -212,8 +212,8 @@ fn flash_rows(drive: &FlashParameters, from: &Origins) -> Vec<Parameter> {
     };
     let kib = |pages: u64| pages * u64::from(PAGE_BYTES) / 1024;
     vec![
-        parameter("commands at a time", drive.queue_depth, "", from.queue),
-        parameter("dies that work at a time", drive.dies, "", from.dies),
+        parameter("command queue depth", drive.queue_depth, "", from.queue),
+        parameter("dies in parallel", drive.dies, "", from.dies),
         time("controller, per read", drive.read_command_ns, from.read_command),
         time("controller, per write", drive.write_command_ns, from.write_command),
         time("rest of a read's latency", drive.read_overhead_ns, from.read_overhead),
@@ -226,8 +226,8 @@ fn flash_rows(drive: &FlashParameters, from: &Origins) -> Vec<Parameter> {
         bandwidth("link, writes", drive.link_write_bytes_per_s as f64, from.link),
         parameter("write cache", cache, "", from.cache),
         parameter("write cache holds", kib(drive.cache_pages.into()), "KiB", from.cache),
-        time("flush, the cache drained", drive.flush_ns, from.flush),
-        time("beyond programming, for a forced write", drive.through_ns, from.through),
+        time("flush, with the cache drained", drive.flush_ns, from.flush),
+        time("forced write, beyond programming", drive.through_ns, from.through),
         parameter("erased in reserve", kib(drive.reserve_pages) / 1024, "MiB", from.reserve),
         parameter(
             "random writes of 4 KiB, reserve used up",
@@ -240,9 +240,9 @@ fn flash_rows(drive: &FlashParameters, from: &Origins) -> Vec<Parameter> {
             drive.sequential_write_bytes_per_s,
             from.sequential_write,
         ),
-        share("still valid in a cleaned block, random", drive.valid_share_random(), CLEANING),
+        share("valid share of a collected block, random", drive.valid_share_random(), CLEANING),
         share(
-            "still valid in a cleaned block, sequential",
+            "valid share of a collected block, sequential",
             drive.valid_share_sequential(),
             CLEANING,
         ),
@@ -282,8 +282,8 @@ fn x25_e() -> Model {
     Model {
         name: "ssd-sata",
         real_drive: "Intel X25-E Extreme, 64 GB, SATA 3 Gbit/s, used (written over many times)",
-        power_cut: "Done writes since the last flush, up to the write cache; nothing with \
-                    `cache=off`",
+        power_cut: "Completed writes since the last flush, up to the size of the write cache; \
+                    nothing with `cache=off`",
         parameters: flash_rows(&FlashParameters::x25_e(), &from),
         sources: X25_E_SOURCES,
     }
@@ -300,21 +300,21 @@ fn p4500() -> Model {
         read_page: Origin::Estimated("array read of triple-level cells, 60 to 70 us"),
         program_page: Origin::Derived("48 dies at 1.05 GB/s, less the erase"),
         erase: Origin::Estimated("3D cells take 3 to 5 ms"),
-        block: Origin::Estimated("4 MiB, the part that is cleaned as one"),
+        block: Origin::Estimated("4 MiB, the unit of garbage collection"),
         link: SEQUENTIAL_READ,
         cache: Origin::Estimated("protected by the series' feature list; the size is a guess"),
         flush: Origin::Estimated(
             "enterprise drives answer a sync within 12 to 58 us; with the command it is 20",
         ),
         through: Origin::Derived("nothing: the cache is protected"),
-        reserve: Origin::Estimated("half a block a die: a drive in use has no more to spare"),
+        reserve: Origin::Estimated("half a block per die: a used drive has no more to spare"),
         random_write: Origin::Source,
         sequential_write: Origin::Source,
     };
     Model {
         name: "nvme",
         real_drive: "Intel SSD DC P4500, 2.0 TB, PCIe 3.0 x4, used (written over many times)",
-        power_cut: "Nothing that was done",
+        power_cut: "Nothing",
         parameters: flash_rows(&FlashParameters::p4500(), &from),
         sources: &[
             Citation {
@@ -336,13 +336,13 @@ fn evo_970_plus() -> Model {
         write_command: PER_WRITE,
         read_overhead: REST_OF_READ,
         write_overhead: REST_OF_WRITE,
-        read_page: Origin::Estimated("what is left of 52.6 us beside a short way"),
+        read_page: Origin::Estimated("52.6 us less a short controller path"),
         program_page: Origin::Derived("32 dies at 3.3 GB/s, written as single-level cells"),
         erase: Origin::Estimated("3D cells take 3 to 5 ms"),
-        block: Origin::Estimated("4 MiB, the part that is cleaned as one"),
+        block: Origin::Estimated("4 MiB, the unit of garbage collection"),
         link: SEQUENTIAL_READ,
         cache: Origin::Estimated(
-            "volatile, as no client drive of its kind promises otherwise; the size is a guess",
+            "volatile, since no client drive of its kind claims otherwise; the size is a guess",
         ),
         flush: Origin::Estimated("client drives take 0.9 to 10 ms for a sync"),
         through: Origin::Estimated("as a flush"),
@@ -355,8 +355,8 @@ fn evo_970_plus() -> Model {
     Model {
         name: "nvme-no-plp",
         real_drive: "Samsung 970 EVO Plus, 1 TB, PCIe 3.0 x4, its TurboWrite region empty",
-        power_cut: "Done writes since the last flush, up to the write cache; nothing with \
-                    `cache=off`",
+        power_cut: "Completed writes since the last flush, up to the size of the write cache; \
+                    nothing with `cache=off`",
         parameters: flash_rows(&FlashParameters::evo_970_plus(), &from),
         sources: &[
             Citation {
@@ -423,9 +423,9 @@ const FSYNC_LATENCY: Citation = Citation {
     ),
 };
 
-const ONE_DISK: &str = "Done writes since the last flush, up to the write cache; nothing with \
-                        `cache=off`";
-const SIBLINGS: Origin = Origin::Estimated("as its siblings' manuals say");
+const ONE_DISK: &str = "Completed writes since the last flush, up to the size of the write cache; \
+                        nothing with `cache=off`";
+const SIBLINGS: Origin = Origin::Estimated("as in the manuals of its siblings");
 
 fn hdd_models() -> Vec<Model> {
     vec![
@@ -477,7 +477,7 @@ fn hdd_rows(disk: &HddParameters, overhead: Origin) -> Vec<Parameter> {
         format!("{} / {} / {}", ms(next), ms(mean), ms(full))
     };
     vec![
-        parameter("turns", disk.turns_per_minute, "1/min", source),
+        parameter("rotational speed", disk.turns_per_minute, "1/min", source),
         parameter(
             "seeks before a read: next track, mean, full",
             seeks(disk.seek_read),
@@ -485,8 +485,8 @@ fn hdd_rows(disk: &HddParameters, overhead: Origin) -> Vec<Parameter> {
             source,
         ),
         parameter("seeks before a write", seeks(disk.seek_write), "ms", source),
-        bandwidth("medium, first byte", disk.outer_bytes_per_s as f64, source),
-        bandwidth("medium, last byte", disk.inner_bytes_per_s as f64, source),
+        bandwidth("media rate, outer tracks", disk.outer_bytes_per_s as f64, source),
+        bandwidth("media rate, inner tracks", disk.inner_bytes_per_s as f64, source),
         bandwidth("interface", disk.interface_bytes_per_s as f64, source),
         time("controller, per command", us(disk.controller_overhead_us), overhead),
         parameter("buffer", disk.cache_bytes >> 10, "KiB", source),
@@ -494,7 +494,7 @@ fn hdd_rows(disk: &HddParameters, overhead: Origin) -> Vec<Parameter> {
             "ranges in the read cache",
             disk.read_segments,
             "",
-            Origin::Estimated("manuals say that firmware makes segments as it sees fit"),
+            Origin::Estimated("according to manuals, the firmware chooses its segments"),
         ),
         parameter(
             "ranges in the write cache",
@@ -505,22 +505,22 @@ fn hdd_rows(disk: &HddParameters, overhead: Origin) -> Vec<Parameter> {
             ),
         ),
         parameter(
-            "commands at a time",
+            "command queue depth",
             disk.queue_depth,
             "",
-            Origin::Estimated("what the command sets of SATA and SAS disks of the time take"),
+            Origin::Estimated("limit of the SATA and SAS command sets of the time"),
         ),
         parameter(
             "write cache",
             if disk.write_cache { "on" } else { "off" },
             "",
-            Origin::Estimated("as such disks are mostly used"),
+            Origin::Estimated("the usual setting of such disks"),
         ),
         parameter(
             "flush, at least",
             f64::from(disk.flush_us_min) / 1e3,
             "ms",
-            Origin::Estimated("what it writes is its time"),
+            Origin::Estimated("its time is that of the writes"),
         ),
     ]
 }
@@ -530,18 +530,18 @@ fn measured_model() -> Model {
     Model {
         name: "probe:FILE",
         real_drive: "the device under the directory that `iostrata probe --json` measured",
-        power_cut: "Done writes since the last flush when the device says that its cache writes \
-                    back (32 MiB are assumed), else nothing",
+        power_cut: "Completed writes since the last flush if the device reports a write-back cache \
+                    (32 MiB are assumed), otherwise nothing",
         parameters: vec![
             rungs("read_4k_depth_N, read_16k_depth_N"),
             rungs("overwrite_16k (depth 1), write_16k_files_8 (8), sustained_16k (32)"),
             rungs("commit_fdatasync (1 thread), commit_fdatasync_4, commit_fdatasync_16"),
             rungs("flush_empty"),
             parameter(
-                "commands at a time",
+                "command queue depth",
                 1024,
                 "",
-                Origin::Estimated("beyond the deepest rung the rate stays"),
+                Origin::Estimated("the rate is constant beyond the deepest rung"),
             ),
         ],
         sources: &[],
@@ -553,11 +553,11 @@ fn raid_model() -> Model {
     let of_its_time = Origin::Estimated("as controllers of 2008 to 2012 shipped");
     let firmware = Origin::Estimated("a command through firmware and bus");
     let us = |us: u32| u64::from(us) * 1_000;
-    let own_caches = Origin::Derived("what left the battery's care must be on the medium");
+    let own_caches = Origin::Derived("data outside the protected cache must be on the medium");
     let mut parameters = vec![
         parameter("disks, in mirrored pairs", array.spindles, "", of_its_time),
         parameter("stripe", array.stripe_bytes >> 10, "KiB", of_its_time),
-        parameter("commands at a time", array.queue_depth, "", of_its_time),
+        parameter("command queue depth", array.queue_depth, "", of_its_time),
         time("controller, per command to a disk", us(array.controller_overhead_us), firmware),
         parameter("protected cache", cache.cache_bytes >> 20, "MiB", of_its_time),
         time("a write into the cache", us(cache.latency_us), firmware),
@@ -567,14 +567,13 @@ fn raid_model() -> Model {
     ];
     parameters.extend(hdd_rows(&array.disk, SIBLINGS).into_iter().filter(|row| {
         // What the array has instead of its disks was said above.
-        !matches!(row.name, "commands at a time" | "flush, at least" | "write cache")
+        !matches!(row.name, "command queue depth" | "flush, at least" | "write cache")
     }));
     Model {
         name: "raid10-hdd",
         real_drive: "eight Seagate Savvio 15K.1 in RAID 10 behind a controller with a battery, no \
                      real controller in particular",
-        power_cut: "Nothing that was done; with `cache=off` neither, as the disks' own caches are \
-                    off",
+        power_cut: "Nothing; the same with `cache=off`, since the disks' own caches are off",
         parameters,
         sources: &[Citation {
             title: "Seagate, Savvio 15K.1 FC Product Manual, Rev. B, sections 4.1 and 4.2",
@@ -672,7 +671,7 @@ mod documented_tests {
     fn describe(text: &mut String, model: &Model) {
         let _never_fails = write!(
             text,
-            "\n### {}\nStands for: {}. A power cut can take: {}.\n\n\
+            "\n### {}\nModelled on: {}. Lost in a power cut: {}.\n\n\
              | parameter | value | from |\n|---|---|---|\n",
             model.name,
             model.real_drive,
