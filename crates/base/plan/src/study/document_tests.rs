@@ -19,7 +19,7 @@ fn row(setting: &Setting) -> String {
 fn table(kind: SettingKind) -> String {
     let rows: Vec<String> =
         SETTINGS.iter().filter(|setting| setting.kind == kind).map(row).collect();
-    format!("| setting | value | default | what it is |\n|---|---|---|---|\n{}\n", rows.join("\n"))
+    format!("| setting | value | default | meaning |\n|---|---|---|---|\n{}\n", rows.join("\n"))
 }
 
 #[test]

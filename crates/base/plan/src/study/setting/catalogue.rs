@@ -111,25 +111,25 @@ macro_rules! settings {
 settings! {
     Volume {
         Filesystem "filesystem" | "fs": words::<VolumeKind>(), default "here",
-            "What lies on the volume; `raw` for nothing, `here` for the directory as it is";
+            "File system of the volume; `raw` for none, `here` for the existing directory";
         Disk "disk": Disk, default "none",
-            "Which disk is emulated under the volume; `none` for the storage that is there";
+            "Disk model below the volume; `none` for the existing storage";
         MkfsOptions "mkfs_options": Options(' '), short "mkfs", "Further options of mkfs";
         MountOptions "mount_options": Options(','), short "mount", default "defaults",
-            "Options of mount; one that this kernel refuses makes its points unavailable here";
+            "Mount options; one that this kernel refuses makes its points unavailable";
         VolumeSize "volume_size": Bytes(16 << 20, u64::MAX), short "v",
-            "Bytes of each volume; without it as many as the files need";
+            "Bytes of each volume; by default the size of the files";
         Volumes "volumes": Count(1, 64), short "vols", default "1",
             "Equal volumes over which files and workers are spread";
     }
     Conditions {
         Scheduler "scheduler": words::<Scheduler>(), "I/O scheduler of the volume";
         NrRequests "nr_requests": Count(1, 1_000_000), short "nr",
-            "Length of the request queue; what the kernel really takes is reported";
+            "Length of the request queue; the effective value is reported";
         ReadAheadKb "read_ahead_kb": Count(0, 1_048_576), short "ra", "Read-ahead in KiB";
         Nomerges "nomerges": Count(0, 2), short "nomerges",
             "How hard the queue tries to merge requests: 0 fully, 2 not at all";
-        RqAffinity "rq_affinity": Count(0, 2), short "rqaff", "On which processor completions run";
+        RqAffinity "rq_affinity": Count(0, 2), short "rqaff", "Processor on which completions run";
         WbtLatUsec "wbt_lat_usec": Count(0, 10_000_000), short "wbt",
             "Latency target of write-back throttling in microseconds; 0 turns it off";
         AddRandom "add_random": Count(0, 1), short "rnd",
@@ -137,17 +137,17 @@ settings! {
         Iostats "iostats": Count(0, 1), short "iostats",
             "Whether the kernel keeps the device counters";
         MemoryLimit "memory_limit": Bytes(32 << 20, u64::MAX), short "mem",
-            "Memory of the workload with its page cache";
+            "Memory limit of the workload, with its page cache";
         IopsLimit "iops_limit": Count(1, 100_000_000), short "lim",
-            "Reads per second, and writes per second, that the volume is held to";
+            "Limit of reads per second, and of writes per second";
         ReadIopsLimit "read_iops_limit": Count(1, 100_000_000), short "rlim",
-            "Reads per second that the volume is held to";
+            "Limit of reads per second";
         WriteIopsLimit "write_iops_limit": Count(1, 100_000_000), short "wlim",
-            "Writes per second that the volume is held to";
+            "Limit of writes per second";
         ReadBandwidthLimit "read_bandwidth_limit": Bytes(4096, u64::MAX), short "rbps",
-            "Bytes read per second that the volume is held to";
+            "Limit of bytes read per second";
         WriteBandwidthLimit "write_bandwidth_limit": Bytes(4096, u64::MAX), short "wbps",
-            "Bytes written per second that the volume is held to";
+            "Limit of bytes written per second";
         DirtyRatio "dirty_ratio": Count(0, 100), short "dirty",
             "`vm.dirty_ratio`: percentage of dirty memory at which writers must wait";
         DirtyBackgroundRatio "dirty_background_ratio": Count(0, 100), short "dirtybg",
@@ -159,79 +159,79 @@ settings! {
         DirtyExpireCentisecs "dirty_expire_centisecs": Count(0, 8_640_000), short "expire",
             "`vm.dirty_expire_centisecs`: age at which dirty data must be written";
         DirtyWritebackCentisecs "dirty_writeback_centisecs": Count(0, 8_640_000), short "wake",
-            "`vm.dirty_writeback_centisecs`: how often write-back wakes up";
+            "`vm.dirty_writeback_centisecs`: wake-up interval of write-back";
         DropCaches "drop_caches": Switch, default "false",
             "Whether the page cache is dropped before every replicate";
     }
     Workload {
-        Rw "rw" | "readwrite": words::<Rw>(), default "randread", "Which requests";
+        Rw "rw" | "readwrite": words::<Rw>(), default "randread", "Type of requests";
         Rwmixread "rwmixread": Count(0, 100), short "r", default "50",
-            "Percentage of reads where both are made";
+            "Percentage of reads in a mix";
         Bs "bs" | "block_size": Bytes(BLOCK_BYTES_MIN as u64, BLOCK_BYTES_MAX as u64), default "4K",
             "Bytes of each request";
         Workers "workers" | "numjobs" | "jobs": Count(1, JOBS_MAX as u64), short "w", default "1",
-            "Jobs at the same time that share the files";
+            "Concurrent jobs that share the files";
         Iodepth "iodepth" | "depth": Count(1, DEPTH_MAX as u64), short "d", default "1",
             "Requests that each worker keeps in flight";
-        Ioengine "ioengine": Word(ENGINES), default "sync", "The file API";
+        Ioengine "ioengine": Word(ENGINES), default "sync", "File API";
         Direct "direct": Switch, default "false", "Whether the page cache is bypassed (O_DIRECT)";
         Sync "sync": words::<SyncWrites>(), short "sync", default "none",
-            "What each write itself promises";
+            "Durability of each write";
         Fsync "fsync": Count(0, 1_000_000_000), short "fsync", default "0",
-            "fsync after every so many writes of a worker; 0 for never";
+            "fsync after this many writes of a worker; 0 for never";
         Fdatasync "fdatasync": Count(0, 1_000_000_000), short "fdatasync", default "0",
-            "fdatasync after every so many writes of a worker; 0 for never";
+            "fdatasync after this many writes of a worker; 0 for never";
         FsyncScope "fsync_scope": words::<FlushScope>(), short "scope", default "file",
             "Whether a flush covers the file just written, or every file";
         FsyncEvery "fsync_every": words::<FlushCount>(), short "per", default "writes",
-            "What is counted up to the next flush";
+            "Unit of the flush interval";
         Files "files" | "nrfiles": Count(1, FILES_MAX as u64), short "f", default "1",
             "Files that share the size";
         Size "size" | "filesize": Bytes(4096, u64::MAX), short "s", default "1G",
             "Bytes of all files together";
         Preparation "preparation" | "prepare": words::<Preparation>(), default "written",
-            "What the files hold at the start: data, unwritten extents, or nothing";
+            "Initial content of the files: data, unwritten extents, or nothing";
         RandomDistribution "random_distribution": Distribution, default "uniform",
-            "Where random requests go";
+            "Distribution of random offsets";
         RateIops "rate_iops": Number(1e9), short "rate", default "0",
-            "Requests per second of each worker, on a schedule; 0 for as fast as it goes";
+            "Arrival rate of each worker per second; 0 for a closed loop";
         RatePct "rate_pct": Number(1000.0), short "rate", default "0",
-            "Rate of all workers as a percentage of the IOPS limit; 0 for as fast as it goes";
+            "Arrival rate of all workers in percent of the IOPS limit; 0 for a closed loop";
         RateProcess "rate_process": words::<RateProcess>(), default "fixed",
-            "How scheduled requests are spaced";
+            "Arrival process of scheduled requests";
         Process "process": Switch, default "false",
             "Whether workers are processes instead of threads";
     }
     Transactions {
         Workload "workload": Word(WORKLOADS), default "requests",
-            "What runs: requests of files, or transactions of a database";
+            "The load: file requests, or transactions of a database";
         Target "target": Database, default "engine",
             "The database, with its data on the volume: the embedded engine, or a private server";
         Rows "rows": Count(1, i32::MAX as u64), short "rows", default "100000",
-            "Rows of the table, about 200 bytes each; of `insert` those that are there before";
+            "Rows of the table, about 200 bytes each; for `insert` the initial rows";
         Warehouses "warehouses": Count(1, 100_000), short "wh", default "2",
             "Warehouses of TPC-C, about 100 MB each";
         Objects "objects": Count(1, i32::MAX as u64), short "objects", default "50000",
             "Objects of `stress`, each with 20 rows of history";
         ReadPct "read_pct": Count(0, 100), short "r", default "50",
-            "Transactions of `stress` that only read, percent; the others write";
+            "Read-only transactions of `stress`, percent; the others write";
         CommitRows "commit_rows": Count(1, 10_000), short "c", default "1",
-            "Rows that a transaction of `insert` inserts";
+            "Rows per transaction of `insert`";
         StorageEngine "storage_engine": Text,
-            "Storage engine of a server's tables, such as MyISAM; without it the server's choice";
+            "Storage engine of a server's tables, such as MyISAM; by default the server's";
         RedoVolume "redo_volume": Switch, default "false",
-            "Whether the redo lies on a volume of its own, equal to that of the data";
+            "Whether the redo is on a separate volume, equal to that of the data";
         RowUpdates "row_updates": Count(1, 10_000), short "u", default "10",
-            "Rows that a transaction of `updates` changes";
+            "Rows per transaction of `updates`";
         RateTps "rate_tps": Number(1e9), short "rate", default "0",
-            "Transactions per second of all workers together, on a schedule; 0 for as fast as it goes";
+            "Arrival rate of transactions per second, of all workers; 0 for a closed loop";
         SecondWorkers "second_workers": Count(0, JOBS_MAX as u64), short "second", default "0",
-            "Sessions on a second engine on the same volume; 0 for no such engine";
+            "Sessions of a second engine on the same volume; 0 for none";
         SecondRowUpdates "second_row_updates": Count(1, 10_000), short "second_u",
-            "Rows that a transaction of `updates` changes there; without it as in the first";
+            "Rows per transaction of `updates` there; by default as in the first";
         SecondRateTps "second_rate_tps": Number(1e9), short "second_rate", default "0",
-            "Transactions per second there of all its sessions together; 0 for as fast as it goes";
+            "Arrival rate of transactions per second there; 0 for a closed loop";
         Readers "readers": Count(0, JOBS_MAX as u64), short "readers", default "0",
-            "Threads that read 16 KiB at random from a file of 256 MiB on the same volume, directly";
+            "Threads with random direct 16 KiB reads from a file of 256 MiB on the same volume";
     }
 }
