@@ -25,7 +25,7 @@ fn tables() -> String {
     for (title, entries) in areas() {
         let _never_fails = write!(
             text,
-            "\n### {title}\n| option | here | what, or why | says nothing of |\n|---|---|---|---|\n"
+            "\n### {title}\n| option | here | effect, or reason | accepted silently |\n|---|---|---|---|\n"
         );
         for entry in entries {
             let _never_fails = writeln!(text, "{}", row(entry));
