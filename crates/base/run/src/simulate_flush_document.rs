@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_stats::{Interval, LatencyUs, Verdicts};
+use iostrata_stats::{Interval, LatencyUs, SECOND_EVENTS_MIN, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::Unavailable;
@@ -33,9 +33,9 @@ pub struct FlushSeries {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FlushEvenness {
-    /// A second or more fell below half of the mean.
+    /// Windows of one second fell below half of the mean, and not by chance.
     Stalls,
-    /// No second did, but users were stopped by a full redo.
+    /// None did, but users were stopped by a full redo.
     AtTheWall,
     /// Users were slowed down at most.
     Even,
@@ -53,9 +53,10 @@ pub struct FlushPolicyRun {
     pub tps_mean_ci95: Option<Interval>,
     /// Batches of seconds behind it.
     pub tps_mean_n: u64,
-    /// The worst second over the mean: 1 is even, 0 a second without a commit.
+    /// The worst second over the mean: 1 is even, 0 a second without a commit. Below 20 of them per
+    /// second this is chance.
     pub min_over_mean_1s: f64,
-    /// Time in which windows of one second were below half the mean, in seconds, and how often.
+    /// Time in which windows of one second were below half the mean, and not by chance, in seconds.
     pub stalled_s: f64,
     /// How often that happened.
     pub stalls: u64,
@@ -91,6 +92,13 @@ pub struct FlushPolicyRun {
     pub series: FlushSeries,
     /// What speaks against the figures.
     pub verdicts: Verdicts,
+}
+
+impl FlushPolicyRun {
+    /// The worst second over the mean, where a second has enough transactions to be judged.
+    pub fn worst_second(&self) -> Option<f64> {
+        (self.tps_mean >= SECOND_EVENTS_MIN).then_some(self.min_over_mean_1s)
+    }
 }
 
 /// What changed on the way.

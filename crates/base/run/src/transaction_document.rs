@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use iostrata_plan::OpKind;
-use iostrata_stats::{Drift, Interval, LatencyUs, Measured, Stability, Verdicts};
+use iostrata_stats::{
+    Drift, Interval, LatencyUs, Measured, SECOND_EVENTS_MIN, Stability, Verdicts,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -43,7 +45,8 @@ pub struct TransactionDocument {
     pub response_us: Option<BTreeMap<OpKind, LatencyUs>>,
     /// Rate over time.
     pub series: TransactionSeries,
-    /// How evenly the rate held; null where the window was too short.
+    /// How evenly the rate held; null where the window was too short. Below 20 transactions per
+    /// second this is chance.
     pub stability: Option<Stability>,
     /// The last third of the window against the first; null where it was too short.
     #[serde(default)]
@@ -194,6 +197,25 @@ pub struct TransactionLevel {
     pub us_per_txn: Option<f64>,
     /// What speaks against it.
     pub verdicts: Verdicts,
+}
+
+/// How evenly a rate held, where a second has enough transactions to be judged.
+fn judged(stability: Option<&Stability>, tps: f64) -> Option<&Stability> {
+    stability.filter(|_| tps >= SECOND_EVENTS_MIN)
+}
+
+impl TransactionDocument {
+    /// How evenly the rate held, where seconds can be judged.
+    pub fn steadiness(&self) -> Option<&Stability> {
+        judged(self.stability.as_ref(), self.tps)
+    }
+}
+
+impl TransactionLevel {
+    /// How evenly the rate held, where seconds can be judged.
+    pub fn steadiness(&self) -> Option<&Stability> {
+        judged(self.stability.as_ref(), self.tps)
+    }
 }
 
 /// What transactions of a point have beside their rate, over its windows.

@@ -61,7 +61,9 @@ pub use rate_search::RateSearch;
 pub use repeat::{Repeat, repeat};
 pub use replicates::{Need, more_needed, until_precise};
 pub use shape::{Shape, Steadiness};
-pub use stability::{DOWN_SHARE, LowSpell, Stability, low_spells, stability, worst_of_seconds};
+pub use stability::{
+    DOWN_SHARE, LowSpell, SECOND_EVENTS_MIN, Stability, low_spells, stability, worst_of_seconds,
+};
 pub use stopping::{Stop, StoppingRule, time_for_precision};
 pub use verdict::{Verdict, Verdicts};
 pub use warmup::choose_cut;

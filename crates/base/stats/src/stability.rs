@@ -13,6 +13,10 @@ const STEP_S: f64 = 0.1;
 /// median of the last minute.
 pub const DOWN_SHARE: f64 = 0.5;
 
+/// Events of which a window of one second has fewer on average are not judged by the second: chance
+/// alone leaves some of many below half the mean.
+pub const SECOND_EVENTS_MIN: f64 = 20.0;
+
 /// How evenly a rate held.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -27,61 +31,77 @@ pub struct Stability {
     pub longest_below_half_s: f64,
 }
 
-/// A time in which every window of one second was below half the mean.
+/// A time in which every window was below half the mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LowSpell {
     /// When it began, in seconds from the start of the series.
     pub start_s: f64,
     /// How long it lasted.
     pub length_s: f64,
-    /// Its worst second over the mean.
-    pub min_over_mean_1s: f64,
+    /// Its worst window over the mean.
+    pub share_min: f64,
+    /// All of its windows over the mean.
+    pub share: f64,
 }
 
-/// The times in which a rate was below half its mean, in their order.
+/// The times in which a rate was below half its mean, in their order. At a low rate windows are
+/// longer than a second, so that twenty events are usual in each.
 pub fn low_spells(counts: &[f64], width_s: f64) -> Vec<LowSpell> {
-    Seconds::of(counts, width_s).map_or_else(Vec::new, |seconds| seconds.low_spells())
+    let per_s = counts.iter().sum::<f64>() / (counts.len().max(1) as f64 * width_s);
+    let window_s = (SECOND_EVENTS_MIN / per_s).max(1.0);
+    Windows::of(counts, width_s, window_s).map_or_else(Vec::new, |windows| windows.low_spells())
 }
 
-/// Windows of one second, each a step after the one before.
-struct Seconds {
+/// Windows of one length, each a step after the one before.
+struct Windows {
     /// Their counts over the mean.
     shares: Vec<f64>,
+    window_s: f64,
     step: usize,
     step_s: f64,
     mean: f64,
 }
 
-impl Seconds {
+impl Windows {
     /// Those of a series that is long enough for two of them.
-    fn of(counts: &[f64], width_s: f64) -> Option<Self> {
-        let in_a_second = slices_in(1.0, width_s)?;
+    fn of(counts: &[f64], width_s: f64, window_s: f64) -> Option<Self> {
+        let slices = slices_in(window_s, width_s)?;
         let step = ((STEP_S / width_s).round() as usize).max(1);
         let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
-        if counts.len() < 2 * in_a_second || mean <= 0.0 {
+        if counts.len() < 2 * slices || mean <= 0.0 {
             return None;
         }
-        let sums = sliding(counts, in_a_second, step).into_iter();
-        let shares = sums.map(|count| count / (mean * in_a_second as f64)).collect();
-        Some(Self { shares, step, step_s: step as f64 * width_s, mean })
+        let sums = sliding(counts, slices, step).into_iter();
+        let shares = sums.map(|count| count / (mean * slices as f64)).collect();
+        Some(Self { shares, window_s, step, step_s: step as f64 * width_s, mean })
     }
 
     fn low_spells(&self) -> Vec<LowSpell> {
         let mut spells: Vec<LowSpell> = Vec::new();
-        let mut is_down = false;
+        let (mut is_down, mut windows) = (false, 0.0);
         for (at, share) in self.shares.iter().copied().enumerate() {
             let was_down = std::mem::replace(&mut is_down, share < DOWN_SHARE);
             match spells.last_mut().filter(|_| was_down && is_down) {
                 Some(spell) => {
+                    windows += 1.0;
+                    spell.share += (share - spell.share) / windows;
                     spell.length_s += self.step_s;
-                    spell.min_over_mean_1s = spell.min_over_mean_1s.min(share);
+                    spell.share_min = spell.share_min.min(share);
                 }
-                // A second is low from when half of it lies in the hole.
-                None if is_down => spells.push(LowSpell {
-                    start_s: if at == 0 { 0.0 } else { at as f64 * self.step_s + 0.5 },
-                    length_s: self.step_s,
-                    min_over_mean_1s: share,
-                }),
+                // A window is low from when half of it lies in the hole.
+                None if is_down => {
+                    windows = 1.0;
+                    spells.push(LowSpell {
+                        start_s: if at == 0 {
+                            0.0
+                        } else {
+                            at as f64 * self.step_s + self.window_s / 2.0
+                        },
+                        length_s: self.step_s,
+                        share_min: share,
+                        share,
+                    });
+                }
                 None => {}
             }
         }
@@ -92,9 +112,9 @@ impl Seconds {
 /// How evenly these counts per slice of `width_s` seconds came. `None` for a series of less than
 /// two seconds, of slices longer than one, or of nothing.
 pub fn stability(counts: &[f64], width_s: f64) -> Option<Stability> {
-    let seconds = Seconds::of(counts, width_s)?;
+    let seconds = Windows::of(counts, width_s, 1.0)?;
     let longest = seconds.low_spells().iter().map(|spell| spell.length_s).fold(0.0, f64::max);
-    let Seconds { shares, step, mean, .. } = seconds;
+    let Windows { shares, step, mean, .. } = seconds;
     let centre = shares.iter().sum::<f64>() / shares.len() as f64;
     let square = shares.iter().map(|share| (share - centre).powi(2)).sum::<f64>();
     let in_a_second = slices_in(1.0, width_s)?;
@@ -119,7 +139,7 @@ pub fn worst_of_seconds(
     width_s: f64,
     counts_when: impl Fn(f64, f64) -> bool,
 ) -> Option<(f64, f64)> {
-    let Seconds { shares, step_s, .. } = Seconds::of(counts, width_s)?;
+    let Windows { shares, step_s, .. } = Windows::of(counts, width_s, 1.0)?;
     let begins_s = |at: usize| at as f64 * step_s;
     let kept: Vec<f64> = shares
         .iter()
@@ -189,7 +209,7 @@ mod tests {
             let [spell] = low_spells(&counts, 0.1)[..] else { panic!("one stall of {stall_s}") };
             assert!((spell.start_s - 23.7).abs() < 0.11, "{spell:?}");
             assert_eq!(spell.length_s, found.longest_below_half_s);
-            assert_eq!(spell.min_over_mean_1s, found.min_over_mean_1s);
+            assert_eq!(spell.share_min, found.min_over_mean_1s);
         }
     }
 
@@ -216,6 +236,12 @@ mod tests {
         for (start_s, expected_s) in starts.into_iter().zip([0.0, 30.1, 58.0]) {
             assert!((start_s - expected_s).abs() < 0.11, "{found:?}");
         }
+        let slow: Vec<f64> = counts.iter().map(|count| count / 1_000.0).collect();
+        assert_eq!(low_spells(&slow, 0.1), [], "20 s are no time where 20 s have 20 events");
+        let slow: Vec<f64> = counts.iter().map(|count| count / 100.0).collect();
+        assert_eq!(low_spells(&slow, 0.1).len(), 3, "in windows of 2.4 s");
+        // Windows that reach into it from both sides have more.
+        assert!((0.1..0.25).contains(&found[1].share), "{found:?}");
         assert_eq!(low_spells(&[100.0; 600], 0.1), []);
         assert_eq!(low_spells(&[], 0.1), []);
     }

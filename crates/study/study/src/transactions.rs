@@ -101,14 +101,14 @@ pub fn transaction_stalls(
     let Some(driven) = Driven::of(replicate) else { return Vec::new() };
     let (series, warm_up_s) = (driven.stream.series.totals(), driven.counts.warm_up_s);
     let mut spells = low_spells(&series, driven.stream.series.width_s);
-    spells.retain(|spell| spell.length_s >= StallRule::WINDOW.seconds_min(driven.tps()));
+    spells.retain(|spell| StallRule::WINDOW.is_stall(spell, driven.tps()));
     spells.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
     spells.truncate(STALLS_MAX);
     spells.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
     let stall = |spell: &LowSpell| {
         let from_s = warm_up_s + spell.start_s;
         let (cause, evidence) = cause(from_s, from_s + spell.length_s);
-        let min_tps = spell.min_over_mean_1s * driven.tps();
+        let min_tps = spell.share_min * driven.tps();
         let (t_s, length_s) = (spell.start_s, spell.length_s);
         TransactionStall { t_s, length_s, min_tps, cause, evidence }
     };

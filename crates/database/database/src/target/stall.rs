@@ -9,8 +9,8 @@
 //! (waits that are counted, I/O in flight) has to stand out from the samples outside.
 
 use iostrata_run::{SessionWaits, StallCause, TargetSample};
-use iostrata_stats::DOWN_SHARE;
 use iostrata_stats::units::times;
+use iostrata_stats::{DOWN_SHARE, LowSpell, SECOND_EVENTS_MIN};
 
 /// Share of its limit from which checkpoint age explains a stall.
 const AGE_FULL: f64 = 0.95;
@@ -44,11 +44,18 @@ impl StallRule {
     /// While a target is watched, second by second.
     pub const LIVE: Self = Self { below: DOWN_SHARE, transactions_min: 16.0, deviations: 4.0 };
     /// Of a window that is over, where the time of a stall is known as a whole.
-    pub const WINDOW: Self = Self { below: DOWN_SHARE, transactions_min: 20.0, deviations: 0.0 };
+    pub const WINDOW: Self =
+        Self { below: DOWN_SHARE, transactions_min: SECOND_EVENTS_MIN, deviations: 4.0 };
 
     /// How long a time is judged at least, in seconds, so that enough transactions are usual in it.
     pub fn seconds_min(&self, usual_tps: f64) -> f64 {
         self.transactions_min / usual_tps
+    }
+
+    /// Whether a time in which all windows were low is a stall, and not by chance.
+    pub fn is_stall(&self, spell: &LowSpell, usual_tps: f64) -> bool {
+        spell.length_s >= self.seconds_min(usual_tps)
+            && self.is_low(spell.share * usual_tps, spell.length_s, usual_tps, 0.0)
     }
 
     /// Whether a rate over so many seconds is under the share of what is usual, and not by chance.

@@ -11,7 +11,7 @@
 //! time, since the model may be slower than the server.
 
 use iostrata_run::FlushFigures;
-use iostrata_stats::stability;
+use iostrata_stats::{SECOND_EVENTS_MIN, stability};
 
 use super::plan::{
     Demand, FlushOutcome, FlushPlan, FlushPlanError, FlushSecond, PageAccess, SPAN_S_MAX,
@@ -328,7 +328,9 @@ impl ModelWindow {
             pages_dirtied_per_s: Some((flushed_per_s + more_per_s).max(0.0)),
             checkpoint_age_pct_mean: Some(100.0 * age / outcome.wall_age.max(1) as f64),
             redo_stalled_pct: Some(100.0 * stalled as f64 / seconds.len().max(1) as f64),
-            min_over_mean_1s: stability(&commits, 1.0).map(|even| even.min_over_mean_1s),
+            min_over_mean_1s: stability(&commits, 1.0)
+                .filter(|_| tps >= SECOND_EVENTS_MIN)
+                .map(|even| even.min_over_mean_1s),
             pages_written_per_txn: (tps > 0.0).then(|| flushed_per_s / tps),
             flushed_pages_per_s_max: seconds
                 .iter()

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use iostrata_database::target::StallRule;
 use iostrata_diagnose::conclude_flush;
 use iostrata_innodb::{PolicyName, Settings};
 use iostrata_run::{
@@ -167,10 +168,12 @@ fn policy_run(name: PolicyName, outcome: &FlushOutcome, warm_up: usize) -> Flush
     let commits = sum(|second| second.commits).max(1.0);
     let mean = estimate(&tps);
     let even = stability(&tps, 1.0);
-    let spells = low_spells(&tps, 1.0);
+    let rate = mean.as_ref().map_or(0.0, |mean| mean.value);
+    let mut spells = low_spells(&tps, 1.0);
+    spells.retain(|spell| StallRule::WINDOW.is_stall(spell, rate));
     let min_over_mean_1s = even.map_or(0.0, |even| even.min_over_mean_1s);
     let stopped_pct = 100.0 * outcome.stopped_share;
-    let evenness = match spells.is_empty() && min_over_mean_1s > 0.0 {
+    let evenness = match spells.is_empty() {
         false => FlushEvenness::Stalls,
         true if stopped_pct >= STOPPED_PCT_MIN => FlushEvenness::AtTheWall,
         true => FlushEvenness::Even,
@@ -179,13 +182,13 @@ fn policy_run(name: PolicyName, outcome: &FlushOutcome, warm_up: usize) -> Flush
     let everything: f64 = all.iter().map(|second| second.commits).sum::<f64>().max(1.0);
     FlushPolicyRun {
         name: name.word().to_owned(),
-        tps_mean: mean.as_ref().map_or(0.0, |mean| mean.value),
+        tps_mean: rate,
         tps_mean_ci95: mean.as_ref().and_then(|mean| mean.ci95),
         tps_mean_n: mean.as_ref().map_or(0, |mean| mean.n),
         min_over_mean_1s,
         stalled_s: spells.iter().map(|spell| spell.length_s).fold(0.0, |sum, one| sum + one),
         stalls: spells.len() as u64,
-        longest_stall_s: even.map_or(0.0, |even| even.longest_below_half_s),
+        longest_stall_s: spells.iter().map(|spell| spell.length_s).fold(0.0, f64::max),
         evenness,
         furious_flushes: outcome.furious_flushes,
         commit_wait_us: outcome.commit_waits.summary().unwrap_or_default(),

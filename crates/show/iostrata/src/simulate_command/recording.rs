@@ -14,8 +14,8 @@ use iostrata_run::{
 };
 use iostrata_server::{Flavour, ServerVersion};
 use iostrata_sim::flush::{Demand, FOLLOWED, RecordedWindow};
-use iostrata_stats::stability;
 use iostrata_stats::units::Size;
+use iostrata_stats::{SECOND_EVENTS_MIN, stability};
 use iostrata_study::transactions_per_s;
 
 use super::flush_plan::{POOL_BYTES, REDO_BYTES, SERVER_SETTINGS};
@@ -164,14 +164,17 @@ fn figures_of(watched: &WatchDocument) -> Option<FlushFigures> {
     })
 }
 
-/// The worst second over the mean; nothing where samples are further apart, or one is missing.
+/// The worst second over the mean; nothing where samples are further apart, one is missing, or a
+/// second has too few transactions.
 fn min_over_mean_1s(watched: &WatchDocument) -> Option<f64> {
     let rates: Vec<f64> = watched.samples.iter().skip(1).map_while(|sample| sample.tps).collect();
     let width_s = watched.duration_s / rates.len().max(1) as f64;
     // Samples come about a second apart, not to the millisecond.
     let width_s = if (0.9..1.1).contains(&width_s) { 1.0 } else { width_s };
     let is_whole = rates.len() + 1 == watched.samples.len() && width_s <= 1.0;
-    is_whole.then(|| stability(&rates, width_s)).flatten().map(|even| even.min_over_mean_1s)
+    let is_judged = rates.iter().sum::<f64>() >= SECOND_EVENTS_MIN * rates.len() as f64;
+    let even = (is_whole && is_judged).then(|| stability(&rates, width_s)).flatten();
+    even.map(|even| even.min_over_mean_1s)
 }
 
 /// The share of so many seconds that stalls for want of redo space lasted, in percent.

@@ -45,6 +45,28 @@ fn the_whole_comparison_shows_who_stalls_and_who_does_not() {
     }
 }
 
+/// Arrivals by chance leave seconds empty at such a rate. A volume that stops for minutes does
+/// something else.
+#[test]
+fn a_transaction_every_other_second_is_no_stall() {
+    let bench = Bench::new();
+    let line = "simulate flush --policy adaptive,steady --rate 0.5 --pages-per-txn 1000 \
+                --redo-per-txn 1M --redo 32M --pool 512M --data 75M --json --quiet";
+    let even = document(&bench.line(line), "simulate-flush");
+    for policy in even["policies"].as_array().unwrap() {
+        assert_eq!((&policy["evenness"], &policy["stalls"]), (&"even".into(), &0.into()));
+        assert!(!policy["text"].as_str().unwrap().contains("worst second"), "{}", policy["text"]);
+    }
+    let shown = stdout(&bench.line(&line.replace("--json ", "")));
+    assert!(shown.contains("adaptive (0.51/s)"), "{shown}");
+    let stopped = bench.line(&format!("{line} --limit-at 20m=20 --limit-at 40m=1500"));
+    let stopped = document(&stopped, "simulate-flush");
+    for policy in stopped["policies"].as_array().unwrap() {
+        assert_eq!(policy["evenness"], "stalls", "{}", policy["text"]);
+        assert!(policy["longest_stall_s"].as_f64().unwrap() > 60.0, "{}", policy["text"]);
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_document_and_options_are_followed() {
     let bench = Bench::new();

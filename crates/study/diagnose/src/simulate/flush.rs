@@ -20,29 +20,36 @@ pub fn conclude_flush(document: &mut FlushDocument) {
 }
 
 fn sentence(policy: &FlushPolicyRun) -> String {
-    let worst = 100.0 * policy.min_over_mean_1s;
+    let worst = worst_second(policy);
     let wall = format!("its wall at {:.0} % of the redo", policy.wall_pct);
     let end = format!("{:.1} pages written per transaction", policy.pages_written_per_txn);
     match policy.evenness {
         FlushEvenness::Stalls => format!(
-            "Stalls: {} for {:.0} s in all, {:.0} s at the longest; the worst second has {worst:.0} \
-             % of the mean. Users are stopped for {:.0} % of their time ({wall}); {end}.",
+            "Stalls: {} for {:.0} s in all, {:.0} s at the longest{worst}. Users are stopped for {:.0} \
+             % of their time ({wall}); {end}.",
             times(policy.stalls),
             policy.stalled_s,
             policy.longest_stall_s,
             policy.stopped_pct,
         ),
         FlushEvenness::AtTheWall => format!(
-            "Lives at its wall: users are stopped for {:.0} % of their time ({wall}), evenly: the \
-             worst second has {worst:.0} % of the mean; {end}.",
+            "Lives at its wall: users are stopped for {:.0} % of their time ({wall}), \
+             evenly{worst}; {end}.",
             policy.stopped_pct,
         ),
         FlushEvenness::Even => format!(
-            "Holds: the age goes up to {:.0} % of the redo, {wall}; the worst second has \
-             {worst:.0} % of the mean, users are slowed down for {:.0} % of their time; {end}.",
+            "Holds: the age goes up to {:.0} % of the redo, {wall}{worst}; users are slowed down \
+             for {:.0} % of their time; {end}.",
             policy.checkpoint_age_pct_max, policy.delayed_pct,
         ),
     }
+}
+
+/// What its worst second has, where one can be judged.
+fn worst_second(policy: &FlushPolicyRun) -> String {
+    policy.worst_second().map_or_else(String::new, |worst| {
+        format!("; the worst second has {:.0} % of the mean", 100.0 * worst)
+    })
 }
 
 /// Who stalls, who lives at the wall, who holds.
@@ -71,8 +78,11 @@ fn headline(document: &FlushDocument) -> Vec<String> {
     let even = of(FlushEvenness::Even);
     if !even.is_empty() {
         let each = |policy: &&FlushPolicyRun| {
-            let worst = 100.0 * policy.min_over_mean_1s;
-            format!("{} ({:.0}/s, worst second {worst:.0} %)", policy.name, policy.tps_mean)
+            let worst = policy
+                .worst_second()
+                .map_or_else(String::new, |worst| format!(", worst second {:.0} %", 100.0 * worst));
+            let digits = if policy.tps_mean < 10.0 { 2 } else { 0 };
+            format!("{} ({:.digits$}/s{worst})", policy.name, policy.tps_mean)
         };
         let each: Vec<String> = even.iter().map(each).collect();
         all.push(format!("Nobody is stopped under {}.", each.join(", ")));

@@ -311,3 +311,16 @@ fn a_full_queue_of_a_group_and_tasks_without_a_processor_are_named() {
     };
     assert_eq!(cause(locked), StallCause::Lock);
 }
+
+#[test]
+fn a_low_time_is_a_stall_where_chance_does_not_explain_it() {
+    let is_stall = |usual_tps: f64, length_s: f64, share: f64| {
+        let spell = LowSpell { start_s: 5.0, length_s, share_min: share, share };
+        StallRule::WINDOW.is_stall(&spell, usual_tps)
+    };
+    assert!(is_stall(1_000.0, 0.1, 0.4), "40 of 100 transactions");
+    assert!(!is_stall(25.0, 1.0, 0.48), "12 of 25 come by chance in a second of many");
+    assert!(is_stall(25.0, 1.0, 0.1), "2 of 25 do not");
+    assert!(!is_stall(0.5, 22.0, 0.0), "none of 11 in a time of many");
+    assert!(is_stall(0.5, 60.0, 0.0), "none of 30");
+}

@@ -23,11 +23,10 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let least = |a: &&FlushPolicyRun, b: &&FlushPolicyRun| {
         a.min_over_mean_1s.total_cmp(&b.min_over_mean_1s)
     };
-    report.strip = vec![
-        card("Stalls for longest", worst),
-        card("Most even", flush.policies.iter().max_by(least)),
-        simulated(flush),
-    ];
+    let judged = flush.policies.iter().filter(|policy| policy.worst_second().is_some());
+    report.strip = vec![card("Stalls for longest", worst)];
+    report.strip.extend(judged.max_by(least).map(|policy| card("Most even", Some(policy))));
+    report.strip.push(simulated(flush));
     report.add("recording", "The recording and its model", recording(flush));
     report.add("policies", "Policy by policy", policies(flush));
     report.add("figures", "All beside each other", figures(flush));
@@ -76,11 +75,10 @@ fn card(title: &'static str, policy: Option<&FlushPolicyRun>) -> Card {
         stalled if stalled > 0.0 => format!("below half of it for {}", words::value(stalled, "s")),
         _ => "never below half of it".to_owned(),
     };
-    let said = format!(
-        "{}, worst second {} of it, {below}. ",
-        words::value(policy.tps_mean, "transactions/s"),
-        percent(100.0 * policy.min_over_mean_1s),
-    );
+    let worst = policy.worst_second().map_or_else(String::new, |worst| {
+        format!(", worst second {} of it", percent(100.0 * worst))
+    });
+    let said = format!("{}{worst}, {below}. ", words::value(policy.tps_mean, "transactions/s"));
     Card { title, big: policy.name.as_str().into(), text: Text::from(said).with(link) }
 }
 
@@ -207,7 +205,9 @@ fn figures(flush: &FlushDocument) -> Option<Blocks> {
         .numbers("tps", |policy| {
             figure(policy.tps_mean, policy.tps_mean_ci95, policy.tps_mean_n, "")
         })
-        .numbers("worst second", |policy| value(100.0 * policy.min_over_mean_1s, "percent"))
+        .numbers("worst second", |policy| {
+            optional(policy.worst_second().map(|worst| 100.0 * worst), "percent")
+        })
         .numbers("stalled", |policy| time(policy.stalled_s))
         .numbers("longest", |policy| time(policy.longest_stall_s))
         .numbers("stopped", |policy| value(policy.stopped_pct, "percent"))

@@ -57,7 +57,7 @@ fn headline(run: &TransactionDocument) -> Vec<String> {
     let rows = run.insert.as_ref().and_then(|insert| insert.rows_per_s);
     let rows = rows.map_or(String::new(), |rows| format!(", {}", words::value(rows, ROWS)));
     let threads = words::counted(run.threads as usize, "thread");
-    let steady = run.stability.map(|stability| steadiness(&stability));
+    let steady = run.steadiness().map(steadiness);
     let speed = format!("{}{nopm}{rows} with {threads}", tps.text);
     [Some(speed), steady].into_iter().flatten().collect()
 }
@@ -87,7 +87,7 @@ fn cards(run: &TransactionDocument) -> Vec<Card> {
         let big = words::grouped(nopm as u64).into();
         cards.push(Card { title: "NOPM", big, text: "new orders per minute".into() });
     }
-    if let Some(stability) = &run.stability {
+    if let Some(stability) = run.steadiness() {
         let rest =
             format!("of the mean in the worst second; variation {}", share(stability.cov_1s));
         let big = share(stability.min_over_mean_1s).into();
@@ -280,7 +280,7 @@ fn by_rate(levels: &[TransactionLevel]) -> Table {
 
 fn by_level(levels: &[TransactionLevel]) -> Table {
     let worst = |level: &&TransactionLevel| {
-        optional(level.stability.map(|one| one.min_over_mean_1s * 100.0), "percent")
+        optional(level.steadiness().map(|one| one.min_over_mean_1s * 100.0), "percent")
     };
     Table::of(levels)
         .numbers("threads", |level| count(u64::from(level.threads)))
@@ -464,7 +464,10 @@ pub(super) fn over_time(run: &TransactionDocument) -> Option<Blocks> {
              in this line, whatever the mean says.",
         ));
     }
-    if let Some(stability) = &run.stability {
+    if run.stability.is_some() && run.steadiness().is_none() {
+        body.say("A second has too few transactions to judge steadiness by.");
+    }
+    if let Some(stability) = run.steadiness() {
         body.say(
             "Steadiness is taken from windows of one and of two seconds that slide by a tenth of a \
              second, so that a hole between two whole seconds counts as well.",
