@@ -84,6 +84,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("exact_calls::", Load, &["run", "plan"]),
     cli("files_kill::", Free, &["io", "change"]),
     cli("fio::", Free, &["plan", "load", "io"]),
+    cli("fio_beside::", Free, &["plan", "load", "io"]),
     cli("fio_line::", Free, &["plan", "load", "io"]),
     cli("fio_output::", Free, &["load", "io", "stats"]),
     cli("full_disk::", Machine, &["server", "workload"]),

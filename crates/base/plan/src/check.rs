@@ -2,7 +2,7 @@
 //!
 //! Invariant: every refusal names the option as the user types it, the value found, and the fix.
 
-use crate::variation::{BlockSizes, Blocks, Sharing, Step, Strides};
+use crate::variation::{BlockSizes, Blocks, FileCall, Sharing, Step, Strides};
 use crate::{Access, IoApi, IoSpec, Mix, SyncWrites, ValueError};
 use iostrata_stats::units::Size;
 
@@ -150,11 +150,13 @@ impl IoSpec {
         {
             return refuse("thinktime_blocks", 0, "a pause after 0 requests", "use 1 or more");
         }
-        let reads = self.mix != Mix::Write && self.mix != Mix::Trim;
         let calls_open_files = varied.call.is_some_and(|call| !call.is_by_name());
-        if calls_open_files && (reads || varied.verify.is_some()) {
-            let why = "fallocate and ftruncate leave no contents to read or verify";
-            return refuse("rw", "a mix", why, "use write, randwrite, trim or randtrim");
+        if varied.call == Some(FileCall::Truncate) && self.mix != Mix::Write {
+            return refuse("rw", "a mix", "ftruncate only cuts", "use write or randwrite");
+        }
+        if calls_open_files && varied.verify.is_some() {
+            let why = "fallocate and ftruncate leave no contents to verify";
+            return refuse("verify", 1, why, "leave it out");
         }
         if varied.bs_unaligned && self.direct {
             let fix = "use direct=0, or leave it out";

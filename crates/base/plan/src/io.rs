@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::variation::{Blocks, Sharing, Variation};
+use crate::variation::{Blocks, FileCall, Sharing, Variation};
 use crate::words::{ValueError, Words};
 
 /// The way a request reaches the kernel.
@@ -153,7 +153,7 @@ pub enum SyncWrites {
     RwfDsync,
 }
 
-/// The system call that makes earlier writes durable.
+/// The system call that writes back what was written before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -162,6 +162,20 @@ pub enum FlushMethod {
     Fsync,
     /// fdatasync: data and the metadata needed to read it.
     Fdatasync,
+    /// sync_file_range over all that was written since the last one; it makes nothing durable.
+    SyncFileRange(RangeSteps),
+}
+
+/// What sync_file_range does, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RangeSteps {
+    /// Waits for pages that are being written back.
+    pub wait_before: bool,
+    /// Begins to write back those that are not.
+    pub write: bool,
+    /// Waits for all of them.
+    pub wait_after: bool,
 }
 
 /// Which files a flush covers.
@@ -192,7 +206,7 @@ pub enum FlushCount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flush {
-    /// fsync or fdatasync.
+    /// By which call.
     pub method: FlushMethod,
     /// After how many writes (or requests) of this job.
     pub every: u32,
@@ -409,6 +423,8 @@ impl IoSpec {
     pub fn changes_files(&self) -> bool {
         match self.variation.call {
             Some(call) if call.is_by_name() => call.changes_names(),
+            // Reads make room.
+            Some(FileCall::Allocate) => true,
             _ => self.mix.writes() || self.mix.trims(),
         }
     }

@@ -21,7 +21,7 @@ mod words;
 pub use check::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, SpecError, block_range};
 pub use io::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Memory, Mix, Pacing,
-    Preparation, RateProcess, SyncWrites, ZipfTheta,
+    Preparation, RangeSteps, RateProcess, SyncWrites, ZipfTheta,
 };
 pub use op_kind::{OpKind, PerKind};
 pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, Point, Stream};

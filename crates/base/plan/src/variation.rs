@@ -183,6 +183,10 @@ pub struct Steady {
     pub duration: Duration,
     /// Time before it is looked at.
     pub ramp: Duration,
+    /// Streams with the same number are looked at together, and end together; absent: the stream
+    /// by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u32>,
 }
 
 /// What requests ask of their files in place of moving bytes.
@@ -297,12 +301,20 @@ pub struct Verify {
     /// Jobs that write read everything back when all is written; those that only read verify what
     /// they read in any case.
     pub reads_back: bool,
+    /// Equal parts of a job's bytes behind each of which it does so; 0: one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub loops: u32,
     /// The bytes of which every block is a repetition; empty: blocks have a seal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pattern: Vec<u8>,
     /// Whether blocks are read back and not looked at.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unchecked: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A log whose requests are made instead of any others.
@@ -368,6 +380,9 @@ pub struct Variation {
     pub distribution: Option<Distribution>,
     /// The first byte of each file that is used; `size_bytes` counts from it.
     pub offset_bytes: u64,
+    /// That is where the file ends that is there, and what it holds stays.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub appends: bool,
     /// Time between the start of the window and the stream's first request.
     pub start_delay: Duration,
     /// Time after that in which nothing is counted; `runtime` begins behind it.
@@ -388,7 +403,7 @@ pub struct Variation {
     pub ends_window: bool,
     /// Each job flushes all its files after its last request, outside all figures.
     pub end_flush: bool,
-    /// The window ends when this stream is steady.
+    /// The stream ends when it is steady.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<Steady>,
     /// The files are read into the page cache before the window.
@@ -433,6 +448,7 @@ impl Default for Variation {
             strides: None,
             distribution: None,
             offset_bytes: 0,
+            appends: false,
             start_delay: Duration::ZERO,
             ramp_time: Duration::ZERO,
             io_bytes_max: None,
@@ -477,6 +493,7 @@ impl Variation {
             && self.pause.is_none()
             && self.flow.is_none()
             && self.minimum_rates.is_none()
+            && self.steady.is_none()
             && !self.drops_each_pass
             && self.reap_min == 1
             && self.verify.is_none()

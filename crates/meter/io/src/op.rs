@@ -12,7 +12,7 @@ pub enum OpKind {
     Write,
     /// Discards `len` bytes at `offset`.
     Trim,
-    /// Flushes one whole file, as [`ApiConfig::sync_kind`](crate::ApiConfig::sync_kind) says.
+    /// Flushes a file, as [`ApiConfig::sync_kind`](crate::ApiConfig::sync_kind) says.
     Sync,
 }
 
@@ -24,6 +24,8 @@ pub enum SyncKind {
     Fsync,
     /// fdatasync: data and the metadata needed to read it back.
     Fdatasync,
+    /// sync_file_range over the bytes of the request, with these flags of the kernel's.
+    Range(u32),
 }
 
 /// What a request asks of its file in place of moving bytes.
@@ -49,9 +51,9 @@ pub struct Op {
     pub kind: OpKind,
     /// Index of the file in [`OpenFiles`](crate::OpenFiles).
     pub file: u32,
-    /// First byte in the file; 0 for a flush.
+    /// First byte in the file; 0 for a flush of all of it.
     pub offset: u64,
-    /// Bytes to move; 0 for a flush.
+    /// Bytes to move; of a flush those of its range, 0 for all up to the end of the file.
     pub len: u32,
     /// Slot in [`Buffers`](crate::Buffers); not looked at for a flush.
     pub buffer: u32,

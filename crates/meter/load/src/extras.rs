@@ -27,8 +27,13 @@ pub(crate) struct Extras {
     /// Chooses requests where the plain generator does not do.
     varied: Option<Varied>,
     block_bytes: u32,
-    /// Bytes that may still be asked for.
+    /// Bytes that may still be asked for in the present loop,
     bytes_left: u64,
+    /// in each of those behind it, and how many these are.
+    loop_bytes: u64,
+    loops_left: u32,
+    /// Whether it ends when it is told to.
+    pub obeys: bool,
     pauses: Option<Pauses>,
     /// Schedules of the directions, and the kind that the mix wants next.
     directions: Option<DirectionArrivals>,
@@ -104,6 +109,9 @@ impl Extras {
     ) -> io::Result<Option<Self>> {
         let variation = &spec.variation;
         let in_pairs = spec.mix == Mix::TrimWrite;
+        // Each loop is read back before the next one.
+        let loops = variation.verify.as_ref().map_or(1, |verify| verify.loops.max(1));
+        let loop_bytes = variation.io_bytes_max.map_or(u64::MAX, |bytes| bytes / u64::from(loops));
         let directions = DirectionArrivals::new(spec.pacing, spec.seed, job, spec.jobs);
         if !in_detail && !in_pairs && directions.is_none() && variation.is_plain_loop() {
             return Ok(None);
@@ -112,7 +120,10 @@ impl Extras {
             varied: (in_pairs || directions.is_some() || !variation.is_plain_order())
                 .then(|| Varied::new(spec, job)),
             block_bytes: spec.block_bytes,
-            bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),
+            bytes_left: loop_bytes,
+            loop_bytes,
+            loops_left: loops - 1,
+            obeys: variation.steady.is_some(),
             pauses: variation.pause.map(Pauses::new),
             directions,
             wanted: None,
@@ -149,6 +160,15 @@ impl Extras {
             passes.advance(u64::from(bytes));
         }
         Some((request, bytes))
+    }
+
+    /// Begins the next loop, if there is one.
+    pub(crate) fn begin_loop(&mut self) -> bool {
+        let begins = self.loops_left > 0;
+        if begins {
+            (self.bytes_left, self.loops_left) = (self.loop_bytes, self.loops_left - 1);
+        }
+        begins
     }
 
     /// Whether directions have schedules of their own.

@@ -13,7 +13,9 @@ use iostrata_io::{
     ApiConfig, Buffers, FileApi, FileCall, FileSpec, LibaioApi, MmapApi, NullApi, OpenFiles,
     OpenMode, OpenSync, Pages, SyncApi, SyncKind, UringApi, WriteThrough,
 };
-use iostrata_plan::{FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, Pacing, SyncWrites};
+use iostrata_plan::{
+    FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, Pacing, RangeSteps, SyncWrites,
+};
 use iostrata_stats::Verdict;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -211,6 +213,15 @@ fn sync_kind(spec: &IoSpec) -> SyncKind {
     match method {
         FlushMethod::Fsync => SyncKind::Fsync,
         FlushMethod::Fdatasync => SyncKind::Fdatasync,
+        FlushMethod::SyncFileRange(RangeSteps { wait_before, write, wait_after }) => {
+            let flags = [
+                (wait_before, libc::SYNC_FILE_RANGE_WAIT_BEFORE),
+                (write, libc::SYNC_FILE_RANGE_WRITE),
+                (wait_after, libc::SYNC_FILE_RANGE_WAIT_AFTER),
+            ];
+            let asked = flags.into_iter().filter(|(is_asked, _)| *is_asked);
+            SyncKind::Range(asked.map(|(_, flag)| flag).sum())
+        }
     }
 }
 

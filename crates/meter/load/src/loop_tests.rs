@@ -9,7 +9,7 @@ use iostrata_io::{
 };
 use iostrata_plan::{
     Access, BlockSizes, Blocks, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix,
-    OpKind as Kind, Pacing, Pause, Preparation, RateProcess, Sharing,
+    OpKind as Kind, Pacing, Pause, Preparation, RangeSteps, RateProcess, Sharing, Verify,
 };
 use iostrata_stats::{Latencies, LatencyHistogram, Verdict};
 
@@ -431,4 +431,55 @@ fn a_last_flush_is_made_and_not_counted() {
     assert_eq!(kinds[..10], [OpKind::Write; 10]);
     assert_eq!(kinds[10..], [OpKind::Sync; 2], "one for each file");
     assert!(outcome.segments[0].kinds[Kind::Sync].is_none());
+}
+
+#[test]
+fn a_range_that_is_flushed_is_what_was_written_since_the_last() {
+    let mut spec = small(Mix::Write);
+    (spec.files, spec.access) = (1, Access::Sequential);
+    spec.variation.io_bytes_max = Some(4096 * 9);
+    let method = FlushMethod::SyncFileRange(RangeSteps { write: true, ..RangeSteps::default() });
+    let (scope, count) = (FlushScope::File, FlushCount::Writes);
+    spec.flush = Some(Flush { method, every: 4, scope, count });
+    let (outcome, ops, _) = on_memory(spec, 5, |_| 1000);
+    let ranges = ops.iter().filter(|op| op.kind == OpKind::Sync);
+    let ranges: Vec<(u64, u32)> = ranges.map(|op| (op.offset, op.len)).collect();
+    assert_eq!(ranges, [(0, 4 * 4096), (4 * 4096, 4 * 4096)]);
+    let flushes = outcome.segments[0].kinds[Kind::Sync].as_ref().unwrap();
+    assert_eq!((flushes.latencies.service.count(), flushes.bytes), (2, 0));
+}
+
+#[test]
+fn each_loop_is_read_back_before_the_next_and_has_no_part_in_the_time_of_writes() {
+    let mut spec = small(Mix::Write);
+    (spec.files, spec.access, spec.size_bytes) = (1, Access::Sequential, 4096 * 50);
+    spec.variation.io_bytes_max = Some(3 * 4096 * 50);
+    let verify = Verify { reads_back: true, loops: 3, ..Verify::default() };
+    spec.variation.verify = Some(verify);
+    // Every request takes 10 us, of the third loop 30.
+    let cost = |number| if number < 200 { 10_000 } else { 30_000 };
+    let (outcome, ops, shared) = on_memory_in(Job::of, spec, 50, cost);
+    let kinds: Vec<(OpKind, usize)> =
+        ops.chunk_by(|a, b| a.kind == b.kind).map(|group| (group[0].kind, group.len())).collect();
+    let expected: Vec<(OpKind, usize)> =
+        [(OpKind::Write, 50), (OpKind::Read, 50)].into_iter().cycle().take(6).collect();
+    assert_eq!(kinds, expected);
+    assert_eq!(outcome.failure.first, None);
+    let (writes, reads) = (shared.reads_back(0), shared.ended(0) - shared.reads_back(0));
+    let expected = 50 * (10_000 + 10_000 + 30_000);
+    assert!(writes.abs_diff(expected) < 5000, "{writes}");
+    assert!(reads.abs_diff(expected) < 5000, "{reads}");
+}
+
+#[test]
+fn a_job_that_ends_as_it_writes_again_has_read_back_only_before() {
+    let mut spec = small(Mix::Write);
+    (spec.files, spec.access, spec.size_bytes) = (1, Access::Sequential, 4096 * 50);
+    spec.variation.io_bytes_max = Some(2 * 4096 * 50);
+    let verify = Verify { reads_back: true, loops: 2, ..Verify::default() };
+    spec.variation.verify = Some(verify);
+    // It is cut off 200 us after it began to write the second time.
+    let (_, _, shared) = on_memory_in(Job::of, spec, 2, |_| 18_000);
+    let reads = shared.ended(0) - shared.reads_back(0);
+    assert!(reads.abs_diff(50 * 18_000) < 20_000, "{reads} of {}", shared.ended(0));
 }

@@ -50,6 +50,7 @@ impl RequestLogWriter {
             flush: match flush {
                 SyncKind::Fsync => "sync",
                 SyncKind::Fdatasync => "datasync",
+                SyncKind::Range(_) => "sync_file_range",
             },
             text: Vec::with_capacity(HELD_BYTES),
             error: None,

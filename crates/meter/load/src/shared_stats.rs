@@ -38,6 +38,8 @@ const WORKER_FLOW: usize = 3;
 const WORKER_FLOWED: usize = 4;
 /// When a worker began to read back what it had written.
 const WORKER_READS_BACK: usize = 5;
+/// Whether a worker was told to end by itself.
+const WORKER_TOLD: usize = 6;
 const WORKER_HEAD_WORDS: usize = 8;
 /// Words of one kind of operation in a slice: a count, and sums of service, response and
 /// submission.
@@ -253,7 +255,18 @@ impl SharedStats {
         sums
     }
 
-    /// Posts when a worker began to read back what it had written, in ticks from the start.
+    /// Tells a worker to end, whatever the others do.
+    pub(crate) fn tell_to_end(&self, worker: u32) {
+        self.words()[self.worker_base(worker) + WORKER_TOLD].store(1, Relaxed);
+    }
+
+    /// Whether a worker was told to end.
+    pub(crate) fn is_told_to_end(&self, worker: u32) -> bool {
+        self.words()[self.worker_base(worker) + WORKER_TOLD].load(Relaxed) != 0
+    }
+
+    /// Posts when a worker began to read back what it had written, in ticks from the start; of one
+    /// that writes again behind that, as if all of its reading back came last.
     pub(crate) fn post_reads_back(&self, worker: u32, after: Ticks) {
         self.words()[self.worker_base(worker) + WORKER_READS_BACK].store(after, Release);
     }

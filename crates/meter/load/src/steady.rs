@@ -104,7 +104,10 @@ mod tests {
 
     fn state(of: SteadyOf, limit: SteadyLimit) -> SteadyState {
         let duration = Duration::from_secs(4);
-        SteadyState::new(Steady { of, limit, duration, ramp: Duration::from_secs(1) }, 2.0)
+        SteadyState::new(
+            Steady { of, limit, duration, ramp: Duration::from_secs(1), group: None },
+            2.0,
+        )
     }
 
     /// The second at which it is steady, of requests per second; slices last half a second.

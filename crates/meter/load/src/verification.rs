@@ -49,7 +49,7 @@ pub(crate) struct Verification {
 impl Verification {
     /// What worker `number` of a stream needs; `None` where nothing is verified.
     pub(crate) fn of(spec: &IoSpec, number: u32, files: &OpenFiles) -> Option<Self> {
-        let Verify { reads_back, pattern, is_unchecked } = spec.variation.verify.clone()?;
+        let Verify { reads_back, pattern, is_unchecked, .. } = spec.variation.verify.clone()?;
         Some(Self {
             reads_back: reads_back && spec.mix.writes(),
             pattern,
@@ -119,6 +119,12 @@ impl Verification {
         self.expected = written.iter().map(|(place, (_, number))| (*place, *number)).collect();
         self.reading = Some(written.into_iter());
         Ok(())
+    }
+
+    /// Ends to read back: what is written from now on is read back by itself.
+    pub(crate) fn end(&mut self) {
+        self.reading = None;
+        self.expected.clear();
     }
 
     /// Whether blocks are being read back.
@@ -219,6 +225,10 @@ mod tests {
         content[4095] ^= 1;
         buffers.copy_in(1, &content);
         assert!(!reader.holds(&buffers, 1, &flight(8192)), "its last byte is another");
+        writer.end();
+        assert!(!writer.is_reading() && !writer.has_unread());
+        writer.seal(&mut buffers, 1, request(8192), 4096);
+        assert!(writer.has_unread(), "the next loop is read back, too");
     }
 
     #[test]

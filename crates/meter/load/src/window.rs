@@ -3,6 +3,7 @@
 //! Invariant: a stream's workers get its files, and their own where it has them apart. When the
 //! window ends is the controller's business. It computes no figure.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ use crate::tally::{Slices, Span};
 const SLICES_MAX: u32 = 16_384;
 /// The same where jobs end by themselves, perhaps long before the window must.
 const SLICES_MAX_ALONE: u32 = 360_000;
+/// The kinds of requests by which a rate is steady.
+const MOVING: [OpKind; 3] = [OpKind::Read, OpKind::Write, OpKind::Trim];
 /// Fewest slices before a window may end early.
 const SLICES_MIN: u32 = 250;
 /// Workers that were asked have shown what they have after so many seconds: within a slice, unless
@@ -125,41 +128,56 @@ impl<'a, C: Clock> Window<'a, C> {
         let mut view = interim.map(View::new);
         let mut steady = self.steady();
         let (shared, slice_s) = (&self.controller.shared, self.controller.slice_s());
-        let mut is_steady = |open_s: f64| {
+        let mut end_steady_streams = |open_s: f64| {
             let most = shared.layout().slices as usize;
             let slices = ((open_s / slice_s) as usize).min(most);
-            steady.iter_mut().any(|(stream, state)| {
-                let workers = workers_of(&self.jobs, *stream);
-                let kinds = recorded(&self.streams[*stream].spec).kinds;
-                let kinds: Vec<OpKind> =
-                    kinds.into_iter().filter(|kind| *kind != OpKind::Sync).collect();
-                let counts = || shared.slices(&workers, &kinds, slices).counts(|_| true);
-                state.is_attained(open_s, slice_s, counts)
-            })
+            for (streams, state) in &mut steady {
+                let workers = || streams.iter().flat_map(|one| workers_of(&self.jobs, *one));
+                let counts = || {
+                    let workers: Vec<u32> = workers().collect();
+                    shared.slices(&workers, &MOVING, slices).counts(|_| true)
+                };
+                if state.is_attained(open_s, slice_s, counts) {
+                    workers().for_each(|worker| shared.tell_to_end(worker));
+                }
+            }
         };
         let mut at_look = |_: &mut dyn WindowObserver, open_s: f64| {
             if let Some(view) = &mut view {
                 view.look(&self, open_s);
             }
-            is_steady(open_s)
+            end_steady_streams(open_s);
+            false
         };
         let (outcomes, conducted) =
             self.controller.run(work, surroundings, observer, &mut at_look)?;
         let mut outcome = self.gather(outcomes, conducted.interrupted);
-        for (stream, state) in steady {
-            outcome.streams[stream].steady = Some(state.into_rates());
+        for (streams, state) in steady {
+            let rates = state.into_rates();
+            for stream in streams {
+                outcome.streams[stream].steady = Some(rates.clone());
+            }
         }
         Ok(outcome)
     }
 
-    /// What streams that end when they are steady need.
-    fn steady(&self) -> Vec<(usize, SteadyState)> {
-        let asked = self.streams.iter().enumerate().filter_map(|(number, stream)| {
+    /// What streams need that end when they are steady, those together that are looked at together.
+    fn steady(&self) -> Vec<(Vec<usize>, SteadyState)> {
+        let mut states: Vec<(Vec<usize>, SteadyState)> = Vec::new();
+        let mut of_group = BTreeMap::new();
+        for (number, stream) in self.streams.iter().enumerate() {
             let varied = &stream.spec.variation;
+            let Some(steady) = varied.steady else { continue };
+            if let Some(at) = steady.group.and_then(|group| of_group.get(&group)) {
+                let (streams, _): &mut (Vec<usize>, SteadyState) = &mut states[*at];
+                streams.push(number);
+                continue;
+            }
+            steady.group.and_then(|group| of_group.insert(group, states.len()));
             let begin_s = (varied.start_delay + varied.ramp_time).as_secs_f64();
-            Some((number, SteadyState::new(varied.steady?, begin_s)))
-        });
-        asked.collect()
+            states.push((vec![number], SteadyState::new(steady, begin_s)));
+        }
+        states
     }
 
     fn run_process(&self, program: &std::path::Path, job: &Job) -> Result<JobOutcome, LoadError> {

@@ -53,6 +53,9 @@ pub(crate) struct Worker<A, C> {
     verification: Option<Box<Verification>>,
     /// Where requests are logged.
     request_log: Option<RequestLogWriter>,
+    /// Ticks that it read back in the loops before the present one, and when it began to in this.
+    read_back: Ticks,
+    reads_back_since: Option<Ticks>,
     exhausted: bool,
     /// Whether the worker ends by itself when it has asked for its bytes.
     ends_alone: bool,
@@ -109,7 +112,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             in_flight,
             generator: Generator::new(spec, parts.job),
             arrivals: Arrivals::new(spec.pacing, spec.seed, parts.job, spec.jobs),
-            flushes: FlushSchedule::new(spec.flush, spec.files),
+            flushes: FlushSchedule::of(spec),
             buffers: parts.buffers,
             block_bytes: spec.block_bytes,
             depth: spec.depth,
@@ -119,6 +122,8 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             extras: extras.map(Box::new),
             verification: Verification::of(spec, parts.number, &parts.files).map(Box::new),
             request_log,
+            read_back: 0,
+            reads_back_since: None,
             exhausted: false,
             ends_alone: varied.io_bytes_max.is_some(),
             ends_window: varied.ends_window,
@@ -196,6 +201,10 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         let now = self.in_flight.clock.now();
         let ended = self.in_flight.recorder.finish(now);
         self.in_flight.closed = true;
+        if self.read_back > 0 && self.reads_back_since.is_none() {
+            // It ended as it wrote.
+            self.post_reads_back(ended);
+        }
         let (shared, number) = (&self.in_flight.shared, self.in_flight.number);
         shared.post_written(number, self.in_flight.written_bytes);
         shared.post_ended(number, ended.saturating_sub(start));
@@ -253,7 +262,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             };
             let len = if request.kind == OpKind::Sync { 0 } else { self.block_bytes };
             self.start_request::<false>(request, len, now, since);
-            self.flushes.started(request.kind == OpKind::Write, request.file, since);
+            self.flushes.started(request, len, since);
             if self.flushes.is_due() {
                 return;
             }
@@ -267,6 +276,11 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             return;
         }
         let Some(mut extras) = self.extras.take() else { return };
+        if extras.obeys && self.in_flight.shared.is_told_to_end(self.in_flight.number) {
+            (self.exhausted, self.ends_alone) = (true, true);
+            self.extras = Some(extras);
+            return;
+        }
         let clock = &self.in_flight.clock;
         let ticks_in = |time: Duration| clock.ticks_in(time.as_nanos() as u64);
         if !extras.pauses_at(now, self.depth_now(), ticks_in) {
@@ -296,30 +310,48 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                     break;
                 }
                 let Some((request, len)) = next else {
-                    match self.verification.as_deref_mut() {
-                        // What is in flight is written first.
-                        Some(_) if is_unread && !is_idle => {}
-                        Some(read) if is_unread => {
-                            let InFlight { shared, number, failure, .. } = &mut self.in_flight;
-                            let start = shared.start().unwrap_or(self.start);
-                            shared.post_reads_back(*number, now.saturating_sub(start).max(1));
-                            if let Err(error) = read.begin() {
-                                failure.add_flush(&error);
-                            }
-                        }
+                    match self.is_reading_back() {
+                        // What is in flight is written or read first.
+                        _ if (is_unread || self.is_reading_back()) && !is_idle => {}
+                        false if is_unread => self.begin_to_read_back(now),
+                        true if extras.begin_loop() => self.end_to_read_back(now),
                         _ => self.exhaust(now),
                     }
                     break;
                 };
                 self.start_request::<true>(request, len, now, since);
                 extras.flows(&self.in_flight.shared, self.in_flight.number);
-                self.flushes.started(request.kind == OpKind::Write, request.file, since);
+                self.flushes.started(request, len, since);
                 if self.flushes.is_due() || extras.pauses_after_start() {
                     break;
                 }
             }
         }
         self.extras = Some(extras);
+    }
+
+    /// Begins to read back what was written.
+    #[cold]
+    fn begin_to_read_back(&mut self, now: Ticks) {
+        self.reads_back_since = Some(now);
+        self.post_reads_back(now);
+        if let Some(Err(error)) = self.verification.as_deref_mut().map(Verification::begin) {
+            self.in_flight.failure.add_flush(&error);
+        }
+    }
+
+    /// Goes on to write, in the next loop.
+    #[cold]
+    fn end_to_read_back(&mut self, now: Ticks) {
+        self.read_back += self.reads_back_since.take().map_or(0, |since| now.saturating_sub(since));
+        self.verification.iter_mut().for_each(|read| read.end());
+    }
+
+    /// Posts when it began to read back, as if all that it did of it came last.
+    fn post_reads_back(&self, now: Ticks) {
+        let shared = &self.in_flight.shared;
+        let start = shared.start().unwrap_or(self.start) + self.read_back;
+        shared.post_reads_back(self.in_flight.number, now.saturating_sub(start).max(1));
     }
 
     /// Ends the job where it misses a rate that it must reach; reading back has none.
@@ -390,10 +422,9 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
 
     fn start_flush(&mut self, now: Ticks) {
         if self.depth_now() == 0
-            && let Some((file, since)) = self.flushes.next()
+            && let Some((flush, len, since)) = self.flushes.next()
         {
-            let flush = Request { kind: OpKind::Sync, file, offset: 0 };
-            self.start_request::<true>(flush, 0, now, since.unwrap_or(now));
+            self.start_request::<true>(flush, len, now, since.unwrap_or(now));
         }
     }
 
@@ -420,7 +451,9 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             let at_us = self.at_us(started);
             self.request_log.iter_mut().for_each(|log| log.note(at_us, request, len));
         }
-        self.in_flight.requests[tag as usize] = Flight { started, since, offset, file, len };
+        // A flush moves nothing of its range.
+        let moved = if VARIED && kind == OpKind::Sync { 0 } else { len };
+        self.in_flight.requests[tag as usize] = Flight { started, since, offset, file, len: moved };
         self.api.queue(Op { kind, file, offset, len, buffer: tag, tag });
         if VARIED && let Some(submissions) = &mut self.in_flight.submissions {
             submissions.started(tag);

@@ -3,7 +3,7 @@
 //! Invariant: the parser learns about files, environment and machine from here only, so that it
 //! stays pure and is tested without any of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Files, environment and machine as a job file sees them.
 pub trait Environment {
@@ -27,6 +27,12 @@ pub trait Environment {
 
     /// Whether a path is that of a directory.
     fn is_directory(&self, path: &Path) -> bool;
+
+    /// The files below a directory, however deep; symbolic links are none.
+    ///
+    /// # Errors
+    /// In words, when a directory cannot be read.
+    fn files_below(&self, directory: &Path) -> Result<Vec<PathBuf>, String>;
 
     /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for.
     fn machine(&self) -> Machine;

@@ -11,11 +11,7 @@ use crate::variation::{
     BlockShare, BlockSizes, Blocks, FileCall, FileOrder, Replay, RequestLog, Sharing, Step,
     Variation,
 };
-use crate::{
-    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError,
-    SyncWrites,
-};
-use crate::{Mix, Words};
+use crate::{Access, IoApi, IoSpec, Mix, Preparation, SpecError, SyncWrites};
 
 use super::environment::Environment;
 use super::error::{FioError, FioWarning, Why};
@@ -26,7 +22,7 @@ use super::plan::{FioJob, FioStream};
 use super::requests::{self, RequestOrder};
 use super::settings::{Settings, job_refusal, refusal};
 use super::times::{self, Times};
-use super::{reports, value, verify};
+use super::{durability, engines, reports, value, verify};
 
 const CLONES_MAX: u32 = 4096;
 /// fio's seed where a file says nothing.
@@ -102,6 +98,7 @@ impl Builder<'_> {
             unlink: settings.switch("unlink").unwrap_or(false),
             create_only: settings.switch("create_only").unwrap_or(false),
             counted_bytes,
+            unified: reports::unified(settings),
             latency_target: times::latency_target(settings),
             percentiles: reports::percentiles(settings),
             percentiles_of: reports::percentiles_of(settings),
@@ -207,7 +204,7 @@ impl Builder<'_> {
     fn spec(&mut self, names: &Names, times: Times, replays: bool) -> IoSpec {
         let settings = self.settings;
         let paths = &names.by_clone[0];
-        let api = self.api();
+        let (api, call) = engines::way(settings);
         let RequestOrder { mix, mut random, step } = requests::direction(settings);
         let (blocks, block_bytes) = requests::blocks(settings, mix);
         let (mut random_pct, mut align_bytes) = (None, None);
@@ -230,7 +227,7 @@ impl Builder<'_> {
             strides: requests::strides(settings, spec.files),
             random_pct,
             align_bytes,
-            call: settings.peek("ioengine").and_then(|one| file_call(&one.value)),
+            call,
             bs_unaligned: settings.switch("bs_unaligned").unwrap_or(false),
             distribution,
             blocks,
@@ -243,7 +240,7 @@ impl Builder<'_> {
             ends_window: self.settings.switch("exitall").unwrap_or(false),
             pre_read: settings.switch("pre_read").unwrap_or(false),
             serialize_overlap: settings.switch("serialize_overlap").unwrap_or(false),
-            steady: times::steady(settings),
+            steady: times::steady(settings, self.group),
             drop_cache: api != IoApi::Null && self.settings.switch("invalidate").unwrap_or(true),
             ..Variation::default()
         };
@@ -255,7 +252,7 @@ impl Builder<'_> {
         spec.variation.drops_each_pass =
             spec.variation.drop_cache && times.time_based && !spec.direct && has_passes;
         spec.variation.directions_apart = in_order && matches!(mix, Mix::Both { .. });
-        self.set_durability(&mut spec);
+        durability::set(settings, &mut spec);
         spec.pacing = times::schedule(settings, spec.mix, mean_bytes(&spec));
         spec.runtime = Some(times.runtime.unwrap_or(times::LONGEST));
         if !replays {
@@ -264,6 +261,7 @@ impl Builder<'_> {
         if self.plans_only {
             self.plan_larger(&mut spec);
         }
+        spec.variation.appends = self.appends(&spec);
         requests::set_absolute_zones(settings, &mut spec);
         self.fit_blocks(&mut spec);
         verify::set(settings, &mut spec, times);
@@ -271,6 +269,18 @@ impl Builder<'_> {
         spec.seed = self.seed();
         spec.preparation = self.preparation(&spec);
         spec
+    }
+
+    /// Whether requests begin where the files end; there is nothing to read.
+    fn appends(&self, spec: &IoSpec) -> bool {
+        let appends = self.settings.switch("file_append").unwrap_or(false);
+        if let (true, true, Some(asked)) =
+            (appends, spec.mix.reads(), self.settings.peek("file_append"))
+        {
+            let why = "behind the end of a file there is nothing to read; leave it out";
+            self.settings.refuse(asked, Why::new(why));
+        }
+        appends
     }
 
     fn warn(&mut self, assignment: &Assignment, text: impl Into<String>) {
@@ -383,44 +393,6 @@ impl Builder<'_> {
         listed.or(masked).unwrap_or_default()
     }
 
-    /// The way to the kernel. glibc's POSIX requests are threads that read and write, and so are
-    /// offloaded ones of a sync engine.
-    fn api(&mut self) -> IoApi {
-        let settings = self.settings;
-        let asked = settings.get("ioengine");
-        let text = asked.map_or("sync", |asked| asked.value.as_str());
-        let api = match text {
-            "posixaio" => Some(IoApi::Sync),
-            "aio" | "linuxaio" => Some(IoApi::Libaio),
-            _ => file_call(text).map(|_| IoApi::Sync).or(IoApi::of(text)),
-        };
-        let offloads = settings.peek("io_submit_mode").filter(|mode| mode.value == "offload");
-        let in_threads = asked.filter(|_| text == "posixaio").or(offloads).cloned();
-        let depth = settings.peek("iodepth").and_then(|one| value::count(&one.value).ok());
-        if let (Some(IoApi::Sync), Some(assignment)) = (api, in_threads)
-            && depth.is_some_and(|depth| depth > 1)
-        {
-            self.warn(&assignment, "requests go through io_uring, with the same depth");
-            return IoApi::IoUring;
-        }
-        if let (None, Some(assignment)) = (api, asked) {
-            let why = match text {
-                "splice" | "sg" | "io_uring_cmd" => {
-                    "this way to the kernel is not measured here; use sync, libaio or io_uring"
-                }
-                "windowsaio" | "solarisaio" => {
-                    "it is an engine of another system; use libaio or io_uring"
-                }
-                _ if text.ends_with(".so") || text.starts_with("external") => {
-                    "engines of one's own cannot be loaded; use libaio, io_uring or sync"
-                }
-                _ => "there is no such engine here; use sync, libaio, io_uring, mmap or null",
-            };
-            settings.refuse(assignment, Why::new(why));
-        }
-        api.unwrap_or(IoApi::Sync)
-    }
-
     fn set_depth(&mut self, spec: &mut IoSpec) {
         let settings = self.settings;
         if let Some(assignment) = settings.later("direct", "buffered") {
@@ -441,58 +413,6 @@ impl Builder<'_> {
         // As in fio, neither is more than the depth.
         let drained = low.map_or(1, |low| spec.depth.saturating_sub(low));
         spec.variation.reap_min = batch.max(drained).clamp(1, spec.depth.max(1));
-    }
-
-    fn set_durability(&mut self, spec: &mut IoSpec) {
-        // As in fio, direct has each write written back: there is no way around the cache.
-        if spec.api == IoApi::Mmap && std::mem::take(&mut spec.direct) && spec.mix.writes() {
-            spec.sync = SyncWrites::RwfDsync;
-        }
-        if !spec.mix.writes() {
-            return;
-        }
-        let settings = self.settings;
-        let every = |name| settings.value(name, value::count).filter(|every| *every > 0);
-        let (fsync, fdatasync) = (every("fsync"), every("fdatasync"));
-        let (method, every) = match (fsync, fdatasync) {
-            (Some(fsync), Some(fdatasync)) => self.both_flushes(fsync, fdatasync),
-            (Some(_), None) => (FlushMethod::Fsync, fsync),
-            (None, _) => (FlushMethod::Fdatasync, fdatasync),
-        };
-        let (scope, count) = (FlushScope::File, FlushCount::Writes);
-        spec.flush = every.map(|every| Flush { method, every, scope, count });
-        let sync = settings.value("sync", |text| match text {
-            "0" | "none" => Ok(SyncWrites::None),
-            "" | "1" | "sync" => Ok(SyncWrites::Sync),
-            "dsync" => Ok(SyncWrites::Dsync),
-            _ => Err(Why::new("use none, sync or dsync")),
-        });
-        spec.sync = sync.unwrap_or(spec.sync);
-        if spec.api == IoApi::Mmap && spec.sync != SyncWrites::None {
-            spec.sync = SyncWrites::RwfDsync;
-        }
-        spec.variation.end_flush = settings.switch("end_fsync").unwrap_or(false);
-    }
-
-    /// The flushes of a job that has fsync after so many writes and fdatasync after so many: as in
-    /// fio, where both are due there is an fsync.
-    fn both_flushes(&mut self, fsync: u32, fdatasync: u32) -> (FlushMethod, Option<u32>) {
-        let (name, text) = match (fdatasync.is_multiple_of(fsync), fsync.is_multiple_of(fdatasync))
-        {
-            (true, _) => ("fdatasync", "ignored: there is an fsync whenever it is due"),
-            (_, true) => ("fsync", "every flush is an fdatasync, with fsync's among them"),
-            (false, false) => {
-                let why = "fsync and fdatasync are both given; use one of them";
-                let later = self.settings.later("fsync", "fdatasync");
-                later.into_iter().for_each(|one| self.settings.refuse(one, Why::new(why)));
-                return (FlushMethod::Fsync, Some(fsync));
-            }
-        };
-        self.settings.peek(name).cloned().into_iter().for_each(|one| self.warn(&one, text));
-        match name {
-            "fsync" => (FlushMethod::Fdatasync, Some(fdatasync)),
-            _ => (FlushMethod::Fsync, Some(fsync)),
-        }
     }
 
     /// Takes out block sizes that no file holds: as in fio they are never drawn.
@@ -680,18 +600,6 @@ fn gap_end(spec: &IoSpec, file_bytes: u64) -> Option<u64> {
     // A gap that reaches beyond the end begins another pass.
     let is_over = gap > 0 && blocks * step < file_bytes;
     is_over.then_some(blocks * block * u64::from(spec.files))
-}
-
-/// The engines that ask something of files and move nothing.
-fn file_call(engine: &str) -> Option<FileCall> {
-    match engine {
-        "falloc" => Some(FileCall::Allocate),
-        "ftruncate" => Some(FileCall::Truncate),
-        "filecreate" => Some(FileCall::Create),
-        "filestat" => Some(FileCall::Stat),
-        "filedelete" => Some(FileCall::Delete),
-        _ => None,
-    }
 }
 
 /// Whether a step counts random offsets.

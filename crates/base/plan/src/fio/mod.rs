@@ -8,6 +8,8 @@
 mod arithmetic;
 pub mod catalogue;
 mod command_line;
+mod durability;
+mod engines;
 mod environment;
 mod error;
 mod expand;
@@ -28,10 +30,13 @@ mod value;
 mod verify;
 
 pub use command_line::{FioArgument, split};
+pub use engines::engines;
 pub use environment::{Environment, Machine};
 pub use error::{FioError, FioErrors, FioWarning, Origin};
 pub use iolog::{IoLog, LOG_HEAD, LoggedOp, LoggedRequest};
-pub use plan::{FioJob, FioLogs, FioPercentiles, FioPlan, FioStream, FioWave, LatencyTarget};
+pub use plan::{
+    FioJob, FioLogs, FioPercentiles, FioPlan, FioStream, FioUnified, FioWave, LatencyTarget,
+};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -10,6 +10,7 @@ use iostrata_stats::units::Size;
 use super::environment::Environment;
 use super::error::{Origin, Why};
 use super::iolog::IoLog;
+use super::lines::Assignment;
 use super::settings::{Settings, job_refusal};
 use super::value::{self, Base};
 
@@ -71,6 +72,12 @@ pub(super) fn names(
         };
         return Some(Names { by_clone: vec![paths], shared: true });
     }
+    if let Some(assignment) = settings.get("opendir") {
+        let paths = found_below(assignment, environment)
+            .map_err(|why| settings.refuse(assignment, Why::new(why)))
+            .ok()?;
+        return Some(Names { by_clone: vec![paths], shared: true });
+    }
     let files = settings.value("nrfiles", |text| match value::count(text)? {
         files if files == 0 || files.saturating_mul(clones) > FILES_MAX => {
             Err(Why::new(format!("out of range; use 1 to {FILES_MAX} files over all clones")))
@@ -78,6 +85,10 @@ pub(super) fn names(
         files => Ok(files),
     });
     let files = files.unwrap_or(1);
+    // As in fio, a job that is called like a device runs on it.
+    if files == 1 && job.starts_with("/dev/") && !job.starts_with("/dev/shm/") {
+        return Some(Names { by_clone: vec![vec![PathBuf::from(job)]], shared: true });
+    }
     let format = settings.get("filename_format");
     let pattern = format.map_or(NAME_FORMAT, |one| one.value.as_str());
     if let Some(assignment) = format
@@ -93,6 +104,19 @@ pub(super) fn names(
         (0..files).map(|file| directory.join(name(file))).collect()
     });
     Some(Names { by_clone: by_clone.collect(), shared: false })
+}
+
+/// The files that are below a directory.
+fn found_below(asked: &Assignment, environment: &dyn Environment) -> Result<Vec<PathBuf>, String> {
+    let directory = Path::new(&asked.value);
+    let paths = environment.files_below(directory).map_err(|why| format!("{why}; create it"))?;
+    match paths.len() {
+        0 => Err("there is no file below it; make some".to_owned()),
+        files if files > FILES_MAX as usize => {
+            Err(format!("there are {files} files below it; use at most {FILES_MAX}"))
+        }
+        _ => Ok(paths),
+    }
 }
 
 fn named(pattern: &str, job: &str, clone: u32, file: u32) -> String {
@@ -254,6 +278,12 @@ impl<'a> Amounts<'a> {
             }
         };
         let further = further.saturating_mul(u64::from(clone));
+        // As in fio, whatever offset= says; a device has no end to append to.
+        if settings.switch("file_append").unwrap_or(false)
+            && !paths.iter().any(|path| path.starts_with("/dev"))
+        {
+            return self.end_of(paths);
+        }
         let align = settings.value("offset_align", |text| value::size(text, base));
         match settings.value("offset", read) {
             None => Some(further),
@@ -266,6 +296,21 @@ impl<'a> Amounts<'a> {
             }
             Some(Asked::Percent(_)) => Some(further),
         }
+    }
+
+    /// Where the files end.
+    fn end_of(&self, paths: &[PathBuf]) -> Option<u64> {
+        let least = self.there(paths)?.unwrap_or(0);
+        let ends_there =
+            |path: &PathBuf| self.environment.bytes_of(path).ok().flatten().unwrap_or(0) == least;
+        if let (false, Some(one)) =
+            (paths.iter().all(ends_there), self.settings.peek("file_append"))
+        {
+            let why = "its files end at different places; append to one of them in each job";
+            self.settings.refuse(one, Why::new(why));
+            return None;
+        }
+        Some(least)
     }
 
     /// What is left of the files behind an offset.

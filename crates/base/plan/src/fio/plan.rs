@@ -53,6 +53,9 @@ pub struct FioJob {
     /// file as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_bytes: Option<u32>,
+    /// Whether its directions are reported as one in fio's forms of the output.
+    #[serde(default, skip_serializing_if = "FioUnified::is_none")]
+    pub unified: FioUnified,
     /// The latency by which its depth is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,
@@ -66,6 +69,26 @@ pub struct FioJob {
     pub options: BTreeMap<String, String>,
     /// Its workloads: one for all clones, or one for each.
     pub streams: Vec<FioStream>,
+}
+
+/// Whether the directions of a job are reported as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FioUnified {
+    /// Each by itself.
+    #[default]
+    None,
+    /// As one.
+    Mixed,
+    /// Each by itself, and as one.
+    Both,
+}
+
+impl FioUnified {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// A latency that a share of the requests must keep; the largest depth that does is measured.

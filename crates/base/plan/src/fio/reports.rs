@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::Why;
-use super::plan::{FioLogs, FioPercentiles};
+use super::plan::{FioLogs, FioPercentiles, FioUnified};
 use super::settings::Settings;
 use super::value;
 
@@ -30,6 +30,17 @@ pub(super) fn percentiles(settings: &Settings) -> Vec<f64> {
         Ok(list)
     });
     given.unwrap_or_else(|| PERCENTILES.to_vec())
+}
+
+/// Whether directions are reported as one.
+pub(super) fn unified(settings: &Settings) -> FioUnified {
+    let unified = settings.value("unified_rw_reporting", |text| match text {
+        "none" | "0" => Ok(FioUnified::None),
+        "mixed" | "1" => Ok(FioUnified::Mixed),
+        "both" | "2" => Ok(FioUnified::Both),
+        _ => Err(Why::new("use none, mixed or both")),
+    });
+    unified.unwrap_or_default()
 }
 
 /// The latencies that percentiles are reported of.

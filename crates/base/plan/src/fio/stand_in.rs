@@ -66,6 +66,13 @@ impl Environment for Desk {
         !self.missing.iter().any(|missing| missing == path)
     }
 
+    fn files_below(&self, directory: &Path) -> Result<Vec<PathBuf>, String> {
+        if !self.is_directory(directory) {
+            return Err("No such file or directory".to_owned());
+        }
+        Ok(self.sizes.keys().filter(|path| path.starts_with(directory)).cloned().collect())
+    }
+
     fn machine(&self) -> Machine {
         Machine { page_bytes: 4096, memory_mb: 1000, cpus: 2 }
     }

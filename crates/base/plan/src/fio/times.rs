@@ -94,8 +94,9 @@ pub(super) fn latency_target(settings: &Settings) -> Option<LatencyTarget> {
     })
 }
 
-/// When the job has become steady, after which it ends.
-pub(super) fn steady(settings: &Settings) -> Option<Steady> {
+/// When the job has become steady, after which it ends; with group_reporting that is when the jobs
+/// of its group are, taken together.
+pub(super) fn steady(settings: &Settings, group: u32) -> Option<Steady> {
     let seconds = |text: &str| value::time(text, SECOND);
     let duration = settings.value("steadystate_duration", seconds).unwrap_or_default();
     let (of, limit) = settings.value("steadystate", |text| {
@@ -115,7 +116,9 @@ pub(super) fn steady(settings: &Settings) -> Option<Steady> {
     let ramp = settings.value("steadystate_ramp_time", seconds).unwrap_or_default();
     // As in fio: it counts whole seconds, and without any nothing is looked at.
     let duration = Duration::from_secs(duration.as_secs());
-    (!duration.is_zero()).then_some(Steady { of, limit, duration, ramp })
+    let in_group = settings.switch("group_reporting").unwrap_or(false);
+    let group = in_group.then_some(group);
+    (!duration.is_zero()).then_some(Steady { of, limit, duration, ramp, group })
 }
 
 /// What `rate` or `rate_iops` ask of each clone; `mean_bytes` are those of reads and of writes.

@@ -48,15 +48,13 @@ pub(super) fn set(settings: &Settings, spec: &mut IoSpec, times: Times) {
     if spec.mix == Mix::Trim || spec.mix == Mix::TrimWrite {
         settings.refuse(assignment, Why::new("what is discarded has no content to verify"));
     }
-    if reads_back && spec.mix.writes() {
-        note_reading_back(settings, times);
-    }
+    let loops = if reads_back && spec.mix.writes() { loops(settings, times) } else { 0 };
     let pattern = match assignment.value.as_str() {
         "pattern" => pattern(settings),
         _ => Vec::new(),
     };
     let is_unchecked = assignment.value == "null";
-    spec.variation.verify = Some(Verify { reads_back, pattern, is_unchecked });
+    spec.variation.verify = Some(Verify { reads_back, loops, pattern, is_unchecked });
     if settings.switch("verify_only").unwrap_or(false) && spec.mix == Mix::Write {
         // What an earlier run wrote is read in the same order.
         (spec.mix, spec.flush, spec.sync) = (Mix::Read, None, SyncWrites::None);
@@ -64,15 +62,14 @@ pub(super) fn set(settings: &Settings, spec: &mut IoSpec, times: Times) {
     }
 }
 
-fn note_reading_back(settings: &Settings, times: Times) {
+/// The parts behind each of which blocks are read back: as in fio, each loop.
+fn loops(settings: &Settings, times: Times) -> u32 {
     if times.time_based {
         let text = "blocks are read back when the bytes are moved: not with time_based";
         settings.peek("verify").into_iter().for_each(|one| settings.note(one, text));
-    } else if let Some(loops) = settings.peek("loops")
-        && value::count(&loops.value).is_ok_and(|loops| loops > 1)
-    {
-        settings.note(loops, "blocks are read back once, behind the last loop");
+        return 0;
     }
+    settings.value("loops", value::count).filter(|loops| *loops > 1).unwrap_or(0)
 }
 
 /// The bytes that blocks repeat; none where they hold their offsets, which a seal has, too.

@@ -55,10 +55,10 @@ impl Flushes {
         for op in self.waiting.drain(..) {
             let file = files.descriptor(op.file);
             let done = match op.kind {
-                OpKind::Trim => discard(file, &op),
-                _ => flush(file, self.sync_kind),
+                OpKind::Trim => discard(file, &op).map(|()| op.len as i32),
+                _ => flush(file, self.sync_kind, (op.offset, op.len)).map(|()| 0),
             };
-            let result = done.map_or_else(|errno| -errno.raw_os_error(), |()| op.len as i32);
+            let result = done.unwrap_or_else(|errno| -errno.raw_os_error());
             on(Done { tag: op.tag, kind: op.kind, result });
         }
         count

@@ -155,8 +155,9 @@ impl Iocb {
     /// A flush of one file.
     pub(crate) fn flush(token: u64, file: i32, kind: SyncKind) -> Self {
         let code = match kind {
-            SyncKind::Fsync => FSYNC,
             SyncKind::Fdatasync => FDSYNC,
+            // A range is flushed aside.
+            SyncKind::Fsync | SyncKind::Range(_) => FSYNC,
         };
         Self { token, code, file: file as u32, ..Self::default() }
     }
@@ -301,7 +302,7 @@ impl FileApi for LibaioApi {
             queued: 0,
             in_flight: 0,
             aside: Flushes::new(config),
-            async_flush: true,
+            async_flush: !matches!(config.sync_kind, SyncKind::Range(_)),
             sync_kind: config.sync_kind,
             write_flags: write_flags(config.write_through),
             bound_to_thread: PhantomData,

@@ -119,7 +119,7 @@ impl SyncApi {
         match op.kind {
             OpKind::Read => self.read(file, op),
             OpKind::Write => self.write(file, op),
-            OpKind::Sync => flush(file, self.sync_kind).map(|()| 0),
+            OpKind::Sync => flush(file, self.sync_kind, (op.offset, op.len)).map(|()| 0),
             OpKind::Trim => discard(file, op).map(|()| op.len as usize),
         }
     }
@@ -230,12 +230,22 @@ pub(crate) fn discard(file: BorrowedFd<'_>, op: &Op) -> Result<(), Errno> {
     }
 }
 
-/// Flushes one file, again when a signal interrupts.
-pub(crate) fn flush(file: BorrowedFd<'_>, kind: SyncKind) -> Result<(), Errno> {
+/// Flushes one file, or a range of it (first byte, bytes), again when a signal interrupts.
+pub(crate) fn flush(
+    file: BorrowedFd<'_>,
+    kind: SyncKind,
+    (offset, len): (u64, u32),
+) -> Result<(), Errno> {
     loop {
         let flushed = match kind {
             SyncKind::Fsync => fsync(file),
             SyncKind::Fdatasync => fdatasync(file),
+            SyncKind::Range(flags) => {
+                let (at, len) = (offset as i64, i64::from(len));
+                // SAFETY: the call takes four numbers.
+                let returned = unsafe { libc::sync_file_range(file.as_raw_fd(), at, len, flags) };
+                answer(returned as isize).map(drop)
+            }
         };
         if flushed != Err(Errno::INTR) {
             return flushed;

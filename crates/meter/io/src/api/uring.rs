@@ -150,6 +150,9 @@ impl UringApi {
                 SyncKind::Fdatasync => {
                     opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build()
                 }
+                SyncKind::Range(flags) => {
+                    opcode::SyncFileRange::new(file, op.len).offset(op.offset).flags(flags).build()
+                }
             },
         };
         entry.flags(flags).user_data(api::token_of(op))

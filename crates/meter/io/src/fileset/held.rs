@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, major, minor, open};
 use rustix::io::Errno;
 
 use crate::fileset::plan::system;
-use crate::fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place};
+use crate::fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place, made};
 use crate::{FileSpec, Mount};
 
 /// Checks an existing file or device and takes it as a set of one.
@@ -30,8 +30,12 @@ pub(super) fn prepare(plan: &FileSetPlan, path: &Path) -> Result<FileSet, FileSe
     if makes_files && matches!(plan.place, Place::Device(_)) {
         return Err(FileSetError::NotAFile { path: path.to_owned() });
     }
-    if bytes < asked && !makes_files {
+    let grows = plan.fill == Fill::Grown && matches!(plan.place, Place::ExistingFile(_));
+    if bytes < asked && !makes_files && !grows {
         return Err(FileSetError::ExistingTooSmall { path: path.to_owned(), bytes, asked });
+    }
+    if bytes < asked && grows {
+        made::extend(&FileSpec { path: path.to_owned(), bytes: asked })?;
     }
     let specs = vec![FileSpec { path: path.to_owned(), bytes: plan.bytes_each(asked) }];
     Ok(FileSet {

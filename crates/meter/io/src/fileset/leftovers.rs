@@ -219,7 +219,7 @@ pub(super) fn clear(path: &Path, file: &File) -> io::Result<()> {
 fn text(bytes: u64, meta: &fs::Metadata, fill: Fill) -> String {
     let fill = match fill {
         Fill::Written => "written",
-        Fill::Fallocated => "fallocated",
+        Fill::Fallocated | Fill::Grown => "fallocated",
         Fill::Empty | Fill::Absent => "empty",
     };
     format!("iostrata 1 {bytes} {} {} {fill}", meta.dev(), meta.ino())

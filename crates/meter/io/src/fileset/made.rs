@@ -50,7 +50,39 @@ pub(super) fn prepare(
             return Err(FileSetError::NotOurs { path: path.clone() });
         }
     }
+    if plan.fill == Fill::Grown && paths.iter().all(|path| path.exists()) {
+        return grow(plan, paths, bytes);
+    }
     make(plan, paths, bytes, stop, progress)
+}
+
+/// Takes files that are there as they are, and allocates what they lack.
+fn grow(plan: &FileSetPlan, paths: Vec<PathBuf>, bytes: u64) -> Result<FileSet, FileSetError> {
+    let specs = specs(paths, bytes);
+    for spec in &specs {
+        let file = extend(spec)?;
+        if plan.keep {
+            leftovers::set(&spec.path, &file, bytes, plan.fill)
+                .map_err(|source| system("mark", &spec.path, source))?;
+        }
+    }
+    Ok(FileSet {
+        specs,
+        writable: true,
+        reused: true,
+        filled_bytes: 0,
+        temporary: Vec::new(),
+        keeps_made: None,
+    })
+}
+
+/// Allocates what a file that is there lacks of its bytes.
+pub(super) fn extend(spec: &FileSpec) -> Result<File, FileSetError> {
+    let opened = File::options().write(true).open(&spec.path);
+    let file = opened.map_err(|source| system("open", &spec.path, source))?;
+    allocate(spec, &file)
+        .map_err(|source| FileSetError::NoFallocate { path: spec.path.clone(), source })?;
+    Ok(file)
 }
 
 fn make(
@@ -169,7 +201,7 @@ fn fill(
 ) -> Result<(), FileSetError> {
     match filling.plan.fill {
         Fill::Empty | Fill::Absent => Ok(()),
-        Fill::Fallocated => allocate(spec, file)
+        Fill::Fallocated | Fill::Grown => allocate(spec, file)
             .map_err(|source| FileSetError::NoFallocate { path: spec.path.clone(), source }),
         Fill::Written => {
             match allocate(spec, file) {

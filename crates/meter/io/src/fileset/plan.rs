@@ -72,6 +72,8 @@ pub enum Fill {
     Written,
     /// Allocated and never written: unwritten extents, where the file system has them.
     Fallocated,
+    /// What a file that is there holds, and behind it the same as `Fallocated`.
+    Grown,
     /// No bytes at all: requests extend the file.
     Empty,
     /// No file at all: requests make it.

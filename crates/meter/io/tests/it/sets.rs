@@ -83,6 +83,28 @@ fn a_kept_file_is_used_again_only_when_whole() {
 }
 
 #[test]
+fn a_file_that_grows_keeps_what_it_holds() {
+    let directory = directory();
+    let path = directory.path().join("grows");
+    let growing = |bytes| FileSetPlan { keep: true, fill: Fill::Grown, ..plan(&path, bytes) };
+    drop(prepare(&growing(8192)).unwrap());
+    assert_eq!(fs::metadata(&path).unwrap().len(), 8192, "there was none");
+    fs::write(&path, [7; 8192]).unwrap();
+    drop(prepare(&growing(20_480)).unwrap());
+    let found = fs::read(&path).unwrap();
+    assert_eq!((found.len(), &found[..8192]), (20_480, &[7; 8192][..]));
+
+    let theirs = directory.path().join("theirs");
+    fs::write(&theirs, [1; 8192]).unwrap();
+    let mut plan = FileSetPlan { fill: Fill::Grown, ..plan(&theirs, 16_384) };
+    assert!(matches!(prepare(&plan), Err(FileSetError::NotOurs { .. })));
+    plan.overwrite_contents = true;
+    drop(prepare(&plan).unwrap());
+    let found = fs::read(&theirs).unwrap();
+    assert_eq!((found.len(), &found[..8192]), (16_384, &[1; 8192][..]));
+}
+
+#[test]
 fn somebody_elses_file_is_only_read() {
     let directory = directory();
     let path = directory.path().join("theirs");

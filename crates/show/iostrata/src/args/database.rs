@@ -229,6 +229,9 @@ pub struct TakenWords {
     pub validate: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     pub db_debug: Option<String>,
+    /// Of sysbench-tpcc: a table has a key of its own where the server asks for one.
+    #[arg(long, hide = true, value_name = "0|1")]
+    pub force_pk: Option<String>,
 }
 
 /// Whether statements are prepared.

@@ -39,8 +39,14 @@ pub struct FioArgs {
     #[arg(long, value_name = "2..5", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=5))]
     pub terse_version: u32,
     /// Print fio's version whose forms these are, with ours behind it, and stop
-    #[arg(long)]
+    #[arg(short, long)]
     pub version: bool,
+    /// Print what an option of jobs does here, or what each of them does, and stop
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "OPTION", default_missing_value = "all")]
+    pub cmdhelp: Option<String>,
+    /// Print the engines, or what one of them does, and stop
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "ENGINE", default_missing_value = "")]
+    pub enghelp: Option<String>,
     /// Add the terse form to the others, or to the normal one
     #[arg(long)]
     pub append_terse: bool,

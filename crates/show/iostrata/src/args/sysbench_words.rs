@@ -69,8 +69,22 @@ const ABSENT: [(&str, &[&str], &str); 7] = [
     ("luajit-cmd", &["off"], "no Lua is run"),
 ];
 
-/// Why a line cannot be run, where it asks for something of [`ABSENT`] or has no option file.
+/// The options that begin so are those of another family of servers.
+const PGSQL: [&str; 2] = ["--pgsql-", "--db-driver=pgsql"];
+
+/// Why a line cannot be run, where it asks for something of [`ABSENT`], for PostgreSQL, or has no
+/// option file.
 pub(super) fn refused(arguments: &[OsString]) -> Option<String> {
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    let is_of_pgsql = |word: &&str| {
+        let word = word.replace('_', "-");
+        PGSQL.iter().any(|begin| word.starts_with(begin))
+    };
+    if let Some(word) = words.find(is_of_pgsql) {
+        let why = "PostgreSQL is no target; use a server of MySQL's family (mysql://...), or \
+                   --target engine:DIR";
+        return Some(format!("{word}: {why}"));
+    }
     let line = match present(arguments.to_vec()) {
         Ok(line) => line,
         Err(why) => return Some(why),

@@ -200,6 +200,7 @@ fn durability(spec: &IoSpec) -> Option<String> {
         let call = match flush.method {
             FlushMethod::Fsync => "fsync",
             FlushMethod::Fdatasync => "fdatasync",
+            FlushMethod::SyncFileRange(_) => "sync_file_range",
         };
         parts.push(format!("{call} after every {} writes", flush.every));
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use iostrata_linux::host::{Root, describe_host};
 use iostrata_plan::fio::{Environment, Machine};
@@ -59,6 +59,24 @@ impl Environment for ThisProcess {
 
     fn is_directory(&self, path: &Path) -> bool {
         path.is_dir()
+    }
+
+    fn files_below(&self, directory: &Path) -> Result<Vec<PathBuf>, String> {
+        let in_words = |error: std::io::Error| error.to_string();
+        let (mut files, mut directories) = (Vec::new(), vec![directory.to_owned()]);
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).map_err(in_words)? {
+                let entry = entry.map_err(in_words)?;
+                let kind = entry.file_type().map_err(in_words)?;
+                if kind.is_dir() {
+                    directories.push(entry.path());
+                } else if kind.is_file() || kind.is_block_device() {
+                    files.push(entry.path());
+                }
+            }
+        }
+        files.sort();
+        Ok(files)
     }
 
     fn machine(&self) -> Machine {

@@ -79,6 +79,7 @@ fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
                 bytes: spec.variation.offset_bytes.saturating_add(spec.file_bytes()),
                 fill: match spec.variation.call {
                     Some(FileCall::Create) => Fill::Absent,
+                    _ if spec.variation.appends => Fill::Grown,
                     _ => fill_of(spec.preparation),
                 },
                 write: iostrata_load::open_mode(spec).write,
@@ -106,6 +107,7 @@ fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
 
 fn fuller(one: Fill, other: Fill) -> Fill {
     match (one, other) {
+        (Fill::Grown, _) | (_, Fill::Grown) => Fill::Grown,
         (Fill::Written, _) | (_, Fill::Written) => Fill::Written,
         (Fill::Fallocated, _) | (_, Fill::Fallocated) => Fill::Fallocated,
         (Fill::Empty, _) | (_, Fill::Empty) => Fill::Empty,

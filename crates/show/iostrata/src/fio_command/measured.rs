@@ -5,6 +5,7 @@ use iostrata_plan::fio::{FioJob, FioStream, FioWave};
 use iostrata_plan::{Better, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_run::host::DeviceDelta;
 use iostrata_run::{FioJobDocument, FioWaveDocument, Replicate, StreamFigures};
+use iostrata_stats::Verdicts;
 
 use crate::io_parts::io_document;
 
@@ -103,6 +104,28 @@ impl MeasuredStream<'_> {
 }
 
 impl MeasuredWave {
+    /// A wave that made its files and measured nothing on them: its number and when it began.
+    pub fn of_none(
+        point: Point,
+        (number, began_ms): (usize, i64),
+        started_s: f64,
+        devices: Vec<DeviceUse>,
+    ) -> Self {
+        let streams = vec![StreamFigures::default(); point.streams.len()];
+        let details = vec![StreamDetail::default(); point.streams.len()];
+        let (evidence, verdicts) = (None, Verdicts::none());
+        let replicate = Replicate {
+            point,
+            replicate: 0,
+            started_s,
+            duration_s: 0.0,
+            streams,
+            evidence,
+            verdicts,
+        };
+        Self { number, began_ms, replicate, details, devices }
+    }
+
     /// Every stream of the wave with its figures.
     pub fn streams<'a>(&'a self, wave: &'a FioWave) -> Vec<MeasuredStream<'a>> {
         let planned =

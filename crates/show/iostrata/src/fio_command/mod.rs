@@ -7,6 +7,7 @@
 mod dry_run;
 mod environment;
 mod files;
+mod help;
 mod latency_target;
 mod logs;
 mod measured;
@@ -51,6 +52,12 @@ use status::{Status, facts_by_device};
 pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), ExitError> {
     if args.version {
         return print_text(&format!("{}\n", shape::version()));
+    }
+    if let Some(option) = &args.cmdhelp {
+        return print_text(&help::of_option(option)?);
+    }
+    if let Some(engine) = &args.enghelp {
+        return print_text(&help::of_engine(engine)?);
     }
     let mut display = Display::new(args.common.printing.quiet);
     if args.eta == Eta::Never {
@@ -213,13 +220,17 @@ impl<'a> Runner<'a> {
         if let (Some(stream), Some(text)) = (on_files().next(), facts.and_then(in_memory)) {
             self.warn_of_files(stream, text);
         }
-        if wave.jobs.iter().all(|job| job.create_only) {
-            self.bytes_written += cache.filled_bytes();
-            return Ok(());
-        }
         if at == 0 {
             self.output.header(self.plan)?;
             self.sink.amend_host(facts);
+        }
+        if wave.jobs.iter().all(|job| job.create_only) {
+            self.bytes_written += cache.filled_bytes();
+            let point = measured::point(at, wave);
+            let status = Status::begin(at, &point, &all_facts, self.elapsed_s);
+            let (began_ms, devices) = (status.began_ms, status.devices());
+            self.waves.push(MeasuredWave::of_none(point, (at, began_ms), self.elapsed_s, devices));
+            return Ok(());
         }
         let program = std::env::current_exe().ok();
         let meter = Meter::new(&Root::system(), facts, interruption.flag(), program);
@@ -268,7 +279,7 @@ impl<'a> Runner<'a> {
     fn document(&self) -> FioDocument {
         let mut verdicts = Verdicts::none();
         self.waves.iter().for_each(|wave| verdicts.merge(&wave.replicate.verdicts));
-        let waves = self.waves.iter();
+        let waves = self.waves.iter().filter(|wave| wave.replicate.duration_s > 0.0);
         FioDocument {
             waves: waves.map(|wave| wave.document(&self.plan.waves[wave.number])).collect(),
             warnings: self.warnings.clone(),

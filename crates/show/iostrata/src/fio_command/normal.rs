@@ -114,7 +114,7 @@ fn job_text(job: &JobShape, time: &str) -> String {
     if let Some(description) = &job.desc {
         text.push_str(&format!("  Description  : [{description}]\n"));
     }
-    for (name, one) in ["read", "write", "trim"].into_iter().zip(job.directions()) {
+    for (name, one) in job.directions() {
         if one.total_ios > 0 {
             text.push_str(&direction_text(name, one));
         }
@@ -137,7 +137,9 @@ fn job_text(job: &JobShape, time: &str) -> String {
     text.push_str(&format!("     submit    : {}\n", classes(&job.iodepth_submit)));
     text.push_str(&format!("     complete  : {}\n", classes(&job.iodepth_complete)));
     let list = |of: fn(&DirectionShape) -> u64, syncs: u64| {
-        let counts = job.directions().map(|one| of(one).to_string());
+        let reads = job.read.as_ref().or(job.mixed.as_ref());
+        let columns = [reads, job.write.as_ref(), job.trim.as_ref()];
+        let counts = columns.map(|one| one.map_or(0, of).to_string());
         format!("{},{syncs}", counts.join(","))
     };
     text.push_str(&format!(
@@ -265,9 +267,11 @@ fn classes(entries: &Entries<f64>) -> String {
 
 fn group_text(number: u32, jobs: &[&JobShape]) -> String {
     let mut text = format!("\nRun status group {number} (all jobs):\n");
-    for (at, name) in ["READ", "WRITE", "TRIM"].into_iter().enumerate() {
-        let all = jobs.iter().map(|job| job.directions()[at]);
-        let active: Vec<&DirectionShape> = all.filter(|one| one.total_ios > 0).collect();
+    for direction in ["read", "write", "trim", "mixed"] {
+        let all = jobs.iter().flat_map(|job| job.directions());
+        let all = all.filter(|(name, one)| *name == direction && one.total_ios > 0);
+        let active: Vec<&DirectionShape> = all.map(|(_, one)| one).collect();
+        let name = direction.to_uppercase();
         let runtimes = || active.iter().map(|one| one.runtime);
         let rates = || active.iter().map(|one| one.bw_bytes);
         let (Some(least_ms), Some(most_ms)) = (runtimes().min(), runtimes().max()) else {

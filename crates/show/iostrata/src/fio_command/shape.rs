@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use iostrata_load::{CloneDetail, RequestDetail, SteadyRates};
-use iostrata_plan::fio::{FioPercentiles, FioPlan};
+use iostrata_plan::fio::{FioPercentiles, FioPlan, FioUnified};
 use iostrata_plan::{FileCall, IoApi, OpKind, Steady, SteadyLimit, SteadyOf, Stream, Words};
 use iostrata_run::OpFigures;
 use iostrata_stats::LatencyHistogram;
@@ -25,6 +25,8 @@ const LATENCY_PCT_MIN: f64 = 0.01;
 /// The same in classes of depths and batches.
 const DEPTH_PCT_MIN: f64 = 0.1;
 
+/// The kinds of requests that have a direction.
+const MOVING: [OpKind; 3] = [OpKind::Read, OpKind::Write, OpKind::Trim];
 /// Depths that classes begin with.
 const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 /// Batches that classes end with.
@@ -99,9 +101,16 @@ pub struct JobShape {
     pub elapsed: u64,
     #[serde(rename = "job options")]
     pub options: BTreeMap<String, String>,
-    pub read: DirectionShape,
-    pub write: DirectionShape,
-    pub trim: DirectionShape,
+    /// Directions; absent where they are only in `mixed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<DirectionShape>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<DirectionShape>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim: Option<DirectionShape>,
+    /// All directions as one, where that is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixed: Option<DirectionShape>,
     pub sync: SyncShape,
     pub job_runtime: u64,
     pub usr_cpu: f64,
@@ -132,9 +141,15 @@ pub struct JobShape {
 }
 
 impl JobShape {
-    /// Reads, writes, trims.
-    pub fn directions(&self) -> [&DirectionShape; 3] {
-        [&self.read, &self.write, &self.trim]
+    /// The directions that are reported, with their names.
+    pub fn directions(&self) -> impl Iterator<Item = (&'static str, &DirectionShape)> {
+        let named = [
+            ("read", &self.read),
+            ("write", &self.write),
+            ("trim", &self.trim),
+            ("mixed", &self.mixed),
+        ];
+        named.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)))
     }
 }
 
@@ -286,19 +301,21 @@ pub fn document(plan: &FioPlan, waves: &[&MeasuredWave], bins: bool) -> FioShape
 
 /// Sets the share that each has of the bandwidth of its group, direction by direction.
 fn share_bandwidth(jobs: &mut [JobShape]) {
-    let directions: [fn(&mut JobShape) -> &mut DirectionShape; 3] =
-        [|job| &mut job.read, |job| &mut job.write, |job| &mut job.trim];
+    let directions: [fn(&mut JobShape) -> &mut Option<DirectionShape>; 4] =
+        [|job| &mut job.read, |job| &mut job.write, |job| &mut job.trim, |job| &mut job.mixed];
     for direction in directions {
         let mut groups: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for job in jobs.iter_mut() {
             let (bytes, runtime) = groups.entry(job.groupid).or_default();
-            *bytes += direction(job).io_bytes;
-            *runtime = (*runtime).max(direction(job).runtime);
+            let Some(one) = direction(job) else { continue };
+            *bytes += one.io_bytes;
+            *runtime = (*runtime).max(one.runtime);
         }
         for job in jobs.iter_mut() {
             let (bytes, runtime) = groups.get(&job.groupid).copied().unwrap_or_default();
-            let one = direction(job);
-            if bytes > 0 {
+            if let Some(one) = direction(job)
+                && bytes > 0
+            {
                 let whole = bytes as f64 / 1.024 / runtime.max(1) as f64;
                 one.bw_agg = rounded((100.0 * one.bw_mean / whole).min(100.0));
             }
@@ -334,9 +351,12 @@ impl<'a> Unit<'a> {
         let requests = self.requests();
         let spread = Spread { percentiles: &first.job.percentiles, bins };
         let (of, target) = (first.job.percentiles_of, first.job.latency_target);
-        let op = |kind| self.direction(kind, spread, of);
-        let service = self.service(OpKind::Sync);
-        let [read, write, trim] = [OpKind::Read, OpKind::Write, OpKind::Trim].map(op);
+        let op = |kinds: &[OpKind]| self.direction(kinds, spread, of);
+        let service = self.service(&[OpKind::Sync]);
+        let unified = first.job.unified;
+        let [read, write, trim] =
+            MOVING.map(|kind| (unified != FioUnified::Mixed).then(|| op(&[kind])));
+        let mixed = (unified != FioUnified::None).then(|| op(&MOVING));
         let ios = self.ios();
         let depths = |counts: &[u64]| shares(&DEPTHS, counts, ios, DEPTH_PCT_MIN);
         let batches = |counts: &[u64; 7]| {
@@ -365,6 +385,7 @@ impl<'a> Unit<'a> {
             read,
             write,
             trim,
+            mixed,
             sync: SyncShape {
                 total_ios: service.count(),
                 lat_ns: latency(&service, spread.when(of.clat || of.lat)),
@@ -421,8 +442,12 @@ impl<'a> Unit<'a> {
         if clones > 0.0 { clones } else { streams.sum() }
     }
 
-    fn ops(&self, kind: OpKind) -> impl Iterator<Item = &'a OpFigures> {
-        self.0.iter().filter_map(move |one| one.figures.ops[kind].as_ref())
+    fn ops(&self, kinds: &[OpKind]) -> impl Iterator<Item = &'a OpFigures> {
+        let of_kind = |kind: &OpKind| {
+            let kind = *kind;
+            self.0.iter().filter_map(move |one| one.figures.ops[kind].as_ref())
+        };
+        kinds.iter().flat_map(of_kind)
     }
 
     /// How long each clone made requests of a kind, as fio has it: what is read back to be verified
@@ -439,9 +464,9 @@ impl<'a> Unit<'a> {
         })
     }
 
-    fn service(&self, kind: OpKind) -> LatencyHistogram {
+    fn service(&self, kinds: &[OpKind]) -> LatencyHistogram {
         let mut all = LatencyHistogram::default();
-        self.ops(kind).for_each(|op| all.merge(&op.latencies.service));
+        self.ops(kinds).for_each(|op| all.merge(&op.latencies.service));
         all
     }
 
@@ -449,17 +474,15 @@ impl<'a> Unit<'a> {
     fn completion(&self, requests: &RequestDetail, kind: OpKind) -> LatencyHistogram {
         match &requests.completion[kind] {
             Some(completion) if self.is_apart() => completion.clone(),
-            _ => self.service(kind),
+            _ => self.service(&[kind]),
         }
     }
 
     /// Whether it became steady, of clones that are judged as one; where several jobs are reported
     /// as one, of the first that asks.
     fn steady(&self) -> Option<SteadyShape> {
-        let kinds = [OpKind::Read, OpKind::Write, OpKind::Trim];
-        let ops = || kinds.into_iter().flat_map(|kind| self.ops(kind));
         let (ios, bytes): (u64, u64) =
-            ops().fold((0, 0), |(ios, bytes), op| (ios + op.ios, bytes + op.bytes));
+            self.ops(&MOVING).fold((0, 0), |(ios, bytes), op| (ios + op.ios, bytes + op.bytes));
         let block_bytes = bytes as f64 / ios.max(1) as f64;
         self.0.iter().find_map(|one| {
             let steady = one.stream.spec.variation.steady.as_ref()?;
@@ -469,8 +492,7 @@ impl<'a> Unit<'a> {
 
     /// Requests of all directions, or calls for files.
     fn ios(&self) -> u64 {
-        let kinds = [OpKind::Read, OpKind::Write, OpKind::Trim].into_iter();
-        kinds.flat_map(|kind| self.ops(kind)).map(|op| op.ios).sum()
+        self.ops(&MOVING).map(|op| op.ios).sum()
     }
 
     /// Bytes that count as a request, where requests are calls for files as a whole. As in fio,
@@ -487,39 +509,45 @@ impl<'a> Unit<'a> {
         if self.counted_bytes().is_some() {
             return LatencyHistogram::default();
         }
-        let mut all = self.completion(requests, OpKind::Read);
-        all.merge(&self.completion(requests, OpKind::Write));
-        all.merge(&self.completion(requests, OpKind::Trim));
+        self.completions_of(requests, &MOVING)
+    }
+
+    fn completions_of(&self, requests: &RequestDetail, kinds: &[OpKind]) -> LatencyHistogram {
+        let mut all = LatencyHistogram::default();
+        kinds.iter().for_each(|kind| all.merge(&self.completion(requests, *kind)));
+        all
+    }
+
+    fn submissions_of(&self, requests: &RequestDetail, kinds: &[OpKind]) -> LatencyHistogram {
+        let mut all = LatencyHistogram::default();
+        let submissions = kinds.iter().filter_map(|kind| requests.submission[*kind].as_ref());
+        submissions.filter(|_| self.is_apart()).for_each(|one| all.merge(one));
         all
     }
 
     fn direction(
         &self,
-        kind: OpKind,
+        kinds: &[OpKind],
         spread: Spread<'_>,
         percentiles_of: FioPercentiles,
     ) -> DirectionShape {
         let (ios, bytes) =
-            self.ops(kind).fold((0, 0), |(ios, bytes), op| (ios + op.ios, bytes + op.bytes));
+            self.ops(kinds).fold((0, 0), |(ios, bytes), op| (ios + op.ios, bytes + op.bytes));
         if ios == 0 {
             return DirectionShape::default();
         }
-        let duration_s = self.parts_s(kind).fold(0.0, f64::max);
+        let parts_s = kinds.iter().flat_map(|kind| self.parts_s(*kind));
+        let duration_s = parts_s.fold(0.0, f64::max);
         let seconds = duration_s.max(f64::MIN_POSITIVE);
         let requests = self.requests();
-        let submission = match &requests.submission[kind] {
-            Some(submission) if self.is_apart() => {
-                latency(submission, spread.when(percentiles_of.slat))
-            }
-            _ => LatencyShape::default(),
-        };
-        let service = self.service(kind);
+        let submission = self.submissions_of(&requests, kinds);
+        let service = self.service(kinds);
         let counted_bytes = self.counted_bytes();
         let calls = ios;
         let ios = counted_bytes.map_or(ios, |block| bytes / u64::from(block.max(1)));
         let rates = match counted_bytes {
             Some(_) => Samples::default(),
-            None => Samples::of(self, kind, ios as f64 / seconds),
+            None => Samples::of(self, kinds, ios as f64 / seconds),
         };
         let whole = if counted_bytes.is_some() { LatencyHistogram::default() } else { service };
         let block_kib = bytes as f64 / calls as f64 / 1024.0;
@@ -533,8 +561,11 @@ impl<'a> Unit<'a> {
             total_ios: ios,
             short_ios: 0,
             drop_ios: 0,
-            slat_ns: submission,
-            clat_ns: latency(&self.completion(&requests, kind), spread.when(percentiles_of.clat)),
+            slat_ns: latency(&submission, spread.when(percentiles_of.slat)),
+            clat_ns: latency(
+                &self.completions_of(&requests, kinds),
+                spread.when(percentiles_of.clat),
+            ),
             lat_ns: latency(&whole, spread.when(percentiles_of.lat)),
             bw_min: (rates.min * block_kib).round() as u64,
             bw_max: (rates.max * block_kib).round() as u64,
@@ -563,10 +594,13 @@ struct Samples {
 }
 
 impl Samples {
-    fn of(unit: &Unit<'_>, kind: OpKind, rate: f64) -> Self {
+    fn of(unit: &Unit<'_>, kinds: &[OpKind], rate: f64) -> Self {
         let mut sum = Self::default();
         for (clone, reads) in unit.clones() {
-            let samples = samples(clone, clone.part_s(kind, reads), kind);
+            let parts_s = kinds.iter().map(|kind| clone.part_s(*kind, reads));
+            let both =
+                |one: Range<f64>, two: Range<f64>| one.start.min(two.start)..one.end.max(two.end);
+            let samples = samples(clone, parts_s.reduce(both).unwrap_or_default(), kinds);
             let n = samples.len() as f64;
             if samples.is_empty() {
                 continue;
@@ -590,19 +624,19 @@ impl Samples {
     }
 }
 
-/// The rates of one clone in windows of half a second of the part of its time that requests of this
-/// kind belong to, or of its series where that is wider.
-fn samples(clone: &CloneDetail, part_s: Range<f64>, kind: OpKind) -> Vec<f64> {
+/// The rates of one clone in windows of half a second of the part of its time that requests of these
+/// kinds belong to, or of its series where that is wider.
+fn samples(clone: &CloneDetail, part_s: Range<f64>, kinds: &[OpKind]) -> Vec<f64> {
     let width_s = clone.width_s.max(1e-9);
     let group = ((SAMPLE_S / width_s).round() as usize).max(1);
     let seconds = group as f64 * width_s;
-    let slices = clone.series[kind].as_deref().unwrap_or_default();
-    let at = |second: f64| (second / width_s + 1e-6) as usize;
-    let slices = slices.get(at(part_s.start)..at(part_s.end).min(slices.len()));
-    let rate = |slices: &[iostrata_load::Tally]| {
-        slices.iter().map(|one| one.count as f64).sum::<f64>() / seconds
-    };
-    slices.unwrap_or_default().chunks_exact(group).map(rate).collect()
+    let series = || kinds.iter().filter_map(|kind| clone.series[*kind].as_deref());
+    let len = series().map(<[_]>::len).max().unwrap_or(0);
+    let at = |second: f64| ((second / width_s + 1e-6) as usize).min(len);
+    let count = |at: usize| series().filter_map(|one| one.get(at)).map(|one| one.count).sum();
+    let counts: Vec<u64> = (at(part_s.start)..at(part_s.end)).map(count).collect();
+    let rate = |counts: &[u64]| counts.iter().sum::<u64>() as f64 / seconds;
+    counts.chunks_exact(group).map(rate).collect()
 }
 
 /// Counts as percent of a whole, by the names of their classes.

@@ -24,8 +24,8 @@ fn line(job: &JobShape, version: u32, shape: &FioShape) -> String {
     fields.add(job.groupid);
     fields.add(job.error);
     let asked = asked(job);
-    let directions = job.directions();
-    for direction in &directions[..if version == 3 { 2 } else { 3 }] {
+    let reported = job.directions().filter(|(name, _)| version != 3 || *name != "trim");
+    for (_, direction) in reported {
         fields.direction(direction, &asked);
         if version == 5 {
             fields.samples(direction);
@@ -55,6 +55,8 @@ fn line(job: &JobShape, version: u32, shape: &FioShape) -> String {
         fields.percent(disk.util, 2);
     }
     if let Some(description) = &job.desc {
+        // As fio has it, behind the end of the line.
+        fields.0.push_str(if version == 2 { "\n" } else { "" });
         fields.add(description);
     }
     fields.0
@@ -62,9 +64,9 @@ fn line(job: &JobShape, version: u32, shape: &FioShape) -> String {
 
 /// The names of the percentiles that the job reports.
 fn asked(job: &JobShape) -> Vec<String> {
-    let reported = [&job.read, &job.write].map(percentiles);
+    let mut reported = job.directions().filter_map(|(_, one)| percentiles(one));
     let names = |entries: &Entries<u64>| entries.0.iter().map(|(name, _)| name.clone()).collect();
-    reported.into_iter().flatten().next().map(names).unwrap_or_default()
+    reported.next().map(names).unwrap_or_default()
 }
 
 /// The percentiles of a direction: of the whole latency where these are reported.

@@ -468,7 +468,7 @@ fn directions(text: &str) -> [(f64, f64); 2] {
     })
 }
 
-fn fio_output(bench: &Bench, line: &str) -> Output {
+pub fn fio_output(bench: &Bench, line: &str) -> Output {
     let words = line.split(' ').filter(|word| !word.is_empty());
     Command::new("fio").args(words).current_dir(bench.path("")).output().unwrap()
 }

@@ -9,6 +9,7 @@ mod engine;
 mod exact_calls;
 mod files_kill;
 mod fio;
+mod fio_beside;
 mod fio_line;
 mod fio_output;
 mod full_disk;

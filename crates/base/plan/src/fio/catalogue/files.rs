@@ -40,13 +40,14 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("create_fsync", "0", "made files are always flushed").but(&["1"]),
     warned("fadvise_hint", "0", "no advice is given on how files are read").but(&["none"]),
     warned("allow_file_create", "0", "files that are missing are made").but(&["1"]),
-    refused("opendir", "/d", "files are not searched for; list them with filename=a:b"),
+    changes("opendir", "/d", "the files are those below a directory, however deep"),
     refused("lockfile", "exclusive", "workers take no file locks; leave it out").but(&["none"]),
     changes("fill_device", "1;filename=/dev/x;rw=write", "all of a device or file is used")
         .or(&["fill_fs"])
         .but(&["0"]),
-    refused("file_append", "1", "files are not appended to where they end; use offset=")
-        .but(&["0"]),
+    changes("file_append", "1;filename=there;rw=write", "writes begin where the file ends")
+        .but(&["0"])
+        .bare(),
     changes(
         "offset_align",
         "64k;offset=10%;filename=/dev/x",

@@ -57,7 +57,12 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("fdatasync", "8;rw=write", "fdatasync after so many writes").but(&["0"]),
     changes("sync", "dsync;rw=write", "O_SYNC or O_DSYNC").but(&["0", "none"]),
     warned("write_barrier", "8", "Linux has no barrier writes; use fdatasync=N").but(&["0"]),
-    refused("sync_file_range", "write:8", "it makes nothing durable; use fdatasync=N"),
+    changes(
+        "sync_file_range",
+        "write:8;rw=write",
+        "sync_file_range after so many writes, over what was written since the last one: \
+         wait_before, write and wait_after, `:N` behind the last; it makes nothing durable",
+    ),
     changes(
         "random_distribution",
         "zipf:1.2;rw=randread",

@@ -40,8 +40,8 @@ pub fn entries() -> impl Iterator<Item = &'static FioOption> {
     AREAS.into_iter().flat_map(|(_, entries)| entries)
 }
 
-/// The option of a name; dashes and underscores are the same.
-pub(super) fn find(name: &str) -> Option<&'static FioOption> {
+/// The option of jobs of a name; dashes and underscores are the same.
+pub fn find(name: &str) -> Option<&'static FioOption> {
     find_among(name, entries())
 }
 
@@ -59,7 +59,7 @@ fn find_among(
 }
 
 /// The known name that is most like another; `more` are known beside the catalogue's.
-pub(super) fn nearest<'a>(name: &str, more: &'a [String]) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, more: &'a [String]) -> Option<&'a str> {
     let more = more.iter().map(String::as_str);
     let known = entries().flat_map(FioOption::names).map(|name| -> &'a str { name });
     nearest_of(&name.replace('-', "_"), known.chain(more))
@@ -82,8 +82,6 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("inflate_log", "f", "logs are written plain; use fio for its own").bare(),
     refused("crctest", "", "checksums are not timed; use fio for that").bare(),
     refused("cpuclock_test", "", "the clock is checked at each start; leave it out").bare(),
-    refused("cmdhelp", "", "iostrata fio --help lists every option").bare(),
-    refused("enghelp", "", "docs/fio.md lists engines and options").bare(),
     warned("eta_interval", "500", "progress is shown as it changes"),
     warned("eta_newline", "1", "progress stays in one line"),
     warned("debug", "io", "there are no lines for debuggers"),

@@ -40,7 +40,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     warned("disable_clat", "1", ALWAYS).but(&["0"]),
     warned("disable_slat", "1", ALWAYS).but(&["0"]),
     warned("disable_bw_measurement", "1", ALWAYS).or(&["disable_bw"]).but(&["0"]),
-    warned("unified_rw_reporting", "mixed", "reads and writes are reported apart, and their total")
+    changes("unified_rw_reporting", "mixed", "directions are reported as one, or both ways")
         .but(&["none", "0"]),
     warned("block_error_percentiles", "1", "the first failed request ends the run").but(&["0"]),
     warned("unit_base", "1", "bytes are printed").but(&["0", "8"]),

@@ -10,7 +10,8 @@ const JOB: &str = "[a]\nioengine=sync\nsize=64k\n";
 /// The plan of a job file where there is one device.
 fn plan(text: &str) -> Result<FioPlan, FioError> {
     let log = "fio version 2 iolog\na add\nb add\na read 0 4096\nb read 4096 4096\n";
-    plan_in(Desk::default().with_data("/dev/x", 1_000_000).with_file("log", log), text)
+    let desk = Desk::default().with_data("/dev/x", 1_000_000).with_file("log", log);
+    plan_in(desk.with_data("there", 8192).with_data("/d/e/f", 65_536), text)
 }
 
 /// A job with an option's example and what that needs beside it.

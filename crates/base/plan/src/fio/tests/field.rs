@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{plan, plan_in};
 use crate::fio::stand_in::Desk;
-use crate::fio::{FioPlan, FioRequest, FioStream, parse};
+use crate::fio::{FioError, FioPlan, FioRequest, FioStream, parse};
 use crate::{Distribution, Flush, FlushMethod, IoApi, Mix, Verify, Zone};
 
 const MIB: u64 = 1 << 20;
@@ -211,14 +211,66 @@ fn a_block_of_fios_kibibytes_says_what_it_is() {
 }
 
 #[test]
-fn what_is_verified_once_is_warned_of() {
-    let found = job("size=1m\nrw=write\nverify=crc32c\nloops=3");
-    let expected = "j.fio:5: loops=3: blocks are read back once, behind the last loop";
-    assert_eq!(warnings(&found), [expected]);
-    assert_eq!(warnings(&job("size=1m\nrw=write\nverify=crc32c\nloops=3\ndo_verify=0")), [""; 0]);
+fn each_loop_is_read_back() {
+    let loops = |text: &str| {
+        let found = job(text);
+        assert_eq!(warnings(&found), [""; 0]);
+        found
+            .streams()
+            .next()
+            .and_then(|one| one.spec.variation.verify.clone())
+            .map(|one| one.loops)
+    };
+    assert_eq!(loops("size=1m\nrw=write\nverify=crc32c\nloops=3"), Some(3));
+    assert_eq!(loops("size=1m\nrw=write\nverify=crc32c"), Some(0));
+    assert_eq!(loops("size=1m\nrw=write\nverify=crc32c\nloops=3\ndo_verify=0"), Some(0));
 }
 
 #[test]
 fn a_job_without_a_name_is_refused() {
     assert_eq!(refusal("size=1m\nname="), "j.fio:3: name: a job has a name; write name=NAME");
+}
+
+#[test]
+fn a_job_that_is_called_like_a_device_runs_on_it() {
+    let desk = || Desk::default().with_data("/dev/x", MIB);
+    let plan = plan_in(desk(), "[global]\nrw=read\nbs=64k\n[/dev/x]\n").unwrap();
+    let found = stream(&plan);
+    assert_eq!((&found.paths, found.spec.size_bytes), (&vec!["/dev/x".into()], MIB));
+    let error = plan_in(desk(), "[/dev/y]\nrw=read\n").unwrap_err().to_string();
+    assert!(error.contains("[/dev/y]: /dev/y: no such device"), "{error}");
+    let in_memory = plan_in(desk(), "[/dev/shm/f]\nrw=read\nsize=1m\n").unwrap();
+    assert_ne!(stream(&in_memory).paths, [Path::new("/dev/shm/f")]);
+}
+
+#[test]
+fn what_is_appended_begins_where_the_files_end() {
+    let desk = || Desk::default().with_data("f", 8192).with_data("g", 4096);
+    let begin = |text: &str| {
+        let found = plan_in(desk(), &format!("[a]\nsize=64k\nrw=write\nfile_append=1\n{text}\n"));
+        found.map(|plan| stream(&plan).spec.variation.offset_bytes)
+    };
+    assert_eq!(begin("filename=f\noffset=512"), Ok(8192), "whatever offset says");
+    assert_eq!(begin("filename=new"), Ok(0));
+    let differ = begin("filename=f:g").unwrap_err().to_string();
+    assert!(differ.contains("file_append=1: its files end at different places"), "{differ}");
+    let none = begin("filename=f\nfile_append=0").unwrap();
+    assert_eq!(none, 0);
+}
+
+#[test]
+fn flushes_that_are_due_at_once_are_one() {
+    let flush = |text: &str| {
+        let found = plan(&format!("[a]\nsize=1m\nrw=write\n{text}\n"))?;
+        let flush = stream(&found).spec.flush.map(|flush| (flush.method, flush.every));
+        Ok::<_, FioError>((flush, warnings(&found)))
+    };
+    let (ranges, said) = flush("fsync=4\nsync_file_range=write:8").unwrap();
+    assert_eq!(ranges, Some((FlushMethod::Fsync, 4)));
+    assert_eq!(
+        said,
+        ["j.fio:5: sync_file_range=write:8: ignored: there is an fsync whenever it is due"]
+    );
+    let both = flush("fsync=4\nsync_file_range=write:2").unwrap_err().to_string();
+    assert!(both.contains("fsync and sync_file_range are both given"), "{both}");
 }

@@ -407,7 +407,9 @@ fn engines_that_call_for_room_or_cut_files_are_no_writes() {
     assert_eq!(call("ioengine=falloc\nrw=randtrim"), Ok(Some(FileCall::Allocate)));
     assert_eq!(call("ioengine=ftruncate\nrw=write"), Ok(Some(FileCall::Truncate)));
     let mixed = call("ioengine=ftruncate\nrw=randrw").unwrap_err().to_string();
-    assert!(mixed.starts_with("j.fio:4: rw=randrw: fallocate and ftruncate leave"), "{mixed}");
+    assert!(mixed.starts_with("j.fio:4: rw=randrw: ftruncate only cuts"), "{mixed}");
+    let reads = plan("[a]\nsize=1m\nioengine=falloc\nrw=read\n").unwrap();
+    assert!(only(&reads).spec.changes_files(), "it makes room");
 }
 
 #[test]

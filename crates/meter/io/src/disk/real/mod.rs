@@ -205,7 +205,7 @@ impl Disk for RealDisk {
 
     fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError> {
         let file = self.file(file);
-        flush(file.descriptor.as_fd(), kind).map_err(file.failed("sync"))
+        flush(file.descriptor.as_fd(), kind, (0, 0)).map_err(file.failed("sync"))
     }
 
     fn batch(&self) -> Box<dyn Batch> {
