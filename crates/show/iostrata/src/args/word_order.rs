@@ -58,13 +58,14 @@ fn of_hammerdb(arguments: &[OsString]) -> Option<String> {
     }
     let ours = |word: &OsString| {
         let word = word.to_str()?;
-        let name = word.trim_start_matches('-').split(['=', ' ']).next()?;
+        // The names of options have dashes by now.
+        let name = word.trim_start_matches('-').split(['=', ' ']).next()?.replace('-', "_");
         let short = name.strip_prefix("mysql_").or(name.strip_prefix("maria_"));
         // sysbench has some of these names, too, behind dashes.
         let is_shared = ["host", "port", "socket", "user"].contains(&short.unwrap_or_default());
         let is_option = !(is_shared && word.starts_with('-'));
         let found = HAMMERDB.iter().find(|(name, _)| short == Some(name) && is_option);
-        found.map(|(_, ours)| (name.to_owned(), *ours))
+        found.map(|(_, ours)| (name.clone(), *ours))
     };
     let pairs: Vec<(String, &str)> = arguments.iter().skip(2).filter_map(ours).collect();
     let (first, _) = pairs.first()?;
@@ -253,6 +254,7 @@ mod tests {
         let expected = "mysql_count_ware is an option of HammerDB; use --warehouses N for \
                         mysql_count_ware, --threads N for mysql_num_vu";
         assert_eq!(why(line).as_deref(), Some(expected));
+        assert_eq!(why(&line.replace("mysql_", "mysql-")).as_deref(), Some(expected));
         let bare = why("x tpcc run mysql_rampup 2 mysql_duration 5 maria_host h").unwrap();
         assert!(bare.contains("--warmup-time Nm for mysql_rampup, --time Nm for mysql_duration"));
         assert!(bare.ends_with("--mysql-host HOST for maria_host"), "{bare}");

@@ -273,7 +273,8 @@ fn lines_of_go_tpc_are_taken() {
     assert!(said.contains("mysql://root@127.0.0.1:1/test: connecting"), "{said}");
     assert!(!said.contains("secret"), "{said}");
     let output = bench.line(
-        "tpcc.lua --mysql-host=127.0.0.1 --mysql-port=1 --scale=2 --tables=1 --time=9 prepare",
+        "tpcc.lua --mysql-host=127.0.0.1 --mysql-port=1 --scale=2 --tables=1 --time=9 \
+         --use_fk=0 --force_pk=1 --trx_level=RC prepare",
     );
     assert!(stderr(&output).contains("127.0.0.1:1"), "{}", stderr(&output));
 }
@@ -287,6 +288,7 @@ fn what_cannot_be_done_is_refused_by_name() {
         ("oltp_read_write --tabel-size=5 run", &["--table-size"]),
         ("oltp_read_write --mysql-hots=db run", &["--mysql-host"]),
         ("oltp_read_write --db-driver=pgsql run", &["--db-driver=pgsql: PostgreSQL", "mysql://"]),
+        ("tpcc run --mysql_count_ware=8 -D t", &["mysql_count_ware is", "use --warehouses N"]),
         ("tpcc.lua --pgsql_host=h --tables=2 run", &["--pgsql_host=h: PostgreSQL"]),
         ("oltp_read_write --target engine:db --secondary prepare", &["--secondary", "mysql://"]),
         ("oltp_read_write --target engine:db --time=0 run", &["--time 0", "--events"]),
