@@ -78,6 +78,16 @@ pub(super) fn names(
             .ok()?;
         return Some(Names { by_clone: vec![paths], shared: true });
     }
+    own_names(settings, job, clones, &directories)
+}
+
+/// Names made of the job's, for each clone its own.
+fn own_names(
+    settings: &Settings,
+    job: &str,
+    clones: u32,
+    directories: &[PathBuf],
+) -> Option<Names> {
     let files = settings.value("nrfiles", |text| match value::count(text)? {
         files if files == 0 || files.saturating_mul(clones) > FILES_MAX => {
             Err(Why::new(format!("out of range; use 1 to {FILES_MAX} files over all clones")))
