@@ -134,7 +134,7 @@ impl PublishedSampler {
             false => None,
         };
         let Some(settings) = kept else {
-            let text = format!("{} holds no engine", directory.display());
+            let text = format!("{} contains no engine", directory.display());
             let fix = "name the directory of an engine; `iostrata tpcc prepare` makes one";
             return Err(TargetError::not_ready(&name, "missing", text, fix));
         };

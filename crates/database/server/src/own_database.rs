@@ -63,7 +63,7 @@ impl OwnDatabase {
             if ask(&mut link, &marks)?.is_empty() {
                 return Err(refused(
                     address,
-                    format!("there is a database {OWN_DATABASE} that iostrata did not make"),
+                    format!("there is a database {OWN_DATABASE} that iostrata did not create"),
                     "rename or remove it: that name is needed for the time of the measurement",
                 ));
             }

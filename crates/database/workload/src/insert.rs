@@ -423,19 +423,19 @@ pub static WORKLOAD: WorkloadKind = WorkloadKind {
     name: "insert",
     about: "Insert rows with three random secondary keys, on the engine or on a server",
     detail: "Reports rows per second against the size of the indexes; on servers with MyISAM, \
-             Aria, InnoDB or RocksDB. docs/loads.md describes the table and what is counted.",
+             Aria, InnoDB or RocksDB. docs/loads.md describes the table and the figures.",
     members: &[],
     verbs: &[
         VerbHelp {
             verb: Prepare,
-            about: "Make the table and load its first rows in bulk",
+            about: "Create the table and load its first rows in bulk",
             detail: "",
         },
-        VerbHelp { verb: Run, about: "Insert rows and measure that", detail: "" },
+        VerbHelp { verb: Run, about: "Insert rows and measure the rate", detail: "" },
         VerbHelp {
             verb: Check,
             about: "Check that every row is whole and every index leads to the same rows",
-            detail: "Exit code 1 when one does not hold.",
+            detail: "Exit code 1 if one fails.",
         },
         VerbHelp { verb: Cleanup, about: "Remove the table", detail: "" },
     ],

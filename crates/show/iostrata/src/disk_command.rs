@@ -105,7 +105,7 @@ fn within<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Option
 
 fn fault(args: &FaultArgs) -> Result<(), ExitError> {
     if args.tear.is_some() && args.power_cut != Some(true) {
-        let why = "--tear says what a power cut leaves; give it with --power-cut".to_owned();
+        let why = "--tear applies to a power cut; give it with --power-cut".to_owned();
         return Err(ExitError::Usage(why));
     }
     let found = of_device(&args.device)?;
@@ -150,7 +150,7 @@ fn faults(args: &FaultArgs, stats: &DiskStats) -> Result<Vec<Fault>, ExitError> 
         return Ok(all);
     }
     Err(ExitError::Usage(
-        "say what shall go wrong: --eio RANGE, --eio-rate PER_MILLION, --slow MS, \
+        "name a fault: --eio RANGE, --eio-rate PER_MILLION, --slow MS, \
          --stall LENGTH/PERIOD, --power-cut, --power-on, --store-limit SIZE or --none"
             .to_owned(),
     ))
@@ -180,7 +180,7 @@ fn set(found: &Found, fault: &Fault) -> Result<(), ExitError> {
         Some(Err(error @ ClientError::Refused { .. })) => Err(ExitError::Usage(error.to_string())),
         Some(Err(error)) => Err(ExitError::NotHere(error.to_string())),
         None => Err(ExitError::NotHere(format!(
-            "{device} did not take `{fault}` in time; iostrata disk list says how it is"
+            "{device} did not accept `{fault}` in time; see iostrata disk list"
         ))),
     }
 }
@@ -465,8 +465,8 @@ fn start_text(document: &DiskStartDocument, asked: &ServeArguments) -> String {
         Store::File { dir } => format!("in {}", dir.display()),
     };
     format!(
-        "{device}: {size} that behave like {}\n  model {model}, contents {place}, served by process \
-         {pid}\nTo take it away, with all it holds: iostrata disk stop {device}\n",
+        "{device}: {size}, with the timing of {}\n  model {model}, contents {place}, served by \
+         process {pid}\nTo remove it with its contents: iostrata disk stop {device}\n",
         model_words(&asked.disk)
     )
 }
@@ -515,7 +515,7 @@ fn stop_one(found: &Found) -> Result<(), ExitError> {
     let things: Vec<String> = report.things.iter().map(ToString::to_string).collect();
     let why = report.error.unwrap_or_else(|| things.join("; "));
     Err(ExitError::NotHere(format!(
-        "{device} is not taken away in full: {why}; free what is named and run iostrata restore"
+        "{device} is not completely removed: {why}; release it and run iostrata restore"
     )))
 }
 
@@ -523,7 +523,7 @@ fn stop_text(document: &DiskStopDocument) -> String {
     if document.stopped.is_empty() && document.refused.is_empty() {
         return "There is no emulated disk to stop.\n".to_owned();
     }
-    let stopped = document.stopped.iter().map(|device| format!("{device} is gone.\n"));
+    let stopped = document.stopped.iter().map(|device| format!("{device} is removed.\n"));
     let refused = document.refused.iter().map(|one| format!("{}\n", one.why));
     stopped.chain(refused).collect()
 }

@@ -40,7 +40,7 @@ fn kept(dir: &Path) -> Result<Settings, ExitError> {
     match kept {
         Some(settings) => Ok(settings),
         None => Err(ExitError::Usage(format!(
-            "{} holds no engine; name the directory of one",
+            "{} contains no engine; name the directory of one",
             dir.display()
         ))),
     }
@@ -149,7 +149,7 @@ fn check_text(document: &EngineCheckDocument, report: &CheckReport, was_opened: 
     text += &format!("{} of {} pages in use\n", document.pages_used, document.pages_total);
     for (table, found) in document.tables.iter().zip(&report.tables) {
         if found.levels == 0 && found.lost_pages > 0 {
-            text += &format!("  {}: its root cannot be read; its rows are not known\n", table.name);
+            text += &format!("  {}: its root cannot be read; its rows are unknown\n", table.name);
             continue;
         }
         let least = if found.lost_pages > 0 { "at least " } else { "" };

@@ -60,7 +60,7 @@ fn measure(args: &FileioRunArgs, interruption: &Interruption) -> Result<(), Exit
     let place = &args.place;
     if let Some(missing) = place.paths().iter().find(|path| !path.is_file()) {
         return Err(ExitError::Usage(format!(
-            "{}: there is no such file; make the files with `fileio prepare` and the same --file-num \
+            "{}: no such file; create the files with `fileio prepare` and the same --file-num \
              and --file-total-size",
             missing.display()
         )));

@@ -311,7 +311,7 @@ fn longer(spec: &IoSpec, stream: &StreamFigures, duration_s: f64) -> Option<Stri
             s.ceil()
         ),
         _ => format!(
-            "too few requests completed to say how long is long enough; try {option} {}s",
+            "too few requests completed to estimate the time needed; try {option} {}s",
             (10.0 * duration_s).ceil()
         ),
     })

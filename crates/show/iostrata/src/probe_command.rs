@@ -143,7 +143,7 @@ fn measure(
 /// Why nothing was measured: what was planned says more than what this place lacks.
 fn why_nothing(unavailable: &[Unavailable]) -> &str {
     let planned = unavailable.iter().find(|one| one.was_planned());
-    planned.or(unavailable.first()).map_or("no reason is known", |one| one.why.as_str())
+    planned.or(unavailable.first()).map_or("unknown reason", |one| one.why.as_str())
 }
 
 /// The directory that is measured, if there is one.
@@ -245,7 +245,7 @@ fn announced(
          changed in them, at most {}. {end}",
         match database.starts_with("engine:") {
             true => "an engine of their own with its settings".to_owned(),
-            false => format!("a database of their own ({OWN_DATABASE}; its replicas see it)"),
+            false => format!("a separate database ({OWN_DATABASE}, which is replicated)"),
         },
         units::seconds(announcement.top_time_max.as_secs_f64())
     )
@@ -681,8 +681,8 @@ impl OwnDirectory {
         if path.exists() {
             let owner = fs::read_to_string(path.join(MARK)).map_err(|_| {
                 ExitError::Usage(format!(
-                    "{} is there, and iostrata did not make it; rename or remove it: that name is \
-                     needed for the time of the probe",
+                    "{} exists, and iostrata did not create it; rename or remove it: the \
+                     probe needs that name",
                     path.display()
                 ))
             })?;

@@ -52,12 +52,12 @@ pub fn run(args: &RestoreArgs) -> Result<(), ExitError> {
 /// What is left to do.
 fn unsettled(report: &RestoreReport) -> String {
     if let Some(error) = &report.server_error {
-        return format!("the server does not answer, so its settings are not put back: {error}");
+        return format!("the server does not answer, so its settings are not restored: {error}");
     }
     let things = report.journals.iter().flat_map(|journal| &journal.things);
     let is_of_a_server = things.into_iter().any(|thing| !thing.by_hand.is_empty());
     let fix = if is_of_a_server {
-        "see that the server answers and run iostrata restore --target \
+        "make sure that the server answers and run iostrata restore --target \
          mysql://user:password@host:port, or run the statements by hand"
     } else {
         "free it and run iostrata restore again"
@@ -137,7 +137,7 @@ fn journal_text(report: &JournalReport) -> String {
     report.files.iter().for_each(|file| line(&file.to_string()));
     if report.damaged_lines > 0 {
         line(&format!(
-            "{} lines of {path} cannot be read by this version; look at them by hand",
+            "{} lines of {path} cannot be read by this version; check them by hand",
             report.damaged_lines
         ));
     }

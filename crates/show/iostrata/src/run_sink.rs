@@ -183,8 +183,8 @@ impl<'a> RunSink<'a> {
     pub fn end(&self, ended: Result<(), ExitError>) -> Result<(), ExitError> {
         let Some(why) = &self.lost else { return ended };
         let not_kept = format!(
-            "the run was not kept: {why}; what is printed above is all there is (choose a place \
-             with room by --out)"
+            "the run was not saved: {why}; the output above is all there is (choose a place \
+             with free space by --out)"
         );
         ended.inspect_err(|_| self.display.note(&not_kept))?;
         Err(ExitError::NotHere(not_kept))

@@ -244,7 +244,7 @@ fn not_settable(service: ManagedService) -> String {
     match service {
         // Its storage applies the redo by itself.
         ManagedService::Aurora => format!(
-            "this is {name}, whose servers write redo only: there is no page cleaner to be tuned"
+            "this is {name}, whose servers write redo only: there is no page cleaner to tune"
         ),
         _ => format!(
             "this is {name}, which allows no SET GLOBAL: innodb_io_capacity is set in {place}; \

@@ -188,7 +188,7 @@ fn resume_run(
     let display = Display::new(printing.quiet);
     let restored = restore(&StateDir::of_user(), &restore_command::system());
     if restored.journals.iter().any(|journal| !journal.things.is_empty()) {
-        display.note("What the killed run had changed is put back; going on.");
+        display.note("The changes of the killed run are undone; continuing.");
     }
     let writer =
         RunWriter::resume(run, &manifest).map_err(|error| ExitError::NotHere(error.to_string()))?;
@@ -472,8 +472,7 @@ pub fn load(study: &str) -> Result<StudySpec, ExitError> {
     if !path.exists() {
         let names: Vec<&str> = shipped().iter().map(|(name, _)| *name).collect();
         return Err(ExitError::Usage(format!(
-            "study {study}: there is no such file and no shipped study of that name; the shipped \
-             ones are {}",
+            "study {study}: no such file and no shipped study of that name; the shipped ones are {}",
             names.join(", ")
         )));
     }

@@ -174,7 +174,7 @@ fn replicates(cost: &PlanCost) -> String {
     let asked = f64::from(cost.replicates_asked);
     if cost.replicates > asked {
         return format!(
-            "{asked} of every point, {:.0} on average where it is not precise before",
+            "{asked} of every point, {:.0} on average if it is not precise before",
             cost.replicates
         );
     }

@@ -118,7 +118,7 @@ impl TestDatabase {
             .collect();
         if to != Use::Make && !dir.is_dir() {
             return Err(ExitError::Usage(format!(
-                "--target engine:{0}: there is no directory {0}; make it with `prepare`",
+                "--target engine:{0}: no such directory {0}; create it with `prepare`",
                 dir.display()
             )));
         }

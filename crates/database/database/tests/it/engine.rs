@@ -45,7 +45,7 @@ fn where_no_engine_is_the_fix_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |path: &Path| -> TargetError { PublishedSampler::open(path).unwrap_err() };
     let none = refused(&dir.path().join("none")).to_string();
-    assert!(none.contains("holds no engine") && none.contains("prepare"), "{none}");
+    assert!(none.contains("contains no engine") && none.contains("prepare"), "{none}");
     let empty = refused(dir.path()).to_string();
-    assert!(empty.contains("holds no engine"), "{empty}");
+    assert!(empty.contains("contains no engine"), "{empty}");
 }

@@ -57,7 +57,7 @@ pub static WORKLOAD: WorkloadKind = WorkloadKind {
     detail: "",
     members: &MEMBERS,
     verbs: &[
-        VerbHelp { verb: Prepare, about: "Make the tables and fill them", detail: "" },
+        VerbHelp { verb: Prepare, about: "Create and load the tables", detail: "" },
         VerbHelp { verb: Run, about: "Run transactions and measure them", detail: "" },
         VerbHelp { verb: Cleanup, about: "Remove the tables", detail: "" },
     ],

@@ -264,18 +264,18 @@ const MIX: &str = "50,0,50";
 /// Objects and their history.
 pub static WORKLOAD: WorkloadKind = WorkloadKind {
     name: "stress",
-    about: "Read and change objects with a history of fixed length, on the engine or on a server",
-    detail: "Inspired by dbSTRESS. A history row that is added replaces the oldest one, so that \
-             the tables keep their size and only undo, the work of purge and dirty pages grow. \
-             docs/loads.md describes tables and transactions.",
+    about: "Read and update objects with a history of fixed length, on the engine or on a server",
+    detail: "Inspired by dbSTRESS. A new history row replaces the oldest one, so that the \
+             tables keep their size and only undo, purge work and dirty pages grow. docs/loads.md \
+             describes tables and transactions.",
     members: &[],
     verbs: &[
-        VerbHelp { verb: Prepare, about: "Make the tables and fill them", detail: "" },
+        VerbHelp { verb: Prepare, about: "Create and load the tables", detail: "" },
         VerbHelp { verb: Run, about: "Run transactions and measure them", detail: "" },
         VerbHelp {
             verb: Check,
-            about: "Check what holds of objects and history at every moment",
-            detail: "Exit code 1 when one does not hold.",
+            about: "Check the consistency conditions of objects and history",
+            detail: "Exit code 1 if one fails.",
         },
         VerbHelp { verb: Cleanup, about: "Remove the tables", detail: "" },
     ],
@@ -288,14 +288,14 @@ pub static WORKLOAD: WorkloadKind = WorkloadKind {
         )
         .on(&[Prepare])
         .default("100000"),
-        WorkloadOption::new("history", Count, "History rows of each object, always")
+        WorkloadOption::new("history", Count, "History rows per object")
             .on(&[Prepare])
             .default("20"),
         LOADERS,
         WorkloadOption::new(
             "objects",
             Count,
-            "Objects of --server [default: 100000]; else those that are loaded",
+            "Objects of --server [default: 100000]; otherwise the loaded ones",
         ),
         WorkloadOption::new(
             "history",

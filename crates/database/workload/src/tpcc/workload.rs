@@ -28,21 +28,20 @@ pub static WORKLOAD: WorkloadKind = WorkloadKind {
     name: "tpcc",
     about: "Run TPC-C on the embedded engine or on a MySQL-family server",
     detail: "Prepare once, run as often as you like, check whenever you want. Results are \
-             TPC-C-like and given as new orders per minute (NOPM); docs/tpcc.md says in what it \
-             differs.",
+             TPC-C-like and given as new orders per minute (NOPM); docs/tpcc.md lists the \
+             deviations.",
     members: &[],
     verbs: &[
         VerbHelp {
             verb: Prepare,
-            about: "Make the tables and fill them; goes on where an earlier attempt was \
-                    interrupted",
+            about: "Create and load the tables; continues an interrupted attempt",
             detail: "",
         },
         VerbHelp { verb: Run, about: "Run transactions and measure them", detail: "" },
         VerbHelp {
             verb: Check,
             about: "Check the twelve consistency conditions",
-            detail: "Exit code 1 when one does not hold.",
+            detail: "Exit code 1 if one fails.",
         },
         VerbHelp { verb: Cleanup, about: "Remove the tables", detail: "" },
     ],
@@ -54,13 +53,13 @@ pub static WORKLOAD: WorkloadKind = WorkloadKind {
                 "sysbench-tpcc",
                 "The statements and deviations of sysbench-tpcc, on its own tables",
             )]),
-            "Another kit's load in place of TPC-C's, on the kit's own tables",
+            "Another kit's load instead of TPC-C's, on the kit's own tables",
         )
         .on(&[Prepare, Run, Cleanup]),
         WorkloadOption::new(
             "tables",
             Count,
-            "Sets of tables of sysbench-tpcc; stands for --compat sysbench-tpcc",
+            "Sets of tables of sysbench-tpcc; implies --compat sysbench-tpcc",
         )
         .on(&[Prepare, Run, Cleanup]),
         WorkloadOption::new("use-fk", OnOff, "Foreign keys between that kit's tables")

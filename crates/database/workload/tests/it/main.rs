@@ -97,7 +97,9 @@ fn run(source: &dyn TransactionSource, threads: u32, turns: u64) -> Done {
                 match ran.ended {
                     Ended::Done => done.settled += 1,
                     Ended::Pending => {}
-                    Ended::Failed(failed) => panic!("{:?} failed: {}", ran.kind, failed.text),
+                    Ended::Failed(failed) => {
+                        panic!("{:?} failed: {}", ran.kind, failed.text)
+                    }
                 }
                 if ran.ended == Ended::Pending {
                     assert_eq!(worker.settle(slot, true), Settled::Durable);

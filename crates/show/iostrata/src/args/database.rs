@@ -15,9 +15,9 @@ use super::{Common, LoginArgs, Printing, value};
 pub struct TargetArgs {
     /// The database: engine:DIR, or mysql://user[:password]@host:port/db[?socket=PATH]
     ///
-    /// engine:DIR is the embedded engine, made there if DIR is empty or missing. A server's address
-    /// may name several hosts with commas between; sessions take them in turn. What it leaves out
-    /// comes from --defaults-file or ~/.my.cnf, and the password from MYSQL_PWD.
+    /// engine:DIR is the embedded engine, created if DIR is empty or missing. A server's address
+    /// may have several hosts, separated by commas, which sessions use in turn. Missing parts come
+    /// from --defaults-file or ~/.my.cnf, and the password from MYSQL_PWD.
     #[arg(long, value_name = "TARGET", default_value = "", hide_default_value = true)]
     pub target: String,
     /// A setting of the embedded engine, as name=value; may be repeated
@@ -26,11 +26,11 @@ pub struct TargetArgs {
     /// The storage engine of a server's tables [default: the server's]
     #[arg(long, visible_alias = "mysql-storage-engine", value_name = "NAME")]
     pub storage_engine: Option<String>,
-    /// Make the database that the address names, if it is not there; of `prepare`
+    /// Create the database if it does not exist (`prepare`)
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub create_database: bool,
-    /// Write to a replica or to a server that is read-only, too
+    /// Also write to a replica or a read-only server
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub insist: bool,
@@ -53,32 +53,32 @@ impl TargetArgs {
 /// A private server for one run.
 #[derive(Args, Clone, Debug)]
 pub struct PrivateArgs {
-    /// Start this server program (mariadbd, mysqld or a path) for the run, in place of --target
+    /// Start this server program (mariadbd, mysqld or a path) for the run, instead of --target
     ///
-    /// It gets data, a socket and nothing else of its own, is loaded, measured, stopped and
-    /// removed. The system's own server is left alone.
+    /// It has its own data and socket, is loaded, measured, stopped and removed. The system's own
+    /// server is not affected.
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["target", "mysql_host", "mysql_socket", "defaults_file", "defaults_group_suffix"])]
     pub server: Option<String>,
-    /// Where its data goes: a directory that is made and removed, with a short path
+    /// Directory for its data, created and removed; needs a short path
     #[arg(long, value_name = "DIR", default_value = "iostrata-server", requires = "server")]
     pub server_dir: PathBuf,
-    /// An option of the server in its own words (innodb_buffer_pool_size=1G); may be repeated
+    /// A server option, such as innodb_buffer_pool_size=1G; may be repeated
     #[arg(long = "server-option", value_name = "NAME=VALUE", requires = "server")]
     pub server_options: Vec<String>,
-    /// A loaded copy of its data, made by the first run and copied for every run
+    /// Directory with loaded data, created by the first run and copied for every run
     ///
-    /// Where DIR does not exist, a server loads the tables and is shut down, and its data is kept
-    /// in DIR. Each run works on a copy, so that all begin alike. Remove DIR when done with it.
+    /// If DIR does not exist, a server loads the tables and is shut down, and its data is kept in
+    /// DIR. Each run uses a copy, so that all start from the same data. Remove DIR when done.
     #[arg(long, value_name = "DIR", requires = "server")]
     pub prepared: Option<PathBuf>,
-    /// Limit the memory of the measured server, its page cache included (2G); needs root
+    /// Memory limit of the measured server, with its page cache (2G); needs root
     #[arg(long, value_name = "SIZE", requires = "server", value_parser = value::size)]
     pub server_memory: Option<u64>,
-    /// Limit the processors of the measured server (1.5); needs root
+    /// CPU limit of the measured server (1.5); needs root
     #[arg(long, value_name = "N", requires = "server", value_parser = value::milli)]
     pub server_cpus: Option<u64>,
-    /// Limit the I/O of the measured server on the disk below --server-dir, in the words of the
-    /// kernel's io.max (riops=500,wbps=50M); needs root
+    /// I/O limit of the measured server on the disk below --server-dir, in the format of io.max
+    /// (riops=500,wbps=50M); needs root
     #[arg(long, value_name = "WORD=N[,...]", requires = "server", value_parser = value::io_limits)]
     pub server_io: Option<IoLimits>,
 }
@@ -106,13 +106,13 @@ pub struct TransactionArgs {
 /// What every load that keeps its run has.
 #[derive(Args, Clone, Debug)]
 pub struct LoadArgs {
-    /// Remove what is there of this workload and load it again
+    /// Drop the existing tables of this workload and load them again
     #[arg(long)]
     pub reset: bool,
-    /// Seed of all random values
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
-    /// Directory for the run's results; none are kept without it
+    /// Directory for the run's results; without it none are kept
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -139,13 +139,13 @@ pub struct CheckArgs {
 /// What sessions see of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum IsolationWord {
-    /// Each read sees what is committed when it begins
+    /// Each read returns data committed before it began
     #[value(name = "read-committed", alias = "RC", alias = "rc", alias = "read_committed")]
     ReadCommitted,
-    /// Plain reads see one state of the database
+    /// Plain reads use one snapshot
     #[value(name = "repeatable-read", alias = "RR", alias = "rr", alias = "repeatable_read")]
     RepeatableRead,
-    /// As if one transaction ran after the other; servers only
+    /// Serializable; servers only
     #[value(alias = "SER", alias = "ser")]
     Serializable,
 }
@@ -153,58 +153,57 @@ pub enum IsolationWord {
 /// How transactions are driven.
 #[derive(Args, Clone, Debug)]
 pub struct DriveArgs {
-    /// Terminals that run at the same time; a list is a staircase, one level after the other
+    /// Concurrent terminals; a list runs one level after the other
     #[arg(short = 'T', long, value_name = "N[,N...]", default_value = "1", value_delimiter = ',',
           value_parser = value::whole::<u32>)]
     pub threads: Vec<u32>,
-    /// Measured time of each level; 0 for as long as --events takes
+    /// Measured time of each level; 0 to run until --events
     #[arg(long, value_name = "TIME", default_value = "10", value_parser = value::duration)]
     pub time: Duration,
-    /// End a level after so many transactions; 0 for no such end
+    /// End a level after this many transactions; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value::whole::<u64>)]
     pub events: u64,
-    /// The percentile of latency in lines of progress
+    /// Latency percentile in progress lines
     #[arg(long, value_name = "P", default_value = "95", value_parser = value::percentile)]
     pub percentile: f64,
-    /// Go on after these errors and count them, however many there are: codes with commas between,
-    /// or all
+    /// Ignore these errors but count them: error codes, separated by commas, or all
     #[arg(long, value_name = "CODE[,CODE...]", value_delimiter = ',')]
     pub mysql_ignore_errors: Vec<String>,
     #[command(flatten)]
     pub taken: TakenWords,
-    /// Time before it that is not counted [default: found]
+    /// Warm-up time, not measured [default: detected]
     #[arg(long, value_name = "TIME", value_parser = value::duration)]
     pub warmup_time: Option<Duration>,
-    /// Transactions per second that arrive, whether earlier ones are done or not
+    /// Open arrival rate, transactions per second
     #[arg(long, value_name = "TPS", value_parser = value::number)]
     pub rate: Option<f64>,
-    /// How arrivals are spaced
+    /// Arrived process
     #[arg(long, value_parser = value::word::<RateProcess>(), default_value = "poisson", requires = "rate")]
     pub arrival: RateProcess,
-    /// Arrivals that may wait for a session
+    /// Maximum number of arrivals waiting for a session
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "rate", value_parser = value::whole::<u32>)]
     pub max_queue: u32,
-    /// What happens to an arrival that finds so many waiting
+    /// What to do with further arrivals
     #[arg(long, value_parser = value::word::<Overload>(), default_value = "queue", requires = "rate")]
     pub on_overload: Overload,
-    /// Search for the highest rate at which response time holds this objective, such as 20ms
+    /// Search for the highest rate at which response time meets this objective, such as 20ms
     ///
-    /// The first level has no schedule and gives the capacity; further ones are rates below it.
+    /// The first level is a closed loop and gives the capacity; the next ones are rates below it.
     #[arg(long, value_name = "TIME", value_parser = value::bound, conflicts_with = "rate")]
     pub latency_target: Option<Duration>,
-    /// The percentile of response time that has to hold it
+    /// The percentile of response time for it
     #[arg(long, value_name = "P", default_value = "99", requires = "latency_target", value_parser = value::percentile)]
     pub latency_percentile: f64,
-    /// What sessions see of each other
+    /// Isolation level
     #[arg(long, visible_alias = "trx-level", value_enum, default_value = "repeatable-read")]
     pub isolation: IsolationWord,
     /// Send statements as text instead of preparing them
     #[arg(long, value_name = "auto|disable", default_value = "auto")]
     pub db_ps_mode: PreparedMode,
-    /// Seconds between lines of progress, 0 for none [default: 1 in a terminal, else 0]
+    /// Seconds between progress lines, 0 for none [default: 1 in a terminal, otherwise 0]
     #[arg(short = 'i', long, visible_alias = "interval", value_name = "N", value_parser = value::whole::<u32>)]
     pub report_interval: Option<u32>,
-    /// Seed of everything that is drawn
+    /// Random seed
     #[arg(long, visible_alias = "rand-seed", value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
 }

@@ -19,22 +19,22 @@ pub struct DiskArgs {
 /// What to do with emulated disks.
 #[derive(Debug, Subcommand)]
 pub enum DiskAction {
-    /// Make a block device that behaves like a disk of this model
+    /// Create a block device with the timing of a disk model
     ///
-    /// Serves a file at the model's pace through FUSE and attaches a loop device to it: partition
-    /// it, make a file system on it, run a database on it. What it holds is gone when it is
-    /// stopped. Needs root and /dev/fuse. docs/disks.md says what each model does.
+    /// Serves a file with the model's timing through FUSE and attaches a loop device to it:
+    /// partition it, create a file system on it, run a database on it. Its contents are lost when
+    /// it is stopped. Needs root and /dev/fuse. docs/disks.md describes the models.
     Start(StartArgs),
-    /// Name the disks that are there, and what arrived at them so far
+    /// List the emulated disks and their request counts
     List(DiskListArgs),
-    /// Let something go wrong with a disk, or end that
+    /// Inject faults into a disk, or end them
     ///
-    /// A power cut loses writes that were not flushed, and every request fails until --power-on, or
-    /// until nothing is mounted on the disk: then the power comes back by itself.
+    /// A power cut loses unflushed writes, and every request fails until --power-on, or until
+    /// nothing is mounted on the disk: then the power returns automatically.
     Fault(FaultArgs),
-    /// Take disks away, with all that they hold
+    /// Remove disks and their contents
     ///
-    /// One that is mounted or open is left as it is, and said so.
+    /// A mounted or open disk is not removed, which is reported.
     Stop(StopArgs),
     /// The server of one disk; not for users
     #[command(hide = true)]
@@ -44,22 +44,22 @@ pub enum DiskAction {
 /// Arguments of `iostrata disk start`.
 #[derive(Args, Debug)]
 pub struct StartArgs {
-    /// What it behaves like: hdd-7k2, hdd-10k, hdd-15k, raid10-hdd, ssd-sata, nvme, nvme-no-plp,
-    /// cloud-burst, or probe:FILE, a device that `iostrata probe --json` measured. Options follow,
-    /// separated by commas: queue=N, cache=on|off, flush=TIME, spindles=N, credits=N
+    /// The model: hdd-7k2, hdd-10k, hdd-15k, raid10-hdd, ssd-sata, nvme, nvme-no-plp, cloud-burst,
+    /// or probe:FILE, a device measured by `iostrata probe --json`. Options follow, separated by
+    /// commas: queue=N, cache=on|off, flush=TIME, spindles=N, credits=N
     #[arg(long, value_name = "M", value_parser = disk)]
     pub model: DiskSpec,
-    /// Its size
+    /// Size of the disk
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub size: u64,
-    /// Where its contents live: memory, or a directory with room for a sparse file without a name
+    /// Storage of its contents: memory, or a directory for an unnamed sparse file
     #[arg(long, value_name = "memory|DIR", default_value = "memory")]
     pub store: PathBuf,
-    /// Most that the contents may take; a write beyond it fails as on a full thin volume
-    /// [default: the size]
+    /// Limit of the stored contents; a write beyond it fails as on a full thin volume [default: the
+    /// size]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub store_limit: Option<u64>,
-    /// Seed of everything random: where the platters stand, what a power cut tears
+    /// Random seed: position of the platters, writes torn by a power cut
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
     #[command(flatten)]
@@ -83,31 +83,30 @@ pub struct FaultArgs {
     /// Fail requests that touch these bytes: 1M-2M, or none
     #[arg(long, value_name = "RANGE", group = "fault", value_parser = eio)]
     pub eio: Option<Fault>,
-    /// Fail so many of a million requests
+    /// Fail this many of a million requests
     #[arg(long, value_name = "PER_MILLION", group = "fault", value_parser = eio_rate)]
     pub eio_rate: Option<Fault>,
-    /// Let every request take so many milliseconds longer; 0 ends it
+    /// Delay every request by this many milliseconds; 0 ends it
     #[arg(long, value_name = "MS", group = "fault", value_parser = slow)]
     pub slow: Option<Fault>,
-    /// Answer nothing for a while, again and again: 50ms/1s is 50 ms at the start of every second;
-    /// none ends it
+    /// Pause periodically: 50ms/1s is 50 ms at the start of every second; none ends it
     #[arg(long, value_name = "LENGTH/PERIOD", group = "fault", value_parser = stall)]
     pub stall: Option<Fault>,
-    /// Cut the power: writes that were not flushed are lost
+    /// Cut the power: unflushed writes are lost
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           value_parser = value::switch, group = "fault")]
     pub power_cut: Option<bool>,
-    /// Keep or lose each piece of this size of what was not flushed, by chance
+    /// Keep or lose each piece of this size of the unflushed data at random
     #[arg(long, value_name = "512|4096", value_parser = tear)]
     pub tear: Option<Tear>,
-    /// Give the power back
+    /// Restore the power
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           value_parser = value::switch, group = "fault")]
     pub power_on: Option<bool>,
-    /// Most that the contents may take
+    /// Limit of the stored contents
     #[arg(long, value_name = "SIZE", value_parser = value::size, group = "fault")]
     pub store_limit: Option<u64>,
-    /// End all of it: no errors, no delay, no pauses, power on
+    /// End all faults: no errors, no delay, no pauses, power on
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           value_parser = value::switch, group = "fault")]
     pub none: Option<bool>,
@@ -122,7 +121,7 @@ pub struct StopArgs {
     /// The disk's device, as `disk start` printed it
     #[arg(value_name = "DEVICE", group = "which")]
     pub device: Option<PathBuf>,
-    /// Every disk that `disk start` made; those of a run that is going on stay
+    /// Every disk created by `disk start`; those of active runs stay
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           value_parser = value::switch, group = "which")]
     pub all: Option<bool>,

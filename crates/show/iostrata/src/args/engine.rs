@@ -17,22 +17,22 @@ pub struct EngineArgs {
 /// What to do with an engine.
 #[derive(Debug, Subcommand)]
 pub enum EngineAction {
-    /// Recover the engine in DIR if need be, and verify every structure of it
+    /// Recover the engine in DIR if necessary, and verify all its structures
     ///
-    /// Exit code 1 when something is damaged.
+    /// Exit code 1 if anything is damaged.
     Check(EngineCommon),
-    /// Print the counters of the engine in DIR under InnoDB's names
+    /// Print the counters of the engine in DIR, with InnoDB's names
     ///
-    /// Reads the status page that the process holding the engine publishes every second.
+    /// Reads the status page that the engine's process publishes every second.
     Stats(EngineCommon),
-    /// Kill a writing engine again and again, and look for what it had acknowledged
+    /// Kill a writing engine repeatedly, and verify its acknowledged commits
     ///
-    /// Works in a directory of its own inside DIR. Kills the writer at random moments within
-    /// seconds and, with root and /dev/fuse, cuts the power of an emulated disk under it, every
-    /// other time after a kill and a restart. What kills would have left meanwhile is copied and
-    /// looked at while the writer goes on. One round in four closes the engine under its own load
-    /// instead, which must not take over 10 s. Exit code 1 when anything acknowledged is lost, a
-    /// structure is damaged or a close does not end; the directory is kept then.
+    /// Works in its own directory inside DIR. Kills the writer at random times within seconds and,
+    /// with root and /dev/fuse, cuts the power of an emulated disk below it, every other time after
+    /// a kill and a restart. While the writer runs, the state after a kill is repeatedly copied and
+    /// checked. One round in four closes the engine under load instead, which must take at most 10
+    /// s. Exit code 1 if an acknowledged commit is lost, a structure is damaged or a close does not
+    /// finish; the directory is then kept.
     CrashTest(CrashTestArgs),
     /// The writer of `crash-test`; not for users
     #[command(hide = true)]
@@ -52,30 +52,30 @@ pub struct EngineCommon {
 /// How the writer is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CrashKind {
-    /// Killing, and cutting the power where that is possible
+    /// Kills, and power cuts if possible
     Auto,
-    /// SIGKILL only: what the operating system took is kept
+    /// SIGKILL only: data in the page cache survives
     Kill,
-    /// Power cuts of an emulated disk only: what was not flushed is lost or torn
+    /// Power cuts of an emulated disk only: unflushed writes are lost or torn
     Power,
 }
 
 /// Arguments of `iostrata engine crash-test`.
 #[derive(Args, Debug)]
 pub struct CrashTestArgs {
-    /// The directory to work in, made if it is missing
+    /// Working directory, created if missing
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// How long
+    /// Duration
     #[arg(long, value_name = "TIME", default_value = "40", value_parser = value::bound)]
     pub seconds: Duration,
-    /// How the writer is cut off
+    /// How the writer is stopped
     #[arg(long, value_enum, default_value = "auto")]
     pub by: CrashKind,
-    /// Seed of the moments and of what is written
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
-    /// A setting of the engine, as name=value; may be repeated
+    /// An engine setting, as name=value; may be repeated
     #[arg(long = "engine", value_name = "NAME=VALUE")]
     pub engine: Vec<String>,
     #[command(flatten)]

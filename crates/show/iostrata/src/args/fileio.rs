@@ -26,11 +26,11 @@ pub struct FileioArgs {
 /// What to do with the files.
 #[derive(Debug, Subcommand)]
 pub enum FileioAction {
-    /// Make the files, with random contents
+    /// Create the files, with random contents
     Prepare(FileioFiles),
-    /// Measure requests to them
+    /// Run the test
     Run(Box<FileioRunArgs>),
-    /// Remove the files that `prepare` made
+    /// Remove the files created by `prepare`
     Cleanup(FileioFiles),
 }
 
@@ -50,7 +50,7 @@ pub struct FilePlace {
     /// Directory of the files test_file.0 and so on
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub file_dir: PathBuf,
-    /// Files
+    /// Number of files
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = value::whole::<u32>)]
     pub file_num: u32,
     /// Bytes of all files together
@@ -82,17 +82,17 @@ impl FilePlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
 pub enum TestMode {
-    /// Writes in order
+    /// Sequential writes
     Seqwr,
-    /// Writes in order over what is there
+    /// Sequential overwrites
     Seqrewr,
-    /// Reads in order
+    /// Sequential reads
     Seqrd,
-    /// Reads anywhere
+    /// Random reads
     Rndrd,
-    /// Writes anywhere
+    /// Random writes
     Rndwr,
-    /// Both, anywhere
+    /// Random reads and writes
     Rndrw,
 }
 
@@ -136,19 +136,19 @@ pub enum FsyncMode {
 pub struct FileioRunArgs {
     #[command(flatten)]
     pub place: FilePlace,
-    /// Which requests
+    /// Type of requests
     #[arg(long, value_enum, value_name = "MODE")]
     pub file_test_mode: TestMode,
-    /// How requests reach the kernel
+    /// I/O mode
     #[arg(long, value_enum, default_value = "sync")]
     pub file_io_mode: IoMode,
-    /// Requests in flight of each thread with --file-io-mode=async
+    /// Requests in flight per thread with --file-io-mode=async
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = value::whole::<u32>)]
     pub file_async_backlog: u32,
-    /// How files are opened, besides for reading and writing
+    /// Additional flags of open
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FLAG[,FLAG]")]
     pub file_extra_flags: Vec<ExtraFlag>,
-    /// Sync every file after so many requests; 0 for never
+    /// Sync every file after this many requests; 0 for never
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = value::whole::<u32>)]
     pub file_fsync_freq: u32,
     /// Sync the file after each write
@@ -159,25 +159,25 @@ pub struct FileioRunArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "1", value_parser = value::switch, action = clap::ArgAction::Set)]
     pub file_fsync_end: bool,
-    /// How files are synced
+    /// Sync method
     #[arg(long, value_enum, default_value = "fsync")]
     pub file_fsync_mode: FsyncMode,
-    /// Reads for each write of rndrw
+    /// Reads per write of rndrw
     #[arg(long, value_name = "RATIO", default_value = "1.5", value_parser = value::number)]
     pub file_rw_ratio: f64,
     /// Threads
     #[arg(short = 'T', long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
     pub threads: u32,
-    /// Measured time; 0 for as long as --events takes
+    /// Measured time; 0 to run until --events
     #[arg(long, value_name = "TIME", default_value = "10", value_parser = value::duration)]
     pub time: Duration,
-    /// End after so many requests; 0 for no such end
+    /// Stop after this many requests; 0 for no limit
     #[arg(long, visible_alias = "max-requests", value_name = "N", default_value_t = 0, value_parser = value::whole::<u64>)]
     pub events: u64,
-    /// Requests per second of all threads, on a schedule; 0 for none
+    /// Open arrival rate of all threads, requests per second; 0 for none
     #[arg(long, value_name = "N", default_value = "0", value_parser = value::number)]
     pub rate: f64,
-    /// Seed of everything that is drawn
+    /// Random seed
     #[arg(long, visible_alias = "rand-seed", value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
     #[command(flatten)]

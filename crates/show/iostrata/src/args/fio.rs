@@ -18,59 +18,59 @@ use super::{Common, value};
     args_override_self = true
 )]
 pub struct FioArgs {
-    /// Job files, - for standard input; the jobs of each end before those of the next begin
+    /// Job files, - for standard input; each file runs after the previous one
     #[arg(value_name = "JOBFILE")]
     pub files: Vec<PathBuf>,
     /// Options of jobs, as [`in_our_words`] makes them
     #[arg(long, hide = true, value_name = "NUMBER:NAME=VALUE")]
     pub job_option: Vec<FioArgument>,
-    /// Print what the jobs come to, and stop
+    /// Print the plan of the jobs, and exit
     #[arg(long, visible_alias = "parse-only", num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub dry_run: bool,
-    /// Print the results as fio does, in these forms (several apart by commas) [default: fio's
-    /// normal form and a table with intervals]
+    /// Print the results in these formats of fio (separated by commas) [default: fio's normal
+    /// format and a table with intervals]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FORMAT")]
     pub output_format: Vec<OutputFormat>,
     /// The same as --output-format=terse
     #[arg(long)]
     pub minimal: bool,
-    /// Version of the terse form
+    /// Version of the terse format
     #[arg(long, value_name = "2..5", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=5))]
     pub terse_version: u32,
-    /// Print fio's version whose forms these are, with ours behind it, and stop
+    /// Print the supported version of fio and iostrata's own, and exit
     #[arg(short, long)]
     pub version: bool,
-    /// Print what an option of jobs does here, or what each of them does, and stop
+    /// Print help on an option of jobs, or on all of them, and exit
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "OPTION", default_missing_value = "all")]
     pub cmdhelp: Option<String>,
-    /// Print the engines, or what one of them does, and stop
+    /// Print the I/O engines, or help on one of them, and exit
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "ENGINE", default_missing_value = "")]
     pub enghelp: Option<String>,
-    /// Add the terse form to the others, or to the normal one
+    /// Add the terse format to the others, or to the normal one
     #[arg(long)]
     pub append_terse: bool,
     /// Write the results to this file
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print the results so far every so often while jobs run
+    /// Print intermediate results at this interval
     #[arg(long, value_name = "TIME", value_parser = value::duration)]
     pub status_interval: Option<Duration>,
-    /// When to show on stderr how far the run has come
+    /// When to show progress on stderr
     #[arg(long, value_enum, default_value = "auto")]
     pub eta: Eta,
     /// Run only the sections of this name (repeatable)
     #[arg(long, value_name = "NAME")]
     pub section: Vec<String>,
-    /// Leave out jobs that cannot be run, and name them
+    /// Skip jobs that cannot be run, and list them
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub skip_unsupported: bool,
-    /// Print the job files as command lines, and stop
+    /// Print the job files as command lines, and exit
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub showcmd: bool,
-    /// Leave to overwrite existing files or devices
+    /// Allow overwriting existing files or devices
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub overwrite_contents: bool,
@@ -81,7 +81,7 @@ pub struct FioArgs {
 /// When progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Eta {
-    /// Where stderr is a terminal
+    /// If stderr is a terminal
     Auto,
     /// The same
     Always,

@@ -17,7 +17,7 @@ use crate::exit_error::ExitError;
 /// Arguments of `iostrata completions`.
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
-    /// The shell that is to complete
+    /// The shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
@@ -25,7 +25,7 @@ pub struct CompletionsArgs {
 /// Arguments of `iostrata man`.
 #[derive(Args, Debug)]
 pub struct ManArgs {
-    /// Directory for the pages; made if it is not there
+    /// Directory for the pages; created if missing
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 }

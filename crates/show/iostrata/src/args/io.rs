@@ -16,29 +16,30 @@ use super::{Common, value};
 pub struct IoArgs {
     /// A file, a directory or a block device
     ///
-    /// A path that does not exist is made, filled with incompressible data, measured and removed. A
-    /// directory gets own files. A file that iostrata did not make, and a device, are only read.
+    /// A missing file is created, filled with incompressible data, measured and removed. In a
+    /// directory, new files are created. A file that iostrata did not create, and a device, are
+    /// only read.
     #[arg(long, value_name = "PATH")]
     pub path: PathBuf,
-    /// Which requests
+    /// Type of requests
     #[arg(long, value_parser = value::word::<Rw>(), default_value = "randread")]
     rw: Rw,
-    /// Reads in every hundred requests of rw and randrw
+    /// Percentage of reads of rw and randrw
     #[arg(long, value_name = "PCT", default_value_t = 50, value_parser = value::percent)]
     rwmixread: u8,
     /// Bytes of each request, 512 to 16M
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = value::block)]
     bs: u32,
-    /// Requests that each job keeps in flight
+    /// Requests in flight per job
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
     iodepth: u32,
     /// Jobs that share the files
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
     numjobs: u32,
-    /// The way to the kernel
+    /// I/O engine
     #[arg(long, value_parser = value::word::<IoApi>(), default_value = "sync", alias = "engine")]
     ioengine: IoApi,
-    /// Memory of the requests, by fio's names
+    /// Memory of the requests, with fio's names
     #[arg(long, visible_alias = "iomem", value_parser = value::word::<Memory>(), default_value = "malloc")]
     mem: Memory,
     /// Bypass the page cache
@@ -61,7 +62,7 @@ pub struct IoArgs {
     /// Count writes, or reads and writes
     #[arg(long, value_parser = value::word::<FlushCount>(), default_value = "writes")]
     fsync_every: FlushCount,
-    /// What each write itself promises
+    /// Durability of each write
     #[arg(long, value_parser = value::word::<SyncWrites>(), default_value = "none")]
     sync: SyncWrites,
     /// Files that share --size
@@ -70,36 +71,36 @@ pub struct IoArgs {
     /// Bytes of all files together [default: 1G, or the whole of an existing file]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub size: Option<u64>,
-    /// What files made for the run hold at the start
+    /// Initial content of files created for the run
     #[arg(long, value_parser = value::word::<Preparation>(), default_value = "written")]
     prepare: Preparation,
-    /// Measure exactly this long; without it a point stops at --precision or --point-time (30 s)
+    /// Measure for exactly this time; by default until --precision or --point-time (30 s)
     #[arg(long, value_name = "TIME", value_parser = value::duration)]
     runtime: Option<Duration>,
-    /// Requests per second of each job, on a schedule that waits for nothing
+    /// Open arrival rate of each job, requests per second
     #[arg(long, value_name = "N", value_parser = value::number)]
     rate_iops: Option<f64>,
-    /// How scheduled requests are spaced
+    /// Arrived process of scheduled requests
     #[arg(long, value_parser = value::word::<RateProcess>(), default_value = "fixed")]
     rate_process: RateProcess,
-    /// Where random requests go: uniform, zipf:THETA or coverage
+    /// Distribution of random offsets: uniform, zipf:THETA or coverage
     #[arg(long, value_name = "HOW", default_value = "uniform", value_parser = value::distribution)]
     random_distribution: Access,
-    /// Seed of every random choice
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     randseed: u64,
-    /// Jobs are processes instead of threads
+    /// Use processes instead of threads as jobs
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     process: bool,
-    /// End the point after this many written bytes
+    /// Stop after this many written bytes
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     max_write: Option<u64>,
-    /// Keep the files that were made, for the next run
+    /// Keep the created files for the next run
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub keep: bool,
-    /// Leave to overwrite an existing file or device
+    /// Allow overwriting an existing file or device
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub overwrite_contents: bool,

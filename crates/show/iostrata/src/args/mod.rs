@@ -62,57 +62,57 @@ pub struct Cli {
 pub enum Command {
     /// Measure what the storage under a directory can do for a database, and say what to change
     ///
-    /// Climbs a ladder of measurements on own files in DIR within two minutes, compares what does
-    /// equal work, and writes a report. Needs no root and no server; removes its files.
+    /// Measures one layer after the other on its own files in DIR, within two minutes, compares
+    /// measurements of equal work, and writes a report. Needs no root and no server; removes its
+    /// files.
     Probe(ProbeArgs),
-    /// Run one I/O workload, in fio's words
+    /// Run one I/O workload, with fio's options
     Io(Box<IoArgs>),
     /// Run fio job files and fio command lines
     ///
-    /// Reads them as fio does and runs what they come to. What cannot be run is refused with file
-    /// and line or argument, option and reason; what is ignored is named. docs/fio.md lists every
-    /// option.
+    /// Accepts fio's syntax. Unsupported options are refused with file and line or argument, and
+    /// the reason; ignored options give a warning. docs/fio.md lists every option.
     Fio(Box<FioArgs>),
-    /// Run sysbench's test of files, in its words
+    /// Run sysbench's fileio test, with its options
     ///
-    /// Measures as `io` does. Files are made by `prepare`, kept, and removed by `cleanup`.
+    /// Measures like `io`. `prepare` creates the files, `cleanup` removes them.
     Fileio(FileioArgs),
-    /// Vary one thing at a time: factorial studies, shipped or your own
+    /// Run factorial studies, shipped or your own
     Study(StudyArgs),
-    /// Ask in virtual time what a setting does on disks that are not there
+    /// Simulate the effect of settings in virtual time, on modelled disks
     Simulate(SimulateArgs),
-    /// Make block devices that behave like disks that are not there
+    /// Create block devices with the timing of modelled disks
     Disk(DiskArgs),
-    /// Look after the embedded storage engine: check it, watch its counters, crash it
+    /// Check an embedded storage engine, print its counters, crash-test it
     Engine(EngineArgs),
     /// A workload of transactions.
     #[command(flatten)]
     Workload(WorkloadCommand),
     /// Hold a live server's throughput steady by adjusting its dynamic settings
     ///
-    /// Keeps the checkpoint age below the point at which all writers wait, so that throughput does
-    /// not dip whenever the redo runs out. Every change is written down first and put back at the
-    /// end; `iostrata restore` does so after a kill. docs/tune.md explains what it moves and why.
+    /// Keeps the checkpoint age below its maximum, at which all writers wait, so that throughput
+    /// does not dip whenever the redo runs out. Every change is journaled first and undone at the
+    /// end, after a kill by `iostrata restore`. docs/tune.md explains the method.
     Tune(Box<TuneArgs>),
-    /// Show how far redo is from its limit, what is flushed and why, and name the cause of stalls
+    /// Show checkpoint age, flushing, purge and I/O live, and name the cause of stalls
     ///
-    /// Watches MySQL, MariaDB and Percona Server, and embedded engines that another process holds.
-    /// Reads what they count anyway and changes nothing. docs/watch.md says what each tells, which
-    /// rights that needs, and how stalls are found.
+    /// Watches MySQL, MariaDB and Percona Server, and embedded engines in other processes. Reads
+    /// existing counters and changes nothing. docs/watch.md lists the counters of each server, the
+    /// rights they need, and how stalls are found.
     Watch(WatchArgs),
-    /// Show or write again the report of a finished or partial run
+    /// Show or rewrite the report of a finished or partial run
     Report(ReportArgs),
-    /// Put back every system setting that a killed run left changed, and remove its files
+    /// Undo the changes of killed runs, and remove their files
     ///
-    /// Detaches loop devices, unmounts, removes groups and files that killed runs made, and sets
-    /// back what they set; only what is still as the run left it. Runs that are still going and
-    /// files that were kept are left alone. May be repeated.
+    /// Detaches loop devices, unmounts, removes control groups and files that killed runs created,
+    /// and restores settings they changed, unless changed again since. Active runs and files kept
+    /// on purpose are not affected. May be repeated.
     Restore(RestoreArgs),
-    /// Print a script that completes commands and options in a shell
+    /// Print a shell completion script
     ///
     /// For bash: iostrata completions bash > ~/.local/share/bash-completion/completions/iostrata
     Completions(CompletionsArgs),
-    /// Write the manual pages, one for each command
+    /// Write the manual pages, one per command
     ///
     /// For all users: iostrata man /usr/local/share/man/man1
     Man(ManArgs),
@@ -188,10 +188,10 @@ pub struct SimulateCommon {
     /// Directory for the run's results [default: iostrata-runs/<time>-<name>]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Bound on the whole command, in real time
+    /// Time limit of the whole command, in real time
     #[arg(long, value_name = "TIME", value_parser = value::bound)]
     pub max_time: Option<Duration>,
-    /// Seed of everything that is random; the same seed gives the same figures
+    /// Random seed; the same seed gives the same figures
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
 }
@@ -204,10 +204,10 @@ pub struct Common {
     /// Directory for the run's results [default: iostrata-runs/<time>-<name>]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Bound on the whole command
+    /// Time limit of the whole command
     #[arg(long, value_name = "TIME", value_parser = value::bound)]
     pub max_time: Option<Duration>,
-    /// Bound on one measured point
+    /// Time limit of one measured point
     #[arg(long, value_name = "TIME", value_parser = value::bound)]
     pub point_time: Option<Duration>,
     /// Relative half-width of the 95 % interval at which a point may stop [default: 3%]
@@ -275,10 +275,10 @@ pub fn switch_tip(arguments: &[OsString], error: &clap::Error) -> Option<String>
 /// Arguments of `iostrata restore`.
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
-    /// Put back only the settings of this server: mysql://user[:password]@host:port/db
+    /// Restore only the settings of this server: mysql://user[:password]@host:port/db
     ///
-    /// Without it everything is put back, and servers are reached by the address that was used
-    /// then, with the password from ~/.my.cnf or MYSQL_PWD: journals hold none.
+    /// Without it everything is restored, and servers are contacted at the journaled address, with
+    /// the password from ~/.my.cnf or MYSQL_PWD: journals contain no passwords.
     #[arg(long, value_name = "T")]
     pub target: Option<String>,
     #[command(flatten)]

@@ -17,33 +17,32 @@ pub struct ProbeArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub read_only: bool,
-    /// Never write more than this in all, transactions on a --target aside
+    /// Never write more than this in total, without the transactions on a --target
     #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "24G")]
     pub max_write: u64,
-    /// Size of the file set that requests go to [default: 1G, or what fits]
+    /// Size of the test files [default: 1G, or what fits]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub size: Option<u64>,
-    /// Measure where this target's data lies, and its transactions: a directory, engine:DIR or
+    /// Measure the storage of this target's data, and its transactions: a directory, engine:DIR or
     /// mysql://user@host:port/db
     ///
-    /// Transactions run in a database of their own, which is made for the probe and removed at its
-    /// end. Of a server on another machine, or with data that cannot be read, only they are
-    /// measured.
+    /// Transactions run in a separate database, which is created by the probe and removed at its
+    /// end. For a server on another machine, or with unreadable data, only they are measured.
     #[arg(long, value_name = "T", conflicts_with = "dir")]
     pub target: Option<String>,
     #[command(flatten)]
     pub login: LoginArgs,
-    /// Try the advice that needs no root inside the probe's own files, before and after
+    /// Try the advice that needs no root on the probe's own files, before and after
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub verify: bool,
-    /// Overwrite the files first, with half of --max-write and for 10 minutes at most, so that
-    /// fresh flash and burst credit are used up before anything is measured
+    /// First overwrite the files, with at most half of --max-write and for at most 10 minutes, to
+    /// use up flash caches and burst credits before the measurement
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub precondition: bool,
-    /// Let the sustained writes last for this time, with half of --max-write at most, to see
-    /// whether their rate does [default: 12s]
+    /// Duration of the sustained writes, with at most half of --max-write, to test whether the rate
+    /// lasts [default: 12s]
     #[arg(long, value_name = "TIME", value_parser = value::duration)]
     pub lasting: Option<Duration>,
     #[command(flatten)]
@@ -61,7 +60,7 @@ pub struct ReportArgs {
           default_value = "0", value_parser = value::switch, hide_default_value = true,
           conflicts_with = "format")]
     pub json: bool,
-    /// Make only this of each [default: the summary, and report.html written again]
+    /// Write only this format [default: the summary on stdout, and report.html]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
 }
@@ -73,11 +72,11 @@ pub enum Format {
     Html,
     /// Markdown on stdout
     Markdown,
-    /// The terminal form on stdout
+    /// Terminal text on stdout
     Terminal,
     /// The JSON document on stdout
     Json,
-    /// The charts as one picture on stdout, for documents to embed; of studies, `simulate flush`,
-    /// and recordings of `watch` and `tune`
+    /// The charts as one SVG picture on stdout; for studies, `simulate flush`, and recordings of
+    /// `watch` and `tune`
     Svg,
 }

@@ -20,9 +20,9 @@ pub enum Driver {
 
 /// A server, option by option.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "A server in the words of sysbench and go-tpc")]
+#[command(next_help_heading = "Server options of sysbench and go-tpc")]
 pub struct ServerWords {
-    /// Its host; several with commas between
+    /// Host; several are separated by commas
     #[arg(
         short = 'H',
         long,
@@ -31,13 +31,13 @@ pub struct ServerWords {
         conflicts_with = "target"
     )]
     pub mysql_host: Option<String>,
-    /// Its port
+    /// Port
     #[arg(short = 'P', long, alias = "port", value_name = "PORT", conflicts_with = "target")]
     pub mysql_port: Option<u16>,
-    /// The user
+    /// User
     #[arg(short = 'U', long, alias = "user", value_name = "USER", conflicts_with = "target")]
     pub mysql_user: Option<String>,
-    /// The user's password
+    /// Password
     #[arg(
         short = 'p',
         long,
@@ -46,17 +46,17 @@ pub struct ServerWords {
         conflicts_with = "target"
     )]
     pub mysql_password: Option<String>,
-    /// Its socket on this host
+    /// Local socket
     #[arg(long, value_name = "PATH", conflicts_with = "target")]
     pub mysql_socket: Option<PathBuf>,
-    /// The database
+    /// Database
     #[arg(short = 'D', long, alias = "db", value_name = "DATABASE", conflicts_with = "target")]
     pub mysql_db: Option<String>,
     /// Encrypt connections: off, on, or disabled, preferred, required, verify_ca, verify_identity
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "MODE",
           default_missing_value = "on", value_parser = ssl_parameters, conflicts_with = "target")]
     pub mysql_ssl: Option<String>,
-    /// The authority that signed its certificate
+    /// Certificate authority of the server's certificate
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     pub mysql_ssl_ca: Option<PathBuf>,
     /// The client's certificate
@@ -65,7 +65,7 @@ pub struct ServerWords {
     /// The key of the client's certificate
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     pub mysql_ssl_key: Option<PathBuf>,
-    /// Which kind of server
+    /// Type of server
     #[arg(
         short = 'd',
         long,
@@ -173,14 +173,14 @@ fn escaped(text: &str) -> String {
 /// The option file of a command that logs in to servers.
 #[derive(Args, Clone, Debug)]
 pub struct LoginArgs {
-    /// An option file of MySQL's clients, read in place of ~/.my.cnf
+    /// An option file of MySQL's clients, read instead of ~/.my.cnf
     ///
-    /// Its sections [client], [client-server] and [client-mariadb] count, and [client.NAME] before
-    /// them for an address with ?group=NAME.
+    /// Its sections [client], [client-server] and [client-mariadb] are used, and before them
+    /// [client.NAME] for an address with ?group=NAME.
     #[arg(long, value_name = "FILE")]
     pub defaults_file: Option<PathBuf>,
-    /// Read the option file's sections with this behind their name, too, as [clientSUFFIX]
-    /// [default: MYSQL_GROUP_SUFFIX]
+    /// Also read the option file's sections with this suffix, as [clientSUFFIX] [default:
+    /// MYSQL_GROUP_SUFFIX]
     #[arg(long, value_name = "SUFFIX")]
     pub defaults_group_suffix: Option<String>,
 }

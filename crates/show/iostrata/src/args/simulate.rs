@@ -24,16 +24,17 @@ pub struct SimulateArgs {
 /// What to simulate.
 #[derive(Debug, Subcommand)]
 pub enum SimulateAction {
-    /// What each flushing policy does to a load in an hour: who stops, who does not
+    /// Compare flushing policies over an hour of a load: which ones stall
     ///
-    /// The policies are the engine's own; pool, redo, users and device are a model. By default a
-    /// volume held to 1,500 requests per second each way under 32 users. Touches no device.
+    /// The policies are the engine's own; pool, redo, users and device are models. The default is a
+    /// volume limited to 1,500 reads and 1,500 writes per second, with 32 users. Accesses no
+    /// device.
     Flush(Box<FlushArgs>),
-    /// What a longer block queue does for inserts, on disks and on flash, then and today
+    /// The effect of a longer block queue on inserts, on disks and on flash, then and today
     ///
     /// The load of 2009: inserts into a MyISAM table with three random indexes, whose pages the
-    /// kernel writes back through its block queue. Each queue size meets each device under each
-    /// kernel at the same index sizes. Touches no device.
+    /// kernel writes back through its block queue. Each queue size is combined with each device and
+    /// kernel at the same index sizes. Accesses no device.
     Queue(QueueArgs),
     /// Anything else, so that the error can say what there is.
     #[command(external_subcommand)]
@@ -47,17 +48,17 @@ pub struct QueueArgs {
     #[arg(long, value_name = "LIST", value_parser = queue_sizes)]
     pub nr_requests: Option<List<u32>>,
     /// Devices to compare, separated by commas; an option of a device (`queue=1`) follows it. May
-    /// be given several times [default: hdd-15k, the same with queue=1,
-    /// raid10-hdd,spindles=34,cache=off, ssd-sata]
+    /// be repeated [default: hdd-15k, the same with queue=1, raid10-hdd,spindles=34,cache=off,
+    /// ssd-sata]
     #[arg(long, value_name = "LIST", value_parser = disks)]
     pub device: Vec<List<DiskSpec>>,
-    /// Whose block queue and write-back: 2009, today, both
+    /// Kernel of block queue and write-back: 2009, today, both
     #[arg(long, value_name = "WHICH", default_value = "both", value_parser = kernels)]
     pub kernel: List<KernelThen>,
-    /// Virtual time to simulate at least, over all runs; three replicates of each are the fewest
+    /// Minimum virtual time over all runs; each has at least three replicates
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = value::bound)]
     pub span: Duration,
-    /// Whether to look a second time with a reader beside the inserts
+    /// Also simulate with a concurrent reader
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "1", value_parser = value::switch)]
     pub reader: bool,
@@ -115,71 +116,68 @@ pub struct FlushArgs {
     /// Policies to compare, separated by commas, or `all`
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = policies)]
     pub policy: List<PolicyName>,
-    /// Run directory of `tpcc run` or `oltp ... run`: load and settings are those recorded there,
-    /// and other options ask what would be if. What describes the load (--pages-per-txn,
-    /// --redo-per-txn, --cpu-per-txn, --processors, --data, --distribution) and the device
-    /// replaces what was recorded
+    /// Run directory of `tpcc run` or `oltp ... run` with the load and the settings to simulate;
+    /// other options change the scenario. Options of the load (--pages-per-txn, --redo-per-txn,
+    /// --cpu-per-txn, --processors, --data, --distribution) and the device replace recorded values
     #[arg(long, value_name = "RUN")]
     pub from: Option<PathBuf>,
-    /// Bytes of the redo [default: 1G]
+    /// Size of the redo [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub redo: Option<u64>,
-    /// Bytes of the pool [default: 12G]
+    /// Size of the buffer pool [default: 12G]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub pool: Option<u64>,
-    /// The disk, in the words of `iostrata disk start` [default: nvme]
+    /// The disk, as for `iostrata disk start` [default: nvme]
     #[arg(long, value_name = "MODEL")]
     pub device: Option<DiskSpec>,
-    /// Reads and writes per second, each, that the volume passes at most [default: 1500, and none
-    /// where --device or --from is given]
+    /// Limit of reads and of writes per second [default: 1500; none with --device or --from]
     #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub iops_limit: Option<u32>,
-    /// From this moment on another limit: TIME=IOPS, as in 30m=750. May be given several times
+    /// Another limit from this time on: TIME=IOPS, such as 30m=750. May be repeated
     #[arg(long, value_name = "TIME=IOPS", value_parser = timed)]
     pub limit_at: Vec<Timed>,
     /// Virtual time of each policy
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = value::bound)]
     pub span: Duration,
-    /// Users, each of whom begins a transaction when the last one is durable [default: 32]
+    /// Users of a closed loop: each starts a transaction when its last one is durable [default: 32]
     #[arg(long, value_name = "N", value_parser = value::whole::<u32>, conflicts_with = "rate")]
     pub users: Option<u32>,
-    /// Transactions per second, whatever becomes of them, instead of users
+    /// Open arrival rate, transactions per second, instead of users
     #[arg(long, value_name = "TPS", value_parser = value::number)]
     pub rate: Option<f64>,
-    /// From this moment on a multiple of the load: TIME=FACTOR, as in 30m=2. May be given several
-    /// times
+    /// A multiple of the load from this time on: TIME=FACTOR, such as 30m=2. May be repeated
     #[arg(long, value_name = "TIME=FACTOR", value_parser = timed)]
     pub load_at: Vec<Timed>,
-    /// Pages that a transaction changes [default: 6]
+    /// Pages changed per transaction [default: 6]
     #[arg(long, value_name = "N", value_parser = value::number)]
     pub pages_per_txn: Option<f64>,
-    /// Redo that a transaction makes [default: 5000]
+    /// Redo per transaction [default: 5000]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub redo_per_txn: Option<u64>,
-    /// Processor time of a transaction [default: 500us]
+    /// CPU time per transaction [default: 500us]
     #[arg(long, value_name = "TIME", value_parser = value::duration)]
     pub cpu_per_txn: Option<Duration>,
     /// Processors [default: 4]
     #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub processors: Option<u32>,
-    /// Bytes of the data [default: 8G]
+    /// Size of the data [default: 8G]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub data: Option<u64>,
-    /// Which pages are changed: uniform, zipf:POWER, hot:DATA/CHANGES in percent [default:
+    /// Distribution of changed pages: uniform, zipf:POWER, hot:DATA/CHANGES in percent [default:
     /// zipf:0.9]
     #[arg(long, value_name = "HOW", value_parser = access)]
     pub distribution: Option<PageAccess>,
-    /// History length from which writers are delayed
+    /// History list length above which writers are delayed
     #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub max_purge_lag: Option<u32>,
-    /// Threads that purge; with 0 the master loop of old policies does
+    /// Purge threads; with 0 the master loop of old policies purges
     #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub purge_threads: Option<u32>,
-    /// What caps the policies of history: policy, capped, free, auto-raised
+    /// Cap of the historical policies: policy, capped, free, auto-raised
     #[arg(long, value_name = "WHICH", value_parser = write_limit)]
     pub flush_write_limit: Option<FlushWriteLimit>,
-    /// A setting of the engine that policies follow. May be given several times [default:
-    /// io_capacity=200 and io_capacity_max=2000, the servers' own for most of their history]
+    /// An engine setting used by the policies. May be repeated [default: io_capacity=200 and
+    /// io_capacity_max=2000, the servers' defaults for most of their history]
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     #[command(flatten)]

@@ -18,15 +18,15 @@ pub struct StudyArgs {
 /// What to do with a study.
 #[derive(Debug, Subcommand)]
 pub enum StudyAction {
-    /// Name the shipped studies
+    /// List the shipped studies
     List(ListArgs),
-    /// Show a study's plan, cost, bytes to be written and every system change
+    /// Show a study's plan, time, bytes to be written and every system change
     Show(ShowArgs),
-    /// Make the volumes, measure every point, put everything back, write a report
+    /// Create the volumes, measure every point, undo all changes, write a report
     Run(Box<RunArgs>),
-    /// Go on with a study that was killed or interrupted
+    /// Continue a study that was killed or interrupted
     Resume(ResumeArgs),
-    /// Compare what the kernel did at two points of a study
+    /// Compare the kernel profiles of two points of a study
     Diff(DiffArgs),
 }
 
@@ -43,25 +43,25 @@ pub struct StudyChoice {
     /// A shipped study, or a .toml file
     #[arg(value_name = "STUDY")]
     pub study: String,
-    /// In minutes (the default)
+    /// The quick extent, in minutes (default)
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub quick: bool,
-    /// As thorough as its author meant it
+    /// The full extent
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true,
           conflicts_with = "quick")]
     pub full: bool,
-    /// Only this part of it (may be given several times; `main` is what the top factors make)
+    /// Only this part of it (may be repeated; `main` is the part of the top-level factors)
     #[arg(long = "part", value_name = "NAME")]
     pub parts: Vec<String>,
-    /// Bound on the whole: replicates are dropped to keep it, points are not
+    /// Time limit of the study: replicates are dropped to meet it, points are not
     #[arg(long, value_name = "TIME", value_parser = value::bound)]
     pub budget: Option<Duration>,
     /// Replicates of every point
     #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub replicates: Option<u32>,
-    /// Seed of the order of the points and of their requests
+    /// Random seed of the order of points and of their requests
     #[arg(long, value_name = "N", value_parser = value::whole::<u64>)]
     pub seed: Option<u64>,
 }
@@ -99,10 +99,10 @@ pub struct StudyPlace {
     /// Directory for the backing files of the loop devices [default: the run directory]
     #[arg(long, value_name = "DIR", conflicts_with = "device")]
     pub dir: Option<PathBuf>,
-    /// A block device to be used instead of loop devices
+    /// A block device to use instead of loop devices
     #[arg(long, value_name = "DEV")]
     pub device: Option<PathBuf>,
-    /// Leave to overwrite this very device, whatever it holds
+    /// Allow overwriting exactly this device, whatever its contents
     #[arg(long, value_name = "DEV", requires = "device")]
     pub overwrite_contents: Option<PathBuf>,
 }
@@ -110,8 +110,8 @@ pub struct StudyPlace {
 /// Which servers a study may start.
 #[derive(Args, Debug)]
 pub struct StudyServers {
-    /// A server program for targets such as mariadb-10.11; its version says for which (may be given
-    /// several times) [default: those in IOSTRATA_SERVER_PROGRAMS, then what is installed]
+    /// A server program for targets such as mariadb-10.11, matched by its version (may be repeated)
+    /// [default: those in IOSTRATA_SERVER_PROGRAMS, then the installed ones]
     #[arg(long = "server", value_name = "PROGRAM")]
     pub servers: Vec<String>,
 }
@@ -136,15 +136,15 @@ pub struct RunArgs {
     pub place: StudyPlace,
     #[command(flatten)]
     pub servers: StudyServers,
-    /// Show the plan and every system change, and stop there
+    /// Show the plan and every system change, and exit
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub dry_run: bool,
-    /// Take no profile of the kernel
+    /// Take no kernel profile
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub no_profile: bool,
-    /// Leave out the traced pass (latency by layer, waits)
+    /// Skip the traced pass (latency by layer, waits)
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub no_trace: bool,
@@ -167,13 +167,13 @@ pub struct ResumeArgs {
 /// Arguments of `iostrata study diff`.
 #[derive(Args, Debug)]
 pub struct DiffArgs {
-    /// A point: its id where --run is given, else RUN:POINT
+    /// A point: its id with --run, otherwise RUN:POINT
     #[arg(value_name = "A")]
     pub a: String,
     /// The other point
     #[arg(value_name = "B")]
     pub b: String,
-    /// The run directory that holds both points
+    /// The run directory of both points
     #[arg(long, value_name = "RUN")]
     pub run: Option<PathBuf>,
     #[command(flatten)]

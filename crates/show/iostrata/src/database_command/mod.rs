@@ -308,7 +308,7 @@ fn spec(
     };
     if drive.time.is_zero() && drive.events == 0 {
         return Err(ExitError::Usage(
-            "--time 0: say how long, or after how many transactions by --events".to_owned(),
+            "--time 0: give a time, or a number of transactions by --events".to_owned(),
         ));
     }
     if drive.latency_target.is_some() && drive.threads.len() > 1 {

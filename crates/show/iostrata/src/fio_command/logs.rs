@@ -83,7 +83,7 @@ pub fn check_request_logs(plan: &FioPlan) -> Result<(), ExitError> {
         let why = match std::fs::metadata(path) {
             _ if is_used => "a job uses this file itself",
             Ok(meta) if meta.is_file() && begins_a_log(path) => continue,
-            Ok(_) => "this is there and no log of requests, to which alone is appended",
+            Ok(_) => "the file exists and is not a request log, so nothing is appended",
             Err(_) if directory_is_there(path) => continue,
             Err(_) => "its directory does not exist",
         };

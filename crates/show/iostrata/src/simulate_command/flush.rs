@@ -141,8 +141,8 @@ fn limits() -> Vec<String> {
         "Dirty pages are a quantity, not single pages: chance in which page is hit is averaged.",
         "The device takes requests in their order. A write of redo waits for the batch of pages \
          before it, as behind a limit of a volume; a disk that reorders would let it pass.",
-        "Costs of batches are asked of the disk's model once, when nothing else goes on; wear and \
-         caches that fill over hours are not followed.",
+        "Costs of batches are computed once from the disk's model, without concurrent requests; wear \
+         and caches that fill over hours are not modelled.",
         "Up to 256 KiB count as one request before the limit.",
         "Pages are written in batches of 128, one after the other. The engine writes several side \
          by side, and under steady as few at a time as the redo bears; servers that submit \
@@ -319,7 +319,7 @@ pub fn assumptions(
     assume(is_said, "which pages are changed", "zipf:0.9".to_owned());
     let is_said = said(|args| args.processors.is_some());
     if matches!(load.demand, Demand::Users(_)) {
-        let own = "one for each user: what their time is spent on is not known".to_owned();
+        let own = "one for each user: how they spend their time is unknown".to_owned();
         assume(is_said, "processors", own);
     } else {
         assume(is_said, "processors", load.processors.to_string());

@@ -29,7 +29,7 @@ pub fn run(args: &SimulateArgs, interruption: &Interruption) -> Result<(), ExitE
         SimulateAction::Unknown(words) => {
             let found = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
             Err(ExitError::Usage(format!(
-                "simulate {found}: there is no such simulation; there are `flush` and `queue`"
+                "simulate {found}: no such simulation; use `flush` or `queue`"
             )))
         }
     }

@@ -334,8 +334,8 @@ pub fn limits() -> Vec<String> {
         "Devices are models with parameters from data sheets, not the post's own; docs/disks.md has \
          them.",
         "The post's mirrored pair is modelled as one of its disks with that disk's own write cache, \
-         since both do every write. Behind a controller with a protected cache of its own \
-         (raid10-hdd) a pair behaves otherwise.",
+         since both do every write. Behind a controller with a protected cache (raid10-hdd) a pair \
+         behaves differently.",
         "At each index size the load is simulated once it is steady; the way from an empty table to \
          there is put together from those rates.",
         "Processor time, locks of the server and the table's own reads of data beyond the caches \

@@ -103,11 +103,13 @@ impl Recording {
         (needs_redo, turns): (bool, bool),
     ) -> Result<Self, String> {
         if !watched.settings.is_empty() {
-            return Err("its settings were changed while it was recorded, so that no load can be \
-                        told from it; give a recording of `iostrata watch`"
-                .to_owned());
+            return Err(
+                "its settings changed during the recording, so the load cannot be derived \
+                        from it; give a recording of `iostrata watch`"
+                    .to_owned(),
+            );
         }
-        let figures = figures_of(watched).ok_or("no transaction was seen in it; record another")?;
+        let figures = figures_of(watched).ok_or("it contains no transactions; record another")?;
         let target = format!("{} {}", watched.target.flavour, watched.target.version);
         let redo =
             TargetCourse { redo_bytes_per_s: figures.redo_bytes_per_s, ..TargetCourse::default() };
@@ -218,7 +220,7 @@ fn check_redo(
     match course.redo_bytes_per_s {
         _ if !needs_redo => Ok(()),
         None => Err(format!(
-            "it has no figures of redo ({target} does not tell them, or the program was older): \
+            "it has no figures of redo ({target} does not report them, or the program was older): \
              give --redo-per-txn SIZE, or record a MariaDB, a Percona Server, a MySQL from 8.0.30 \
              on, or the engine"
         )),

@@ -301,7 +301,7 @@ fn not_here(error: PrivateError, version: &str, storage_engine: Option<&str>) ->
     match error {
         PrivateError::UnknownOption { version, said } => StudyError::NotHere {
             why: format!("{version} refuses an option: {said}"),
-            fix: "leave it out for this target, or see its manual for the name".to_owned(),
+            fix: "omit it for this target, or see its manual for the name".to_owned(),
         },
         PrivateError::Reserved { option, why } => StudyError::NotHere {
             why: format!("{option} cannot be chosen: {why}"),

@@ -43,7 +43,7 @@ impl TunePlan {
         let usage = |error: &dyn std::fmt::Display| ExitError::Usage(error.to_string());
         if args.target.starts_with("engine:") {
             return Err(usage(
-                &"engine:DIR: the embedded engine holds its checkpoint age by itself; tune is for \
+                &"engine:DIR: the embedded engine controls its checkpoint age itself; tune is for \
                   servers (mysql://user@host:port)",
             ));
         }

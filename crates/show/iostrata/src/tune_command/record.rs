@@ -243,8 +243,8 @@ impl<'a> Narrator<'a> {
     pub fn lease(&self, lease: Result<(&str, u32), &String>) {
         self.display.note(&match lease {
             Ok((event, seconds)) => format!(
-                "While it is tuned, the server puts itself back when it has heard nothing of tune \
-                 for {seconds} s, by its event {event}."
+                "While it is tuned, the server restores its settings if tune is silent for \
+                 {seconds} s, by its event {event}."
             ),
             Err(why) => format!(
                 "No lease ({why}): should this host die while the server is tuned, its settings \
@@ -301,8 +301,7 @@ impl<'a> Narrator<'a> {
             figures.iter().filter(is_known).for_each(|one| self.say(&beside(one)));
         } else if !figures.is_empty() {
             self.say(
-                "What tuning saved is not known: a like load did not run untuned until the redo \
-                 had gone round",
+                "Savings are not known: no similar load ran untuned for a full cycle of the redo",
             );
         }
         let lasted = document.duration_s;

@@ -319,7 +319,7 @@ impl TuneSession {
 
     fn set_by_other(&self, lever: Lever, now: f64) -> String {
         let was = self.present.get(lever).map_or_else(String::new, |was| lever.text(was));
-        format!("{} is {}, was {was}: somebody else set it", lever.name(), lever.text(now))
+        format!("{} is {}, was {was}: set by another client", lever.name(), lever.text(now))
     }
 }
 

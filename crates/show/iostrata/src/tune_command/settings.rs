@@ -252,7 +252,7 @@ impl Lease {
     /// What is said when the event has run.
     pub fn ran_out(&self) -> String {
         format!(
-            "the server has put itself back, as it had heard nothing of tune for {} s",
+            "the server has restored its settings, since tune was silent for {} s",
             self.seconds
         )
     }

@@ -59,7 +59,7 @@ impl Source {
         let address = server_address(target, &credentials, "")?;
         if address.hosts.len() > 1 {
             return Err(ExitError::Usage(format!(
-                "{address}: each server is watched by itself; name {} targets",
+                "{address}: each server is a separate target; name {} targets",
                 address.hosts.len()
             )));
         }
@@ -267,7 +267,7 @@ impl EnabledCounters {
                     GroupSet::Took(_) => {}
                     GroupSet::NoAnswer(why) => return Err(refused(&why)),
                     GroupSet::Others | GroupSet::Restarted => {
-                        return Err(refused(&"the server changed meanwhile"));
+                        return Err(refused(&"the server changed in the meantime"));
                     }
                 }
             }

@@ -99,7 +99,7 @@ impl<'a> Stream<'a> {
             if error.is_none() && tells_nothing(&watched.sample) {
                 let WatchTarget { name, flavour, version, .. } = source.target();
                 return Err(ExitError::NotHere(format!(
-                    "{name}: {flavour} {version} tells nothing of InnoDB; name a MySQL, MariaDB or \
+                    "{name}: {flavour} {version} reports no InnoDB status; name a MySQL, MariaDB or \
                      Percona Server"
                 )));
             }

@@ -233,8 +233,7 @@ fn page(document: &ServerSummaryDocument) -> String {
     let Some(settings) = &document.settings else {
         page.line(
             "Settings",
-            "this server does not tell where they come from; MySQL 8.0 and MariaDB 10.1 are the \
-             first that do"
+            "this server does not report their origin; MySQL from 8.0 and MariaDB from 10.1 on do"
                 .to_owned(),
         );
         return page.text;

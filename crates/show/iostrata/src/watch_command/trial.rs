@@ -93,7 +93,7 @@ impl Trial {
         let windows = 2 * PAIRS;
         let seconds = iostrata_stats::units::seconds(self.window.as_secs_f64());
         let words = trial.words();
-        display.note(&format!("Trying {words}: {windows} windows of {seconds}, in turns."));
+        display.note(&format!("Trying {words}: {windows} alternating windows of {seconds}."));
         let names = trial.settings.iter().map(|(name, _)| name.clone()).collect();
         let mut group = ServerGroup::new(&self.address)?;
         let before = group.begin(names, &self.one)?;
@@ -151,10 +151,10 @@ impl TrialCourse<'_> {
             match group.set(&sides[side as usize])? {
                 GroupSet::Took(_) => {}
                 GroupSet::Others => {
-                    return Ok(Some("somebody else set one of the settings meanwhile".to_owned()));
+                    return Ok(Some("another client set one of the settings".to_owned()));
                 }
                 GroupSet::Restarted => {
-                    return Ok(Some("the server was started again meanwhile".to_owned()));
+                    return Ok(Some("the server was restarted".to_owned()));
                 }
                 GroupSet::NoAnswer(why) => return Err(ExitError::NotHere(why)),
             }

@@ -124,7 +124,7 @@ fn places_that_are_something_else() {
         ("report .", [". is not a run directory", "no run.json"]),
         ("disk start --model nvme --size 1G --store file", ["--store file", "memory"]),
         ("disk start --model probe:file --size 1G", ["probe:file", "iostrata probe"]),
-        ("engine check file", ["file holds no engine", "name the directory"]),
+        ("engine check file", ["file contains no engine", "name the directory"]),
         ("engine crash-test file", ["file: it is no directory", "name one"]),
     ] {
         names(&bench, line, 2, &words);

@@ -36,7 +36,7 @@ fn tpcc_is_prepared_run_and_checked_on_the_engine() {
     let target = format!("--target engine:db {SMALL}");
     let early = bench.line(&format!("tpcc run {target} --time 1"));
     assert_eq!(early.status.code(), Some(2), "{}", stderr(&early));
-    assert!(stderr(&early).contains("make it with `prepare`"), "{}", stderr(&early));
+    assert!(stderr(&early).contains("create it with `prepare`"), "{}", stderr(&early));
     let prepared = bench.line(&format!("tpcc prepare {target} --warehouses 1 --out P --json"));
     let prepared = document(&prepared, "prepare");
     assert!(number(&prepared, "/rows") > 500_000.0);
@@ -203,14 +203,14 @@ fn bad_input_is_told_with_its_fix() {
         ("tpcc prepare --target engine:db --warehouses 0", 2, "at least one"),
         ("tpcc prepare --target engine:db --engine buffer_pool=1G", 2, "buffer_pool"),
         ("tpcc prepare --target engine:db --engine nothing", 2, "name=value"),
-        ("tpcc check --target engine:missing", 2, "there is no directory missing"),
+        ("tpcc check --target engine:missing", 2, "no such directory missing"),
         ("tpcc run --target mysql://u@127.0.0.1:1/x --threads 0", 2, "threads"),
         ("tpcc run --target engine:db --rate -5", 2, "rate"),
         ("tpcc run --target engine:db --wait --think-multiplier -1", 2, "use 0 to 1000"),
         ("tpcc run --target mysql://u@127.0.0.1:1/x --mix 1,2", 2, "five shares"),
         ("tpcc check --target mysql://u@127.0.0.1:1/x", 3, "127.0.0.1:1"),
         ("tpcc check --target mysql://u@127.0.0.1:no/x", 2, "no"),
-        ("oltp read_write run --target engine:missing", 2, "there is no directory missing"),
+        ("oltp read_write run --target engine:missing", 2, "no such directory missing"),
         ("oltp nothing run --target engine:db", 2, "possible values"),
     ] {
         let output = bench.line(line);

@@ -117,7 +117,7 @@ fn what_is_no_engine_is_bad_input() {
         let line = line.as_str();
         let output = bench.line(line);
         assert_eq!(output.status.code(), Some(2), "{line}: {}", stderr(&output));
-        assert!(stderr(&output).contains("holds no engine"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("contains no engine"), "{}", stderr(&output));
     }
     for (dir, word) in [("file", "no directory"), ("a/b", "above it is missing")] {
         let output = bench.run(&["engine", "crash-test", dir, "--seconds", "1"]);

@@ -355,8 +355,8 @@ fn a_log_is_appended_to_logs_alone() {
     assert!(text.ends_with(" f close\n"), "{text}");
     std::fs::write(bench.path("precious"), "mine").unwrap();
     for (log, expected) in [
-        ("precious", "write_iolog=precious: this is there and no log of requests"),
-        ("/dev/null", "write_iolog=/dev/null: this is there and no log"),
+        ("precious", "write_iolog=precious: the file exists and is not a request log"),
+        ("/dev/null", "write_iolog=/dev/null: the file exists and is not"),
         ("f", "write_iolog=f: a job uses this file itself"),
         ("none/log", "write_iolog=none/log: its directory does not exist"),
     ] {

@@ -98,7 +98,7 @@ fn insert_cycle(bench: &Bench, target: &str, storage_engine: Option<&str>) {
 fn objects_are_read_and_changed_on_the_engine_and_damage_is_found() {
     let bench = Bench::new();
     let target = format!("--target engine:db {SMALL}");
-    stress_cycle(&bench, &target, "make it with `prepare`");
+    stress_cycle(&bench, &target, "create it with `prepare`");
     // A history row less: the engine is opened as any program may open it.
     let kept = iostrata_engine::Engine::kept_settings(bench.path("db")).unwrap().unwrap();
     let engine = iostrata_engine::Engine::options().settings(kept).open(bench.path("db")).unwrap();
@@ -194,7 +194,7 @@ fn bad_input_is_told_with_its_fix() {
         ("stress prepare --target engine:db --objects 0", 2, "use 1 to"),
         ("stress prepare --target engine:db --history 0", 2, "use 1 to 1000"),
         ("stress prepare --target engine:db --history 1001", 2, "use 1 to 1000"),
-        ("stress run --target engine:missing", 2, "there is no directory missing"),
+        ("stress run --target engine:missing", 2, "no such directory missing"),
         ("stress run --target engine:missing --mix 1,2", 2, "three shares"),
         ("stress run --target engine:missing --mix 0,0,0", 2, "three shares"),
         ("stress run --target engine:missing --read-pct 101", 2, "0 to 100"),
@@ -206,7 +206,7 @@ fn bad_input_is_told_with_its_fix() {
         ("insert prepare --target engine:db --storage-engine MyISAM", 2, "mysql://"),
         ("insert run --target engine:missing --rows-per-commit 0", 2, "use 1 to 100000"),
         ("insert run --target engine:missing --rows 5", 2, "--server"),
-        ("insert run --target engine:missing", 2, "there is no directory missing"),
+        ("insert run --target engine:missing", 2, "no such directory missing"),
         ("insert check --target db", 2, "engine:DIR or mysql://"),
     ] {
         let output = bench.line(line);

@@ -214,7 +214,7 @@ fn what_cannot_be_measured_is_told_with_its_fix() {
     private.order("CREATE DATABASE iostrata_probe; CREATE TABLE iostrata_probe.kept (a INT)");
     let taken = bench.line(&format!("probe --target {}", private.address("root")));
     assert_eq!(taken.status.code(), Some(2), "{}", stderr(&taken));
-    assert!(stderr(&taken).contains("iostrata did not make"), "{}", stderr(&taken));
+    assert!(stderr(&taken).contains("iostrata did not create"), "{}", stderr(&taken));
     assert!(private.server.data_dir().join("iostrata_probe/kept.frm").exists());
     private.end();
 }

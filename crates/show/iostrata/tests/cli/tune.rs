@@ -282,7 +282,7 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
     std::fs::write(bench.path("odd.toml"), "[innodb_io_capacity]\nmin = 5\n").unwrap();
     let server = "mysql://root@127.0.0.1:1";
     for (line, says) in [
-        ("tune engine:db".to_owned(), "holds its checkpoint age by itself"),
+        ("tune engine:db".to_owned(), "controls its checkpoint age itself"),
         ("tune mysql://a@h1:1,h2:2".to_owned(), "one tune controls one server"),
         (format!("tune {server} --config odd.toml"), "innodb_io_capacity.min = 5: it takes 100 to"),
         (format!("tune {server} --config none.toml"), "none.toml"),

@@ -179,7 +179,7 @@ fn what_is_tuned_is_told_to_prometheus_and_at_the_end() {
         assert!(named("tps")["tuned"]["value"].as_f64().unwrap() > 0.0, "{figures:?}");
         assert!(named("tps")["tuned"]["n"].as_u64().unwrap() > 0, "{figures:?}");
         assert!(named("tps")["untuned"].is_null(), "it was taken over at once: {figures:?}");
-        assert!(on.said().contains("What tuning saved is not known"), "{}", on.said());
+        assert!(on.said().contains("Savings are not known"), "{}", on.said());
     });
 }
 
@@ -307,7 +307,7 @@ fn settings_that_are_safe_together_go_back_when_one_is_taken_over() {
         on.ended(tune);
         let said = on.said();
         assert!(is_theirs(), "{said}");
-        assert!((1..=2).contains(&said.matches("somebody else set it").count()), "{said}");
+        assert!((1..=2).contains(&said.matches("set by another client").count()), "{said}");
         let own = ["innodb_io_capacity", limit]
             .map(|name| format!("SET GLOBAL {name} = {}", before[name]));
         private.hold_in("oltp", &[&own[0], &own[1]], || {});

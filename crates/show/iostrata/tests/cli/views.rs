@@ -92,7 +92,7 @@ fn a_full_run_directory_loses_no_verdict() {
     let (text, said) = (stdout(&output), stderr(&output));
     assert!(text.contains("reads") && text.contains("measured"), "{text}\n{said}");
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("the run was not kept"), "{said}");
+    assert!(said.contains("the run was not saved"), "{said}");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_interruption_hides_no_full_run_directory() {
     let (text, said) = (stdout(&output), stderr(&output));
     assert!(text.contains("reads") && text.contains("measured"), "{text}\n{said}");
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("the run was not kept"), "{said}");
+    assert!(said.contains("the run was not saved"), "{said}");
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn what_cannot_be_watched_is_refused_with_the_fix() {
     let bench = Bench::new();
     engine(&bench).close().unwrap();
     for (line, code, words) in [
-        ("watch engine:none --once", 2, "holds no engine"),
+        ("watch engine:none --once", 2, "contains no engine"),
         ("watch db --once", 2, "mysql://user@host:port or engine:DIR"),
         ("watch mysql://u@127.0.0.1:9/ --once", 3, "nothing listens there"),
         ("watch mysql://u@h1,h2/ --once", 2, "name 2 targets"),
@@ -301,7 +301,7 @@ fn a_server_is_summed_up_on_one_page() {
             "{page}"
         );
         match all["settings"].is_null() {
-            true => assert!(page.contains("does not tell where they come from"), "{page}"),
+            true => assert!(page.contains("does not report their origin"), "{page}"),
             false => {
                 assert_eq!(changed, ["innodb_flush_log_at_trx_commit"], "{page}");
                 assert!(page.contains("Changed       innodb_flush_log_at_trx_commit=2"), "{page}");

@@ -106,7 +106,7 @@ fn advice_is_tried_in_turns_and_put_back_at_the_end() {
     let tried = bench.line(&format!("{} --json", asleep.line));
     assert_eq!(settings(&asleep.private), asleep.before);
     let text = stderr(&tried);
-    assert!(text.contains("8 windows of 2 s, in turns"), "{text}");
+    assert!(text.contains("8 alternating windows of 2 s"), "{text}");
     let kept = document(&tried, "watch");
     assert!(ids(&kept, "findings", "id").contains(&"page_cleaner_sleeps".to_owned()), "{kept}");
     let found = kept["verifications"].as_array().unwrap();

@@ -119,7 +119,7 @@ impl<'r> Rounds<'r> {
         document.power_cuts += u64::from(place.is_power());
         // Under a power cut it may see the disk fail.
         if let Some(why) = heard.ended.take().filter(|_| !place.is_power()) {
-            fail(document, format!("the writer ended by itself: {why}"));
+            fail(document, format!("the writer exited by itself: {why}"));
         }
         place.mend()?;
         count_closes(&heard, document);

@@ -72,7 +72,7 @@ fn run_open(engine: &Engine, load: Load, close_at: Option<Instant>) -> Result<bo
     let (Some(marks), Some(rows)) =
         (engine.table(MARKS).map_err(ending)?, engine.table(ROWS).map_err(ending)?)
     else {
-        return Err(ExitError::Usage("the tables of the test are not there".to_owned()));
+        return Err(ExitError::Usage("the tables of the test are missing".to_owned()));
     };
     let commits: u64 = (0..THREADS)
         .map(|thread| last(&marks, thread))
@@ -129,7 +129,8 @@ fn pass(engine: &Engine, mut random: Random, closed_after: Option<u32>) -> Resul
         set_one(engine, &mut random)?;
         let report = engine.check()?;
         if let Some(problem) = report.problems.first() {
-            return Err(EngineError::Broken { what: format!("a check beside writers: {problem}") });
+            let what = format!("a check concurrent with writers: {problem}");
+            return Err(EngineError::Broken { what });
         }
         engine.drop_table(PASSING)?;
     }
