@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use iostrata_innodb::flush::{
-    Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, policy,
+    Action, ActionOutcome, AgeLimits, FlushPolicy, FlushSample, FlushSettings, policy,
 };
 use iostrata_innodb::{Lsn, PolicyName};
 
@@ -38,12 +38,12 @@ struct Course {
     now_us: u64,
     lsn: u64,
     flushed: u64,
-    last: Finished,
+    last: ActionOutcome,
 }
 
 impl Course {
     fn new(policy: Box<dyn FlushPolicy>) -> Self {
-        let last = Finished::default();
+        let last = ActionOutcome::default();
         Self { policy, now_us: 0, lsn: REDO_BYTES, flushed: 0, last }
     }
 
@@ -86,7 +86,7 @@ impl Course {
             match action {
                 Action::Flush { pages, .. } => {
                     self.flushed += u64::from(pages);
-                    self.last = Finished { flushed: pages, took_us: STEP_US, ..self.last };
+                    self.last = ActionOutcome { flushed: pages, took_us: STEP_US, ..self.last };
                 }
                 Action::Sleep { until_us, .. } => self.now_us = until_us.max(self.now_us),
                 _ => {}

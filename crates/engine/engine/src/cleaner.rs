@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use iostrata_innodb::Counter;
-use iostrata_innodb::flush::{Action, Finished, FlushPolicy, FlushSample, FlushSettings};
+use iostrata_innodb::flush::{Action, ActionOutcome, FlushPolicy, FlushSample, FlushSettings};
 
 use crate::admission::Admission;
 use crate::error::EngineError;
@@ -24,13 +24,13 @@ struct State {
     policy: Box<dyn FlushPolicy>,
     /// Counts the policies, so that none is told what became of another's action.
     number: u64,
-    last: Finished,
+    last: ActionOutcome,
     is_furious: bool,
 }
 
 impl State {
     fn new(policy: Box<dyn FlushPolicy>, number: u64) -> Self {
-        Self { policy, number, last: Finished::default(), is_furious: false }
+        Self { policy, number, last: ActionOutcome::default(), is_furious: false }
     }
 }
 
@@ -92,7 +92,7 @@ impl Cleaner {
         let mut state = locked(&self.state);
         if state.number == number && !goes_on {
             let took_us = if is_timed { start.elapsed().as_micros() as u64 } else { 0 };
-            state.last = Finished { took_us, ..finished };
+            state.last = ActionOutcome { took_us, ..finished };
         }
         Ok(now_us)
     }
@@ -140,7 +140,7 @@ impl Cleaner {
         Decided { action, number: state.number, goes_on }
     }
 
-    fn act(&self, action: Action, goes_on: bool) -> Result<Finished, EngineError> {
+    fn act(&self, action: Action, goes_on: bool) -> Result<ActionOutcome, EngineError> {
         let storage = &*self.flusher.storage;
         match action {
             Action::Flush { .. } | Action::Lru { .. } => {
@@ -154,11 +154,11 @@ impl Cleaner {
             Action::Checkpoint => self.flusher.checkpoint(false)?,
             Action::Purge => {
                 let has_purged = (self.purge)()?;
-                return Ok(Finished { has_purged, ..Finished::default() });
+                return Ok(ActionOutcome { has_purged, ..ActionOutcome::default() });
             }
             Action::Sleep { .. } => {}
         }
-        Ok(Finished::default())
+        Ok(ActionOutcome::default())
     }
 }
 

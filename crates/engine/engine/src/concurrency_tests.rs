@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use iostrata_innodb::flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
+use iostrata_innodb::flush::{Action, ActionOutcome, AdmitRule, FlushPolicy, FlushSample};
 use iostrata_innodb::{PageNo, PolicyName};
 use iostrata_io::disk::MemDisk;
 
@@ -277,7 +277,7 @@ fn a_change_that_is_not_logged_stops_the_engine() {
 struct Panics;
 
 impl FlushPolicy for Panics {
-    fn next(&mut self, _: &FlushSample<'_>, _: Finished) -> Action {
+    fn next(&mut self, _: &FlushSample<'_>, _: ActionOutcome) -> Action {
         panic!("on purpose");
     }
 
@@ -314,7 +314,7 @@ fn writers_hear_of_a_cleaner_that_panicked() {
 struct Idle(Arc<Mutex<AdmitRule>>);
 
 impl FlushPolicy for Idle {
-    fn next(&mut self, now: &FlushSample<'_>, _: Finished) -> Action {
+    fn next(&mut self, now: &FlushSample<'_>, _: ActionOutcome) -> Action {
         Action::Sleep { until_us: now.now_us + 100_000, firm: false }
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
-use iostrata_innodb::flush::{BATCH_PAGES, Cause, Finished, UserWork, frames_of_user};
+use iostrata_innodb::flush::{ActionOutcome, BATCH_PAGES, Cause, UserWork, frames_of_user};
 use iostrata_innodb::{Counter, Lsn, PageNo};
 
 use crate::error::EngineError;
@@ -96,7 +96,11 @@ impl Flusher {
 
     /// Frees up to `frames` frames: clean ones at the cold end first, then dirty ones once written,
     /// `in_flight` of them at a time.
-    pub fn free_batch(&self, frames: usize, in_flight: usize) -> Result<Finished, EngineError> {
+    pub fn free_batch(
+        &self,
+        frames: usize,
+        in_flight: usize,
+    ) -> Result<ActionOutcome, EngineError> {
         let Storage { pool, poison, counts, .. } = &*self.storage;
         let _alarm = poison.alarm("a thread that wrote pages");
         let mut freed = pool.evict(frames);
@@ -112,7 +116,7 @@ impl Flusher {
             self.checkpoint_if_worth()?;
         }
         let (flushed, freed) = (flushed as u32, freed as u32);
-        Ok(Finished { flushed, freed, ..Finished::default() })
+        Ok(ActionOutcome { flushed, freed, ..ActionOutcome::default() })
     }
 
     /// Writes the pages that were taken: redo first, then the pages, durably. Gives their number.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::{
-    Action, Cause, Finished, LanesUse, WritePace, batch_share, batches_at_once,
+    Action, ActionOutcome, Cause, LanesUse, WritePace, batch_share, batches_at_once,
 };
 
 use crate::error::EngineError;
@@ -95,7 +95,7 @@ struct State {
     cold: Lane,
     oldest: Option<Oldest>,
     policy: u64,
-    finished: Finished,
+    finished: ActionOutcome,
     /// Pages written at the cold end, as `finished` has those of the list.
     cold_flushed: u32,
     is_stopping: bool,
@@ -170,7 +170,7 @@ impl Lanes {
         let mut state = locked(&self.state);
         state.policy = number;
         (state.list.left, state.cold.left) = (0, 0);
-        (state.finished, state.cold_flushed) = (Finished::default(), 0);
+        (state.finished, state.cold_flushed) = (ActionOutcome::default(), 0);
         drop(state);
         self.to_cleaner.notify_all();
     }
@@ -198,13 +198,13 @@ impl Lanes {
 
     /// What was done since the last call, and how long the list was at work for it. Pages written
     /// at the cold end count only `with_cold`: what was written of the list is not told by them.
-    pub fn take_finished(&self, with_cold: bool) -> Finished {
+    pub fn take_finished(&self, with_cold: bool) -> ActionOutcome {
         let mut state = locked(&self.state);
         let cold = std::mem::take(&mut state.cold_flushed);
         state.finished.flushed += if with_cold { cold } else { 0 };
         state.list.take_busy();
         let busy = std::mem::take(&mut state.list.busy);
-        Finished { took_us: busy.as_micros() as u64, ..std::mem::take(&mut state.finished) }
+        ActionOutcome { took_us: busy.as_micros() as u64, ..std::mem::take(&mut state.finished) }
     }
 
     /// Works until both lanes are done.
@@ -225,10 +225,11 @@ impl Lanes {
         let Some(batch) = self.begin() else { return Ok(false) };
         let Batch { what, pages, in_flight, .. } = batch;
         let done = match what {
-            BatchOf::List(Oldest { until, cause, checkpoints }) => self
-                .flusher
-                .flush_batch(pages, until, (cause, checkpoints), in_flight)
-                .map(|flushed| Finished { flushed: flushed as u32, ..Finished::default() }),
+            BatchOf::List(Oldest { until, cause, checkpoints }) => {
+                self.flusher.flush_batch(pages, until, (cause, checkpoints), in_flight).map(
+                    |flushed| ActionOutcome { flushed: flushed as u32, ..ActionOutcome::default() },
+                )
+            }
             BatchOf::Cold => self.flusher.free_batch(pages, in_flight),
         };
         self.end(batch, done.as_ref().copied().unwrap_or_default())?;
@@ -260,7 +261,7 @@ impl Lanes {
         batches_at_once(self.in_flight.load(Ordering::Relaxed), threads)
     }
 
-    fn end(&self, batch: Batch, done: Finished) -> Result<(), EngineError> {
+    fn end(&self, batch: Batch, done: ActionOutcome) -> Result<(), EngineError> {
         let mut state = locked(&self.state);
         // Nobody is told what became of another policy's order.
         let counts = u32::from(batch.policy == state.policy);

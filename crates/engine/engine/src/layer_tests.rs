@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use iostrata_innodb::flush::{
-    Action, AdmitRule, Finished, FlushPolicy, FlushSample, RedoPace, UserWork,
+    Action, ActionOutcome, AdmitRule, FlushPolicy, FlushSample, RedoPace, UserWork,
 };
 use iostrata_innodb::{Lsn, PageNo, Settings};
 use iostrata_io::disk::memory::{CallKind, Fault};
@@ -135,7 +135,7 @@ struct Once {
     action: Option<Action>,
     wait_age: u64,
     /// What it was told of actions.
-    told: Arc<Mutex<Vec<Finished>>>,
+    told: Arc<Mutex<Vec<ActionOutcome>>>,
 }
 
 impl Once {
@@ -145,7 +145,7 @@ impl Once {
 }
 
 impl FlushPolicy for Once {
-    fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action {
+    fn next(&mut self, now: &FlushSample<'_>, last: ActionOutcome) -> Action {
         self.told.lock().unwrap().push(last);
         self.action.take().unwrap_or(Action::Sleep { until_us: now.now_us + 7, firm: false })
     }
@@ -198,5 +198,9 @@ fn a_policy_is_replaced_while_an_action_of_the_last_one_goes_on() {
     assert_eq!(admission.rule(), AdmitRule::wall(11), "until the new one was asked");
     assert_eq!(cleaner.step(6, true).unwrap(), 13);
     assert_eq!(admission.rule(), AdmitRule::wall(13));
-    assert_eq!(*told.lock().unwrap(), [Finished::default()], "what became of another's action");
+    assert_eq!(
+        *told.lock().unwrap(),
+        [ActionOutcome::default()],
+        "what became of another's action"
+    );
 }

@@ -29,7 +29,7 @@ pub fn batch_share(left: f64, batches: u32) -> f64 {
 /// Decides what is flushed and when. One policy belongs to one cleaner.
 pub trait FlushPolicy: Send {
     /// The next action. `last` is what came of the action before; the default at first.
-    fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action;
+    fn next(&mut self, now: &FlushSample<'_>, last: ActionOutcome) -> Action;
 
     /// What committing threads do from now on: published after every `next` by atomics, so that
     /// they never take a lock of the policy.
@@ -123,7 +123,7 @@ pub enum Cause {
 
 /// What came of an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Finished {
+pub struct ActionOutcome {
     /// Dirty pages that were written.
     pub flushed: u32,
     /// Frames that became free.
@@ -263,7 +263,7 @@ pub(crate) fn limited(limit: FlushWriteLimit, want: u64, own_cap: Option<u64>, i
 
 /// What the policy has raised.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Raised {
+pub(crate) struct CapRaise {
     /// The user's setting that it was raised beside.
     setting: u32,
     meetings: u32,
@@ -272,7 +272,7 @@ pub(crate) struct Raised {
     second: Option<u64>,
 }
 
-impl Raised {
+impl CapRaise {
     /// What is added to the cap.
     pub(crate) fn by(&self) -> u64 {
         self.raised
@@ -285,7 +285,7 @@ impl Raised {
         if settings.write_limit != FlushWriteLimit::AutoRaised
             || self.setting != settings.io_capacity
         {
-            *self = Raised { setting: settings.io_capacity, ..Raised::default() };
+            *self = CapRaise { setting: settings.io_capacity, ..CapRaise::default() };
         }
         let second = now.now_us / 1_000_000;
         let is_first = self.second.replace(second) != Some(second);
@@ -352,7 +352,7 @@ mod write_limit_tests {
     #[test]
     fn ten_meetings_raise_by_a_hundred_and_a_new_setting_begins_again() {
         let mut now_us = 0;
-        let mut look = |raised: &mut Raised, io_capacity: u32, age: u64| {
+        let mut look = |raised: &mut CapRaise, io_capacity: u32, age: u64| {
             now_us += 1_000_000;
             let settings = FlushSettings {
                 io_capacity,
@@ -366,7 +366,7 @@ mod write_limit_tests {
             raised.look(&now, 1000);
             raised.look(&FlushSample { now_us: now_us + 999_999, ..now }, 1000)
         };
-        let mut raised = Raised::default();
+        let mut raised = CapRaise::default();
         let seen: Vec<u64> = (0..20).map(|_| look(&mut raised, 200, 750)).collect();
         assert_eq!((seen[8], seen[9], seen[18], seen[19]), (0, 100, 100, 200));
         assert_eq!(look(&mut raised, 200, 749), 200, "it does not fall again");

@@ -23,7 +23,7 @@ mod steady;
 use crate::{Doublewrite, PolicyName, Settings};
 
 pub use action::{
-    Action, BATCH_PAGES, Bound, Cause, DelayedRate, Finished, FlushPolicy, Outlook, Round,
+    Action, ActionOutcome, BATCH_PAGES, Bound, Cause, DelayedRate, FlushPolicy, Outlook, Round,
     WritePace, batch_share, batches_at_once,
 };
 pub use admit::{ADMIT_WORDS, Admit, AdmitRule, Lag, RedoPace, UserWork};

@@ -17,10 +17,10 @@ use crate::flush::action::RedoSync;
 use crate::flush::average::Average;
 use crate::flush::sample::Ages;
 use crate::flush::{
-    Action, AdmitRule, AgeLimits, BatchCost, Bound, Cause, DelayedRate, Depth, Finished,
+    Action, ActionOutcome, AdmitRule, AgeLimits, BatchCost, Bound, Cause, DelayedRate, Depth,
     FlushPolicy, FlushSample, Outlook, RedoRate, Round, WritePace,
 };
-use sustained::Sustained;
+use sustained::SustainableRedo;
 
 #[cfg(test)]
 mod tests;
@@ -62,7 +62,7 @@ pub struct Steady {
     cost: BatchCost,
     depth: Depth,
     order: ListOrder,
-    sustained: Sustained,
+    sustained: SustainableRedo,
     supply: Supply,
     redo_sync: RedoSync,
     /// Time and checkpoint of the last sample.
@@ -83,7 +83,7 @@ impl Default for Steady {
             cost: BatchCost::default(),
             depth: Depth::default(),
             order: ListOrder::default(),
-            sustained: Sustained::default(),
+            sustained: SustainableRedo::default(),
             supply: Supply::default(),
             redo_sync: RedoSync::default(),
             last: None,
@@ -95,7 +95,7 @@ impl Default for Steady {
 }
 
 impl FlushPolicy for Steady {
-    fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action {
+    fn next(&mut self, now: &FlushSample<'_>, last: ActionOutcome) -> Action {
         let pace = self.observe(now, last);
         let most_per_s = self.most_per_s(now);
         let mut need = Need::of(now, &pace, &self.redo, most_per_s);
@@ -163,7 +163,7 @@ impl Steady {
     }
 
     /// Takes the sample and what came of the last action into the averages.
-    fn observe(&mut self, now: &FlushSample<'_>, last: Finished) -> Pace {
+    fn observe(&mut self, now: &FlushSample<'_>, last: ActionOutcome) -> Pace {
         // The pace follows the latest rate when that is greater: a small redo is full long before
         // an average over the pace of a quiet time would notice.
         let rate_bytes = rate_bytes(now);
@@ -206,7 +206,7 @@ impl Steady {
     fn choose(
         &mut self,
         now: &FlushSample<'_>,
-        last: Finished,
+        last: ActionOutcome,
         pace: &Pace,
         need: &Need,
     ) -> Action {
@@ -324,7 +324,7 @@ struct Supply {
 
 impl Supply {
     /// Takes in a sample and what the last action freed.
-    pub fn observe(&mut self, now: &FlushSample<'_>, last: Finished) {
+    pub fn observe(&mut self, now: &FlushSample<'_>, last: ActionOutcome) {
         self.demand.observe(now.now_us, now.free_frames, u64::from(last.freed), REACH_US);
     }
 
@@ -422,7 +422,7 @@ impl ListOrder {
 
     /// Takes what was done since the last look. Once everything is, or nothing more was there to
     /// do: pages and time of it.
-    pub fn observe(&mut self, now: &FlushSample<'_>, last: Finished) -> Option<(u32, u64)> {
+    pub fn observe(&mut self, now: &FlushSample<'_>, last: ActionOutcome) -> Option<(u32, u64)> {
         if !self.is_open {
             return None;
         }

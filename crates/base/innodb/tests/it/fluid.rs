@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::{
-    Action, Admit, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, Outlook,
+    Action, ActionOutcome, Admit, AgeLimits, FlushPolicy, FlushSample, FlushSettings, Outlook,
 };
 
 /// One step, in microseconds.
@@ -57,7 +57,7 @@ pub struct Fluid {
     takes_checkpoint: bool,
     /// Up to where users flush, and whether they wait.
     user: Option<(u64, bool)>,
-    finished: Finished,
+    finished: ActionOutcome,
     sleeps_until_us: u64,
     is_firm: bool,
     was_furious: bool,
@@ -78,7 +78,7 @@ impl Fluid {
             flush: None,
             takes_checkpoint: false,
             user: None,
-            finished: Finished::default(),
+            finished: ActionOutcome::default(),
             sleeps_until_us: 0,
             is_firm: false,
             was_furious: false,
@@ -191,7 +191,8 @@ impl Fluid {
             if left - taken < 1e-6 || self.oldest() >= until {
                 self.flush = None;
                 let flushed = (done + taken).round() as u32;
-                self.finished = Finished { flushed, took_us: STEP_US, ..Finished::default() };
+                self.finished =
+                    ActionOutcome { flushed, took_us: STEP_US, ..ActionOutcome::default() };
                 if self.takes_checkpoint {
                     self.checkpoint = self.oldest();
                 }

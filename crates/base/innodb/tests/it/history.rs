@@ -1,8 +1,8 @@
 //! The policies of history in a closed loop, and with samples that no engine gives.
 
 use iostrata_innodb::flush::{
-    Action, AgeLimits, Bound, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder, LanesUse,
-    Outlook, history,
+    Action, ActionOutcome, AgeLimits, Bound, FlushPolicy, FlushSample, FlushSettings, Ladder,
+    LanesUse, Outlook, history,
 };
 use iostrata_innodb::{FlushWriteLimit, Lsn};
 use proptest::prelude::*;
@@ -201,7 +201,7 @@ fn page_cleaner_56_needs_its_averages_first() {
 /// What the master loop flushes in the first ten seconds, with so many redo writes in each.
 fn flushed_in_ten_seconds(redo_writes_per_s: u64) -> u32 {
     let mut policy = history::io_capacity();
-    let (mut now_us, mut flushed, mut last) = (0, 0, Finished::default());
+    let (mut now_us, mut flushed, mut last) = (0, 0, ActionOutcome::default());
     while now_us < 10_500_000 {
         let now = FlushSample {
             now_us,
@@ -221,7 +221,7 @@ fn flushed_in_ten_seconds(redo_writes_per_s: u64) -> u32 {
         match action {
             Action::Sleep { until_us, .. } => now_us = until_us,
             Action::Flush { pages, .. } => {
-                last = Finished { flushed: pages, ..last };
+                last = ActionOutcome { flushed: pages, ..last };
                 flushed += pages;
             }
             _ => {}
@@ -249,7 +249,7 @@ fn users_of_mariadb_and_percona_wait_for_frames_and_all_others_free_them() {
             redo_file_bytes: FILES,
             ..FlushSample::default()
         };
-        policy.next(&now, Finished::default())
+        policy.next(&now, ActionOutcome::default())
     };
     let until_us = 1_000_000;
     let (soft, firm) =
@@ -329,7 +329,7 @@ proptest! {
         let limits = AgeLimits { capacity: d, async_age: e, sync_age: f, max_age: g };
         for (name, make) in ALL {
             let mut policy = make();
-            let mut last = Finished::default();
+            let mut last = ActionOutcome::default();
             for (turn, now_us) in (0_u64..).zip([0, h, i, h, u64::MAX / 2, i, 0, 7].repeat(4)) {
                 let now = FlushSample {
                     now_us,
@@ -366,7 +366,7 @@ proptest! {
                 let rule = policy.admit();
                 prop_assert!(rule.wait_age <= g.max(1), "{}: a wall beyond the engine's", name);
                 let has_purged = turn.is_multiple_of(2);
-                last = Finished { flushed: pages[1], freed: pages[2], took_us: i, has_purged };
+                last = ActionOutcome { flushed: pages[1], freed: pages[2], took_us: i, has_purged };
             }
         }
     }

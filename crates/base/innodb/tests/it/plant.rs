@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::{
-    Action, Admit, AdmitRule, AgeLimits, Cause, Finished, FlushPolicy, FlushSample, Steady,
+    Action, ActionOutcome, Admit, AdmitRule, AgeLimits, Cause, FlushPolicy, FlushSample, Steady,
 };
 
 use crate::plan::Plan;
@@ -60,7 +60,7 @@ pub struct Plant {
     least: BTreeMap<u64, Lsn>,
     writing: Option<(Lsn, Action)>,
     cleaner_us: u64,
-    finished: Finished,
+    finished: ActionOutcome,
     was_furious: bool,
     random: u64,
     pub seen: Seen,
@@ -87,7 +87,7 @@ impl Plant {
             least: BTreeMap::new(),
             writing: None,
             cleaner_us: 0,
-            finished: Finished::default(),
+            finished: ActionOutcome::default(),
             was_furious: false,
             random: plan.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             seen: Seen::default(),
@@ -271,7 +271,7 @@ impl Plant {
     }
 
     fn act(&mut self, action: Action) {
-        self.finished = Finished::default();
+        self.finished = ActionOutcome::default();
         match action {
             Action::Sleep { until_us, .. } => {
                 assert!(until_us > self.now_us, "a sleep of no time");
@@ -321,7 +321,7 @@ impl Plant {
         self.seen.flushed_pages += u64::from(written);
         count(&mut self.seen.flushed, self.now_us, written);
         self.writing = Some((oldest, action));
-        self.finished = Finished { flushed: written, took_us, ..Finished::default() };
+        self.finished = ActionOutcome { flushed: written, took_us, ..ActionOutcome::default() };
         self.cleaner_us = self.now_us + took_us;
     }
 

@@ -22,7 +22,7 @@ mod volume;
 use std::collections::VecDeque;
 
 use iostrata_innodb::SettingError;
-use iostrata_innodb::flush::{AdmitRule, AgeLimits, Finished, WritePace, policy};
+use iostrata_innodb::flush::{ActionOutcome, AdmitRule, AgeLimits, WritePace, policy};
 use iostrata_stats::{LatencyHistogram, Random};
 
 pub use fit::{FitFreedom, FlushFit, RecordedWindow, fit, steady};
@@ -107,7 +107,7 @@ impl World {
             redo: Redo::default(),
             cleaner: CleanerThread {
                 policy: policy(settings.policy),
-                last: Finished::default(),
+                last: ActionOutcome::default(),
                 turn: 0,
                 looked_ns: 0,
                 sleeps_until_ns: None,

@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 
 use iostrata_innodb::Lsn;
-use iostrata_innodb::flush::{AdmitRule, AgeLimits, Finished, FlushPolicy, UserWork, WritePace};
+use iostrata_innodb::flush::{
+    ActionOutcome, AdmitRule, AgeLimits, FlushPolicy, UserWork, WritePace,
+};
 use iostrata_stats::{LatencyHistogram, Random};
 
 use super::dirty::{DirtyPages, Flown};
@@ -234,7 +236,7 @@ pub(super) enum RedoWaiter {
 /// The cleaner's thread.
 pub(super) struct CleanerThread {
     pub policy: Box<dyn FlushPolicy>,
-    pub last: Finished,
+    pub last: ActionOutcome,
     pub turn: u32,
     /// When it looked last, and when it will look again if it sleeps.
     pub looked_ns: u64,

@@ -10,7 +10,7 @@
 //! written.
 
 use iostrata_innodb::flush::{
-    Action, BATCH_PAGES, Finished, FlushSample, FlushSettings, WritePace, batch_share,
+    Action, ActionOutcome, BATCH_PAGES, FlushSample, FlushSettings, WritePace, batch_share,
     batches_at_once,
 };
 use iostrata_innodb::{Doublewrite, Lsn};
@@ -296,7 +296,7 @@ impl World {
             *carry -= whole;
             whole as u32
         };
-        cleaner.last = Finished {
+        cleaner.last = ActionOutcome {
             flushed: whole(&mut cleaner.flushed_carry, task.flushed),
             freed: whole(&mut cleaner.freed_carry, task.freed),
             took_us: (self.now_ns - task.begun_ns) / 1_000,

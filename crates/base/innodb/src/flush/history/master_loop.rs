@@ -6,9 +6,10 @@
 //! What is flushed for age is the strategy's business.
 
 use crate::Lsn;
-use crate::flush::action::{Raised, limited};
+use crate::flush::action::{CapRaise, limited};
 use crate::flush::{
-    Action, AdmitRule, Bound, Cause, Finished, FlushPolicy, FlushSample, Ladder, Outlook, UserWork,
+    Action, ActionOutcome, AdmitRule, Bound, Cause, FlushPolicy, FlushSample, Ladder, Outlook,
+    UserWork,
 };
 
 // What the policies of the master loop differ in.
@@ -139,7 +140,7 @@ pub(super) struct MasterLoop<S> {
     synced_us: u64,
     was_purge: bool,
     did_something: bool,
-    raised: Raised,
+    raised: CapRaise,
     outlook: Outlook,
 }
 
@@ -158,7 +159,7 @@ impl<S: Strategy> MasterLoop<S> {
             synced_us: 0,
             was_purge: false,
             did_something: false,
-            raised: Raised::default(),
+            raised: CapRaise::default(),
             outlook: Outlook::default(),
         }
     }
@@ -170,7 +171,7 @@ impl<S: Strategy> MasterLoop<S> {
     }
 
     /// Does one step: the action, if there is one, and what follows.
-    fn take(&mut self, seen: &Tick<'_, '_>, last: Finished) -> (Option<Action>, MasterStep) {
+    fn take(&mut self, seen: &Tick<'_, '_>, last: ActionOutcome) -> (Option<Action>, MasterStep) {
         let now = seen.now;
         let dirty_or_not = if seen.dirty_pct() > DIRTY_MANY_PCT { 100 } else { 10 };
         let is_quiet = self.strategy.activity(now) == self.round.0;
@@ -284,7 +285,11 @@ impl<S: Strategy> MasterLoop<S> {
     }
 
     /// Purges until nothing is left, however long that takes.
-    fn purge(&mut self, now: &FlushSample<'_>, last: Finished) -> (Option<Action>, MasterStep) {
+    fn purge(
+        &mut self,
+        now: &FlushSample<'_>,
+        last: ActionOutcome,
+    ) -> (Option<Action>, MasterStep) {
         let was_purge = std::mem::take(&mut self.was_purge);
         if was_purge && !last.has_purged {
             let is_ten = self.step == MasterStep::TenPurge;
@@ -323,7 +328,7 @@ impl<S: Strategy> MasterLoop<S> {
 }
 
 impl<S: Strategy> FlushPolicy for MasterLoop<S> {
-    fn next(&mut self, now: &FlushSample<'_>, mut last: Finished) -> Action {
+    fn next(&mut self, now: &FlushSample<'_>, mut last: ActionOutcome) -> Action {
         let ladder = Ladder::of(Ladder::mysql_5, now);
         self.rule = users_flush(&ladder);
         if !self.is_begun {
@@ -341,7 +346,7 @@ impl<S: Strategy> FlushPolicy for MasterLoop<S> {
             if let Some(action) = action {
                 return action;
             }
-            last = Finished::default();
+            last = ActionOutcome::default();
         }
         Action::Sleep { until_us: now.now_us.saturating_add(SECOND_US), firm: true }
     }

@@ -6,10 +6,11 @@
 //! Averages and shares are whole numbers where the servers' are.
 
 use super::master_loop::{SECOND_US, percent_of};
-use crate::flush::action::{Raised, RedoSync};
+use crate::flush::action::{CapRaise, RedoSync};
 use crate::flush::sample::Ages;
 use crate::flush::{
-    Action, AdmitRule, Bound, Cause, Finished, FlushPolicy, FlushSample, Ladder, Outlook, UserWork,
+    Action, ActionOutcome, AdmitRule, Bound, Cause, FlushPolicy, FlushSample, Ladder, Outlook,
+    UserWork,
 };
 use crate::{FlushWriteLimit, Lsn};
 
@@ -110,7 +111,7 @@ pub(super) struct CleanerLoop<G> {
     /// It was woken before its second was over, and no frames were short.
     is_woken_in_vain: bool,
     redo_sync: RedoSync,
-    raised: Raised,
+    raised: CapRaise,
     /// Pages that a pass may flush at most.
     cap: u64,
     outlook: Outlook,
@@ -131,7 +132,7 @@ impl<G: Generation> CleanerLoop<G> {
             is_idle: false,
             is_woken_in_vain: false,
             redo_sync: RedoSync::default(),
-            raised: Raised::default(),
+            raised: CapRaise::default(),
             cap: 0,
             outlook: Outlook::default(),
         }
@@ -230,7 +231,7 @@ impl<G: Generation> CleanerLoop<G> {
 }
 
 impl<G: Generation> FlushPolicy for CleanerLoop<G> {
-    fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action {
+    fn next(&mut self, now: &FlushSample<'_>, last: ActionOutcome) -> Action {
         let ladder = self.generation.ladder(now);
         self.rule = self.generation.rule(&ladder);
         if std::mem::take(&mut self.was_flush) {

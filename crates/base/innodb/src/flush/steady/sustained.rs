@@ -53,20 +53,20 @@ fn age_at(limits: &AgeLimits, share: f64) -> f64 {
 
 /// The pace that writers keep to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sustained {
+pub(super) struct SustainableRedo {
     pace: RedoPace,
     holds_back: bool,
     /// Share of the whole step, from 0 to 1.
     step_share: f64,
 }
 
-impl Default for Sustained {
+impl Default for SustainableRedo {
     fn default() -> Self {
         Self { pace: RedoPace::FREE, holds_back: false, step_share: 0.0 }
     }
 }
 
-impl Sustained {
+impl SustainableRedo {
     /// Takes a sample; `most_per_s` is what the device writes in pages per second, as far as it is
     /// known, and `redo_per_s` what writers make of redo, in bytes per second.
     pub fn observe(&mut self, now: &FlushSample<'_>, most_per_s: Option<f64>, redo_per_s: f64) {

@@ -36,7 +36,7 @@ fn is_sleep(action: Action) -> bool {
 
 #[test]
 fn little_age_is_left_alone_and_much_is_flushed() {
-    let first = |age| Steady::default().next(&sample(1000, age, &EVEN), Finished::default());
+    let first = |age| Steady::default().next(&sample(1000, age, &EVEN), ActionOutcome::default());
     assert!(is_sleep(first(5000)));
     assert!(matches!(first(61_000), Action::Flush { furious: false, cause: Cause::Adaptive, .. }));
     assert!(matches!(first(71_000), Action::Flush { furious: true, cause: Cause::Sync, .. }));
@@ -46,7 +46,7 @@ fn little_age_is_left_alone_and_much_is_flushed() {
 fn without_flush_sync_nothing_is_furious() {
     let settings = FlushSettings { flush_sync: false, ..FlushSettings::default() };
     let now = FlushSample { settings, ..sample(1000, 79_000, &EVEN) };
-    let action = Steady::default().next(&now, Finished::default());
+    let action = Steady::default().next(&now, ActionOutcome::default());
     assert!(matches!(action, Action::Flush { furious: false, .. }), "{action:?}");
 }
 
@@ -55,7 +55,7 @@ fn without_adaptive_flushing_the_async_limit_is_the_first() {
     let settings = FlushSettings { adaptive_flushing: false, ..FlushSettings::default() };
     let first = |age| {
         let now = FlushSample { settings, ..sample(1000, age, &EVEN) };
-        Steady::default().next(&now, Finished::default())
+        Steady::default().next(&now, ActionOutcome::default())
     };
     assert!(is_sleep(first(59_000)));
     assert!(matches!(first(60_000), Action::Flush { .. }));
@@ -65,20 +65,20 @@ fn without_adaptive_flushing_the_async_limit_is_the_first() {
 fn short_frames_come_before_redo_and_not_twice_in_a_row() {
     let mut policy = Steady::default();
     let now = FlushSample { free_frames: 100, ..sample(1000, 65_000, &EVEN) };
-    let first = policy.next(&now, Finished::default());
+    let first = policy.next(&now, ActionOutcome::default());
     assert_eq!(first, Action::Lru { pages: 924 }, "up to lru_scan_depth");
     let now = FlushSample { now_us: 2000, ..now };
-    let freed = Finished { flushed: 3, freed: 10, took_us: 900, ..Finished::default() };
+    let freed = ActionOutcome { flushed: 3, freed: 10, took_us: 900, ..ActionOutcome::default() };
     assert!(matches!(policy.next(&now, freed), Action::Flush { .. }));
     let now = FlushSample { now_us: 3000, ..now };
-    let flushed = Finished { flushed: 64, took_us: 900, ..Finished::default() };
+    let flushed = ActionOutcome { flushed: 64, took_us: 900, ..ActionOutcome::default() };
     assert!(matches!(policy.next(&now, flushed), Action::Lru { .. }));
 }
 
 #[test]
 fn a_small_pool_keeps_an_eighth_free() {
     let now = FlushSample { frames: 64, free_frames: 2, ..sample(1000, 10, &EVEN) };
-    let action = Steady::default().next(&now, Finished::default());
+    let action = Steady::default().next(&now, ActionOutcome::default());
     assert_eq!(action, Action::Lru { pages: 6 });
 }
 
@@ -89,7 +89,7 @@ fn pages_that_cannot_be_written_are_not_asked_for_without_a_pause() {
     let mut now_us = 0;
     for _ in 0..1000 {
         now_us += 10;
-        match policy.next(&sample(now_us, 75_000, &EVEN), Finished::default()) {
+        match policy.next(&sample(now_us, 75_000, &EVEN), ActionOutcome::default()) {
             Action::Flush { .. } => flushes += 1,
             Action::Sleep { until_us, .. } => now_us = until_us,
             other => panic!("{other:?}"),
@@ -101,12 +101,12 @@ fn pages_that_cannot_be_written_are_not_asked_for_without_a_pause() {
 #[test]
 fn an_order_that_is_being_written_is_looked_at_now_and_then() {
     let (mut policy, mut now_us, mut looks) = (Steady::default(), 1000, 0);
-    let first = policy.next(&sample(now_us, 75_000, &EVEN), Finished::default());
+    let first = policy.next(&sample(now_us, 75_000, &EVEN), ActionOutcome::default());
     let Action::Flush { pages, .. } = first else { panic!("{first:?}") };
     let lanes = crate::flush::LanesUse { list_pages: pages, cold_frames: 0 };
     while now_us < 101_000 {
         let now = FlushSample { lanes, ..sample(now_us, 75_000, &EVEN) };
-        let action = policy.next(&now, Finished::default());
+        let action = policy.next(&now, ActionOutcome::default());
         let Action::Sleep { until_us, .. } = action else { panic!("{action:?}") };
         (now_us, looks) = (until_us, looks + 1);
     }
@@ -118,7 +118,7 @@ fn an_idle_engine_is_cleaned_with_its_share_of_io_capacity() {
     let settings =
         FlushSettings { io_capacity: 500, idle_flush_pct: 20.0, ..FlushSettings::default() };
     let mut policy = Steady::default();
-    let (mut now_us, mut asked, mut flushed) = (0, 0, Finished::default());
+    let (mut now_us, mut asked, mut flushed) = (0, 0, ActionOutcome::default());
     while now_us < 11_000_000 {
         let now = FlushSample { settings, ..sample(now_us, 100, &EVEN) };
         match policy.next(&now, flushed) {
@@ -126,11 +126,12 @@ fn an_idle_engine_is_cleaned_with_its_share_of_io_capacity() {
                 assert!(until > now.lsn, "all of them");
                 asked += pages;
                 now_us += 10_000;
-                flushed = Finished { flushed: pages, took_us: 10_000, ..Finished::default() };
+                flushed =
+                    ActionOutcome { flushed: pages, took_us: 10_000, ..ActionOutcome::default() };
             }
             Action::Sleep { until_us, .. } => {
                 now_us = until_us;
-                flushed = Finished::default();
+                flushed = ActionOutcome::default();
             }
             other => panic!("{other:?}"),
         }
@@ -147,7 +148,7 @@ fn dirty_pages_beyond_their_share_are_flushed() {
             lsn: Lsn(1_000_000 + at),
             ..sample(at * 50_000, 10, &EVEN)
         };
-        (0..10).any(|at| !is_sleep(policy.next(&now(at), Finished::default())))
+        (0..10).any(|at| !is_sleep(policy.next(&now(at), ActionOutcome::default())))
     };
     assert!(!flushed(7000));
     assert!(flushed(9500));
@@ -160,7 +161,7 @@ fn redo_that_nobody_syncs_is_synced_in_time() {
     for at in 0..50 {
         let now_us = at * 100_000;
         let now = FlushSample { durable: Lsn(5), ..sample(now_us, 10, &EVEN) };
-        if policy.next(&now, Finished::default()) == Action::SyncRedo {
+        if policy.next(&now, ActionOutcome::default()) == Action::SyncRedo {
             syncs.push(now_us);
         }
     }
@@ -171,8 +172,8 @@ fn redo_that_nobody_syncs_is_synced_in_time() {
 fn a_checkpoint_that_frees_much_is_taken_without_writing() {
     let mut policy = Steady::default();
     let now = FlushSample { oldest: None, dirty_pages: 0, ..sample(1000, 50_000, &[]) };
-    assert_eq!(policy.next(&now, Finished::default()), Action::Checkpoint);
-    let again = policy.next(&FlushSample { now_us: 1100, ..now }, Finished::default());
+    assert_eq!(policy.next(&now, ActionOutcome::default()), Action::Checkpoint);
+    let again = policy.next(&FlushSample { now_us: 1100, ..now }, ActionOutcome::default());
     assert!(is_sleep(again), "one that did not help is not repeated at once: {again:?}");
 }
 
@@ -180,7 +181,7 @@ fn a_checkpoint_that_frees_much_is_taken_without_writing() {
 fn admission_follows_the_limits() {
     let mut policy = Steady::default();
     assert_eq!(policy.admit().wait_age, u64::MAX, "nothing is known before the first sample");
-    policy.next(&sample(1000, 10, &EVEN), Finished::default());
+    policy.next(&sample(1000, 10, &EVEN), ActionOutcome::default());
     let rule = policy.admit();
     assert_eq!((rule.delay_age, rule.wait_age), (60_000, 80_000));
     assert_eq!(rule.flush_age, u64::MAX, "nobody flushes by themselves");
@@ -212,7 +213,7 @@ proptest! {
         };
         let limits = AgeLimits { capacity: d, async_age: e, sync_age: f, max_age: g };
         let mut policy = Steady::default();
-        let mut last = Finished::default();
+        let mut last = ActionOutcome::default();
         for now_us in [h, i, h.max(i), u64::MAX, 0] {
             let now = FlushSample {
                 now_us,
@@ -235,7 +236,7 @@ proptest! {
                 prop_assert!(until_us > now_us || now_us == u64::MAX);
             }
             let [_, flushed, freed, ..] = pages;
-            last = Finished { flushed, freed, took_us: i, has_purged: flags[0] };
+            last = ActionOutcome { flushed, freed, took_us: i, has_purged: flags[0] };
         }
     }
 }
@@ -245,14 +246,14 @@ fn it_tells_what_it_learned_of_the_device_and_what_holds_it_back() {
     let seen = |settings: FlushSettings, age: u64| {
         let mut policy = Steady::default();
         assert_eq!(policy.outlook(), Outlook::default(), "nothing is known before the first batch");
-        let (mut now_us, mut flushed) = (0, Finished::default());
+        let (mut now_us, mut flushed) = (0, ActionOutcome::default());
         for _ in 0..200 {
             let now = FlushSample { settings, ..sample(now_us, age, &EVEN) };
             // 2000 pages per second, whatever the length of a batch.
             match policy.next(&now, std::mem::take(&mut flushed)) {
                 Action::Flush { pages, .. } => {
                     let took_us = u64::from(pages) * 500;
-                    flushed = Finished { flushed: pages, took_us, ..Finished::default() };
+                    flushed = ActionOutcome { flushed: pages, took_us, ..ActionOutcome::default() };
                     now_us += took_us;
                 }
                 Action::Sleep { until_us, .. } => now_us = until_us,
