@@ -175,16 +175,16 @@ pub(super) struct Amount {
 }
 
 #[derive(Clone, Copy)]
-enum Asked {
+enum PlaceOption {
     Bytes(u64),
     Percent(f64),
 }
 
-fn asked(text: &str, base: Base) -> Result<Asked, Why> {
+fn asked(text: &str, base: Base) -> Result<PlaceOption, Why> {
     match text.trim().strip_suffix('%') {
-        None => value::size(text, base).map(Asked::Bytes),
+        None => value::size(text, base).map(PlaceOption::Bytes),
         Some(percent) => match value::decimal(percent.trim_end_matches('%'))? {
-            percent if (0.0..=100.0).contains(&percent) => Ok(Asked::Percent(percent)),
+            percent if (0.0..=100.0).contains(&percent) => Ok(PlaceOption::Percent(percent)),
             _ => Err(Why::new("it is a share; use 1% to 100%")),
         },
     }
@@ -225,19 +225,19 @@ impl<'a> Amounts<'a> {
         }
         let offset_bytes = self.offset(clone, paths, base)?;
         // As in fio, 0 says nothing.
-        let size = size.filter(|size| !matches!(size, Asked::Bytes(0)));
+        let size = size.filter(|size| !matches!(size, PlaceOption::Bytes(0)));
         let fills = settings.switch("fill_device").unwrap_or(false) && self.there(paths)?.is_some();
         let size = size.filter(|_| !fills);
         let each = each.filter(|each| !fills && *each > 0);
         let file_bytes = match (each, size) {
             (Some(each), size) => self.within(each, size, offset_bytes)?,
-            (None, Some(Asked::Bytes(bytes))) if clone == 0 => bytes / files,
-            (None, Some(Asked::Bytes(bytes))) => {
+            (None, Some(PlaceOption::Bytes(bytes))) if clone == 0 => bytes / files,
+            (None, Some(PlaceOption::Bytes(bytes))) => {
                 // A further clone may begin near the end of what is there.
                 let left = self.there(paths)?.map(|whole| whole.saturating_sub(offset_bytes));
                 left.filter(|left| *left > 0).map_or(bytes / files, |left| left.min(bytes / files))
             }
-            (None, Some(Asked::Percent(percent))) => {
+            (None, Some(PlaceOption::Percent(percent))) => {
                 let whole = self.whole("size", paths)?;
                 self.share(percent, whole).min(whole.saturating_sub(offset_bytes))
             }
@@ -246,12 +246,14 @@ impl<'a> Amounts<'a> {
         let all = (file_bytes / self.block.0 * self.block.0).saturating_mul(files);
         let all = match (each, size) {
             // As in fio, files of a size of their own need not be gone over whole.
-            (Some(_), Some(Asked::Bytes(bytes))) => all.min(bytes / self.block.0 * self.block.0),
+            (Some(_), Some(PlaceOption::Bytes(bytes))) => {
+                all.min(bytes / self.block.0 * self.block.0)
+            }
             _ => all,
         };
         let moved = settings.value("io_size", read).map(|moved| match moved {
-            Asked::Bytes(bytes) => bytes,
-            Asked::Percent(percent) => self.share(percent, all),
+            PlaceOption::Bytes(bytes) => bytes,
+            PlaceOption::Percent(percent) => self.share(percent, all),
         });
         let counted = settings.value("number_ios", |text| value::size(text, Base::FIO));
         let counted = counted.filter(|ios| *ios > 0).map(|ios| (ios as f64 * self.block.1) as u64);
@@ -261,7 +263,7 @@ impl<'a> Amounts<'a> {
     }
 
     /// What is used of files that end at `each` bytes, or of a share of them.
-    fn within(&self, each: u64, size: Option<Asked>, offset_bytes: u64) -> Option<u64> {
+    fn within(&self, each: u64, size: Option<PlaceOption>, offset_bytes: u64) -> Option<u64> {
         let left = each.saturating_sub(offset_bytes);
         if left == 0 {
             let why = format!("it is not within the filesize of {}", Size(each));
@@ -270,7 +272,7 @@ impl<'a> Amounts<'a> {
             return None;
         }
         Some(match size {
-            Some(Asked::Percent(percent)) => self.share(percent, each).min(left),
+            Some(PlaceOption::Percent(percent)) => self.share(percent, each).min(left),
             _ => left,
         })
     }
@@ -282,8 +284,8 @@ impl<'a> Amounts<'a> {
         let further = match settings.value("offset_increment", read) {
             None => 0,
             Some(_) if clone == 0 => 0,
-            Some(Asked::Bytes(bytes)) => bytes,
-            Some(Asked::Percent(percent)) => {
+            Some(PlaceOption::Bytes(bytes)) => bytes,
+            Some(PlaceOption::Percent(percent)) => {
                 (self.whole("offset_increment", paths)? as f64 * percent / 100.0) as u64
             }
         };
@@ -297,14 +299,14 @@ impl<'a> Amounts<'a> {
         let align = settings.value("offset_align", |text| value::size(text, base));
         match settings.value("offset", read) {
             None => Some(further),
-            Some(Asked::Bytes(bytes)) => Some(bytes.saturating_add(further)),
-            Some(Asked::Percent(percent)) if percent > 0.0 => {
+            Some(PlaceOption::Bytes(bytes)) => Some(bytes.saturating_add(further)),
+            Some(PlaceOption::Percent(percent)) if percent > 0.0 => {
                 let whole = self.whole("offset", paths)?;
                 let begin = (whole as f64 * percent / 100.0) as u64;
                 let align = align.filter(|align| *align > 0).unwrap_or(self.block.0);
                 Some(begin.saturating_add(further).div_ceil(align).saturating_mul(align))
             }
-            Some(Asked::Percent(_)) => Some(further),
+            Some(PlaceOption::Percent(_)) => Some(further),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::layout::CellLayout;
-use super::layout::asked::Asked;
+use super::layout::asked::ExtentCells;
 use super::setting::{SettingId, together, wrong_with};
 use super::text::answer_table;
 use super::text::design::{Design, Sections};
@@ -59,15 +59,15 @@ pub struct StudySpec {
     /// What it wants to know.
     pub question: String,
     source: SourceText,
-    quick: Extended,
-    full: Extended,
+    quick: DesignWithRules,
+    full: DesignWithRules,
     answers: Vec<Answer>,
     then: Option<Then>,
 }
 
 /// A design with its rules.
 #[derive(Clone, Debug)]
-struct Extended {
+struct DesignWithRules {
     design: Design,
     rules: Vec<Rule>,
 }
@@ -112,7 +112,7 @@ impl StudySpec {
         Ok((answer_table::read(&reader, &top.tables("answer")?)?, then))
     }
 
-    fn extended(&self, extent: Extent) -> &Extended {
+    fn extended(&self, extent: Extent) -> &DesignWithRules {
         match extent {
             Extent::Quick => &self.quick,
             Extent::Full => &self.full,
@@ -129,14 +129,14 @@ impl StudySpec {
         parts: Option<&[String]>,
         overrides: &MeasuringOverrides,
     ) -> Result<StudyPlan, StudyTextError> {
-        let Extended { design, rules } = self.extended(extent);
+        let DesignWithRules { design, rules } = self.extended(extent);
         let measuring = overrides.over(&design.measuring)?;
         for name in parts.unwrap_or_default() {
             self.check_part(design, name)?;
         }
         let layout = CellLayout::new(&self.source, design, rules, &measuring);
         let wanted = |name: &str| parts.is_none_or(|parts| parts.iter().any(|part| part == name));
-        let asked = Asked::of(&layout, wanted, [&self.quick.design, &self.full.design])?;
+        let asked = ExtentCells::of(&layout, wanted, [&self.quick.design, &self.full.design])?;
         let answers = asked.answers(&self.answers);
         let then = self.then.as_ref().map(|then| asked.then(then));
         let cells = asked.cells;
@@ -165,7 +165,7 @@ impl StudySpec {
 
     /// The parts of an extent.
     pub fn parts(&self, extent: Extent) -> Vec<PartOutline> {
-        let Extended { design, rules } = self.extended(extent);
+        let DesignWithRules { design, rules } = self.extended(extent);
         let layout = CellLayout::new(&self.source, design, rules, &design.measuring);
         let outline = |name: &String| {
             // The text was laid out when it was read.
@@ -199,7 +199,7 @@ impl StudySpec {
 
     /// What an extent leaves out, one line for each rule that leaves anything out of it.
     pub fn exclusions(&self, extent: Extent) -> Vec<String> {
-        let Extended { design, rules } = self.extended(extent);
+        let DesignWithRules { design, rules } = self.extended(extent);
         let applies = |rule: &&Rule| design.parts.iter().any(|of| rule.applies_to(&of.factors));
         rules.iter().filter(applies).map(Rule::words).collect()
     }
@@ -216,7 +216,10 @@ fn name(source: &SourceText, top: &Fields<'_>) -> Result<String, StudyTextError>
     Err(source.error(name.at, "name", &name.text, "is no name for files and directories", fix))
 }
 
-fn extents(source: &SourceText, top: &Fields<'_>) -> Result<(Extended, Extended), StudyTextError> {
+fn extents(
+    source: &SourceText,
+    top: &Fields<'_>,
+) -> Result<(DesignWithRules, DesignWithRules), StudyTextError> {
     let quick = Sections::open(source, top, Extent::Quick)?;
     let full = Sections::open(source, top, Extent::Full)?;
     let (quick_design, full_design) = (quick.design()?, full.design()?);
@@ -224,8 +227,8 @@ fn extents(source: &SourceText, top: &Fields<'_>) -> Result<(Extended, Extended)
     let quick_rules = rules(source, &quick.tables("exclude")?, &vocabulary)?;
     let full_rules = rules(source, &full.tables("exclude")?, &vocabulary)?;
     Ok((
-        Extended { design: quick_design, rules: quick_rules },
-        Extended { design: full_design, rules: full_rules },
+        DesignWithRules { design: quick_design, rules: quick_rules },
+        DesignWithRules { design: full_design, rules: full_rules },
     ))
 }
 

@@ -11,7 +11,7 @@ use crate::study::text::error::StudyTextError;
 use crate::study::{Answer, AnswerFrom, Cell, LevelAt, Then, VolumeKind};
 
 /// The cells of an extent, with everything that is set in each.
-pub(in crate::study) struct Asked<'a> {
+pub(in crate::study) struct ExtentCells<'a> {
     pub cells: Vec<Cell>,
     /// What is set in each cell.
     keys: Vec<Key>,
@@ -20,7 +20,7 @@ pub(in crate::study) struct Asked<'a> {
     designs: [&'a Design; 2],
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ExtentCells<'a> {
     /// # Errors
     /// Those of [`CellLayout::cells`].
     pub fn of(

@@ -20,7 +20,7 @@ use super::setting::{Setting, SettingId};
 use super::text::design::{Design, PartDesign};
 use super::text::error::StudyTextError;
 use super::text::exclude::Rule;
-use super::text::factor::{Assigned, Factor, Level};
+use super::text::factor::{Factor, Level, SettingAssignment};
 use super::text::source::SourceText;
 use super::{Cell, FactorLevels, LevelAt, Measuring};
 
@@ -35,7 +35,7 @@ pub(super) struct CellLayout<'a> {
     design: &'a Design,
     rules: &'a [Rule],
     measuring: &'a Measuring,
-    defaults: Vec<Assigned>,
+    defaults: Vec<SettingAssignment>,
     /// The factors of all parts, each with all its levels.
     columns: Vec<Factor>,
 }
@@ -204,7 +204,8 @@ impl<'a> CellLayout<'a> {
                         Some(at) => chosen[at],
                         None => column.levels.iter().find(|level| is_so(level, label))?,
                     };
-                    let has_meaning = |set: &Assigned| settings.assigned(set.setting.id).is_some();
+                    let has_meaning =
+                        |set: &SettingAssignment| settings.assigned(set.setting.id).is_some();
                     let counts = level.sets.is_empty() || level.sets.iter().any(has_meaning);
                     counts.then(|| level.label.clone())?
                 }
@@ -330,7 +331,7 @@ impl<'a> CellLayout<'a> {
 
 /// Whether everything that a level sets is so where each setting has this label.
 fn is_so<'l>(level: &Level, label: impl Fn(SettingId) -> Option<&'l str>) -> bool {
-    let same = |set: &Assigned| label(set.setting.id) == Some(&*set.label);
+    let same = |set: &SettingAssignment| label(set.setting.id) == Some(&*set.label);
     !level.sets.is_empty() && level.sets.iter().all(same)
 }
 

@@ -10,30 +10,30 @@ use crate::study::setting::{
     ENGINE, INSERT, OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, REQUESTS, SETTINGS, STRESS, Setting,
     SettingId, SettingKind, SettingValue, TPCC, TPCC_COMPAT, UPDATES,
 };
-use crate::study::text::factor::Assigned;
+use crate::study::text::factor::SettingAssignment;
 use crate::{Rw, Words};
 
 /// Every setting that has a default, at its default.
-pub(in crate::study) fn defaults() -> Vec<Assigned> {
+pub(in crate::study) fn defaults() -> Vec<SettingAssignment> {
     let default = |setting: &crate::study::setting::Setting| {
         let value = setting.parse(setting.default?).ok()?;
-        Some(Assigned { setting: *setting, label: setting.label(&value), value, at: None })
+        Some(SettingAssignment { setting: *setting, label: setting.label(&value), value, at: None })
     };
     SETTINGS.iter().filter_map(default).collect()
 }
 
 /// The settings of one combination.
 #[derive(Clone, Debug, Default)]
-pub(in crate::study) struct Settings<'a>(BTreeMap<SettingId, &'a Assigned>);
+pub(in crate::study) struct Settings<'a>(BTreeMap<SettingId, &'a SettingAssignment>);
 
 impl<'a> Settings<'a> {
     /// Puts some over those that are there.
-    pub fn put(&mut self, sets: impl IntoIterator<Item = &'a Assigned>) {
+    pub fn put(&mut self, sets: impl IntoIterator<Item = &'a SettingAssignment>) {
         self.0.extend(sets.into_iter().map(|set| (set.setting.id, set)));
     }
 
     /// The setting as it was written.
-    pub fn assigned(&self, id: SettingId) -> Option<&'a Assigned> {
+    pub fn assigned(&self, id: SettingId) -> Option<&'a SettingAssignment> {
         self.0.get(&id).copied()
     }
 
@@ -129,7 +129,7 @@ impl<'a> Settings<'a> {
     pub fn of_database(
         &self,
         prefix: &'static str,
-    ) -> impl Iterator<Item = (&'a str, &'a Assigned)> {
+    ) -> impl Iterator<Item = (&'a str, &'a SettingAssignment)> {
         self.0.values().filter_map(move |set| match &set.setting.id {
             SettingId::Database(name) => Some((name.strip_prefix(prefix)?, *set)),
             _ => None,
@@ -194,7 +194,8 @@ impl<'a> Settings<'a> {
     /// What is said of a second engine has no meaning where the text says that there is none. Where
     /// it says nothing of that, it is kept and refused.
     fn is_second_meant(&self, id: SettingId) -> bool {
-        let is_written = |id| self.assigned(id).is_some_and(|set: &Assigned| set.at.is_some());
+        let is_written =
+            |id| self.assigned(id).is_some_and(|set: &SettingAssignment| set.at.is_some());
         let is_unsaid = !is_written(SettingId::SecondWorkers) && is_written(id);
         let is_of_workload = id != SettingId::SecondRowUpdates || self.workload() == UPDATES;
         is_of_workload && (self.has_second() || is_unsaid)

@@ -4,7 +4,7 @@
 //! factors above it, narrowed or replaced; no two factors of a part set the same setting.
 
 use super::error::StudyTextError;
-use super::factor::{Assigned, Factor, over, settings};
+use super::factor::{Factor, SettingAssignment, over, settings};
 use super::fields::Fields;
 use super::measure;
 use super::source::SourceText;
@@ -29,7 +29,7 @@ pub(in crate::study) struct PartDesign {
     /// Where it stands.
     pub at: usize,
     /// Settings that do not vary in it, over those of the study.
-    pub base: Vec<Assigned>,
+    pub base: Vec<SettingAssignment>,
     /// All its factors.
     pub factors: Vec<Factor>,
 }
@@ -38,7 +38,7 @@ pub(in crate::study) struct PartDesign {
 #[derive(Clone, Debug)]
 pub(in crate::study) struct Design {
     /// Settings that do not vary.
-    pub base: Vec<Assigned>,
+    pub base: Vec<SettingAssignment>,
     /// The parts, the main one first.
     pub parts: Vec<PartDesign>,
     /// How points are measured.
@@ -47,7 +47,7 @@ pub(in crate::study) struct Design {
 
 impl Design {
     /// Everything that it sets, wherever.
-    pub fn assigned(&self) -> impl Iterator<Item = &Assigned> {
+    pub fn assigned(&self) -> impl Iterator<Item = &SettingAssignment> {
         let factors = self.parts.iter().flat_map(|part| &part.factors);
         let levels = factors.flat_map(|factor| &factor.levels);
         let bases = self.parts.iter().flat_map(|part| &part.base);
@@ -170,7 +170,10 @@ impl<'a> Sections<'a> {
     }
 }
 
-fn merged(mut under: Vec<Assigned>, over: Vec<Assigned>) -> Vec<Assigned> {
+fn merged(
+    mut under: Vec<SettingAssignment>,
+    over: Vec<SettingAssignment>,
+) -> Vec<SettingAssignment> {
     for set in over {
         match under.iter_mut().find(|other| other.setting == set.setting) {
             Some(there) => *there = set,
@@ -183,11 +186,12 @@ fn merged(mut under: Vec<Assigned>, over: Vec<Assigned>) -> Vec<Assigned> {
 /// A setting that a factor varies has no place among those that do not vary.
 fn check_not_both(
     source: &SourceText,
-    base: &[Assigned],
+    base: &[SettingAssignment],
     factors: &[Factor],
     place: &str,
 ) -> Result<(), StudyTextError> {
-    let varied = |set: &&Assigned| factors.iter().any(|factor| factor.setting == Some(set.setting));
+    let varied =
+        |set: &&SettingAssignment| factors.iter().any(|factor| factor.setting == Some(set.setting));
     match base.iter().find(varied) {
         None => Ok(()),
         Some(set) => Err(source.error(

@@ -20,7 +20,7 @@ const NAME_CHARS_MAX: usize = 48;
 
 /// A setting with its value.
 #[derive(Clone, Debug)]
-pub(in crate::study) struct Assigned {
+pub(in crate::study) struct SettingAssignment {
     /// Which setting.
     pub setting: Setting,
     /// Its value.
@@ -39,7 +39,7 @@ pub(in crate::study) struct Level {
     /// Where it stands.
     pub at: usize,
     /// What it sets.
-    pub sets: Vec<Assigned>,
+    pub sets: Vec<SettingAssignment>,
 }
 
 /// One factor.
@@ -79,8 +79,8 @@ pub(in crate::study) fn settings(
     source: &SourceText,
     place: &str,
     entries: &[TomlEntry],
-) -> Result<Vec<Assigned>, StudyTextError> {
-    let mut all: Vec<Assigned> = Vec::new();
+) -> Result<Vec<SettingAssignment>, StudyTextError> {
+    let mut all: Vec<SettingAssignment> = Vec::new();
     for entry in entries {
         let Some(setting) = Setting::named(&entry.key) else {
             let why = "there is no such setting";
@@ -102,11 +102,11 @@ fn assigned(
     thing: &str,
     setting: Setting,
     spot: &Spot,
-) -> Result<Assigned, StudyTextError> {
+) -> Result<SettingAssignment, StudyTextError> {
     let value = setting
         .parse(&spot.text)
         .map_err(|error| source.error(spot.at, thing, &spot.text, error.why, error.fix))?;
-    Ok(Assigned { setting, label: setting.label(&value), value, at: Some(spot.at) })
+    Ok(SettingAssignment { setting, label: setting.label(&value), value, at: Some(spot.at) })
 }
 
 fn setting_fix(name: &str) -> String {
