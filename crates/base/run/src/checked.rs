@@ -16,7 +16,7 @@ use crate::transaction_document::TransactionDocument;
 use crate::unknown::{Refusal, Unknown, refusal, share_refusal};
 
 /// What a figure is called, and its unit.
-struct Named<'a> {
+struct FigureName<'a> {
     name: &'a str,
     title: &'a str,
     unit: &'a str,
@@ -29,7 +29,7 @@ fn is_named(unknown: &[Unknown], name: &str) -> bool {
 /// Names a figure that is refused, once, and says whether it may stay.
 fn stays(
     unknown: &mut Vec<Unknown>,
-    Named { name, title, unit }: Named<'_>,
+    FigureName { name, title, unit }: FigureName<'_>,
     refused: Option<Refusal>,
     ci95: Option<Interval>,
 ) -> bool {
@@ -56,20 +56,20 @@ impl ProbeDocument {
     pub fn check(&mut self) {
         let unknown = &mut self.unknown;
         self.rungs.retain(|rung| {
-            let named = Named { name: &rung.name, title: &rung.title, unit: &rung.unit };
+            let named = FigureName { name: &rung.name, title: &rung.title, unit: &rung.unit };
             stays(unknown, named, refusal(rung.value, rung.value_ci95), rung.value_ci95)
         });
         self.curves.iter_mut().for_each(|curve| curve.check(unknown));
         self.curves.retain(|curve| curve.points.len() > 1);
         self.losses.retain(|loss| {
             let name = format!("loss from {} to {}", loss.from, loss.to);
-            let named = Named { name: &name, title: &name, unit: "percent" };
+            let named = FigureName { name: &name, title: &name, unit: "percent" };
             stays(unknown, named, share_refusal(loss.loss_pct, loss.loss_pct_ci95), None)
         });
         self.verifications.retain(|one| {
             let mut may_stay = |when: &str, value, ci95| {
                 let name = format!("{} {when}", one.setting);
-                let named = Named { name: &name, title: &name, unit: &one.unit };
+                let named = FigureName { name: &name, title: &name, unit: &one.unit };
                 stays(unknown, named, refusal(value, ci95), ci95)
             };
             let before = may_stay("before", one.before, one.before_ci95);
@@ -85,7 +85,7 @@ impl ProbeDocument {
             let effect = finding.effect_pct.filter(|_| finding.kind == FindingKind::Loss);
             let refused = effect.and_then(|pct| share_refusal(pct, finding.effect_pct_ci95));
             let title = format!("the effect of {}", finding.id);
-            let named = Named { name: &finding.id, title: &title, unit: "percent" };
+            let named = FigureName { name: &finding.id, title: &title, unit: "percent" };
             let may_stay = stays(&mut self.unknown, named, refused, None);
             if !may_stay {
                 gone.push(finding.id.clone());
@@ -112,7 +112,7 @@ impl Curve {
             if !is_named(unknown, &point.rung) {
                 let name = format!("{name} at {}", point.x);
                 let title = format!("{title}, at {axis} {}", point.x);
-                let named = Named { name: &name, title: &title, unit };
+                let named = FigureName { name: &name, title: &title, unit };
                 stays(unknown, named, refused, point.value_ci95);
             }
             refused.is_none()
@@ -129,7 +129,7 @@ impl StudyDocument {
     /// Makes the document one that views may show.
     pub fn check(&mut self) {
         self.points.retain(|point| {
-            let named = Named { name: &point.id, title: &point.title, unit: &point.unit };
+            let named = FigureName { name: &point.id, title: &point.title, unit: &point.unit };
             let refused = refusal(point.value, point.value_ci95);
             stays(&mut self.unknown, named, refused, point.value_ci95)
         });
@@ -141,7 +141,7 @@ impl IoDocument {
     /// that the rate is 0 is not.
     pub fn check(&mut self) {
         for (kind, op) in self.ops.iter_mut() {
-            let named = Named { name: kind.name(), title: kind.name(), unit: "/s" };
+            let named = FigureName { name: kind.name(), title: kind.name(), unit: "/s" };
             let refused = refusal(op.iops, op.iops_ci95);
             if !stays(&mut self.unknown, named, refused, op.iops_ci95) {
                 (op.iops_ci95, op.latency_us_mean_ci95) = (None, None);
@@ -153,7 +153,7 @@ impl IoDocument {
 impl TransactionDocument {
     /// Makes the document one that views may show. Counts stay, as those of requests do.
     pub fn check(&mut self) {
-        let named = Named { name: "tps", title: "transactions", unit: "/s" };
+        let named = FigureName { name: "tps", title: "transactions", unit: "/s" };
         if !stays(&mut self.unknown, named, refusal(self.tps, self.tps_ci95), self.tps_ci95) {
             (self.tps_ci95, self.nopm, self.stability) = (None, None, None);
             self.drift = None;
@@ -168,7 +168,7 @@ impl TransactionDocument {
                 name.push_str(&format!("_at_{rate:.0}"));
                 title.push_str(&format!(" and {rate:.0} arrivals/s"));
             }
-            let named = Named { name: &name, title: &title, unit: "/s" };
+            let named = FigureName { name: &name, title: &title, unit: "/s" };
             stays(&mut self.unknown, named, refusal(level.tps, level.tps_ci95), level.tps_ci95)
         });
     }
