@@ -164,7 +164,7 @@ fn size(effect: &Effect) -> f64 {
 
 /// The effect of changes over all cells where they can be seen, its p value not yet adjusted.
 fn effect_of(plan: &Plan<'_>, changes: &[LevelChange]) -> Option<Effect> {
-    let Matched { seen, verdicts } = plan.matched(changes);
+    let ContrastMatch { seen, verdicts } = plan.matched(changes);
     let found = contrast(&seen)?;
     let ratio = found.ratio(seen.len(), verdicts);
     let p = found.p_value().filter(|_| found.replicates >= PAIRS_MIN);
@@ -233,7 +233,7 @@ struct Plan<'a> {
 }
 
 /// What matches a contrast.
-struct Matched {
+struct ContrastMatch {
     seen: Vec<CellDifference>,
     /// Verdicts of every figure in it.
     verdicts: Verdicts,
@@ -270,8 +270,8 @@ impl<'a> Plan<'a> {
 
     /// The log ratios of one change, or the ratios of ratios of two, wherever all the figures that
     /// it takes are there.
-    fn matched(&self, changes: &[LevelChange]) -> Matched {
-        let mut matched = Matched { seen: Vec::new(), verdicts: Verdicts::none() };
+    fn matched(&self, changes: &[LevelChange]) -> ContrastMatch {
+        let mut matched = ContrastMatch { seen: Vec::new(), verdicts: Verdicts::none() };
         let (mut cell, mut last) = (0, None);
         for (levels, replicate) in self.figures.keys() {
             if changes.iter().any(|change| levels[change.factor] != change.from) {
