@@ -25,7 +25,7 @@ pub use api::mmap::MmapApi;
 pub use api::null::NullApi;
 pub use api::sync::SyncApi;
 pub use api::uring::UringApi;
-pub use api::{ApiConfig, Caps, FileApi, Refused, WriteThrough, submission_batch};
+pub use api::{ApiConfig, Caps, FileApi, Refusal, WriteThrough, submission_batch};
 pub use buffers::{Buffers, Pages};
 pub use error::{IoError, OpenError};
 pub use extents::{ExtentReport, Residency};

@@ -19,7 +19,7 @@ use std::{io, ptr};
 use crate::api::flushes::Flushes;
 use crate::api::submission_batch;
 use crate::{
-    ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, Refused, SyncKind,
+    ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, Refusal, SyncKind,
     WriteThrough, api,
 };
 
@@ -286,7 +286,7 @@ impl FileApi for LibaioApi {
         let mut caps = Caps::default();
         if !context.has_ring() {
             let why = "the completion ring has an unknown layout; io_getevents is used".to_owned();
-            caps.refused.push(Refused { what: "reading completions without a system call", why });
+            caps.refused.push(Refusal { what: "reading completions without a system call", why });
         }
         let mut requests = vec![Iocb::default(); depth as usize].into_boxed_slice();
         let addresses = requests.iter_mut().map(ptr::from_mut).collect();

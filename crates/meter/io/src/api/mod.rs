@@ -67,7 +67,7 @@ pub fn submission_batch(depth: u32) -> u32 {
 
 /// Something that was asked for and not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct Refusal {
     /// What was asked for.
     pub what: &'static str,
     /// What the kernel answered, and what would help.
@@ -86,7 +86,7 @@ pub struct Caps {
     /// The kernel was promised a single submitting thread.
     pub single_issuer: bool,
     /// What was refused, and why.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<Refusal>,
     /// The kernel locks no more memory for this process.
     pub is_memlock_limited: bool,
 }

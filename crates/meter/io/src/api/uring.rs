@@ -18,7 +18,7 @@ use crate::api::flushes::Flushes;
 use crate::api::libaio::write_flags;
 use crate::api::submission_batch;
 use crate::{
-    ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, Refused, SyncKind,
+    ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, Refusal, SyncKind,
     api, open,
 };
 
@@ -308,7 +308,7 @@ fn set_up(
     let mut caps = Caps::default();
     if config.polled {
         match polling_refused(files) {
-            Some(why) => caps.refused.push(Refused { what: "polled completions", why }),
+            Some(why) => caps.refused.push(Refusal { what: "polled completions", why }),
             None => caps.polled = true,
         }
     }
@@ -358,7 +358,7 @@ fn make_ring(depth: u32, caps: &mut Caps) -> Result<IoUring, IoError> {
                 caps.single_issuer = single_issuer;
                 if !single_issuer {
                     let why = format!("{last}: needs Linux 6.1; completions cost more CPU");
-                    caps.refused.push(Refused { what: "single issuer", why });
+                    caps.refused.push(Refusal { what: "single issuer", why });
                 }
                 return Ok(ring);
             }
@@ -384,14 +384,14 @@ fn unavailable(error: io::Error) -> IoError {
     IoError::Unavailable { api: NAME, why: format!("io_uring_setup: {error}"), fix }
 }
 
-fn register_files(ring: &IoUring, files: &OpenFiles, refused: &mut Vec<Refused>) -> bool {
+fn register_files(ring: &IoUring, files: &OpenFiles, refused: &mut Vec<Refusal>) -> bool {
     let descriptors: Vec<RawFd> =
         (0..files.count()).map(|file| files.descriptor(file).as_raw_fd()).collect();
     match ring.submitter().register_files(&descriptors) {
         Ok(()) => true,
         Err(error) => {
             let why = format!("{error}; {} files (ulimit -n)", descriptors.len());
-            refused.push(Refused { what: "registered files", why });
+            refused.push(Refusal { what: "registered files", why });
             false
         }
     }
@@ -414,7 +414,7 @@ fn register_buffers(ring: &IoUring, buffers: &Buffers, caps: &mut Caps) -> Optio
     match unsafe { ring.submitter().register_buffers(&pieces) } {
         Ok(()) => Some(slots as u32),
         Err(error) => {
-            let refusal = Refused { what: "registered buffers", why: locked_memory(&error, bytes) };
+            let refusal = Refusal { what: "registered buffers", why: locked_memory(&error, bytes) };
             caps.refused.push(refusal);
             if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EPERM)) {
                 caps.is_memlock_limited = true;

@@ -14,7 +14,7 @@ use std::{io, ptr, thread};
 
 use io_uring::{IoUring, opcode, types};
 
-use crate::Refused;
+use crate::Refusal;
 use crate::api::libaio::{AioContext, IoEvent, Iocb};
 use crate::api::submission_batch;
 use crate::disk::real::file::OpenFile;
@@ -79,7 +79,7 @@ fn first_of(
     for (kind, what, make) in &kinds[from..] {
         match make(depth) {
             Ok(carrier) => return (Some(carrier), BatchGranted { kind: *kind, depth, refused }),
-            Err(error) => refused.push(Refused { what, why: why(*kind, &error, depth) }),
+            Err(error) => refused.push(Refusal { what, why: why(*kind, &error, depth) }),
         }
     }
     (None, BatchGranted { kind: BatchKind::Sync, depth: 1, refused })
@@ -165,7 +165,7 @@ impl Request {
 }
 
 /// A batch over a real disk.
-pub(in crate::disk::real) struct Queued {
+pub(in crate::disk::real) struct QueuedBatch {
     disk: RealDisk,
     /// Present until it is given back.
     carrier: Option<Box<dyn Carrier>>,
@@ -182,7 +182,7 @@ pub(in crate::disk::real) struct Queued {
     refused: Vec<u32>,
 }
 
-impl Queued {
+impl QueuedBatch {
     pub(in crate::disk::real) fn new(
         disk: RealDisk,
         carrier: Box<dyn Carrier>,
@@ -262,7 +262,7 @@ impl Queued {
     }
 }
 
-impl Batch for Queued {
+impl Batch for QueuedBatch {
     fn read(&mut self, file: FileId, at: u64, into: Aligned, tag: u64) {
         let file = self.disk.file(file);
         self.taken.push_back(Request { tag, file, at, buffer: into, write: None });
@@ -303,7 +303,7 @@ impl Batch for Queued {
     }
 }
 
-impl Drop for Queued {
+impl Drop for QueuedBatch {
     fn drop(&mut self) {
         self.waiting.clear();
         loop {
@@ -616,13 +616,13 @@ mod queued_tests {
         Some(-libc::EIO),
     ];
 
-    fn scripted(disk: &RealDisk, depth: u32) -> Queued {
+    fn scripted(disk: &RealDisk, depth: u32) -> QueuedBatch {
         let (answers, pushed) = (ANSWERS.into(), VecDeque::new());
         let carrier = Scripted { answers, pushed, complete: Vec::new() };
-        Queued::new(disk.clone(), Box::new(carrier), depth)
+        QueuedBatch::new(disk.clone(), Box::new(carrier), depth)
     }
 
-    fn results(batch: &mut Queued, check: impl Fn(&Finished)) -> Vec<Result<(), DiskError>> {
+    fn results(batch: &mut QueuedBatch, check: impl Fn(&Finished)) -> Vec<Result<(), DiskError>> {
         batch.submit();
         assert_eq!(batch.in_flight(), ANSWERS.len());
         let mut results = vec![Ok(()); ANSWERS.len()];

@@ -26,8 +26,8 @@ use crate::disk::{
     Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, InTurn,
 };
 use crate::open::DSYNC;
-use crate::{Refused, SyncKind};
-use batch::{Carrier, Queued};
+use crate::{Refusal, SyncKind};
+use batch::{Carrier, QueuedBatch};
 use file::{OpenFile, failed};
 
 /// Carriers that are kept for the next batch; more are given back to the kernel.
@@ -217,7 +217,7 @@ impl Disk for RealDisk {
             carrier
         });
         match carrier {
-            Some(carrier) => Box::new(Queued::new(self.clone(), carrier, depth)),
+            Some(carrier) => Box::new(QueuedBatch::new(self.clone(), carrier, depth)),
             None => Box::new(InTurn::new(self.clone())),
         }
     }
@@ -337,7 +337,7 @@ pub struct BatchGranted {
     /// Requests in flight at most.
     pub depth: u32,
     /// What was asked for and not granted, and why.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<Refusal>,
 }
 
 // The right to use a directory alone.
