@@ -15,6 +15,6 @@ mod trace;
 mod tracepoint;
 
 pub use event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
-pub use matching::{MatchOptions, Matched, match_events};
+pub use matching::{MatchOptions, MatchedRequests, match_events};
 pub use trace::{BlockTrace, Setting, Switch};
 pub use tracepoint::{TraceError, TraceScope, TracedDevice, buffer_kib, events};

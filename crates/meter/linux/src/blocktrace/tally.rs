@@ -10,7 +10,7 @@ use iostrata_run::host::{
 use iostrata_stats::LatencyHistogram;
 
 use crate::blocktrace::event::{CallKind, RequestKind};
-use crate::blocktrace::matching::{BioTimes, CallTimes, Matched};
+use crate::blocktrace::matching::{BioTimes, CallTimes, MatchedRequests};
 
 /// Share of the requests that must be the calls' own for only those to count.
 const OWN_SHARE_MIN: f64 = 0.5;
@@ -25,7 +25,10 @@ struct Direction {
 }
 
 /// The distributions of everything that was matched. Window, devices and losses are the caller's.
-pub(crate) fn tally(matched: &Matched, application: Option<ApplicationLatency>) -> BlockLatency {
+pub(crate) fn tally(
+    matched: &MatchedRequests,
+    application: Option<ApplicationLatency>,
+) -> BlockLatency {
     let reads = direction(matched, CallKind::Read);
     let writes = direction(matched, CallKind::Write);
     let segments = PathSegment::ALL.into_iter().map(|segment| SegmentLatency {
@@ -71,7 +74,7 @@ fn histogram(times_ns: impl Iterator<Item = u64>) -> LatencyHistogram {
     histogram
 }
 
-fn out_of_order(matched: &Matched) -> u64 {
+fn out_of_order(matched: &MatchedRequests) -> u64 {
     let moved = |bio: &&BioTimes| bio.kind != RequestKind::Flush && !is_in_order(bio);
     matched.bios.iter().filter(moved).count() as u64
 }
@@ -94,7 +97,7 @@ fn is_call_in_order(call: &CallTimes) -> bool {
         && call.completed_ns <= call.ended_ns
 }
 
-fn direction(matched: &Matched, kind: CallKind) -> Direction {
+fn direction(matched: &MatchedRequests, kind: CallKind) -> Direction {
     let asked = match kind {
         CallKind::Read => RequestKind::Read,
         _ => RequestKind::Write,
@@ -166,7 +169,7 @@ fn unexplained(application: ApplicationLatency, latency: &BlockLatency) -> Appli
     }
 }
 
-fn notes(matched: &Matched, others: u64) -> Vec<String> {
+fn notes(matched: &MatchedRequests, others: u64) -> Vec<String> {
     let mut notes = Vec::new();
     let requests = matched.bios.len();
     if requests == 0 {
@@ -221,7 +224,7 @@ mod tests {
             bio(100, Some(150), Some(350)),
             bio(350, None, None),
         ];
-        let latency = tally(&Matched { bios, ..Matched::default() }, None);
+        let latency = tally(&MatchedRequests { bios, ..MatchedRequests::default() }, None);
         assert_eq!((latency.requests, latency.unmatched), (5, 4));
         let queue = latency.segment(PathSegment::Queue).and_then(|found| found.reads).unwrap();
         assert_eq!(queue.count, 1);

@@ -14,7 +14,7 @@ use crate::blocktrace::event::PageParser;
 use crate::blocktrace::matching::{MatchOptions, match_events};
 use crate::blocktrace::ring_buffer::{EventFormat, PageLayout};
 use crate::blocktrace::tally::tally;
-use crate::blocktrace::tracepoint::{KNOWN, Known};
+use crate::blocktrace::tracepoint::{KNOWN, NamedEvent};
 use crate::blocktrace::{TraceError, TraceScope};
 
 /// What a trace is doing.
@@ -39,7 +39,7 @@ impl TraceState {
 pub struct BlockTrace {
     instance: Instance,
     parser: PageParser,
-    recorded: Vec<&'static Known>,
+    recorded: Vec<&'static NamedEvent>,
     state: TraceState,
 }
 
@@ -349,7 +349,7 @@ impl Instance {
     }
 
     /// The events that the instance records, with their descriptions.
-    pub(crate) fn events(&self) -> Result<Vec<(&'static Known, EventFormat)>, TraceError> {
+    pub(crate) fn events(&self) -> Result<Vec<(&'static NamedEvent, EventFormat)>, TraceError> {
         let mut found = Vec::new();
         let mut off = Vec::new();
         for known in KNOWN {

@@ -32,14 +32,14 @@ pub(crate) enum Tracepoint {
 }
 
 /// An event with its name.
-pub(crate) struct Known {
+pub(crate) struct NamedEvent {
     pub(crate) kind: Tracepoint,
     pub(crate) system: &'static str,
     pub(crate) name: &'static str,
     pub(crate) is_required: bool,
 }
 
-impl Known {
+impl NamedEvent {
     /// As in the kernel's `available_events`.
     pub(crate) fn full_name(&self) -> String {
         format!("{}:{}", self.system, self.name)
@@ -62,20 +62,20 @@ impl Known {
     }
 }
 
-const fn block(kind: Tracepoint, name: &'static str, is_required: bool) -> Known {
-    Known { kind, system: "block", name, is_required }
+const fn block(kind: Tracepoint, name: &'static str, is_required: bool) -> NamedEvent {
+    NamedEvent { kind, system: "block", name, is_required }
 }
 
-const fn call(kind: Tracepoint, name: &'static str) -> Known {
-    Known { kind, system: "syscalls", name, is_required: false }
+const fn call(kind: Tracepoint, name: &'static str) -> NamedEvent {
+    NamedEvent { kind, system: "syscalls", name, is_required: false }
 }
 
-const fn ring(kind: Tracepoint, name: &'static str) -> Known {
-    Known { kind, system: "io_uring", name, is_required: false }
+const fn ring(kind: Tracepoint, name: &'static str) -> NamedEvent {
+    NamedEvent { kind, system: "io_uring", name, is_required: false }
 }
 
 /// Every event that is read.
-pub(crate) const KNOWN: &[Known] = &[
+pub(crate) const KNOWN: &[NamedEvent] = &[
     block(Tracepoint::BioQueue, "block_bio_queue", true),
     block(Tracepoint::BackMerge, "block_bio_backmerge", true),
     block(Tracepoint::FrontMerge, "block_bio_frontmerge", true),
@@ -119,10 +119,10 @@ pub fn events(tracefs: &Path) -> Result<Vec<String>, TraceError> {
         Err(_) => return Err(TraceError::NoTracefs { path: tracefs.to_owned() }),
         Ok(_) => {}
     }
-    let is_there = |known: &&Known| tracefs.join(known.directory()).is_dir();
-    let names = |known: Vec<&Known>| known.iter().map(|known| known.full_name()).collect();
-    let (found, missing): (Vec<&Known>, Vec<&Known>) = KNOWN.iter().partition(is_there);
-    let missing: Vec<&Known> = missing.into_iter().filter(|known| known.is_required).collect();
+    let is_there = |known: &&NamedEvent| tracefs.join(known.directory()).is_dir();
+    let names = |known: Vec<&NamedEvent>| known.iter().map(|known| known.full_name()).collect();
+    let (found, missing): (Vec<&NamedEvent>, Vec<&NamedEvent>) = KNOWN.iter().partition(is_there);
+    let missing: Vec<&NamedEvent> = missing.into_iter().filter(|known| known.is_required).collect();
     if missing.is_empty() {
         Ok(names(found))
     } else {

@@ -31,7 +31,7 @@ pub struct MatchOptions {
 
 /// Everything that could be followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matched {
+pub struct MatchedRequests {
     /// Reads and writes that went the whole way, in the order of their arrival.
     pub bios: Vec<BioTimes>,
     /// Calls that began and ended in the window and whose requests all did.
@@ -63,7 +63,7 @@ pub struct BioTimes {
     pub issued_ns: u64,
     /// Its request was complete.
     pub completed_ns: u64,
-    /// Index of the call in [`Matched::calls`] that asked for it.
+    /// Index of the call in [`MatchedRequests::calls`] that asked for it.
     pub call: Option<usize>,
 }
 
@@ -87,7 +87,7 @@ pub struct CallTimes {
 }
 
 /// Follows requests and calls through the events, in whatever order these come.
-pub fn match_events(mut events: Vec<TraceEvent>, options: &MatchOptions) -> Matched {
+pub fn match_events(mut events: Vec<TraceEvent>, options: &MatchOptions) -> MatchedRequests {
     // Processors are read one after the other; the clock is common to all.
     events.sort_by_key(|event| event.ns);
     let (mut requests, mut calls) = (Requests::default(), Calls::default());
@@ -115,7 +115,7 @@ pub fn match_events(mut events: Vec<TraceEvent>, options: &MatchOptions) -> Matc
     conclude(requests, calls, options)
 }
 
-fn conclude(requests: Requests, mut calls: Calls, options: &MatchOptions) -> Matched {
+fn conclude(requests: Requests, mut calls: Calls, options: &MatchOptions) -> MatchedRequests {
     let mut outcome = requests.finish();
     for bio in &outcome.bios {
         if let Some(call) = bio.call {
@@ -138,7 +138,7 @@ fn conclude(requests: Requests, mut calls: Calls, options: &MatchOptions) -> Mat
         completed_ns: bio.completed_ns,
         call: bio.call.and_then(place),
     });
-    Matched {
+    MatchedRequests {
         bios: bios.collect(),
         calls,
         flushes_ns: outcome.flushes_ns,

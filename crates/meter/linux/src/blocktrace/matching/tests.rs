@@ -61,7 +61,7 @@ fn simple(start: u64, sector: u64) -> Vec<TraceEvent> {
     ]
 }
 
-fn ways(matched: &Matched) -> Vec<(u64, u64, u64)> {
+fn ways(matched: &MatchedRequests) -> Vec<(u64, u64, u64)> {
     matched.bios.iter().map(|bio| (bio.queued_ns, bio.issued_ns, bio.completed_ns)).collect()
 }
 
@@ -86,7 +86,10 @@ fn one_write_goes_its_whole_way() {
         bios: 1,
         held_back: false,
     };
-    assert_eq!(matched, Matched { bios: vec![bio], calls: vec![call], ..Matched::default() });
+    assert_eq!(
+        matched,
+        MatchedRequests { bios: vec![bio], calls: vec![call], ..MatchedRequests::default() }
+    );
 }
 
 #[test]
@@ -219,7 +222,7 @@ fn flushes_are_neither_reads_nor_writes() {
         ],
         &FREE,
     );
-    assert_eq!(matched, Matched { flushes_ns: vec![10, 8], ..Matched::default() });
+    assert_eq!(matched, MatchedRequests { flushes_ns: vec![10, 8], ..MatchedRequests::default() });
 }
 
 #[test]
