@@ -12,8 +12,8 @@ use iostrata_database::target::{
     Schema, Session, SessionOptions, Target, TargetError, Ticket, Trouble,
 };
 use iostrata_load::{
-    Ended, FailedTransaction, Planned, Ran, Reach, SessionError, Settled, TransactionCost,
-    TransactionSource, TransactionWorker, Turn,
+    FailedTransaction, NextTransaction, Ran, Reach, SessionError, Settlement, TransactionCost,
+    TransactionEnd, TransactionSource, TransactionWorker, Turn,
 };
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
@@ -67,7 +67,7 @@ impl<T: Copy> Slots<T> {
         slot: u32,
         known: T,
         mut work: impl FnMut(&mut dyn Session) -> Result<Conclusion, TargetError>,
-    ) -> (Ended, u32) {
+    ) -> (TransactionEnd, u32) {
         let slot = &mut self.slots[slot as usize];
         let mut retries = 0;
         loop {
@@ -79,16 +79,16 @@ impl<T: Copy> Slots<T> {
             match done {
                 Ok(Some(ticket)) => {
                     slot.pending.push_back((ticket, known));
-                    return (Ended::Pending, retries);
+                    return (TransactionEnd::Pending, retries);
                 }
-                Ok(None) => return (Ended::Done, retries),
+                Ok(None) => return (TransactionEnd::Done, retries),
                 Err(error) => {
                     if error.trouble != Trouble::Gone {
                         // What is wrong with the session shows when it is used next.
                         let _also_failed = session.rollback();
                     }
                     if error.trouble != Trouble::Retry || retries + 1 == TRIES_MAX {
-                        return (Ended::Failed(failed(error)), retries);
+                        return (TransactionEnd::Failed(failed(error)), retries);
                     }
                     retries += 1;
                 }
@@ -97,15 +97,15 @@ impl<T: Copy> Slots<T> {
     }
 
     /// Asks for the oldest pending commit of a slot; gives what is known of it once it is durable.
-    pub fn settle(&mut self, slot: u32, waits: bool) -> (Option<T>, Settled) {
+    pub fn settle(&mut self, slot: u32, waits: bool) -> (Option<T>, Settlement) {
         let slot = &mut self.slots[slot as usize];
         let Some((ticket, known)) = slot.pending.front().copied() else {
-            return (None, Settled::Durable);
+            return (None, Settlement::Durable);
         };
         let settled = match slot.session.settle(ticket, waits) {
-            Ok(false) => return (None, Settled::NotYet),
-            Ok(true) => (Some(known), Settled::Durable),
-            Err(error) => (None, Settled::Failed(failed(error))),
+            Ok(false) => return (None, Settlement::NotYet),
+            Ok(true) => (Some(known), Settlement::Durable),
+            Err(error) => (None, Settlement::Failed(failed(error))),
         };
         slot.pending.pop_front();
         settled
@@ -239,9 +239,9 @@ struct Worker<'a, T: Transactions> {
 }
 
 impl<T: Transactions> TransactionWorker for Worker<'_, T> {
-    fn next(&mut self, turn: Turn) -> Planned {
+    fn next(&mut self, turn: Turn) -> NextTransaction {
         let (kind, _) = self.of.turn(turn);
-        Planned { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
+        NextTransaction { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
     }
 
     fn run(&mut self, slot: u32, turn: Turn) -> Ran {
@@ -253,7 +253,7 @@ impl<T: Transactions> TransactionWorker for Worker<'_, T> {
         Ran { kind, ended, retries }
     }
 
-    fn settle(&mut self, slot: u32, waits: bool) -> Settled {
+    fn settle(&mut self, slot: u32, waits: bool) -> Settlement {
         let (acknowledged, settled) = self.slots.settle(slot, waits);
         acknowledged.into_iter().for_each(|()| self.of.transactions.committed());
         settled

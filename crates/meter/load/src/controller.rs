@@ -76,7 +76,7 @@ pub(crate) enum Length {
 
 /// How a window went.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Conducted {
+pub(crate) struct WindowEnd {
     /// Whether a signal ended it.
     pub interrupted: bool,
     /// Where its warm-up was found to end, if that had to be known meanwhile.
@@ -105,7 +105,7 @@ impl<C: Clock> Controller<C> {
         surroundings: &Surroundings<'_>,
         observer: &mut dyn WindowObserver,
         at_look: AtLook<'_>,
-    ) -> Result<(Vec<T>, Conducted), LoadError> {
+    ) -> Result<(Vec<T>, WindowEnd), LoadError> {
         let workers = self.shared.layout().workers;
         std::thread::scope(|scope| {
             let mut handles = Vec::with_capacity(workers as usize);
@@ -165,8 +165,8 @@ impl<C: Clock> Controller<C> {
         surroundings: &Surroundings<'_>,
         observer: &mut dyn WindowObserver,
         at_look: AtLook<'_>,
-    ) -> Conducted {
-        let mut conducted = Conducted::default();
+    ) -> WindowEnd {
+        let mut conducted = WindowEnd::default();
         if !all_ready {
             self.shared.post_start(self.clock.now().max(1));
             self.shared.post_stop_after(1);

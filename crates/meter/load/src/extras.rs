@@ -16,7 +16,7 @@ use crate::log_replay::LogReplay;
 use crate::pauses::Pauses;
 use crate::recorder::Flight;
 use crate::shared_stats::SharedStats;
-use crate::varied::Varied;
+use crate::varied::MixedRequests;
 
 /// How long a job that is ahead of its flow leaves the processor to others.
 const FLOW_WAIT_MIN: Duration = Duration::from_micros(10);
@@ -25,7 +25,7 @@ const FLOW_WAIT_MIN: Duration = Duration::from_micros(10);
 #[derive(Clone, Debug)]
 pub(crate) struct Extras {
     /// Chooses requests where the plain generator does not do.
-    varied: Option<Varied>,
+    varied: Option<MixedRequests>,
     block_bytes: u32,
     /// Bytes that may still be asked for in the present loop,
     bytes_left: u64,
@@ -118,7 +118,7 @@ impl Extras {
         }
         Ok(Some(Self {
             varied: (in_pairs || directions.is_some() || !variation.is_plain_order())
-                .then(|| Varied::new(spec, job)),
+                .then(|| MixedRequests::new(spec, job)),
             block_bytes: spec.block_bytes,
             bytes_left: loop_bytes,
             loop_bytes,
@@ -145,7 +145,7 @@ impl Extras {
             return log.next_request();
         }
         // What was discarded is written, as the other half of its bytes.
-        if self.bytes_left == 0 && !self.varied.as_ref().is_some_and(Varied::owes_a_write) {
+        if self.bytes_left == 0 && !self.varied.as_ref().is_some_and(MixedRequests::owes_a_write) {
             return None;
         }
         let (request, bytes) = match &mut self.varied {

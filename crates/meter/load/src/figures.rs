@@ -57,16 +57,16 @@ impl WindowFigures {
     /// Computes the figures of a window.
     pub fn of(outcome: &WindowOutcome) -> Self {
         let cut = outcome.cut_slice;
-        let counted: Vec<Counted<'_>> =
-            outcome.streams.iter().map(|stream| Counted::new(stream, cut, outcome)).collect();
+        let counted: Vec<CountedPart<'_>> =
+            outcome.streams.iter().map(|stream| CountedPart::new(stream, cut, outcome)).collect();
         let ended_s = counted.iter().map(|one| one.ended_s).fold(0.0, f64::max);
         Self {
             duration_s: (ended_s - cut as f64 * outcome.slice_s).max(0.0),
             warm_up_s: cut as f64 * outcome.slice_s,
-            details: counted.iter().map(Counted::detail).collect(),
+            details: counted.iter().map(CountedPart::detail).collect(),
             streams: counted
                 .into_iter()
-                .map(Counted::figures)
+                .map(CountedPart::figures)
                 .map(|figures| without_burst(figures, outcome.failure.is_some()))
                 .collect(),
             own_io: outcome.own_io,
@@ -95,7 +95,7 @@ fn without_burst(mut figures: StreamFigures, has_failed: bool) -> StreamFigures 
 }
 
 /// The part of a stream's outcome that counts.
-struct Counted<'a> {
+struct CountedPart<'a> {
     stream: &'a StreamOutcome,
     slices: Slices,
     slice_s: f64,
@@ -110,7 +110,7 @@ struct Counted<'a> {
     segment: Segment,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CountedPart<'a> {
     fn new(stream: &'a StreamOutcome, cut: usize, outcome: &WindowOutcome) -> Self {
         let cut = cut.max(stream.counted_slice);
         let mut segment = Segment::default();

@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock};
 use crate::detail::{Submissions, is_apart};
 use crate::error::LoadError;
-use crate::outcome::{Asked, CpuOf, JobOutcome};
+use crate::outcome::{CpuOf, JobOutcome, StreamOptions};
 use crate::recorder::Recorder;
-use crate::segment::Recorded;
+use crate::segment::HistogramNeeds;
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::tally::Span;
 use crate::worker::{Worker, WorkerParts};
@@ -156,7 +156,7 @@ impl Job {
             Buffers::in_pages(pages, spec.depth, bytes, seed)?
         };
         let (api, caps) = A::start(&api_config(spec), files, &buffers)?;
-        let recorded = Recorded { detail: self.detail, ..recorded(spec) };
+        let recorded = HistogramNeeds { detail: self.detail, ..recorded(spec) };
         let recorder = Recorder::new(shared.clone(), self.number, &self.first_slices, &recorded);
         let parts = WorkerParts {
             clock,
@@ -249,10 +249,10 @@ fn api_config(spec: &IoSpec) -> ApiConfig {
 const SERIES_POINTS_MAX: usize = 3_000;
 
 /// What figures have to know of a workload.
-pub(crate) fn asked(name: &str, spec: &IoSpec) -> Asked {
+pub(crate) fn asked(name: &str, spec: &IoSpec) -> StreamOptions {
     let is_null = spec.api == IoApi::Null;
     let is_closed = spec.pacing == Pacing::Closed && spec.flush.is_none();
-    Asked {
+    StreamOptions {
         name: name.to_owned(),
         precision: spec.precision,
         in_flight_max: spec.in_flight_max(),
@@ -267,7 +267,7 @@ pub(crate) fn asked(name: &str, spec: &IoSpec) -> Asked {
 }
 
 /// What is recorded of a workload.
-pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
+pub(crate) fn recorded(spec: &IoSpec) -> HistogramNeeds {
     let flushes = spec.flush.is_some()
         || matches!(spec.mix, Mix::FlushOnly(_))
         || spec.variation.replay.as_ref().is_some_and(|replay| replay.flushes);
@@ -276,7 +276,7 @@ pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
     let does = [spec.mix.reads() || reads_back, spec.mix.writes(), flushes];
     let does = OpKind::OF_FILES.into_iter().zip(does);
     let kinds = does.chain([(OpKind::Trim, spec.mix.trims())]).filter(|(_, does)| *does);
-    Recorded {
+    HistogramNeeds {
         kinds: kinds.map(|(kind, _)| kind).collect(),
         scheduled: spec.pacing != Pacing::Closed,
         detail: false,

@@ -52,8 +52,8 @@ pub use rate_watch::MissedRate;
 pub use steady::SteadyRates;
 pub use tally::Tally;
 pub use transactions::{
-    Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,
-    TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn,
+    FailedTransaction, LiveFigures, NextTransaction, Ran, Reach, SessionError, Settlement,
+    TransactionCost, TransactionEnd, TransactionLoad, TransactionSource, TransactionWorker, Turn,
 };
 pub use usage::ThreadUse;
 pub use verification::CONTENT_ERRNO;

@@ -31,7 +31,7 @@ pub(crate) enum CpuOf {
 
 /// What figures have to know of how a stream was asked to run.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct StreamOptions {
     /// The stream's name.
     pub name: String,
     /// Relative half-width of the interval at which the window may end early.
@@ -67,7 +67,7 @@ pub(crate) struct JobOutcome {
 #[derive(Clone, Debug)]
 pub(crate) struct StreamOutcome {
     /// How it was asked to run.
-    pub asked: Asked,
+    pub asked: StreamOptions,
     /// Stretches of the window, merged over its workers.
     pub segments: Vec<Segment>,
     /// Tallies per slice.
@@ -126,7 +126,7 @@ pub struct WindowOutcome {
 
 impl StreamOutcome {
     /// Nothing yet.
-    pub(crate) fn new(asked: Asked, slices: Slices) -> Self {
+    pub(crate) fn new(asked: StreamOptions, slices: Slices) -> Self {
         Self {
             asked,
             segments: Vec::new(),

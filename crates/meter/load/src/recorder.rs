@@ -13,7 +13,7 @@ use crate::detail::{RequestDetail, Submissions};
 use crate::generator::measured;
 use crate::outcome::{FailedRequest, Failure};
 use crate::rate_watch::RateWatch;
-use crate::segment::{Recorded, Segment};
+use crate::segment::{HistogramNeeds, Segment};
 use crate::shared_stats::SharedStats;
 use crate::tally::{SliceTally, Span};
 use crate::usage::ThreadUse;
@@ -51,7 +51,7 @@ impl Recorder {
         shared: SharedStats,
         worker: u32,
         first_slices: &[usize],
-        recorded: &Recorded,
+        recorded: &HistogramNeeds,
     ) -> Self {
         let segments = first_slices.iter().map(|first| Segment::new(*first, recorded)).collect();
         Self {

@@ -14,7 +14,7 @@ use crate::usage::ThreadUse;
 
 /// Which histograms a worker needs; what it never does costs no memory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recorded {
+pub(crate) struct HistogramNeeds {
     /// Kinds of operations.
     pub kinds: Vec<OpKind>,
     /// Whether there is a schedule, and so a response latency and a lateness.
@@ -53,7 +53,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// An empty one with all the memory that it will need.
-    pub(crate) fn new(first_slice: usize, recorded: &Recorded) -> Self {
+    pub(crate) fn new(first_slice: usize, recorded: &HistogramNeeds) -> Self {
         let kind = |&kind: &OpKind| {
             // A flush responds to the first write that it covers, schedule or not.
             let has_response = recorded.scheduled || kind == OpKind::Sync;

@@ -590,15 +590,19 @@ mod tests {
 #[cfg(test)]
 mod shown_tests {
     use super::*;
-    use crate::segment::Recorded;
+    use crate::segment::HistogramNeeds;
 
     #[test]
     fn what_was_written_is_read_whatever_was_there_before() {
         let kinds = [OpKind::Read, OpKind::Write];
         let words: Vec<AtomicU64> = (0..words_of(kinds.len())).map(|_| AtomicU64::new(0)).collect();
         assert!(read(&words, &kinds).is_none());
-        let recorded =
-            Recorded { kinds: kinds.to_vec(), scheduled: false, detail: true, is_apart: true };
+        let recorded = HistogramNeeds {
+            kinds: kinds.to_vec(),
+            scheduled: false,
+            detail: true,
+            is_apart: true,
+        };
         let mut segments = [Segment::new(0, &recorded), Segment::new(5, &recorded)];
         for (at, segment) in segments.iter_mut().enumerate() {
             segment.record(OpKind::Read, 1_000 + at as u64, 0);

@@ -15,7 +15,7 @@ use iostrata_stats::Random;
 
 /// Chooses the requests of one job of a stream that is not plain.
 #[derive(Clone, Debug)]
-pub(crate) struct Varied {
+pub(crate) struct MixedRequests {
     random: Random,
     mix: Mix,
     sizes: [Sizes; 2],
@@ -145,7 +145,7 @@ enum Places {
     },
 }
 
-impl Varied {
+impl MixedRequests {
     /// The requests of job `worker`.
     pub(crate) fn new(spec: &IoSpec, worker: u32) -> Self {
         let sizes = match &spec.variation.blocks {
@@ -487,7 +487,7 @@ mod tests {
     }
 
     fn requests(spec: &IoSpec, count: usize) -> Vec<(Request, u32)> {
-        let mut varied = Varied::new(spec, 0);
+        let mut varied = MixedRequests::new(spec, 0);
         (0..count).map(|_| varied.next_request()).collect()
     }
 

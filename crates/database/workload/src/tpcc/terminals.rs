@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use iostrata_database::target::{Isolation, Schema, Session, SessionOptions, Target, TargetError};
 use iostrata_load::{
-    Planned, Ran, SessionError, Settled, TransactionCost, TransactionSource, TransactionWorker,
-    Turn,
+    NextTransaction, Ran, SessionError, Settlement, TransactionCost, TransactionSource,
+    TransactionWorker, Turn,
 };
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
@@ -208,10 +208,10 @@ struct TpccWorker<'a> {
 }
 
 impl TransactionWorker for TpccWorker<'_> {
-    fn next(&mut self, turn: Turn) -> Planned {
+    fn next(&mut self, turn: Turn) -> NextTransaction {
         let (mut random, kind) = self.of.turn(turn);
         let (keying, think) = self.of.options.waits.draw(&mut random, kind);
-        Planned { kind, keying, think, is_deferred: kind == OpKind::Delivery }
+        NextTransaction { kind, keying, think, is_deferred: kind == OpKind::Delivery }
     }
 
     fn run(&mut self, slot: u32, turn: Turn) -> Ran {
@@ -238,7 +238,7 @@ impl TransactionWorker for TpccWorker<'_> {
         Ran { kind, ended, retries }
     }
 
-    fn settle(&mut self, slot: u32, waits: bool) -> Settled {
+    fn settle(&mut self, slot: u32, waits: bool) -> Settlement {
         let (known, settled) = self.slots.settle(slot, waits);
         if let Some(place) = known.flatten() {
             self.of.orders.add(place, 1);

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use iostrata_database::target::{Isolation, Schema, Target};
 use iostrata_embedded::EmbeddedTarget;
-use iostrata_load::{Ended, Settled, TransactionSource, Turn};
+use iostrata_load::{Settlement, TransactionEnd, TransactionSource, Turn};
 use iostrata_server::private::TestServer;
 use iostrata_workload::tpcc::{
     self as workload, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
@@ -95,14 +95,14 @@ fn run(source: &dyn TransactionSource, threads: u32, turns: u64) -> Done {
                 let ran = worker.run(slot, turn);
                 done.retries += u64::from(ran.retries);
                 match ran.ended {
-                    Ended::Done => done.settled += 1,
-                    Ended::Pending => {}
-                    Ended::Failed(failed) => {
+                    TransactionEnd::Done => done.settled += 1,
+                    TransactionEnd::Pending => {}
+                    TransactionEnd::Failed(failed) => {
                         panic!("{:?} failed: {}", ran.kind, failed.text)
                     }
                 }
-                if ran.ended == Ended::Pending {
-                    assert_eq!(worker.settle(slot, true), Settled::Durable);
+                if ran.ended == TransactionEnd::Pending {
+                    assert_eq!(worker.settle(slot, true), Settlement::Durable);
                     done.settled += 1;
                 }
             }

@@ -133,11 +133,11 @@ fn every_kind_of_damage_is_found() {
 
 /// Whether a transaction fails for a missing row.
 fn run_failed(source: &StressTerminals<'_>) -> bool {
-    use iostrata_load::{Ended, TransactionSource, Turn};
+    use iostrata_load::{TransactionEnd, TransactionSource, Turn};
     let mut worker = source.worker(0, 1).unwrap();
     (0..2_000).any(|nth| {
         let ran = worker.run(0, Turn { home: 0, nth });
         worker.settle(0, true);
-        matches!(ran.ended, Ended::Failed(failed) if failed.code == "missing_row")
+        matches!(ran.ended, TransactionEnd::Failed(failed) if failed.code == "missing_row")
     })
 }

@@ -34,7 +34,7 @@ pub(crate) enum Next {
 
 /// Arrivals that were turned away or are waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unserved {
+pub(crate) struct ArrivalBacklog {
     /// Turned away since this was asked last.
     pub dropped: u64,
     /// Waiting.
@@ -55,11 +55,11 @@ pub(crate) struct OpenLoop {
 struct Queue {
     arrivals: Arrivals,
     /// Absent where any number may wait: then those wait that the schedule has not given yet.
-    bounded: Option<Bounded>,
+    bounded: Option<BoundedQueue>,
     dropped: u64,
 }
 
-struct Bounded {
+struct BoundedQueue {
     waiting: VecDeque<Ticks>,
     most: usize,
     aborts: bool,
@@ -91,7 +91,7 @@ impl Agenda {
         let pacing = Pacing::Open { rate_iops: open.rate_per_s, process: open.process };
         let arrivals = Arrivals::new(pacing, open.seed, 0, 1)?;
         let most = open.queue_max.max(1) as usize;
-        let bounded = (open.overload != Overload::Queue).then(|| Bounded {
+        let bounded = (open.overload != Overload::Queue).then(|| BoundedQueue {
             waiting: VecDeque::with_capacity(most),
             most,
             aborts: open.overload == Overload::Abort,
@@ -186,15 +186,15 @@ impl Agenda {
     }
 
     /// What was turned away, and what waits at `now`.
-    pub(crate) fn unserved<C: Clock>(&self, clock: &C, start: Ticks, now: Ticks) -> Unserved {
+    pub(crate) fn unserved<C: Clock>(&self, clock: &C, start: Ticks, now: Ticks) -> ArrivalBacklog {
         match &mut self.lock().work {
             Work::Queue(queue) => {
                 let waiting = queue.waiting(clock, start, now);
-                Unserved { dropped: std::mem::take(&mut queue.dropped), waiting }
+                ArrivalBacklog { dropped: std::mem::take(&mut queue.dropped), waiting }
             }
             Work::Terminals(heap) => {
                 let waiting = heap.iter().filter(|Reverse((due, _))| *due <= now).count() as u64;
-                Unserved { dropped: 0, waiting }
+                ArrivalBacklog { dropped: 0, waiting }
             }
         }
     }

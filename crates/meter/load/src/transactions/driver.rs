@@ -21,7 +21,8 @@ use crate::tally::Span;
 use crate::transactions::agenda::{Next, WAIT_NS_MAX};
 use crate::transactions::crew::Crew;
 use crate::transactions::source::{
-    Ended, FailedTransaction, Planned, Reach, Settled, TransactionCost, TransactionWorker, Turn,
+    FailedTransaction, NextTransaction, Reach, Settlement, TransactionCost, TransactionEnd,
+    TransactionWorker, Turn,
 };
 
 /// While a transaction is due soon and a commit is pending, both are looked at so often.
@@ -45,7 +46,7 @@ struct Flight {
 
 /// A session that is gone.
 #[derive(Clone, Copy)]
-struct Lost {
+struct LostSession {
     slot: u32,
     retry_at: Ticks,
     backoff_ns: u64,
@@ -64,7 +65,7 @@ pub(crate) struct Driver<'a, C> {
     free: Vec<u32>,
     /// Slots whose commits are pending, in the order of the commits.
     pending: VecDeque<u32>,
-    lost: Vec<Lost>,
+    lost: Vec<LostSession>,
     start: Ticks,
     closed: bool,
     /// The end that has just made room.
@@ -145,7 +146,7 @@ impl<'a, C: Clock> Driver<'a, C> {
         let (Some(agenda), Some(homes)) = (&self.crew.agenda, self.crew.homes) else { return };
         for home in (self.number..homes).step_by(self.crew.workers as usize) {
             let turn = Turn::first(home);
-            let Planned { keying, think, .. } = self.worker.next(turn);
+            let NextTransaction { keying, think, .. } = self.worker.next(turn);
             let phase = Random::of_stream(self.crew.seed, u64::from(home)).uniform();
             let before_ns = (keying + think).as_nanos() as f64 * phase;
             agenda.add(start + self.clock.ticks_in(before_ns as u64), turn);
@@ -200,7 +201,7 @@ impl<'a, C: Clock> Driver<'a, C> {
     fn run_turn(&mut self, slot: u32, of_terminal: Option<Turn>, since: Ticks, started: Ticks) {
         let flight = &mut self.flights[slot as usize];
         let turn = of_terminal.unwrap_or(flight.turn);
-        let Planned { kind, think, is_deferred, .. } = self.worker.next(turn);
+        let NextTransaction { kind, think, is_deferred, .. } = self.worker.next(turn);
         let is_deferred = is_deferred && of_terminal.is_some();
         *flight = Flight { turn, kind, started, since, think, is_deferred };
         if is_deferred {
@@ -214,9 +215,9 @@ impl<'a, C: Clock> Driver<'a, C> {
             self.recorder.transactions(segment).retries += u64::from(ran.retries);
         }
         match ran.ended {
-            Ended::Done => self.complete(slot),
-            Ended::Pending => self.pending.push_back(slot),
-            Ended::Failed(failed) => self.fail(slot, &failed),
+            TransactionEnd::Done => self.complete(slot),
+            TransactionEnd::Pending => self.pending.push_back(slot),
+            TransactionEnd::Failed(failed) => self.fail(slot, &failed),
         }
     }
 
@@ -268,7 +269,7 @@ impl<'a, C: Clock> Driver<'a, C> {
         if reach == Reach::Session {
             self.crew.gone.add(&failed.code);
             let retry_at = now + self.clock.ticks_in(BACKOFF_NS);
-            self.lost.push(Lost { slot, retry_at, backoff_ns: BACKOFF_NS });
+            self.lost.push(LostSession { slot, retry_at, backoff_ns: BACKOFF_NS });
         } else {
             self.free.push(slot);
         }
@@ -291,7 +292,7 @@ impl<'a, C: Clock> Driver<'a, C> {
     fn send_on(&mut self, turn: Turn, from: Ticks, think: Duration) {
         self.give_back();
         let following = turn.following();
-        let Planned { keying, .. } = self.worker.next(following);
+        let NextTransaction { keying, .. } = self.worker.next(following);
         self.back = Some((from + self.ticks(think) + self.ticks(keying), following));
     }
 
@@ -307,21 +308,21 @@ impl<'a, C: Clock> Driver<'a, C> {
     fn settle_ready(&mut self) {
         while let Some(&slot) = self.pending.front() {
             match self.worker.settle(slot, false) {
-                Settled::NotYet => break,
+                Settlement::NotYet => break,
                 settled => self.settled(slot, settled),
             }
         }
     }
 
     /// Takes note of what became of the oldest pending commit.
-    fn settled(&mut self, slot: u32, settled: Settled) {
+    fn settled(&mut self, slot: u32, settled: Settlement) {
         match settled {
-            Settled::NotYet => {}
-            Settled::Durable => {
+            Settlement::NotYet => {}
+            Settlement::Durable => {
                 self.pending.pop_front();
                 self.complete(slot);
             }
-            Settled::Failed(failed) => {
+            Settlement::Failed(failed) => {
                 self.pending.pop_front();
                 self.fail(slot, &failed);
             }
@@ -335,7 +336,7 @@ impl<'a, C: Clock> Driver<'a, C> {
             return;
         }
         let mut at = 0;
-        while let Some(&Lost { slot, retry_at, backoff_ns }) = self.lost.get(at) {
+        while let Some(&LostSession { slot, retry_at, backoff_ns }) = self.lost.get(at) {
             if retry_at > self.clock.now() {
                 at += 1;
                 continue;
@@ -352,7 +353,7 @@ impl<'a, C: Clock> Driver<'a, C> {
                     self.crew.gone.note(&code);
                     let backoff_ns = (backoff_ns * 2).min(BACKOFF_NS_MAX);
                     let retry_at = self.clock.now() + self.clock.ticks_in(backoff_ns);
-                    self.lost[at] = Lost { slot, retry_at, backoff_ns };
+                    self.lost[at] = LostSession { slot, retry_at, backoff_ns };
                     at += 1;
                 }
             }

@@ -18,14 +18,14 @@ use iostrata_stats::{StoppingRule, Verdict};
 
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};
 use crate::controller::{
-    Conducted, Controller, Length, Surroundings, WindowObserver, transactions_warm_up, warm_up_cuts,
+    Controller, Length, Surroundings, WindowEnd, WindowObserver, transactions_warm_up, warm_up_cuts,
 };
 use crate::error::LoadError;
 use crate::figures::WindowFigures;
 use crate::load::Load;
-use crate::outcome::{Asked, CpuOf, LoadFailure, StreamOutcome, WindowOutcome};
+use crate::outcome::{CpuOf, LoadFailure, StreamOptions, StreamOutcome, WindowOutcome};
 use crate::recorder::Recorder;
-use crate::segment::{Recorded, Segment};
+use crate::segment::{HistogramNeeds, Segment};
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::tally::Span;
 use agenda::{Agenda, OpenLoop};
@@ -34,8 +34,8 @@ use driver::Driver;
 
 pub use crew::LiveFigures;
 pub use source::{
-    Ended, FailedTransaction, Planned, Ran, Reach, SessionError, Settled, TransactionCost,
-    TransactionSource, TransactionWorker, Turn,
+    FailedTransaction, NextTransaction, Ran, Reach, SessionError, Settlement, TransactionCost,
+    TransactionEnd, TransactionSource, TransactionWorker, Turn,
 };
 
 #[cfg(test)]
@@ -256,10 +256,10 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
         let worker = self.source.worker(slots.0, slots.1).map_err(|source| {
             LoadError::Sessions { first: slots.0 + 1, last: slots.0 + slots.1, source }
         })?;
-        let recorded = Recorded {
+        let recorded = HistogramNeeds {
             kinds: self.controller.main_kinds.clone(),
             scheduled: self.spec.pacing.is_scheduled(),
-            ..Recorded::default()
+            ..HistogramNeeds::default()
         };
         let recorder = Recorder::new(shared.clone(), number, &self.first_slices, &recorded);
         let clock = self.controller.clock.clone();
@@ -272,7 +272,7 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
     pub(crate) fn gather(
         &self,
         all: Vec<Vec<Segment>>,
-        conducted: Conducted,
+        conducted: WindowEnd,
         are_gone: bool,
     ) -> WindowOutcome {
         let Controller { shared, clock, main_workers, main_kinds, .. } = &self.controller;
@@ -312,10 +312,10 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
         }
     }
 
-    fn asked(&self) -> Asked {
+    fn asked(&self) -> StreamOptions {
         let TransactionSpec { workload, threads, precision, pacing, .. } = self.spec;
         let blocks = self.source.blocks();
-        Asked {
+        StreamOptions {
             name: workload.clone(),
             precision: *precision,
             in_flight_max: f64::from((*threads).max(1)),

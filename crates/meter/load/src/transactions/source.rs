@@ -34,7 +34,7 @@ impl Turn {
 
 /// What a terminal does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct NextTransaction {
     /// The type of the transaction.
     pub kind: OpKind,
     /// Time to key it in, before it is due.
@@ -47,7 +47,7 @@ pub struct Planned {
 
 /// How a transaction ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum TransactionEnd {
     /// Done, and durable as far as its target makes it so. A rollback that the workload asks for is
     /// done, too.
     Done,
@@ -87,14 +87,14 @@ pub struct Ran {
     /// Its type.
     pub kind: OpKind,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: TransactionEnd,
     /// How often it was begun again.
     pub retries: u32,
 }
 
 /// What became of a pending commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum Settlement {
     /// It is durable.
     Durable,
     /// It is not durable yet.
@@ -137,14 +137,14 @@ pub trait TransactionSource: Sync {
 /// Some sessions in the hands of one thread. Slots count from 0 within it.
 pub trait TransactionWorker {
     /// What a terminal does in a turn. Cheap, without a round trip; another worker may run it.
-    fn next(&mut self, turn: Turn) -> Planned;
+    fn next(&mut self, turn: Turn) -> NextTransaction;
 
     /// Runs a turn on the session of a slot, up to its commit.
     fn run(&mut self, slot: u32, turn: Turn) -> Ran;
 
     /// Whether the pending commit of a slot is durable; with `waits` returns only when that is
     /// decided. Slots are asked in the order of their commits.
-    fn settle(&mut self, slot: u32, waits: bool) -> Settled;
+    fn settle(&mut self, slot: u32, waits: bool) -> Settlement;
 
     /// Opens the session of a slot anew.
     ///

@@ -10,13 +10,13 @@ use iostrata_run::StreamFigures;
 use iostrata_stats::{Random, Verdict};
 
 use crate::clock::{Clock, MonotonicClock, VirtualClock, clock_facts};
-use crate::controller::{Conducted, NoObserver, Surroundings};
+use crate::controller::{NoObserver, Surroundings, WindowEnd};
 use crate::figures::WindowFigures;
 use crate::outcome::LoadFailure;
 use crate::transactions::TransactionWindow;
 use crate::transactions::source::{
-    Ended, FailedTransaction, Planned, Ran, Reach, SessionError, Settled, TransactionCost,
-    TransactionSource, TransactionWorker, Turn,
+    FailedTransaction, NextTransaction, Ran, Reach, SessionError, Settlement, TransactionCost,
+    TransactionEnd, TransactionSource, TransactionWorker, Turn,
 };
 
 /// What a transaction does: how long it runs, and how it ends.
@@ -48,7 +48,7 @@ enum Event {
     Refused { at_ns: u64 },
 }
 
-type Plan = dyn Fn(Turn) -> Planned + Sync;
+type Plan = dyn Fn(Turn) -> NextTransaction + Sync;
 type Acts = dyn Fn(u64, Turn) -> Act + Sync;
 
 /// The workload.
@@ -59,8 +59,8 @@ struct StandIn {
     pub events: Mutex<Vec<Event>>,
 }
 
-fn plain(kind: OpKind) -> Planned {
-    Planned { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
+fn plain(kind: OpKind) -> NextTransaction {
+    NextTransaction { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
 }
 
 impl StandIn {
@@ -82,7 +82,7 @@ impl StandIn {
         shared.post_start(1);
         shared.post_stop_after(u64::from(shared.layout().slices));
         let segments = window.work(0).unwrap();
-        WindowFigures::of(&window.gather(vec![segments], Conducted::default(), false))
+        WindowFigures::of(&window.gather(vec![segments], WindowEnd::default(), false))
     }
 
     fn events(&self) -> Vec<Event> {
@@ -141,7 +141,7 @@ impl TransactionSource for StandIn {
 }
 
 impl TransactionWorker for Sessions<'_> {
-    fn next(&mut self, turn: Turn) -> Planned {
+    fn next(&mut self, turn: Turn) -> NextTransaction {
         (self.of.plan)(turn)
     }
 
@@ -151,21 +151,21 @@ impl TransactionWorker for Sessions<'_> {
         let pass = |time: Duration| clock.advance(time.as_nanos() as u64);
         let act = (self.of.acts)(self.ran, turn);
         self.ran += 1;
-        let failed = |code: &str, reach| Ended::Failed(failed(code, reach));
+        let failed = |code: &str, reach| TransactionEnd::Failed(failed(code, reach));
         let ended = match act {
             Act::Done(time) => {
                 pass(time);
-                Ended::Done
+                TransactionEnd::Done
             }
             Act::Pending(time, later) => {
                 pass(time);
                 self.durable_ns[slot as usize] = Some(clock.now() + later.as_nanos() as u64);
-                Ended::Pending
+                TransactionEnd::Pending
             }
             Act::Undone(time) => {
                 pass(time);
                 self.durable_ns[slot as usize] = None;
-                Ended::Pending
+                TransactionEnd::Pending
             }
             Act::Fails(code) => {
                 pass(Duration::from_micros(1));
@@ -187,18 +187,18 @@ impl TransactionWorker for Sessions<'_> {
         Ran { kind: (self.of.plan)(turn).kind, ended, retries: 0 }
     }
 
-    fn settle(&mut self, slot: u32, waits: bool) -> Settled {
+    fn settle(&mut self, slot: u32, waits: bool) -> Settlement {
         let Some(durable_ns) = self.durable_ns[slot as usize] else {
-            return Settled::Failed(failed("lost", Reach::Transaction));
+            return Settlement::Failed(failed("lost", Reach::Transaction));
         };
         if waits {
             self.of.clock.wait(durable_ns);
         }
         if self.of.clock.now() < durable_ns {
-            return Settled::NotYet;
+            return Settlement::NotYet;
         }
         self.note(Event::Settled { slot, at_ns: self.of.clock.now() });
-        Settled::Durable
+        Settlement::Durable
     }
 
     fn reopen(&mut self, slot: u32) -> Result<(), String> {
@@ -510,9 +510,9 @@ fn random(turn: Turn, what: u64) -> Random {
     Random::of_stream(u64::from(turn.home) << 32 | what, turn.nth)
 }
 
-fn planned(of: usize, turn: Turn) -> Planned {
+fn planned(of: usize, turn: Turn) -> NextTransaction {
     let (kind, _, _, keying_s, think_s) = TYPES[of];
-    Planned {
+    NextTransaction {
         kind,
         keying: Duration::from_secs(keying_s),
         think: Duration::from_secs_f64(random(turn, 1).exponential() * think_s),
@@ -520,7 +520,7 @@ fn planned(of: usize, turn: Turn) -> Planned {
     }
 }
 
-fn by_weight(turn: Turn) -> Planned {
+fn by_weight(turn: Turn) -> NextTransaction {
     let mut drawn = random(turn, 2).below(100);
     let of = TYPES.iter().position(|(_, weight, ..)| {
         let is_it = drawn < *weight;
@@ -530,7 +530,7 @@ fn by_weight(turn: Turn) -> Planned {
     planned(of.unwrap(), turn)
 }
 
-fn by_deck(turn: Turn) -> Planned {
+fn by_deck(turn: Turn) -> NextTransaction {
     let cards = TYPES.iter().enumerate().flat_map(|(of, row)| std::iter::repeat_n(of, row.2));
     let mut deck: Vec<usize> = cards.collect();
     let of_deck = Turn { nth: turn.nth / deck.len() as u64, ..turn };
@@ -544,7 +544,7 @@ fn by_deck(turn: Turn) -> Planned {
 const WAREHOUSES: u32 = 10;
 const HOURS: f64 = 6.0;
 
-fn new_orders_per_minute(plan: fn(Turn) -> Planned) -> f64 {
+fn new_orders_per_minute(plan: fn(Turn) -> NextTransaction) -> f64 {
     let mut terminals = StandIn::new(|_, _| Act::Done(Duration::from_millis(1)));
     terminals.plan = Box::new(plan);
     let pacing = TransactionPacing::Terminals { homes: 10 * WAREHOUSES };
@@ -564,9 +564,9 @@ fn full_waits_give_the_rate_that_the_specification_allows() {
     assert!((dealt / 12.60 - 1.0).abs() < 0.015, "{dealt} per minute and warehouse");
 }
 
-fn constant(kind: OpKind, keying_s: u64, think_s: u64, is_deferred: bool) -> Planned {
+fn constant(kind: OpKind, keying_s: u64, think_s: u64, is_deferred: bool) -> NextTransaction {
     let (keying, think) = (Duration::from_secs(keying_s), Duration::from_secs(think_s));
-    Planned { kind, keying, think, is_deferred }
+    NextTransaction { kind, keying, think, is_deferred }
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_load::{
-    Ended, LiveFigures, Load, NoObserver, Planned, Ran, SessionError, Settled, Surroundings,
-    TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn, WindowFigures,
-    WindowObserver,
+    LiveFigures, Load, NextTransaction, NoObserver, Ran, SessionError, Settlement, Surroundings,
+    TransactionCost, TransactionEnd, TransactionLoad, TransactionSource, TransactionWorker, Turn,
+    WindowFigures, WindowObserver,
 };
 use iostrata_plan::{OpKind, Overload, RateProcess, TransactionPacing, TransactionSpec};
 
@@ -48,9 +48,9 @@ impl TransactionSource for Idle {
 }
 
 impl TransactionWorker for Session<'_> {
-    fn next(&mut self, _turn: Turn) -> Planned {
+    fn next(&mut self, _turn: Turn) -> NextTransaction {
         let kind = OpKind::Transaction;
-        Planned { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
+        NextTransaction { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
     }
 
     fn run(&mut self, _slot: u32, _turn: Turn) -> Ran {
@@ -60,11 +60,11 @@ impl TransactionWorker for Session<'_> {
         if !time.is_zero() {
             std::thread::sleep(time);
         }
-        Ran { kind: OpKind::Transaction, ended: Ended::Done, retries: 0 }
+        Ran { kind: OpKind::Transaction, ended: TransactionEnd::Done, retries: 0 }
     }
 
-    fn settle(&mut self, _slot: u32, _waits: bool) -> Settled {
-        Settled::Durable
+    fn settle(&mut self, _slot: u32, _waits: bool) -> Settlement {
+        Settlement::Durable
     }
 
     fn reopen(&mut self, _slot: u32) -> Result<(), String> {
@@ -242,26 +242,26 @@ impl TransactionSource for Grouped {
 }
 
 impl TransactionWorker for Group<'_> {
-    fn next(&mut self, turn: Turn) -> Planned {
+    fn next(&mut self, turn: Turn) -> NextTransaction {
         let waits = Duration::from_millis(1 + (u64::from(turn.home) + turn.nth) % 7);
-        Planned { kind: OpKind::Payment, keying: waits, think: waits, is_deferred: false }
+        NextTransaction { kind: OpKind::Payment, keying: waits, think: waits, is_deferred: false }
     }
 
     fn run(&mut self, slot: u32, turn: Turn) -> Ran {
         self.of.turns.lock().unwrap().push(turn);
         self.of.under_way.fetch_add(1, Ordering::Relaxed);
         self.durable_at[slot as usize] = Instant::now() + Duration::from_millis(3);
-        Ran { kind: OpKind::Payment, ended: Ended::Pending, retries: 0 }
+        Ran { kind: OpKind::Payment, ended: TransactionEnd::Pending, retries: 0 }
     }
 
-    fn settle(&mut self, slot: u32, waits: bool) -> Settled {
+    fn settle(&mut self, slot: u32, waits: bool) -> Settlement {
         let left = self.durable_at[slot as usize].saturating_duration_since(Instant::now());
         if !left.is_zero() && !waits {
-            return Settled::NotYet;
+            return Settlement::NotYet;
         }
         std::thread::sleep(left);
         self.of.under_way.fetch_sub(1, Ordering::Relaxed);
-        Settled::Durable
+        Settlement::Durable
     }
 
     fn reopen(&mut self, _slot: u32) -> Result<(), String> {

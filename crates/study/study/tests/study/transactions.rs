@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use iostrata_linux::host::Root;
 use iostrata_load::{
-    Ended, FailedTransaction, LiveFigures, Planned, Ran, Reach, SessionError, Settled,
-    TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn,
+    FailedTransaction, LiveFigures, NextTransaction, Ran, Reach, SessionError, Settlement,
+    TransactionCost, TransactionEnd, TransactionLoad, TransactionSource, TransactionWorker, Turn,
 };
 use iostrata_plan::{OpKind, TransactionSpec};
 use iostrata_run::{Event, Manifest, Replicate, RunKind, RunReader, RunResult, RunWriter};
@@ -36,27 +36,27 @@ impl TransactionSource for Clerks {
 }
 
 impl TransactionWorker for Clerk {
-    fn next(&mut self, _turn: Turn) -> Planned {
+    fn next(&mut self, _turn: Turn) -> NextTransaction {
         let kind = OpKind::NewOrder;
-        Planned { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
+        NextTransaction { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
     }
 
     fn run(&mut self, _slot: u32, _turn: Turn) -> Ran {
         self.0 += 1;
         std::thread::sleep(Duration::from_millis(1));
         let ended = match self.0 % 10 {
-            0 => Ended::Failed(FailedTransaction {
+            0 => TransactionEnd::Failed(FailedTransaction {
                 code: "1213".to_owned(),
                 text: "deadlock".to_owned(),
                 reach: Reach::Transaction,
             }),
-            _ => Ended::Done,
+            _ => TransactionEnd::Done,
         };
         Ran { kind: OpKind::NewOrder, ended, retries: 1 }
     }
 
-    fn settle(&mut self, _slot: u32, _waits: bool) -> Settled {
-        Settled::Durable
+    fn settle(&mut self, _slot: u32, _waits: bool) -> Settlement {
+        Settlement::Durable
     }
 
     fn reopen(&mut self, _slot: u32) -> Result<(), String> {
