@@ -40,11 +40,11 @@ pub use restore::{
     leftovers, remove_left_files, restore, restore_server,
 };
 pub use seen::{
-    Answer, ChangeId, DeviceRef, DeviceState, FileToken, LoopDevice, Owner, Seen, SeenKind,
+    Answer, ChangeId, DeviceRef, DeviceState, FileToken, LoopDevice, Owner, PathEntry, SeenKind,
 };
 pub use served::{ServedDisk, StopError, served_disks, stop_served};
 pub use server::{Ending, Greeting, RunAs, ServerCommand, Tie};
-pub use session::{Applied, Session, changes_in_place, wait_until_undone};
+pub use session::{AppliedChange, Session, changes_in_place, wait_until_undone};
 pub use system::{BoundCommand, System, end_with_starter, spawn_for_life, touched_unwritten_bytes};
 pub use variables::{
     EVENT, NO_EVENT, NoServers, ServerError, ServerSetting, ServerToken, ServerValues, Servers,

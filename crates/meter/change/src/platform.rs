@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::change::{FilesystemKind, Prewrite};
 use crate::error::ChangeError;
-use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, Seen};
+use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, PathEntry};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};
 use crate::variables::Servers;
 
@@ -73,7 +73,7 @@ pub trait Platform {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
     /// What is at a path; `None` when nothing is.
-    fn look(&self, path: &Path) -> io::Result<Option<Seen>>;
+    fn look(&self, path: &Path) -> io::Result<Option<PathEntry>>;
 
     /// The path with all links in its existing part followed.
     fn real(&self, path: &Path) -> PathBuf;

@@ -17,7 +17,7 @@ use crate::change::Change;
 use crate::effect::{How, Left, Prior, Undone};
 use crate::error::{ChangeError, JournalError};
 use crate::journal::{Content, Journal, JournalEntry, Record, StateDir, is_at, parse};
-use crate::kind::settings::Placed;
+use crate::kind::settings::PlacedGroup;
 use crate::measuring_files::LeftFile;
 use crate::platform::Platform;
 use crate::seen::{ChangeId, Owner};
@@ -489,7 +489,7 @@ pub(crate) fn all(
             Err(error) => UndoOutcome::Failed(error.to_string()),
         };
         let is_stuck = matches!(outcome, UndoOutcome::Failed(_));
-        let group = Placed::of(platform, &entry).filter(|_| is_stuck);
+        let group = PlacedGroup::of(platform, &entry).filter(|_| is_stuck);
         let by_hand = group.map(|group| group.by_hand()).unwrap_or_default();
         let (id, change) = (entry.id, entry.change.describe());
         report.things.push(Thing { id, change, outcome, by_hand });

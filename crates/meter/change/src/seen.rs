@@ -24,7 +24,7 @@ pub enum SeenKind {
 
 /// What is at a path, links not followed for the last part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct PathEntry {
     /// What.
     pub kind: SeenKind,
     /// Major and minor number of the file system that it is on.
@@ -93,7 +93,7 @@ impl fmt::Display for DeviceState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It is there, and its server answered just now.
-    There(Seen),
+    There(PathEntry),
     /// Its server answers, or there is none, and the file is not there.
     NotThere,
     /// Its server is gone.

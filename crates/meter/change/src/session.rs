@@ -18,7 +18,7 @@ use crate::change::{self, Change};
 use crate::effect::{Effect, How, Prior, Undone};
 use crate::error::{ChangeError, JournalError};
 use crate::journal::{Content, Journal, JournalEntry, Record, StateDir, parse};
-use crate::kind::settings::Placed;
+use crate::kind::settings::PlacedGroup;
 use crate::platform::Platform;
 use crate::restore::UndoReport;
 use crate::seen::{ChangeId, DeviceRef, Owner};
@@ -28,7 +28,7 @@ use crate::{kind, restore};
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedChange {
     /// Its number, by which it is undone.
     pub id: ChangeId,
     /// The change, with absolute paths.
@@ -79,7 +79,7 @@ impl<W: Platform> Session<W> {
     /// [`ChangeError::Unavailable`] when this kernel or machine does not have it,
     /// [`ChangeError::Refused`] and [`ChangeError::Taken`] when it must not be done; others as they
     /// say. What was done until then is undone.
-    pub fn apply(&mut self, change: Change) -> Result<Applied, ChangeError> {
+    pub fn apply(&mut self, change: Change) -> Result<AppliedChange, ChangeError> {
         let change = change.located(|path| self.platform.real(path));
         if !begin_change() {
             return Err(ChangeError::Ending);
@@ -93,7 +93,7 @@ impl<W: Platform> Session<W> {
         applied
     }
 
-    fn make(&mut self, change: Change) -> Result<Applied, ChangeError> {
+    fn make(&mut self, change: Change) -> Result<AppliedChange, ChangeError> {
         let prior = kind::prior(&self.platform, &change, &self.active)?;
         let own = self.journal.as_ref().map(Journal::path);
         refuse_taken(&self.platform, &self.state, own, (&change, &prior))?;
@@ -124,7 +124,7 @@ impl<W: Platform> Session<W> {
                 entry.effect = Some(effect.clone());
                 let change = entry.change.clone();
                 self.active.push(entry);
-                Ok(Applied { id, change, effect })
+                Ok(AppliedChange { id, change, effect })
             }
             Err(error) => {
                 if restore::undo_one(&self.platform, journal, &mut entry, &[]).is_err() {
@@ -156,7 +156,7 @@ impl<W: Platform> Session<W> {
             return Err(ChangeError::NotInPlace { id });
         };
         let entry = &mut self.active[at];
-        let group = Placed::of(&self.platform, entry);
+        let group = PlacedGroup::of(&self.platform, entry);
         let group = group.ok_or_else(|| ChangeError::Damaged { what: entry.change.describe() })?;
         let (before, steps) = group.before(wanted)?;
         if let ([], Some(effect)) = (steps.as_slice(), &entry.effect) {
@@ -192,7 +192,7 @@ impl<W: Platform> Session<W> {
     /// they are by then; none for another change.
     pub fn by_hand(&self, id: ChangeId) -> Vec<String> {
         let entry = self.active.iter().find(|entry| entry.id == id);
-        let group = entry.and_then(|entry| Placed::of(&self.platform, entry));
+        let group = entry.and_then(|entry| PlacedGroup::of(&self.platform, entry));
         group.map(|group| group.by_hand_all()).unwrap_or_default()
     }
 
@@ -298,15 +298,15 @@ impl<W: Platform> Drop for Session<W> {
     }
 }
 
-struct Counted {
+struct ActiveChanges {
     count: u32,
     ending: bool,
 }
 
-static COUNTED: Mutex<Counted> = Mutex::new(Counted { count: 0, ending: false });
+static COUNTED: Mutex<ActiveChanges> = Mutex::new(ActiveChanges { count: 0, ending: false });
 static FEWER: Condvar = Condvar::new();
 
-fn counted() -> MutexGuard<'static, Counted> {
+fn counted() -> MutexGuard<'static, ActiveChanges> {
     COUNTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -17,7 +17,7 @@ use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::kind::{directory_token, file_token};
 use crate::platform::{self, Platform};
-use crate::seen::{FileToken, LoopDevice, Seen, SeenKind};
+use crate::seen::{FileToken, LoopDevice, PathEntry, SeenKind};
 
 /// Clocks of file systems tick more coarsely than the clock that the intent was stamped with.
 pub(super) const CLOCK_GRAIN_US: u64 = 100_000;
@@ -65,14 +65,14 @@ pub(super) fn undo_file(
     Ok(Undone::put_back())
 }
 
-fn is_half_made(seen: &Seen, bytes: u64, intended_us: u64) -> bool {
+fn is_half_made(seen: &PathEntry, bytes: u64, intended_us: u64) -> bool {
     seen.kind == SeenKind::File
         && seen.is_private
         && seen.bytes <= bytes
         && seen.born_us.is_none_or(|born_us| born_us + CLOCK_GRAIN_US >= intended_us)
 }
 
-fn look(platform: &dyn Platform, path: &Path) -> Result<Option<Seen>, ChangeError> {
+fn look(platform: &dyn Platform, path: &Path) -> Result<Option<PathEntry>, ChangeError> {
     platform.look(path).map_err(|source| system("look at", path, source))
 }
 
@@ -116,7 +116,7 @@ pub(super) fn undo_directory(
 fn was_just_made(
     platform: &dyn Platform,
     path: &Path,
-    seen: &Seen,
+    seen: &PathEntry,
     intended_us: u64,
 ) -> Result<bool, ChangeError> {
     let inside = platform.list(path).map_err(|source| system("list", path, source))?;

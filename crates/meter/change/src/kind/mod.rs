@@ -23,7 +23,7 @@ use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
 use crate::platform::Platform;
 use crate::seen::{DeviceRef, DeviceToken, FileToken, SeenKind};
-use settings::{At, Placed};
+use settings::{At, PlacedGroup};
 
 /// Whether what a device holds may be lost.
 pub(crate) fn may_overwrite(
@@ -143,7 +143,7 @@ pub(crate) fn undo(
     entry: &JournalEntry,
     next: &[JournalEntry],
 ) -> Result<Undone, ChangeError> {
-    if let Some(group) = Placed::of(platform, entry) {
+    if let Some(group) = PlacedGroup::of(platform, entry) {
         return group.undo();
     }
     match (&entry.change, &entry.prior) {
@@ -203,7 +203,7 @@ pub(crate) fn undo(
 
 /// A device as it stands at this moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedDevice {
     /// Its node.
     pub(crate) path: PathBuf,
     /// Name of the whole disk, as in `/sys/block`.
@@ -211,7 +211,7 @@ pub(crate) struct Resolved {
     pub(crate) token: DeviceToken,
 }
 
-impl Resolved {
+impl ResolvedDevice {
     fn queue_cell(&self, name: &str) -> PathBuf {
         Path::new("/sys/block").join(&self.disk).join("queue").join(name)
     }
@@ -221,7 +221,7 @@ impl Resolved {
 pub(crate) fn resolve(
     platform: &dyn Platform,
     device: &DeviceRef,
-) -> Result<Resolved, ChangeError> {
+) -> Result<ResolvedDevice, ChangeError> {
     match device {
         DeviceRef::Loop { backing } => {
             let token = file_token(platform, backing)?;
@@ -246,7 +246,7 @@ pub(crate) fn resolve(
 fn find_again(
     platform: &dyn Platform,
     token: &DeviceToken,
-) -> Result<Option<Resolved>, ChangeError> {
+) -> Result<Option<ResolvedDevice>, ChangeError> {
     match token {
         DeviceToken::Loop(file) => over(platform, file),
         DeviceToken::Named { path, .. } => {
@@ -285,17 +285,17 @@ fn file_token(platform: &dyn Platform, path: &Path) -> Result<FileToken, ChangeE
     }
 }
 
-fn over(platform: &dyn Platform, file: &FileToken) -> Result<Option<Resolved>, ChangeError> {
+fn over(platform: &dyn Platform, file: &FileToken) -> Result<Option<ResolvedDevice>, ChangeError> {
     let found =
         platform.loops_over(file).map_err(|source| system("look at", &file.path, source))?;
-    Ok(found.into_iter().next().map(|device| Resolved {
+    Ok(found.into_iter().next().map(|device| ResolvedDevice {
         path: device.path(),
         disk: device.name,
         token: DeviceToken::Loop(file.clone()),
     }))
 }
 
-fn named(platform: &dyn Platform, path: &Path) -> Result<Option<Resolved>, ChangeError> {
+fn named(platform: &dyn Platform, path: &Path) -> Result<Option<ResolvedDevice>, ChangeError> {
     let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
     let Some(seen) = seen.filter(|seen| seen.kind == SeenKind::BlockDevice) else {
         return Ok(None);
@@ -303,5 +303,5 @@ fn named(platform: &dyn Platform, path: &Path) -> Result<Option<Resolved>, Chang
     let disk = platform.disk_of(path).map_err(|source| system("find the disk of", path, source))?;
     let sequence = platform.read(&Path::new("/sys/block").join(&disk).join("diskseq")).ok();
     let token = DeviceToken::Named { path: path.to_owned(), number: seen.number, sequence };
-    Ok(Some(Resolved { path: path.to_owned(), disk, token }))
+    Ok(Some(ResolvedDevice { path: path.to_owned(), disk, token }))
 }

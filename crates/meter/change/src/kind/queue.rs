@@ -9,7 +9,7 @@ use crate::change::QueueAttribute;
 use crate::effect::{Effect, How, Left, Prior, QueueValues, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
-use crate::kind::{self, Resolved};
+use crate::kind::{self, ResolvedDevice};
 use crate::platform::Platform;
 use crate::seen::{DeviceRef, DeviceToken};
 
@@ -63,7 +63,7 @@ pub(super) fn apply(
 
 fn refused(
     platform: &dyn Platform,
-    found: &Resolved,
+    found: &ResolvedDevice,
     attribute: QueueAttribute,
     value: &str,
     error: std::io::Error,
@@ -85,7 +85,7 @@ fn refused(
 /// One attribute's value; of the schedulers the chosen one.
 pub(crate) fn read(
     platform: &dyn Platform,
-    found: &Resolved,
+    found: &ResolvedDevice,
     attribute: QueueAttribute,
 ) -> std::io::Result<String> {
     let text = platform.read(&found.queue_cell(attribute.name()))?;
@@ -93,7 +93,7 @@ pub(crate) fn read(
     Ok(chosen.map_or(text.as_str(), |(chosen, _)| chosen).to_owned())
 }
 
-fn read_all(platform: &dyn Platform, found: &Resolved) -> QueueValues {
+fn read_all(platform: &dyn Platform, found: &ResolvedDevice) -> QueueValues {
     let value = |attribute| Some((attribute, read(platform, found, attribute).ok()?));
     QueueAttribute::ALL.into_iter().filter_map(value).collect()
 }
@@ -139,7 +139,7 @@ pub(super) fn undo(
 /// Sets what the switch reset, and reports what is neither ours nor as before.
 fn compare(
     platform: &dyn Platform,
-    found: &Resolved,
+    found: &ResolvedDevice,
     (attribute, prior): (QueueAttribute, &QueueValues),
     was_reset: impl Fn(QueueAttribute, &str) -> bool,
     left: &mut Vec<Left>,
@@ -158,7 +158,7 @@ fn compare(
 /// Writes a value and sees that it is there.
 fn put(
     platform: &dyn Platform,
-    found: &Resolved,
+    found: &ResolvedDevice,
     attribute: QueueAttribute,
     value: &str,
 ) -> Result<(), ChangeError> {

@@ -132,7 +132,7 @@ fn merged(
 }
 
 /// A group that is in place, as its entry tells.
-pub(crate) struct Placed<'a> {
+pub(crate) struct PlacedGroup<'a> {
     at: At<'a>,
     token: &'a ServerToken,
     prior: &'a ServerValues,
@@ -142,7 +142,7 @@ pub(crate) struct Placed<'a> {
     unknown: BTreeSet<&'a str>,
 }
 
-impl<'a> Placed<'a> {
+impl<'a> PlacedGroup<'a> {
     /// `None` where the entry is no group of settings.
     pub(crate) fn of(platform: &'a dyn Platform, entry: &'a JournalEntry) -> Option<Self> {
         let Change::ServerSettings { server, settings, .. } = &entry.change else { return None };

@@ -31,7 +31,7 @@ use rustix::mount::{
 use crate::change::Prewrite;
 use crate::error::{ChangeError, system};
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
-use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, Seen, SeenKind};
+use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, PathEntry, SeenKind};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};
 use crate::variables::{NoServers, Servers};
 
@@ -47,7 +47,7 @@ type Tell = dyn Fn(Progress) + Send + Sync;
 pub struct System {
     stop: Arc<AtomicBool>,
     tell: Option<Arc<Tell>>,
-    started: Arc<server::Started>,
+    started: Arc<server::StartedServers>,
     servers: Option<Arc<dyn Servers + Send + Sync>>,
 }
 
@@ -102,7 +102,7 @@ impl Platform for System {
         Ok(names)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Option<Seen>> {
+    fn look(&self, path: &Path) -> io::Result<Option<PathEntry>> {
         look(path)
     }
 
@@ -384,7 +384,7 @@ fn write_cell(cell: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-fn look(path: &Path) -> io::Result<Option<Seen>> {
+fn look(path: &Path) -> io::Result<Option<PathEntry>> {
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(error) => {
@@ -402,7 +402,7 @@ fn look(path: &Path) -> io::Result<Option<Seen>> {
     };
     let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     let is_mine = meta.uid() == rustix::process::geteuid().as_raw();
-    Ok(Some(Seen {
+    Ok(Some(PathEntry {
         kind,
         device: (major(meta.dev()), minor(meta.dev())),
         inode: meta.ino(),

@@ -43,7 +43,7 @@ const OUT_OF_MEMORY: &str = "the kernel killed it because its memory limit was r
 
 /// Servers that this process started.
 #[derive(Default)]
-pub(super) struct Started(Mutex<Vec<StartedServer>>);
+pub(super) struct StartedServers(Mutex<Vec<StartedServer>>);
 
 struct StartedServer {
     process: Owner,
@@ -54,7 +54,7 @@ struct StartedServer {
     oom_kills: u64,
 }
 
-impl Started {
+impl StartedServers {
     pub(super) fn start(&self, server: &ServerCommand, tie: Tie<'_>) -> Result<Owner, RunError> {
         // In memory: it is gone with its last user, and nobody has to read it.
         let said = memfd_create("said", MemfdFlags::CLOEXEC).map(File::from);
@@ -397,7 +397,7 @@ mod tests {
         ServerCommand { program: "/bin/sh".into(), arguments, may_be_wrapped: false }
     }
 
-    fn wait_said(started: &Started, process: &Owner) -> String {
+    fn wait_said(started: &StartedServers, process: &Owner) -> String {
         let tries = (0..1000).find_map(|_| {
             std::thread::sleep(Duration::from_millis(5));
             started.said(process)
@@ -409,7 +409,7 @@ mod tests {
     fn a_server_is_found_and_ended_and_what_it_said_is_kept() {
         let place = format!("/nowhere/{}", std::process::id());
         let command = sh("echo bad news >&2; echo and more; kill -STOP $$", &place);
-        let started = Started::default();
+        let started = StartedServers::default();
         let process = started.start(&command, Tie::None(None)).unwrap();
         assert_eq!(find(&command).unwrap(), std::slice::from_ref(&process));
         assert!(find(&sh("other", &place)).unwrap().is_empty());
@@ -430,7 +430,7 @@ mod tests {
         let kept = File::open("/tmp").unwrap();
         // Inherited by this process without the mark, as from a shell.
         rustix::io::fcntl_setfd(&kept, rustix::io::FdFlags::empty()).unwrap();
-        let started = Started::default();
+        let started = StartedServers::default();
         for (given, count) in [(None, 0), (Some(&held), 1)] {
             let command =
                 sh("cd /proc/$$/fd && readlink [3-9] [0-9][0-9] | grep -c '^/\\|tmp$'", "x");
@@ -453,7 +453,7 @@ mod tests {
         };
         count(3);
         let groups = [group.path().to_owned()];
-        let started = Started::default();
+        let started = StartedServers::default();
         for (kills, how) in [(3, "signal: 9"), (4, "its memory limit was reached")] {
             let command = sh("exec sleep 60", "x");
             let tie = Tie::Life { groups: &groups, run_as: None };
@@ -472,7 +472,7 @@ mod tests {
         let command =
             ServerCommand { program: "/no/such".into(), arguments: vec![], may_be_wrapped: false };
         assert!(matches!(
-            Started::default().start(&command, Tie::None(None)),
+            StartedServers::default().start(&command, Tie::None(None)),
             Err(RunError::Missing)
         ));
     }

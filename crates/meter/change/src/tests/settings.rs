@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use super::fake::{BOUNDED, FakePlatform, Machine};
 use super::{SERVER, assert_same, begin, settings, wanted};
 use crate::{
-    Applied, Change, ChangeError, Effect, GroupVersion, How, JournalState, Owner, RestoreReport,
-    Session, StateDir, UndoOutcome, leftovers, restore, restore_server,
+    AppliedChange, Change, ChangeError, Effect, GroupVersion, How, JournalState, Owner,
+    RestoreReport, Session, StateDir, UndoOutcome, leftovers, restore, restore_server,
 };
 
 const NEIGHBORS: &str = "innodb_flush_neighbors";
@@ -31,7 +31,7 @@ struct Tuned {
     /// Before.
     first: Machine,
     session: Session<FakePlatform>,
-    group: Applied,
+    group: AppliedChange,
 }
 
 fn tuned() -> Tuned {

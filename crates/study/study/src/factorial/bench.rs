@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use iostrata_change::{Applied, Change, ChangeId, Platform, Session};
+use iostrata_change::{AppliedChange, Change, ChangeId, Platform, Session};
 use iostrata_io::FileSpec;
 use iostrata_linux::host::{Root, Scope};
 use iostrata_load::IoLoad;
@@ -75,7 +75,7 @@ impl<'a, W: Platform> Bench<'a, W> {
     /// Makes a volume.
     pub(super) fn make(&mut self, layout: &VolumeLayout, here: &Path) -> Result<(), StudyError> {
         let mut made = Vec::new();
-        let mut tell = |applied: &Applied| made.push(applied.clone());
+        let mut tell = |applied: &AppliedChange| made.push(applied.clone());
         let volume = volume::make(self.session, layout, &self.root, here, &mut tell)?;
         let ids =
             made.iter().filter(|one| one.change.is_lasting()).map(|applied| applied.id).collect();
@@ -105,7 +105,7 @@ impl<'a, W: Platform> Bench<'a, W> {
     }
 
     /// Stores what a change did, each text once.
-    pub(super) fn record(&mut self, applied: &Applied) -> Result<(), StudyError> {
+    pub(super) fn record(&mut self, applied: &AppliedChange) -> Result<(), StudyError> {
         let text = applied.change.describe();
         let (asked, took) = match applied.effect.asked_and_took() {
             Some((asked, took)) => (Some(asked.to_owned()), Some(took.to_owned())),

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use iostrata_change::{
-    Applied, Change, ChangeError, ChangeId, DeviceRef, Platform, QueueAttribute, Session, VmSetting,
+    AppliedChange, Change, ChangeError, ChangeId, DeviceRef, Platform, QueueAttribute, Session,
+    VmSetting,
 };
 use iostrata_plan::study::{Conditions, IoLimits, QueueSetting};
 use iostrata_run::host::QueueTaken;
@@ -108,7 +109,7 @@ impl ConditionState {
         session: &mut Session<W>,
         wanted: &Conditions,
         devices: &[DeviceRef],
-    ) -> Result<Vec<Applied>, ChangeError> {
+    ) -> Result<Vec<AppliedChange>, ChangeError> {
         let mut made = Vec::new();
         for device in devices {
             made.extend(self.set_queue(session, device, &wanted.queue)?);
@@ -150,7 +151,7 @@ impl ConditionState {
         session: &mut Session<W>,
         device: &DeviceRef,
         wanted: &[QueueSetting],
-    ) -> Result<Vec<Applied>, ChangeError> {
+    ) -> Result<Vec<AppliedChange>, ChangeError> {
         let key = device.to_string();
         let now = self.queues.remove(&key).unwrap_or_default();
         if now.wanted == wanted {
@@ -169,7 +170,7 @@ impl ConditionState {
         &mut self,
         session: &mut Session<W>,
         wanted: &[(String, String)],
-    ) -> Result<Vec<Applied>, ChangeError> {
+    ) -> Result<Vec<AppliedChange>, ChangeError> {
         if self.dirty.0 == wanted {
             return Ok(Vec::new());
         }
@@ -187,7 +188,7 @@ impl ConditionState {
         session: &mut Session<W>,
         wanted: &Conditions,
         devices: &[DeviceRef],
-    ) -> Result<Vec<Applied>, ChangeError> {
+    ) -> Result<Vec<AppliedChange>, ChangeError> {
         let group = Group::of(wanted, devices);
         if self.group.as_ref().is_some_and(|(now, _)| *now == group) {
             return Ok(Vec::new());
@@ -209,14 +210,14 @@ fn unknown(what: &str, found: &str) -> ChangeError {
     }
 }
 
-fn taken(applied: &Applied) -> Option<QueueTaken> {
+fn taken(applied: &AppliedChange) -> Option<QueueTaken> {
     let Change::Queue { attribute, .. } = &applied.change else { return None };
     let (asked, took) = applied.effect.asked_and_took()?;
     let (attribute, asked) = (attribute.name().to_owned(), asked.to_owned());
     Some(QueueTaken { attribute, asked, took: took.to_owned() })
 }
 
-fn ids_of(made: &[Applied]) -> Vec<ChangeId> {
+fn ids_of(made: &[AppliedChange]) -> Vec<ChangeId> {
     made.iter().map(|applied| applied.id).collect()
 }
 
@@ -224,7 +225,7 @@ fn ids_of(made: &[Applied]) -> Vec<ChangeId> {
 fn apply_all<W: Platform>(
     session: &mut Session<W>,
     changes: Vec<Change>,
-) -> Result<Vec<Applied>, ChangeError> {
+) -> Result<Vec<AppliedChange>, ChangeError> {
     let mut made = Vec::new();
     for change in changes {
         match session.apply(change) {

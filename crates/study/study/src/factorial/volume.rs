@@ -9,7 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iostrata_change::{Applied, DeviceRef, Effect, Platform, Session, touched_unwritten_bytes};
+use iostrata_change::{
+    AppliedChange, DeviceRef, Effect, Platform, Session, touched_unwritten_bytes,
+};
 use iostrata_io::{FileSetPlan, FileSpec, Place, Progress};
 use iostrata_linux::host::Root;
 use iostrata_plan::IoSpec;
@@ -46,7 +48,7 @@ pub(super) fn make<W: Platform>(
     layout: &VolumeLayout,
     root: &Root,
     here: &Path,
-    made: &mut dyn FnMut(&Applied),
+    made: &mut dyn FnMut(&AppliedChange),
 ) -> Result<MountedVolume, StudyError> {
     let mut ids = Vec::new();
     let mut nodes = Vec::new();

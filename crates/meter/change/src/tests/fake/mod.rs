@@ -19,7 +19,7 @@ use crate::effect::GroupVersion;
 use crate::error::{ChangeError, system};
 use crate::journal::StateDir;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
-use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, Seen, SeenKind};
+use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, PathEntry, SeenKind};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};
 use crate::variables::{ServerError, ServerToken, ServerValues, Servers};
 
@@ -160,7 +160,7 @@ impl Platform for FakePlatform {
         Ok(names)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Option<Seen>> {
+    fn look(&self, path: &Path) -> io::Result<Option<PathEntry>> {
         let machine = self.machine.borrow();
         self.assert_no_wait(path);
         let tracing = path == Path::new(TRACING).join("events");
@@ -391,9 +391,17 @@ impl Platform for FakePlatform {
     fn pause(&self) {}
 }
 
-fn seen(kind: SeenKind, inode: u64, bytes: u64) -> Seen {
+fn seen(kind: SeenKind, inode: u64, bytes: u64) -> PathEntry {
     let device = (254, 0);
-    Seen { kind, device, inode, number: (0, 0), bytes, is_private: true, born_us: Some(1_000_000) }
+    PathEntry {
+        kind,
+        device,
+        inode,
+        number: (0, 0),
+        bytes,
+        is_private: true,
+        born_us: Some(1_000_000),
+    }
 }
 
 // Servers of the stand-in, and how they behave.
