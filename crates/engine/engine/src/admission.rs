@@ -156,8 +156,8 @@ impl Admission {
             // Read first: a checkpoint that is taken meanwhile is one to look again for.
             let checkpoint = redo.checkpoint_lsn();
             match self.ask(record_bytes, first.is_some())? {
-                Asked::Paused => drop(locked(&self.pausing)),
-                Asked::Crowded => {
+                AdmissionReply::Paused => drop(locked(&self.pausing)),
+                AdmissionReply::Crowded => {
                     // Others' promises may be all that is in the way, and they may end without a
                     // byte of redo: then no checkpoint would ever come, so look again after one
                     // round.
@@ -165,16 +165,16 @@ impl Admission {
                     self.flusher.assist_checkpoint(Lsn(checkpoint.0 + 1))?;
                     poison.check()?;
                 }
-                Asked::Answered(room, answer) if wait.may_pass(answer) => {
+                AdmissionReply::Answered(room, answer) if wait.may_pass(answer) => {
                     return self.with_buffer(room);
                 }
-                Asked::Answered(room, Admit::Paced { .. }) if first.is_none() => {
+                AdmissionReply::Answered(room, Admit::Paced { .. }) if first.is_none() => {
                     drop(room);
                     let since = Instant::now();
                     first = Some(self.paced.wait_first());
                     storage.counts.admission_delayed(since.elapsed());
                 }
-                Asked::Answered(room, answer) => {
+                AdmissionReply::Answered(room, answer) => {
                     drop(room);
                     wait.hold_back(self, answer)?;
                 }
@@ -190,9 +190,9 @@ impl Admission {
     ) -> Result<Option<Room<'_>>, EngineError> {
         self.flusher.storage.poison.check()?;
         match (self.ask(record_bytes, false)?, haste) {
-            (Asked::Answered(room, Admit::Go), _)
+            (AdmissionReply::Answered(room, Admit::Go), _)
             | (
-                Asked::Answered(room, Admit::Delay { .. } | Admit::Paced { .. }),
+                AdmissionReply::Answered(room, Admit::Delay { .. } | Admit::Paced { .. }),
                 Haste::ThroughDelays,
             ) => self.with_buffer(room).map(Some),
             _ => Ok(None),
@@ -201,7 +201,7 @@ impl Admission {
 
     /// Promises room if there is any, and asks the rule what its owner is to do before. Whoever is
     /// not the first of those whom the pace holds up stays behind them.
-    fn ask(&self, record_bytes: usize, is_first: bool) -> Result<Asked<'_>, EngineError> {
+    fn ask(&self, record_bytes: usize, is_first: bool) -> Result<AdmissionReply<'_>, EngineError> {
         let storage = &*self.flusher.storage;
         let Storage { redo, pool, .. } = storage;
         let bytes = (record_bytes + FRAME_OVERHEAD_BYTES) as u64;
@@ -209,7 +209,7 @@ impl Admission {
         let room = Room { admission: self, bytes };
         self.check_open()?;
         if self.is_paused.load(Ordering::SeqCst) {
-            return Ok(Asked::Paused);
+            return Ok(AdmissionReply::Paused);
         }
         // The capacity may have shrunk since the caller looked.
         let limit = storage.frame_bytes_max() + FRAME_OVERHEAD_BYTES;
@@ -219,23 +219,23 @@ impl Admission {
         }
         let (checkpoint, lsn) = (redo.checkpoint_lsn(), redo.lsn());
         if lsn.since(checkpoint) + promised > redo.limits().capacity {
-            return Ok(Asked::Crowded);
+            return Ok(AdmissionReply::Crowded);
         }
         let rule = self.rule.read();
         let oldest =
             if rule.looks_at_oldest() { pool.dirty.oldest().unwrap_or(lsn).min(lsn) } else { lsn };
         if !rule.pace.is_free() {
             if self.paced.has_waiting() && !is_first {
-                return Ok(Asked::Answered(room, Admit::Paced { us: 0 }));
+                return Ok(AdmissionReply::Answered(room, Admit::Paced { us: 0 }));
             }
             // What others were promised comes before.
             let begin = Lsn(lsn.0 + promised - bytes);
             let us = rule.pace.wait_us(storage.cleaner_clock_us(), begin);
             if us > 0 {
-                return Ok(Asked::Answered(room, Admit::Paced { us }));
+                return Ok(AdmissionReply::Answered(room, Admit::Paced { us }));
             }
         }
-        Ok(Asked::Answered(room, rule.decide(lsn, checkpoint, oldest)))
+        Ok(AdmissionReply::Answered(room, rule.decide(lsn, checkpoint, oldest)))
     }
 
     /// Waits for the checkpoint that the rule asks for. It is read again each time: another policy
@@ -295,7 +295,7 @@ pub(crate) enum Haste {
 }
 
 /// What one question gave.
-enum Asked<'c> {
+enum AdmissionReply<'c> {
     Paused,
     /// The redo has no room for what was promised.
     Crowded,

@@ -45,7 +45,7 @@ struct KnownTable {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CatalogueState {
     tables: BTreeMap<String, KnownTable>,
     dropped: Vec<(Vec<u8>, Arc<Tree>)>,
     next: u32,
@@ -71,7 +71,7 @@ pub(crate) struct Trees {
 pub(crate) struct Catalogue {
     pages: Arc<Pages>,
     pub tree: Arc<Tree>,
-    known: Mutex<Known>,
+    known: Mutex<CatalogueState>,
     /// The indexes that were named at opening.
     definitions: OnceLock<Vec<IndexDefinition>>,
     /// Held while a table is made or dropped.
@@ -82,7 +82,7 @@ impl Catalogue {
     /// An engine without tables, until they are read.
     pub fn new(pages: Arc<Pages>) -> Self {
         let tree = Arc::new(Tree::new(CATALOGUE_TABLE, CATALOGUE_ROOT, ITSELF));
-        let known = Known { next: CATALOGUE_TABLE.0 + 1, ..Known::default() };
+        let known = CatalogueState { next: CATALOGUE_TABLE.0 + 1, ..CatalogueState::default() };
         let (known, definitions) = (Mutex::new(known), OnceLock::new());
         Self { pages, tree, known, definitions, ddl: Mutex::default() }
     }
@@ -181,7 +181,7 @@ impl Catalogue {
 
     /// Makes an empty tree with a row; durable when it returns.
     fn make(&self, name: &str, index: Option<IndexField>) -> Result<Arc<Tree>, EngineError> {
-        let is_known = |known: &Known| {
+        let is_known = |known: &CatalogueState| {
             let indexes = known.tables.values().flat_map(|table| table.indexes.iter());
             known.tables.contains_key(name)
                 || known.found.contains_key(name)

@@ -61,7 +61,7 @@ fn verify(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport, EngineErr
     }
     compare_maps(pages, &mut report, &reached)?;
     for lost in std::mem::take(&mut report.lost).into_values().filter(|lost| lost.below > 0) {
-        let Lost { name, page, below } = lost;
+        let UnreachableTable { name, page, below } = lost;
         let what = format!("{below} pages of {name} below what cannot be read cannot be reached");
         report.problem(page, what);
     }
@@ -186,7 +186,7 @@ pub struct TableReport {
 
 /// What cannot be reached of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Lost {
+struct UnreachableTable {
     pub name: String,
     /// The first of its pages that cannot be read.
     pub page: PageNo,
@@ -208,7 +208,7 @@ pub struct CheckReport {
     /// All problems.
     pub problems_total: u64,
     /// Tables with pages that cannot be read, by number.
-    lost: BTreeMap<u32, Lost>,
+    lost: BTreeMap<u32, UnreachableTable>,
 }
 
 impl CheckReport {
@@ -317,7 +317,7 @@ impl<'w> Walk<'w> {
         let Some(page) = self.report.page(self.pages, no)?.map(|page| page.to_vec()) else {
             self.table.lost_pages += 1;
             let name = self.table.name.clone();
-            let lost = || Lost { name, page: no, below: 0 };
+            let lost = || UnreachableTable { name, page: no, below: 0 };
             self.report.lost.entry(self.tree.id.0).or_insert_with(lost);
             return Ok(());
         };

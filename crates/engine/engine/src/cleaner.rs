@@ -34,7 +34,7 @@ impl State {
     }
 }
 
-struct Decided {
+struct Decision {
     action: Action,
     number: u64,
     /// Whether it does not wait until that is done.
@@ -82,7 +82,7 @@ impl Cleaner {
     /// otherwise nothing that was measured is told, so that the same steps decide the same.
     pub fn step(&self, now_us: u64, is_timed: bool) -> Result<u64, EngineError> {
         self.flusher.storage.poison.check()?;
-        let Decided { action, number, goes_on } = self.decide(now_us, is_timed);
+        let Decision { action, number, goes_on } = self.decide(now_us, is_timed);
         if let Action::Sleep { until_us, firm } = action {
             self.flusher.storage.signal.set_firm(firm);
             return Ok(until_us);
@@ -98,7 +98,7 @@ impl Cleaner {
     }
 
     /// What the policy wants, and which policy that was.
-    fn decide(&self, now_us: u64, is_timed: bool) -> Decided {
+    fn decide(&self, now_us: u64, is_timed: bool) -> Decision {
         let storage = &*self.flusher.storage;
         let start = Instant::now();
         let mut state = locked(&self.state);
@@ -137,7 +137,7 @@ impl Cleaner {
             _ => {}
         }
         storage.counts.decided(start.elapsed());
-        Decided { action, number: state.number, goes_on }
+        Decision { action, number: state.number, goes_on }
     }
 
     fn act(&self, action: Action, goes_on: bool) -> Result<ActionOutcome, EngineError> {

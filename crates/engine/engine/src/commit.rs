@@ -18,7 +18,7 @@ use iostrata_innodb::{Counter, Lsn, PageNo};
 
 use crate::error::{EngineError, RequestError, TransactionError};
 use crate::lock::{Grant, LockFailure, LockId, LockOwner};
-use crate::mtr::{Held, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES};
 use crate::page::{Cell, Hunks, PageView, Record, Version, row_bytes};
 use crate::pages::Pages;
@@ -67,7 +67,7 @@ thread_local! {
 struct Places {
     groups: Vec<Group>,
     /// For each group its number and its leaf.
-    held: Vec<(usize, Held)>,
+    held: Vec<(usize, PageHandle)>,
     /// For each change the slot of its row; at first where that is looked for.
     slots: Vec<RowSlot>,
 }
@@ -239,7 +239,7 @@ fn look_near(page: &PageView<'_>, (writes, group): (&WriteSet, &Group), slots: &
 fn latch<'c>(
     mtr: &mut Mtr<'c>,
     mut leaves: Vec<(usize, Leaf<'c>)>,
-    held: &mut Vec<(usize, Held)>,
+    held: &mut Vec<(usize, PageHandle)>,
 ) -> Result<(), Attempt> {
     held.clear();
     leaves.sort_unstable_by_key(|(_, leaf)| leaf.pin.page_no());
@@ -383,7 +383,7 @@ fn is_there(writes: &WriteSet, op: usize, leaf: Option<&Leaf<'_>>) -> bool {
 /// The first change that does not fit after those before it.
 fn first_without_room(
     mtr: &Mtr<'_>,
-    leaf: Held,
+    leaf: PageHandle,
     (writes, group, slots): (&WriteSet, &Group, &[RowSlot]),
     stamp: &Stamp<'_>,
 ) -> Option<Attempt> {
@@ -402,7 +402,7 @@ fn first_without_room(
 fn apply(
     pages: &Pages,
     mtr: &mut Mtr<'_>,
-    leaf: Held,
+    leaf: PageHandle,
     (writes, group, slots): (&WriteSet, &mut Group, &[RowSlot]),
     stamp: &mut Stamp<'_>,
 ) -> Result<bool, EngineError> {
@@ -412,9 +412,9 @@ fn apply(
         let moved = |slot: usize| slot + mtr.page(leaf).count() - count;
         let slot = slots[op].map(moved).map_err(moved);
         match change_row(mtr, leaf, (writes, op), slot, stamp)? {
-            Changed::Row(kind) => pages.storage.counts.add(kind, 1),
-            Changed::Nothing => {}
-            Changed::LacksRoom => return Ok(false),
+            ChangeOutcome::Row(kind) => pages.storage.counts.add(kind, 1),
+            ChangeOutcome::Nothing => {}
+            ChangeOutcome::LacksRoom => return Ok(false),
         }
     }
     let after = mtr.page(leaf).used_bytes();
@@ -551,7 +551,7 @@ pub(crate) fn lock(
 const FRAME_BYTES_MIN: u64 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Changed {
+pub(crate) enum ChangeOutcome {
     /// A row came, changed or went: what counts that.
     Row(Counter),
     Nothing,
@@ -644,17 +644,17 @@ pub(crate) fn growth(
 /// Changes a row, if there is something to change. It is in this slot now, or would go there.
 fn change_row(
     mtr: &mut Mtr<'_>,
-    leaf: Held,
+    leaf: PageHandle,
     (writes, op): (&WriteSet, usize),
     slot: RowSlot,
     stamp: &mut Stamp<'_>,
-) -> Result<Changed, EngineError> {
+) -> Result<ChangeOutcome, EngineError> {
     let (tree, key) = (writes.tree(op), writes.key(op));
     let page = mtr.page(leaf);
     debug_assert_eq!(slot, page.find(key), "a row moved under the latch");
     let is_absent = slot.is_err_and(|_| writes.value(op).is_none());
     if is_absent || matches!(writes.change(op), Change::Expect(_)) {
-        return Ok(Changed::Nothing);
+        return Ok(ChangeOutcome::Nothing);
     }
     let (place, old) = match slot {
         Ok(slot) => (slot, Some(page.cell(slot))),
@@ -663,14 +663,14 @@ fn change_row(
     let was_deleted = old.as_ref().is_some_and(Cell::is_tombstone);
     if let Change::Purge { number } = writes.change(op) {
         let is_due = old.is_some_and(|cell| is_tombstone_of(&cell, *number));
-        return if is_due { purge(mtr, leaf, place) } else { Ok(Changed::Nothing) };
+        return if is_due { purge(mtr, leaf, place) } else { Ok(ChangeOutcome::Nothing) };
     }
     let value = writes.value(op);
     if value.is_none() && was_deleted {
-        return Ok(Changed::Nothing);
+        return Ok(ChangeOutcome::Nothing);
     }
     if tree.keeps_versions() && !stamp.begin() {
-        return Ok(Changed::LacksRoom);
+        return Ok(ChangeOutcome::LacksRoom);
     }
     let is_needed = tree.keeps_versions() && stamp.is_needed;
     let number = stamp.number;
@@ -708,14 +708,14 @@ fn change_row(
         (Some(_), _) => Counter::RowsInserted,
     };
     mtr.change(leaf, &record)?;
-    Ok(Changed::Row(kind))
+    Ok(ChangeOutcome::Row(kind))
 }
 
 fn is_tombstone_of(cell: &Cell<'_>, number: u64) -> bool {
     cell.is_tombstone() && cell.version().is_some_and(|version| version.number == number)
 }
 
-fn purge(mtr: &mut Mtr<'_>, leaf: Held, slot: usize) -> Result<Changed, EngineError> {
+fn purge(mtr: &mut Mtr<'_>, leaf: PageHandle, slot: usize) -> Result<ChangeOutcome, EngineError> {
     mtr.change(leaf, &Record::Delete { slot })?;
-    Ok(Changed::Row(Counter::RowsPurged))
+    Ok(ChangeOutcome::Row(Counter::RowsPurged))
 }

@@ -14,7 +14,7 @@ use crate::batch::Batch;
 use crate::check::{self, CheckReport};
 use crate::commit::next_number;
 use crate::error::{EngineError, TableError};
-use crate::open::Opened;
+use crate::open::OpenedEngine;
 use crate::parts::Parts;
 use crate::recovery::RecoveryReport;
 use crate::reentry::{check_not_looking, check_outside};
@@ -33,7 +33,7 @@ use crate::storage::Storage;
 /// opening to recover what is left; nothing that was durable is lost. One without threads
 /// ([`Background::Manual`](crate::Background::Manual)) writes nothing when it is dropped.
 #[derive(Clone)]
-pub struct Engine(Arc<Opened>);
+pub struct Engine(Arc<OpenedEngine>);
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(opened: Opened) -> Self {
+    pub(crate) fn new(opened: OpenedEngine) -> Self {
         Self(Arc::new(opened))
     }
 

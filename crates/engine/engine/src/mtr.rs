@@ -35,7 +35,7 @@ impl Spare {
 /// What takes the changes back, the last one first.
 #[derive(Default)]
 struct Undo {
-    steps: Vec<(Held, UndoStep)>,
+    steps: Vec<(PageHandle, UndoStep)>,
     /// Rows and pages that were replaced.
     bytes: Vec<u8>,
 }
@@ -68,7 +68,7 @@ enum UndoStep {
 impl Undo {
     /// Keeps what a record is about to replace. Rows of leaves are kept alone: most changes are
     /// those.
-    fn keep(&mut self, held: Held, latched: &mut Latched<'_>, record: &Record<'_>) {
+    fn keep(&mut self, held: PageHandle, latched: &mut LatchedPage<'_>, record: &Record<'_>) {
         if latched.is_kept {
             return;
         }
@@ -100,8 +100,8 @@ impl Undo {
     }
 
     /// Takes all changes back. What was there before fits again.
-    fn roll_back(&mut self, pages: &mut [Latched<'_>]) {
-        while let Some((Held(at), step)) = self.steps.pop() {
+    fn roll_back(&mut self, pages: &mut [LatchedPage<'_>]) {
+        while let Some((PageHandle(at), step)) = self.steps.pop() {
             let page = &mut pages[at].page;
             let no = page.page_no();
             let mut apply = |record: Record<'_>| {
@@ -128,9 +128,9 @@ impl Undo {
 
 /// A page of a mini-transaction: its place in the order of latching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held(usize);
+pub(crate) struct PageHandle(usize);
 
-struct Latched<'c> {
+struct LatchedPage<'c> {
     page: Exclusive<'c>,
     is_changed: bool,
     /// All that the page held is kept.
@@ -140,7 +140,7 @@ struct Latched<'c> {
 /// Pages held exclusively, and what happened to them.
 pub(crate) struct Mtr<'c> {
     storage: &'c Storage,
-    pages: Vec<Latched<'c>>,
+    pages: Vec<LatchedPage<'c>>,
     body: Vec<u8>,
     undo: Undo,
     records: u64,
@@ -154,29 +154,29 @@ impl<'c> Mtr<'c> {
     }
 
     /// Latches a page. The caller keeps the order: down a tree, leaves by page number, maps last.
-    pub fn latch(&mut self, pin: Pin<'c>) -> Held {
+    pub fn latch(&mut self, pin: Pin<'c>) -> PageHandle {
         self.hold(pin.exclusive())
     }
 
-    pub fn hold(&mut self, page: Exclusive<'c>) -> Held {
-        self.pages.push(Latched { page, is_changed: false, is_kept: false });
-        Held(self.pages.len() - 1)
+    pub fn hold(&mut self, page: Exclusive<'c>) -> PageHandle {
+        self.pages.push(LatchedPage { page, is_changed: false, is_kept: false });
+        PageHandle(self.pages.len() - 1)
     }
 
-    pub fn page(&self, held: Held) -> PageView<'_> {
+    pub fn page(&self, held: PageHandle) -> PageView<'_> {
         PageView::new(&self.pages[held.0].page)
     }
 
-    pub fn page_version(&self, held: Held) -> u32 {
+    pub fn page_version(&self, held: PageHandle) -> u32 {
         self.pages[held.0].page.page_version()
     }
 
     /// Says that whoever located this page before has to look again.
-    pub fn moved(&mut self, held: Held) {
+    pub fn moved(&mut self, held: PageHandle) {
         self.pages[held.0].page.bump_page_version();
     }
 
-    pub fn change(&mut self, held: Held, record: &Record<'_>) -> Result<(), EngineError> {
+    pub fn change(&mut self, held: PageHandle, record: &Record<'_>) -> Result<(), EngineError> {
         let latched = &mut self.pages[held.0];
         let no = latched.page.page_no();
         record.encode(no, &mut self.body);

@@ -37,7 +37,7 @@ use crate::tree::Tree;
 /// How long an engine that is dropped writes pages, so that the next opening has less to apply.
 const DROP_TIME_MAX: Duration = Duration::from_secs(1);
 
-pub(crate) struct Opened {
+pub(crate) struct OpenedEngine {
     pub parts: Parts,
     /// Where its settings are kept.
     pub disk: Arc<dyn Disk>,
@@ -47,7 +47,7 @@ pub(crate) struct Opened {
     pub is_abandoned: AtomicBool,
 }
 
-impl Drop for Opened {
+impl Drop for OpenedEngine {
     fn drop(&mut self) {
         if !self.threads.were_started() {
             return;
@@ -71,7 +71,7 @@ pub(crate) fn directory(
     directory: &Path,
     (settings, indexes): (Settings, Vec<IndexDefinition>),
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Opened, EngineError> {
+) -> Result<OpenedEngine, EngineError> {
     check_settings(&settings)?;
     look(directory, &settings)?;
     let is_made = make_directory(directory)?;
@@ -86,7 +86,7 @@ fn in_directory(
     directory: &Path,
     (settings, indexes): (Settings, Vec<IndexDefinition>),
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Opened, EngineError> {
+) -> Result<OpenedEngine, EngineError> {
     let plan = settings.flush_plan();
     let data = real_disk(directory, &settings, plan.data, WriteThrough::PerWrite)?;
     let lock = data.lock(&settings_file::lock_name()).map_err(locked)?;
@@ -217,7 +217,7 @@ pub(crate) fn disks(
     plan: (Settings, Vec<IndexDefinition>),
     background: Background,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Opened, EngineError> {
+) -> Result<OpenedEngine, EngineError> {
     // What is recorded in a proof must come again.
     let identity = if cfg!(any(test, feature = "testing")) { 1 } else { new_identity() };
     let mut opened = disks_opened(disks, plan, identity, progress)?;
@@ -232,7 +232,7 @@ fn disks_opened(
     (settings, indexes): (Settings, Vec<IndexDefinition>),
     identity: u64,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Opened, EngineError> {
+) -> Result<OpenedEngine, EngineError> {
     check_settings(&settings)?;
     if settings_file::exists(&*disks.data)? {
         return files_opened(disks, false, (settings, indexes), identity, progress);
@@ -256,7 +256,7 @@ fn files_opened(
     (settings, indexes): (Settings, Vec<IndexDefinition>),
     identity: u64,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Opened, EngineError> {
+) -> Result<OpenedEngine, EngineError> {
     if is_new {
         create_files(&disks, &settings)?;
     } else {
@@ -297,7 +297,7 @@ fn files_opened(
         None => {}
     }
     let (threads, is_abandoned) = (Threads::none(), AtomicBool::new(false));
-    Ok(Opened { parts, disk: disks.data, threads, recovery: clock.report(), is_abandoned })
+    Ok(OpenedEngine { parts, disk: disks.data, threads, recovery: clock.report(), is_abandoned })
 }
 
 fn locked(error: DiskError) -> EngineError {

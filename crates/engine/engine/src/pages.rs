@@ -17,7 +17,7 @@ use iostrata_innodb::{NO_PAGE, PageNo, TableId};
 use crate::admission::{Admission, Room};
 use crate::error::{EngineError, OpenError};
 use crate::flusher::Flusher;
-use crate::mtr::{Held, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::{PageKind, PageSize, PageView, Record};
 use crate::pool::Pin;
 use crate::storage::Storage;
@@ -193,7 +193,7 @@ impl Space {
     }
 
     /// Makes a page a map page on which it is itself in use.
-    pub fn format_map(&self, mtr: &mut Mtr<'_>, map: Held) -> Result<(), EngineError> {
+    pub fn format_map(&self, mtr: &mut Mtr<'_>, map: PageHandle) -> Result<(), EngineError> {
         let (left, right) = (NO_PAGE, NO_PAGE);
         let kind = PageKind::Space;
         mtr.change(map, &Record::Init { kind, level: 0, table: TableId(0), left, right })?;
@@ -350,7 +350,7 @@ fn read_walk(body: &[u8]) -> Result<Option<WalkPlace>, EngineError> {
 
 pub(crate) fn set_walk(
     mtr: &mut Mtr<'_>,
-    front: Held,
+    front: PageHandle,
     place: Option<&WalkPlace>,
 ) -> Result<(), EngineError> {
     let table = place.map_or(0, |place| place.table.0);

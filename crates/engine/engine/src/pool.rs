@@ -181,7 +181,7 @@ impl PoolSettings {
 }
 
 /// One page of a batch that is read ahead.
-pub struct Wanted {
+pub struct ReadAheadPage {
     pub page: PageNo,
     pub bytes: Aligned,
     pub result: Result<(), EngineError>,
@@ -192,7 +192,7 @@ pub trait PageSource: Send + Sync {
     fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), EngineError>;
 
     /// Reads several pages, each with a result of its own. One by one unless the source can batch.
-    fn read_many(&self, wanted: &mut [Wanted]) {
+    fn read_many(&self, wanted: &mut [ReadAheadPage]) {
         for one in wanted {
             one.result = self.read(one.page, &mut one.bytes);
         }

@@ -29,7 +29,7 @@ pub(crate) struct LeafHint {
 
 /// What reading a row tells besides its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Learnt {
+pub(crate) struct ReadContext {
     /// The end of the newest frame that changed the leaf: who tells of what it read waits for it.
     pub lsn: Lsn,
     pub leaf: LeafHint,
@@ -52,12 +52,12 @@ pub(crate) fn read_row<R>(
     key: &[u8],
     snapshot: u64,
     copy: impl FnOnce(&[u8]) -> R,
-) -> Result<(Option<R>, Learnt), EngineError> {
+) -> Result<(Option<R>, ReadContext), EngineError> {
     let leaf = tree.leaf(pages, Seek::Key(key))?;
     let page = PageView::new(&leaf);
     pages.storage.counts.add(Counter::RowsRead, 1);
     let hint = LeafHint { page: leaf.page_no(), page_version: leaf.page_version() };
-    let mut learnt = Learnt { lsn: page.lsn(), leaf: hint, number: 0 };
+    let mut learnt = ReadContext { lsn: page.lsn(), leaf: hint, number: 0 };
     // The value is copied as well as the key compared: both are asked for at once.
     let near = page.near(key);
     bring_near(page.near_cell(near, ROW_BYTES_NEAR));

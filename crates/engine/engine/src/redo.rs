@@ -41,7 +41,7 @@ use layout::BLOCK_BYTES_MAX;
 use segments::Segments;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Appended {
+pub struct FrameRange {
     pub start: Lsn,
     /// Behind its last byte; durable up to here means that the frame is.
     pub end: Lsn,

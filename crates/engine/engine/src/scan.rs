@@ -14,7 +14,7 @@ use crate::counts::Sample;
 use crate::cursor::{KeyBounds, Row, TreeCursor};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
-use crate::read::{Learnt, read_row, replace};
+use crate::read::{ReadContext, read_row, replace};
 use crate::reentry::{check_may_look, looking};
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
@@ -59,7 +59,7 @@ impl<'t> TreeView<'t> {
         &self,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> R,
-    ) -> Result<(Option<R>, Learnt), EngineError> {
+    ) -> Result<(Option<R>, ReadContext), EngineError> {
         check_may_look()?;
         let look = |row: &[u8]| looking(&self.pages.storage, || look(row));
         read_row(self.pages, self.tree, key, self.at, look)

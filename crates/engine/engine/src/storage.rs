@@ -28,7 +28,7 @@ use crate::counts::{Common, Counts};
 use crate::error::{EngineError, Poison, RequestError};
 use crate::lock::LockTable;
 use crate::page::PageSize;
-use crate::pool::{PageSource, Pin, Pool, PoolSettings, Supply, Wanted};
+use crate::pool::{PageSource, Pin, Pool, PoolSettings, ReadAheadPage, Supply};
 use crate::redo::Redo;
 use crate::safeguards::Safeguards;
 use crate::settings_file::name;
@@ -214,7 +214,7 @@ impl PageSource for StoreSource {
         self.store.read(page, into).map_err(|error| unread(page, error))
     }
 
-    fn read_many(&self, wanted: &mut [Wanted]) {
+    fn read_many(&self, wanted: &mut [ReadAheadPage]) {
         let _open = match self.stay_open() {
             Ok(open) => open,
             Err(closed) => {

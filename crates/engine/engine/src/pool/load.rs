@@ -16,7 +16,7 @@ use crate::pool::guard::Pin;
 use crate::pool::latch::Pause;
 use crate::pool::queues::FrameQueue;
 use crate::pool::table::{WAITED, Word};
-use crate::pool::{Pool, Wanted};
+use crate::pool::{Pool, ReadAheadPage};
 use crate::sync::locked;
 
 /// While pages are being written, so many requests for free frames count as one: it is worth to ask
@@ -185,12 +185,12 @@ impl Pool {
         if claims.is_empty() {
             return;
         }
-        let want = |claim: &Claim<'_>| Wanted {
+        let want = |claim: &Claim<'_>| ReadAheadPage {
             page: claim.page,
             bytes: self.buffers.take(),
             result: Ok(()),
         };
-        let mut wanted: Vec<Wanted> = claims.iter().map(want).collect();
+        let mut wanted: Vec<ReadAheadPage> = claims.iter().map(want).collect();
         self.source.read_many(&mut wanted);
         for (claim, one) in claims.into_iter().zip(wanted) {
             claim.end_together(one, purpose);
@@ -228,7 +228,7 @@ impl<'p> Claim<'p> {
         Ok(self.install(frame))
     }
 
-    fn end_together(mut self, one: Wanted, purpose: Purpose) {
+    fn end_together(mut self, one: ReadAheadPage, purpose: Purpose) {
         let Some(frame) = self.frame else { return };
         let filled = self.fill(frame, &one.bytes, one.result);
         self.pool.buffers.give(one.bytes);

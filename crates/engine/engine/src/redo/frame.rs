@@ -72,7 +72,7 @@ pub(crate) struct Fill {
 
 /// What was taken out of the buffer: the log from `base` to `end`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct LogRange {
     pub(crate) base: u64,
     pub(crate) end: u64,
 }
@@ -111,8 +111,8 @@ impl Fill {
     }
 
     /// Swaps in an empty buffer of the same size. The last block is carried over if it is not full.
-    pub(crate) fn swap(&mut self, empty: &mut Aligned, block_bytes: u64) -> Taken {
-        let taken = Taken { base: self.base, end: self.end };
+    pub(crate) fn swap(&mut self, empty: &mut Aligned, block_bytes: u64) -> LogRange {
+        let taken = LogRange { base: self.base, end: self.end };
         let tail = self.end / block_bytes * block_bytes;
         let (from, to) = ((tail - self.base) as usize, self.used_bytes());
         empty[..to - from].copy_from_slice(&self.buffer[from..to]);

@@ -14,12 +14,12 @@ use iostrata_io::SyncKind;
 use iostrata_io::disk::DiskError;
 
 use crate::error::EngineError;
-use crate::redo::frame::{Taken, body_crc};
+use crate::redo::frame::{LogRange, body_crc};
 use crate::redo::group_commit::Outcome;
 use crate::redo::layout::{HEADER_BLOCK_BYTES, frame};
 use crate::redo::open::write_header;
 use crate::redo::segments::SegmentRange;
-use crate::redo::{Appended, Redo, RedoSync, Writer};
+use crate::redo::{FrameRange, Redo, RedoSync, Writer};
 use crate::sync::locked;
 
 impl Redo {
@@ -29,7 +29,7 @@ impl Redo {
     /// # Panics
     /// Before `start`; when the body is empty or longer than `body_bytes_max`; when the log would
     /// overrun its checkpoint.
-    pub fn append(&self, body: &[u8]) -> Appended {
+    pub fn append(&self, body: &[u8]) -> FrameRange {
         let bytes = frame::OVERHEAD_BYTES + body.len();
         assert!(bytes <= self.frame_bytes_max(), "{} bytes are too long a body", body.len());
         let body_crc = body_crc(frame::RECORDS, body);
@@ -43,7 +43,7 @@ impl Redo {
                 let start = fill.push(body_crc, frame::RECORDS, body);
                 fill.requests += 1;
                 self.lsn.store(end, Ordering::Release);
-                return Appended { start: Lsn(start), end: Lsn(end) };
+                return FrameRange { start: Lsn(start), end: Lsn(end) };
             }
             let upto = fill.end;
             if self.poison.is_set() {
@@ -101,7 +101,7 @@ impl Redo {
         Ok(())
     }
 
-    fn write_taken(&self, writer: &mut Writer, taken: Taken) -> Result<(), DiskError> {
+    fn write_taken(&self, writer: &mut Writer, taken: LogRange) -> Result<(), DiskError> {
         let padded_end = taken.end.next_multiple_of(writer.block_bytes);
         let (used, mut left) = ((taken.end - taken.base) as usize, padded_end - taken.base);
         writer.other[used..left as usize].fill(0);

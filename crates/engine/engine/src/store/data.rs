@@ -276,7 +276,7 @@ pub(crate) struct SyncGate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Synced {
+pub(crate) enum SyncPlace {
     Here,
     Elsewhere,
 }
@@ -286,17 +286,17 @@ impl SyncGate {
         &self,
         poison: &Poison,
         sync: impl FnOnce() -> Result<(), EngineError>,
-    ) -> Result<Synced, EngineError> {
+    ) -> Result<SyncPlace, EngineError> {
         let call = self.asked.fetch_add(1, SeqCst) + 1;
         let mut covered = locked(&self.covered);
         poison.check()?;
         if *covered >= call {
-            return Ok(Synced::Elsewhere);
+            return Ok(SyncPlace::Elsewhere);
         }
         let covers = self.asked.load(SeqCst);
         sync().map_err(|error| poison.keep(error))?;
         *covered = covers;
-        Ok(Synced::Here)
+        Ok(SyncPlace::Here)
     }
 }
 
@@ -375,7 +375,7 @@ mod gate_tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-    use super::{SyncGate, Synced};
+    use super::{SyncGate, SyncPlace};
     use crate::error::{EngineError, Poison};
 
     #[test]
@@ -395,8 +395,8 @@ mod gate_tests {
                             Ok(())
                         });
                         match synced.unwrap() {
-                            Synced::Here => made.fetch_add(1, SeqCst),
-                            Synced::Elsewhere => shared.fetch_add(1, SeqCst),
+                            SyncPlace::Here => made.fetch_add(1, SeqCst),
+                            SyncPlace::Elsewhere => shared.fetch_add(1, SeqCst),
                         };
                     }
                 });

@@ -20,7 +20,7 @@ use iostrata_innodb::{Counter, NO_PAGE, PageNo};
 
 use crate::admission::{Haste, Pins, Room};
 use crate::error::EngineError;
-use crate::mtr::{Held, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::{PageKind, PageView, Record, cells_of, row_bytes, shortest_separator};
 use crate::pages::{MapBit, NewPage, Pages};
 use crate::pool::Pin;
@@ -342,7 +342,7 @@ fn latch_leaves<'c>(
     mtr: &mut Mtr<'c>,
     page: Pin<'c>,
     next: Option<Pin<'c>>,
-) -> (Held, Option<Held>) {
+) -> (PageHandle, Option<PageHandle>) {
     match next {
         Some(next) if next.page_no() < page.page_no() => {
             let next = mtr.latch(next);
@@ -520,9 +520,9 @@ impl Tree {
     fn move_cells(
         &self,
         mtr: &mut Mtr<'_>,
-        (above, slot): (Held, usize),
-        left: Held,
-        right: Held,
+        (above, slot): (PageHandle, usize),
+        left: PageHandle,
+        right: PageHandle,
     ) -> Result<(), EngineError> {
         let at = mtr.page(left).count();
         let view = mtr.page(right);
@@ -589,7 +589,7 @@ fn is_worth_joining(pages: &Pages, level: u8, [left, right]: [usize; 2]) -> bool
 }
 
 /// Whether the right one's cells still fit, now that both are latched.
-fn fits(mtr: &Mtr<'_>, left: Held, right: Held) -> bool {
+fn fits(mtr: &Mtr<'_>, left: PageHandle, right: PageHandle) -> bool {
     let (left, right) = (mtr.page(left), mtr.page(right));
     let separator = if left.level() > 0 { row_bytes(left.size().key_bytes_max(), 0) } else { 0 };
     right.used_bytes() + separator <= left.free_bytes()
@@ -600,7 +600,7 @@ fn latch_three<'c>(
     mtr: &mut Mtr<'c>,
     pair: Siblings<'c>,
     next: Option<Pin<'c>>,
-) -> [Option<Held>; 3] {
+) -> [Option<PageHandle>; 3] {
     let mut pins: Vec<(usize, PageNo, Pin<'c>)> = [Some(pair.left), Some(pair.right), next]
         .into_iter()
         .enumerate()
