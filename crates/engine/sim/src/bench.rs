@@ -173,7 +173,7 @@ pub fn run(
     if window.span_ns == 0 {
         return Err(BenchError::Nothing { span_ns: 0 });
     }
-    let mut tally = Counted::new(window, load.block_bytes);
+    let mut tally = BenchCounts::new(window, load.block_bytes);
     let mut in_flight: Vec<(Command, u64)> = Vec::with_capacity(load.depth as usize);
     for slot in 0..u64::from(load.depth) {
         let request = source.next(slot);
@@ -285,7 +285,7 @@ impl RequestStream {
 const SLICES: usize = 100;
 
 /// What was done so far.
-struct Counted {
+struct BenchCounts {
     window: BenchWindow,
     block_bytes: u32,
     slices: Vec<f64>,
@@ -294,7 +294,7 @@ struct Counted {
     flushes: LatencyHistogram,
 }
 
-impl Counted {
+impl BenchCounts {
     fn new(window: BenchWindow, block_bytes: u32) -> Self {
         Self {
             window,

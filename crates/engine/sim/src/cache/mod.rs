@@ -13,7 +13,7 @@ use iostrata_run::KernelThen;
 
 pub use pages::PageCounts;
 
-use crate::queue::{BlockQueue, Completed, Submitter};
+use crate::queue::{BlockQueue, Completion, Submitter};
 use pages::Pages;
 use writeback::{Flusher, Journal};
 
@@ -254,7 +254,7 @@ impl PageCache {
     }
 
     /// A write request of this cache is done.
-    pub fn completed(&mut self, request: &Completed) {
+    pub fn completed(&mut self, request: &Completion) {
         let first = self.pages.page_at(request.at_bytes);
         let count = u64::from(request.bytes) / PAGE_BYTES;
         for page in first..first + count as u32 {

@@ -5,7 +5,7 @@
 //! arrived or is on its way.
 
 use super::{CachePlan, PAGE_BYTES};
-use crate::queue::{Bio, BlockQueue, Direction, Offered, Submitter};
+use crate::queue::{Bio, BlockQueue, Direction, OfferOutcome, Submitter};
 
 /// Pages so far, and now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Pages {
         assert!(count > 0, "page {page} can't be submitted");
         let bytes = count * PAGE_BYTES as u32;
         let bio = Bio { direction: Direction::Write, at_bytes: self.at_bytes(page), bytes };
-        if queue.offer(now_ns, bio, who) == Offered::Sleeps {
+        if queue.offer(now_ns, bio, who) == OfferOutcome::Sleeps {
             return 0;
         }
         for one in page..page + count {

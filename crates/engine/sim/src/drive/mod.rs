@@ -108,32 +108,32 @@ pub trait Drive: Send {
 /// Events with their moments, in ns.
 #[derive(Debug)]
 pub struct Agenda<E> {
-    entries: BinaryHeap<Reverse<Scheduled<E>>>,
+    entries: BinaryHeap<Reverse<ScheduledEvent<E>>>,
     noted: u64,
 }
 
 #[derive(Debug)]
-struct Scheduled<E> {
+struct ScheduledEvent<E> {
     at_ns: u64,
     order: u64,
     event: E,
 }
 
-impl<E> PartialEq for Scheduled<E> {
+impl<E> PartialEq for ScheduledEvent<E> {
     fn eq(&self, other: &Self) -> bool {
         (self.at_ns, self.order) == (other.at_ns, other.order)
     }
 }
 
-impl<E> Eq for Scheduled<E> {}
+impl<E> Eq for ScheduledEvent<E> {}
 
-impl<E> PartialOrd for Scheduled<E> {
+impl<E> PartialOrd for ScheduledEvent<E> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<E> Ord for Scheduled<E> {
+impl<E> Ord for ScheduledEvent<E> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at_ns, self.order).cmp(&(other.at_ns, other.order))
     }
@@ -153,7 +153,7 @@ impl<E> Agenda<E> {
 
     /// Adds an event.
     pub fn note(&mut self, at_ns: u64, event: E) {
-        self.entries.push(Reverse(Scheduled { at_ns, order: self.noted, event }));
+        self.entries.push(Reverse(ScheduledEvent { at_ns, order: self.noted, event }));
         self.noted += 1;
     }
 

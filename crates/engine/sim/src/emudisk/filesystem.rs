@@ -77,7 +77,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-pub(crate) struct Served {
+pub(crate) struct FuseDisk {
     pub(crate) disk: Arc<Disk<ToKernel>>,
     /// Lines of `control`, and how their reader is woken.
     pub(crate) commands: Mutex<Sender<ControlLine>>,
@@ -89,7 +89,7 @@ pub(crate) struct Served {
     pub(crate) handles: AtomicU64,
 }
 
-impl Served {
+impl FuseDisk {
     fn snapshot(&self) -> u64 {
         let handle = self.handles.fetch_add(1, Ordering::Relaxed);
         let mut text = serde_json::to_vec_pretty(&self.disk.stats()).unwrap_or_default();
@@ -117,7 +117,7 @@ impl Served {
     }
 }
 
-impl Filesystem for Served {
+impl Filesystem for FuseDisk {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Older kernels lack some of it and serve at a lower depth.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);

@@ -19,7 +19,7 @@ use crate::drive::Drive;
 use crate::emudisk::disk::{Disk, Failure, MakeDrive, Reply};
 use crate::emudisk::error::ServeError;
 use crate::emudisk::fault::Fault;
-use crate::emudisk::filesystem::{ControlLine, Served, ToKernel, Wake, Watch};
+use crate::emudisk::filesystem::{ControlLine, FuseDisk, ToKernel, Wake, Watch};
 use crate::emudisk::holder::is_held;
 use crate::emudisk::options::{ServeOptions, disk_file};
 use crate::emudisk::pace::run_timer;
@@ -70,7 +70,7 @@ pub fn serve_drive(
     let (sender, commands) = channel();
     let system = |what| move |source: io::Error| ServeError::System { what, source };
     let wake = Arc::new(Wake::new().map_err(system("making an event descriptor"))?);
-    let served = Served {
+    let served = FuseDisk {
         disk: disk.clone(),
         commands: Mutex::new(sender),
         wake: wake.clone(),
@@ -118,7 +118,7 @@ fn directory(at: &Path) -> Result<PathBuf, ServeError> {
     Ok(absolute)
 }
 
-fn mount(served: Served, at: &Path) -> Result<BackgroundSession, ServeError> {
+fn mount(served: FuseDisk, at: &Path) -> Result<BackgroundSession, ServeError> {
     let failed = |source| ServeError::mounting(at, source);
     // Without it the mount would be tried again through a program that may not be there.
     std::fs::File::options().read(true).write(true).open("/dev/fuse").map_err(failed)?;

@@ -107,7 +107,7 @@ struct Stretch {
 
 /// Pages that are being written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flown {
+pub(super) struct InFlightPages {
     /// How many.
     pub pages: f64,
     /// Their oldest change.
@@ -122,7 +122,7 @@ pub(super) struct DirtyPages {
     dirty: [f64; CLASSES_MAX],
     stretches: VecDeque<Stretch>,
     stretch_bytes: u64,
-    flying: Vec<Flown>,
+    flying: Vec<InFlightPages>,
     /// Changes that are not spread yet, and where the first of them is.
     waiting: Option<(f64, u64)>,
     /// The end of the redo when the extents began to be written that are being written now: what
@@ -188,7 +188,7 @@ impl DirtyPages {
 
     /// Takes up to `most` of the oldest pages out of stretches that begin below `until`, and their
     /// `neighbors` with them as the setting has it: they are being written from now on.
-    pub fn take_oldest(&mut self, most: f64, until: u64, neighbors: u32) -> Flown {
+    pub fn take_oldest(&mut self, most: f64, until: u64, neighbors: u32) -> InFlightPages {
         if neighbors == 0 {
             let taken = self.take_front(most, until);
             return self.fly(taken);
@@ -227,8 +227,9 @@ impl DirtyPages {
         }
     }
 
-    fn take_front(&mut self, most: f64, until: u64) -> Flown {
-        let mut taken = Flown { oldest: u64::MAX, key: u64::MAX, ..Flown::default() };
+    fn take_front(&mut self, most: f64, until: u64) -> InFlightPages {
+        let mut taken =
+            InFlightPages { oldest: u64::MAX, key: u64::MAX, ..InFlightPages::default() };
         while let Some(stretch) = self.stretches.front_mut()
             && stretch.key * self.stretch_bytes < until
             && taken.pages < most - NOTHING
@@ -253,11 +254,11 @@ impl DirtyPages {
     }
 
     /// Takes up to `most` dirty pages at the cold end: they come from all ages alike.
-    pub fn take_cold(&mut self, most: f64) -> Flown {
-        let Some(front) = self.stretches.front() else { return Flown::default() };
+    pub fn take_cold(&mut self, most: f64) -> InFlightPages {
+        let Some(front) = self.stretches.front() else { return InFlightPages::default() };
         let (oldest, key) = (front.first as u64, front.key);
         let pages = self.thin(most, u64::MAX);
-        self.fly(Flown { pages, oldest, key })
+        self.fly(InFlightPages { pages, oldest, key })
     }
 
     /// Takes up to `most` pages out of the stretches that begin below `until`, of all ages alike;
@@ -280,7 +281,7 @@ impl DirtyPages {
         taken
     }
 
-    fn fly(&mut self, flown: Flown) -> Flown {
+    fn fly(&mut self, flown: InFlightPages) -> InFlightPages {
         if flown.pages > 0.0 {
             self.flying.push(flown);
         }
@@ -288,8 +289,8 @@ impl DirtyPages {
     }
 
     /// What was taken is written.
-    pub fn land(&mut self, flown: Flown) {
-        let same = |one: &Flown| one.oldest == flown.oldest && one.pages == flown.pages;
+    pub fn land(&mut self, flown: InFlightPages) {
+        let same = |one: &InFlightPages| one.oldest == flown.oldest && one.pages == flown.pages;
         if let Some(at) = self.flying.iter().position(same) {
             self.flying.swap_remove(at);
             self.written += flown.pages;

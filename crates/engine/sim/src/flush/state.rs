@@ -10,7 +10,7 @@ use iostrata_innodb::flush::{
 };
 use iostrata_stats::{LatencyHistogram, Random};
 
-use super::dirty::{DirtyPages, Flown};
+use super::dirty::{DirtyPages, InFlightPages};
 use super::plan::{FlushPlan, FlushSecond};
 use super::volume::Volume;
 use crate::drive::Agenda;
@@ -124,7 +124,7 @@ pub(super) struct Task {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageWriter {
     pub step: WriterStep,
-    pub batch: Flown,
+    pub batch: InFlightPages,
     /// Pages of the batch that were begun.
     pub begun: f64,
     pub checkpoint: u64,
@@ -133,7 +133,7 @@ pub(super) struct PageWriter {
 impl PageWriter {
     pub const IDLE: Self = Self {
         step: WriterStep::Idle,
-        batch: Flown { pages: 0.0, oldest: 0, key: 0 },
+        batch: InFlightPages { pages: 0.0, oldest: 0, key: 0 },
         begun: 0.0,
         checkpoint: 0,
     };

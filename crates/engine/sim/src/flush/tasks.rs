@@ -15,7 +15,7 @@ use iostrata_innodb::flush::{
 };
 use iostrata_innodb::{Doublewrite, Lsn};
 
-use super::dirty::Flown;
+use super::dirty::InFlightPages;
 use super::state::{
     Happening, PageWriter, RedoWaiter, TASKS, Task, TaskSlot, Work, World, WriterId, WriterStep,
 };
@@ -116,12 +116,12 @@ impl World {
         let most = each.min(f64::from(self.plan.settings.doublewrite_pages)).min(task.left);
         let is_over = task.left < 0.5;
         let batch = match task.work {
-            _ if is_over => Flown::default(),
+            _ if is_over => InFlightPages::default(),
             Work::Oldest { until, .. } => {
                 self.dirty.take_oldest(most, until.0, self.plan.settings.flush_neighbors)
             }
             Work::Frames => self.dirty.take_cold(most),
-            Work::Checkpoint | Work::SyncRedo | Work::Purge => Flown::default(),
+            Work::Checkpoint | Work::SyncRedo | Work::Purge => InFlightPages::default(),
         };
         if batch.pages <= 0.0 {
             return self.found_nothing(writer, task);

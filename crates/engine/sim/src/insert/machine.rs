@@ -18,7 +18,7 @@ use iostrata_stats::Random;
 use super::{INDEX_BYTES_PER_ROW, index_bytes};
 use crate::cache::{Access, CachePlan, PAGE_BYTES, PageCache, Submission, WRITER, Waits};
 use crate::iostat::QueueCounters;
-use crate::queue::{Bio, BlockQueue, Completed, Direction, Offered, Submitter};
+use crate::queue::{Bio, BlockQueue, Completion, Direction, OfferOutcome, Submitter};
 
 /// Bytes of a row in the data file: a header of 4, a byte for NULLs, four integers, 40 characters
 /// and their length, rounded up to 4.
@@ -242,7 +242,7 @@ pub(super) struct Machine {
     writer: WriterState,
     reading: Option<Reading>,
     latencies_ns: Vec<u64>,
-    completed: Vec<Completed>,
+    completed: Vec<Completion>,
     /// What was skipped, as if it had been counted.
     skipped: Snapshot,
     pages_skipped: u64,
@@ -435,7 +435,7 @@ impl Machine {
         self.completed = completed;
     }
 
-    fn has_read(&mut self, one: &Completed) {
+    fn has_read(&mut self, one: &Completion) {
         if let WriterState::Waits(Waits::Read(page)) = self.writer
             && one.at_bytes == self.cache.at_bytes(page)
         {
@@ -471,7 +471,7 @@ impl Machine {
 
     fn read(&mut self) {
         if let Some(Reading { bio, .. }) = self.reading
-            && self.queue.offer(self.now_ns, bio, READER) == Offered::Sleeps
+            && self.queue.offer(self.now_ns, bio, READER) == OfferOutcome::Sleeps
         {
             // Woken, it offers the same again.
         }

@@ -20,7 +20,7 @@ use crate::drive::{Drive, DriveFacts};
 use crate::model::{self, MeasuredDisk, ModelError};
 use crate::queue::{BlockQueue, QueuePlan, REQUESTS_DEFAULT, Scheduler, requests_taken};
 use machine::{Machine, Prefill, TableFiles};
-use window::{Method, NR_REQUESTS_MIN, Replicate, Sampled, window};
+use window::{Method, NR_REQUESTS_MIN, Replicate, WindowSample, window};
 
 /// Bytes of index per row, over all four indexes: the post's 4.5 GB at 77 million rows.
 pub const INDEX_BYTES_PER_ROW: f64 = 4.5e9 / 77e6;
@@ -339,7 +339,7 @@ fn windows(
             let mut drive = make(seed)?;
             let is_sampled = is_sampled(plan, drive.facts().queue_depth) && !has_reader;
             if is_sampled {
-                drive = Box::new(Sampled::new(drive));
+                drive = Box::new(WindowSample::new(drive));
             }
             let queue = BlockQueue::new(queue_plan(plan), drive);
             let nr_requests = queue.nr_requests();

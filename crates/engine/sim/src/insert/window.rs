@@ -287,7 +287,7 @@ enum Mode {
 }
 
 /// A drive that is looked at in samples.
-pub(super) struct Sampled {
+pub(super) struct WindowSample {
     drive: Box<dyn Drive>,
     facts: DriveFacts,
     mode: Mode,
@@ -306,7 +306,7 @@ pub(super) struct Sampled {
     done: Vec<Done>,
 }
 
-impl Sampled {
+impl WindowSample {
     pub(super) fn new(drive: Box<dyn Drive>) -> Self {
         let facts = drive.facts();
         Self {
@@ -392,7 +392,7 @@ impl Sampled {
     }
 }
 
-impl Drive for Sampled {
+impl Drive for WindowSample {
     fn facts(&self) -> DriveFacts {
         self.facts
     }
@@ -436,7 +436,7 @@ mod tests {
     fn every_request_is_done_once_and_few_are_worked_through() {
         for queue_depth in [1, 32] {
             let (arm, sent) = Arm::new(queue_depth, 1_000_000, 0);
-            let mut drive = Sampled::new(arm);
+            let mut drive = WindowSample::new(arm);
             let (count, mut next, mut now_ns, mut done) = (40_000, 0, 0, Vec::new());
             while done.len() < count {
                 while next < count && next - done.len() < queue_depth as usize {

@@ -72,7 +72,7 @@ pub struct Bio {
 
 /// What became of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offered {
+pub enum OfferOutcome {
     /// It is part of a request that waited already.
     Merged,
     /// It is a request.
@@ -83,7 +83,7 @@ pub enum Offered {
 
 /// A request that is done; it covers every bio that was merged into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completed {
+pub struct Completion {
     /// Which way.
     pub direction: Direction,
     /// First byte.
@@ -172,15 +172,15 @@ impl BlockQueue {
     ///
     /// # Panics
     /// When time goes back, the bio is empty or beyond the drive, or the submitter sleeps.
-    pub fn offer(&mut self, now_ns: u64, bio: Bio, who: Submitter) -> Offered {
+    pub fn offer(&mut self, now_ns: u64, bio: Bio, who: Submitter) -> OfferOutcome {
         assert!(bio.bytes > 0, "a bio without bytes");
         self.count_until(now_ns);
         if self.merge(bio) {
-            return Offered::Merged;
+            return OfferOutcome::Merged;
         }
         if !self.limit.take(now_ns, bio.direction, who) {
             self.limit.sleep(bio.direction, who);
-            return Offered::Sleeps;
+            return OfferOutcome::Sleeps;
         }
         self.sequence += 1;
         let number = self.slots.add(Slot {
@@ -194,7 +194,7 @@ impl BlockQueue {
         });
         self.waiting[bio.direction as usize].add(&mut self.slots, number);
         self.dispatch(now_ns);
-        Offered::Queued
+        OfferOutcome::Queued
     }
 
     /// The next submitter that wakes up because there is room; it must offer its bio again.
@@ -209,7 +209,7 @@ impl BlockQueue {
 
     /// Lets everything up to and including `now_ns` happen; appends what was completed, earliest
     /// first.
-    pub fn advance(&mut self, now_ns: u64, completed: &mut Vec<Completed>) {
+    pub fn advance(&mut self, now_ns: u64, completed: &mut Vec<Completion>) {
         while let Some(at_ns) = self.drive.next_event_ns().filter(|&at_ns| at_ns <= now_ns) {
             // A submission may have made something due that lies before the last one counted.
             let at_ns = at_ns.max(self.counters.at_ns);
@@ -224,7 +224,7 @@ impl BlockQueue {
         }
     }
 
-    fn complete(&mut self, now_ns: u64, done: Done) -> Completed {
+    fn complete(&mut self, now_ns: u64, done: Done) -> Completion {
         let slot = self.slots.remove(done.id as u32);
         self.in_drive -= 1;
         self.limit.free(slot.direction);
@@ -233,7 +233,7 @@ impl BlockQueue {
         counters.bytes += u64::from(slot.bytes);
         counters.wait_ns += now_ns - slot.came_ns;
         let Slot { direction, at_bytes, bytes, .. } = slot;
-        Completed { direction, at_bytes, bytes, at_ns: now_ns }
+        Completion { direction, at_bytes, bytes, at_ns: now_ns }
     }
 
     fn dispatch(&mut self, now_ns: u64) {
@@ -418,7 +418,7 @@ mod tests {
         Bio { direction, at_bytes: page * u64::from(PAGE), bytes: PAGE }
     }
 
-    fn write(queue: &mut BlockQueue, now_ns: u64, page: u64) -> Offered {
+    fn write(queue: &mut BlockQueue, now_ns: u64, page: u64) -> OfferOutcome {
         queue.offer(now_ns, bio(Direction::Write, page), WHO)
     }
 
@@ -438,7 +438,7 @@ mod tests {
         write(&mut queue, 0, 1000);
         let became: Vec<_> =
             [10, 11, 9, 13, 12, 20].map(|page| write(&mut queue, 0, page)).into_iter().collect();
-        use Offered::{Merged, Queued};
+        use OfferOutcome::{Merged, Queued};
         assert_eq!(became, [Queued, Merged, Merged, Queued, Merged, Queued]);
         assert_eq!(queue.held(Direction::Write), 3, "9 to 13 are one request");
         assert_eq!(drain(&mut queue, &sent), [(1000, 1), (9, 5), (20, 1)]);
@@ -448,8 +448,8 @@ mod tests {
     fn requests_grow_to_512_kib_and_directions_stay_apart() {
         let (mut queue, sent) = queue(Y2009, Scheduler::Deadline, 1024);
         write(&mut queue, 0, 5000);
-        (0..200).for_each(|page| assert_ne!(write(&mut queue, 0, page), Offered::Sleeps));
-        assert_eq!(queue.offer(0, bio(Direction::Read, 200), WHO), Offered::Queued);
+        (0..200).for_each(|page| assert_ne!(write(&mut queue, 0, page), OfferOutcome::Sleeps));
+        assert_eq!(queue.offer(0, bio(Direction::Read, 200), WHO), OfferOutcome::Queued);
         assert_eq!(drain(&mut queue, &sent), [(5000, 1), (200, 1), (0, 128), (128, 72)]);
     }
 
@@ -515,13 +515,14 @@ mod tests {
     #[test]
     fn in_2009_the_one_who_fills_the_queue_finishes_a_batch() {
         let (mut queue, _) = queue(Y2009, Scheduler::Deadline, 128);
-        let taken = (0..1000).take_while(|&page| write(&mut queue, 0, 2 * page) != Offered::Sleeps);
+        let taken =
+            (0..1000).take_while(|&page| write(&mut queue, 0, 2 * page) != OfferOutcome::Sleeps);
         // 127 below the limit and a batch of 32.
         assert_eq!(taken.count(), 127 + 32);
         let other = queue.offer(0, bio(Direction::Write, 9_000), Submitter(1));
-        assert_eq!(other, Offered::Sleeps, "whoever else comes sleeps at once");
+        assert_eq!(other, OfferOutcome::Sleeps, "whoever else comes sleeps at once");
         assert_eq!(queue.wake(0), None);
-        assert_eq!(queue.offer(0, bio(Direction::Read, 9_100), Submitter(2)), Offered::Queued);
+        assert_eq!(queue.offer(0, bio(Direction::Read, 9_100), Submitter(2)), OfferOutcome::Queued);
         // As many completions as it takes to get below the limit wake one, who has a batch again.
         let mut completed = Vec::new();
         while queue.held(Direction::Write) >= 128 {
@@ -529,15 +530,17 @@ mod tests {
         }
         let now_ns = completed.last().unwrap().at_ns;
         assert_eq!(queue.wake(now_ns), Some(WHO));
-        let more = (0..100)
-            .take_while(|&page| write(&mut queue, now_ns, 5_001 + 2 * page) != Offered::Sleeps);
+        let more = (0..100).take_while(|&page| {
+            write(&mut queue, now_ns, 5_001 + 2 * page) != OfferOutcome::Sleeps
+        });
         assert_eq!(more.count(), 32);
     }
 
     #[test]
     fn in_2009_nobody_passes_one_and_a_half_times_the_limit() {
         let (mut queue, _) = queue(Y2009, Scheduler::Deadline, 20);
-        let taken = (0..100).take_while(|&page| write(&mut queue, 0, 2 * page) != Offered::Sleeps);
+        let taken =
+            (0..100).take_while(|&page| write(&mut queue, 0, 2 * page) != OfferOutcome::Sleeps);
         assert_eq!(taken.count(), 30);
     }
 
@@ -562,7 +565,7 @@ mod tests {
         assert_eq!(queue.nr_requests(), SCHEDULED_REQUESTS_MAX);
         let taken = (0..5_000u64).take_while(|&page| {
             let direction = if page % 3 == 0 { Direction::Read } else { Direction::Write };
-            queue.offer(0, bio(direction, 2 * page), WHO) != Offered::Sleeps
+            queue.offer(0, bio(direction, 2 * page), WHO) != OfferOutcome::Sleeps
         });
         assert_eq!(taken.count(), 2048);
         assert!(!queue.is_congested(Direction::Write));
@@ -649,7 +652,7 @@ mod tests {
                     let bytes = step.pages * PAGE;
                     let bio = Bio { direction, at_bytes: step.page * u64::from(PAGE), bytes };
                     match queue.offer(now_ns, bio, Submitter(step.who)) {
-                        Offered::Sleeps => asleep[usize::from(step.who)] = true,
+                        OfferOutcome::Sleeps => asleep[usize::from(step.who)] = true,
                         _ => offered[direction as usize] += u64::from(bytes),
                     }
                     let held = Direction::ALL.map(|direction| u64::from(queue.held(direction)));

@@ -200,7 +200,7 @@ impl HddParameters {
 
 /// A command, and for a flush what it waits for.
 #[derive(Clone, Copy, Debug)]
-struct Arrived {
+struct Arrival {
     request: Request,
     mark: u64,
 }
@@ -237,7 +237,7 @@ pub struct Spindle {
     capacity_bytes: u64,
     geometry: Geometry,
     now_ns: u64,
-    looked_at: VecDeque<(u64, Arrived)>,
+    looked_at: VecDeque<(u64, Arrival)>,
     candidates: Candidates,
     writes_without_room: VecDeque<Request>,
     flushes: VecDeque<Flush>,
@@ -303,7 +303,7 @@ impl Spindle {
         u64::from(bytes) * 1_000_000_000 / self.parameters.interface_bytes_per_s
     }
 
-    fn dispatch(&mut self, arrived: Arrived) {
+    fn dispatch(&mut self, arrived: Arrival) {
         let request = arrived.request;
         let cached = self.parameters.write_cache;
         match request.command {
@@ -484,7 +484,7 @@ impl Device for Spindle {
         self.now_ns = now_ns;
         let free_ns = self.looked_at.back().map_or(0, |(ready_ns, _)| *ready_ns);
         let overhead_ns = u64::from(self.parameters.controller_overhead_us) * 1_000;
-        self.looked_at.push_back((now_ns.max(free_ns) + overhead_ns, Arrived { request, mark }));
+        self.looked_at.push_back((now_ns.max(free_ns) + overhead_ns, Arrival { request, mark }));
     }
 
     fn next_event_ns(&self) -> Option<u64> {
