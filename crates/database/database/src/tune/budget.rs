@@ -49,12 +49,12 @@ impl Budget {
 
 /// What was taken of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spent {
+pub(crate) struct BudgetUse {
     day: u64,
     pages: f64,
 }
 
-impl Spent {
+impl BudgetUse {
     /// Takes in what was written since the last look; `utc_s` are seconds since 1970.
     pub fn take(&mut self, now: &Vitals, utc_s: u64, is_active: bool) {
         let day = utc_s / DAY_S;
@@ -88,7 +88,7 @@ mod tests {
     fn quiet_hours_may_go_over_midnight() {
         let hours = ["22:00-06:00", "12:30-13:00"].map(|text| Budget::hours(text).unwrap());
         let budget = Budget { quiet_hours: hours.to_vec(), ..Budget::default() };
-        let said = |text: &str| Spent::default().rest(&budget, 20_000 * DAY_S + at(text));
+        let said = |text: &str| BudgetUse::default().rest(&budget, 20_000 * DAY_S + at(text));
         assert_eq!(said("05:59").unwrap().to_string(), "quiet hours until 06:00 UTC");
         assert_eq!((said("06:00"), said("12:29"), said("13:00")), (None, None, None));
         assert!(said("12:30").is_some() && said("22:00").is_some());
@@ -102,7 +102,7 @@ mod tests {
     fn pages_of_a_day_are_those_written_while_tuned() {
         let budget = Budget { pages_per_day_max: Some(5_000.0), ..Budget::default() };
         let now = Vitals { written_per_s: 100.0, dt_s: 10.0, ..Vitals::default() };
-        let mut spent = Spent::default();
+        let mut spent = BudgetUse::default();
         let mut after = |looks: u32, utc_s: u64, is_active: bool| {
             (0..looks).for_each(|_| spent.take(&now, utc_s, is_active));
             spent.rest(&budget, utc_s)

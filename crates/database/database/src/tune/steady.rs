@@ -5,7 +5,7 @@
 
 use iostrata_innodb::flush::Ages;
 
-use crate::tune::budget::Spent;
+use crate::tune::budget::BudgetUse;
 use crate::tune::config::TuneConfig;
 use crate::tune::delay;
 use crate::tune::device::DeviceLimit;
@@ -69,15 +69,15 @@ pub(crate) struct Steady {
     generation: Generation,
     need: Need,
     gain: Gain,
-    spent: Spent,
+    spent: BudgetUse,
     /// Why the server has its own settings; absent while it is tuned.
     pub rest: Option<Rest>,
-    led: Led,
+    led: TunedServer,
 }
 
 /// A server while it is led.
 #[derive(Clone, Copy, Debug)]
-struct Led {
+struct TunedServer {
     generation: Generation,
     pace: SteadyPace,
     pinned: PinnedPace,
@@ -91,8 +91,8 @@ struct Led {
 
 impl Steady {
     pub fn new(generation: Generation) -> Self {
-        let (need, gain, spent) = (Need::default(), Gain::default(), Spent::default());
-        let led = Led::new(generation);
+        let (need, gain, spent) = (Need::default(), Gain::default(), BudgetUse::default());
+        let led = TunedServer::new(generation);
         Self { generation, need, gain, spent, rest: Some(Rest::Redo), led }
     }
 
@@ -107,7 +107,7 @@ impl Steady {
             (Some(why), true) => give_back(view, why),
             (None, false) => {
                 self.need.begin();
-                self.led = Led::new(self.generation);
+                self.led = TunedServer::new(self.generation);
                 let mut moves = self.generation.held_settings(view.present);
                 moves.extend(self.led.step(view, true));
                 moves
@@ -125,7 +125,7 @@ impl Steady {
     }
 }
 
-impl Led {
+impl TunedServer {
     fn new(generation: Generation) -> Self {
         let (pace, pinned) = (SteadyPace::default(), PinnedPace::default());
         let (device, is_short, is_own) = (DeviceLimit::default(), false, false);
