@@ -4,7 +4,7 @@ use iostrata_database::target::{TargetError, Trouble};
 use iostrata_engine::{EngineError, OpenError, RequestError, TableError, TransactionError};
 
 use crate::key::ValueError;
-use crate::layout::NotChanged;
+use crate::layout::ChangeError;
 
 /// Why an operation did not work.
 #[derive(Debug, thiserror::Error)]
@@ -26,10 +26,10 @@ pub enum OpError {
 
 impl OpError {
     /// A row that was not changed.
-    pub fn not_changed(error: NotChanged, table: &str, key: &[u8]) -> Self {
+    pub fn not_changed(error: ChangeError, table: &str, key: &[u8]) -> Self {
         match error {
-            NotChanged::Value(error) => Self::Value(error),
-            NotChanged::Damaged => Self::damaged(table, key),
+            ChangeError::Value(error) => Self::Value(error),
+            ChangeError::Damaged => Self::damaged(table, key),
         }
     }
 

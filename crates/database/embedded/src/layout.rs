@@ -391,14 +391,14 @@ pub struct ColumnChange {
 
 /// Why a row is not changed.
 #[derive(Debug, PartialEq, Eq)]
-pub enum NotChanged {
+pub enum ChangeError {
     /// A value that does not go into its column.
     Value(ValueError),
     /// The row is damaged.
     Damaged,
 }
 
-impl From<ValueError> for NotChanged {
+impl From<ValueError> for ChangeError {
     fn from(error: ValueError) -> Self {
         Self::Value(error)
     }
@@ -414,7 +414,7 @@ pub fn change_columns(
     changes: &[ColumnChange],
     args: &[Value<'_>],
     row: &mut Vec<u8>,
-) -> Result<(), NotChanged> {
+) -> Result<(), ChangeError> {
     for of in changes {
         let argument = of.argument.map_or(Value::Int(0), |at| args[at]);
         match layout.places[of.column] {
@@ -433,7 +433,7 @@ fn change_number(
     of: &ColumnChange,
     argument: Value<'_>,
     row: &mut [u8],
-) -> Result<(), NotChanged> {
+) -> Result<(), ChangeError> {
     let Place::Number { at, bytes, null } = layout.places[of.column] else { return Ok(()) };
     if of.change == Change::Set {
         return Ok(layout.put_fixed(of.column, argument, row)?);
@@ -447,7 +447,7 @@ fn change_number(
         Value::Null => return Ok(layout.put_fixed(of.column, Value::Null, row)?),
         Value::Text(_) => return Err(layout.wrong_kind(of.column, argument).into()),
     };
-    let before = layout.number(at, bytes, row).ok_or(NotChanged::Damaged)?;
+    let before = layout.number(at, bytes, row).ok_or(ChangeError::Damaged)?;
     let Some(after) = result(of.change, before, argument) else {
         let found = format!("{before} changed by {argument}");
         return Err(layout.beyond(of.column, found, bytes).into());
@@ -473,7 +473,7 @@ fn change_text(
     of: &ColumnChange,
     argument: Value<'_>,
     row: &mut Vec<u8>,
-) -> Result<(), NotChanged> {
+) -> Result<(), ChangeError> {
     match (of.change, argument) {
         (Change::Set, argument) => set_text(layout, of.column, argument, row),
         (Change::Prepend { .. }, Value::Null) => Ok(()),
@@ -490,7 +490,7 @@ fn set_text(
     column: usize,
     argument: Value<'_>,
     row: &mut Vec<u8>,
-) -> Result<(), NotChanged> {
+) -> Result<(), ChangeError> {
     let Place::Varying { nth, most, null } = layout.places[column] else {
         return Ok(layout.put_fixed(column, argument, row)?);
     };
@@ -499,7 +499,7 @@ fn set_text(
         argument => layout.text(column, argument)?,
     };
     layout.check_characters(column, text, most)?;
-    let (start, end) = layout.varying(row, nth).ok_or(NotChanged::Damaged)?;
+    let (start, end) = layout.varying(row, nth).ok_or(ChangeError::Damaged)?;
     null.set(row, argument == Value::Null);
     row.splice(start..end, text.iter().copied());
     layout.set_length(row, nth, text.len());
@@ -512,19 +512,19 @@ fn prepend(
     column: usize,
     (text, kept): (&[u8], usize),
     row: &mut Vec<u8>,
-) -> Result<(), NotChanged> {
+) -> Result<(), ChangeError> {
     match layout.places[column] {
         // Nothing stays nothing.
         Place::Padded { null, .. } | Place::Varying { null, .. } if null.is_set(row) => Ok(()),
         Place::Padded { at, len, .. } => {
             let mut all = text.to_vec();
-            let old = row.get(at..at + len).ok_or(NotChanged::Damaged)?;
+            let old = row.get(at..at + len).ok_or(ChangeError::Damaged)?;
             all.extend_from_slice(crate::key::without_padding(old));
             let cut = bytes_of_characters(&all, kept);
             Ok(layout.put_fixed(column, Value::Text(&all[..cut]), row)?)
         }
         Place::Varying { nth, most, .. } => {
-            let (start, end) = layout.varying(row, nth).ok_or(NotChanged::Damaged)?;
+            let (start, end) = layout.varying(row, nth).ok_or(ChangeError::Damaged)?;
             row.splice(start..start, text.iter().copied());
             let all = &row[start..end + text.len()];
             let cut = bytes_of_characters(all, kept);
@@ -586,7 +586,7 @@ mod tests {
         Value::Int(i64::MAX),
     ];
 
-    fn changed(column: usize, change: Change, argument: Value<'_>) -> Result<String, NotChanged> {
+    fn changed(column: usize, change: Change, argument: Value<'_>) -> Result<String, ChangeError> {
         let layout = layout();
         let mut row = row(&layout, &ROW);
         let of = ColumnChange { column, change, argument: Some(0) };
@@ -647,7 +647,7 @@ mod tests {
             (3, Change::Prepend { most: 9 }, Value::Text(b"1234"), "holds 6 characters"),
             (3, Change::Add, Value::Int(1), "characters"),
         ] {
-            let NotChanged::Value(error) = changed(column, change, argument).unwrap_err() else {
+            let ChangeError::Value(error) = changed(column, change, argument).unwrap_err() else {
                 panic!("the row is not damaged");
             };
             let error = error.to_string();
@@ -668,7 +668,7 @@ mod tests {
             let mut text = Vec::new();
             let _any = layout.read(layout.places[4], (&[], &cut), &mut text);
             let found = change_columns(&layout, &[of], &args, &mut cut);
-            assert!(found.is_ok() || found == Err(NotChanged::Damaged));
+            assert!(found.is_ok() || found == Err(ChangeError::Damaged));
         }
     }
 }

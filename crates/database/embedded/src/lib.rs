@@ -24,7 +24,7 @@ pub mod rows {
     pub use crate::error::OpError;
     pub use crate::key::{KeyField, KeyMisfit, ValueError};
     pub use crate::layout::{
-        ColumnChange, Layout, NotChanged, NullBit, PathField, Place, change_columns,
+        ChangeError, ColumnChange, Layout, NullBit, PathField, Place, change_columns,
     };
     pub use crate::scan::KeySpan;
     pub use crate::table::{IndexKey, Projection, SharedTable};

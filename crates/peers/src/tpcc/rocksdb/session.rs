@@ -5,7 +5,7 @@
 
 use std::mem::take;
 
-use iostrata_embedded::rows::{NotChanged, OpError, change_columns};
+use iostrata_embedded::rows::{ChangeError, OpError, change_columns};
 use iostrata_database::target::{
     Fold, OpId, Rows, Session, SessionCost, TargetError, Ticket, Trouble, Value,
 };
@@ -292,8 +292,8 @@ fn modify(
         row.clear();
         row.extend_from_slice(old);
         change_columns(layout, changes, args, row).map_err(|error| match error {
-            NotChanged::Value(error) => OpError::Value(error),
-            NotChanged::Damaged => OpError::damaged(&layout.table.name, at),
+            ChangeError::Value(error) => OpError::Value(error),
+            ChangeError::Damaged => OpError::damaged(&layout.table.name, at),
         })?;
         key.clear();
         key.extend_from_slice(&[op.number, 0]);
