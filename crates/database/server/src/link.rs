@@ -161,11 +161,15 @@ impl Link {
         TargetError { trouble: Trouble::Failed, code, target, text, fix: None }
     }
 
-    fn counted(&mut self, result: Result<Drained, Error>, sql: &str) -> Result<u64, TargetError> {
+    fn counted(
+        &mut self,
+        result: Result<DrainResult, Error>,
+        sql: &str,
+    ) -> Result<u64, TargetError> {
         self.cost.round_trips += 1;
         self.cost.statements += 1;
         match result {
-            Ok(Drained { odd_row: Some(row), .. }) => {
+            Ok(DrainResult { odd_row: Some(row), .. }) => {
                 let text = format!("{}: row {row} is not of the declared types", shortened(sql));
                 Err(self.refused("types", text))
             }
@@ -183,7 +187,7 @@ impl Link {
 }
 
 /// What came back.
-struct Drained {
+struct DrainResult {
     changed: u64,
     /// The first row that was not taken.
     odd_row: Option<u64>,
@@ -192,9 +196,9 @@ struct Drained {
 fn drain<P: Protocol>(
     result: mysql::Result<QueryResult<'_, '_, '_, P>>,
     each: &mut Taker<'_>,
-) -> Result<Drained, Error> {
+) -> Result<DrainResult, Error> {
     let result = result?;
-    let mut answer = Drained { changed: result.affected_rows(), odd_row: None };
+    let mut answer = DrainResult { changed: result.affected_rows(), odd_row: None };
     for (at, row) in result.enumerate() {
         if each(&row?).is_none() {
             answer.odd_row.get_or_insert(at as u64);

@@ -43,7 +43,7 @@ pub struct ServerTarget {
     dialect: Dialect,
     storage_engine: Option<String>,
     words: TableWords,
-    loads: Mutex<HashMap<String, Loaded>>,
+    loads: Mutex<HashMap<String, TableLoad>>,
     /// The one server to which every connection has to lead, where there must be one.
     one: Option<Arc<ServerToken>>,
 }
@@ -61,7 +61,7 @@ const NO_KEY: [&str; 2] = ["1173", "3750"];
 
 /// What this target has loaded of a table.
 #[derive(Debug, Default)]
-struct Loaded {
+struct TableLoad {
     was_empty: bool,
     parts: HashSet<Part>,
 }
@@ -264,7 +264,7 @@ impl ServerTarget {
         if !loads.contains_key(table) {
             let sql = format!("SELECT 1 FROM {} LIMIT 1", sql::name(table));
             let was_empty = self.ask(link, &sql)?.is_empty();
-            loads.insert(table.to_owned(), Loaded { was_empty, parts: HashSet::new() });
+            loads.insert(table.to_owned(), TableLoad { was_empty, parts: HashSet::new() });
         }
         let Some(loaded) = loads.get_mut(table) else {
             return Ok(false);
@@ -305,7 +305,7 @@ impl ServerTarget {
         Ok(is_member || KEY_SETTINGS.iter().any(is_set))
     }
 
-    fn forget(&self, table: &str, now: Option<Loaded>) {
+    fn forget(&self, table: &str, now: Option<TableLoad>) {
         let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
         match now {
             Some(loaded) => drop(loads.insert(table.to_owned(), loaded)),
@@ -395,7 +395,7 @@ impl Target for ServerTarget {
             Some(engine) => self.lacking(&mut link, engine, error),
             None => error,
         })?;
-        self.forget(&table.name, Some(Loaded { was_empty: true, parts: HashSet::new() }));
+        self.forget(&table.name, Some(TableLoad { was_empty: true, parts: HashSet::new() }));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use iostrata_database::target::{FileCounts, FileTable};
 use iostrata_run::{FileClass, FileIoSource};
 
 use super::file_event::INSTRUMENTS;
-use super::told::Told;
+use super::told::StatusReply;
 
 /// What the files of an instrument hold.
 fn class_of(name: &str) -> FileClass {
@@ -26,7 +26,7 @@ fn class_of(name: &str) -> FileClass {
     }
 }
 
-impl Told {
+impl StatusReply {
     /// What it did with its files; nothing where it was not asked this time.
     pub(crate) fn files(&self) -> Option<FileTable> {
         let is_asked = self.has_performance_schema() && !self.are_files_refused;
@@ -93,10 +93,15 @@ mod tests {
         FileEvent::of(format!("{INSTRUMENTS}{name}"), !name.ends_with("index"), &numbers)
     }
 
-    fn told(status: &[(&str, u64)], events: Option<Vec<FileEvent>>) -> Told {
+    fn told(status: &[(&str, u64)], events: Option<Vec<FileEvent>>) -> StatusReply {
         let status = status.iter().map(|(name, number)| (name.to_string(), *number)).collect();
         let variables = [("performance_schema".to_owned(), u64::from(events.is_some()))];
-        Told { status, variables: variables.into(), file_events: events, ..Told::default() }
+        StatusReply {
+            status,
+            variables: variables.into(),
+            file_events: events,
+            ..StatusReply::default()
+        }
     }
 
     const STATUS: [(&str, u64); 7] = [

@@ -8,7 +8,7 @@ use iostrata_run::FileClass;
 use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;
 use super::sample_counts::SampleCounts;
-use super::told::Told;
+use super::told::StatusReply;
 use crate::flavour::ServerVersion;
 
 /// In seconds since 1970; what was told does not say it.
@@ -84,8 +84,8 @@ sessions_running                      0          0          0          0        
 ";
 
 /// What a server said, from a line per thing: its kind, its name, its value, its state.
-fn told(text: &str) -> (Told, ServerVersion) {
-    let mut told = Told { now_s: Some(NOW_S), ..Told::default() };
+fn told(text: &str) -> (StatusReply, ServerVersion) {
+    let mut told = StatusReply { now_s: Some(NOW_S), ..StatusReply::default() };
     let (mut version, mut comment, mut lines) = ("", "", String::new());
     for line in text.lines() {
         let (kind, rest) = line.split_once('\t').unwrap();
@@ -301,7 +301,7 @@ fn without_performance_schema_files_are_understood_from_status() {
     });
 }
 
-fn assert_files(expected: &str, change: impl Fn(&mut Told)) {
+fn assert_files(expected: &str, change: impl Fn(&mut StatusReply)) {
     let mut found: Vec<String> = Vec::new();
     let columns = fixtures!("-files").map(|text| {
         let (mut told, _) = told(text);

@@ -3,7 +3,7 @@
 //! Invariant: pure. What a server says itself comes before what is computed; a version whose rule
 //! is not known has none. The numbers are of 100 MiB of redo, as real servers tell them.
 
-use super::told::Told;
+use super::told::StatusReply;
 use crate::flavour::{Flavour, ServerVersion};
 
 /// Ages of the redo, in bytes.
@@ -35,7 +35,7 @@ const KEPT_FREE_MAX: u64 = 16 << 20;
 const BLOCK: u64 = 512;
 
 /// The limits of a server.
-pub(crate) fn age_limits(told: &Told, version: &ServerVersion) -> AgeLimits {
+pub(crate) fn age_limits(told: &StatusReply, version: &ServerVersion) -> AgeLimits {
     let files = told.variable("innodb_log_files_in_group").unwrap_or(1);
     let in_files = || told.variable("innodb_log_file_size")?.checked_mul(files);
     let capacity = told.status("Innodb_redo_log_capacity_resized").or_else(in_files);
@@ -69,14 +69,14 @@ fn share(bytes: u64, of_10000: u64) -> Option<u64> {
 }
 
 /// Redo that must stay free for what threads write until they look for it.
-fn threads_bytes(told: &Told) -> Option<u64> {
+fn threads_bytes(told: &StatusReply) -> Option<u64> {
     let page = told.status("Innodb_page_size").unwrap_or(16_384);
     let threads = OWN_THREADS + told.variable("innodb_thread_concurrency").unwrap_or(0);
     page.checked_mul(threads.checked_mul(PAGES_PER_THREAD)? + PAGES_MORE)
 }
 
 /// Where users wait for a checkpoint, and where the age counts in full.
-fn before_8_0_30(told: &Told, capacity: u64, files: u64) -> (Option<u64>, Option<u64>) {
+fn before_8_0_30(told: &StatusReply, capacity: u64, files: u64) -> (Option<u64>, Option<u64>) {
     let whole = |bytes: u64| bytes - bytes % BLOCK;
     let ages = || {
         let all = capacity.checked_sub(files.checked_mul(FILE_HEAD)?)?;
@@ -90,7 +90,7 @@ fn before_8_0_30(told: &Told, capacity: u64, files: u64) -> (Option<u64>, Option
 }
 
 /// Where users flush themselves, and where the page cleaner flushes at any price.
-fn before_8(told: &Told, capacity: u64, files: u64) -> (Option<u64>, Option<u64>) {
+fn before_8(told: &StatusReply, capacity: u64, files: u64) -> (Option<u64>, Option<u64>) {
     let usable = || {
         let usable = capacity.checked_sub(files.checked_mul(FILE_HEAD)?)?;
         let left = (usable - usable / 10).checked_sub(threads_bytes(told)?)?;
@@ -106,15 +106,19 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn told(status: &[(&str, u64)], variables: &[(&str, u64)], metrics: &[(&str, u64)]) -> Told {
+    fn told(
+        status: &[(&str, u64)],
+        variables: &[(&str, u64)],
+        metrics: &[(&str, u64)],
+    ) -> StatusReply {
         let named = |all: &[(&str, u64)]| {
             all.iter().map(|(name, number)| (name.to_string(), *number)).collect()
         };
         let (status, variables, metrics) = (named(status), named(variables), named(metrics));
-        Told { status, variables, metrics, ..Told::default() }
+        StatusReply { status, variables, metrics, ..StatusReply::default() }
     }
 
-    fn of(told: &Told, version: &str) -> AgeLimits {
+    fn of(told: &StatusReply, version: &str) -> AgeLimits {
         age_limits(told, &ServerVersion::recognise(version, "MySQL"))
     }
 

@@ -6,10 +6,10 @@ use iostrata_database::target::TargetSample;
 
 use super::limits::age_limits;
 use super::source::SOURCES;
-use super::told::Told;
+use super::told::StatusReply;
 use crate::flavour::ServerVersion;
 
-impl Told {
+impl StatusReply {
     /// The sample that it comes to, without what rests on earlier ones.
     pub(crate) fn sample(&self, version: &ServerVersion) -> TargetSample {
         let limits = age_limits(self, version);

@@ -4,13 +4,13 @@
 //! one.
 
 use super::source::{FieldSource, with_metrics};
-use super::told::Told;
+use super::told::StatusReply;
 use super::transaction_count::TransactionCounters;
 use crate::flavour::ServerVersion;
 
 /// What the user may not ask, with what the server said.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Refused {
+pub(crate) struct MissingRights {
     /// INNODB_METRICS.
     pub(crate) metrics: Option<String>,
     /// SHOW ENGINE INNODB STATUS.
@@ -24,7 +24,11 @@ pub(crate) struct Refused {
 }
 
 /// Sentences on what is missing from a sample.
-pub(crate) fn missing(told: &Told, version: &ServerVersion, refused: &Refused) -> Vec<String> {
+pub(crate) fn missing(
+    told: &StatusReply,
+    version: &ServerVersion,
+    refused: &MissingRights,
+) -> Vec<String> {
     let mut out = Vec::new();
     let sample = told.sample(version);
     let grant = "GRANT PROCESS ON *.* TO this user";
@@ -93,21 +97,21 @@ mod tests {
     use super::super::monitor_text::MonitorText;
     use super::*;
 
-    fn of(told: &Told, refused: &Refused) -> String {
+    fn of(told: &StatusReply, refused: &MissingRights) -> String {
         missing(told, &ServerVersion::recognise("5.6.24", "MySQL"), refused).join("\n")
     }
 
     #[test]
     fn who_may_not_ask_is_told_the_grant() {
         let no = || Some("1227".to_owned());
-        let refused = Refused {
+        let refused = MissingRights {
             metrics: no(),
             text: no(),
             transactions: no(),
             transaction_events: no(),
             files: no(),
         };
-        let said = of(&Told::default(), &refused);
+        let said = of(&StatusReply::default(), &refused);
         assert!(said.contains("oldest_transaction_s: this user may not read"), "{said}");
         assert!(
             said.contains("checkpoint age:") && said.contains("GRANT PROCESS ON *.*"),
@@ -126,7 +130,7 @@ mod tests {
             history: Some(0),
             ..MonitorText::default()
         };
-        let said = of(&Told { text, ..Told::default() }, &Refused::default());
+        let said = of(&StatusReply { text, ..StatusReply::default() }, &MissingRights::default());
         let line = said.lines().next().unwrap();
         assert!(line.contains("flush_adaptive_pages_per_s") && line.contains("--enable-counters"));
         assert!(!line.contains("checkpoint_age_bytes") && !line.contains("history"), "{line}");

@@ -12,13 +12,13 @@ use iostrata_database::target::{
 use mysql::Conn;
 
 use super::file_round::FileRound;
-use super::missing::Refused;
+use super::missing::MissingRights;
 use super::monitor_text::MonitorText;
 use super::replication::ReplicationQuestions;
 use super::session_states;
 use super::source::{FieldSource, status_names, with_metrics};
 use super::stall_questions::StallQuestions;
-use super::told::{EVENT_SCHEDULER, Numbers, Told, VARIABLES};
+use super::told::{EVENT_SCHEDULER, Numbers, StatusReply, VARIABLES};
 use super::transaction_count::{LOOK_SQL, THREADS_SQL, TransactionEvents};
 use super::turn::Turn;
 use crate::connect::{Connector, Patience, TextRows, texts};
@@ -88,7 +88,7 @@ pub(crate) struct StatusRound {
     stall: StallQuestions,
     /// What a sample adds to `Handler_commit`.
     pub(crate) own_commits: u64,
-    pub(crate) refused: Refused,
+    pub(crate) refused: MissingRights,
 }
 
 fn list(names: impl IntoIterator<Item = &'static str>) -> String {
@@ -156,7 +156,7 @@ impl StatusRound {
             replication: ReplicationQuestions::default(),
             stall: StallQuestions::default(),
             own_commits: 0,
-            refused: Refused::default(),
+            refused: MissingRights::default(),
         };
         round.rows(name, SYSTEM_TIME_SQL)?;
         let sql = format!(
@@ -194,10 +194,11 @@ impl StatusRound {
     ///
     /// # Errors
     /// When the server does not answer.
-    pub(crate) fn ask(&mut self, name: &str) -> Result<Told, TargetError> {
+    pub(crate) fn ask(&mut self, name: &str) -> Result<StatusReply, TargetError> {
         let status = self.status_sql.clone();
         let began = Instant::now();
-        let mut told = Told { status: numbers(self.rows(name, &status)?), ..Told::default() };
+        let mut told =
+            StatusReply { status: numbers(self.rows(name, &status)?), ..StatusReply::default() };
         self.ask_variables(name, &mut told)?;
         told.took_s = began.elapsed().as_secs_f64().ceil() as u64;
         self.ask_metrics(name, &mut told)?;
@@ -218,7 +219,7 @@ impl StatusRound {
         !self.text_turn.is_due(Instant::now())
     }
 
-    fn ask_text(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+    fn ask_text(&mut self, name: &str, told: &mut StatusReply) -> Result<(), TargetError> {
         if !told.needs_text() || self.refused.text.is_some() {
             return Ok(());
         }
@@ -264,7 +265,7 @@ impl StatusRound {
         self.stall.statements_since(&mut self.conn, version)
     }
 
-    fn ask_variables(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+    fn ask_variables(&mut self, name: &str, told: &mut StatusReply) -> Result<(), TargetError> {
         let sql = self.variables_sql.clone();
         let row = self.rows(name, &sql)?.into_iter().next().unwrap_or_default();
         let mut values = row.into_iter().map(|value| value?.parse::<u64>().ok());
@@ -274,7 +275,7 @@ impl StatusRound {
         Ok(())
     }
 
-    fn ask_transactions(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+    fn ask_transactions(&mut self, name: &str, told: &mut StatusReply) -> Result<(), TargetError> {
         let Some(now_s) = told.now_s.filter(|_| self.refused.transactions.is_none()) else {
             return Ok(());
         };
@@ -308,7 +309,11 @@ impl StatusRound {
         Ok(())
     }
 
-    fn ask_transaction_events(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+    fn ask_transaction_events(
+        &mut self,
+        name: &str,
+        told: &mut StatusReply,
+    ) -> Result<(), TargetError> {
         if !told.has_performance_schema() || self.refused.transaction_events.is_some() {
             return Ok(());
         }
@@ -334,7 +339,7 @@ impl StatusRound {
         Ok(TransactionEvents::take(self.rows(name, &sql)?))
     }
 
-    fn ask_files(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+    fn ask_files(&mut self, name: &str, told: &mut StatusReply) -> Result<(), TargetError> {
         let began = Instant::now();
         let is_told = told.has_performance_schema() && self.refused.files.is_none();
         if is_told && self.files.is_due(began) {
@@ -360,7 +365,7 @@ impl StatusRound {
         sql.map_or_else(|| Ok(Vec::new()), |sql| self.rows(name, &sql))
     }
 
-    fn ask_metrics(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+    fn ask_metrics(&mut self, name: &str, told: &mut StatusReply) -> Result<(), TargetError> {
         if self.refused.metrics.is_some() {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 
 use iostrata_database::target::TargetSample;
 
-use super::told::Told;
+use super::told::StatusReply;
 use super::transaction_count::{TransactionCount, TransactionCounters};
 use crate::flavour::ServerVersion;
 
@@ -22,7 +22,7 @@ impl SampleCounts {
     /// What a server said, as a sample. `own` is what asking added to `Handler_commit`.
     pub(crate) fn sample(
         &mut self,
-        told: &Told,
+        told: &StatusReply,
         version: &ServerVersion,
         own: u64,
     ) -> TargetSample {

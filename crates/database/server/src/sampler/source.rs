@@ -7,7 +7,7 @@
 use iostrata_database::target::TargetSample;
 
 use super::monitor_text::MonitorText;
-use super::told::{COMMITS, HISTORY, KEPT_COMMITS, SYNC_BATCHES, Told};
+use super::told::{COMMITS, HISTORY, KEPT_COMMITS, SYNC_BATCHES, StatusReply};
 
 type SetField = fn(&mut TargetSample) -> &mut Option<u64>;
 
@@ -57,22 +57,22 @@ impl FieldSource {
     }
 
     /// Whether status tells it.
-    pub(crate) fn is_in_status(&self, told: &Told) -> bool {
+    pub(crate) fn is_in_status(&self, told: &StatusReply) -> bool {
         self.status.iter().any(|name| told.status.contains_key(*name))
     }
 
     /// Whether a metric that is on tells it.
-    pub(crate) fn is_in_metrics(&self, told: &Told) -> bool {
+    pub(crate) fn is_in_metrics(&self, told: &StatusReply) -> bool {
         self.metrics.iter().any(|name| told.metrics.contains_key(*name))
     }
 
     /// Whether the monitor's text tells it.
-    pub(crate) fn is_in_text(&self, told: &Told) -> bool {
+    pub(crate) fn is_in_text(&self, told: &StatusReply) -> bool {
         self.text.is_some_and(|text| text(&told.text).is_some())
     }
 
     /// Sets its field by what a server said.
-    pub(crate) fn set(&self, told: &Told, sample: &mut TargetSample) {
+    pub(crate) fn set(&self, told: &StatusReply, sample: &mut TargetSample) {
         let Some(field) = self.field else { return };
         let in_status = || self.status.iter().find_map(|name| told.status(name));
         let in_metrics = || self.metrics.iter().find_map(|name| told.metric(name));

@@ -74,12 +74,12 @@ const LATCH_WAIT: &str = "--Thread ";
 
 type AnswerRow = Vec<Option<String>>;
 /// How often statements of a digest ended, and how long they took together, in picoseconds.
-type Ended = HashMap<(Option<String>, Option<String>), (u64, u64)>;
+type StatementTimes = HashMap<(Option<String>, Option<String>), (u64, u64)>;
 
 /// The questions, with what statements had counted when they were asked.
 #[derive(Debug, Default)]
 pub(crate) struct StallQuestions {
-    before: Option<(Instant, Ended)>,
+    before: Option<(Instant, StatementTimes)>,
     statements: Vec<StatementDigest>,
 }
 
@@ -265,7 +265,7 @@ fn monitor_lines(text: &str) -> Vec<String> {
 }
 
 /// What statements of each digest came to since the server started.
-fn ended(asking: &mut Asking<'_>) -> Option<Ended> {
+fn ended(asking: &mut Asking<'_>) -> Option<StatementTimes> {
     let columns = "SCHEMA_NAME, DIGEST, COUNT_STAR, SUM_TIMER_WAIT";
     let rows = asking.select("statements", &format!("{columns} FROM {DIGESTS} LIMIT 20000"))?;
     if rows.is_empty() {
@@ -293,7 +293,11 @@ fn running(asking: &mut Asking<'_>) -> Vec<StatementDigest> {
 }
 
 /// By how much statements grew, with those that ran; those first that took most.
-fn grown(before: &Ended, after: Ended, running: &[StatementDigest]) -> Vec<StatementDigest> {
+fn grown(
+    before: &StatementTimes,
+    after: StatementTimes,
+    running: &[StatementDigest],
+) -> Vec<StatementDigest> {
     let mut all: Vec<StatementDigest> = running.to_vec();
     for (key, (count, took)) in after {
         let (count_before, took_before) = before.get(&key).copied().unwrap_or_default();
@@ -380,7 +384,7 @@ Pending writes: LRU 0, flush list 7
     fn statements_that_took_most_stand_first_and_running_ones_are_added_to_them() {
         let key = |digest: &str| (Some("shop".to_owned()), Some(digest.to_owned()));
         let before = [(key("a"), (10, 1_000_000_000)), (key("b"), (5, 5))].into();
-        let after: Ended =
+        let after: StatementTimes =
             [(key("a"), (12, 5_000_000_000)), (key("b"), (5, 5)), (key("c"), (1, 9_000_000_000))]
                 .into();
         let running =

@@ -38,7 +38,7 @@ pub(crate) const COMMITS: [&str; 3] = ["trx_rw_commits", "trx_ro_commits", "trx_
 
 /// What a server said in one round.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct StatusReply {
     /// Its time after its status, in seconds since 1970.
     pub(crate) now_s: Option<u64>,
     /// When it was asked, in microseconds since 1970, where the sample may stand for later ones.
@@ -63,7 +63,7 @@ pub(crate) struct Told {
     pub(crate) are_files_refused: bool,
 }
 
-impl Told {
+impl StatusReply {
     pub(crate) fn status(&self, name: &str) -> Option<u64> {
         self.status.get(name).copied()
     }

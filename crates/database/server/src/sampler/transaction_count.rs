@@ -8,7 +8,7 @@
 //! rows were only inserted. Reads outside of transactions show nowhere; they are counted where they
 //! are nearly all there is. Invariant: pure; the count never goes back.
 
-use super::told::Told;
+use super::told::StatusReply;
 use crate::connect::TextRows;
 
 /// How much of what was counted before still speaks at the next sample.
@@ -65,7 +65,7 @@ pub(crate) struct TransactionCounters {
 
 impl TransactionCounters {
     /// Those that were told.
-    pub(crate) fn of(told: &Told) -> Self {
+    pub(crate) fn of(told: &StatusReply) -> Self {
         let sum = |names: &[&str]| names.iter().filter_map(|name| told.status(name)).sum::<u64>();
         let rows = ["Innodb_rows_updated", "Innodb_rows_deleted"]
             .map(|name| told.status(name).unwrap_or(0));

@@ -13,14 +13,14 @@ use crate::kind::{self, ValueKind};
 use crate::link::Link;
 
 /// What a modification declares.
-struct Declared<'a> {
+struct ModifyColumns<'a> {
     key: &'a [usize],
     prefix: usize,
     set: &'a [Assign],
     returns: &'a [usize],
 }
 
-impl<'a> Declared<'a> {
+impl<'a> ModifyColumns<'a> {
     fn of(op: &'a Op, key: &'a [usize]) -> Option<Self> {
         match &op.access {
             Access::Modify { prefix, set, returns } => {
@@ -51,7 +51,7 @@ pub(super) fn run(
     out: &mut Rows,
 ) -> Result<u64, TargetError> {
     let (op, schema) = (statements.op.clone(), statements.schema.clone());
-    let Some(declared) = Declared::of(&op, &schema.tables[op.table].key) else {
+    let Some(declared) = ModifyColumns::of(&op, &schema.tables[op.table].key) else {
         return Ok(0);
     };
     let stride = statements.stride;
@@ -102,7 +102,7 @@ fn one(
 fn alike(
     link: &mut Link,
     statements: &mut Statements,
-    declared: &Declared<'_>,
+    declared: &ModifyColumns<'_>,
     args: &[Value<'_>],
     out: &mut Rows,
 ) -> Result<u64, TargetError> {
@@ -141,7 +141,7 @@ fn kinds(statements: &Statements, columns: &[usize]) -> Vec<ValueKind> {
 fn many(
     link: &mut Link,
     statements: &mut Statements,
-    declared: &Declared<'_>,
+    declared: &ModifyColumns<'_>,
     args: &[Value<'_>],
     out: &mut Rows,
 ) -> Result<u64, TargetError> {
@@ -200,7 +200,7 @@ fn write(
     link: &mut Link,
     statements: &mut Statements,
     found: &Rows,
-    cells: &[Computed],
+    cells: &[ComputedValue],
     keys: usize,
 ) -> Result<u64, TargetError> {
     let rows = found.len();
@@ -219,13 +219,13 @@ fn write(
 
 /// A value that is computed here.
 #[derive(Clone, Debug)]
-enum Computed {
+enum ComputedValue {
     Null,
     Int(i64),
     Text(Vec<u8>),
 }
 
-impl Computed {
+impl ComputedValue {
     fn value(&self) -> Value<'_> {
         match self {
             Self::Null => Value::Null,
@@ -245,7 +245,7 @@ impl Computed {
 
 /// The changed columns of the rows found, as they are by now.
 struct Current {
-    cells: Vec<Computed>,
+    cells: Vec<ComputedValue>,
     width: usize,
 }
 
@@ -253,8 +253,9 @@ impl Current {
     fn of(found: &Rows, keys: usize, changed: &[usize]) -> Self {
         let width = changed.len();
         let rows = 0..found.len();
-        let cells = rows
-            .flat_map(|row| (keys..keys + width).map(move |at| Computed::of(found.get(row, at))));
+        let cells = rows.flat_map(|row| {
+            (keys..keys + width).map(move |at| ComputedValue::of(found.get(row, at)))
+        });
         Self { cells: cells.collect(), width }
     }
 
@@ -267,21 +268,21 @@ impl Current {
     fn apply(&mut self, row: usize, which: usize, change: Change, argument: Value<'_>) {
         let cell = &mut self.cells[row * self.width + which];
         let after = match (change, &*cell, argument) {
-            (Change::Set, _, argument) => Some(Computed::of(argument)),
-            (Change::Prepend { .. }, _, Value::Null) | (_, Computed::Null, _) => None,
-            (Change::Prepend { most }, Computed::Text(before), Value::Text(text)) => {
+            (Change::Set, _, argument) => Some(ComputedValue::of(argument)),
+            (Change::Prepend { .. }, _, Value::Null) | (_, ComputedValue::Null, _) => None,
+            (Change::Prepend { most }, ComputedValue::Text(before), Value::Text(text)) => {
                 let mut joined = text.to_vec();
                 joined.extend_from_slice(before);
                 joined.truncate(kind::characters_end(&joined, usize::from(most)));
-                Some(Computed::Text(joined))
+                Some(ComputedValue::Text(joined))
             }
-            (change, Computed::Int(before), Value::Int(argument)) => {
-                change.number(*before, argument).map(Computed::Int)
+            (change, ComputedValue::Int(before), Value::Int(argument)) => {
+                change.number(*before, argument).map(ComputedValue::Int)
             }
-            (Change::AddConst(_), Computed::Int(before), Value::Null) => {
-                change.number(*before, 0).map(Computed::Int)
+            (Change::AddConst(_), ComputedValue::Int(before), Value::Null) => {
+                change.number(*before, 0).map(ComputedValue::Int)
             }
-            (_, Computed::Int(_), Value::Null) => Some(Computed::Null),
+            (_, ComputedValue::Int(_), Value::Null) => Some(ComputedValue::Null),
             _ => None,
         };
         if let Some(after) = after {
@@ -297,20 +298,20 @@ mod tests {
     #[test]
     fn changes_are_computed_as_sql_has_them() {
         let mut now = Current { cells: Vec::new(), width: 1 };
-        let mut after = |before: Computed, change, argument: Value<'_>| {
+        let mut after = |before: ComputedValue, change, argument: Value<'_>| {
             now.cells = vec![before];
             now.apply(0, 0, change, argument);
             format!("{:?}", now.value(0, 0))
         };
         let refill = Change::SubtractRefill { least: 10, by: 91 };
-        assert_eq!(after(Computed::Int(12), refill, Value::Int(5)), "98");
-        assert_eq!(after(Computed::Int(12), Change::AddConst(2), Value::Null), "14");
-        assert_eq!(after(Computed::Int(12), Change::Add, Value::Null), "null");
-        assert_eq!(after(Computed::Null, Change::Add, Value::Int(1)), "null");
-        assert_eq!(after(Computed::Null, Change::Set, Value::Int(1)), "1");
-        assert_eq!(after(Computed::Int(1), Change::Set, Value::Null), "null");
+        assert_eq!(after(ComputedValue::Int(12), refill, Value::Int(5)), "98");
+        assert_eq!(after(ComputedValue::Int(12), Change::AddConst(2), Value::Null), "14");
+        assert_eq!(after(ComputedValue::Int(12), Change::Add, Value::Null), "null");
+        assert_eq!(after(ComputedValue::Null, Change::Add, Value::Int(1)), "null");
+        assert_eq!(after(ComputedValue::Null, Change::Set, Value::Int(1)), "1");
+        assert_eq!(after(ComputedValue::Int(1), Change::Set, Value::Null), "null");
         let prepend = Change::Prepend { most: 4 };
-        let text = |text: &str| Computed::Text(text.as_bytes().to_vec());
+        let text = |text: &str| ComputedValue::Text(text.as_bytes().to_vec());
         assert_eq!(after(text("xyz"), prepend, "ab".into()), "\"abxy\"");
         assert_eq!(after(text("xyz"), prepend, "\u{e4}\u{f6}".into()), "\"\u{e4}\u{f6}xy\"");
         assert_eq!(after(text("xyz"), prepend, Value::Null), "\"xyz\"");
@@ -319,7 +320,7 @@ mod tests {
     #[test]
     fn only_rows_that_change_alike_share_a_statement() {
         let set = [Assign { column: 3, change: Change::Add }];
-        let declared = Declared { key: &[0, 1, 2], prefix: 2, set: &set, returns: &[] };
+        let declared = ModifyColumns { key: &[0, 1, 2], prefix: 2, set: &set, returns: &[] };
         let alike = |args: &[i64]| {
             let args: Vec<Value<'_>> = args.iter().copied().map(Value::Int).collect();
             declared.is_alike(&args, 3)

@@ -27,7 +27,7 @@ fn mariadb_tells_age_and_limit_itself() {
         ("Threads_running", 9),
     ]);
     let variables = named(&[("innodb_log_file_size", 104_857_600)]);
-    let told = Told { status, variables, ..Told::default() };
+    let told = StatusReply { status, variables, ..StatusReply::default() };
     assert!(!told.needs_text());
     let found = told.sample(&version("11.4.5-MariaDB"));
     assert_eq!(found.checkpoint_age_bytes, Some(21_939_692));
@@ -41,7 +41,7 @@ fn mariadb_tells_age_and_limit_itself() {
     assert_eq!((found.history_list_length, found.pending_ios()), (Some(1_622), Some(3)));
     assert_eq!(found.sessions_running, Some(8), "the sampler runs too");
     let variables = named(&[("event_scheduler", 1)]);
-    let scheduled = Told { variables, ..told.clone() }.sample(&version("11.4.5-MariaDB"));
+    let scheduled = StatusReply { variables, ..told.clone() }.sample(&version("11.4.5-MariaDB"));
     assert_eq!(scheduled.sessions_running, Some(7), "and the event scheduler");
     assert_eq!(found.pages_flushed_for_redo, None, "a metric that is off is absent");
 }
@@ -58,7 +58,7 @@ fn mysql_9_7_tells_positions_and_capacity() {
         ("Innodb_os_log_pending_fsyncs", 1),
     ]);
     let metrics = named(&[("trx_rseg_history_len", 1_024)]);
-    let told = Told { status, metrics, ..Told::default() };
+    let told = StatusReply { status, metrics, ..StatusReply::default() };
     assert!(!told.needs_text());
     let found = told.sample(&version("9.7.4"));
     assert_eq!(found.checkpoint_age_bytes, Some(18_549_888));
@@ -78,7 +78,7 @@ fn mysql_5_6_tells_by_text_or_by_metrics() {
     ]);
     let lsn = "Log sequence number 59013201\nLog flushed up to   59010603\n\
                Last checkpoint at  20035667\nHistory list length 3553\n";
-    let mut told = Told { variables, ..Told::default() };
+    let mut told = StatusReply { variables, ..StatusReply::default() };
     assert!(told.needs_text());
     told.text = MonitorText::parse(lsn);
     let found = told.sample(&version("5.6.24"));
@@ -99,7 +99,9 @@ fn writers_are_held_back_only_with_a_delay() {
     let of = |lag, delay| {
         let variables =
             named(&[("innodb_max_purge_lag", lag), ("innodb_max_purge_lag_delay", delay)]);
-        Told { variables, ..Told::default() }.sample(&version("9.7.4")).history_list_limit
+        StatusReply { variables, ..StatusReply::default() }
+            .sample(&version("9.7.4"))
+            .history_list_limit
     };
     assert_eq!((of(1_000, 0), of(0, 500), of(1_000, 500)), (None, None, Some(1_000)));
 }
@@ -108,7 +110,7 @@ fn writers_are_held_back_only_with_a_delay() {
 fn everything_that_is_read_is_asked_for() {
     let asked = status_names().map(|name| (name.to_owned(), 7)).collect();
     let metrics = with_metrics().flat_map(|one| one.metrics).map(|name| ((*name).to_owned(), 7));
-    let told = Told { status: asked, metrics: metrics.collect(), ..Told::default() };
+    let told = StatusReply { status: asked, metrics: metrics.collect(), ..StatusReply::default() };
     let found = told.sample(&version("10.11.19-MariaDB"));
     for (field, what) in [
         (found.pages_flushed, "flushed"),
@@ -135,11 +137,11 @@ fn everything_that_is_read_is_asked_for() {
 
 #[test]
 fn what_a_server_lacks_is_absent() {
-    let told = Told::default();
+    let told = StatusReply::default();
     assert_eq!(told.sample(&version("5.6.24")), TargetSample::default());
     assert_eq!(told.ended(), None);
     let status = named(&[("Innodb_log_waits", 3), ("Innodb_buffer_pool_wait_free", 0)]);
-    let old = Told { status, ..Told::default() }.sample(&version("5.6.24"));
+    let old = StatusReply { status, ..StatusReply::default() }.sample(&version("5.6.24"));
     assert_eq!((old.log_buffer_waits, old.free_page_waits), (Some(3), Some(0)));
     assert_eq!((old.checkpoint_age_bytes, old.pending_ios()), (None, None));
 }
