@@ -15,13 +15,13 @@ use iostrata_load::Turn;
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 
-use crate::loaded_mark::{Loaded, LoadedMark, mark_table, refuse_stopped};
+use crate::loaded_mark::{LoadCounts, LoadedMark, mark_table, refuse_stopped};
 use crate::slots::{Conclusion, PlainTerminals, Transactions};
 use crate::tpcc::draw::letters;
 use crate::workload::OptionForm::{Count, Flag};
 use crate::workload::Verb::{Check, Cleanup, Prepare, Run};
 use crate::workload::{
-    Checked, Condition, GrowingTable, LoadOptions, RunnableWorkload, SourceOptions, VerbHelp,
+    CheckResult, Condition, GrowingTable, LoadOptions, RunnableWorkload, SourceOptions, VerbHelp,
     Workload, WorkloadError, WorkloadKind, WorkloadOption, WorkloadSettings,
 };
 
@@ -170,11 +170,11 @@ pub fn prepare(
     resets: bool,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<Loaded, TargetError> {
+) -> Result<LoadCounts, TargetError> {
     let schema = Arc::new(schema());
     let mark = LoadedMark { schema: &schema, command: COMMAND };
     if !mark.begin(target, &[spec.rows], resets)? {
-        return Ok(Loaded { rows: 0, rows_before: spec.rows as u64 });
+        return Ok(LoadCounts { rows: 0, rows_before: spec.rows as u64 });
     }
     let mut random = Random::of_stream(spec.seed, 1 << 63);
     let (mut next, mut text) = (1, Vec::new());
@@ -192,7 +192,7 @@ pub fn prepare(
     refuse_stopped(target, stop, "the same command begins again")?;
     target.finish(&schema)?;
     mark.set(target, &[spec.rows])?;
-    Ok(Loaded { rows, rows_before: 0 })
+    Ok(LoadCounts { rows, rows_before: 0 })
 }
 
 /// Removes the table, if this program made it; whether it was there.
@@ -225,13 +225,16 @@ type Sums = [[i64; RANGES as usize]; KEYS];
 ///
 /// # Errors
 /// What the target said; nothing was prepared. Conditions that do not hold are no error.
-pub fn check(target: &dyn Target, progress: &mut dyn FnMut(f64)) -> Result<Checked, TargetError> {
+pub fn check(
+    target: &dyn Target,
+    progress: &mut dyn FnMut(f64),
+) -> Result<CheckResult, TargetError> {
     let loaded = rows_loaded(target)?;
     let schema = Arc::new(schema());
     let options = SessionOptions { ops: ops().into(), ..SessionOptions::default() };
     let mut session = target.session(&schema, &options)?;
     session.begin()?;
-    let mut checked = Checked { conditions: conditions(loaded), ..Checked::default() };
+    let mut checked = CheckResult { conditions: conditions(loaded), ..CheckResult::default() };
     let sums = read(&mut *session, loaded, &mut checked, progress)?;
     let mut rows = Rows::default();
     for (index, sums) in sums.iter().enumerate() {
@@ -289,7 +292,7 @@ fn ops() -> Vec<Op> {
 fn read(
     session: &mut dyn Session,
     loaded: i64,
-    checked: &mut Checked,
+    checked: &mut CheckResult,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Sums, TargetError> {
     let (mut sums, mut found_loaded): (Sums, i64) = ([[0; RANGES as usize]; KEYS], 0);
@@ -526,7 +529,7 @@ impl Workload for InsertSpec {
         target: &dyn Target,
         options: &LoadOptions<'_>,
         progress: &(dyn Fn(f64) + Sync),
-    ) -> Result<Loaded, TargetError> {
+    ) -> Result<LoadCounts, TargetError> {
         let spec = Self { seed: options.seed, ..self.clone() };
         prepare(target, &spec, options.resets, options.stop, &|rows| {
             progress(rows as f64 / spec.rows.max(1) as f64);
@@ -576,7 +579,7 @@ impl Workload for InsertSpec {
         &self,
         target: &dyn Target,
         progress: &mut dyn FnMut(f64),
-    ) -> Result<(Checked, u64), TargetError> {
+    ) -> Result<(CheckResult, u64), TargetError> {
         let checked = check(target, progress)?;
         let rows = checked.rows;
         Ok((checked, rows))

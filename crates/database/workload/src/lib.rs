@@ -16,9 +16,9 @@ pub mod tpcc;
 mod workload;
 
 pub use catalogue::{WORKLOADS, workload};
-pub use loaded_mark::Loaded;
+pub use loaded_mark::LoadCounts;
 pub use workload::{
-    Checked, Condition, GrowingTable, LoadOptions, OptionForm, RunnableWorkload, SourceOptions,
+    CheckResult, Condition, GrowingTable, LoadOptions, OptionForm, RunnableWorkload, SourceOptions,
     TableCount, Verb, VerbHelp, Workload, WorkloadConstructor, WorkloadError, WorkloadKind,
     WorkloadOption, WorkloadSettings,
 };

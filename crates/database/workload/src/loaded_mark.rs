@@ -266,7 +266,7 @@ impl LoadedMark<'_> {
 
 /// What filling came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadCounts {
     /// Rows that were loaded now.
     pub rows: u64,
     /// Rows that an earlier attempt had loaded.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use iostrata_database::target::{Isolation, Schema, TableWords, Target, TargetError};
 use iostrata_load::TransactionSource;
 
-use crate::loaded_mark::Loaded;
+use crate::loaded_mark::LoadCounts;
 
 /// A command of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -370,7 +370,7 @@ pub trait Workload: Debug + Send + Sync {
         target: &dyn Target,
         options: &LoadOptions<'_>,
         progress: &(dyn Fn(f64) + Sync),
-    ) -> Result<Loaded, TargetError>;
+    ) -> Result<LoadCounts, TargetError>;
 
     /// Brings the tables into memory, where a scan of them is at hand; otherwise their rows come in
     /// while it is warmed up.
@@ -415,7 +415,7 @@ pub trait Workload: Debug + Send + Sync {
         &self,
         target: &dyn Target,
         _progress: &mut dyn FnMut(f64),
-    ) -> Result<(Checked, u64), TargetError> {
+    ) -> Result<(CheckResult, u64), TargetError> {
         let text = format!("{} has no conditions", self.name());
         Err(TargetError::not_ready(&target.name(), "no_check", text, "run it without a check"))
     }
@@ -508,7 +508,7 @@ impl TableCount {
 
 /// What came of all conditions of a workload's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckResult {
     /// The rows of each table, where their numbers are known beforehand.
     pub counts: Vec<TableCount>,
     /// Each condition, counted from 1.
@@ -517,7 +517,7 @@ pub struct Checked {
     pub rows: u64,
 }
 
-impl Checked {
+impl CheckResult {
     /// So many conditions, which their specification words.
     pub(crate) fn specified(conditions: usize) -> Self {
         Self { conditions: vec![Condition::default(); conditions], ..Self::default() }

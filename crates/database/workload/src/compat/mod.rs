@@ -16,7 +16,7 @@ use iostrata_load::Turn;
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 
-use crate::loaded_mark::Loaded;
+use crate::loaded_mark::LoadCounts;
 use crate::slots::{Conclusion, PlainTerminals, Transactions, refuse_without_tables};
 use crate::tpcc::{CUSTOMERS, ITEMS, KINDS, now_s};
 use crate::workload::{
@@ -231,7 +231,7 @@ impl Workload for Kit {
         target: &dyn Target,
         options: &LoadOptions<'_>,
         progress: &(dyn Fn(f64) + Sync),
-    ) -> Result<Loaded, TargetError> {
+    ) -> Result<LoadCounts, TargetError> {
         if options.resets {
             cleanup(target, self.spec.tables)?;
         }

@@ -10,7 +10,7 @@ use iostrata_database::target::{
 use iostrata_stats::Random;
 
 use crate::compat::CompatSpec;
-use crate::loaded_mark::{Loaded, fill_all, refuse_foreign, refuse_stopped};
+use crate::loaded_mark::{LoadCounts, fill_all, refuse_foreign, refuse_stopped};
 use crate::tpcc::draw::{between, last_name, percent, permutation};
 use crate::tpcc::{DISTRICTS, made, numbers};
 
@@ -402,7 +402,7 @@ pub fn prepare(
     (threads, now_s): (usize, i64),
     stop: &AtomicBool,
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Loaded, TargetError> {
+) -> Result<LoadCounts, TargetError> {
     let schema = schema(spec.tables);
     if let Some(table) = target.present(&schema)?.first() {
         let text = format!("table {} is there already", schema.tables[*table].name);
@@ -434,7 +434,7 @@ pub fn prepare(
     if spec.foreign_keys {
         add_foreign_keys(target, spec.tables)?;
     }
-    Ok(Loaded { rows: rows.into_inner(), rows_before: 0 })
+    Ok(LoadCounts { rows: rows.into_inner(), rows_before: 0 })
 }
 
 fn chunks(spec: &CompatSpec) -> Vec<Chunk> {

@@ -11,7 +11,7 @@ mod terminals;
 use iostrata_database::target::{Schema, TableWords, Target, TargetError};
 use iostrata_plan::Access;
 
-use crate::loaded_mark::Loaded;
+use crate::loaded_mark::LoadCounts;
 use crate::workload::OptionForm::{Count, Number, Percent, Switch, Text, Word};
 use crate::workload::Verb::{Cleanup, Prepare, Run};
 use crate::workload::{
@@ -296,7 +296,7 @@ impl Workload for Oltp {
         target: &dyn Target,
         options: &LoadOptions<'_>,
         progress: &(dyn Fn(f64) + Sync),
-    ) -> Result<Loaded, TargetError> {
+    ) -> Result<LoadCounts, TargetError> {
         if options.resets {
             cleanup(target, &self.spec)?;
         }

@@ -9,7 +9,7 @@ use iostrata_database::target::{
 };
 use iostrata_stats::Random;
 
-use crate::loaded_mark::{Loaded, fill_all, refuse_foreign, refuse_stopped};
+use crate::loaded_mark::{LoadCounts, fill_all, refuse_foreign, refuse_stopped};
 use crate::oltp::spec::{Chooser, Member, OltpSpec};
 
 /// Groups of digits in `c` and in `pad`.
@@ -214,7 +214,7 @@ pub fn prepare(
     threads: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<Loaded, TargetError> {
+) -> Result<LoadCounts, TargetError> {
     let schema = spec.schema();
     if let Some(table) = target.present(&schema)?.first() {
         let name = &schema.tables[*table].name;
@@ -243,7 +243,7 @@ pub fn prepare(
     let fix = "remove what is there with `oltp ... cleanup`, and begin again";
     refuse_stopped(target, stop, fix)?;
     target.finish(&schema)?;
-    Ok(Loaded { rows: rows.into_inner(), rows_before: 0 })
+    Ok(LoadCounts { rows: rows.into_inner(), rows_before: 0 })
 }
 
 /// Reads every row once, so that the target has in memory what has room there.

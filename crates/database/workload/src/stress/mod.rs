@@ -15,14 +15,14 @@ use iostrata_load::Turn;
 use iostrata_plan::OpKind;
 use iostrata_stats::Random;
 
-use crate::loaded_mark::Loaded;
+use crate::loaded_mark::LoadCounts;
 use crate::slots::{Conclusion, PlainTerminals, Transactions};
 use crate::tpcc::draw::letters;
 use crate::tpcc::now_s;
 use crate::workload::OptionForm::{Count, Flag, Percent, Text};
 use crate::workload::Verb::{Check, Cleanup, Prepare, Run};
 use crate::workload::{
-    Checked, LOADERS, LoadOptions, RunnableWorkload, SourceOptions, VerbHelp, Workload,
+    CheckResult, LOADERS, LoadOptions, RunnableWorkload, SourceOptions, VerbHelp, Workload,
     WorkloadError, WorkloadKind, WorkloadOption, WorkloadSettings,
 };
 use schema::{
@@ -415,7 +415,7 @@ impl Workload for Stress {
         target: &dyn Target,
         options: &LoadOptions<'_>,
         progress: &(dyn Fn(f64) + Sync),
-    ) -> Result<Loaded, TargetError> {
+    ) -> Result<LoadCounts, TargetError> {
         let spec = StressSpec { seed: options.seed, ..self.spec.clone() };
         let how = (options.threads, options.resets);
         prepare(target, &spec, how, options.stop, &|rows, in_all| {
@@ -456,7 +456,7 @@ impl Workload for Stress {
         &self,
         target: &dyn Target,
         progress: &mut dyn FnMut(f64),
-    ) -> Result<(Checked, u64), TargetError> {
+    ) -> Result<(CheckResult, u64), TargetError> {
         let (objects, _history) = dataset(target)?;
         Ok((check(target, progress)?, objects as u64))
     }

@@ -10,11 +10,11 @@ use iostrata_database::target::{
 };
 use iostrata_stats::{Random, split_mix};
 
-use crate::loaded_mark::{Loaded, LoadedMark, fill_all, mark_table, refuse_stopped};
+use crate::loaded_mark::{LoadCounts, LoadedMark, fill_all, mark_table, refuse_stopped};
 use crate::stress::StressMix;
 use crate::tpcc::draw::letters;
 use crate::tpcc::now_s;
-use crate::workload::{Checked, Condition};
+use crate::workload::{CheckResult, Condition};
 
 /// Rows of the small tables.
 const ZONES: i64 = 10;
@@ -326,12 +326,12 @@ pub fn prepare(
     (threads, resets): (usize, bool),
     stop: &AtomicBool,
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Loaded, TargetError> {
+) -> Result<LoadCounts, TargetError> {
     let schema = Arc::new(schema());
     let mark = LoadedMark { schema: &schema, command: COMMAND };
     let (numbers, in_all) = ([spec.objects, spec.history], rows_in_all(spec));
     if !mark.begin(target, &numbers, resets)? {
-        return Ok(Loaded { rows: 0, rows_before: in_all });
+        return Ok(LoadCounts { rows: 0, rows_before: in_all });
     }
     let (rows, now_s) = (AtomicU64::new(0), now_s());
     // The largest first.
@@ -352,7 +352,7 @@ pub fn prepare(
     refuse_stopped(target, stop, "the same command begins again")?;
     target.finish(&schema)?;
     mark.set(target, &numbers)?;
-    Ok(Loaded { rows: rows.into_inner(), rows_before: 0 })
+    Ok(LoadCounts { rows: rows.into_inner(), rows_before: 0 })
 }
 
 fn rows_in_all(spec: &StressSpec) -> u64 {
@@ -415,7 +415,10 @@ struct Object {
 ///
 /// # Errors
 /// What the target said; nothing was prepared. Conditions that do not hold are no error.
-pub fn check(target: &dyn Target, progress: &mut dyn FnMut(f64)) -> Result<Checked, TargetError> {
+pub fn check(
+    target: &dyn Target,
+    progress: &mut dyn FnMut(f64),
+) -> Result<CheckResult, TargetError> {
     let (objects, history) = dataset(target)?;
     let schema = Arc::new(schema());
     let ops = [
@@ -444,7 +447,7 @@ pub fn check(target: &dyn Target, progress: &mut dyn FnMut(f64)) -> Result<Check
 
 struct Check {
     history: i64,
-    checked: Checked,
+    checked: CheckResult,
     /// From the first to the last.
     objects: Vec<Object>,
 }
@@ -465,7 +468,7 @@ impl Check {
         let conditions = says.into_iter().map(Condition::new).collect();
         Self {
             history,
-            checked: Checked { conditions, ..Checked::default() },
+            checked: CheckResult { conditions, ..CheckResult::default() },
             objects: vec![Object::default(); objects.max(0) as usize],
         }
     }

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use iostrata_database::target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
 use crate::tpcc::schema::{
-    CUSTOMERS, DISTRICTS, Declared, FIRST_NEW_ORDER, ITEMS, ORDERS, ScanBy, TableId, schema,
+    CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, OperationSet, ScanBy, TableId, schema,
 };
-use crate::workload::{Checked, TableCount};
+use crate::workload::{CheckResult, TableCount};
 
 /// How many conditions there are.
 pub const CONDITIONS: usize = 12;
@@ -29,7 +29,7 @@ pub struct CheckPlan {
 
 /// Amounts of one customer, in cents.
 #[derive(Clone, Copy, Debug, Default)]
-struct Paid {
+struct CustomerAmounts {
     /// Of all payments.
     history: i64,
     /// Of all lines that were delivered.
@@ -57,9 +57,9 @@ pub fn check(
     target: &dyn Target,
     plan: CheckPlan,
     progress: &mut dyn FnMut(f64),
-) -> Result<Checked, TargetError> {
+) -> Result<CheckResult, TargetError> {
     let schema = Arc::new(schema());
-    let mut d = Declared::new(&schema);
+    let mut d = OperationSet::new(&schema);
     let scans = scans(&mut d);
     let options = SessionOptions { ops: d.done(), ..SessionOptions::default() };
     let mut session = target.session(&schema, &options)?;
@@ -81,7 +81,7 @@ pub fn check(
 /// What the target said; no such district.
 pub fn next_order(target: &dyn Target, warehouse: i64, district: i64) -> Result<i64, TargetError> {
     let schema = Arc::new(schema());
-    let mut d = Declared::new(&schema);
+    let mut d = OperationSet::new(&schema);
     let op = d.get("next number", TableId::District, &["d_next_o_id"]);
     let options = SessionOptions { ops: d.done(), ..SessionOptions::default() };
     let mut session = target.session(&schema, &options)?;
@@ -103,7 +103,7 @@ pub fn next_order(target: &dyn Target, warehouse: i64, district: i64) -> Result<
     }
 }
 
-fn scans(d: &mut Declared<'_>) -> Scans {
+fn scans(d: &mut OperationSet<'_>) -> Scans {
     let by = |prefix| ScanBy { prefix, ..ScanBy::default() };
     Scans {
         warehouses: d.scan("warehouse", TableId::Warehouse, by(1), &["w_ytd"]),
@@ -140,10 +140,10 @@ fn scans(d: &mut Declared<'_>) -> Scans {
 
 struct Check {
     plan: CheckPlan,
-    checked: Checked,
+    checked: CheckResult,
     counts: Counts,
     /// Of every customer, warehouse by warehouse and district by district.
-    paid: Vec<Paid>,
+    paid: Vec<CustomerAmounts>,
     /// Sums of payments of every district.
     taken: Vec<i64>,
     /// Payments, as customers have counted them.
@@ -155,7 +155,7 @@ struct Check {
 impl Check {
     fn new(plan: CheckPlan) -> Self {
         let districts = (plan.warehouses * DISTRICTS) as usize;
-        let mut checked = Checked::specified(CONDITIONS);
+        let mut checked = CheckResult::specified(CONDITIONS);
         if !plan.is_fresh {
             let text = "after a run: orders - new orders = delivered orders";
             checked.conditions[10].instead = Some(text.to_owned());
@@ -166,14 +166,14 @@ impl Check {
             counts: Counts::new(),
             payments: 0,
             history_rows: 0,
-            paid: vec![Paid::default(); districts * CUSTOMERS as usize],
+            paid: vec![CustomerAmounts::default(); districts * CUSTOMERS as usize],
             taken: vec![0; districts],
         }
     }
 
     /// Everything that was found. HISTORY has a row for each payment that a customer has counted,
     /// and those that the load made at least.
-    fn done(mut self) -> Checked {
+    fn done(mut self) -> CheckResult {
         let loaded = self.plan.warehouses * DISTRICTS * CUSTOMERS;
         let expected = self.payments.max(loaded);
         let place = || "all warehouses".to_owned();
@@ -324,7 +324,7 @@ impl Check {
                 *found += 1;
             }
             let at = self.customer(warehouse, district, id);
-            let paid = at.map_or(Paid::default(), |at| self.paid[at]);
+            let paid = at.map_or(CustomerAmounts::default(), |at| self.paid[at]);
             let place = format_args!("customer {warehouse}/{district}/{id}");
             let expected = paid.delivered - paid.history;
             let of = "delivered amounts - payments";
@@ -425,7 +425,7 @@ struct District<'a> {
 
 impl District<'_> {
     /// Judges conditions 2 to 7 and 11.
-    pub fn judge(&self, checked: &mut Checked, place: &str, is_fresh: bool) {
+    pub fn judge(&self, checked: &mut CheckResult, place: &str, is_fresh: bool) {
         let orders = &self.rows.orders;
         let of = |is: fn(&OneOrder) -> bool| {
             let numbers = orders.iter().filter(move |(_, order)| is(order));
@@ -457,7 +457,7 @@ impl District<'_> {
 }
 
 impl OneOrder {
-    fn judge(&self, checked: &mut Checked, place: &str, number: i64) {
+    fn judge(&self, checked: &mut CheckResult, place: &str, number: i64) {
         let place = format!("{place}, order {number}");
         if !self.is_there || self.is_carried == self.is_new {
             checked.violated(5, || {
@@ -510,7 +510,7 @@ const FIXED: [(TableId, &str, i64); 4] = [
 struct FixedCounts([OpId; FIXED.len()]);
 
 impl FixedCounts {
-    pub fn declare(d: &mut Declared<'_>) -> Self {
+    pub fn declare(d: &mut OperationSet<'_>) -> Self {
         Self(FIXED.map(|(table, column, _)| d.sum("rows of a warehouse", table, column)))
     }
 
@@ -540,7 +540,7 @@ impl FixedCounts {
 /// What the target said.
 pub(super) fn missing(target: &dyn Target, warehouses: i64) -> Result<Option<String>, TargetError> {
     let schema = Arc::new(schema());
-    let mut d = Declared::new(&schema);
+    let mut d = OperationSet::new(&schema);
     let fixed = FixedCounts::declare(&mut d);
     let options = SessionOptions { ops: d.done(), ..SessionOptions::default() };
     let mut session = target.session(&schema, &options)?;
@@ -583,7 +583,7 @@ mod tests {
     }
 
     fn violated(rows: &DistrictRows, next: i64) -> Vec<usize> {
-        let mut checked = Checked::specified(crate::tpcc::CONDITIONS);
+        let mut checked = CheckResult::specified(crate::tpcc::CONDITIONS);
         District { rows, next }.judge(&mut checked, "here", false);
         let all = checked.conditions.iter().zip(1..);
         all.filter(|(condition, _)| condition.violations > 0).map(|(_, number)| number).collect()

@@ -14,11 +14,11 @@ use iostrata_database::target::{
 };
 
 use crate::loaded_mark::{
-    Loaded, VERSION, are_ours, fill_all, refuse_foreign, refuse_stopped, refuse_version,
+    LoadCounts, VERSION, are_ours, fill_all, refuse_foreign, refuse_stopped, refuse_version,
 };
 use crate::tpcc::check;
 use crate::tpcc::population::{Population, rows_per_warehouse};
-use crate::tpcc::schema::{Declared, ScanBy, TableId, schema};
+use crate::tpcc::schema::{OperationSet, ScanBy, TableId, schema};
 
 /// How far a dataset has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Dataset {
     /// What the target said.
     pub fn orders(target: &dyn Target) -> Result<u64, TargetError> {
         let schema = Arc::new(schema());
-        let mut d = Declared::new(&schema);
+        let mut d = OperationSet::new(&schema);
         let all = d.scan("all districts", TableId::District, ScanBy::default(), &["d_next_o_id"]);
         let options = SessionOptions { ops: d.done(), ..SessionOptions::default() };
         let mut session = target.session(&schema, &options)?;
@@ -206,7 +206,7 @@ const SET: OpId = OpId(2);
 impl Notes {
     pub fn open(target: &dyn Target) -> Result<Self, TargetError> {
         let schema = Arc::new(schema());
-        let mut d = Declared::new(&schema);
+        let mut d = OperationSet::new(&schema);
         d.scan("all notes", TableId::Dataset, ScanBy::default(), &["name", "value"]);
         d.insert("add note", TableId::Dataset);
         d.set("set note", TableId::Dataset, "value");
@@ -281,11 +281,11 @@ pub struct Progress {
 
 /// What loading did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedRows {
     /// What is there now.
     pub dataset: Dataset,
     /// What was loaded; of it what an earlier attempt had loaded are whole parts.
-    pub loaded: Loaded,
+    pub loaded: LoadCounts,
 }
 
 /// One thing to load.
@@ -307,7 +307,7 @@ pub fn prepare(
     options: &PrepareOptions,
     stop: &AtomicBool,
     progress: &(dyn Fn(Progress) + Sync),
-) -> Result<Prepared, TargetError> {
+) -> Result<PreparedRows, TargetError> {
     let mut found = Dataset::read(target)?;
     if options.reset && found.take().is_some() {
         remove(target)?;
@@ -321,7 +321,7 @@ pub fn prepare(
         let fix = "name that number, or load others in their place with --reset";
         return Err(TargetError::not_ready(&target.name(), "other_dataset", what, fix));
     }
-    let mut prepared = Prepared { dataset: dataset.clone(), loaded: Loaded::default() };
+    let mut prepared = PreparedRows { dataset: dataset.clone(), loaded: LoadCounts::default() };
     if dataset.stage != Stage::Loading {
         refuse_damaged(target, &dataset)?;
         return Ok(prepared);

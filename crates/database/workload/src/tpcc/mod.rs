@@ -11,7 +11,7 @@ mod transaction;
 mod workload;
 
 pub use check::{CONDITIONS, CheckPlan, check, next_order};
-pub use dataset::{Dataset, PrepareOptions, Prepared, Progress, Stage, cleanup, prepare};
+pub use dataset::{Dataset, PrepareOptions, PreparedRows, Progress, Stage, cleanup, prepare};
 pub use draw::{Constants, is_legal};
 pub use input::{Customer, Home, Input, Inputs, KINDS, Mix, OrderItem, Waits};
 pub(crate) use population::numbers;

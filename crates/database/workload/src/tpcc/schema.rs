@@ -199,12 +199,12 @@ const STOCK_REFILL: i64 = 91;
 const DATA_MAX: u16 = 500;
 
 /// Declares operations.
-pub(crate) struct Declared<'a> {
+pub(crate) struct OperationSet<'a> {
     schema: &'a Schema,
     ops: Vec<Op>,
 }
 
-impl<'a> Declared<'a> {
+impl<'a> OperationSet<'a> {
     pub fn new(schema: &'a Schema) -> Self {
         Self { schema, ops: Vec::new() }
     }
@@ -317,7 +317,7 @@ impl Ops {
     /// All operations of the five transactions.
     pub fn new() -> Self {
         let schema = schema();
-        let mut d = Declared::new(&schema);
+        let mut d = OperationSet::new(&schema);
         let order = OrderOps::new(&mut d);
         let payment = PaymentOps::new(&mut d);
         let status = StatusOps::new(&mut d);
@@ -346,7 +346,7 @@ pub(crate) struct OrderOps {
 }
 
 impl OrderOps {
-    fn new(d: &mut Declared<'_>) -> Self {
+    fn new(d: &mut OperationSet<'_>) -> Self {
         let next = [("d_next_o_id", Change::AddConst(1))];
         let customer = &["c_discount", "c_last", "c_credit"];
         let item = &["i_id", "i_price", "i_name", "i_data"];
@@ -385,7 +385,7 @@ pub(crate) struct PaymentOps {
 }
 
 impl PaymentOps {
-    fn new(d: &mut Declared<'_>) -> Self {
+    fn new(d: &mut OperationSet<'_>) -> Self {
         let note = [("c_data", Change::Prepend { most: DATA_MAX })];
         Self {
             by_name: d.scan("customers by name", TableId::Customer, BY_NAME, &["c_id"]),
@@ -409,7 +409,7 @@ pub(crate) struct StatusOps {
 }
 
 impl StatusOps {
-    fn new(d: &mut Declared<'_>) -> Self {
+    fn new(d: &mut OperationSet<'_>) -> Self {
         let customer = &["c_balance", "c_first", "c_middle", "c_last"];
         let order = &["o_id", "o_entry_d", "o_carrier_id"];
         let line = &["ol_i_id", "ol_supply_w_id", "ol_quantity", "ol_amount", "ol_delivery_d"];
@@ -436,7 +436,7 @@ pub(crate) struct DeliveryOps {
 }
 
 impl DeliveryOps {
-    fn new(d: &mut Declared<'_>) -> Self {
+    fn new(d: &mut OperationSet<'_>) -> Self {
         let carrier = [("o_carrier_id", Change::Set)];
         let moment = [("ol_delivery_d", Change::Set)];
         let customer = [("c_balance", Change::Add), ("c_delivery_cnt", Change::AddConst(1))];
@@ -466,7 +466,7 @@ pub(crate) struct LevelOps {
 }
 
 impl LevelOps {
-    fn new(d: &mut Declared<'_>) -> Self {
+    fn new(d: &mut OperationSet<'_>) -> Self {
         Self {
             next_number: d.get("present number", TableId::District, &["d_next_o_id"]),
             short: short(d),
@@ -506,7 +506,7 @@ const PAID: &[&str] = &[
 ];
 
 /// Takes items from the stock of an order in the district at this place.
-fn take_stock(d: &mut Declared<'_>, at: usize) -> OpId {
+fn take_stock(d: &mut OperationSet<'_>, at: usize) -> OpId {
     let set = [
         ("s_quantity", Change::SubtractRefill { least: STOCK_LEAST, by: STOCK_REFILL }),
         ("s_ytd", Change::Add),
@@ -520,7 +520,7 @@ fn take_stock(d: &mut Declared<'_>, at: usize) -> OpId {
 
 /// Adds a payment to the year of a district or warehouse.
 fn pay_place(
-    d: &mut Declared<'_>,
+    d: &mut OperationSet<'_>,
     name: &'static str,
     table: TableId,
     prefix: usize,
@@ -532,7 +532,7 @@ fn pay_place(
     d.modify(name, table, prefix, &[(&format!("{of}_ytd"), Change::Add)], &returns)
 }
 
-fn short(d: &mut Declared<'_>) -> OpId {
+fn short(d: &mut OperationSet<'_>) -> OpId {
     let join = JoinBelow {
         prefix: 2,
         other: TableId::Stock.number(),

@@ -42,7 +42,7 @@ pub(crate) struct Runner {
 
 /// What is known of a line when its order is written.
 #[derive(Clone, Copy, Debug, Default)]
-struct Priced {
+struct LinePrice {
     line: OrderItem,
     price: i64,
     /// Where in the stock's rows it is.
@@ -94,7 +94,7 @@ impl Runner {
         let w_tax = self.one(session, self.ops.order.warehouse_tax, &[w])?.int();
         let is_rolled_back = lines.last().is_some_and(|line| line.item == UNUSED_ITEM);
         let real = &lines[..lines.len() - usize::from(is_rolled_back)];
-        let mut priced = [Priced::default(); LINES_MAX];
+        let mut priced = [LinePrice::default(); LINES_MAX];
         let found = self.priced(session, lines, real, &mut priced)?;
         if found < lines.len() && !is_rolled_back {
             return Err(missing("an item", "item"));
@@ -126,7 +126,7 @@ impl Runner {
         session: &mut dyn Session,
         lines: &[OrderItem],
         real: &[OrderItem],
-        priced: &mut [Priced; LINES_MAX],
+        priced: &mut [LinePrice; LINES_MAX],
     ) -> Result<usize, TargetError> {
         let mut args = [Value::Null; LINES_MAX];
         args.iter_mut().zip(lines).for_each(|(arg, line)| *arg = line.item.into());
@@ -137,7 +137,7 @@ impl Runner {
         }
         for (at, line) in priced.iter_mut().zip(real) {
             if let Some(row) = self.rows.find(&[line.item]) {
-                *at = Priced { line: *line, price: self.rows.get(row, 1).int(), stock: 0 };
+                *at = LinePrice { line: *line, price: self.rows.get(row, 1).int(), stock: 0 };
             }
         }
         Ok(found)
@@ -148,7 +148,7 @@ impl Runner {
         &mut self,
         session: &mut dyn Session,
         (w, d): (i64, i64),
-        priced: &mut [Priced],
+        priced: &mut [LinePrice],
     ) -> Result<u32, TargetError> {
         let mut order: [usize; LINES_MAX] = std::array::from_fn(|at| at);
         let order = &mut order[..priced.len()];
@@ -180,12 +180,12 @@ impl Runner {
         &mut self,
         session: &mut dyn Session,
         (w, d, order): (i64, i64, i64),
-        priced: &[Priced],
+        priced: &[LinePrice],
     ) -> Result<i64, TargetError> {
         let mut sum = 0;
         let mut args = [Value::Null; 10 * LINES_MAX];
         for ((row, one), number) in args.chunks_exact_mut(10).zip(priced).zip(1..) {
-            let Priced { line, price, stock } = *one;
+            let LinePrice { line, price, stock } = *one;
             let amount = line.quantity * price;
             sum += amount;
             let head = [order, d, w, number, line.item, line.supply];

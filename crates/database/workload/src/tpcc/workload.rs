@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use iostrata_database::target::{Schema, Target, TargetError};
 
-use crate::loaded_mark::Loaded;
+use crate::loaded_mark::LoadCounts;
 use crate::tpcc::check::{CheckPlan, check};
 use crate::tpcc::dataset::{Dataset, PrepareOptions, Stage, cleanup, prepare};
 use crate::tpcc::input::{Mix, Waits};
@@ -13,7 +13,7 @@ use crate::tpcc::terminals::{TerminalOptions, Terminals, deviations, now_s};
 use crate::workload::OptionForm::{Count, Flag, Number, OnOff, Switch, Text, Word};
 use crate::workload::Verb::{Check, Cleanup, Prepare, Run};
 use crate::workload::{
-    Checked, LOADERS, LoadOptions, RunnableWorkload, SourceOptions, VerbHelp, Workload,
+    CheckResult, LOADERS, LoadOptions, RunnableWorkload, SourceOptions, VerbHelp, Workload,
     WorkloadError, WorkloadKind, WorkloadOption, WorkloadSettings,
 };
 
@@ -222,7 +222,7 @@ impl Workload for Tpcc {
         target: &dyn Target,
         options: &LoadOptions<'_>,
         progress: &(dyn Fn(f64) + Sync),
-    ) -> Result<Loaded, TargetError> {
+    ) -> Result<LoadCounts, TargetError> {
         let options_of_tables = PrepareOptions {
             warehouses: self.warehouses.unwrap_or(WAREHOUSES),
             threads: options.threads,
@@ -303,7 +303,7 @@ impl Workload for Tpcc {
         &self,
         target: &dyn Target,
         progress: &mut dyn FnMut(f64),
-    ) -> Result<(Checked, u64), TargetError> {
+    ) -> Result<(CheckResult, u64), TargetError> {
         let Dataset { warehouses, stage, .. } = Dataset::ready(target)?;
         let plan = CheckPlan { warehouses, is_fresh: stage == Stage::Loaded };
         Ok((check(target, plan, progress)?, warehouses as u64))

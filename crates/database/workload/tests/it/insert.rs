@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use iostrata_database::target::{Access, Target, Value};
-use iostrata_workload::Checked;
+use iostrata_workload::CheckResult;
 use iostrata_workload::insert::{self, InsertSpec, InsertTerminals};
 
 use crate::stress::{GO_ON, alter, broken, set};
 use crate::{opened, run};
 
-pub fn check(target: &dyn Target) -> Checked {
+pub fn check(target: &dyn Target) -> CheckResult {
     insert::check(target, &mut |_| {}).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use iostrata_embedded::EmbeddedTarget;
-use iostrata_workload::Loaded;
+use iostrata_workload::LoadCounts;
 use iostrata_workload::oltp::{self, Distribution, Member, OltpSpec, OltpTerminals};
 
 use crate::{opened, run};
@@ -17,7 +17,7 @@ fn every_member_runs_and_leaves_as_many_rows() {
     let missing = OltpTerminals::new(&target, spec.clone(), false).err().unwrap();
     assert!(missing.to_string().contains("sbtest1 is not there"), "{missing}");
     let prepared = oltp::prepare(&target, &spec, 2, &AtomicBool::new(false), &|_| {}).unwrap();
-    assert_eq!(prepared, Loaded { rows: 4_000, rows_before: 0 });
+    assert_eq!(prepared, LoadCounts { rows: 4_000, rows_before: 0 });
     let twice = oltp::prepare(&target, &spec, 2, &AtomicBool::new(false), &|_| {});
     assert_eq!(twice.unwrap_err().code, "tables_exist");
     let changes = [Member::Insert, Member::Delete, Member::BulkInsert];

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use iostrata_database::target::{
     Access, Assign, Change, Op, OpId, Rows, Schema, SessionOptions, Target, Value,
 };
-use iostrata_workload::Checked;
+use iostrata_workload::CheckResult;
 use iostrata_workload::stress::{self, StressMix, StressSpec, StressTerminals};
 
 use crate::{opened, run};
@@ -18,7 +18,7 @@ pub fn small() -> StressSpec {
     StressSpec { objects: 60, history: 5, mix, ..StressSpec::default() }
 }
 
-pub fn check(target: &dyn Target) -> Checked {
+pub fn check(target: &dyn Target) -> CheckResult {
     stress::check(target, &mut |_| {}).unwrap()
 }
 
@@ -41,7 +41,7 @@ pub fn set(table: &str, column: &str, prefix: usize, schema: &Schema) -> Access 
 }
 
 /// The conditions, from 1, that do not hold.
-pub fn broken(checked: &Checked) -> Vec<usize> {
+pub fn broken(checked: &CheckResult) -> Vec<usize> {
     let all = checked.conditions.iter().enumerate();
     all.filter(|(_, one)| one.violations > 0).map(|(at, _)| at + 1).collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iostrata_database::target::Target;
-use iostrata_workload::Checked;
+use iostrata_workload::CheckResult;
 use iostrata_workload::tpcc::{self, CheckPlan, Dataset, PrepareOptions, Stage, Terminals};
 
 use crate::{opened, run, terminal_options};
@@ -15,7 +15,7 @@ fn terminals<'a>(target: &'a dyn Target, dataset: &Dataset) -> Terminals<'a> {
     Terminals::new(target, dataset, terminal_options(false))
 }
 
-fn check(target: &dyn Target, is_fresh: bool) -> Checked {
+fn check(target: &dyn Target, is_fresh: bool) -> CheckResult {
     let plan = CheckPlan { warehouses: 2, is_fresh };
     tpcc::check(target, plan, &mut |_| {}).unwrap()
 }

@@ -7,7 +7,7 @@ use iostrata_run::{
     CheckDocument, ConditionDocument, Event, PrepareDocument, RunKind, TableCountDocument,
 };
 use iostrata_stats::units;
-use iostrata_workload::{Condition, LoadOptions, Loaded, TableCount, Workload};
+use iostrata_workload::{Condition, LoadCounts, LoadOptions, TableCount, Workload};
 
 use crate::args::{CheckArgs, PrepareArgs, Printing, TargetArgs};
 use crate::display::{Display, print_json, print_text};
@@ -37,7 +37,7 @@ pub fn prepare(
         stop: interruption.flag(),
     };
     let started = Instant::now();
-    let Loaded { rows, rows_before } =
+    let LoadCounts { rows, rows_before } =
         load(workload, &args.target, &options, &display, interruption)?;
     let duration_s = started.elapsed().as_secs_f64();
     let document = PrepareDocument {
@@ -72,7 +72,7 @@ pub fn load(
     options: &LoadOptions<'_>,
     display: &Display,
     interruption: &Interruption,
-) -> Result<Loaded, ExitError> {
+) -> Result<LoadCounts, ExitError> {
     let loaded = load_into(workload, args, options, display);
     display.finish();
     loaded.map_err(|error| match interruption.is_set() {
@@ -86,12 +86,12 @@ fn load_into(
     args: &TargetArgs,
     options: &LoadOptions<'_>,
     display: &Display,
-) -> Result<Loaded, ExitError> {
+) -> Result<LoadCounts, ExitError> {
     let opened = TestDatabase::open(args, workload, Use::Make, &|text| display.note(text))?;
     let what = workload.loading();
     let progress = |share| display.progress(share, &what);
     let mut loaded = workload.load(opened.target(), options, &progress).map_err(ending);
-    if let Ok(Loaded { rows: 0, .. }) = loaded {
+    if let Ok(LoadCounts { rows: 0, .. }) = loaded {
         let asked = args.storage_engine.as_deref();
         loaded = opened.storage_engine(asked, workload).and(loaded);
     }
