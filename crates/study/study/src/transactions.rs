@@ -82,14 +82,14 @@ fn rate_of(spec: &TransactionSpec) -> Option<f64> {
 
 /// Completed transactions per second of a replicate; 0 where it has none.
 pub fn transactions_per_s(replicate: &Replicate) -> f64 {
-    Driven::of(replicate).map_or(0.0, |driven| driven.tps())
+    TransactionReplicate::of(replicate).map_or(0.0, |driven| driven.tps())
 }
 
 /// A percentile of response time over everything that was due, in microseconds. Arrivals that
 /// failed, were dropped or still waited at the end count as slower than any; `None` where the
 /// percentile falls among these.
 pub fn response_percentile_us(replicate: &Replicate, percentile: f64) -> Option<f64> {
-    Driven::of(replicate)?.response_percentile_us(percentile)
+    TransactionReplicate::of(replicate)?.response_percentile_us(percentile)
 }
 
 /// The times in which a replicate was below half its mean rate, in their order. `cause` names each
@@ -98,7 +98,7 @@ pub fn transaction_stalls(
     replicate: &Replicate,
     cause: &dyn Fn(f64, f64) -> (StallCause, String),
 ) -> Vec<TransactionStall> {
-    let Some(driven) = Driven::of(replicate) else { return Vec::new() };
+    let Some(driven) = TransactionReplicate::of(replicate) else { return Vec::new() };
     let (series, warm_up_s) = (driven.stream.series.totals(), driven.counts.warm_up_s);
     let mut spells = low_spells(&series, driven.stream.series.width_s);
     spells.retain(|spell| StallRule::WINDOW.is_stall(spell, driven.tps()));
@@ -121,10 +121,11 @@ pub fn transaction_document(
     replicates: &[Replicate],
     facts: &TransactionFacts,
 ) -> Option<TransactionDocument> {
-    let all: Vec<Driven<'_>> = replicates.iter().filter_map(Driven::of).collect();
+    let all: Vec<TransactionReplicate<'_>> =
+        replicates.iter().filter_map(TransactionReplicate::of).collect();
     let mut document = shown(&all, facts.latency_target.as_ref())?.document(facts);
     if all.len() > 1 || facts.latency_target.is_some() {
-        let level = |driven: &Driven<'_>| driven.level(facts.latency_target.as_ref());
+        let level = |driven: &TransactionReplicate<'_>| driven.level(facts.latency_target.as_ref());
         document.levels = all.iter().map(level).collect();
     }
     if facts.latency_target.is_none() {
@@ -136,10 +137,13 @@ pub fn transaction_document(
 
 /// The replicate that is shown: the one with the most throughput; of a search the highest rate
 /// that held its objective, or the lowest one that was tried.
-fn shown<'d, 'a>(all: &'d [Driven<'a>], target: Option<&LatencyTarget>) -> Option<&'d Driven<'a>> {
+fn shown<'d, 'a>(
+    all: &'d [TransactionReplicate<'a>],
+    target: Option<&LatencyTarget>,
+) -> Option<&'d TransactionReplicate<'a>> {
     let best = || all.iter().max_by(|a, b| a.tps().total_cmp(&b.tps()));
     let Some(target) = target else { return best() };
-    let rate = |driven: &&Driven<'_>| rate_of(driven.spec).unwrap_or(f64::INFINITY);
+    let rate = |driven: &&TransactionReplicate<'_>| rate_of(driven.spec).unwrap_or(f64::INFINITY);
     let held = all.iter().find(|driven| target.rate_per_s == rate_of(driven.spec));
     held.filter(|_| target.rate_per_s.is_some())
         .or_else(|| all.iter().min_by(|a, b| rate(a).total_cmp(&rate(b))))
@@ -152,14 +156,14 @@ fn knee_of(levels: &[TransactionLevel]) -> Option<u32> {
 }
 
 /// A replicate that is one of transactions.
-struct Driven<'a> {
+struct TransactionReplicate<'a> {
     replicate: &'a Replicate,
     spec: &'a TransactionSpec,
     stream: &'a StreamFigures,
     counts: &'a TransactionFigures,
 }
 
-impl<'a> Driven<'a> {
+impl<'a> TransactionReplicate<'a> {
     fn of(replicate: &'a Replicate) -> Option<Self> {
         let spec = replicate.point.transactions.as_ref()?;
         let stream = replicate.streams.first()?;

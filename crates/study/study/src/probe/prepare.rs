@@ -20,7 +20,7 @@ const BLOCK_BYTES: u32 = 4096;
 
 /// What the directory allows, after the read set was made.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedFiles {
     /// What every point has in common; `None` where nothing can be measured.
     pub shape: Option<Shape>,
     /// What cannot be had, each with the fix.
@@ -36,7 +36,7 @@ pub(super) fn prepare(
     cache: &mut FileSetCache,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Prepared, StudyError> {
+) -> Result<PreparedFiles, StudyError> {
     let mut unavailable = Vec::new();
     let mut spec = IoSpec::new(&options.dir);
     spec.size_bytes = announcement.read_bytes;
@@ -49,7 +49,7 @@ pub(super) fn prepare(
             ReadSet::Filled { bytes, bytes_per_s } => (bytes, bytes_per_s),
             ReadSet::TooSlow { written_bytes, seconds } => {
                 unavailable.push(too_slow(written_bytes, seconds));
-                return Ok(Prepared { shape: None, unavailable, fill_bytes_per_s: 0.0 });
+                return Ok(PreparedFiles { shape: None, unavailable, fill_bytes_per_s: 0.0 });
             }
         };
     let write_bytes =
@@ -91,7 +91,7 @@ pub(super) fn prepare(
         precision: options.precision,
         lasting: options.lasting,
     };
-    Ok(Prepared { shape: Some(shape), unavailable, fill_bytes_per_s })
+    Ok(PreparedFiles { shape: Some(shape), unavailable, fill_bytes_per_s })
 }
 
 fn too_slow(written_bytes: u64, seconds: f64) -> Unavailable {
