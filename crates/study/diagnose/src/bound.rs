@@ -12,7 +12,7 @@ use iostrata_stats::{Measured, Verdicts, combine, loss_pct, paired_measured};
 
 use crate::case::Case;
 use crate::figure::metric_of;
-use crate::observed::{Observed, PointLog, Which};
+use crate::observed::{EventIndex, PointLog, Which};
 
 /// Bytes of a page, in which all of them are counted.
 const PAGE_BYTES: f64 = 16_384.0;
@@ -48,7 +48,7 @@ pub(crate) fn with_bounds(mut rungs: Vec<Rung>, case: &Case<'_, '_>) -> Vec<Rung
 
 /// What a resource allows.
 #[derive(Clone, Debug, Default)]
-struct Allowed {
+struct ResourceAllowance {
     per_s: Option<Measured>,
     /// The same of each round of the rung, where it was measured in them.
     of_rounds: Vec<(u32, Measured)>,
@@ -82,7 +82,7 @@ impl Bounding<'_, '_> {
         })
     }
 
-    fn allowed(&self, resource: Resource) -> Allowed {
+    fn allowed(&self, resource: Resource) -> ResourceAllowance {
         match resource {
             Resource::Syncs => self.syncs(),
             Resource::LogWrites => self.log_writes(),
@@ -98,7 +98,11 @@ impl Bounding<'_, '_> {
     }
 
     /// What was reached of the bound in percent, and on which basis.
-    fn reached(&self, binding: &Allowed, least: &Measured) -> Option<(&'static str, Measured)> {
+    fn reached(
+        &self,
+        binding: &ResourceAllowance,
+        least: &Measured,
+    ) -> Option<(&'static str, Measured)> {
         let reached = |lost: Measured| lost.mapped(|pct| 100.0 - pct);
         let pair = |(number, allowed): &(u32, Measured)| {
             let one = self.seen.replicates.iter().find(|one| one.replicate == *number)?;
@@ -125,13 +129,14 @@ impl Bounding<'_, '_> {
         known.max_by(|a, b| a.1.value.total_cmp(&b.1.value))
     }
 
-    fn syncs(&self) -> Allowed {
+    fn syncs(&self) -> ResourceAllowance {
         let redo = ResourceUse::redo_syncs_at_most;
         let binlog = |used: &ResourceUse| used.binlog_syncs;
         let per_txn = self
             .per_txn(|used| Some(used.redo_syncs_at_most()? + used.binlog_syncs.unwrap_or(0.0)));
         let ids = SYNCS.iter().filter(|(from, _)| *from <= self.threads()).map(|(_, id)| *id);
-        let mut allowed = Allowed { per_txn: value(&per_txn), ..Allowed::default() };
+        let mut allowed =
+            ResourceAllowance { per_txn: value(&per_txn), ..ResourceAllowance::default() };
         let Some((id, rate)) = self.fastest(ids) else { return allowed };
         let appended = figure(self.case.log, rung::APPEND_FDATASYNC);
         let of = |rate: &Measured, redo: &Measured, binlog: f64| {
@@ -172,7 +177,7 @@ impl Bounding<'_, '_> {
         allowed
     }
 
-    fn log_writes(&self) -> Allowed {
+    fn log_writes(&self) -> ResourceAllowance {
         let bytes = |used: &ResourceUse| {
             Some(used.redo_bytes? + used.doublewrite_pages.unwrap_or(0.0) * PAGE_BYTES)
         };
@@ -180,7 +185,7 @@ impl Bounding<'_, '_> {
         self.by_rate(rate.map(|(id, rate)| (id, rate.scaled(MIB))), bytes)
     }
 
-    fn cpu(&self) -> Allowed {
+    fn cpu(&self) -> ResourceAllowance {
         let machine = &self.case.host.machine;
         let per_txn = self.per_txn(|used| used.cpu_us);
         let allowed = machine.cpus_allowed.or(machine.cpus).map(f64::from);
@@ -190,18 +195,18 @@ impl Bounding<'_, '_> {
         let per_s = allowed
             .zip(per_txn.as_ref())
             .and_then(|(cpus, per_txn)| over(&exact(cpus.min(quota).min(busy) * 1e6), per_txn));
-        Allowed { per_s, per_txn: value(&per_txn), ..Allowed::default() }
+        ResourceAllowance { per_s, per_txn: value(&per_txn), ..ResourceAllowance::default() }
     }
 
     fn by_rate(
         &self,
         rate: Option<(&'static str, Measured)>,
         take: fn(&ResourceUse) -> Option<f64>,
-    ) -> Allowed {
+    ) -> ResourceAllowance {
         let per_txn = self.per_txn(take);
         let per_s = rate.as_ref().zip(per_txn.as_ref()).and_then(|((_, rate), of)| over(rate, of));
         let rungs = rate.iter().map(|(id, _)| *id).collect();
-        Allowed { per_s, per_txn: value(&per_txn), rungs, ..Allowed::default() }
+        ResourceAllowance { per_s, per_txn: value(&per_txn), rungs, ..ResourceAllowance::default() }
     }
 
     /// What one transaction uses, over all replicates; `None` where that was not counted.
@@ -212,7 +217,7 @@ impl Bounding<'_, '_> {
     }
 }
 
-impl Allowed {
+impl ResourceAllowance {
     fn resource(&self, name: Resource) -> BoundResource {
         BoundResource {
             name,
@@ -230,7 +235,7 @@ fn value(measured: &Option<Measured>) -> Option<f64> {
 }
 
 /// A rung of the storage.
-fn figure(log: &Observed<'_>, id: &str) -> Option<Measured> {
+fn figure(log: &EventIndex<'_>, id: &str) -> Option<Measured> {
     log.seen(id)?.figure().filter(|figure| figure.value > 0.0)
 }
 

@@ -18,7 +18,7 @@ use crate::disturbed::carries;
 use crate::figure::{
     application_latency_us, device_latency_us, median, metric_of, op_of, weighted_mean,
 };
-use crate::observed::{Observed, Which};
+use crate::observed::{EventIndex, Which};
 
 /// Curves of reads, the smaller size first.
 pub(crate) const CURVES: [&str; 2] = ["read_4k_depth_", "read_16k_depth_"];
@@ -104,7 +104,7 @@ struct Met<'a> {
 }
 
 /// Finds a cap in all replicates or in the confirming ones.
-pub(crate) fn cap(log: &Observed<'_>, which: Which) -> Option<Cap> {
+pub(crate) fn cap(log: &EventIndex<'_>, which: Which) -> Option<Cap> {
     let [small, large] = CURVES.map(|curve| flat(log, curve, which));
     let (small, large) = (small?, large?);
     let gate = [Unit::Requests, Unit::Bytes]
@@ -112,13 +112,13 @@ pub(crate) fn cap(log: &Observed<'_>, which: Which) -> Option<Cap> {
         .find_map(|unit| Gate::common(&small, &large, unit))
         .or_else(|| Gate::apart(&small, &large))?;
     let written = written(log, &gate);
-    if written == Written::Beyond {
+    if written == WriteEvidence::Beyond {
         return None;
     }
     let depths = small.len().min(large.len());
     let is_confirming = which != Which::All;
     // Two gates at once are as rare as a drive that is bound by its link is common.
-    let is_witnessed = written == Written::AtTheCap && gate.bytes_per_s.is_none();
+    let is_witnessed = written == WriteEvidence::AtTheCap && gate.bytes_per_s.is_none();
     if !is_witnessed
         && (gate.spread > SPREAD_MAX_READS_ALONE.max(gate.step)
             || !is_confirming && depths < DEPTHS_MIN_READS_ALONE)
@@ -129,7 +129,7 @@ pub(crate) fn cap(log: &Observed<'_>, which: Which) -> Option<Cap> {
     let deeper = || small.iter().filter(|met| met.depth > depth_min);
     let many = deeper().rfind(|met| met.depth <= MANY).or_else(|| deeper().next())?;
     let device_us = weighted_mean(many.windows.iter().copied(), device_latency_us);
-    let writes_per_s = own_writes_per_s(log).filter(|_| written == Written::Below);
+    let writes_per_s = own_writes_per_s(log).filter(|_| written == WriteEvidence::Below);
     Some(Cap {
         unit: gate.unit,
         per_s: gate.per_s,
@@ -140,7 +140,7 @@ pub(crate) fn cap(log: &Observed<'_>, which: Which) -> Option<Cap> {
         latency_us: many.latency_us,
         alone_us: alone_us(log, CURVES[0], which)?,
         in_device: device_us.is_none_or(|us| us >= DEVICE_SHARE * many.latency_us),
-        writes_too: written == Written::AtTheCap,
+        writes_too: written == WriteEvidence::AtTheCap,
     })
 }
 
@@ -189,7 +189,7 @@ fn windows_of<'m, 'a: 'm>(met: &'m [Met<'a>]) -> impl Iterator<Item = &'a Replic
 
 /// What random writes say about a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Written {
+enum WriteEvidence {
     /// They went beyond it.
     Beyond,
     /// They ended there, too.
@@ -198,7 +198,7 @@ enum Written {
     Below,
 }
 
-fn written(log: &Observed<'_>, gate: &Gate) -> Written {
+fn written(log: &EventIndex<'_>, gate: &Gate) -> WriteEvidence {
     // Writes have the larger size.
     let (unit, most) = match &gate.bytes_per_s {
         Some(bytes) => (Unit::Bytes, bytes.value),
@@ -210,17 +210,17 @@ fn written(log: &Observed<'_>, gate: &Gate) -> Written {
     });
     let shares: Vec<f64> = rates.map(|rate| rate / most - 1.0).collect();
     if shares.iter().any(|share| *share > WRITE_TOLERANCE) {
-        Written::Beyond
+        WriteEvidence::Beyond
     } else if shares.iter().any(|share| *share >= -WRITE_TOLERANCE) {
-        Written::AtTheCap
+        WriteEvidence::AtTheCap
     } else {
-        Written::Below
+        WriteEvidence::Below
     }
 }
 
 /// The rate at which writes end: the same with few and with many in flight, although the latency of
 /// one alone would allow a third more of the few.
-fn own_writes_per_s(log: &Observed<'_>) -> Option<f64> {
+fn own_writes_per_s(log: &EventIndex<'_>) -> Option<f64> {
     let rate = |id: &str| {
         let windows = windows(log, id, Which::All);
         median(windows.iter().filter_map(|one| counted(one, Unit::Requests)).collect())
@@ -245,19 +245,19 @@ fn is_witness(replicate: &Replicate) -> bool {
     NO_WITNESS.iter().all(|&verdict| !carries(replicate, verdict))
 }
 
-fn windows<'a>(log: &Observed<'a>, id: &str, which: Which) -> Vec<&'a Replicate> {
+fn windows<'a>(log: &EventIndex<'a>, id: &str, which: Which) -> Vec<&'a Replicate> {
     let all = log.replicates(id, which).into_iter().map(|(_, one)| one);
     all.filter(|one| is_witness(one)).collect()
 }
 
-fn alone_us(log: &Observed<'_>, curve: &str, which: Which) -> Option<f64> {
+fn alone_us(log: &EventIndex<'_>, curve: &str, which: Which) -> Option<f64> {
     let id = format!("{curve}1");
     weighted_mean(windows(log, &id, which), application_latency_us)
 }
 
 /// The points of a curve at which a single request's latency allows more than the best rate; `None`
 /// where too few are left or their rates differ.
-fn flat<'a>(log: &Observed<'a>, curve: &str, which: Which) -> Option<Vec<Met<'a>>> {
+fn flat<'a>(log: &EventIndex<'a>, curve: &str, which: Which) -> Option<Vec<Met<'a>>> {
     let alone_us = alone_us(log, curve, which)?;
     let points: Vec<(Met<'a>, f64)> = DEPTHS
         .iter()

@@ -6,13 +6,13 @@ use iostrata_plan::Point;
 use iostrata_plan::study::StudyPlan;
 use iostrata_run::{ProbeHost, QueueChange, StudyAxis, StudyEffect, StudyPoint, Unavailable};
 
-use crate::observed::{Observed, PointLog};
+use crate::observed::{EventIndex, PointLog};
 use crate::statement::Statement;
 
 /// What a rule of storage looks at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case<'c, 'a> {
-    pub log: &'c Observed<'a>,
+    pub log: &'c EventIndex<'a>,
     pub host: &'c ProbeHost,
 }
 
@@ -44,4 +44,4 @@ pub(crate) struct StudyCase<'c> {
 }
 
 /// A statement with its name in the catalogue.
-pub(crate) type Stated = (&'static str, Statement);
+pub(crate) type NamedStatement = (&'static str, Statement);

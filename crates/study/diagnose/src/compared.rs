@@ -10,7 +10,7 @@ use iostrata_stats::{Measured, PAIRS_MIN, Verdict, paired_measured};
 
 use crate::disturbed::{carries, is_undisturbed};
 use crate::figure::{application_latency_us, mean, metric_of, weighted_mean};
-use crate::observed::{Observed, Which};
+use crate::observed::{EventIndex, Which};
 use crate::pair::Pair;
 
 /// Verdicts that call for a wider margin.
@@ -26,7 +26,7 @@ const OTHER_WORK: [Verdict; 3] = [Verdict::Cached, Verdict::DirectIgnored, Verdi
 
 /// What the comparison of a pair brought.
 #[derive(Clone, Debug)]
-pub(crate) struct Compared {
+pub(crate) struct PairComparison {
     /// Loss of the upper rung in percent, with its paired interval.
     pub loss: Measured,
     /// What a request of the upper rung takes longer, in microseconds.
@@ -57,7 +57,7 @@ pub(crate) enum Bar {
 type Both<'a> = (&'a Replicate, &'a Replicate);
 
 /// Replicates of two points with the same number, undisturbed ones where enough of them are left.
-fn pairs<'a>(log: &Observed<'a>, from: &str, to: &str, which: Which) -> Vec<Both<'a>> {
+fn pairs<'a>(log: &EventIndex<'a>, from: &str, to: &str, which: Which) -> Vec<Both<'a>> {
     let uppers = log.replicates(to, which);
     let all: Vec<Both<'a>> = log
         .replicates(from, which)
@@ -76,7 +76,7 @@ fn pairs<'a>(log: &Observed<'a>, from: &str, to: &str, which: Which) -> Vec<Both
 }
 
 /// Compares a pair; `None` where a side is missing, did other work, or is not positive.
-pub(crate) fn compare(log: &Observed<'_>, pair: &Pair, which: Which) -> Option<Compared> {
+pub(crate) fn compare(log: &EventIndex<'_>, pair: &Pair, which: Which) -> Option<PairComparison> {
     let pairs = pairs(log, pair.from, pair.to, which);
     let both: Vec<(Measured, Measured)> = pairs
         .iter()
@@ -103,7 +103,7 @@ pub(crate) fn compare(log: &Observed<'_>, pair: &Pair, which: Which) -> Option<C
         Some([_, high]) if high < 100.0 => lower_us * high / (100.0 - high),
         _ => f64::INFINITY,
     };
-    Some(Compared {
+    Some(PairComparison {
         loss,
         extra_us: upper_us - lower_us,
         extra_us_max,
@@ -121,7 +121,7 @@ fn is_doubtful(pairs: &[Both<'_>]) -> bool {
     })
 }
 
-impl Compared {
+impl PairComparison {
     /// Whether the effect reaches a bar for this pair.
     pub fn reaches(&self, pair: &Pair, bar: Bar) -> bool {
         let (percent, us) = (self.loss.value, self.extra_us);

@@ -10,11 +10,11 @@ use iostrata_stats::{LatencyUs, combine_weighted, knee};
 
 use crate::database::{self, Database};
 use crate::figure::{agrees_with_depth, application_latency_us, median, op_of, stream_of};
-use crate::observed::{Observed, PointLog};
+use crate::observed::{EventIndex, PointLog};
 
 const READERS: &str = "readers";
 
-pub(crate) fn curves_of(log: &Observed<'_>) -> Vec<Curve> {
+pub(crate) fn curves_of(log: &EventIndex<'_>) -> Vec<Curve> {
     let mut names: Vec<&str> = Vec::new();
     for place in log.points().iter().filter_map(|seen| seen.point.curve.as_ref()) {
         if !names.contains(&place.curve.as_str()) {
@@ -26,7 +26,7 @@ pub(crate) fn curves_of(log: &Observed<'_>) -> Vec<Curve> {
     curves
 }
 
-fn on_curve<'l, 'a>(log: &'l Observed<'a>, name: &str) -> Vec<(f64, &'l PointLog<'a>)> {
+fn on_curve<'l, 'a>(log: &'l EventIndex<'a>, name: &str) -> Vec<(f64, &'l PointLog<'a>)> {
     let mut members: Vec<(f64, &PointLog<'a>)> = log
         .points()
         .iter()
@@ -39,7 +39,7 @@ fn on_curve<'l, 'a>(log: &'l Observed<'a>, name: &str) -> Vec<(f64, &'l PointLog
     members
 }
 
-fn curve(log: &Observed<'_>, name: &str) -> Option<Curve> {
+fn curve(log: &EventIndex<'_>, name: &str) -> Option<Curve> {
     let members = on_curve(log, name);
     let points: Vec<CurvePoint> =
         members.iter().filter_map(|&(x, seen)| curve_point(x, seen)).collect();
@@ -166,7 +166,7 @@ fn text(name: &str, points: &[CurvePoint], knee: Option<&KneePlace>) -> String {
 }
 
 /// What readers see while pages are flushed.
-fn readers_curve(log: &Observed<'_>) -> Option<Curve> {
+fn readers_curve(log: &EventIndex<'_>) -> Option<Curve> {
     let members = on_curve(log, database::CURVE);
     let points: Vec<CurvePoint> =
         members.iter().filter_map(|&(x, seen)| readers_point(x, seen)).collect();

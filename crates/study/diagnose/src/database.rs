@@ -15,7 +15,7 @@ use iostrata_run::{OpFigures, PooledLatency, Replicate};
 use iostrata_stats::Interval;
 
 use crate::figure::{achieved_share, asked_per_s, median, op_of, stream_of};
-use crate::observed::{Observed, PointLog};
+use crate::observed::{EventIndex, PointLog};
 
 /// The curve that its points stand on.
 pub(crate) const CURVE: &str = "database";
@@ -88,7 +88,7 @@ pub(crate) struct Level {
 
 /// Whether a level keeps to the objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum ObjectiveOutcome {
     Yes,
     No,
     Unknown,
@@ -105,7 +105,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    pub fn of(log: &Observed<'_>) -> Self {
+    pub fn of(log: &EventIndex<'_>) -> Self {
         let on_curve = log.points().iter().filter_map(|seen| {
             let place = seen.point.curve.as_ref().filter(|place| place.curve == CURVE)?;
             Some((place.x, seen))
@@ -141,19 +141,19 @@ impl Database {
     }
 
     /// Whether a level keeps to the objective.
-    pub fn held(&self, level: &Level) -> Held {
-        let Some(commit_us) = self.commit_objective_us() else { return Held::No };
+    pub fn held(&self, level: &Level) -> ObjectiveOutcome {
+        let Some(commit_us) = self.commit_objective_us() else { return ObjectiveOutcome::No };
         let tails = [
             Some((level.commit, commit_us)),
             level.read.and_then(|read| Some((read, self.read_objective_us()?))),
         ];
         let tails = || tails.iter().flatten();
         if level.shortfall.is_some() || tails().any(|(tail, most)| tail.low() > *most) {
-            Held::No
+            ObjectiveOutcome::No
         } else if tails().all(|(tail, most)| tail.high() <= *most) {
-            Held::Yes
+            ObjectiveOutcome::Yes
         } else {
-            Held::Unknown
+            ObjectiveOutcome::Unknown
         }
     }
 
@@ -163,7 +163,7 @@ impl Database {
 
     /// The highest level with page writes that keeps to the objective, as every lower one does.
     pub fn carried(&self) -> Option<&Level> {
-        self.flushing().take_while(|level| self.held(level) == Held::Yes).last()
+        self.flushing().take_while(|level| self.held(level) == ObjectiveOutcome::Yes).last()
     }
 
     /// The highest rate that was tried, in pages per second.
@@ -179,10 +179,10 @@ impl Database {
     /// The lowest level that misses the objective and has none above it that keeps it: more page
     /// writes never make anything faster, so that a level below one that keeps it was disturbed.
     pub fn first_missed(&self) -> Option<&Level> {
-        let highest_held = self.flushing().rfind(|level| self.held(level) == Held::Yes);
+        let highest_held = self.flushing().rfind(|level| self.held(level) == ObjectiveOutcome::Yes);
         let from = highest_held.map_or(0.0, |level| level.pages_per_s);
         let mut above = self.flushing().filter(|level| level.pages_per_s > from);
-        above.find(|level| self.held(level) == Held::No)
+        above.find(|level| self.held(level) == ObjectiveOutcome::No)
     }
 }
 
@@ -193,7 +193,7 @@ fn objective_us(tails_us: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 fn pooled<'a>(
-    log: &Observed<'a>,
+    log: &EventIndex<'a>,
     seen: &PointLog<'_>,
     stream: &str,
     op: OpKind,
@@ -203,7 +203,12 @@ fn pooled<'a>(
 }
 
 /// The highest percentile beyond which enough requests lie at every level, at enough moments.
-fn percent_of(log: &Observed<'_>, seen: &[(f64, &PointLog<'_>)], stream: &str, op: OpKind) -> f64 {
+fn percent_of(
+    log: &EventIndex<'_>,
+    seen: &[(f64, &PointLog<'_>)],
+    stream: &str,
+    op: OpKind,
+) -> f64 {
     let all: Vec<&PooledLatency> =
         seen.iter().filter_map(|(_, seen)| pooled(log, seen, stream, op)).collect();
     let Some(fewest) = all.iter().map(|one| one.n).min() else { return PERCENT_OF_ONE };
@@ -219,7 +224,7 @@ fn percent_of(log: &Observed<'_>, seen: &[(f64, &PointLog<'_>)], stream: &str, o
 
 /// The percentile over all replicates; the middle one's where nothing was taken together.
 fn tail(
-    log: &Observed<'_>,
+    log: &EventIndex<'_>,
     seen: &PointLog<'_>,
     stream: &'static str,
     op: OpKind,
@@ -235,7 +240,7 @@ fn tail(
 }
 
 fn level(
-    log: &Observed<'_>,
+    log: &EventIndex<'_>,
     pages_per_s: f64,
     seen: &PointLog<'_>,
     [commit_percent, read_percent]: [f64; 2],

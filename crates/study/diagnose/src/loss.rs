@@ -16,10 +16,10 @@ use crate::above_device::{AboveDevice, WATCHED, above_device};
 use crate::below::FileSystemBetween;
 use crate::bound::PAIRED_ROUNDS;
 use crate::case::Case;
-use crate::compared::{Bar, Compared, compare};
+use crate::compared::{Bar, PairComparison, compare};
 use crate::finding::above::LIMIT_ABOVE_DEVICE;
 use crate::finding::pairs::telling;
-use crate::observed::{Observed, Which};
+use crate::observed::{EventIndex, Which};
 use crate::pair::Pair;
 
 /// The losses, in the order of the catalogue of pairs.
@@ -95,25 +95,25 @@ pub(crate) fn comparisons_of(case: &Case<'_, '_>) -> Comparisons {
 /// Whether a pair is known not to lose as much as counts: by its interval, or because a request
 /// takes hardly longer at the most. Points that were to confirm a loss and do not show it clear
 /// nothing by that.
-fn is_cleared(pair: &Pair, found: &Compared) -> bool {
+fn is_cleared(pair: &Pair, found: &PairComparison) -> bool {
     found.loss.is_below(pair.loss_pct_min) || found.extra_us_max < pair.extra_us_min
 }
 
 /// Whether a pair loses beyond its interval, and less than counts.
-fn is_small(pair: &Pair, found: &Compared) -> bool {
+fn is_small(pair: &Pair, found: &PairComparison) -> bool {
     let is_below = found.loss.value < pair.loss_pct_min || found.extra_us < pair.extra_us_min;
     found.loss.n >= PAIRS_MIN as u64 && found.loss.is_above_zero() && is_below
 }
 
 /// What the replicates that were to confirm a loss show.
-enum Confirmed {
+enum Confirmation {
     Yes,
     /// A loss beyond its interval, below the threshold.
     Less,
     No,
 }
 
-impl Confirmed {
+impl Confirmation {
     fn of(reaches: bool, is_loss: bool) -> Self {
         match (reaches, is_loss) {
             (true, _) => Self::Yes,
@@ -125,32 +125,32 @@ impl Confirmed {
 
 /// Whether an effect on these points is beyond doubt: confirmed where it was to be confirmed.
 fn bar_of(
-    log: &Observed<'_>,
+    log: &EventIndex<'_>,
     finding: &'static str,
     points: &[&str],
-    confirmed: impl FnOnce(Which) -> Option<Confirmed>,
+    confirmed: impl FnOnce(Which) -> Option<Confirmation>,
 ) -> Option<Bar> {
     let asked = log.confirm_ids(finding);
     let was_to_be = asked.is_some_and(|ids| points.iter().all(|point| ids.contains(point)));
     match was_to_be.then(|| confirmed(Which::Confirming(finding))).flatten() {
-        Some(Confirmed::Yes) => Some(Bar::Finding),
-        Some(Confirmed::No) => None,
+        Some(Confirmation::Yes) => Some(Bar::Finding),
+        Some(Confirmation::No) => None,
         // A loss all the same, though perhaps not of that size.
-        Some(Confirmed::Less) | None => Some(Bar::Margin),
+        Some(Confirmation::Less) | None => Some(Bar::Margin),
     }
 }
 
-fn pair_loss(log: &Observed<'_>, pair: &Pair) -> Option<Loss> {
+fn pair_loss(log: &EventIndex<'_>, pair: &Pair) -> Option<Loss> {
     let found = compare(log, pair, Which::All)?;
     let bar = bar_of(log, pair.finding, &[pair.from, pair.to], |which| {
         compare(log, pair, which).filter(|again| again.loss.n >= PAIRS_MIN as u64).map(|again| {
-            Confirmed::of(again.reaches(pair, Bar::Finding), again.loss.is_above_zero())
+            Confirmation::of(again.reaches(pair, Bar::Finding), again.loss.is_above_zero())
         })
     })?;
     found.reaches(pair, bar).then(|| loss_of(pair, &found))
 }
 
-fn loss_of(pair: &Pair, found: &Compared) -> Loss {
+fn loss_of(pair: &Pair, found: &PairComparison) -> Loss {
     Loss {
         from: pair.from.to_owned(),
         to: pair.to.to_owned(),
@@ -163,7 +163,7 @@ fn loss_of(pair: &Pair, found: &Compared) -> Loss {
     }
 }
 
-fn pair_text(pair: &Pair, found: &Compared) -> String {
+fn pair_text(pair: &Pair, found: &PairComparison) -> String {
     // The middle of an undecided comparison may be a gain.
     let cost = match found.loss.value > 0.0 {
         true => percent(found.loss.value),
@@ -183,7 +183,7 @@ fn device_loss(case: &Case<'_, '_>, id: &str, us_min: f64) -> Option<Loss> {
     let bar = bar_of(case.log, LIMIT_ABOVE_DEVICE, &[id], |which| {
         above_device(case, id, which)
             .filter(|again| again.share.n >= PAIRS_MIN as u64)
-            .map(|again| Confirmed::of(again.reaches(us_min, Bar::Finding), false))
+            .map(|again| Confirmation::of(again.reaches(us_min, Bar::Finding), false))
     })?;
     found.reaches(us_min, bar).then(|| Loss {
         from: "device".to_owned(),
@@ -197,7 +197,7 @@ fn device_loss(case: &Case<'_, '_>, id: &str, us_min: f64) -> Option<Loss> {
     })
 }
 
-fn device_text(log: &Observed<'_>, id: &str, found: &AboveDevice) -> String {
+fn device_text(log: &EventIndex<'_>, id: &str, found: &AboveDevice) -> String {
     let title = log.seen(id).map_or(id, |seen| seen.point.title.as_str());
     format!(
         "{title}: the device answers in {}, the application waits {}; {} of the time is spent \
@@ -216,7 +216,7 @@ const EXPLAINED_MIN: f64 = 0.5;
 /// What a database loses of the commits that syncs allow one connection. The control is the same
 /// commits without syncs: only what those take is the database's own, and only where that explains
 /// most of the loss there is one to name. Without the control there is none.
-fn database_loss(log: &Observed<'_>, rungs: &[Rung]) -> Option<Loss> {
+fn database_loss(log: &EventIndex<'_>, rungs: &[Rung]) -> Option<Loss> {
     let known = |name| rungs.iter().find(|rung| rung.name == name);
     let (reached, control) = (known(rung::COMMITS_1)?, known(rung::COMMITS_1_UNSYNCED)?);
     let bound = reached.bound.as_ref().filter(|bound| bound.resource == Resource::Syncs)?;

@@ -96,9 +96,9 @@ pub(crate) enum Which {
 
 /// An event log, indexed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Observed<'a> {
+pub(crate) struct EventIndex<'a> {
     points: Vec<PointLog<'a>>,
-    suspected: BTreeMap<&'a str, Suspected<'a>>,
+    suspected: BTreeMap<&'a str, FirstSuspicion<'a>>,
     unavailable: Vec<&'a Unavailable>,
     clock: Option<(&'a str, &'a Measured)>,
     falls: Vec<Fall>,
@@ -111,13 +111,13 @@ pub(crate) struct Observed<'a> {
 
 /// What was known when something was suspected for the first time.
 #[derive(Clone, Debug, Default)]
-struct Suspected<'a> {
+struct FirstSuspicion<'a> {
     confirm: Vec<&'a str>,
     /// The first number that a confirming replicate can have, by point.
     first: BTreeMap<&'a str, u32>,
 }
 
-impl<'a> Observed<'a> {
+impl<'a> EventIndex<'a> {
     pub fn of(events: &'a [Event]) -> Self {
         let mut log = Self::default();
         for event in events {
@@ -215,7 +215,7 @@ impl<'a> Observed<'a> {
         if self.suspected.contains_key(id) {
             return;
         }
-        let mut suspected = Suspected::default();
+        let mut suspected = FirstSuspicion::default();
         for point in confirm {
             let known = self.seen(point).map(|seen| seen.replicates.iter());
             let next = known.into_iter().flatten().map(|known| known.replicate.saturating_add(1));

@@ -11,12 +11,12 @@ use iostrata_plan::Point;
 use iostrata_run::FindingKind::{self, Caution, Loss, Sizing};
 use iostrata_run::{Advice, Event, Finding, ProbeHost, WatchDocument};
 
-use crate::case::{Case, Stated, StudyCase};
+use crate::case::{Case, NamedStatement, StudyCase};
 use crate::finding::{
     above, alignment, cache, capped, fell, flush, machine, pairs, pauses, place, queue, quota,
     room, seek, sizing, steady, write_back,
 };
-use crate::observed::{Observed, Which};
+use crate::observed::{EventIndex, Which};
 use crate::pair;
 use crate::statement::Statement;
 use crate::study::{finding as study, layer_loss, queue_finding, response};
@@ -27,7 +27,7 @@ use crate::withheld::withhold;
 type Confirming = fn(&Case<'_, '_>) -> Vec<Point>;
 type Concluding = fn(&Case<'_, '_>, Which) -> Option<Statement>;
 type Noticing = fn(&Case<'_, '_>) -> Option<Statement>;
-type Stating = fn(&StudyCase<'_>) -> Vec<Stated>;
+type Stating = fn(&StudyCase<'_>) -> Vec<NamedStatement>;
 type Judging = fn(&Recording<'_>) -> Option<Statement>;
 
 /// How a finding comes about.
@@ -181,7 +181,7 @@ pub struct Suspicion {
 /// ends early has confirmed what matters: a limit, which explains much of the rest; other losses;
 /// facts and cautions. Suspicions whose confirming points have run are not raised again.
 pub fn suspect(events: &[Event], host: &ProbeHost) -> Vec<Suspicion> {
-    let log = Observed::of(events);
+    let log = EventIndex::of(events);
     let case = Case { log: &log, host };
     let raised = |&(id, _, rule, _): &Row| match rule {
         Confirmed(urgency, confirming, _) => Some((urgency, id, confirming(&case))),
@@ -198,7 +198,7 @@ pub fn suspect(events: &[Event], host: &ProbeHost) -> Vec<Suspicion> {
     open.into_iter().map(|(_, suspicion)| suspicion).collect()
 }
 
-fn has_run(log: &Observed<'_>, suspicion: &Suspicion) -> bool {
+fn has_run(log: &EventIndex<'_>, suspicion: &Suspicion) -> bool {
     let which = Which::Confirming(suspicion.id);
     let enough =
         |point: &Point| log.replicates(&point.id, which).len() >= iostrata_stats::PAIRS_MIN;
@@ -235,7 +235,7 @@ pub(crate) fn statements_of(case: &StudyCase<'_>) -> Vec<Finding> {
         Study(state) => Some(state(case)),
         _ => None,
     });
-    let named = |(id, said): Stated| {
+    let named = |(id, said): NamedStatement| {
         let row = RULES.iter().find(|row| row.0 == id);
         row.map(|row| said.named(id, row.1))
     };

@@ -12,11 +12,11 @@ use crate::figure::{
     agrees_with_depth, application_latency_us, combined, device_latency_us, range_of_few,
     weighted_mean,
 };
-use crate::observed::{Observed, PointLog};
+use crate::observed::{EventIndex, PointLog};
 use crate::verify::is_trial;
 
 /// One rung per point, in ladder order.
-pub(crate) fn rungs_of(log: &Observed<'_>) -> Vec<Rung> {
+pub(crate) fn rungs_of(log: &EventIndex<'_>) -> Vec<Rung> {
     // Points that only try out advice are shown with the verifications.
     let shown = log.points().iter().filter(|seen| !is_trial(&seen.point.id));
     // What was measured only before the rates fell stays visible as what it is.
@@ -34,7 +34,7 @@ pub(crate) fn rungs_of(log: &Observed<'_>) -> Vec<Rung> {
 }
 
 /// What reading the clock costs, which every latency contains once.
-fn clock_rung(log: &Observed<'_>) -> Option<Rung> {
+fn clock_rung(log: &EventIndex<'_>) -> Option<Rung> {
     let (name, read_ns) = log.clock()?;
     Some(Rung {
         name: "clock_read".to_owned(),

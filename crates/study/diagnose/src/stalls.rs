@@ -16,7 +16,7 @@ use iostrata_stats::{Measured, mean_of};
 
 use crate::disturbed::shows_the_device;
 use crate::figure::median;
-use crate::observed::Observed;
+use crate::observed::EventIndex;
 
 /// Shortest pause, in seconds.
 const PAUSE_S_MIN: f64 = 0.015;
@@ -67,7 +67,7 @@ impl Stretch {
 }
 
 /// Looks through the windows of a run.
-pub(crate) fn periodic_pauses(log: &Observed<'_>) -> Option<PeriodicPauses> {
+pub(crate) fn periodic_pauses(log: &EventIndex<'_>) -> Option<PeriodicPauses> {
     let all = log.points().iter().flat_map(|seen| seen.replicates.iter().copied());
     let looked: Vec<(Stretch, Vec<Stretch>)> = all.filter_map(pauses_of).collect();
     let (windows, pauses): (Vec<Stretch>, Vec<Vec<Stretch>>) = looked.into_iter().unzip();

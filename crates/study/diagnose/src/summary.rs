@@ -13,7 +13,7 @@ use crate::case::Case;
 use crate::curve::curves_of;
 use crate::headline::headline;
 use crate::loss::{comparisons_of, losses_of};
-use crate::observed::Observed;
+use crate::observed::EventIndex;
 use crate::rules::findings_of;
 use crate::rung::rungs_of;
 use crate::verify::verifications_of;
@@ -50,7 +50,7 @@ impl ProbeEnd {
 
 /// Everything that a probe's events say.
 pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocument {
-    let log = Observed::of(events);
+    let log = EventIndex::of(events);
     let case = Case { log: &log, host: &host };
     let findings = findings_of(&case);
     let comparisons = comparisons_of(&case);
@@ -85,7 +85,7 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
 }
 
 /// Why parts are missing that would change what is concluded.
-fn incomplete(log: &Observed<'_>, end: ProbeEnd) -> Option<String> {
+fn incomplete(log: &EventIndex<'_>, end: ProbeEnd) -> Option<String> {
     let has = |cause| log.unavailable().iter().any(|one| one.cause == cause);
     let why = if has(UnavailableCause::Broken) {
         "the storage failed during the probe"
@@ -101,7 +101,7 @@ fn incomplete(log: &Observed<'_>, end: ProbeEnd) -> Option<String> {
 
 /// Verdicts that at least a quarter of all replicates carry, of those that speak against a whole
 /// run and not against one point.
-fn run_verdicts(log: &Observed<'_>) -> Verdicts {
+fn run_verdicts(log: &EventIndex<'_>) -> Verdicts {
     let all: Vec<_> = log.points().iter().flat_map(|seen| &seen.replicates).collect();
     let of_a_run = [
         Verdict::ClockFallback,

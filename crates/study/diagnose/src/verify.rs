@@ -11,7 +11,7 @@ use iostrata_stats::{Comparison, Conclusion, Measured, combine, paired_measured}
 use crate::advice::advise;
 use crate::case::Case;
 use crate::figure::metric_of;
-use crate::observed::{Observed, Which};
+use crate::observed::{EventIndex, Which};
 use crate::rules::findings_of;
 
 /// Start of the ids of points that only try out advice.
@@ -67,7 +67,7 @@ fn id(trial: &Trial, side: &str) -> String {
 /// Groups of points that try out the advice of a run: each group is measured interleaved, at least
 /// three replicates.
 pub fn verify_points(host: &ProbeHost, events: &[Event]) -> Vec<Vec<Point>> {
-    let log = Observed::of(events);
+    let log = EventIndex::of(events);
     let advice = advise(&findings_of(&Case { log: &log, host }), host);
     TRIALS
         .iter()
@@ -88,11 +88,11 @@ pub fn verify_points(host: &ProbeHost, events: &[Event]) -> Vec<Vec<Point>> {
 }
 
 /// What the trials of a run said.
-pub(crate) fn verifications_of(log: &Observed<'_>) -> Vec<Verification> {
+pub(crate) fn verifications_of(log: &EventIndex<'_>) -> Vec<Verification> {
     TRIALS.iter().filter_map(|trial| verification(log, trial)).collect()
 }
 
-fn verification(log: &Observed<'_>, trial: &Trial) -> Option<Verification> {
+fn verification(log: &EventIndex<'_>, trial: &Trial) -> Option<Verification> {
     let (before_id, after_id) = (id(trial, "before"), id(trial, "after"));
     let side = |id: &str| log.replicates(id, Which::All);
     let (befores, afters) = (side(&before_id), side(&after_id));

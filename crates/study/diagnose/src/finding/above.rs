@@ -7,7 +7,7 @@
 use iostrata_plan::{Layer, Point};
 use iostrata_stats::units::{microseconds, percent};
 
-use super::known_limit::{Reached, reached};
+use super::known_limit::{LimitHit, reached};
 use super::queue::{SMALL_QUEUE, small_queue};
 use crate::above_device::{AboveDevice, WATCHED, above_device, limit_used_pct};
 use crate::below::FileSystemBetween;
@@ -54,7 +54,7 @@ pub(crate) fn conclude(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
 }
 
 /// A limit that was used up; the wait above the device is its size where that was seen.
-fn known(case: &Case<'_, '_>, reached: &Reached<'_>) -> Statement {
+fn known(case: &Case<'_, '_>, reached: &LimitHit<'_>) -> Statement {
     let (n, text) = (reached.hit as u64, reached.sentence());
     let said = match largest(reaching(case, Which::All, Bar::Finding)) {
         Some((point, found)) => {

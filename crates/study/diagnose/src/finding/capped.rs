@@ -8,7 +8,7 @@ use crate::cap::{CURVES, Cap, Unit, cap};
 use crate::case::Case;
 use crate::cause::{Cause, cause};
 use crate::figure::application_latency_us;
-use crate::observed::{Observed, Which};
+use crate::observed::{EventIndex, Which};
 use crate::statement::Statement;
 
 /// Its name in the catalogue.
@@ -17,13 +17,13 @@ pub(crate) const VOLUME_CAP: &str = "volume_cap";
 const CONFIRM_WRITES: &str = rung::WRITE_16K_FILES_8;
 
 /// The cap of a run, as far as it was confirmed.
-pub(crate) fn confirmed(log: &Observed<'_>) -> Option<Cap> {
+pub(crate) fn confirmed(log: &EventIndex<'_>) -> Option<Cap> {
     cap(log, Which::Confirming(VOLUME_CAP))
 }
 
 /// Whether losses that only count requests are explained by a cap: a confirmed one, one that was
 /// suspected and is yet to be confirmed, or that which a fall of the rates left.
-pub(crate) fn explains_requests(log: &Observed<'_>) -> bool {
+pub(crate) fn explains_requests(log: &EventIndex<'_>) -> bool {
     !log.falls().is_empty()
         || match log.confirm_ids(VOLUME_CAP) {
             Some(_) => confirmed(log).is_some(),

@@ -18,7 +18,7 @@ const REPLICATES_MIN: usize = 3;
 
 /// A limit that was used up.
 #[derive(Clone, Debug)]
-pub(crate) struct Reached<'a> {
+pub(crate) struct LimitHit<'a> {
     pub limit: &'a IoLimit,
     /// The rates that reached their bounds.
     pub rates: BTreeSet<LimitedRate>,
@@ -31,7 +31,7 @@ pub(crate) struct Reached<'a> {
 }
 
 /// The limit that held most replicates back; `None` when none was reached three times.
-pub(crate) fn reached<'a>(case: &Case<'_, 'a>) -> Option<Reached<'a>> {
+pub(crate) fn reached<'a>(case: &Case<'_, 'a>) -> Option<LimitHit<'a>> {
     let all = || case.log.points().iter().flat_map(|seen| seen.replicates.iter().copied());
     let mut found: Vec<(&'a IoLimit, Vec<f64>, BTreeSet<LimitedRate>)> = Vec::new();
     for throttle in all().filter_map(|one| one.evidence.as_ref()?.throttle.as_ref()) {
@@ -51,7 +51,7 @@ pub(crate) fn reached<'a>(case: &Case<'_, 'a>) -> Option<Reached<'a>> {
     }
     let (limit, used, rates) = found.into_iter().max_by_key(|(_, used, _)| used.len())?;
     let hit = used.len();
-    (hit >= REPLICATES_MIN).then_some(Reached {
+    (hit >= REPLICATES_MIN).then_some(LimitHit {
         limit,
         rates,
         used_pct: median(used)?,
@@ -110,7 +110,7 @@ pub(crate) fn lifting(limit: &IoLimit) -> Vec<(String, String)> {
     }
 }
 
-impl Reached<'_> {
+impl LimitHit<'_> {
     /// What was found, in a sentence or two.
     pub fn sentence(&self) -> String {
         let of = match self.limit.scope {

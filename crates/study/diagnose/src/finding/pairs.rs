@@ -10,7 +10,7 @@ use super::capped::explains_requests;
 use super::place::sync_option;
 use crate::below::{self, FileSystemBetween};
 use crate::case::Case;
-use crate::compared::{Bar, Compared, compare};
+use crate::compared::{Bar, PairComparison, compare};
 use crate::observed::Which;
 use crate::pair::{
     APPEND_ALLOCATION_COST, BUFFERED_WRITE_COST, DSYNC_BEATS_FDATASYNC, FSYNC_JOURNAL_COST,
@@ -87,7 +87,7 @@ pub(crate) fn conclude(id: &'static str, case: &Case<'_, '_>) -> Option<Statemen
     Some(said.with_some("files_enough", files))
 }
 
-fn sentence(pair: &Pair, found: &Compared) -> String {
+fn sentence(pair: &Pair, found: &PairComparison) -> String {
     format!(
         "{} cost {}: {} against {} {}, {} more per request.",
         capital(pair.words),

@@ -15,7 +15,7 @@ pub(super) fn headline(cast: &Cast<'_>, effects: &[QueueComparison]) -> Vec<Stri
     let Some(first) = cast.kernels().first().copied() else {
         return vec!["Nothing was simulated.".to_owned()];
     };
-    let told = Told { cast, effects };
+    let told = HeadlineFacts { cast, effects };
     let all = [
         told.queue(first),
         told.command_queue(first),
@@ -35,12 +35,12 @@ fn counted(runs: usize) -> String {
 }
 
 /// What the sentences are made from.
-struct Told<'a> {
+struct HeadlineFacts<'a> {
     cast: &'a Cast<'a>,
     effects: &'a [QueueComparison],
 }
 
-impl Told<'_> {
+impl HeadlineFacts<'_> {
     fn effect(
         &self,
         what: QueueQuestion,

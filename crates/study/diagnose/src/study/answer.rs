@@ -50,10 +50,10 @@ pub(crate) fn answers_of(
     };
     let asked: Vec<&Answer> = plan.answers.iter().filter(is_asked).collect();
     let asked = if asked.is_empty() { plan.answers.iter().collect() } else { asked };
-    let compared: Vec<Option<(Sides, Compared)>> =
+    let compared: Vec<Option<(Sides, SideComparison)>> =
         asked.iter().map(|answer| compared(answer, plan, seen)).collect();
     // Planned or not, one of many answers differs by chance.
-    let p = |one: &Option<(Sides, Compared)>| one.as_ref().and_then(|(_, found)| found.p());
+    let p = |one: &Option<(Sides, SideComparison)>| one.as_ref().and_then(|(_, found)| found.p());
     let raw: Vec<f64> = compared.iter().filter_map(p).collect();
     let mut adjusted = holm(&raw).into_iter();
     let adjusted: Vec<Option<f64>> =
@@ -90,14 +90,14 @@ pub(super) fn shared_cautions(answers: &[StudyAnswer]) -> Vec<Verdict> {
 }
 
 /// What the two sides of a contrast came to.
-enum Compared {
+enum SideComparison {
     Ratio(Comparison),
     Difference(Difference, Scale),
     /// One of the figures is 0, to which no ratio can be taken.
     NoRatio,
 }
 
-impl Compared {
+impl SideComparison {
     fn p(&self) -> Option<f64> {
         match self {
             Self::Ratio(found) => found.p,
@@ -112,17 +112,17 @@ fn compared(
     answer: &Answer,
     plan: &StudyPlan,
     seen: &BTreeMap<&str, PointLog<'_>>,
-) -> Option<(Sides, Compared)> {
+) -> Option<(Sides, SideComparison)> {
     let AnswerFrom::Contrast(contrast) = &answer.from else { return None };
     let sides = sides(contrast, plan, seen)?;
     let pairs = sides.pairs();
     let found = match difference::scale(contrast.metric) {
         Some(scale) => {
-            difference(&pairs, sides.cells).map(|found| Compared::Difference(found, scale))
+            difference(&pairs, sides.cells).map(|found| SideComparison::Difference(found, scale))
         }
-        None => compare(&pairs, sides.cells).map(Compared::Ratio),
+        None => compare(&pairs, sides.cells).map(SideComparison::Ratio),
     };
-    let found = found.unwrap_or(Compared::NoRatio);
+    let found = found.unwrap_or(SideComparison::NoRatio);
     drop(pairs);
     Some((sides, found))
 }
@@ -167,7 +167,7 @@ fn decided(
     plan: &StudyPlan,
     seen: &BTreeMap<&str, PointLog<'_>>,
     points: &[StudyPoint],
-    compared: Option<(Sides, Compared)>,
+    compared: Option<(Sides, SideComparison)>,
     p: Option<f64>,
 ) -> StudyAnswer {
     let Some((sides, found)) = compared else {
@@ -177,12 +177,12 @@ fn decided(
     let verdicts: Verdicts =
         points.iter().filter(is_part).flat_map(|point| point.verdicts.iter()).collect();
     let (text, figures) = match found {
-        Compared::Difference(found, scale) => {
+        SideComparison::Difference(found, scale) => {
             let text = difference::outcome(&found, p, scale)
                 .map(|outcome| difference::sentence(contrast, &sides, &found, outcome, scale));
             (text, StudyAnswer { difference: Some(found.value), ..<_>::default() })
         }
-        Compared::Ratio(found) => {
+        SideComparison::Ratio(found) => {
             let Measured { value: ratio, ci95: ratio_ci95, n: ratio_n, .. } = found.ratio;
             let outcome = outcome(&found, p);
             let differs = |found: &(Outcome, Interval)| found.0 != Outcome::Same;
@@ -201,7 +201,7 @@ fn decided(
             let ratio = Some(ratio);
             (text, StudyAnswer { ratio, ratio_ci95, ratio_n, split, ..<_>::default() })
         }
-        Compared::NoRatio => {
+        SideComparison::NoRatio => {
             let why = match contrast.metric {
                 ThenMetric::Iops => "a window of it has no request at all; measure for longer",
                 _ => "one of its figures is 0, and no ratio can be taken to that",

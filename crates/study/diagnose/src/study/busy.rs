@@ -14,13 +14,13 @@ const OWN_WINDOW: &str = "own_window";
 
 /// One window: transactions per second, what one of them used, and what was seen of the machine.
 #[derive(Clone, Copy)]
-pub(super) struct Worked<'a> {
+pub(super) struct WindowUsage<'a> {
     pub tps: f64,
     pub used: ResourceUse,
     pub replicate: &'a Replicate,
 }
 
-impl Worked<'_> {
+impl WindowUsage<'_> {
     fn throttle(&self) -> Option<&ThrottleEvidence> {
         self.replicate.evidence.as_ref()?.throttle.as_ref()
     }
@@ -61,8 +61,9 @@ impl Worked<'_> {
 }
 
 /// What the limit of a volume was used for: for what most of the limited requests or bytes were.
-fn limited(windows: &[Worked<'_>]) -> Resource {
-    let sum = |of: &dyn Fn(&Worked<'_>) -> Option<f64>| windows.iter().map(of).sum::<Option<f64>>();
+fn limited(windows: &[WindowUsage<'_>]) -> Resource {
+    let sum =
+        |of: &dyn Fn(&WindowUsage<'_>) -> Option<f64>| windows.iter().map(of).sum::<Option<f64>>();
     // Pages of the doublewrite go together: they are few requests.
     let pages = sum(&|one| one.used.page_writes);
     let redo = sum(&|one| one.used.redo_bytes);
@@ -82,14 +83,14 @@ fn limited(windows: &[Worked<'_>]) -> Resource {
 }
 
 /// What binds, over all windows; nothing where no resource is known to have been at work.
-pub(super) fn bound(windows: &[Worked<'_>]) -> Option<TransactionBound> {
+pub(super) fn bound(windows: &[WindowUsage<'_>]) -> Option<TransactionBound> {
     let alone = |value: f64| Measured::without_interval(value, 1, Verdicts::none());
-    let over_all = |of: &dyn Fn(&Worked<'_>) -> Option<f64>| {
+    let over_all = |of: &dyn Fn(&WindowUsage<'_>) -> Option<f64>| {
         let each: Option<Vec<Measured>> = windows.iter().map(|one| of(one).map(alone)).collect();
         combine(&each?)
     };
     let limited = limited(windows);
-    let share_of = |one: &Worked<'_>, resource: Resource| one.share(resource, limited);
+    let share_of = |one: &WindowUsage<'_>, resource: Resource| one.share(resource, limited);
     let all: Vec<(Option<Measured>, Option<Measured>, BoundResource)> = Resource::ALL
         .into_iter()
         .map(|name| {

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::axis::{WORKERS, no_gain, place};
 use super::layer_loss::{FILESYSTEM_LOSS, layer_losses};
 use super::response::RATE;
-use crate::case::{Stated, StudyCase};
+use crate::case::{NamedStatement, StudyCase};
 use crate::statement::Statement;
 
 /// Names in the catalogue.
@@ -26,14 +26,14 @@ pub(crate) const LOOP_CEILING: &str = "loop_ceiling";
 const AMOUNTS: [&str; 2] = ["size", "volume_size"];
 
 /// What file systems take and what more load takes, the largest losses first.
-pub(crate) fn losses(case: &StudyCase<'_>) -> Vec<Stated> {
+pub(crate) fn losses(case: &StudyCase<'_>) -> Vec<NamedStatement> {
     let layers = layer_losses(case.plan, case.seen).into_iter();
     let falls = case.axes.iter().filter_map(collapse);
-    let mut all: Vec<Stated> = layers
+    let mut all: Vec<NamedStatement> = layers
         .map(|said| (FILESYSTEM_LOSS, said))
         .chain(falls.map(|said| (COLLAPSE, said)))
         .collect();
-    let size = |one: &Stated| one.1.effect_pct().unwrap_or(0.0).abs();
+    let size = |one: &NamedStatement| one.1.effect_pct().unwrap_or(0.0).abs();
     all.sort_by(|a, b| size(b).total_cmp(&size(a)));
     all
 }
@@ -53,7 +53,7 @@ fn collapse(axis: &StudyAxis) -> Option<Statement> {
 }
 
 /// How many of something are enough.
-pub(crate) fn enough(case: &StudyCase<'_>) -> Vec<Stated> {
+pub(crate) fn enough(case: &StudyCase<'_>) -> Vec<NamedStatement> {
     case.axes.iter().filter_map(files).map(|said| (ENOUGH, said)).collect()
 }
 
@@ -68,7 +68,7 @@ fn files(axis: &StudyAxis) -> Option<Statement> {
 }
 
 /// Factors none of whose levels differ.
-pub(crate) fn indifferent(case: &StudyCase<'_>) -> Vec<Stated> {
+pub(crate) fn indifferent(case: &StudyCase<'_>) -> Vec<NamedStatement> {
     let of_factor = |factor: &FactorLevels| {
         let of: Vec<&StudyEffect> =
             case.effects.iter().filter(|effect| effect.factor == factor.factor).collect();
@@ -93,7 +93,7 @@ pub(crate) fn indifferent(case: &StudyCase<'_>) -> Vec<Stated> {
 }
 
 /// Points that measured the loop device and not what lies on it.
-pub(crate) fn at_loop_ceiling(case: &StudyCase<'_>) -> Vec<Stated> {
+pub(crate) fn at_loop_ceiling(case: &StudyCase<'_>) -> Vec<NamedStatement> {
     let is_limited = |point: &&StudyPoint| point.verdicts.has(Verdict::LoopLimited);
     let limited: Vec<&str> =
         case.points.iter().filter(is_limited).map(|point| point.id.as_str()).collect();

@@ -71,13 +71,13 @@ pub(crate) fn queue_changes(
 }
 
 /// A point with the length of its queue that the kernel took.
-type Taken<'a> = (u64, &'a StudyPoint);
+type PointAtLength<'a> = (u64, &'a StudyPoint);
 
 /// Two points that differ in the length of the queue alone, with the lengths that were taken.
 struct Ends<'a> {
     levels: Vec<LevelAt>,
-    shortest: Taken<'a>,
-    longest: Taken<'a>,
+    shortest: PointAtLength<'a>,
+    longest: PointAtLength<'a>,
 }
 
 /// The length that the kernel took at a point; the shortest, should its devices differ.

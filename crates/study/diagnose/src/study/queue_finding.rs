@@ -17,7 +17,7 @@ use serde_json::json;
 use super::axis::place;
 use super::points::without;
 use super::queue::NR_REQUESTS;
-use crate::case::{Stated, StudyCase};
+use crate::case::{NamedStatement, StudyCase};
 use crate::statement::Statement;
 
 /// Names in the catalogue.
@@ -37,7 +37,7 @@ fn late(points: &[StudyPoint]) -> BTreeSet<&str> {
 }
 
 /// What the length of the queue does on each disk.
-pub(crate) fn lengths(case: &StudyCase<'_>) -> Vec<Stated> {
+pub(crate) fn lengths(case: &StudyCase<'_>) -> Vec<NamedStatement> {
     let (changes, late) = (case.changes, late(case.points));
     let mut disks: Vec<Option<&str>> = Vec::new();
     for change in changes {
@@ -174,7 +174,7 @@ fn evidence(changes: &[&QueueChange]) -> BTreeMap<String, serde_json::Value> {
 }
 
 /// Lengths that the kernel did not take, or took otherwise.
-pub(crate) fn refused(case: &StudyCase<'_>) -> Vec<Stated> {
+pub(crate) fn refused(case: &StudyCase<'_>) -> Vec<NamedStatement> {
     let points = case.points;
     let mut said: BTreeSet<(u64, String)> = BTreeSet::new();
     for taken in points.iter().flat_map(|point| point.queue.iter().map(move |one| (point, one))) {
@@ -225,7 +225,7 @@ fn late_pct(point: &StudyPoint) -> f64 {
 }
 
 /// Points at which this machine could not keep the pace of the disk.
-pub(crate) fn emulation_late(case: &StudyCase<'_>) -> Vec<Stated> {
+pub(crate) fn emulation_late(case: &StudyCase<'_>) -> Vec<NamedStatement> {
     let (points, late) = (case.points, late(case.points));
     let worst = points.iter().max_by(|a, b| late_pct(a).total_cmp(&late_pct(b)));
     let Some(worst) = worst.filter(|_| !late.is_empty()) else { return Vec::new() };

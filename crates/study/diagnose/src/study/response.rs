@@ -14,7 +14,7 @@ use iostrata_stats::{LatencyUs, Measured, combine};
 use serde_json::json;
 
 use super::points::figures;
-use crate::case::{Stated, StudyCase};
+use crate::case::{NamedStatement, StudyCase};
 use crate::observed::PointLog;
 use crate::statement::Statement;
 
@@ -89,7 +89,7 @@ fn growth(seen: &PointLog<'_>, cell: &Cell) -> Option<(f64, [f64; 2])> {
 }
 
 /// One statement per curve over the rate.
-pub(crate) fn responses(case: &StudyCase<'_>) -> Vec<Stated> {
+pub(crate) fn responses(case: &StudyCase<'_>) -> Vec<NamedStatement> {
     let along: Vec<&StudyAxis> = case.axes.iter().filter(|axis| axis.factor == RATE).collect();
     let differs = |at: &&LevelAt| along.iter().any(|axis| !axis.levels.contains(at));
     let place = |axis: &StudyAxis| {

@@ -13,7 +13,7 @@ use iostrata_run::{
 };
 use iostrata_stats::{LatencyHistogram, Measured, combine};
 
-use super::busy::{Worked, bound};
+use super::busy::{WindowUsage, bound};
 use super::stolen;
 use crate::figure::metric_of;
 
@@ -84,9 +84,9 @@ impl<'a> Window<'a> {
         Some(Self { replicate, stream, counts: stream.transactions.as_ref()? })
     }
 
-    fn worked(&self) -> Option<Worked<'a>> {
+    fn worked(&self) -> Option<WindowUsage<'a>> {
         let used = self.counts.used.unwrap_or_default();
-        Some(Worked { tps: metric_of(self.replicate)?.value, used, replicate: self.replicate })
+        Some(WindowUsage { tps: metric_of(self.replicate)?.value, used, replicate: self.replicate })
     }
 
     fn figures(&self) -> Vec<(ThenMetric, Measured)> {
