@@ -66,18 +66,18 @@ impl TargetState {
 }
 
 /// A value with the labels that it has besides its target.
-pub(crate) type Valued = (Vec<(&'static str, String)>, f64);
+pub(crate) type LabelledValue = (Vec<(&'static str, String)>, f64);
 
 /// One metric that is no figure of the table.
 struct OtherMetric {
     is: FigureMetric,
-    values: fn(&TargetState) -> Vec<Valued>,
+    values: fn(&TargetState) -> Vec<LabelledValue>,
 }
 
 const fn other(
     name: &'static str,
     help: &'static str,
-    values: fn(&TargetState) -> Vec<Valued>,
+    values: fn(&TargetState) -> Vec<LabelledValue>,
 ) -> OtherMetric {
     OtherMetric { is: FigureMetric { name, help }, values }
 }
@@ -92,7 +92,7 @@ pub fn metrics() -> impl Iterator<Item = (&'static str, MetricKind, &'static str
 }
 
 /// The values of a metric of this name for a target.
-pub(crate) fn values(name: &str, one: &TargetState) -> Vec<Valued> {
+pub(crate) fn values(name: &str, one: &TargetState) -> Vec<LabelledValue> {
     if let Some(other) = OTHERS.iter().find(|other| other.is.name == name) {
         return (other.values)(one);
     }
@@ -210,22 +210,22 @@ const OTHERS: &[OtherMetric] = &[
     }),
 ];
 
-fn tuned(one: &TargetState, value: fn(&TuneState) -> f64) -> Vec<Valued> {
+fn tuned(one: &TargetState, value: fn(&TuneState) -> f64) -> Vec<LabelledValue> {
     told(one.tune.as_ref().map(value))
 }
 
-fn told(value: Option<f64>) -> Vec<Valued> {
+fn told(value: Option<f64>) -> Vec<LabelledValue> {
     value.map(|value| (Vec::new(), value)).into_iter().collect()
 }
 
-fn devices(one: &TargetState, value: fn(&DeviceCounters) -> Option<f64>) -> Vec<Valued> {
+fn devices(one: &TargetState, value: fn(&DeviceCounters) -> Option<f64>) -> Vec<LabelledValue> {
     let of = |(name, counters): (&String, &DeviceCounters)| {
         Some((vec![("device", name.clone())], value(counters)?))
     };
     one.totals().into_iter().flat_map(|totals| &totals.devices).filter_map(of).collect()
 }
 
-fn files(one: &TargetState, value: fn(&FileOpCounts) -> Option<f64>) -> Vec<Valued> {
+fn files(one: &TargetState, value: fn(&FileOpCounts) -> Option<f64>) -> Vec<LabelledValue> {
     let mut out = Vec::new();
     for (class, counts) in one.totals().into_iter().flat_map(|totals| totals.files.iter()) {
         for op in counts.ops() {

@@ -32,7 +32,7 @@ use terminal::Terminal;
 
 /// A run in the forms that are files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedReport {
     /// The report, one HTML file.
     pub html: String,
     /// The same in Markdown.
@@ -40,9 +40,9 @@ pub struct Rendered {
 }
 
 /// Renders a run as it was kept, complete or not.
-pub fn render(run: &RunReader) -> Rendered {
+pub fn render(run: &RunReader) -> RenderedReport {
     let view = RunView::of(run);
-    Rendered { html: html(&view), markdown: markdown(&view) }
+    RenderedReport { html: html(&view), markdown: markdown(&view) }
 }
 
 /// The report: one offline HTML file with its charts.

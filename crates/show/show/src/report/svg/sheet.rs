@@ -49,7 +49,7 @@ const CANVAS: Canvas = Canvas {
 };
 
 /// A chart at its place below the legend.
-struct Placed {
+struct Placement {
     left: f64,
     top: f64,
     body: Markup,
@@ -58,7 +58,7 @@ struct Placed {
 }
 
 /// Charts two beside each other, with their height.
-fn place(charts: &[Chart]) -> (Vec<Placed>, f64) {
+fn place(charts: &[Chart]) -> (Vec<Placement>, f64) {
     let (mut all, mut top) = (Vec::new(), 0.0);
     for row in charts.chunks(COLUMNS) {
         let headings: Vec<Heading> = row.iter().map(heading).collect();
@@ -69,7 +69,7 @@ fn place(charts: &[Chart]) -> (Vec<Placed>, f64) {
             let Plot::Lines(lines) = &chart.plot else { continue };
             let (plot, cut) = panel(chart, lines, 14.0 + below);
             let body = html! { (heading.markup()) (plot) };
-            all.push(Placed { left, top, body, cut });
+            all.push(Placement { left, top, body, cut });
         }
         top += ROW + below;
     }
@@ -114,7 +114,7 @@ pub(crate) fn sheet(sheet: &Sheet) -> String {
                     text x=(SAMPLE) { (name) }
                 }
             }
-            @for Placed { left, top, body, .. } in charts {
+            @for Placement { left, top, body, .. } in charts {
                 g transform={ "translate(" (MARGIN + left) " " (rows_at + top) ")" } { (body) } "\n"
             }
             (lines(&cuts, foot_at))
@@ -271,7 +271,8 @@ mod tests {
         let long = "Policy adaptive, 16 workers, buffer pool size 128M, redo log capacity 128M";
         let charts = [chart("a", &[1.0]), chart(long, &[1.0]), chart("b", &[1.0])];
         let (placed, height) = place(&charts);
-        let plot = |one: &Placed, y: u32| one.body.0.contains(&format!("<svg x=\"42\" y=\"{y}\""));
+        let plot =
+            |one: &Placement, y: u32| one.body.0.contains(&format!("<svg x=\"42\" y=\"{y}\""));
         assert!(plot(&placed[0], 30) && plot(&placed[1], 30), "the plots of a row are level");
         assert!(plot(&placed[2], 14), "{}", placed[2].body.0);
         assert_eq!((placed[2].top, height), (ROW + 16.0, 2.0 * ROW + 16.0));
