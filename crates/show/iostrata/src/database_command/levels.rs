@@ -313,7 +313,7 @@ impl Growth<'_> {
         measuring: &AtomicU32,
         stopped: &Receiver<()>,
     ) -> InsertGrowth {
-        let (began, mut seen) = (Instant::now(), GrowthSeen::default());
+        let (began, mut seen) = (Instant::now(), GrowthSample::default());
         let mut last: Option<(u32, RowCount)> = None;
         while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             let threads = measuring.load(Ordering::Acquire);
@@ -342,13 +342,13 @@ impl Growth<'_> {
 
 /// What was seen so far.
 #[derive(Default)]
-struct GrowthSeen {
+struct GrowthSample {
     growth: InsertGrowth,
     index_bytes: Vec<Option<u64>>,
     table_bytes: Vec<Option<u64>>,
 }
 
-impl GrowthSeen {
+impl GrowthSample {
     fn add(&mut self, threads: u32, before: &RowCount, now: &RowCount, facts: TableFacts) {
         let growth = &mut self.growth;
         growth.t_s.push(now.at_s);
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn what_the_target_never_tells_is_absent() {
-        let mut seen = GrowthSeen::default();
+        let mut seen = GrowthSample::default();
         let look = |at_s, rows| RowCount { at_s, rows };
         let facts = |table_bytes| TableFacts { table_bytes, ..TableFacts::default() };
         seen.add(4, &look(1.0, 100), &look(2.5, 400), facts(Some(7)));

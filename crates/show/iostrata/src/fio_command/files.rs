@@ -18,7 +18,7 @@ use crate::signals::Interruption;
 
 /// What the jobs of a wave together want of one file.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct FileDemand {
     bytes: u64,
     fill: Fill,
     write: bool,
@@ -70,12 +70,12 @@ impl WaveFiles {
     }
 }
 
-fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
-    let mut all: BTreeMap<PathBuf, Wanted> = BTreeMap::new();
+fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, FileDemand> {
+    let mut all: BTreeMap<PathBuf, FileDemand> = BTreeMap::new();
     for job in &wave.jobs {
         for stream in job.streams.iter().filter(|stream| stream.spec.api != IoApi::Null) {
             let spec = &stream.spec;
-            let one = Wanted {
+            let one = FileDemand {
                 bytes: spec.variation.offset_bytes.saturating_add(spec.file_bytes()),
                 fill: match spec.variation.call {
                     Some(FileCall::Create) => Fill::Absent,
@@ -90,7 +90,7 @@ fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
             };
             for path in &stream.paths {
                 let entry = all.entry(path.clone()).or_insert(one);
-                *entry = Wanted {
+                *entry = FileDemand {
                     bytes: entry.bytes.max(one.bytes),
                     fill: fuller(entry.fill, one.fill),
                     write: entry.write || one.write,
@@ -115,7 +115,11 @@ fn fuller(one: Fill, other: Fill) -> Fill {
     }
 }
 
-fn asked(path: &Path, wanted: Wanted, overwrite_contents: bool) -> Result<WantedFiles, ExitError> {
+fn asked(
+    path: &Path,
+    wanted: FileDemand,
+    overwrite_contents: bool,
+) -> Result<WantedFiles, ExitError> {
     make_directories(path)?;
     let place =
         Place::find(path).map_err(|error| in_job_words(ExitError::Usage(error.to_string())))?;

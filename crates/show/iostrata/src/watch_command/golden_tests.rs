@@ -18,7 +18,7 @@ use iostrata_show::metrics::Board;
 use iostrata_show::report::{RunView, html, markdown};
 
 use super::lines::LineLayout;
-use super::stream::Arrived;
+use super::stream::TargetUpdate;
 
 const BEGAN_S: u64 = 1_700_000_000;
 
@@ -194,7 +194,7 @@ fn lines_are_as_they_were() {
     let layout = LineLayout::of(&[target()]);
     let mut text = layout.header();
     for (at, watched) in taken().into_iter().enumerate() {
-        text += &layout.line(&Arrived { target: 0, watched, is_first: at == 0 });
+        text += &layout.line(&TargetUpdate { target: 0, watched, is_first: at == 0 });
     }
     check("watch-lines.txt", &text);
 }

@@ -13,7 +13,7 @@ use std::thread::scope;
 use iostrata_run::{FIGURES, Figure, FigureColumn, WatchSample, WatchTarget};
 use iostrata_show::screen::{Ending, Look, short_name};
 
-use super::stream::{Arrived, Next, Stream};
+use super::stream::{Next, Stream, TargetUpdate};
 use crate::display::{Display, print_text};
 use crate::exit_error::ExitError;
 
@@ -57,7 +57,11 @@ pub fn show_lines(
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub fn once(stream: &Stream<'_>, samples: &[Arrived], display: &Display) -> Result<(), ExitError> {
+pub fn once(
+    stream: &Stream<'_>,
+    samples: &[TargetUpdate],
+    display: &Display,
+) -> Result<(), ExitError> {
     let layout = LineLayout::begin(stream, display);
     let lines: String = samples.iter().map(|arrived| layout.line(arrived)).collect();
     print_text(&(layout.header() + &lines))
@@ -102,12 +106,12 @@ impl LineLayout {
     }
 
     /// What went on when a stall began, in lines of their own below that of the sample.
-    fn below(&self, arrived: &Arrived) -> String {
+    fn below(&self, arrived: &TargetUpdate) -> String {
         let sentences = arrived.watched.snapshot.iter().flat_map(|one| one.sentences());
         sentences.map(|text| format!("{:8}{text}\n", "")).collect()
     }
 
-    pub(super) fn line(&self, arrived: &Arrived) -> String {
+    pub(super) fn line(&self, arrived: &TargetUpdate) -> String {
         let sample = &arrived.watched.sample;
         let name = match self.names.get(arrived.target) {
             Some(name) if self.names.len() > 1 => format!("{name:NAME_WIDTH$} "),
@@ -247,7 +251,7 @@ mod tests {
             ..WatchSample::default()
         };
         let stall = Some(TransactionStall { length_s: 4.2, ..TransactionStall::default() });
-        let line = layout.line(&Arrived {
+        let line = layout.line(&TargetUpdate {
             target: 0,
             watched: Watched { sample, stall, ..Watched::default() },
             is_first: false,

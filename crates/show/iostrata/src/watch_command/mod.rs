@@ -33,7 +33,7 @@ use crate::simulate_command::expect;
 use recorder::Export;
 use source::EnabledCounters;
 use source::Source;
-use stream::{Arrived, Next, Stream};
+use stream::{Next, Stream, TargetUpdate};
 use trial::Trial;
 
 /// Runs the command.
@@ -129,7 +129,7 @@ fn view(args: &WatchArgs, stream: &mut Stream<'_>, display: &Display) -> Result<
 /// Takes every sample as it comes.
 fn each(
     stream: &mut Stream<'_>,
-    mut take: impl FnMut(&Arrived) -> Result<(), ExitError>,
+    mut take: impl FnMut(&TargetUpdate) -> Result<(), ExitError>,
 ) -> Result<(), ExitError> {
     loop {
         match stream.next() {
@@ -149,7 +149,7 @@ struct JsonLine<'a> {
     snapshot: Option<&'a StallSnapshot>,
 }
 
-fn json_line(arrived: &Arrived) -> Result<(), ExitError> {
+fn json_line(arrived: &TargetUpdate) -> Result<(), ExitError> {
     let Watched { sample, snapshot, .. } = &arrived.watched;
     let text = serde_json::to_string(&JsonLine { sample, snapshot: snapshot.as_deref() })
         .map_err(|error| ExitError::Bug(format!("the sample cannot be written: {error}")))?;
@@ -158,7 +158,7 @@ fn json_line(arrived: &Arrived) -> Result<(), ExitError> {
 
 /// The first sample with rates of each target.
 fn once(args: &WatchArgs, stream: &mut Stream<'_>, display: &Display) -> Result<(), ExitError> {
-    let mut samples: Vec<Arrived> = Vec::new();
+    let mut samples: Vec<TargetUpdate> = Vec::new();
     each(stream, |arrived| {
         samples.retain(|one| one.target != arrived.target);
         samples.push(arrived.clone());

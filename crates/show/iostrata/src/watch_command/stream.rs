@@ -31,7 +31,7 @@ const PUBLISHED: Duration = Duration::from_millis(1_500);
 
 /// A sample of one of the targets.
 #[derive(Clone, Debug)]
-pub struct Arrived {
+pub struct TargetUpdate {
     /// Its place among the targets.
     pub target: usize,
     /// What it came to.
@@ -44,7 +44,7 @@ pub struct Arrived {
 #[derive(Debug)]
 pub enum Next {
     /// A sample.
-    Sample(Box<Arrived>),
+    Sample(Box<TargetUpdate>),
     /// Nothing yet: time for a view to look at its keys.
     Nothing,
     /// Nothing more: the time is over, or a signal came.
@@ -55,8 +55,8 @@ pub enum Next {
 pub struct Stream<'a> {
     /// What is watched, in the order in which it was named.
     pub targets: Vec<WatchTarget>,
-    first: VecDeque<Arrived>,
-    receiver: Receiver<Arrived>,
+    first: VecDeque<TargetUpdate>,
+    receiver: Receiver<TargetUpdate>,
     interruption: Interruption,
     recorder: Option<Recorder<'a>>,
     board: Option<Arc<Mutex<Board>>>,
@@ -104,7 +104,7 @@ impl<'a> Stream<'a> {
                 )));
             }
             source.note_missing();
-            first.push_back(Arrived { target, watched, is_first: true });
+            first.push_back(TargetUpdate { target, watched, is_first: true });
         }
         let targets: Vec<WatchTarget> = sources.iter().map(|one| one.target().clone()).collect();
         let (sender, receiver) = channel();
@@ -189,7 +189,7 @@ fn tells_nothing(sample: &WatchSample) -> bool {
 }
 
 /// Takes samples until the time is over or nobody listens.
-fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<Arrived>) {
+fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<TargetUpdate>) {
     let Schedule { mut pace, interval, until, is_once } = schedule;
     let is_over = |due: Duration| until.is_some_and(|until| due > until + interval / 2);
     let wait = |time| {
@@ -207,7 +207,7 @@ fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<Arr
             sleep(LOOK);
             watched = source.take(&pace);
         }
-        if to.send(Arrived { target, watched, is_first: false }).is_err() {
+        if to.send(TargetUpdate { target, watched, is_first: false }).is_err() {
             return;
         }
     }
