@@ -177,7 +177,7 @@ pub struct DriveArgs {
     /// Open arrival rate, transactions per second
     #[arg(long, value_name = "TPS", value_parser = value::number)]
     pub rate: Option<f64>,
-    /// Arrived process
+    /// Arrival process
     #[arg(long, value_parser = value::word::<RateProcess>(), default_value = "poisson", requires = "rate")]
     pub arrival: RateProcess,
     /// Maximum number of arrivals waiting for a session

@@ -80,7 +80,7 @@ pub struct IoArgs {
     /// Open arrival rate of each job, requests per second
     #[arg(long, value_name = "N", value_parser = value::number)]
     rate_iops: Option<f64>,
-    /// Arrived process of scheduled requests
+    /// Arrival process of scheduled requests
     #[arg(long, value_parser = value::word::<RateProcess>(), default_value = "fixed")]
     rate_process: RateProcess,
     /// Distribution of random offsets: uniform, zipf:THETA or coverage
