@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::multiplicity::{ERROR_RATE, holm, p_value};
-use crate::{Comparison, Conclusion, Measured, PAIRS_MIN, paired_measured};
+use crate::{Comparison, Conclusion, Measured, PAIRS_MIN, paired_by_number};
 
 /// Differences of up to so many percent between levels are not a shape, and not worth a level.
 pub const AXIS_MATERIAL_PCT: f64 = 5.0;
@@ -225,13 +225,8 @@ impl<'a> Curve<'a> {
     /// The figure at one level over that at another, both by index; `None` without a replicate in
     /// common.
     fn compare(&self, from: usize, to: usize) -> Option<Comparison> {
-        let both = self.figures[from]
-            .iter()
-            .filter_map(|(replicate, &first)| Some((first, *self.figures[to].get(replicate)?)));
-        let (first, second): (Vec<Measured>, Vec<Measured>) =
-            both.map(|(first, second)| (first.clone(), second.clone())).unzip();
         // Values were found positive, so the only refusal left is that there are no pairs.
-        paired_measured(&first, &second).ok()
+        paired_by_number(&self.figures[from], &self.figures[to]).ok()
     }
 
     /// Every lower level against every higher one; `None` when two have no replicate in common.

@@ -8,6 +8,9 @@
 //! result like the others.
 //! It does not say why they differ.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -192,6 +195,21 @@ pub fn paired_measured(
     let pairs =
         both.map(|(replicate, (first, second))| FigurePair { cell: 0, replicate, first, second });
     compare(&pairs.collect::<Vec<_>>(), Cells::Planned)
+}
+
+/// Compares the replicates that two treatments have in common, by their number.
+///
+/// # Errors
+/// [`CompareError`] when they have none, or a value is not positive.
+pub fn paired_by_number<M: Borrow<Measured>>(
+    first: &BTreeMap<u32, M>,
+    second: &BTreeMap<u32, M>,
+) -> Result<Comparison, CompareError> {
+    let both = first.iter().filter_map(|(&replicate, one)| {
+        let (first, second) = (one.borrow(), second.get(&replicate)?.borrow());
+        Some(FigurePair { cell: 0, replicate, first, second })
+    });
+    compare(&both.collect::<Vec<_>>(), Cells::Planned)
 }
 
 /// Compares two treatments over cells and replicates by the ratio of their figures; cells weigh the

@@ -42,7 +42,7 @@ pub use combine::{combine, combine_weighted, mean_of};
 pub use compare::{
     Cells, CompareError, Comparison, Conclusion, Difference, FigurePair, KNOWN_PCT_MAX,
     MARGINS_PCT, PAIRS_MIN, allowed_pct, compare, difference, is_within_pct, paired,
-    paired_measured,
+    paired_by_number, paired_measured,
 };
 pub use drift::{Drift, drift};
 pub use effects::{Effect, Effects, Interaction, LevelChange, MainEffect, Observation, effects};
@@ -54,7 +54,7 @@ pub use knee::{Knee, knee};
 pub use little::{in_flight, is_possible, is_possible_in_window};
 pub use loss::loss_pct;
 pub use measured::{Interval, LatencyUs, Measured};
-pub use multiplicity::{ERROR_RATE, benjamini_hochberg, holm};
+pub use multiplicity::{ERROR_RATE, benjamini_hochberg, holm, holm_of_known};
 pub use pooled::{MOMENTS_MIN, Percentile, pooled_percentiles, pooled_summary};
 pub use random::{Random, split_mix};
 pub use rate_search::RateSearch;

@@ -29,6 +29,13 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// The same where some are not known.
+pub fn holm_of_known(p_values: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
+    let all: Vec<Option<f64>> = p_values.collect();
+    let mut adjusted = holm(&all.iter().copied().flatten().collect::<Vec<_>>()).into_iter();
+    all.into_iter().map(|p| p.and_then(|_| adjusted.next())).collect()
+}
+
 /// Adjusted p values of Benjamini and Hochberg.
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let (order, mut adjusted) = (rising(p_values), vec![1.0; p_values.len()]);

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use iostrata_plan::{Layer, rung};
-use iostrata_run::{Loss, Resource, Rung};
+use iostrata_run::{Loss, ProbeDocument, Resource, Rung};
 use iostrata_stats::PAIRS_MIN;
 use iostrata_stats::units::{count, microseconds, percent};
 
@@ -41,27 +41,11 @@ pub(crate) fn losses_of(case: &Case<'_, '_>, rungs: &[Rung]) -> Vec<Loss> {
     losses
 }
 
-/// What became of the pairs of a run.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Comparisons {
-    /// Pairs of points that were compared, each counted once.
-    pub made: u64,
-    /// Those that may hold a loss that matters, and do not show one.
-    pub undecided: Vec<Loss>,
-    /// Losses beyond their interval that are too small to matter, but for work whose price is
-    /// inherent.
-    pub small: Vec<Loss>,
-    /// The most that a pair costs which shows no loss that matters, by the highest end of their
-    /// intervals: in percent, and in microseconds a request for those that are told by it.
-    pub at_most_pct: Option<f64>,
-    pub at_most_us: Option<f64>,
-}
-
-/// Every pair, whether it lost or not. Some are compared in both directions.
-pub(crate) fn comparisons_of(case: &Case<'_, '_>) -> Comparisons {
+/// Compares every pair of a run, whether it lost or not, and states in its document what became of
+/// them. Some are compared in both directions.
+pub(crate) fn add_comparisons(document: &mut ProbeDocument, case: &Case<'_, '_>) {
     let log = case.log;
     let (mut made, mut open) = (BTreeSet::new(), BTreeSet::new());
-    let mut all = Comparisons::default();
     for pair in telling(case) {
         let Some(found) = compare(log, pair, Which::All) else { continue };
         let points = [pair.from.min(pair.to), pair.from.max(pair.to)];
@@ -72,24 +56,23 @@ pub(crate) fn comparisons_of(case: &Case<'_, '_>) -> Comparisons {
         let is_small = is_small(pair, &found);
         if !is_small && !is_cleared(pair, &found) {
             if open.insert(points) {
-                all.undecided.push(loss_of(pair, &found));
+                document.undecided.push(loss_of(pair, &found));
             }
             continue;
         }
         if is_small && !pair.is_inherent() {
-            all.small.push(loss_of(pair, &found));
+            document.small_losses.push(loss_of(pair, &found));
         }
         let (most, high) = match found.loss.ci95 {
-            Some([_, high]) if high < pair.loss_pct_min => (&mut all.at_most_pct, high),
+            Some([_, high]) if high < pair.loss_pct_min => (&mut document.loss_at_most_pct, high),
             _ if found.extra_us_max < pair.extra_us_min => {
-                (&mut all.at_most_us, found.extra_us_max)
+                (&mut document.loss_at_most_us, found.extra_us_max)
             }
-            ci95 => (&mut all.at_most_pct, ci95.map_or(100.0, |[_, high]| high)),
+            ci95 => (&mut document.loss_at_most_pct, ci95.map_or(100.0, |[_, high]| high)),
         };
         *most = Some(most.unwrap_or(0.0).max(high));
     }
-    all.made = made.len() as u64;
-    all
+    document.compared = made.len() as u64;
 }
 
 /// Whether a pair is known not to lose as much as counts: by its interval, or because a request

@@ -12,7 +12,7 @@ use crate::bound::with_bounds;
 use crate::case::Case;
 use crate::curve::curves_of;
 use crate::headline::headline;
-use crate::loss::{comparisons_of, losses_of};
+use crate::loss::{add_comparisons, losses_of};
 use crate::observed::EventIndex;
 use crate::rules::findings_of;
 use crate::rung::rungs_of;
@@ -53,18 +53,17 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
     let log = EventIndex::of(events);
     let case = Case { log: &log, host: &host };
     let findings = findings_of(&case);
-    let comparisons = comparisons_of(&case);
     let rungs = with_bounds(rungs_of(&log), &case);
     let mut document = ProbeDocument {
         headline: Vec::new(),
         unknown: Vec::new(),
         losses: losses_of(&case, &rungs),
         rungs,
-        compared: comparisons.made,
-        undecided: comparisons.undecided,
-        small_losses: comparisons.small,
-        loss_at_most_pct: comparisons.at_most_pct,
-        loss_at_most_us: comparisons.at_most_us,
+        compared: 0,
+        undecided: Vec::new(),
+        small_losses: Vec::new(),
+        loss_at_most_pct: None,
+        loss_at_most_us: None,
         advice: advise(&findings, &host),
         redo_table: redo_table(&findings),
         findings,
@@ -77,8 +76,9 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
         incomplete: incomplete(&log, end),
         verdicts: run_verdicts(&log),
         report: None,
-        host,
+        host: host.clone(),
     };
+    add_comparisons(&mut document, &case);
     document.check();
     document.headline = headline(&document);
     document

@@ -12,7 +12,7 @@ use iostrata_plan::study::{
 use iostrata_run::{AnswerFigure, Finding, StudyAnswer, StudyPoint};
 use iostrata_stats::{
     AXIS_MATERIAL_PCT, Comparison, Difference, ERROR_RATE, Interval, Measured, Verdict, Verdicts,
-    combine, compare, difference, holm,
+    combine, compare, difference, holm_of_known,
 };
 
 use super::difference::Scale;
@@ -54,10 +54,7 @@ pub(crate) fn answers_of(
         asked.iter().map(|answer| compared(answer, plan, seen)).collect();
     // Planned or not, one of many answers differs by chance.
     let p = |one: &Option<(Sides, SideComparison)>| one.as_ref().and_then(|(_, found)| found.p());
-    let raw: Vec<f64> = compared.iter().filter_map(p).collect();
-    let mut adjusted = holm(&raw).into_iter();
-    let adjusted: Vec<Option<f64>> =
-        compared.iter().map(|one| p(one).and_then(|_| adjusted.next())).collect();
+    let adjusted = holm_of_known(compared.iter().map(p));
     let each = asked.into_iter().zip(compared).zip(adjusted);
     let answers = each.flat_map(|((answer, compared), p)| match &answer.from {
         AnswerFrom::Findings(ids) => quoted(&answer.asks, ids, findings),
@@ -235,10 +232,8 @@ fn sentence(
     found: &Comparison,
     (outcome, ends): (Outcome, Interval),
 ) -> String {
-    let mean = |side: &[Measured]| {
-        let logs: f64 = side.iter().map(|one| one.value.ln()).sum();
-        (logs / side.len() as f64).exp()
-    };
+    let mean =
+        |side: &[f64]| (side.iter().map(|value| value.ln()).sum::<f64>() / side.len() as f64).exp();
     let template = template(contrast, outcome);
     let said = with_figures(template, contrast.metric, sides, mean, Some(found.ratio.value));
     let equal = match found.equal_within_pct().filter(|_| outcome == Outcome::Same) {

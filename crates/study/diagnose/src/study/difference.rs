@@ -4,7 +4,7 @@
 //! stands only where the interval of the difference supports it.
 
 use iostrata_plan::study::{Contrast, ThenMetric};
-use iostrata_stats::{Difference, ERROR_RATE, Interval, Measured};
+use iostrata_stats::{Difference, ERROR_RATE, Interval};
 
 use super::sentence::{Outcome, not_shown, template, too_few_pairs, with_figures};
 use super::sides::Sides;
@@ -39,8 +39,7 @@ pub(super) fn sentence(
     (outcome, ends): (Outcome, Interval),
     scale: Scale,
 ) -> String {
-    let mean =
-        |side: &[Measured]| side.iter().map(|one| one.value).sum::<f64>() / side.len() as f64;
+    let mean = |side: &[f64]| side.iter().sum::<f64>() / side.len() as f64;
     let said = with_figures(template(contrast, outcome), contrast.metric, sides, mean, None);
     format!("{said} ({})", in_words(found.value.value, ends, outcome, scale))
 }
@@ -95,7 +94,7 @@ fn in_words(value: f64, [low, high]: Interval, outcome: Outcome, scale: Scale) -
 #[cfg(test)]
 mod tests {
     use iostrata_plan::study::Take;
-    use iostrata_stats::difference;
+    use iostrata_stats::{Measured, difference};
 
     use super::*;
 

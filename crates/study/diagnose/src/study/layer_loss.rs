@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::Layer;
 use iostrata_plan::study::{Cell, LevelAt, StudyPlan, VolumeKind};
-use iostrata_stats::{Measured, paired_measured};
+use iostrata_stats::{Measured, paired_by_number};
 use serde_json::json;
 
 use super::axis::place;
-use super::points::{figures, paired_replicates, without};
+use super::points::{figures, without};
 use crate::observed::PointLog;
 use crate::statement::Statement;
 
@@ -99,8 +99,7 @@ fn pair<'a>(
     let by_number = |cell: &Cell| -> Option<BTreeMap<u32, Measured>> {
         Some(figures(seen.get(cell.id.as_str())?).into_iter().collect())
     };
-    let (low, high) = paired_replicates(&by_number(raw)?, &by_number(other)?);
-    let found = paired_measured(&low, &high).ok()?;
+    let found = paired_by_number(&by_number(raw)?, &by_number(other)?).ok()?;
     let loss_pct = found.loss_pct();
     let is_beyond = loss_pct.ci95.is_some_and(|[low, _]| low > LOSS_PCT_MIN);
     let is_loss = found.is_significant() && is_beyond;

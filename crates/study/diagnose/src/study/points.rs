@@ -109,15 +109,6 @@ pub(crate) fn groups<'a, T>(
     groups
 }
 
-/// The replicates of the rounds that two points have in common, in their order.
-pub(crate) fn paired_replicates(
-    first: &BTreeMap<u32, Measured>,
-    second: &BTreeMap<u32, Measured>,
-) -> (Vec<Measured>, Vec<Measured>) {
-    let both = first.iter().filter_map(|(round, one)| Some((one, second.get(round)?)));
-    both.map(|(one, other)| (one.clone(), other.clone())).unzip()
-}
-
 fn ops<'a>(replicates: &[&'a Replicate], kind: OpKind) -> Vec<&'a OpFigures> {
     let of = |one: &&'a Replicate| op_of(one.streams.first()?, kind);
     replicates.iter().filter_map(of).collect()

@@ -10,11 +10,13 @@ use std::collections::BTreeMap;
 use iostrata_plan::study::{FactorLevels, LevelAt, StudyPlan};
 use iostrata_run::host::Iostat;
 use iostrata_run::{DeviceChange, DeviceMetric, QueueChange, Replicate, StudyPoint};
-use iostrata_stats::{Comparison, Conclusion, ERROR_RATE, Measured, holm, paired, paired_measured};
+use iostrata_stats::{
+    Comparison, Conclusion, ERROR_RATE, Measured, holm_of_known, paired, paired_by_number,
+};
 
 use super::axis::place;
 use super::effect::allowed;
-use super::points::{figures, groups, paired_replicates};
+use super::points::{figures, groups};
 use crate::figure::mean;
 use crate::observed::PointLog;
 
@@ -64,7 +66,7 @@ pub(crate) fn queue_changes(
     });
     let compared: Vec<(Ends<'_>, Comparison)> =
         ends.filter_map(|ends| compared(&ends, seen).map(|found| (ends, found))).collect();
-    let adjusted = adjusted(&compared);
+    let adjusted = holm_of_known(compared.iter().map(|(_, found)| found.p));
     let change =
         |((ends, found), p): (&(Ends<'_>, Comparison), Option<f64>)| change(ends, found, p, seen);
     compared.iter().zip(adjusted).map(change).collect()
@@ -92,15 +94,7 @@ fn compared(ends: &Ends<'_>, seen: &BTreeMap<&str, PointLog<'_>>) -> Option<Comp
         let figures = figures(seen.get(point.id.as_str())?).into_iter();
         Some(figures.filter(|(_, figure)| figure.value > 0.0).collect())
     };
-    let (short, long) = paired_replicates(&of(ends.shortest.1)?, &of(ends.longest.1)?);
-    paired_measured(&short, &long).ok()
-}
-
-/// Every p value with all of them taken into account.
-fn adjusted(compared: &[(Ends<'_>, Comparison)]) -> Vec<Option<f64>> {
-    let raw: Vec<f64> = compared.iter().filter_map(|(_, found)| found.p).collect();
-    let mut adjusted = holm(&raw).into_iter();
-    compared.iter().map(|(_, found)| found.p.and_then(|_| adjusted.next())).collect()
+    paired_by_number(&of(ends.shortest.1)?, &of(ends.longest.1)?).ok()
 }
 
 fn change(

@@ -3,7 +3,7 @@
 //! Invariant: which of the three holds was decided before; here nothing is weighed.
 
 use iostrata_plan::study::{Contrast, ThenMetric, filled};
-use iostrata_stats::{Interval, Measured, PAIRS_MIN};
+use iostrata_stats::{Interval, PAIRS_MIN};
 
 use super::sides::{Sides, end};
 
@@ -47,13 +47,13 @@ pub(super) fn with_figures(
     template: &str,
     metric: ThenMetric,
     sides: &Sides,
-    mean: impl Fn(&[Measured]) -> f64,
+    mean: impl Fn(&[f64]) -> f64,
     ratio: Option<f64>,
 ) -> String {
     let percent = |share: f64| iostrata_stats::units::percent(100.0 * share);
     filled(template, |name| match (name, ratio) {
-        ("of", _) => figure(mean(&sides.above), metric.unit()),
-        ("over", _) => figure(mean(&sides.below), metric.unit()),
+        ("of", _) => figure(mean(&sides.above().collect::<Vec<_>>()), metric.unit()),
+        ("over", _) => figure(mean(&sides.below().collect::<Vec<_>>()), metric.unit()),
         ("times", Some(ratio)) => iostrata_stats::units::count(ratio),
         ("share", Some(ratio)) => percent(ratio),
         (_, Some(ratio)) => percent((ratio - 1.0).abs()),

@@ -18,49 +18,55 @@ pub(super) struct Sides {
     pub points: [Vec<String>; 2],
     /// How the points were chosen.
     pub cells: Cells,
-    places: Vec<PairPlace>,
-    pub above: Vec<Measured>,
-    pub below: Vec<Measured>,
+    both: Vec<BothSides>,
 }
 
-/// Where a pair stands.
-#[derive(Clone, Copy)]
-struct PairPlace {
+/// Figures of both sides in one replicate of a cell.
+struct BothSides {
     cell: usize,
     replicate: u32,
+    above: Measured,
+    below: Measured,
 }
 
 impl Sides {
     /// The pairs as they are compared: those above the line over those below it.
     pub fn pairs(&self) -> Vec<FigurePair<'_>> {
-        let figures = self.below.iter().zip(&self.above);
-        let both = self.places.iter().zip(figures);
-        both.map(|(&PairPlace { cell, replicate }, (first, second))| FigurePair {
-            cell,
-            replicate,
-            first,
-            second,
-        })
-        .collect()
+        let pairs = self.both.iter().map(|one| FigurePair {
+            cell: one.cell,
+            replicate: one.replicate,
+            first: &one.below,
+            second: &one.above,
+        });
+        pairs.collect()
+    }
+
+    /// The figures above the line.
+    pub fn above(&self) -> impl Iterator<Item = f64> {
+        self.both.iter().map(|one| one.above.value)
+    }
+
+    /// Those below it.
+    pub fn below(&self) -> impl Iterator<Item = f64> {
+        self.both.iter().map(|one| one.below.value)
     }
 
     /// Of one cell, from figures of the same replicates.
     #[cfg(test)]
     pub fn of_one_cell(above: Vec<Measured>, below: Vec<Measured>) -> Self {
-        let places =
-            (0..).zip(&above).map(|(replicate, _)| PairPlace { cell: 0, replicate }).collect();
-        Self { points: <_>::default(), cells: Cells::Planned, places, above, below }
+        let both = (0..)
+            .zip(above.into_iter().zip(below))
+            .map(|(replicate, (above, below))| BothSides { cell: 0, replicate, above, below });
+        Self { points: <_>::default(), cells: Cells::Planned, both: both.collect() }
     }
 
-    fn add(&mut self, place: PairPlace, [above, below]: [(&Cell, &Measured); 2]) {
-        for (points, (cell, _)) in self.points.iter_mut().zip([above, below]) {
+    fn add(&mut self, cells: [&Cell; 2], both: BothSides) {
+        for (points, cell) in self.points.iter_mut().zip(cells) {
             if !points.contains(&cell.id) {
                 points.push(cell.id.clone());
             }
         }
-        self.places.push(place);
-        self.above.push(above.1.clone());
-        self.below.push(below.1.clone());
+        self.both.push(both);
     }
 }
 
@@ -85,13 +91,7 @@ pub(super) fn sides(
     let figures = by_cell(contrast.metric, plan, seen);
     let windows: Vec<BTreeMap<u32, f64>> =
         plan.cells.iter().map(|cell| windows_s(seen.get(cell.id.as_str()))).collect();
-    let mut sides = Sides {
-        points: <_>::default(),
-        cells: Cells::Planned,
-        places: Vec::new(),
-        above: Vec::new(),
-        below: Vec::new(),
-    };
+    let mut sides = Sides { points: <_>::default(), cells: Cells::Planned, both: Vec::new() };
     let mut add = |cell: usize, replicate: u32, a: usize, b: usize| {
         let both = figures[a].get(&replicate).zip(figures[b].get(&replicate));
         let is_alike = || match (windows[a].get(&replicate), windows[b].get(&replicate)) {
@@ -101,8 +101,9 @@ pub(super) fn sides(
         if let Some((above, below)) = both
             && (!contrast.metric.is_extreme() || is_alike())
         {
-            let both = [(&plan.cells[a], above), (&plan.cells[b], below)];
-            sides.add(PairPlace { cell, replicate }, both);
+            let (above, below) = (above.clone(), below.clone());
+            let cells = [&plan.cells[a], &plan.cells[b]];
+            sides.add(cells, BothSides { cell, replicate, above, below });
         }
     };
     match contrast.take {
@@ -126,7 +127,7 @@ pub(super) fn sides(
     if sides.points.iter().any(|points| points.len() > 1) && contrast.take != Take::Only {
         sides.cells = Cells::Chosen;
     }
-    (!sides.above.is_empty()).then_some(sides)
+    (!sides.both.is_empty()).then_some(sides)
 }
 
 /// Cells above and below the line that are equal otherwise, by their place.

@@ -45,6 +45,23 @@ pub fn probe_over_time(
     seed: u64,
     verdicts: impl Fn(&str) -> Verdicts,
 ) -> Vec<Event> {
+    probe_of(plan(), disk_at, host, seed, verdicts)
+}
+
+/// A probe that measures nothing but these points.
+pub fn probe_points(disk: &Disk, host: &ProbeHost, seed: u64, ids: &[&str]) -> Vec<Event> {
+    let mut plan = plan();
+    plan.iter_mut().for_each(|(points, _)| points.retain(|point| ids.contains(&&*point.id)));
+    probe_of(plan, |_| disk.clone(), host, seed, |_| Verdicts::none())
+}
+
+fn probe_of(
+    plan: Vec<(Vec<Point>, u32)>,
+    disk_at: impl Fn(f64) -> Disk,
+    host: &ProbeHost,
+    seed: u64,
+    verdicts: impl Fn(&str) -> Verdicts,
+) -> Vec<Event> {
     let (mut random, mut events, mut now_s) = (Random::new(seed), Vec::new(), 0.0);
     let mut measure = |events: &mut Vec<Event>, points: &[Point], replicates: u32| {
         let first = next_replicate(events, points);
@@ -58,7 +75,7 @@ pub fn probe_over_time(
             }
         }
     };
-    for (points, replicates) in plan() {
+    for (points, replicates) in plan {
         measure(&mut events, &points, replicates);
     }
     for suspicion in suspect(&events, host) {
