@@ -35,7 +35,7 @@ fn every_finding_has_an_entry_of_its_kind_and_every_entry_a_finding() {
 
 #[test]
 fn every_entry_says_everything() {
-    for entry in DOCS.split("### `").skip(1) {
+    for entry in [DOCS, STUDY_DOCS].iter().flat_map(|docs| docs.split("### `").skip(1)) {
         let parts = ["Kind", "Signature", "Confirming points", "Threshold", "Advice", "Planted"];
         for part in parts.into_iter().chain(["False positive", "False negative"]) {
             let part = format!("- {part}:");
