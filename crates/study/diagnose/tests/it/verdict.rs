@@ -211,6 +211,23 @@ fn two_points_are_one_comparison_in_whatever_direction() {
 }
 
 #[test]
+fn a_layer_costs_at_most_what_the_worst_pair_may() {
+    const MIXED: [&str; 2] = ["mixed_16k_files_8", "mixed_16k_files_1"];
+    let both = [ONE_FILE, MIXED].concat();
+    let events = probe_points(&Disk::default(), &host(), 3, &both);
+    let most_pct = |ids: &[&str]| {
+        let is_of = |event: &&Event| match event {
+            Event::Replicate(one) => ids.contains(&one.point.id.as_str()),
+            _ => false,
+        };
+        let events: Vec<Event> = events.iter().filter(is_of).cloned().collect();
+        summarise(host(), &events, ProbeEnd::default()).loss_at_most_pct.unwrap()
+    };
+    let (write, mixed) = (most_pct(&ONE_FILE), most_pct(&MIXED));
+    assert!(write != mixed && most_pct(&both) == write.max(mixed), "{write} {mixed}");
+}
+
+#[test]
 fn a_full_disk_is_no_clean_bill() {
     let all = probe(&Disk::default(), &host(), 6);
     let mut events: Vec<Event> = all.into_iter().take(80).collect();
