@@ -72,12 +72,30 @@ pub fn pooled_percentiles(
     percents.iter().filter_map(percentile).collect()
 }
 
-/// Separate moments behind a percentile. The slower half of what lies beyond it must rest on half
-/// of them: next to one stall of many requests, moments of single ones count for little.
+/// Separate moments behind a percentile. Where the slowest half of what lies beyond it, or quarter,
+/// or less, shares its moments, so many times these are all that count: next to one stall of many
+/// requests, moments of single ones count for little.
 fn moments(all: &LatencyHistogram, quantile: f64) -> Option<u64> {
-    let from = |quantile: f64| all.moments_from(all.bucket_at(quantile)?);
-    Some(from(quantile)?.min(2 * from((1.0 + quantile) / 2.0)?))
+    let beyond = 1.0 - quantile;
+    let of_part = |part: u64| {
+        let share = beyond / part as f64;
+        let moments = all.moments_from(all.bucket_at(1.0 - share)?)?;
+        let is_shared = share * all.count() as f64 > SHARED * moments as f64;
+        Some(if part == 1 || is_shared { part * moments } else { u64::MAX })
+    };
+    // The slowest sixteenth of half of all requests does not move their median.
+    let parts = if beyond > TAIL { 2 } else { PARTS.len() };
+    PARTS
+        .into_iter()
+        .take(parts)
+        .map(of_part)
+        .try_fold(u64::MAX, |least, one| Some(least.min(one?)))
 }
+
+/// Parts of what lies beyond a percentile that are looked at: all, its slowest half and so on.
+const PARTS: [u64; 5] = [1, 2, 4, 8, 16];
+/// Share of the requests beyond a high percentile, at most.
+const TAIL: f64 = 0.1 + 1e-9;
 
 /// From so many requests of each moment on, moments are the sample.
 const SHARED: f64 = 2.0;
@@ -256,6 +274,9 @@ mod tests {
         assert!(!one[1].is_sampled() && one[0].is_sampled(), "{one:?}");
         assert!(one[0].moments.is_some_and(|moments| moments >= 10), "each slice has some");
         assert_eq!(of(3, 3)[1].us_ci95, None, "nine");
+        // Less than half of the slowest tenth waits for the stall, which decides its upper end.
+        let alone = percentiles(&stalling(1, 1), &[90.0]);
+        assert_eq!((alone[0].moments, alone[0].us_ci95), (Some(4), None), "{alone:?}");
         let many = of(4, 3);
         assert!(many[1].moments == Some(12) && many[1].us_ci95.is_some(), "{many:?}");
     }
