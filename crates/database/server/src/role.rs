@@ -1,7 +1,7 @@
 //! What a server is among others: a replica, a member of a group, or by itself.
 //!
 //! Invariant: a replica that may be written to is one all the same. What a user may not see is
-//! looked for elsewhere, and is none where it is nowhere.
+//! looked for elsewhere, and is said to be hidden where it can be seen nowhere.
 
 use iostrata_database::target::{TargetError, Trouble};
 use mysql::Conn;
@@ -18,6 +18,8 @@ pub struct ServerRole {
     pub replica: Option<String>,
     /// The group of which it is a member that is written to.
     pub member: Option<String>,
+    /// Whether this user may not see if it replicates from another server.
+    pub is_hidden: bool,
 }
 
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_read_only', \
@@ -30,6 +32,9 @@ const GROUP: &str = "SELECT MEMBER_STATE, MEMBER_ROLE FROM \
 const REPLICATION: [&str; 2] = ["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"];
 const THREADS: &str =
     "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'system user'";
+/// Answered to those only who may see the threads of others.
+const SEES_THREADS: &str =
+    "SELECT COUNT(*) FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'";
 /// Where the states of both threads are among the columns of those.
 const RUNNING: [usize; 2] = [10, 11];
 
@@ -43,7 +48,7 @@ type Asks<'a> = dyn FnMut(&str) -> Result<TextRows, TargetError> + 'a;
 
 fn role_by(ask: &mut Asks<'_>) -> Result<ServerRole, TargetError> {
     let (variables, status) = (named(ask(VARIABLES)?), named(ask(STATUS)?));
-    let mut role = ServerRole { replica: read_only(&variables), member: None };
+    let mut role = ServerRole { replica: read_only(&variables), ..ServerRole::default() };
     let is_mariadb = status.contains_key("Slaves_running");
     if variables.get("wsrep_on").is_some_and(|value| is_on(value)) {
         let value = |name: &str| status.get(name).map_or("unknown", String::as_str);
@@ -113,6 +118,7 @@ fn group_and_replication(ask: &mut Asks<'_>, role: &mut ServerRole) -> Result<()
     if role.member.is_none() && count.is_some_and(|count| count != "0") {
         role.replica = Some("threads of replication run on it".to_owned());
     }
+    role.is_hidden = role.replica.is_none() && if_answered(ask(SEES_THREADS))?.is_none();
     Ok(())
 }
 
@@ -144,7 +150,7 @@ mod tests {
     }
 
     fn replica(text: &str) -> ServerRole {
-        ServerRole { replica: Some(text.to_owned()), member: None }
+        ServerRole { replica: Some(text.to_owned()), ..ServerRole::default() }
     }
 
     #[test]
@@ -181,8 +187,11 @@ mod tests {
         }
         let threads = role_of(&[(VARIABLES, off), (STATUS, &[]), (THREADS, &[&["2"]])]);
         assert_eq!(threads, replica("threads of replication run on it"));
-        let none = role_of(&[(VARIABLES, off), (STATUS, &[]), (THREADS, &[&["0"]])]);
-        assert_eq!(none, ServerRole::default());
+        let none: [(&str, &[&[&str]]); 3] = [(VARIABLES, off), (STATUS, &[]), (THREADS, &[&["0"]])];
+        let seen: [(&str, &[&[&str]]); 1] = [(SEES_THREADS, &[])];
+        assert_eq!(role_of(&[&none[..], &seen].concat()), ServerRole::default());
+        let hidden = ServerRole { is_hidden: true, ..ServerRole::default() };
+        assert_eq!(role_of(&none), hidden, "the threads of others are not shown to this user");
     }
 
     #[test]

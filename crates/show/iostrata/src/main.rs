@@ -11,6 +11,7 @@ mod engine_command;
 mod exit_error;
 mod fileio_command;
 mod fio_command;
+mod grants;
 mod hidden_arguments;
 mod io_command;
 mod io_parts;

@@ -16,11 +16,10 @@ use iostrata_change::{
 };
 use iostrata_database::target::{TargetError, TargetFacts};
 use iostrata_run::ManagedService;
-use iostrata_server::{
-    Claim, Flavour, HeldServer, ServerAddress, ServerRole, ServerTarget, ServerVersion,
-};
+use iostrata_server::{Claim, HeldServer, ServerAddress, ServerRole, ServerTarget};
 
 use crate::exit_error::ExitError;
+use crate::grants::Grants;
 use crate::test_database::ending;
 
 /// Sets a group of settings and puts it back; dropped, it is put back, too.
@@ -169,35 +168,8 @@ fn here(error: &dyn std::fmt::Display) -> ExitError {
 
 /// The lock that whoever tunes a server holds there.
 pub const CLAIM: &str = "iostrata_tune";
-
-/// What each of these allows in the servers that have it.
-const ENOUGH: [&str; 3] = ["ALL PRIVILEGES", "SUPER", "SYSTEM_VARIABLES_ADMIN"];
-
-/// Whether the user of these grants, as `SHOW GRANTS` has them, may set global variables. What is
-/// granted by roles is not seen there, so with roles it is left to the server to refuse.
-///
-/// # Errors
-/// Why not, with the statement that allows it.
-fn may_set(grants: &[String], version: &ServerVersion) -> Result<(), String> {
-    let upper: Vec<String> = grants.iter().map(|grant| grant.to_ascii_uppercase()).collect();
-    let is_enough = |grant: &String| {
-        let (rights, place) = grant.split_once(" ON ").unwrap_or((grant, ""));
-        let words = rights.trim_start_matches("GRANT ").split(',').map(str::trim);
-        place.starts_with("*.* TO ") && words.into_iter().any(|word| ENOUGH.contains(&word))
-    };
-    let is_role = |grant: &String| !grant.contains(" ON ") && grant.contains(" TO ");
-    if grants.is_empty() || upper.iter().any(|grant| is_enough(grant) || is_role(grant)) {
-        return Ok(());
-    }
-    let is_old = version.flavour == Flavour::MariaDb || version.numbers.0 < 8;
-    let right = if is_old { "SUPER" } else { "SYSTEM_VARIABLES_ADMIN" };
-    let user = grants[0].rsplit_once(" TO ").map_or("", |(_, user)| user);
-    let user = user.split(" IDENTIFIED").next().unwrap_or(user).split(" WITH ").next();
-    let user = user.filter(|user| !user.is_empty()).unwrap_or("this user");
-    Err(format!(
-        "this user may not SET GLOBAL; as an administrator: GRANT {right} ON *.* TO {user}"
-    ))
-}
+/// What is said where somebody else holds it.
+const OTHER_TUNER: &str = "another iostrata tune is at work on this server; end that one first";
 
 /// Refuses a server, with the reason.
 pub fn refused(facts: &TargetFacts, why: &str) -> ExitError {
@@ -210,6 +182,10 @@ pub struct Preconditions {
     pub member: Option<String>,
     /// What is in the way, with what would help.
     pub obstacles: Vec<String>,
+    /// Whether a user can have the right to set it.
+    pub is_settable: bool,
+    /// What this user may do there.
+    pub grants: Grants,
 }
 
 impl Preconditions {
@@ -219,14 +195,18 @@ impl Preconditions {
     /// # Errors
     /// When the server does not answer.
     pub fn of(target: &ServerTarget, facts: &TargetFacts) -> Result<Self, ExitError> {
-        let ServerRole { replica, member } = target.role().map_err(ending)?;
+        let ServerRole { replica, member, is_hidden } = target.role().map_err(ending)?;
         let mut obstacles: Vec<String> = replica.iter().map(|why| no_primary(why)).collect();
-        let grants = || target.grants().map_err(ending);
-        match managed_service(facts) {
+        let (grants, service) = (Grants::of(target)?, managed_service(facts));
+        match service {
             Some(service) => obstacles.push(not_settable(service)),
-            None => obstacles.extend(may_set(&grants()?, target.version()).err()),
+            None => {
+                obstacles.extend(grants.set_global().err());
+                obstacles.extend(is_hidden.then(|| grants.hidden_replication()));
+            }
         }
-        Ok(Self { member, obstacles })
+        let is_settable = replica.is_none() && service.is_none();
+        Ok(Self { member, obstacles, is_settable, grants })
     }
 
     /// Makes sure that nothing is in the way.
@@ -272,13 +252,20 @@ pub fn one(target: &ServerTarget) -> Result<&ServerToken, ExitError> {
     target.one().ok_or_else(bug)
 }
 
+/// What a claim would be refused for now.
+///
+/// # Errors
+/// When the server does not answer.
+pub fn claimed(target: &ServerTarget) -> Result<Option<&'static str>, ExitError> {
+    Ok(target.claimed_by(CLAIM).map_err(ending)?.map(|_| OTHER_TUNER))
+}
+
 /// Claims the server for as long as the claim lives.
 ///
 /// # Errors
 /// When somebody else tunes it.
 pub fn claim(target: &ServerTarget, facts: &TargetFacts) -> Result<Claim, ExitError> {
-    let other = "another iostrata tune is at work on this server; end that one first";
-    let busy = || ExitError::Busy(format!("{}: {other}", facts.name));
+    let busy = || ExitError::Busy(format!("{}: {OTHER_TUNER}", facts.name));
     target.claim(CLAIM).map_err(ending)?.ok_or_else(busy)
 }
 
@@ -345,10 +332,6 @@ fn look(asked: &Mutex<ClaimState>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn said(grant: &str, version: &str) -> Option<String> {
-        may_set(&[grant.to_owned()], &ServerVersion::recognise(version, "MySQL")).err()
-    }
-
     #[test]
     fn who_runs_a_server_at_a_service_is_told_where_it_is_set() {
         let of = |name: &str, value: &str| {
@@ -358,23 +341,6 @@ mod tests {
         };
         assert!(of("basedir", "/rdsdbbin/mysql/").contains("is set in the DB parameter group"));
         assert!(of("aurora_version", "3.05.2").contains("no page cleaner to be tuned"));
-    }
-
-    #[test]
-    fn who_may_set_is_let_and_who_may_not_is_told_the_grant() {
-        for grant in [
-            "GRANT ALL PRIVILEGES ON *.* TO `b`@`%` IDENTIFIED BY PASSWORD '*0D' WITH GRANT OPTION",
-            "GRANT SELECT, SUPER ON *.* TO 'b'@'%'",
-            "GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO `b`@`%`",
-            "GRANT `operator`@`%` TO `b`@`%`",
-        ] {
-            assert_eq!(said(grant, "9.7.4"), None, "{grant}");
-        }
-        let usage = "GRANT USAGE ON *.* TO `b`@`%` IDENTIFIED BY PASSWORD '*0D'";
-        let text = said(usage, "10.11.19-MariaDB").unwrap();
-        assert!(text.ends_with("GRANT SUPER ON *.* TO `b`@`%`"), "{text}");
-        let text = said("GRANT ALL PRIVILEGES ON `tpcc`.* TO `b`@`%`", "9.7.4").unwrap();
-        assert!(text.ends_with("GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO `b`@`%`"), "{text}");
     }
 
     #[test]

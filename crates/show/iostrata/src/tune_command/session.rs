@@ -14,7 +14,7 @@ use super::record::Narrator;
 use super::record::{TuneRecord, look};
 use super::settings::{Set, TuneSettings};
 use crate::exit_error::ExitError;
-use crate::server_group::{Preconditions, claim, no_primary, one, refused};
+use crate::server_group::{Preconditions, claim, claimed, no_primary, one, refused};
 use crate::signals::pause;
 use crate::test_database::ending;
 
@@ -64,7 +64,10 @@ impl TuneSession {
             .iter()
             .for_each(|one| narrator.say(&format!("{} is {one}", facts.name)));
         match plan.is_dry {
-            true => preconditions.obstacles.iter().for_each(|why| narrator.obstacle(why)),
+            true => {
+                preconditions.obstacles.iter().for_each(|why| narrator.obstacle(why));
+                claimed(&target)?.iter().for_each(|why| narrator.obstacle(why));
+            }
             false => preconditions.refuse(&facts)?,
         }
         let present = told(&facts);
@@ -79,7 +82,9 @@ impl TuneSession {
         let look = look(at_s, &sample, &present);
         controller.step(&look).map_err(|error| untold(&facts, &error, sampler.as_ref()))?;
         let claim = if plan.is_dry { None } else { Some(claim(&target, &facts)?) };
-        settings.lease(plan, &facts, narrator);
+        if preconditions.is_settable {
+            settings.lease(plan, (&facts, &preconditions.grants), narrator);
+        }
         settings.begin(&present, one(&target)?, narrator)?;
         Ok(Self { target, facts, claim, sampler, controller, present, first: sample })
     }

@@ -10,6 +10,7 @@ use iostrata_server::LEASE_SCHEMA;
 use super::plan::TunePlan;
 use super::record::Narrator;
 use crate::exit_error::ExitError;
+use crate::grants::Grants;
 use crate::server_group::{GroupSet, ServerGroup};
 
 /// Sets a server's settings and puts them back.
@@ -54,9 +55,15 @@ impl TuneSettings {
         Ok(Self { group, server, is_dry: plan.is_dry, lease: None })
     }
 
-    /// Takes a lease where the server can have one, and says what becomes of it without.
-    pub fn lease(&mut self, plan: &TunePlan, facts: &TargetFacts, narrator: &Narrator<'_>) {
-        let lease = Lease::of(&plan.config, facts);
+    /// Takes a lease where the server can have one and its user may make it, and says what becomes
+    /// of it without.
+    pub fn lease(
+        &mut self,
+        plan: &TunePlan,
+        (facts, grants): (&TargetFacts, &Grants),
+        narrator: &Narrator<'_>,
+    ) {
+        let lease = Lease::of(&plan.config, facts, grants);
         narrator.lease(lease.as_ref().map(|lease| (lease.event(), lease.seconds)));
         self.lease = lease.ok();
     }
@@ -210,11 +217,11 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// For a server.
+    /// For a server, made by a user with these rights.
     ///
     /// # Errors
     /// Why it can have none.
-    pub fn of(config: &TuneConfig, facts: &TargetFacts) -> Result<Self, String> {
+    pub fn of(config: &TuneConfig, facts: &TargetFacts, grants: &Grants) -> Result<Self, String> {
         let value = |wanted: &str| {
             let found = facts.settings.iter().find(|(name, _)| name == wanted);
             found.map_or("", |(_, value)| value.as_str())
@@ -229,6 +236,8 @@ impl Lease {
             other => return Err(format!("event_scheduler is {other}")),
         }
         let schema = config.lease_schema.as_deref().unwrap_or(LEASE_SCHEMA);
+        let is_logged = matches!(value("log_bin").to_ascii_uppercase().as_str(), "ON" | "1");
+        grants.make_event(schema, schema == LEASE_SCHEMA, is_logged)?;
         let setting = format!("{EVENT}{schema}.{NAME}");
         Ok(Self { setting, seconds: config.lease_s, held: None, left: Vec::new() })
     }
@@ -272,7 +281,8 @@ mod tests {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let settings = settings.iter().map(owned).collect();
         let facts = TargetFacts { settings, ..TargetFacts::default() };
-        Lease::of(&TuneConfig::parse(text).unwrap(), &facts)
+        let all = Grants::testing(&["GRANT ALL PRIVILEGES ON *.* TO `b`@`%`"], "10.11.19-MariaDB");
+        Lease::of(&TuneConfig::parse(text).unwrap(), &facts, &all)
     }
 
     #[test]

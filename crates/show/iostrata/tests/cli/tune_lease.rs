@@ -109,3 +109,40 @@ fn what_a_dead_host_leaves_is_said_where_a_server_has_no_events() {
     assert!(output.status.success(), "{said}");
     assert!(said.contains("No lease (event_scheduler is OFF): should this host die"), "{said}");
 }
+
+#[test]
+fn a_lease_is_promised_to_those_only_who_may_make_its_event() {
+    for program in programs() {
+        let bench = Bench::new();
+        let found = ServerProgram::find(&program).unwrap();
+        let is_old = found.version.is_mariadb || found.version.number.0 < 8;
+        let right = if is_old { "SUPER" } else { "SYSTEM_VARIABLES_ADMIN" };
+        let allowed = format!("GRANT {right}, PROCESS ON *.* TO tuner@localhost");
+        let users = ["CREATE USER tuner@localhost", allowed.as_str()];
+        let options = ["--innodb-buffer-pool-size=64M", SCHEDULER];
+        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &users);
+        let says = |more: &str| {
+            let line = format!("tune {} --time 1 {more}", private.target("tuner", ""));
+            let output = bench.line(&line);
+            assert!(output.status.success(), "{program}, {line}: {}", stderr(&output));
+            stderr(&output)
+        };
+        let lacks =
+            "No lease (this user may make no event in iostrata_lease; as an administrator: ";
+        let mut grant = String::new();
+        for more in ["--dry-run", "--out RUN"] {
+            let said = says(more);
+            let fix =
+                said.split_once(lacks).map(|(_, rest)| rest.split_once("): should this host"));
+            let (fix, _) = fix.flatten().unwrap_or_else(|| panic!("{program}, {more}: {said}"));
+            assert!(fix.contains("GRANT EVENT, CREATE, DROP ON iostrata_lease.* TO"), "{said}");
+            assert!(!said.contains("puts itself back"), "{program}, {more}: {said}");
+            grant = fix.to_owned();
+        }
+        private.hold_in("", &[grant.as_str()], || {});
+        let said = says("--dry-run");
+        assert!(said.contains("puts itself back"), "{program}: {said}");
+        assert!(!said.contains("No lease"), "{program}: {said}");
+        private.end();
+    }
+}
