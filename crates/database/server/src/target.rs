@@ -222,7 +222,8 @@ impl ServerTarget {
     /// When the server does not answer, or the user may not see them.
     pub fn counters_off(&self) -> Result<Vec<String>, TargetError> {
         let mut link = self.short_link()?;
-        let [mysql, mariadb] = sampler::counters_off_sql();
+        let status = facts::named(self.ask(&mut link, "SHOW GLOBAL STATUS")?);
+        let [mysql, mariadb] = sampler::counters_off_sql(|name| status.contains_key(name));
         let rows = self.ask(&mut link, &mysql).or_else(|_| self.ask(&mut link, &mariadb))?;
         let counted = self.ask(&mut link, sampler::TRANSACTIONS_COUNTED_SQL).unwrap_or_default();
         let is_counted = counted.into_iter().flatten().flatten().any(|count| count != "0");

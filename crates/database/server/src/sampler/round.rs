@@ -112,10 +112,10 @@ fn metrics_sql(is_on: &str) -> String {
     )
 }
 
-/// Ask for the counters that are off and would tell more, in MySQL and in MariaDB. Those that
-/// status tells are left off.
-pub(crate) fn counters_off_sql() -> [String; 2] {
-    let only_metrics = with_metrics().filter(|source| source.status.is_empty());
+/// Ask for the counters that are off and would tell more, in MySQL and in MariaDB, where these
+/// names of status are shown. Those that status tells are left off.
+pub(crate) fn counters_off_sql(is_shown: impl Fn(&str) -> bool) -> [String; 2] {
+    let only_metrics = with_metrics().filter(|source| source.is_only_metric(&is_shown));
     let names = list(only_metrics.flat_map(|source| source.metrics).copied());
     IS_ON.map(|is_on| {
         format!(

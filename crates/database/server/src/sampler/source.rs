@@ -56,6 +56,13 @@ impl FieldSource {
         Self { status, metrics, figure, ..Self::NONE }
     }
 
+    /// Whether nothing but a metric tells it where these names of status are shown.
+    pub(crate) fn is_only_metric(&self, is_shown: &impl Fn(&str) -> bool) -> bool {
+        let is_asked_by_itself = self.field.is_some() || self.status.is_empty();
+        let is_in_status = self.status.iter().any(|name| is_shown(name));
+        !self.metrics.is_empty() && is_asked_by_itself && self.text.is_none() && !is_in_status
+    }
+
     /// Whether status tells it.
     pub(crate) fn is_in_status(&self, told: &StatusReply) -> bool {
         self.status.iter().any(|name| told.status.contains_key(*name))

@@ -17,6 +17,7 @@ use iostrata_study::SamplePace;
 use super::recorder::{ObservedTarget, TargetHost};
 use crate::args::WatchArgs;
 use crate::exit_error::ExitError;
+use crate::grants::Grants;
 use crate::server_group::{CLAIM, GroupSet, ServerGroup, managed_service, one};
 use crate::test_database::{ending, server_address};
 
@@ -259,6 +260,8 @@ impl EnabledCounters {
                 names.iter().map(|name| ServerSetting::new(name, ON)).collect();
             let mut group = ServerGroup::new(&address)?;
             if !on.is_empty() {
+                let may_set = Grants::of(&server)?.set_global();
+                may_set.map_err(|why| ExitError::Usage(format!("--enable-counters: {why}")))?;
                 group.begin(names, one(&server)?)?;
                 let set = group.set(&on);
                 // What was begun is put back with it, also where it was refused.

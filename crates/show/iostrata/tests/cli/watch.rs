@@ -324,3 +324,27 @@ fn a_summary_is_of_one_server() {
         assert!(stderr(&output).contains(said), "{line}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn every_counter_is_on_where_that_is_asked_for() {
+    for program in programs() {
+        let found = ServerProgram::find(&program).unwrap();
+        let users = ["CREATE USER poor@localhost", "GRANT PROCESS ON *.* TO poor@localhost"];
+        let options = ["--innodb-buffer-pool-size=64M"];
+        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &users);
+        let bench = Bench::new();
+        let counted = |user: &str| {
+            let target = private.target(user, "");
+            let line = format!("watch {target} --enable-counters --lines --time 1");
+            let output = bench.line(&line);
+            (output.status.code(), stderr(&output))
+        };
+        let (code, said) = counted("root");
+        assert_eq!(code, Some(0), "{program}: {said}");
+        assert!(!said.contains("--enable-counters"), "{program}: {said}");
+        let (code, said) = counted("poor");
+        assert_eq!(code, Some(2), "{program}: {said}");
+        assert!(said.contains("may not SET GLOBAL; as an administrator: GRANT S"), "{said}");
+        private.end();
+    }
+}
