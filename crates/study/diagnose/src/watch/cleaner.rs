@@ -19,15 +19,24 @@ const ASLEEP_MIN: usize = 5;
 const SEEKLESS_MS_MAX: f64 = 1.0;
 /// Reads per second that say how long one takes.
 const READS_PER_S_MIN: f64 = 20.0;
-/// Redo that lasts longer, in seconds, a cleaner may let age: the server is far from any stall.
-const ASLEEP_LEFT_S: f64 = 300.0;
+/// Pages per second that every server writes in time, whatever its settings: the least
+/// `innodb_io_capacity`.
+const PAGES_PER_S_LEAST: f64 = 100.0;
+/// The share of its limit at which a sleeping cleaner wakes, where the server does not tell it.
+const ASYNC_SHARE: f64 = 7.0 / 8.0;
 
-/// Redo is made, its age is high, and nothing is written.
-fn is_asleep(sample: &WatchSample) -> bool {
+/// Redo is made, its age is high, nothing is written, and once that is begun it has to be hurried:
+/// at this rate of redo the dirty pages are due between the async limit and the limit.
+fn is_asleep(sample: &WatchSample, redo_bytes_per_s: f64) -> bool {
     let redo = sample.redo_bytes_per_s.is_some_and(|rate| rate > 0.0);
     let age = sample.checkpoint_age_pct.is_some_and(|pct| pct >= AGE_PCT_MIN);
-    let soon = sample.redo_seconds_left.is_some_and(|left| left <= ASLEEP_LEFT_S);
-    redo && age && soon && sample.flushed_pages_per_s == Some(0.0)
+    let hurries = || {
+        let limit = sample.checkpoint_age_limit_bytes? as f64;
+        let told = sample.checkpoint_age_async_bytes.map(|bytes| bytes as f64);
+        let room = limit - told.unwrap_or(ASYNC_SHARE * limit);
+        Some(sample.dirty_pages? as f64 * redo_bytes_per_s >= PAGES_PER_S_LEAST * room)
+    };
+    redo && age && sample.flushed_pages_per_s == Some(0.0) && hurries() == Some(true)
 }
 
 /// MariaDB with a low-water mark of 0 does not wake its cleaner by checkpoint age.
@@ -36,7 +45,8 @@ pub(crate) fn sleeps(recording: &Recording<'_>) -> Option<Statement> {
     if recording.family != Family::MariaDb || !is_zero {
         return None;
     }
-    let asleep = recording.longest(is_asleep);
+    let redo_bytes_per_s = recording.mean(|sample| sample.redo_bytes_per_s)?.value;
+    let asleep = recording.longest(|sample| is_asleep(sample, redo_bytes_per_s));
     let pressure = recording.redo_pressure();
     if pressure.is_none() && asleep < ASLEEP_MIN {
         return None;
@@ -93,7 +103,7 @@ pub(crate) fn neighbors(recording: &Recording<'_>) -> Option<Statement> {
     })?;
     let most = read_ms.ci95.map_or(read_ms.value, |[_, high]| high);
     let flushed = recording.mean(|sample| sample.flushed_pages_per_s)?;
-    if most >= SEEKLESS_MS_MAX || flushed.value <= 0.0 {
+    if most >= SEEKLESS_MS_MAX || flushed.value < PAGES_PER_S_LEAST {
         return None;
     }
     let text = format!(

@@ -189,16 +189,17 @@ fn only_mariadb_sleeps_at_a_low_water_mark_of_nothing() {
     assert!(advice.undo.contains("innodb_max_dirty_pages_pct_lwm = 0.000000"), "{advice:?}");
     assert!(!ids(&pressed(on("mysql", "9.7.4", &zero))).contains(&"page_cleaner_sleeps".into()));
     // Asleep before anything stalls.
-    let asleep = |left_s: f64| {
+    let asleep = |redo_bytes_per_s: f64| {
         with(on("mariadb", "11.4.5-MariaDB", &zero), |at, sample| {
-            sample.redo_seconds_left = Some(left_s);
+            sample.redo_bytes_per_s = Some(redo_bytes_per_s);
             if (50..60).contains(&at) {
                 sample.flushed_pages_per_s = Some(0.0);
             }
         })
     };
-    assert_eq!(ids(&asleep(3_000.0)), [""; 0], "its redo lasts for most of an hour");
-    let asleep = asleep(200.0);
+    // 6,000 pages in the last eighth of the redo: 57 and 171 per second.
+    assert_eq!(ids(&asleep(1e5)), [""; 0], "it has time enough once it is awake");
+    let asleep = asleep(3e5);
     let (finding, _) = found(&asleep, "page_cleaner_sleeps");
     assert_eq!(number(&finding, "samples_asleep_in_a_row"), 10.0);
     assert_eq!(ids(&asleep).len(), 1);
@@ -218,6 +219,8 @@ fn neighbours_are_not_written_where_there_are_no_seeks() {
     let (finding, advice) = found(&document, "neighbors_without_seeks");
     assert_estimated(&finding, "device_read_ms");
     assert_eq!((advice[0].value.as_str(), advice.len()), ("0", 1));
+    let quiet = with(document.clone(), |_, sample| sample.flushed_pages_per_s = Some(40.0));
+    assert_eq!(ids(&quiet), [""; 0], "few pages are written, with neighbours or without");
     let seeks = with(document, |_, sample| {
         if let Some(device) = &mut sample.device {
             device.read_ms = Some(7.5);
