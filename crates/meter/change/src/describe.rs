@@ -14,7 +14,7 @@ use crate::kind::settings::At;
 use crate::platform::Platform;
 use crate::seen::DeviceRef;
 use crate::system::System;
-use crate::variables::ServerSetting;
+use crate::variables::{EVENT, ServerSetting};
 
 /// The plan: each change in one line, with the present value where there is one already.
 pub fn plan(changes: &[Change]) -> Vec<String> {
@@ -117,7 +117,12 @@ impl Change {
 
 fn settings_in_words(settings: &[ServerSetting], adjustable: &[String]) -> String {
     let set = settings.iter().map(|one| format!("set {} to {}", one.name, one.value));
-    let adjust = adjustable.iter().map(|name| format!("adjust {name}"));
+    let named = |name: &String| match name.strip_prefix(EVENT) {
+        Some(event) => format!("the event {event}"),
+        None => name.clone(),
+    };
+    let adjusted: Vec<String> = adjustable.iter().map(named).collect();
+    let adjust = (!adjusted.is_empty()).then(|| format!("adjust {}", adjusted.join(", ")));
     set.chain(adjust).collect::<Vec<_>>().join(", ")
 }
 

@@ -89,6 +89,9 @@ fn what_the_server_took_is_shown_and_put_back() {
     let line = session.describe(&settings(&[(BOUNDED[0], 9_999)], &[NEIGHBORS]));
     let now = "(now innodb_io_capacity 200, innodb_flush_neighbors 1)";
     assert!(line.contains("adjust innodb_flush_neighbors of") && line.ends_with(now), "{line}");
+    let line = session.describe(&settings(&[], &[BOUNDED[0], NEIGHBORS, "server_event.a.b"]));
+    let words = "adjust innodb_io_capacity, innodb_flush_neighbors, the event a.b of";
+    assert!(line.starts_with(words), "{line}");
     let clamped = session.apply(settings(&[(BOUNDED[0], 9_999)], &[])).unwrap();
     assert_eq!(clamped.effect.asked_and_took(), Some(("9999", "2000")));
     let above = session.apply(settings(&[(BOUNDED[1], 5_000)], &[])).unwrap();
