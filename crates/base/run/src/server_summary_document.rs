@@ -24,6 +24,9 @@ pub struct ServerSummaryDocument {
     pub uptime_s: Option<u64>,
     /// Why it is not written to, where it is a replica or read-only.
     pub replica: Option<String>,
+    /// Whether the user may not see if it replicates; it may be a replica then.
+    #[serde(default)]
+    pub replication_is_hidden: bool,
     /// The group of which it is a member.
     pub member: Option<String>,
     /// What a commit survives, in words.

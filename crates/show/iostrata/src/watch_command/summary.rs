@@ -63,6 +63,7 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     let settings = server.setting_origins().map_err(ending)?;
     let document = ServerSummaryDocument {
         replica: role.replica,
+        replication_is_hidden: role.is_hidden,
         member: role.member,
         settings,
         ..summary(&facts, &status, &samples)
@@ -220,10 +221,11 @@ fn page(document: &ServerSummaryDocument) -> String {
         }),
     );
     let role = document.replica.clone().or_else(|| document.member.clone());
-    page.line(
-        "Role",
-        role.unwrap_or_else(|| "written to; replicates from no other server".to_owned()),
-    );
+    let alone = match document.replication_is_hidden {
+        true => "written to; whether it replicates this user may not see (GRANT PROCESS ON *.*)",
+        false => "written to; replicates from no other server",
+    };
+    page.line("Role", role.unwrap_or_else(|| alone.to_owned()));
     page.line("Durability", durability(document));
     for line in redo_lines(document) {
         page.line("Redo", line);
