@@ -81,6 +81,8 @@ pub struct Figure {
     pub label: Option<(&'static str, &'static str)>,
     /// By what the figure is divided for Prometheus, which asks for base units.
     pub metric_divisor: f64,
+    /// Its place and header in the table of several targets, worst by the first.
+    pub compared: Option<(u8, &'static str)>,
 }
 
 impl Figure {
@@ -97,6 +99,7 @@ impl Figure {
             metric: None,
             label: None,
             metric_divisor: 1.0,
+            compared: None,
         }
     }
 
@@ -152,9 +155,19 @@ impl Figure {
         Self { metric_divisor: divisor, ..self }
     }
 
+    const fn compared(self, place: u8, name: &'static str) -> Self {
+        Self { compared: Some((place, name)), ..self }
+    }
+
     /// Whether it is a whole number that is shown as such.
     pub fn is_whole(&self) -> bool {
         matches!(self.kind, FigureKind::Gauge(_) | FigureKind::Total(_))
+    }
+
+    /// Those that several targets are compared by, in the order of their places.
+    pub fn all_compared() -> impl Iterator<Item = &'static Self> {
+        let at = |place| FIGURES.iter().find(|one| one.compared.is_some_and(|of| of.0 == place));
+        (0..).map_while(at)
     }
 
     /// The counter of the target that it is made of.
@@ -353,11 +366,11 @@ figures! {
 fields {
     /// Transactions that ended, per second.
     tps: f64 = counter("transactions/s", |one| one.transactions)
-        .column("tps", 6).chart(&THROUGHPUT, "transactions")
+        .column("tps", 6).chart(&THROUGHPUT, "transactions").compared(1, "tps")
         .metric("iostrata_transactions_total", "Transactions, committed or rolled back.");
     /// Checkpoint age in percent of the limit.
     checkpoint_age_pct: f64 = derived("percent", |span| span.checkpoint_age_pct())
-        .column("age%", 5).chart(&AGE, "checkpoint age")
+        .column("age%", 5).chart(&AGE, "checkpoint age").compared(0, "age")
         .metric("iostrata_checkpoint_age_ratio", "Checkpoint age as a share of its limit.")
         .metric_divided(100.0);
     /// Redo that recovery would read, in bytes.
@@ -384,7 +397,7 @@ fields {
         );
     /// Seconds until the limit is reached if redo is made as now and no checkpoint follows.
     redo_seconds_left: f64 = derived("s", |span| span.redo_seconds_left())
-        .column("left", 5)
+        .column("left", 5).compared(2, "full in")
         .metric(
             "iostrata_redo_left_seconds",
             "Time until the limit at the present redo rate, without a checkpoint.",
@@ -400,12 +413,12 @@ fields {
     dirty_pct: f64 = derived("percent", |span| {
             span.pct(|one| one.dirty_pages, |one| one.pool_pages)
         })
-        .column("dirty%", 6).chart(&DIRTY, "dirty pages")
+        .column("dirty%", 6).chart(&DIRTY, "dirty pages").compared(5, "dirty")
         .metric("iostrata_dirty_ratio", "Dirty pages as a share of the buffer pool.")
         .metric_divided(100.0);
     /// Pages written per second, for whatever reason.
     flushed_pages_per_s: f64 = counter("pages/s", |one| one.pages_flushed)
-        .column("flush/s", 7).chart(&FLUSH, "all")
+        .column("flush/s", 7).chart(&FLUSH, "all").compared(3, "pages/s")
         .metric("iostrata_flushed_pages_total", "Pages flushed, for any reason.");
     /// Those written ahead, so that redo does not run out.
     flush_adaptive_pages_per_s: f64 = counter("pages/s", |one| one.pages_flushed_adaptive)
@@ -431,7 +444,7 @@ fields {
         });
     /// Commits whose old row versions are not purged yet.
     history_list_length: u64 = gauge("commits", |one| one.history_list_length)
-        .column("hist", 6).chart(&HISTORY, "history list")
+        .column("hist", 6).chart(&HISTORY, "history list").compared(4, "history")
         .metric(
             "iostrata_history_list_length",
             "Transactions whose old row versions are not purged yet.",

@@ -12,7 +12,7 @@ use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
 use iostrata_database::watch::Watched;
-use iostrata_run::{StallCommand, WatchDocument, WatchSample, WatchTarget};
+use iostrata_run::{FIGURES, FigureKind, StallCommand, WatchDocument, WatchSample, WatchTarget};
 use iostrata_show::metrics::Board;
 use iostrata_study::{Listener, SamplePace};
 
@@ -184,8 +184,8 @@ impl<'a> Stream<'a> {
 
 /// Whether there is nothing to show.
 fn tells_nothing(sample: &WatchSample) -> bool {
-    let told = [sample.dirty_pages, sample.checkpoint_age_bytes, sample.history_list_length];
-    told.iter().all(Option::is_none)
+    let mut gauges = FIGURES.iter().filter(|one| matches!(one.kind, FigureKind::Gauge(_)));
+    gauges.all(|one| (one.of)(sample).is_none())
 }
 
 /// Takes samples until the time is over or nobody listens.

@@ -3,7 +3,7 @@
 //! Invariants: pure. While it is held, samples are taken but not shown. One table of keys serves
 //! the line at the bottom, the help page and the meaning.
 
-use iostrata_run::{WatchSample, WatchTarget};
+use iostrata_run::{Figure, WatchSample, WatchTarget};
 
 use crate::screen::course::{Course, Health};
 
@@ -129,7 +129,7 @@ impl View {
         self.held.as_deref().map(|held| newest(&self.courses) - newest(held))
     }
 
-    /// Indices of targets: those that stall, those that do not answer, then by checkpoint age.
+    /// Indices of targets: those that stall, those that do not answer, then by what compares first.
     pub(crate) fn worst_first(&self) -> Vec<usize> {
         let weight = |index: usize| {
             let course = &self.shown()[index];
@@ -139,8 +139,8 @@ impl View {
                 Health::Running => 1,
                 Health::Waiting => 0,
             };
-            let age = course.last().and_then(|last| last.checkpoint_age_pct);
-            (rank, age.unwrap_or(-1.0))
+            let first = course.last().zip(Figure::all_compared().next());
+            (rank, first.and_then(|(last, figure)| (figure.of)(last)).unwrap_or(-1.0))
         };
         let mut order: Vec<usize> = (0..self.shown().len()).collect();
         order.sort_by(|a, b| {

@@ -307,7 +307,7 @@ fn expected_blocks(watched: &WatchDocument, body: &mut Blocks) {
         body.say(HOW);
         let table = Table::of(known)
             .words("set together", |effect| text(expected_settings(effect)))
-            .numbers("transactions/s", |effect| expected_change(effect.tps.as_ref(), "percent"))
+            .numbers(RATE, |effect| expected_change(effect.tps.as_ref(), "percent"))
             .numbers("worst second over mean", |effect| {
                 expected_change(effect.min_over_mean_1s.as_ref(), "points")
             })

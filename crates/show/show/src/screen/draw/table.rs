@@ -1,6 +1,6 @@
 //! Several targets, the worst first.
 
-use iostrata_run::WatchSample;
+use iostrata_run::{Figure, WatchSample};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
@@ -11,23 +11,8 @@ use super::{header, words};
 use crate::screen::course::{self, Bar, Course, Fold, Health};
 use crate::screen::view::View;
 
-/// A column right of the target's name; the first ones are left out last.
-struct TableColumn {
-    name: &'static str,
-    width: u16,
-    text: fn(&WatchSample) -> String,
-}
-
-const COLUMNS: [TableColumn; 6] = [
-    TableColumn { name: "age", width: 9, text: |one| words::percent(one.checkpoint_age_pct) },
-    TableColumn { name: "tps", width: 9, text: |one| words::count(one.tps) },
-    TableColumn { name: "full in", width: 9, text: |one| words::ahead(one.redo_seconds_left) },
-    TableColumn { name: "pages/s", width: 9, text: |one| words::count(one.flushed_pages_per_s) },
-    TableColumn { name: "history", width: 9, text: |one| words::number(one.history_list_length) },
-    TableColumn { name: "dirty", width: 9, text: |one| words::percent(one.dirty_pct) },
-];
-
-/// Columns of the number of a target, of its state, and the fewest of its name.
+/// Columns of a figure; of the number of a target, of its state, and the fewest of its name.
+const FIGURE: u16 = 9;
 const NUMBER: u16 = 5;
 const STATE: u16 = 23;
 const NAME_MIN: u16 = 20;
@@ -48,7 +33,7 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
         paper.write(1, 1, Line::styled(text, paper.look.chosen()));
     }
     let columns = columns(width);
-    let used: u16 = columns.iter().map(|one| one.width).sum();
+    let used = columns * FIGURE;
     let room = width.saturating_sub(NUMBER + STATE + used + 1);
     let names = view.shown().iter().map(|one| words::short_name(&one.target.name, NAME_MAX));
     let longest = names.map(|name| name.chars().count()).max().unwrap_or(0) as u16;
@@ -71,26 +56,20 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
     blocks::events(paper, at, &shown);
 }
 
-/// As many columns as leave room for a name.
-fn columns(width: u16) -> &'static [TableColumn] {
-    let mut rest = width.saturating_sub(NUMBER + STATE + NAME_MIN + 1);
-    let fits = |one: &&TableColumn| {
-        let fits = one.width <= rest;
-        rest = rest.saturating_sub(one.width);
-        fits
-    };
-    let count = COLUMNS.iter().take_while(fits).count();
-    &COLUMNS[..count]
+/// As many figures as leave room for a name; the first ones are left out last.
+fn columns(width: u16) -> u16 {
+    let fit = width.saturating_sub(NUMBER + STATE + NAME_MIN + 1) / FIGURE;
+    fit.min(Figure::all_compared().count() as u16)
 }
 
-fn titles(paper: &mut Paper<'_>, columns: &[TableColumn], name_width: u16, chart: Rect) {
+fn titles(paper: &mut Paper<'_>, columns: u16, name_width: u16, chart: Rect) {
     let look = paper.look;
     paper.write(NUMBER, 2, Line::styled("target", look.label()));
     paper.write(NUMBER + name_width, 2, Line::styled("state", look.label()));
     let mut end = NUMBER + name_width + STATE;
-    for column in columns {
-        end += column.width;
-        paper.write_right(end, 2, column.name, look.label());
+    for (_, name) in Figure::all_compared().take(columns.into()).filter_map(|one| one.compared) {
+        end += FIGURE;
+        paper.write_right(end, 2, name, look.label());
     }
     if chart.width > 8 {
         let name = if chart.width < 14 { "tps" } else { "transactions" };
@@ -98,13 +77,11 @@ fn titles(paper: &mut Paper<'_>, columns: &[TableColumn], name_width: u16, chart
     }
 }
 
-type Places<'a> = (&'a [TableColumn], u16, Rect);
-
 fn line(
     paper: &mut Paper<'_>,
     (row, index): (u16, usize),
     view: &View,
-    (columns, name_width, chart): Places<'_>,
+    (columns, name_width, chart): (u16, u16, Rect),
 ) {
     let look = paper.look;
     let course = &view.shown()[index];
@@ -124,12 +101,13 @@ fn line(
     let none = WatchSample::default();
     let sample = course.last().unwrap_or(&none);
     let mut end = NUMBER + name_width + STATE;
-    for column in columns {
-        end += column.width;
-        let text = (column.text)(sample);
-        let style = match (column.name, sample.checkpoint_age_pct) {
+    for (place, figure) in Figure::all_compared().take(columns.into()).enumerate() {
+        end += FIGURE;
+        let value = (figure.of)(sample);
+        let text = words::figure(figure, value);
+        let style = match (place, value) {
             _ if text == words::NOT_TOLD => look.absent(),
-            ("age", Some(pct)) => blocks::age_style(sample, pct, look),
+            (0, Some(pct)) => blocks::age_style(sample, pct, look),
             _ => look.figure(),
         };
         paper.write_right(end, row, &text, style);

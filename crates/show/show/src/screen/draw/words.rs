@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is not told is [`NOT_TOLD`], never 0.
 
-use iostrata_run::WatchTarget;
+use iostrata_run::{Figure, WatchTarget};
 
 /// What stands in place of a figure that the target does not tell.
 pub(crate) const NOT_TOLD: &str = "n/a";
@@ -10,6 +10,15 @@ pub(crate) const NOT_TOLD: &str = "n/a";
 /// A figure, or that it is not told.
 pub(crate) fn told(value: Option<f64>, write: impl Fn(f64) -> String) -> String {
     value.filter(|value| value.is_finite()).map_or(NOT_TOLD.to_owned(), write)
+}
+
+/// A figure by its unit; seconds are those ahead.
+pub(crate) fn figure(figure: &Figure, value: Option<f64>) -> String {
+    match figure.unit {
+        "percent" => percent(value),
+        "s" => ahead(value),
+        _ => count(value),
+    }
 }
 
 /// A count or a rate: `1.48 K`.
