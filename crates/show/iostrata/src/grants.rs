@@ -1,6 +1,6 @@
 //! What the user of a server may do there, as `SHOW GRANTS` has it.
 //!
-//! Invariant: what roles grant is not seen there, so whoever has one is allowed everything here, and
+//! Invariant: what roles grant is not seen there: whoever has one is allowed everything here, and
 //! it is left to the server to refuse.
 
 use iostrata_server::{Flavour, ServerTarget, ServerVersion};
