@@ -91,7 +91,9 @@ mod tests {
         for word in ["CONFIG", "GLOBAL", "SERVER", "EXPLICIT", "EXTRA", "USER", "LOGIN"] {
             assert_eq!(of(word), Some(SettingSource::OptionFile));
         }
-        assert_eq!(of("COMMAND-LINE"), of("COMMAND_LINE"));
+        for word in ["COMMAND_LINE", "COMMAND-LINE", "ENVIRONMENT"] {
+            assert_eq!(of(word), Some(SettingSource::CommandLine));
+        }
         assert_eq!(of("PERSISTED"), Some(SettingSource::Persisted));
         assert_eq!(origin(vec![Some("a".to_owned()), None, None, None, None, None]), None);
     }
