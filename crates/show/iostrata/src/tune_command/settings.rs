@@ -278,11 +278,16 @@ mod tests {
     use super::*;
 
     fn lease(text: &str, settings: &[(&str, &str)]) -> Result<Lease, String> {
+        lease_of("ALL PRIVILEGES", text, settings)
+    }
+
+    fn lease_of(rights: &str, text: &str, settings: &[(&str, &str)]) -> Result<Lease, String> {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let settings = settings.iter().map(owned).collect();
         let facts = TargetFacts { settings, ..TargetFacts::default() };
-        let all = Grants::testing(&["GRANT ALL PRIVILEGES ON *.* TO `b`@`%`"], "10.11.19-MariaDB");
-        Lease::of(&TuneConfig::parse(text).unwrap(), &facts, &all)
+        let grant = format!("GRANT {rights} ON *.* TO `b`@`%`");
+        let grants = Grants::testing(&[&grant], "10.11.19-MariaDB");
+        Lease::of(&TuneConfig::parse(text).unwrap(), &facts, &grants)
     }
 
     #[test]
@@ -299,6 +304,10 @@ mod tests {
         ] {
             assert_eq!(lease(text, settings).err().as_deref(), Some(why), "{settings:?}");
         }
+        let lacks = lease_of("SUPER, EVENT, CREATE", "", &on).err().unwrap();
+        assert!(lacks.ends_with("GRANT DROP ON iostrata_lease.* TO `b`@`%`"), "{lacks}");
+        // A schema that is there needs no more.
+        assert!(lease_of("SUPER, EVENT", "lease_schema = \"dba\"", &on).is_ok());
     }
 
     #[test]
