@@ -85,14 +85,16 @@ fn a_replica_tells_how_far_it_is_behind_and_is_not_tuned_unasked() {
             ],
         };
         let target = replica.bare_target("root", "mysql");
+        let lag = |sample: &Value| sample["replica_lag_s"].as_f64();
+        let mut samples = Samples::of(&bench, &target);
+        // It was looked at before it became one.
+        samples.until("it is no replica yet", |one| lag(one).is_none());
         replica.hold_in("mysql", &follow.each_ref().map(String::as_str), || {});
         let load = load(&bench, &source, 2_000, "--rate 100 --max-queue 100 --on-overload drop");
 
-        let mut samples = Samples::of(&bench, &target);
         let applies = |sample: &Value| {
             sample["replica_transactions_per_s"].as_f64().is_some_and(|rate| rate > 20.0)
         };
-        let lag = |sample: &Value| sample["replica_lag_s"].as_f64();
         samples.until("it applies and is not behind", |one| applies(one) && lag(one) == Some(0.0));
         // A table that somebody has locked holds up what is applied.
         replica.hold_in("oltp", &["LOCK TABLES sbtest1 READ"], || {
