@@ -340,7 +340,7 @@ mod tests {
             not_settable(managed_service(&facts).unwrap())
         };
         assert!(of("basedir", "/rdsdbbin/mysql/").contains("is set in the DB parameter group"));
-        assert!(of("aurora_version", "3.05.2").contains("no page cleaner to be tuned"));
+        assert!(of("aurora_version", "3.05.2").contains("no page cleaner to tune"));
     }
 
     #[test]

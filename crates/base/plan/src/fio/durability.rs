@@ -1,5 +1,5 @@
-//! What makes a job's writes durable: flushes after so many of them, flags of the file, one flush at
-//! the end.
+//! What makes a job's writes durable: flushes after so many of them, flags of the file, one flush
+//! at the end.
 //!
 //! Invariant: a workload has one kind of flush; two are taken where one is due whenever the other
 //! is.

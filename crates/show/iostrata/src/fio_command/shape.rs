@@ -624,8 +624,8 @@ impl Samples {
     }
 }
 
-/// The rates of one clone in windows of half a second of the part of its time that requests of these
-/// kinds belong to, or of its series where that is wider.
+/// The rates of one clone in windows of half a second of the part of its time that requests of
+/// these kinds belong to, or of its series where that is wider.
 fn samples(clone: &CloneDetail, part_s: Range<f64>, kinds: &[OpKind]) -> Vec<f64> {
     let width_s = clone.width_s.max(1e-9);
     let group = ((SAMPLE_S / width_s).round() as usize).max(1);
