@@ -2,6 +2,7 @@
 //! make.
 
 mod fake;
+mod journals;
 mod served;
 mod settings;
 
@@ -80,7 +81,13 @@ fn database(group: Option<&str>) -> [Change; 2] {
     [Change::ServerDirectory { path }, server]
 }
 
-/// One change of every kind that the stand-in has.
+/// A trace buffer with one event.
+fn instance() -> Change {
+    let (name, events) = ("trace".to_owned(), vec!["block:block_rq_issue".to_owned()]);
+    Change::TraceInstance { name, events, buffer_kib: 64, clock: "mono".to_owned() }
+}
+
+/// Changes of every kind.
 fn every_kind() -> Vec<Change> {
     let name = || "small".to_owned();
     let limits = IoLimits { write_iops: Some(9), read_bytes_per_s: Some(5), ..IoLimits::default() };
@@ -106,7 +113,9 @@ fn every_kind() -> Vec<Change> {
         Change::MemoryGroup { name: "other".to_owned(), limit_bytes: 1 << 30 },
         Change::CpuGroup { name: "other".to_owned(), milli_cpus: 1500 },
         Change::EnterGroup { name: name() },
+        Change::Governor { cpu: 3, value: "performance".to_owned() },
         Change::MountTracefs,
+        instance(),
         settings(&[(BOUNDED[0], 9_999), (BOUNDED[1], 5_000)], &BOUNDED),
         settings(&[("buffer_pool_mib", 130)], &[]),
     ]);
@@ -146,6 +155,17 @@ fn moments(version: GroupVersion) -> Vec<Moment> {
     let (_dir, state, machine) = begin(version);
     let platform = FakePlatform::on(machine.clone(), &state, version);
     let mut session = Session::begin(&state, platform).unwrap();
+    make_every_kind(&mut session);
+    let report = session.undo_all();
+    assert!(report.is_settled() && report.left.is_empty(), "{report:#?}");
+    assert!(state.journals().is_empty());
+    let last = session.platform().machine.borrow().clone();
+    assert_same(&last, &machine, "undoing in the same process");
+    session.platform().moments.take()
+}
+
+/// Changes of every kind, adjusted and entered anew, all of them in place at the end.
+fn make_every_kind(session: &mut Session<FakePlatform>) {
     for change in every_kind() {
         let is_entering = matches!(change, Change::EnterGroup { .. });
         let is_adjusted =
@@ -162,12 +182,6 @@ fn moments(version: GroupVersion) -> Vec<Moment> {
             session.apply(applied.change).unwrap();
         }
     }
-    let report = session.undo_all();
-    assert!(report.is_settled() && report.left.is_empty(), "{report:#?}");
-    assert!(state.journals().is_empty());
-    let last = session.platform().machine.borrow().clone();
-    assert_same(&last, &machine, "undoing in the same process");
-    session.platform().moments.take()
 }
 
 /// Restores from these bytes on that machine, as another process; twice.

@@ -57,6 +57,9 @@ const VM: [(&str, &str); 6] = [
     ("dirty_expire_centisecs", "3000"),
     ("dirty_writeback_centisecs", "500"),
 ];
+const GOVERNOR: &str = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor";
+const INSTANCE_FILES: [&str; 3] =
+    ["buffer_size_kb", "trace_clock", "events/block/block_rq_issue/enable"];
 const GROUP_FILES: [&str; 7] = [
     "cpu.cfs_quota_us",
     "cpu.max",
@@ -100,6 +103,7 @@ impl Machine {
             cell(format!("/sys/block/{name}/dev"), &format!("7:{}", &name[4..]));
         }
         cell("/dev/fuse".to_owned(), "");
+        cell(GOVERNOR.to_owned(), "powersave");
         for (setting, value) in VM {
             cell(format!("/proc/sys/vm/{setting}"), value);
         }
@@ -229,7 +233,7 @@ impl Machine {
         self.nodes.insert(dir.to_owned(), Node::Dir);
         let files: &[&str] = match dir.parent() {
             Some(above) if above.starts_with("/cg") => &GROUP_FILES,
-            Some(above) if above.ends_with("instances") => &["buffer_size_kb", "trace_clock"],
+            Some(above) if above.ends_with("instances") => &INSTANCE_FILES,
             _ => &[],
         };
         for file in files {
