@@ -24,10 +24,10 @@ use std::{fs, io};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::change::Change;
-use crate::effect::{Effect, How, Prior};
 use crate::error::JournalError;
+use crate::kind::{Change, Effect, JournalEntry, Prior};
 use crate::seen::{ChangeId, Owner};
+use crate::undone::How;
 use crate::variables::ServerSetting;
 
 /// A journal is not shortened before it has so many bytes, and then twice as many as it had after
@@ -151,7 +151,7 @@ impl Journal {
         }
         let first = Record::Journal { version: VERSION, owner: owner.clone() };
         let mut lines = Vec::new();
-        for record in [first].into_iter().chain(entries.iter().flat_map(JournalEntry::records)) {
+        for record in [first].into_iter().chain(entries.iter().flat_map(Record::of)) {
             serde_json::to_writer(&mut lines, &record).map_err(|error| fail(error.into()))?;
             lines.push(b'\n');
         }
@@ -245,38 +245,23 @@ pub(crate) enum Record {
     Files { at_us: u64, paths: Vec<PathBuf> },
 }
 
-/// A change as the lines tell it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct JournalEntry {
-    pub(crate) id: ChangeId,
-    pub(crate) change: Change,
-    pub(crate) prior: Prior,
-    /// Absent: it may or may not have happened.
-    pub(crate) effect: Option<Effect>,
-    /// What of a group was being set when nobody noted any more what came of it.
-    pub(crate) adjusting: Vec<ServerSetting>,
-    /// Undoing it had begun.
-    pub(crate) was_undoing: bool,
-}
-
-impl JournalEntry {
-    /// A change that is about to be made.
-    pub(crate) fn intended(id: ChangeId, change: Change, prior: Prior) -> Self {
-        Self { id, change, prior, effect: None, adjusting: Vec::new(), was_undoing: false }
+impl Record {
+    /// The line that announces a change.
+    pub(crate) fn intent(entry: &JournalEntry) -> Self {
+        let JournalEntry { id, change, prior, .. } = entry.clone();
+        Self::Intent { id, change, before: prior }
     }
 
-    /// The lines that tell it.
-    fn records(&self) -> Vec<Record> {
-        let Self { id, change, prior, .. } = self;
-        let id = *id;
-        let mut records =
-            vec![Record::Intent { id, change: change.clone(), before: prior.clone() }];
-        records.extend(self.effect.clone().map(|after| Record::Done { id, after }));
-        if !self.adjusting.is_empty() {
-            records.push(Record::Adjusting { id, settings: self.adjusting.clone() });
+    /// The lines that tell a change.
+    fn of(entry: &JournalEntry) -> Vec<Self> {
+        let (id, adjusting) = (entry.id, &entry.adjusting);
+        let mut records = vec![Self::intent(entry)];
+        records.extend(entry.effect.clone().map(|after| Self::Done { id, after }));
+        if !adjusting.is_empty() {
+            records.push(Self::Adjusting { id, settings: adjusting.clone() });
         }
-        if self.was_undoing {
-            records.push(Record::Undoing { id });
+        if entry.was_undoing {
+            records.push(Self::Undoing { id });
         }
         records
     }
@@ -426,6 +411,7 @@ fn place(variable: impl Fn(&str) -> Option<OsString>, is_root: bool) -> PathBuf 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::{DropCaches, DropEffect, Nothing};
 
     #[test]
     fn a_journal_is_locked_while_its_owner_lives() {
@@ -454,11 +440,11 @@ mod tests {
     /// A journal with so many lines about one change.
     fn long(state: &StateDir) -> (Journal, JournalEntry) {
         let mut journal = Journal::begin(state, &Owner::this()).unwrap();
-        let mut entry = JournalEntry::intended(ChangeId(1), Change::DropCaches, Prior::Nothing);
-        entry.effect = Some(Effect::Dropped);
-        entry.records().iter().for_each(|record| journal.append(record).unwrap());
+        let mut entry = JournalEntry::intended(ChangeId(1), DropCaches.into(), Nothing.into());
+        entry.effect = Some(DropEffect.into());
+        Record::of(&entry).iter().for_each(|record| journal.append(record).unwrap());
         while journal.file.metadata().unwrap().len() <= LONG_BYTES {
-            journal.append(&Record::Done { id: entry.id, after: Effect::Dropped }).unwrap();
+            journal.append(&Record::Done { id: entry.id, after: DropEffect.into() }).unwrap();
         }
         (journal, entry)
     }
@@ -499,14 +485,14 @@ mod tests {
     fn three() -> Vec<u8> {
         let intent = |id| Record::Intent {
             id: ChangeId(id),
-            change: Change::DropCaches,
-            before: Prior::Nothing,
+            change: DropCaches.into(),
+            before: Nothing.into(),
         };
         let owner = Owner { pid: 1, start_ticks: 2, boot_id: "b".into() };
         lines(&[
             Record::Journal { version: VERSION, owner },
             intent(1),
-            Record::Done { id: ChangeId(1), after: Effect::Dropped },
+            Record::Done { id: ChangeId(1), after: DropEffect.into() },
             intent(2),
             Record::Undoing { id: ChangeId(1) },
             Record::Undone { id: ChangeId(1), how: How::PutBack },

@@ -7,13 +7,12 @@
 //! by its backing file), never by number; what is neither ours nor as before is left and reported.
 //! It measures nothing, decides nothing about what to change, and prints nothing.
 
-mod change;
 mod describe;
-mod effect;
 mod error;
 mod journal;
 mod kind;
 mod measuring_files;
+mod names;
 mod platform;
 mod restore;
 mod seen;
@@ -21,19 +20,20 @@ mod served;
 mod server;
 mod session;
 mod system;
+mod undone;
 mod variables;
 
 #[cfg(test)]
 mod tests;
 
-pub use change::{Change, FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 pub use describe::plan;
-pub use effect::{Effect, GroupVersion, How, Left, Undone};
 pub use error::{ChangeError, JournalError};
 pub use journal::StateDir;
 pub use kind::settings::variable_literal;
 pub use kind::tracing::write_instance;
+pub use kind::*;
 pub use measuring_files::{LeftFile, MeasuringFiles};
+pub use names::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 pub use platform::{MountRequest, Platform, Refusal, RunError};
 pub use restore::{
     JournalReport, JournalState, Leftover, RestoreReport, Thing, UndoOutcome, UndoReport,
@@ -46,6 +46,7 @@ pub use served::{ServedDisk, StopError, served_disks, stop_served};
 pub use server::{Ending, Greeting, RunAs, ServerCommand, Tie};
 pub use session::{AppliedChange, Session, changes_in_place, wait_until_undone};
 pub use system::{BoundCommand, System, end_with_starter, spawn_for_life, touched_unwritten_bytes};
+pub use undone::{How, Left, Undone};
 pub use variables::{
     EVENT, NO_EVENT, NoServers, ServerError, ServerSetting, ServerToken, ServerValues, Servers,
 };

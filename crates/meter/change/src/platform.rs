@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use iostrata_io::Mount;
 use thiserror::Error;
 
-use crate::change::{FilesystemKind, Prewrite};
 use crate::error::ChangeError;
+use crate::names::{FilesystemKind, Prewrite};
 use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, PathEntry};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};
 use crate::variables::Servers;

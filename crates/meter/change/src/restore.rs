@@ -13,16 +13,16 @@ use std::{fmt, fs};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::change::Change;
-use crate::effect::{How, Left, Prior, Undone};
 use crate::error::{ChangeError, JournalError};
-use crate::journal::{Content, Journal, JournalEntry, Record, StateDir, is_at, parse};
+use crate::journal::{Content, Journal, Record, StateDir, is_at, parse};
 use crate::kind::settings::PlacedGroup;
+use crate::kind::{self, Change, JournalEntry, ServerSettings};
 use crate::measuring_files::LeftFile;
 use crate::platform::Platform;
 use crate::seen::{ChangeId, Owner};
+use crate::undone::{How, Left, Undone};
 use crate::variables::ServerToken;
-use crate::{change, kind, measuring_files, platform};
+use crate::{measuring_files, platform};
 
 /// What a journal's state is after looking at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ pub fn restore_server(state: &StateDir, platform: &dyn Platform, address: &str) 
         let content = fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default();
         content.entries.iter().any(is_meant)
     };
-    let is_setting = |entry: &JournalEntry| matches!(entry.change, Change::ServerSettings { .. });
+    let is_setting = |entry: &JournalEntry| matches!(entry.change, Change::ServerSettings(_));
     let mut journals = state.journals();
     journals.retain(|path| holds(path, &is_setting));
     if journals.is_empty() {
@@ -117,11 +117,9 @@ pub fn restore_server(state: &StateDir, platform: &dyn Platform, address: &str) 
 /// The servers in the journal of a dead process.
 fn left_servers(platform: &dyn Platform, path: &Path) -> Vec<String> {
     let entries = abandoned(platform, path).map(|content| content.entries).unwrap_or_default();
-    let server = |entry: &JournalEntry| match (&entry.change, &entry.prior) {
-        (Change::ServerSettings { server, .. }, Prior::ServerSettings { server: token, .. }) => {
-            Some(format!("{token}, changed by {server}"))
-        }
-        _ => None,
+    let server = |entry: &JournalEntry| {
+        let group = entry.of::<ServerSettings>()?;
+        Some(format!("{}, changed by {}", group.prior.server, group.change.server))
     };
     entries.iter().filter_map(server).collect()
 }
@@ -149,19 +147,19 @@ pub(crate) struct OneServer<'a> {
 
 impl OneServer<'_> {
     fn is_of(&self, entry: &JournalEntry) -> bool {
-        let Change::ServerSettings { server, .. } = &entry.change else { return false };
-        let is_on_its_data = match (&self.token, &entry.prior) {
-            (Some(token), Prior::ServerSettings { server, .. }) => token.is_on_data_of(server),
+        let Change::ServerSettings(group) = &entry.change else { return false };
+        let is_on_its_data = match (&self.token, entry.of::<ServerSettings>()) {
+            (Some(token), Some(group)) => token.is_on_data_of(&group.prior.server),
             _ => false,
         };
         // By the same address another server may answer by now, which settles nothing.
-        is_on_its_data || place_of(server) == place_of(self.address)
+        is_on_its_data || place_of(&group.server) == place_of(self.address)
     }
 
     fn readdress(&self, entries: &mut [JournalEntry]) {
         for entry in entries.iter_mut().filter(|entry| self.is_of(entry)) {
-            if let Change::ServerSettings { server, .. } = &mut entry.change {
-                self.address.clone_into(server);
+            if let Change::ServerSettings(group) = &mut entry.change {
+                self.address.clone_into(&mut group.server);
             }
         }
     }
@@ -284,23 +282,13 @@ fn gone_with_the_boot(
     entries: &mut Vec<JournalEntry>,
 ) -> Result<Vec<Thing>, JournalError> {
     let mut things = Vec::new();
-    // A server may run on another machine, and says itself whether it was restarted.
-    let went = |entry: &mut JournalEntry| {
-        !matches!(
-            entry.change,
-            Change::BackingFile { .. }
-                | Change::ServerDirectory { .. }
-                | Change::ServerSettings { .. }
-        )
-    };
     // The innermost directories come last.
+    let went = |entry: &mut JournalEntry| !entry.change.outlives_boot();
     let mut gone: Vec<JournalEntry> = entries.extract_if(.., went).collect();
     gone.reverse();
     for entry in gone {
         // What is mounted there now was mounted by somebody else since.
-        if let Prior::NoMount { missing, .. } | Prior::NoServer { missing, .. } = &entry.prior {
-            let _not_empty_or_gone = kind::filesystem::remove_dirs(platform, missing);
-        }
+        let _not_empty_or_gone = kind::filesystem::remove_dirs(platform, kind::made_dirs(&entry));
         journal.append(&Record::Undone { id: entry.id, how: How::AsBefore })?;
         let (id, change) = (entry.id, entry.change.describe());
         let outcome = UndoOutcome::Undone(How::AsBefore);
@@ -347,11 +335,8 @@ fn leftover(path: PathBuf) -> Option<Leftover> {
 
 /// Whether a server holds the journal of a process that died before it left the server behind.
 fn is_held_for_nobody(content: &Content) -> bool {
-    let holds = |entry: &JournalEntry| {
-        matches!(entry.change, Change::FuseServer { holds_journal: true, .. })
-    };
     let is_dead = content.owner.as_ref().is_some_and(|owner| !owner.is_alive());
-    is_dead && content.entries.iter().any(holds)
+    is_dead && content.entries.iter().any(kind::serving::holds_journal)
 }
 
 // Undoing many changes: in reverse order, past failures, each journaled.
@@ -456,10 +441,7 @@ fn settle(
 
 /// Whether a change may be undone though the journal cannot tell it.
 fn may_go_unnoted(entry: &JournalEntry, error: JournalError) -> Result<(), JournalError> {
-    match entry.change {
-        Change::ServerSettings { .. } => Ok(()),
-        _ => Err(error),
-    }
+    if entry.change.may_go_unnoted() { Ok(()) } else { Err(error) }
 }
 
 /// Undoes all of them, the last first; what is left in `entries` could not be undone.
@@ -473,7 +455,7 @@ pub(crate) fn all(
     let _tried = kind::serving::end_stuck(platform, entries);
     let mut stuck: Vec<JournalEntry> = Vec::new();
     while let Some(mut entry) = entries.pop() {
-        let above = stuck.iter().find(|other| change::stands_on(&other.change, &entry.change));
+        let above = stuck.iter().find(|other| kind::stands_on(&other.change, &entry.change));
         let undone = match above {
             Some(above) => Err(ChangeError::DependedOn {
                 what: entry.change.describe(),

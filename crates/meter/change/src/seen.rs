@@ -124,6 +124,13 @@ pub struct FileToken {
     pub inode: u64,
 }
 
+impl FileToken {
+    /// Whether this very file is what was seen.
+    pub(crate) fn is(&self, seen: &PathEntry) -> bool {
+        (self.device, self.inode) == (seen.device, seen.inode)
+    }
+}
+
 /// A block device, named by what stays the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -140,6 +147,15 @@ pub enum DeviceRef {
         /// The user's flag named this very device as one whose contents may be lost.
         overwrite: bool,
     },
+}
+
+impl DeviceRef {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Named { path, .. }, Self::Named { path: other, .. }) => path == other,
+            _ => self == other,
+        }
+    }
 }
 
 impl fmt::Display for DeviceRef {

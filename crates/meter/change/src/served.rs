@@ -9,11 +9,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::change::Change;
-use crate::effect::{Effect, Prior};
 use crate::error::{ChangeError, JournalError, system};
-use crate::journal::{Content, Journal, JournalEntry, StateDir, parse};
-use crate::kind::{self, file, serving};
+use crate::journal::{Content, Journal, StateDir, parse};
+use crate::kind::{self, Change, FuseServer, JournalEntry, Loop, file, serving};
 use crate::platform::{self, Platform};
 use crate::restore::{self, JournalReport, JournalState};
 use crate::seen::{Answer, DeviceState, Owner};
@@ -105,19 +103,16 @@ fn disk(
     server: &JournalEntry,
     entries: &[JournalEntry],
 ) -> Option<ServedDisk> {
-    let Change::FuseServer { at, program, arguments, .. } = &server.change else { return None };
-    let Some(Effect::Served { process, .. }) = &server.effect else { return None };
+    let server = server.of::<FuseServer>()?;
+    let (FuseServer { at, program, arguments, .. }, process) =
+        (server.change, &server.effect?.process);
     let file = served_file(at);
     let is_over = |entry: &&JournalEntry| is_over(&entry.change, &file);
-    let above = entries.iter().find(is_over)?;
-    let Prior::NoLoop { backing: token, .. } = &above.prior else { return None };
-    let stat = match &above.effect {
-        Some(Effect::Loop { stat, .. }) => stat.clone(),
-        _ => String::new(),
-    };
+    let above = entries.iter().find(is_over)?.of::<Loop>()?;
+    let stat = above.effect.map_or_else(String::new, |effect| effect.stat.clone());
     // By what it is over: its number may have changed hands.
-    let attached =
-        file::find_loops(platform, token, above.effect.as_ref()).ok()?.into_iter().next()?;
+    let found = file::find_loops(platform, &above.prior.backing, above.effect).ok()?;
+    let attached = found.into_iter().next()?;
     Some(ServedDisk {
         device: attached.path(),
         at: at.clone(),
@@ -175,7 +170,7 @@ pub fn stop_served(
 }
 
 fn is_over(change: &Change, file: &Path) -> bool {
-    matches!(change, Change::Loop { backing, .. } if backing == file)
+    matches!(change, Change::Loop(over) if over.backing == file)
 }
 
 /// Undoes the loop device ahead of the rest, which finds it done.

@@ -14,17 +14,19 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::change::{self, Change};
-use crate::effect::{Effect, How, Prior, Undone};
 use crate::error::{ChangeError, JournalError};
-use crate::journal::{Content, Journal, JournalEntry, Record, StateDir, parse};
+use crate::journal::{Journal, Record, StateDir, parse};
 use crate::kind::settings::PlacedGroup;
+use crate::kind::{
+    self, Change, Effect, JournalEntry, ServerEffect, ServerSettings, SettingsEffect,
+    SettingsPrior, Site,
+};
 use crate::platform::Platform;
-use crate::restore::UndoReport;
+use crate::restore::{self, UndoReport};
 use crate::seen::{ChangeId, DeviceRef, Owner};
 use crate::system::System;
-use crate::variables::{ServerSetting, ServerToken, ServerValues};
-use crate::{kind, restore};
+use crate::undone::{How, Undone};
+use crate::variables::ServerSetting;
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,13 @@ pub struct AppliedChange {
     pub change: Change,
     /// What the kernel really took.
     pub effect: Effect,
+}
+
+impl AppliedChange {
+    /// What was asked for and what the kernel or server took, where it is one value.
+    pub fn asked_and_took(&self) -> Option<(&str, &str)> {
+        kind::asked_and_took(&self.change, &self.effect)
+    }
 }
 
 /// Changes in place, with their journal. The journal begins with the first change and is removed
@@ -79,8 +88,8 @@ impl<W: Platform> Session<W> {
     /// [`ChangeError::Unavailable`] when this kernel or machine does not have it,
     /// [`ChangeError::Refused`] and [`ChangeError::Taken`] when it must not be done; others as they
     /// say. What was done until then is undone.
-    pub fn apply(&mut self, change: Change) -> Result<AppliedChange, ChangeError> {
-        let change = change.located(|path| self.platform.real(path));
+    pub fn apply(&mut self, change: impl Into<Change>) -> Result<AppliedChange, ChangeError> {
+        let change = change.into().located(|path| self.platform.real(path));
         if !begin_change() {
             return Err(ChangeError::Ending);
         }
@@ -94,27 +103,27 @@ impl<W: Platform> Session<W> {
     }
 
     fn make(&mut self, change: Change) -> Result<AppliedChange, ChangeError> {
-        let prior = kind::prior(&self.platform, &change, &self.active)?;
+        let site = Site { platform: &self.platform, active: &self.active, journal: None };
+        let prior = kind::prior(&change, &site)?;
+        let mut entry = JournalEntry::intended(ChangeId(self.last_id + 1), change, prior);
         let own = self.journal.as_ref().map(Journal::path);
-        refuse_taken(&self.platform, &self.state, own, (&change, &prior))?;
+        refuse_taken(&self.platform, &self.state, own, &entry)?;
         let journal = match &mut self.journal {
             Some(journal) => journal,
             none => none.insert(Journal::begin(&self.state, &self.platform.owner())?),
         };
         self.last_id += 1;
-        let id = ChangeId(self.last_id);
-        let intent = Record::Intent { id, change: change.clone(), before: prior.clone() };
-        journal.append(&intent)?;
-        let mut entry = JournalEntry::intended(id, change, prior);
-        let intended = (&entry.change, &entry.prior);
+        let id = entry.id;
+        journal.append(&Record::intent(&entry))?;
         // Once more: now others see the intent.
-        if let Err(taken) =
-            refuse_taken(&self.platform, &self.state, Some(journal.path()), intended)
+        if let Err(taken) = refuse_taken(&self.platform, &self.state, Some(journal.path()), &entry)
         {
             journal.append(&Record::Undone { id, how: How::AsBefore })?;
             return Err(taken);
         }
-        let acted = kind::apply(&self.platform, &entry.change, &entry.prior, journal.lock());
+        let site =
+            Site { journal: Some(journal.lock()), platform: &self.platform, active: &self.active };
+        let acted = kind::apply(&entry.change, &site, &entry.prior);
         let noted = acted.and_then(|after| {
             journal.append(&Record::Done { id, after: after.clone() })?;
             Ok(after)
@@ -164,7 +173,7 @@ impl<W: Platform> Session<W> {
         }
         journal.append(&Record::Adjusting { id, settings: steps.clone() })?;
         let noted = group.set(&before, &steps).and_then(|(took, set)| {
-            let effect = Effect::ServerSettings { asked: wanted.to_vec(), took };
+            let effect = Effect::from(SettingsEffect { asked: wanted.to_vec(), took });
             journal.append(&Record::Done { id, after: effect.clone() })?;
             Ok((effect, set))
         });
@@ -178,10 +187,7 @@ impl<W: Platform> Session<W> {
         entry.adjusting.clear();
         entry.effect = Some(effect.clone());
         set?;
-        let holds_journal = |entry: &JournalEntry| {
-            matches!(entry.change, Change::FuseServer { holds_journal: true, .. })
-        };
-        if !self.active.iter().any(holds_journal) {
+        if !self.active.iter().any(kind::serving::holds_journal) {
             // The long one is as good; the next adjustment tries again.
             let _stays_long = journal.shorten(&self.platform.owner(), &self.active);
         }
@@ -202,7 +208,7 @@ impl<W: Platform> Session<W> {
     /// # Errors
     /// [`ChangeError::Refused`] with what was found, and others when it cannot be looked at.
     pub fn may_overwrite(&self, device: &DeviceRef) -> Result<(), ChangeError> {
-        kind::may_overwrite(&self.platform, device, &self.active)
+        kind::filesystem::may_overwrite(&self.platform, device, &self.active)
     }
 
     /// Undoes one change.
@@ -219,7 +225,7 @@ impl<W: Platform> Session<W> {
         let (earlier, later) = self.active.split_at_mut(at + 1);
         let entry = &mut earlier[at];
         if let Some(above) =
-            later.iter().find(|above| change::stands_on(&above.change, &entry.change))
+            later.iter().find(|above| kind::stands_on(&above.change, &entry.change))
         {
             let (what, by) = (entry.change.describe(), above.change.describe());
             return Err(ChangeError::DependedOn { what, by });
@@ -252,11 +258,9 @@ impl<W: Platform> Session<W> {
     /// # Errors
     /// When there is no such server, or the journal cannot be written: everything is undone.
     pub fn hand_over(mut self) -> Result<Owner, ChangeError> {
-        let holds = |entry: &&JournalEntry| {
-            matches!(entry.change, Change::FuseServer { holds_journal: true, .. })
-        };
-        let server = self.active.iter().find(holds).and_then(|entry| entry.effect.as_ref());
-        let (Some(Effect::Served { process, .. }), Some(journal)) = (server, &mut self.journal)
+        let mut servers = self.active.iter().filter_map(kind::serving::holder);
+        let server = servers.next().and_then(|server| server.effect);
+        let (Some(ServerEffect { process, .. }), Some(journal)) = (server, &mut self.journal)
         else {
             return Err(ChangeError::unavailable(
                 "to leave these changes behind",
@@ -352,35 +356,33 @@ fn refuse_taken(
     platform: &dyn Platform,
     state: &StateDir,
     own: Option<&Path>,
-    (change, prior): (&Change, &Prior),
+    intended: &JournalEntry,
 ) -> Result<(), ChangeError> {
-    let (Change::ServerSettings { server, .. }, Prior::ServerSettings { server: token, values }) =
-        (change, prior)
-    else {
-        return Ok(());
-    };
+    let Some(group) = intended.of::<ServerSettings>() else { return Ok(()) };
     for path in state.journals().iter().filter(|path| Some(path.as_path()) != own) {
         let content = fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default();
-        let Some(entry) = content.entries.iter().find(|entry| has_one(entry, token, values)) else {
-            continue;
-        };
-        let server = server.clone();
-        let (found, fix) = holder(platform, &content, entry);
+        let mut groups = content.entries.iter().filter_map(JournalEntry::of::<ServerSettings>);
+        let Some(other) = groups.find(|other| has_one(other.prior, group.prior)) else { continue };
+        let server = group.change.server.clone();
+        let (found, fix) = holder(platform, content.owner.as_ref(), other.change);
         return Err(ChangeError::SettingsTaken { server, found, fix });
     }
     Ok(())
 }
 
-/// Whether an entry has one of these settings of this server.
-fn has_one(entry: &JournalEntry, token: &ServerToken, wanted: &ServerValues) -> bool {
-    let Prior::ServerSettings { server, values } = &entry.prior else { return false };
-    server.is(token) && values.keys().any(|name| wanted.contains_key(name))
+/// Whether a group has one of the settings of another, on the same server.
+fn has_one(group: &SettingsPrior, wanted: &SettingsPrior) -> bool {
+    let has = |name| wanted.values.contains_key(name);
+    group.server.is(&wanted.server) && group.values.keys().any(has)
 }
 
 /// Who has them, and what would help.
-fn holder(platform: &dyn Platform, content: &Content, entry: &JournalEntry) -> (String, String) {
-    let names = entry.change.named_settings().join(", ");
-    let who = content.owner.as_ref();
+fn holder(
+    platform: &dyn Platform,
+    who: Option<&Owner>,
+    group: &ServerSettings,
+) -> (String, String) {
+    let names = group.names().join(", ");
     let who_text = who.map_or_else(|| "a process".to_owned(), |who| format!("process {}", who.pid));
     match who.filter(|who| platform.is_alive(who)) {
         Some(_) => (format!("{who_text} adjusts {names}"), "end it first".to_owned()),

@@ -442,8 +442,8 @@ fn leave_behind(
             drop(session);
             return Err(ExitError::Interrupted(interruption.exit_code()));
         }
-        if let Effect::Loop { device: node, .. } = applied.map_err(ending)?.effect {
-            device = Some(node);
+        if let Effect::Loop(attached) = applied.map_err(ending)?.effect {
+            device = Some(attached.device);
         }
     }
     let Some(device) = device else {

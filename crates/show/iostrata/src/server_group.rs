@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use iostrata_change::{
-    Change, ChangeError, ChangeId, Effect, Left, ServerError, ServerSetting, ServerToken,
+    ChangeError, ChangeId, Effect, Left, ServerError, ServerSetting, ServerSettings, ServerToken,
     ServerValues, Session, StateDir, System,
 };
 use iostrata_database::target::{TargetError, TargetFacts};
@@ -73,7 +73,7 @@ impl ServerGroup {
             ServerError::Refused(why) => ExitError::Usage(why),
         })?;
         let (server, settings) = (self.server.clone(), Vec::new());
-        let change = Change::ServerSettings { server, settings, adjustable: names };
+        let change = ServerSettings { server, settings, adjustable: names };
         let applied = self.session.apply(change).map_err(|error| match error {
             ChangeError::Taken { .. } | ChangeError::SettingsTaken { .. } => {
                 ExitError::Busy(error.to_string())
@@ -157,7 +157,7 @@ pub fn lines(statements: &[String]) -> String {
 
 fn took(effect: Effect) -> Result<ServerValues, ExitError> {
     match effect {
-        Effect::ServerSettings { took, .. } => Ok(took),
+        Effect::ServerSettings(effect) => Ok(effect.took),
         _ => Err(ExitError::Bug("a group of settings had another effect".to_owned())),
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use iostrata_change::{Change, DeviceRef, Effect, GroupVersion, Session, StateDir, System};
+use iostrata_change::{
+    CpuGroup, DeviceRef, Effect, GroupEffect, GroupVersion, IoGroup, Session, StateDir, System,
+};
 use iostrata_database::target::{
     Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, TargetError, Value,
 };
@@ -95,7 +97,7 @@ impl Stage {
         if !limits.is_none() {
             let device = device_below(dir.path())?;
             let device = DeviceRef::Named { path: device, overwrite: false };
-            let group = Change::IoGroup { name: GROUP.to_owned(), device, limits };
+            let group = IoGroup { name: GROUP.to_owned(), device, limits };
             match session.apply(group) {
                 Ok(applied) => unlimited = without_limits(&applied.effect),
                 Err(error) => {
@@ -134,7 +136,7 @@ impl Stage {
     /// Starts the server again in a group that may use so many thousandths of a processor, and
     /// gives the file of the quota.
     pub fn with_quota(mut self, milli_cpus: u64) -> Option<(Self, PathBuf)> {
-        let group = Change::CpuGroup { name: GROUP.to_owned(), milli_cpus };
+        let group = CpuGroup { name: GROUP.to_owned(), milli_cpus };
         let applied = match self.session.apply(group) {
             Ok(applied) => applied,
             Err(error) => {
@@ -142,9 +144,9 @@ impl Stage {
                 return None;
             }
         };
-        let Effect::Group { dir, limits, .. } = applied.effect else { panic!("no group") };
-        let file = limits.keys().find(|file| file.contains("quota") || file.ends_with("max"));
-        let quota = dir.join(file.unwrap());
+        let Effect::Group(made) = applied.effect else { panic!("no group") };
+        let file = made.limits.keys().find(|file| file.contains("quota") || file.ends_with("max"));
+        let quota = made.dir.join(file.unwrap());
         Some((self.limited(), quota))
     }
 
@@ -314,7 +316,7 @@ impl Drop for Stage {
 
 /// What lifts the limits of a group.
 fn without_limits(effect: &Effect) -> Vec<(PathBuf, String)> {
-    let Effect::Group { version, dir, limits } = effect else { panic!("{effect:?}") };
+    let Effect::Group(GroupEffect { version, dir, limits }) = effect else { panic!("{effect:?}") };
     let none = |(file, text): (&String, &String)| {
         let device = text.split(' ').next().unwrap();
         let none = match version {

@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use iostrata_change::{Change, ChangeId, Platform, Session};
+use iostrata_change::{ChangeId, Platform, ServerDirectory, Session};
 
 use super::error::PrivateError;
 use super::program::ServerProgram;
@@ -63,10 +63,10 @@ impl PrivateCluster {
         plan: &ClusterPlan,
     ) -> Result<Self, PrivateError> {
         let provider = provider(&plan.program)?;
-        let made = session.apply(Change::ServerDirectory { path: plan.dir.clone() })?;
-        let mut cluster = Self { directory: made.id, nodes: Vec::new() };
         // Absolute, because scripts name it.
-        let dir = made.effect.dir().unwrap_or(&plan.dir).to_owned();
+        let dir = session.platform().real(&plan.dir);
+        let made = session.apply(ServerDirectory { path: dir.clone() })?;
+        let mut cluster = Self { directory: made.id, nodes: Vec::new() };
         let plan = ClusterPlan { dir, ..plan.clone() };
         let started = cluster.prepare(session, &plan, &provider);
         let started = started.and_then(|()| cluster.run(session));

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use iostrata_change::{
-    Change, ChangeError, ChangeId, Effect, Ending, Owner, Platform, RunAs, Session,
+    ChangeError, ChangeId, DatabaseServer, DatabaseServerEffect, Effect, Ending, Owner, Platform,
+    RunAs, ServerDirectory, Session,
 };
 
 use super::data_dir;
@@ -115,8 +116,8 @@ impl PrivateServer {
         }
         let above = plan.dir.parent().filter(|above| !above.as_os_str().is_empty());
         data_dir::check_room(above.unwrap_or(Path::new(".")))?;
-        let made = session.apply(Change::ServerDirectory { path: plan.dir.clone() })?;
-        let dir = made.effect.dir().map_or_else(|| plan.dir.clone(), Path::to_path_buf);
+        let dir = session.platform().real(&plan.dir);
+        let made = session.apply(ServerDirectory { path: dir.clone() })?;
         let data = match &plan.data {
             DataSource::InPlace(data) | DataSource::FreshAt(data) => session.platform().real(data),
             DataSource::Fresh | DataSource::CopyOf(_) => dir.join("data"),
@@ -181,7 +182,7 @@ impl PrivateServer {
             has_first_statements: !self.plan.first_statements.is_empty(),
             options: &options,
         };
-        let change = Change::DatabaseServer {
+        let change = DatabaseServer {
             data_dir: self.layout.data.clone(),
             is_named: matches!(self.plan.data, DataSource::InPlace(_)),
             socket: self.layout.socket(),
@@ -191,7 +192,7 @@ impl PrivateServer {
             run_as: self.plan.run_as,
         };
         let applied = session.apply(change).map_err(|error| self.explained(error))?;
-        if let Effect::DatabaseServer { process, version } = applied.effect {
+        if let Effect::DatabaseServer(DatabaseServerEffect { process, version }) = applied.effect {
             self.running = Some(Running { change: applied.id, process, version });
         }
         Ok(())

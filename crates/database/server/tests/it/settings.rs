@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{env, fs, thread};
 
 use iostrata_change::{
-    Change, ChangeError, ChangeId, How, ServerSetting, Servers, Session, StateDir, System,
+    ChangeError, ChangeId, How, ServerSetting, ServerSettings, Servers, Session, StateDir, System,
     end_with_starter, leftovers, restore, restore_server,
 };
 use iostrata_database::target::Target;
@@ -102,7 +102,7 @@ fn begin(session: &mut Session, address: &str) -> (ChangeId, bool) {
     let adjustable = NAMES.map(str::to_owned).to_vec();
     let server = address.to_owned();
     let settings = vec![ServerSetting::new("innodb_io_capacity", 300)];
-    let group = session.apply(Change::ServerSettings { server, settings, adjustable }).unwrap();
+    let group = session.apply(ServerSettings { server, settings, adjustable }).unwrap();
     (group.id, text.contains('.'))
 }
 
@@ -121,7 +121,7 @@ fn what_was_adjusted_goes_back_at_the_end() {
         }
         assert!(innodb(&place.target) != first);
         let settings = vec![ServerSetting::new(PCT, 50)];
-        let second = Change::ServerSettings { server: address, settings, adjustable: vec![] };
+        let second = ServerSettings { server: address, settings, adjustable: vec![] };
         let mut other = Session::begin(&state, system()).unwrap();
         let taken = other.apply(second).unwrap_err().to_string();
         assert!(taken.contains(&format!("process {}", std::process::id())), "{taken}");

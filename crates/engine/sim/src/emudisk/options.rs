@@ -9,7 +9,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use iostrata_change::{Change, DeviceRef};
+use iostrata_change::{Change, DeviceRef, FuseServer, Loop};
 use iostrata_plan::disk::{DiskModel, DiskSpec};
 
 use crate::emudisk::client;
@@ -215,7 +215,7 @@ where
 const BLOCK_BYTES: u32 = 512;
 
 /// What to apply, in this order, so that `arguments` are served by `program` and there is a block
-/// device over it. `holds_journal` as in [`Change::FuseServer`].
+/// device over it. `holds_journal` as in [`FuseServer`].
 ///
 /// # Errors
 /// A path that cannot be an argument of a program.
@@ -226,13 +226,14 @@ pub fn changes(
 ) -> Result<[Change; 2], ArgumentsError> {
     let at = text(&arguments.at)?;
     let backing = disk_file(Path::new(&at));
-    let server = Change::FuseServer {
+    let server = FuseServer {
         at: at.into(),
         program: text(program)?.into(),
         arguments: arguments.to_vector()?,
         holds_journal,
     };
-    Ok([server, Change::Loop { backing, direct: true, block_bytes: Some(BLOCK_BYTES) }])
+    let over = Loop { backing, direct: true, block_bytes: Some(BLOCK_BYTES) };
+    Ok([server.into(), over.into()])
 }
 
 /// The block device of the disk that is served at `at`, once both changes are in place.

@@ -11,58 +11,100 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::filesystem;
-use crate::change::Prewrite;
-use crate::effect::{Effect, Prior, Undone};
+use iostrata_stats::units;
+use serde::{Deserialize, Serialize};
+
+use super::device::{directory_token, file_token};
+use super::{Change, Entry, Kind, Site, Uses, filesystem};
 use crate::error::{ChangeError, system};
-use crate::kind::{directory_token, file_token};
+use crate::names::Prewrite;
 use crate::platform::{self, Platform};
 use crate::seen::{FileToken, LoopDevice, PathEntry, SeenKind};
+use crate::undone::Undone;
 
 /// Clocks of file systems tick more coarsely than the clock that the intent was stamped with.
 pub(super) const CLOCK_GRAIN_US: u64 = 100_000;
 
-pub(super) fn prior_new(platform: &dyn Platform, path: &Path) -> Result<Prior, ChangeError> {
+/// Makes a file for a loop device. Undone: the file is removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackingFile {
+    /// Where; must not exist, its directory must.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// How much of it is written.
+    pub prewrite: Prewrite,
+}
+
+/// No file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NoFile {
+    at_us: u64,
+}
+
+/// A file was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEffect {
+    /// Which.
+    pub token: FileToken,
+}
+
+impl Kind for BackingFile {
+    type Prior = NoFile;
+    type Effect = FileEffect;
+    const OUTLIVES_BOOT: bool = true;
+
+    fn describe(&self) -> String {
+        let how = match self.prewrite {
+            Prewrite::All => "written in full with random data",
+            Prewrite::None => "allocated, not written",
+        };
+        let size = units::bytes(self.bytes as f64);
+        format!("make the file {} of {size}, {how}", self.path.display())
+    }
+
+    fn uses(&mut self) -> Uses<'_> {
+        Uses { places: vec![&mut self.path], ..Uses::default() }
+    }
+
+    fn carries(&self, later: &Change) -> bool {
+        matches!(later, Change::Loop(over) if over.backing == self.path) || later.is_on(&self.path)
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<NoFile, ChangeError> {
+        no_file(site.platform, &self.path)
+    }
+
+    fn apply(&self, site: &Site<'_>, _: &NoFile) -> Result<FileEffect, ChangeError> {
+        site.platform.make_file(&self.path, self.bytes, self.prewrite)?;
+        Ok(FileEffect { token: file_token(site.platform, &self.path)? })
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        let Self { path, bytes, .. } = entry.change;
+        let Some(seen) = look(platform, path)? else { return Ok(Undone::as_before()) };
+        let is_ours = match entry.effect {
+            Some(FileEffect { token }) => token.is(&seen) && seen.kind == SeenKind::File,
+            None => is_half_made(&seen, *bytes, entry.prior.at_us),
+        };
+        if !is_ours {
+            let thing = path.display().to_string();
+            return Ok(Undone::left_alone(thing, "another file", "not there"));
+        }
+        platform.remove_file(path).map_err(|source| system("remove", path, source))?;
+        Ok(Undone::put_back())
+    }
+}
+
+fn no_file(platform: &dyn Platform, path: &Path) -> Result<NoFile, ChangeError> {
     match look(platform, path)? {
-        None => Ok(Prior::NoFile { at_us: platform.now_us() }),
+        None => Ok(NoFile { at_us: platform.now_us() }),
         Some(_) => Err(ChangeError::Taken {
             path: path.to_owned(),
             found: "exists".to_owned(),
             fix: "choose another place, or run iostrata restore if a killed run left it",
         }),
     }
-}
-
-pub(super) fn apply_file(
-    platform: &dyn Platform,
-    path: &Path,
-    bytes: u64,
-    prewrite: Prewrite,
-) -> Result<Effect, ChangeError> {
-    platform.make_file(path, bytes, prewrite)?;
-    Ok(Effect::File { token: file_token(platform, path)? })
-}
-
-pub(super) fn undo_file(
-    platform: &dyn Platform,
-    path: &Path,
-    bytes: u64,
-    intended_us: u64,
-    effect: Option<&Effect>,
-) -> Result<Undone, ChangeError> {
-    let Some(seen) = look(platform, path)? else { return Ok(Undone::as_before()) };
-    let is_ours = match effect {
-        Some(Effect::File { token }) => {
-            (seen.device, seen.inode) == (token.device, token.inode) && seen.kind == SeenKind::File
-        }
-        _ => is_half_made(&seen, bytes, intended_us),
-    };
-    if !is_ours {
-        let thing = path.display().to_string();
-        return Ok(Undone::left_alone(thing, "another file", "not there"));
-    }
-    platform.remove_file(path).map_err(|source| system("remove", path, source))?;
-    Ok(Undone::put_back())
 }
 
 fn is_half_made(seen: &PathEntry, bytes: u64, intended_us: u64) -> bool {
@@ -76,41 +118,72 @@ fn look(platform: &dyn Platform, path: &Path) -> Result<Option<PathEntry>, Chang
     platform.look(path).map_err(|source| system("look at", path, source))
 }
 
-pub(super) fn apply_directory(platform: &dyn Platform, path: &Path) -> Result<Effect, ChangeError> {
-    filesystem::make_dirs(platform, &[path.to_owned()])?;
-    Ok(Effect::Directory { token: directory_token(platform, path)? })
+/// Makes a directory for databases of this run. Undone: removed with all that is in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerDirectory {
+    /// Where; must not exist, the directory above it must.
+    pub path: PathBuf,
 }
 
-pub(super) fn undo_directory(
-    platform: &dyn Platform,
-    path: &Path,
-    intended_us: u64,
-    effect: Option<&Effect>,
-) -> Result<Undone, ChangeError> {
-    let Some(seen) = look(platform, path)? else { return Ok(Undone::as_before()) };
-    let is_ours = match effect {
-        Some(Effect::Directory { token }) => {
-            (seen.device, seen.inode) == (token.device, token.inode)
+/// A directory was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryEffect {
+    /// Which.
+    pub token: FileToken,
+}
+
+impl Kind for ServerDirectory {
+    type Prior = NoFile;
+    type Effect = DirectoryEffect;
+    const OUTLIVES_BOOT: bool = true;
+
+    fn describe(&self) -> String {
+        format!("make the directory {} for a database server", self.path.display())
+    }
+
+    fn uses(&mut self) -> Uses<'_> {
+        Uses { places: vec![&mut self.path], ..Uses::default() }
+    }
+
+    fn carries(&self, later: &Change) -> bool {
+        later.is_below(&self.path)
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<NoFile, ChangeError> {
+        no_file(site.platform, &self.path)
+    }
+
+    fn apply(&self, site: &Site<'_>, _: &NoFile) -> Result<DirectoryEffect, ChangeError> {
+        filesystem::make_dirs(site.platform, std::slice::from_ref(&self.path))?;
+        Ok(DirectoryEffect { token: directory_token(site.platform, &self.path)? })
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        let path = entry.change.path.as_path();
+        let Some(seen) = look(platform, path)? else { return Ok(Undone::as_before()) };
+        let is_ours = match entry.effect {
+            Some(DirectoryEffect { token }) => token.is(&seen),
+            // Nothing is put into it before it is noted.
+            None => was_just_made(platform, path, &seen, entry.prior.at_us)?,
+        };
+        if !is_ours || seen.kind != SeenKind::Directory {
+            let thing = path.display().to_string();
+            return Ok(Undone::left_alone(thing, "not the one that was made", "not there"));
         }
-        // Nothing is put into it before it is noted.
-        _ => was_just_made(platform, path, &seen, intended_us)?,
-    };
-    if !is_ours || seen.kind != SeenKind::Directory {
-        let thing = path.display().to_string();
-        return Ok(Undone::left_alone(thing, "not the one that was made", "not there"));
+        let mounts =
+            platform.mounts().map_err(|source| system("list mounts below", path, source))?;
+        if let Some(mount) = mounts.iter().find(|mount| mount.at.starts_with(path)) {
+            return Err(ChangeError::unavailable(
+                format!("to remove {}", path.display()),
+                format!("{} is mounted at {}", mount.source, mount.at.display()),
+                "unmount it first (umount)",
+            ));
+        }
+        // A server that was killed just now may still make files.
+        let removed = platform::while_busy(platform, || platform.remove_tree(path));
+        removed.map_err(|source| system("remove", path, source))?;
+        Ok(Undone::put_back())
     }
-    let mounts = platform.mounts().map_err(|source| system("list mounts below", path, source))?;
-    if let Some(mount) = mounts.iter().find(|mount| mount.at.starts_with(path)) {
-        return Err(ChangeError::unavailable(
-            format!("to remove {}", path.display()),
-            format!("{} is mounted at {}", mount.source, mount.at.display()),
-            "unmount it first (umount)",
-        ));
-    }
-    // A server that was killed just now may still make files.
-    let removed = platform::while_busy(platform, || platform.remove_tree(path));
-    removed.map_err(|source| system("remove", path, source))?;
-    Ok(Undone::put_back())
 }
 
 fn was_just_made(
@@ -124,68 +197,116 @@ fn was_just_made(
     Ok(inside.is_empty() && is_new)
 }
 
-pub(super) fn prior_loop(platform: &dyn Platform, backing: &Path) -> Result<Prior, ChangeError> {
-    let token = file_token(platform, backing)?;
-    if let Some(device) = over(platform, &token)?.first() {
-        return Err(ChangeError::Taken {
-            path: backing.to_owned(),
-            found: format!("is under {} already", device.path().display()),
-            fix: "detach that (losetup --detach) or choose another file",
-        });
-    }
-    Ok(Prior::NoLoop { backing: token, free_read_ahead: free_read_ahead(platform) })
+/// Attaches a free loop device. Undone: detached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loop {
+    /// The file, over which there is no loop device yet.
+    pub backing: PathBuf,
+    /// Direct I/O on the file, so that nothing is cached twice; refused is an error.
+    pub direct: bool,
+    /// Logical block size of the device in bytes; absent: the kernel's choice.
+    pub block_bytes: Option<u32>,
 }
 
-pub(super) fn apply_loop(
-    platform: &dyn Platform,
-    backing: &FileToken,
-    direct: bool,
-    block_bytes: Option<u32>,
-) -> Result<Effect, ChangeError> {
-    let attached = platform.attach(backing, direct, block_bytes);
-    let device = attached.map_err(|source| unavailable(&backing.path, source))?;
-    if direct && !device.direct {
-        let (path, backing) = (device.path(), backing.path.display());
-        return Err(ChangeError::unavailable(
-            format!("direct I/O of {} on {backing}", path.display()),
-            "the kernel did not take it",
-            "use blocks not smaller than those of the disk below, or a backing file on ext4 \
-                  or XFS",
-        ));
-    }
-    Ok(Effect::Loop {
-        device: device.path(),
-        direct: device.direct,
-        block_bytes: device.block_bytes,
-        stat: platform.read(&attribute(&device.name, "stat")).unwrap_or_default(),
-        sequence: platform.read(&attribute(&device.name, "diskseq")).ok(),
-    })
+/// No loop device over the file; read-ahead of the free devices, which attaching changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NoLoop {
+    pub(crate) backing: FileToken,
+    free_read_ahead: BTreeMap<String, String>,
 }
 
-pub(super) fn undo_loop(
-    platform: &dyn Platform,
-    backing: &FileToken,
-    free_read_ahead: &BTreeMap<String, String>,
-    effect: Option<&Effect>,
-) -> Result<Undone, ChangeError> {
-    let find = || find_loops(platform, backing, effect);
-    let found =
-        find().map_err(|source| system("look for loop devices over", &backing.path, source))?;
-    if found.is_empty() {
-        return Ok(Undone::as_before());
+/// A loop device was attached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoopEffect {
+    /// Its node at this moment, as `/dev/loop3`.
+    pub device: PathBuf,
+    /// Whether it does direct I/O on the file, as the kernel says.
+    pub direct: bool,
+    /// Its logical block, in bytes.
+    pub block_bytes: u32,
+    /// Its counters at this moment (`/sys/block/loop3/stat`): what it did over earlier files is
+    /// still in them.
+    #[serde(default)]
+    pub stat: String,
+    /// The kernel's number of this attachment (`diskseq`), which no other ever has.
+    #[serde(default)]
+    pub sequence: Option<String>,
+}
+
+impl Kind for Loop {
+    type Prior = NoLoop;
+    type Effect = LoopEffect;
+
+    fn describe(&self) -> String {
+        let direct = if self.direct { " with direct I/O" } else { "" };
+        let block = self.block_bytes.map(|bytes| format!(", blocks of {bytes} bytes"));
+        let backing = self.backing.display();
+        format!("attach a loop device to {backing}{direct}{}", block.unwrap_or_default())
     }
-    for device in &found {
-        // Attaching sets the read-ahead of the device, and detaching leaves it so.
-        if let Some(value) = free_read_ahead.get(&device.name) {
-            let _only_a_hint = platform.write(&read_ahead(&device.name), value);
+
+    fn uses(&mut self) -> Uses<'_> {
+        Uses { places: vec![&mut self.backing], ..Uses::default() }
+    }
+
+    fn carries(&self, later: &Change) -> bool {
+        later.is_on(&self.backing)
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<NoLoop, ChangeError> {
+        let backing = file_token(site.platform, &self.backing)?;
+        if let Some(device) = over(site.platform, &backing)?.first() {
+            return Err(ChangeError::Taken {
+                path: self.backing.clone(),
+                found: format!("is under {} already", device.path().display()),
+                fix: "detach that (losetup --detach) or choose another file",
+            });
         }
-        platform::while_busy(platform, || platform.detach(device))
-            .map_err(|source| system("detach", &device.path(), source))?;
+        Ok(NoLoop { backing, free_read_ahead: free_read_ahead(site.platform) })
     }
-    // With users left the kernel detaches when the last one ends.
-    let gone = platform::until(platform, platform::TRIES, || Ok(find()?.is_empty()))
-        .map_err(|source| system("look at", &backing.path, source))?;
-    Ok(if gone { Undone::put_back() } else { Undone::when_unused() })
+
+    fn apply(&self, site: &Site<'_>, prior: &NoLoop) -> Result<LoopEffect, ChangeError> {
+        let (platform, backing) = (site.platform, &prior.backing);
+        let attached = platform.attach(backing, self.direct, self.block_bytes);
+        let device = attached.map_err(|source| unavailable(&backing.path, source))?;
+        if self.direct && !device.direct {
+            let (path, backing) = (device.path(), backing.path.display());
+            return Err(ChangeError::unavailable(
+                format!("direct I/O of {} on {backing}", path.display()),
+                "the kernel did not take it",
+                "use blocks not smaller than those of the disk below, or a backing file on ext4 \
+                  or XFS",
+            ));
+        }
+        Ok(LoopEffect {
+            device: device.path(),
+            direct: device.direct,
+            block_bytes: device.block_bytes,
+            stat: platform.read(&attribute(&device.name, "stat")).unwrap_or_default(),
+            sequence: platform.read(&attribute(&device.name, "diskseq")).ok(),
+        })
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        let NoLoop { backing, free_read_ahead } = entry.prior;
+        let find = || find_loops(platform, backing, entry.effect);
+        let found =
+            find().map_err(|source| system("look for loop devices over", &backing.path, source))?;
+        if found.is_empty() {
+            return Ok(Undone::as_before());
+        }
+        for device in &found {
+            // Attaching sets the read-ahead of the device, and detaching leaves it so.
+            if let Some(value) = free_read_ahead.get(&device.name) {
+                let _only_a_hint = platform.write(&read_ahead(&device.name), value);
+            }
+            platform::while_busy(platform, || platform.detach(device))
+                .map_err(|source| system("detach", &device.path(), source))?;
+        }
+        // With users left the kernel detaches when the last one ends.
+        let gone = platform::until(platform, platform::TRIES, || Ok(find()?.is_empty()))
+            .map_err(|source| system("look at", &backing.path, source))?;
+        Ok(if gone { Undone::put_back() } else { Undone::when_unused() })
+    }
 }
 
 /// The devices over a file, also where the file is out of sight: a file system that was unmounted
@@ -193,10 +314,10 @@ pub(super) fn undo_loop(
 pub(crate) fn find_loops(
     platform: &dyn Platform,
     backing: &FileToken,
-    effect: Option<&Effect>,
+    effect: Option<&LoopEffect>,
 ) -> io::Result<Vec<LoopDevice>> {
     let found = platform.loops_over(backing)?;
-    let Some(Effect::Loop { device, direct, block_bytes, sequence: Some(sequence), .. }) = effect
+    let Some(LoopEffect { device, direct, block_bytes, sequence: Some(sequence), .. }) = effect
     else {
         return Ok(found);
     };

@@ -11,29 +11,128 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use iostrata_io::Mount;
+use iostrata_io::Mount as SeenMount;
+use serde::{Deserialize, Serialize};
 
-use crate::change::{Change, FilesystemKind};
-use crate::effect::{Effect, Left, Prior, Undone};
+use super::device::{find_again, resolve};
+use super::{Change, Entry, JournalEntry, Kind, Site, Uses};
 use crate::error::{ChangeError, system};
-use crate::journal::JournalEntry;
-use crate::kind;
+use crate::names::FilesystemKind;
 use crate::platform::{self, MountRequest, Platform, RunError};
 use crate::seen::{DeviceRef, DeviceState, DeviceToken, SeenKind};
+use crate::undone::{Left, Undone};
 
-pub(super) fn prior_mount(
-    platform: &dyn Platform,
-    device: &DeviceRef,
-    at: &Path,
-) -> Result<Prior, ChangeError> {
-    let found = kind::resolve(platform, device)?;
-    let state =
-        platform.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
-    if matches!(state, DeviceState::Mounted(_) | DeviceState::Held(_)) {
-        refuse(&found.path.display().to_string(), state, true)?;
+/// Mounts a file system. Undone: unmounted, and directories that were made for it removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// What.
+    pub device: DeviceRef,
+    /// Where: an empty directory, or one that is made with all above it.
+    pub at: PathBuf,
+    /// Its type.
+    pub kind: FilesystemKind,
+    /// Mount options as of mount(8), one per element.
+    pub options: Vec<String>,
+}
+
+/// Nothing mounted there, and these directories missing, the outermost first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NoMount {
+    device: DeviceToken,
+    source: PathBuf,
+    missing: Vec<PathBuf>,
+}
+
+/// Something was mounted, or mounted again with other options.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountEffect {
+    /// Where.
+    pub at: PathBuf,
+    /// The options that hold now, those of the mount and those of the file system.
+    pub options: Vec<String>,
+}
+
+impl Kind for Mount {
+    type Prior = NoMount;
+    type Effect = MountEffect;
+
+    fn describe(&self) -> String {
+        let Self { device, at, kind, options } = self;
+        format!("mount {} of {device} at {}{}", kind.name(), at.display(), with(options))
     }
-    let missing = place(platform, at)?;
-    Ok(Prior::NoMount { device: found.token, source: found.path, missing })
+
+    fn uses(&mut self) -> Uses<'_> {
+        Uses { places: vec![&mut self.at], device: Some(&mut self.device), ..Uses::default() }
+    }
+
+    fn carries(&self, later: &Change) -> bool {
+        later.is_below(&self.at)
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<NoMount, ChangeError> {
+        let platform = site.platform;
+        let found = resolve(platform, &self.device)?;
+        let state =
+            platform.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
+        if matches!(state, DeviceState::Mounted(_) | DeviceState::Held(_)) {
+            refuse(&found.path.display().to_string(), state, true)?;
+        }
+        let missing = place(platform, &self.at)?;
+        Ok(NoMount { device: found.token, source: found.path, missing })
+    }
+
+    fn apply(&self, site: &Site<'_>, prior: &NoMount) -> Result<MountEffect, ChangeError> {
+        let Self { at, kind, options, .. } = self;
+        make_dirs(site.platform, &prior.missing)?;
+        let request = MountRequest::new(&prior.source, at, *kind, options);
+        site.platform.mount(&request).map_err(|refusal| {
+            let with = if options.is_empty() { "no options".to_owned() } else { options.join(",") };
+            ChangeError::unavailable(
+                format!("{} mounted with {with}", kind.name()),
+                refusal.said,
+                "leave the option out, or use a kernel that has it",
+            )
+        })?;
+        mounted(site.platform, at)
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        let (at, NoMount { device, source, missing }) = (&entry.change.at, entry.prior);
+        // The number may have changed hands since; then only the token tells which device is ours.
+        let source = match find_again(platform, device)? {
+            Some(found) => found.path,
+            None => source.to_owned(),
+        };
+        let of_ours = |mount: &SeenMount| Path::new(&mount.source) == source;
+        let undone = match topmost(platform, at)? {
+            None => Undone::as_before(),
+            Some(mount) if of_ours(&mount) => unmount(platform, at)?,
+            Some(mount) => {
+                let found = format!("a mount of {}", mount.source);
+                Undone::left_alone(at.display().to_string(), found, "no mount point")
+            }
+        };
+        remove_dirs(platform, missing)?;
+        Ok(undone)
+    }
+
+    fn made_dirs(prior: &NoMount) -> &[PathBuf] {
+        &prior.missing
+    }
+}
+
+/// What holds of a mount that was just made or changed.
+fn mounted(platform: &dyn Platform, at: &Path) -> Result<MountEffect, ChangeError> {
+    let options = topmost(platform, at)?.map(|mount| mount.all_options()).unwrap_or_default();
+    Ok(MountEffect { at: at.to_owned(), options })
+}
+
+/// Options in words.
+fn with(options: &[String]) -> String {
+    match options {
+        [] => String::new(),
+        options => format!(" with {}", options.join(",")),
+    }
 }
 
 /// The directories that have to be made for a mount, the outermost first.
@@ -65,52 +164,6 @@ fn missing(platform: &dyn Platform, at: &Path) -> Result<Vec<PathBuf>, ChangeErr
     }
     missing.reverse();
     Ok(missing)
-}
-
-pub(super) fn apply_mount(
-    platform: &dyn Platform,
-    (source, at): (&Path, &Path),
-    kind: FilesystemKind,
-    options: &[String],
-    missing: &[PathBuf],
-) -> Result<Effect, ChangeError> {
-    make_dirs(platform, missing)?;
-    let request = MountRequest::new(source, at, kind, options);
-    platform.mount(&request).map_err(|refusal| {
-        let with = if options.is_empty() { "no options".to_owned() } else { options.join(",") };
-        ChangeError::unavailable(
-            format!("{} mounted with {with}", kind.name()),
-            refusal.said,
-            "leave the option out, or use a kernel that has it",
-        )
-    })?;
-    let options = topmost(platform, at)?.map(|mount| mount.all_options()).unwrap_or_default();
-    Ok(Effect::Mounted { at: at.to_owned(), options })
-}
-
-pub(super) fn undo_mount(
-    platform: &dyn Platform,
-    at: &Path,
-    device: &DeviceToken,
-    source: &Path,
-    missing: &[PathBuf],
-) -> Result<Undone, ChangeError> {
-    // The number may have changed hands since; then only the token tells which device is ours.
-    let source = match kind::find_again(platform, device)? {
-        Some(found) => found.path,
-        None => source.to_owned(),
-    };
-    let of_ours = |mount: &Mount| Path::new(&mount.source) == source;
-    let undone = match topmost(platform, at)? {
-        None => Undone::as_before(),
-        Some(mount) if of_ours(&mount) => unmount(platform, at)?,
-        Some(mount) => {
-            let found = format!("a mount of {}", mount.source);
-            Undone::left_alone(at.display().to_string(), found, "no mount point")
-        }
-    };
-    remove_dirs(platform, missing)?;
-    Ok(undone)
 }
 
 /// Makes them; the journal of this very session may have made one above the place meanwhile.
@@ -150,42 +203,116 @@ pub(super) fn unmount(platform: &dyn Platform, at: &Path) -> Result<Undone, Chan
 }
 
 /// The mount that is seen at this place.
-pub(super) fn topmost(platform: &dyn Platform, at: &Path) -> Result<Option<Mount>, ChangeError> {
+pub(super) fn topmost(
+    platform: &dyn Platform,
+    at: &Path,
+) -> Result<Option<SeenMount>, ChangeError> {
     let mounts =
         platform.mounts().map_err(|source: io::Error| system("list mounts at", at, source))?;
     Ok(mounts.into_iter().rev().find(|mount| mount.at == at))
 }
 
-pub(super) fn prior_make(
-    platform: &dyn Platform,
-    device: &DeviceRef,
-    active: &[JournalEntry],
-) -> Result<Prior, ChangeError> {
-    let found = kind::resolve(platform, device)?;
-    let state =
-        platform.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
-    let name = match device {
-        DeviceRef::Loop { .. } => format!("{} ({device})", found.path.display()),
-        DeviceRef::Named { .. } => device.to_string(),
-    };
-    refuse(&name, state, may_overwrite(device, active)).map(|()| Prior::Nothing)
+/// Makes a file system. What the device held before is lost and cannot be put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MakeFilesystem {
+    /// On what.
+    pub device: DeviceRef,
+    /// Which.
+    pub kind: FilesystemKind,
+    /// Further arguments of the mkfs program, one per element.
+    pub options: Vec<String>,
+    /// Name of the file system.
+    pub label: Option<String>,
 }
 
-/// Whether what the device holds may be lost.
-fn may_overwrite(device: &DeviceRef, active: &[JournalEntry]) -> bool {
-    match device {
-        DeviceRef::Named { overwrite, .. } => *overwrite,
-        DeviceRef::Loop { backing } => active.iter().any(
-            |entry| matches!(&entry.change, Change::BackingFile { path, .. } if path == backing),
-        ),
+/// Nothing that could be put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Nothing;
+
+/// A file system was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormatEffect {
+    /// On which node.
+    pub device: PathBuf,
+    /// Which.
+    pub kind: FilesystemKind,
+}
+
+impl Kind for MakeFilesystem {
+    type Prior = Nothing;
+    type Effect = FormatEffect;
+    const IS_LASTING: bool = false;
+
+    fn describe(&self) -> String {
+        let Self { device, kind, options, label } = self;
+        let label = label.as_ref().map(|label| format!(" called {label}"));
+        let lost = " (what it holds is lost)";
+        let (name, label) = (kind.name(), label.unwrap_or_default());
+        format!("make {name}{label} on {device}{}{lost}", with(options))
+    }
+
+    fn uses(&mut self) -> Uses<'_> {
+        Uses { device: Some(&mut self.device), ..Uses::default() }
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<Nothing, ChangeError> {
+        may_overwrite(site.platform, &self.device, site.active).map(|()| Nothing)
+    }
+
+    fn apply(&self, site: &Site<'_>, _: &Nothing) -> Result<FormatEffect, ChangeError> {
+        let kind = self.kind;
+        let found = resolve(site.platform, &self.device)?;
+        let fixed = kind.arguments().iter().map(|&one| one.to_owned());
+        let mut arguments: Vec<String> = fixed.collect();
+        if let Some(label) = &self.label {
+            arguments.extend(["-L".to_owned(), label.clone()]);
+        }
+        arguments.extend_from_slice(&self.options);
+        arguments.push(found.path.display().to_string());
+        match site.platform.run(kind.program(), &arguments) {
+            Ok(()) => Ok(FormatEffect { device: found.path, kind }),
+            Err(error) => {
+                let fix = match &error {
+                    RunError::Missing => {
+                        format!("install it, on Debian: apt-get install {}", kind.package())
+                    }
+                    _ => format!("try by hand: {} {}", kind.program(), arguments.join(" ")),
+                };
+                let what = format!("{} on {}", kind.name(), found.path.display());
+                Err(ChangeError::unavailable(what, format!("{}: {error}", kind.program()), fix))
+            }
+        }
+    }
+
+    fn undo(_: &Entry<'_, Self>, _: &dyn Platform) -> Result<Undone, ChangeError> {
+        Ok(Undone::as_before())
     }
 }
 
-pub(super) fn refuse(
-    device: &str,
-    state: DeviceState,
-    may_overwrite: bool,
+/// Whether what a device holds may be lost. `active` are the session's changes that are in place.
+pub(crate) fn may_overwrite(
+    platform: &dyn Platform,
+    device: &DeviceRef,
+    active: &[JournalEntry],
 ) -> Result<(), ChangeError> {
+    let found = resolve(platform, device)?;
+    let state =
+        platform.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
+    let (name, is_given_up) = match device {
+        DeviceRef::Named { overwrite, .. } => (device.to_string(), *overwrite),
+        DeviceRef::Loop { backing } => {
+            let is_it = |entry: &JournalEntry| match &entry.change {
+                Change::BackingFile(file) => file.path == *backing,
+                _ => false,
+            };
+            let name = format!("{} ({device})", found.path.display());
+            (name, active.iter().any(is_it))
+        }
+    };
+    refuse(&name, state, is_given_up)
+}
+
+fn refuse(device: &str, state: DeviceState, may_overwrite: bool) -> Result<(), ChangeError> {
     let fix = match &state {
         DeviceState::Empty => return Ok(()),
         DeviceState::Mounted(_) | DeviceState::Held(_) => {
@@ -198,32 +325,95 @@ pub(super) fn refuse(
     Err(ChangeError::Refused { device, found, fix: fix.to_owned() })
 }
 
-pub(super) fn apply_make(
-    platform: &dyn Platform,
-    device: &DeviceRef,
-    kind: FilesystemKind,
-    options: &[String],
-    label: Option<&str>,
-) -> Result<Effect, ChangeError> {
-    let found = kind::resolve(platform, device)?;
-    let mut arguments: Vec<String> = kind.arguments().iter().map(|&one| one.to_owned()).collect();
-    if let Some(label) = label {
-        arguments.extend(["-L".to_owned(), label.to_owned()]);
+/// Changes options of a mount that the same session made. Undone: the options as before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remount {
+    /// Where it is mounted.
+    pub at: PathBuf,
+    /// Options to set; only those that have an opposite, so that they can be undone.
+    pub options: Vec<String>,
+}
+
+/// The options of the mount that have to be set to undo it, and all of them to compare.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MountOptions {
+    undo: Vec<String>,
+    all: Vec<String>,
+}
+
+impl Kind for Remount {
+    type Prior = MountOptions;
+    type Effect = MountEffect;
+
+    fn describe(&self) -> String {
+        format!("set options of the mount {}{}", self.at.display(), with(&self.options))
     }
-    arguments.extend_from_slice(options);
-    arguments.push(found.path.display().to_string());
-    match platform.run(kind.program(), &arguments) {
-        Ok(()) => Ok(Effect::Formatted { device: found.path, kind }),
-        Err(error) => {
-            let fix = match &error {
-                RunError::Missing => {
-                    format!("install it, on Debian: apt-get install {}", kind.package())
-                }
-                _ => format!("try by hand: {} {}", kind.program(), arguments.join(" ")),
-            };
-            let what = format!("{} on {}", kind.name(), found.path.display());
-            Err(ChangeError::unavailable(what, format!("{}: {error}", kind.program()), fix))
+
+    fn uses(&mut self) -> Uses<'_> {
+        Uses { places: vec![&mut self.at], ..Uses::default() }
+    }
+
+    fn carries(&self, later: &Change) -> bool {
+        later.is_below(&self.at)
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<MountOptions, ChangeError> {
+        let is_ours = |entry: &JournalEntry| match &entry.change {
+            Change::Mount(mount) => mount.at == self.at,
+            _ => false,
+        };
+        let mount = topmost(site.platform, &self.at)?.filter(|_| site.active.iter().any(is_ours));
+        let Some(mount) = mount else {
+            return Err(ChangeError::Refused {
+                device: self.at.display().to_string(),
+                found: "it is not a mount of this session".to_owned(),
+                fix: "mount it with the same session first".to_owned(),
+            });
+        };
+        let all = mount.all_options();
+        let opposites = self.options.iter().map(|option| opposite(option, &all));
+        Ok(MountOptions { undo: opposites.collect::<Result<_, _>>()?, all })
+    }
+
+    fn apply(&self, site: &Site<'_>, _: &MountOptions) -> Result<MountEffect, ChangeError> {
+        let Self { at, options } = self;
+        site.platform.remount(at, options).map_err(|refusal| {
+            ChangeError::unavailable(
+                format!("{} set to {}", at.display(), options.join(",")),
+                refusal.said,
+                "leave the option out, or give it when mounting",
+            )
+        })?;
+        mounted(site.platform, at)
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        let (at, MountOptions { undo, all }) = (&entry.change.at, entry.prior);
+        let sorted = |mut options: Vec<String>| {
+            options.sort();
+            options
+        };
+        let before = sorted(all.clone());
+        // What mounted it is undone after this and knows whose mount it is; gone is gone.
+        let Some(mount) = topmost(platform, at)? else { return Ok(Undone::as_before()) };
+        if sorted(mount.all_options()) == before {
+            return Ok(Undone::as_before());
         }
+        platform.remount(at, undo).map_err(|refusal| {
+            ChangeError::unavailable(
+                format!("{} set back to {}", at.display(), undo.join(",")),
+                refusal.said,
+                "unmount it",
+            )
+        })?;
+        let now =
+            topmost(platform, at)?.map(|mount| sorted(mount.all_options())).unwrap_or_default();
+        let mut undone = Undone::put_back();
+        if now != before && entry.effect.is_some() {
+            let thing = format!("options of the mount {}", at.display());
+            undone.left.push(Left { thing, found: now.join(","), prior: before.join(",") });
+        }
+        Ok(undone)
     }
 }
 
@@ -248,29 +438,6 @@ const OPPOSITES: &[(&str, &str)] = &[
 const TIMES: &[&str] = &["noatime", "relatime", "strictatime"];
 /// Options with a value, and the value that the kernel shows by showing nothing.
 const VALUED: &[(&str, &str)] = &[("commit", "5"), ("stripe", "0"), ("max_batch_time", "15000")];
-
-pub(super) fn prior_remount(
-    platform: &dyn Platform,
-    at: &Path,
-    options: &[String],
-    active: &[JournalEntry],
-) -> Result<Prior, ChangeError> {
-    let is_ours = |entry: &JournalEntry| match &entry.change {
-        Change::Mount { at: other, .. } => other == at,
-        _ => false,
-    };
-    let mount = topmost(platform, at)?.filter(|_| active.iter().any(is_ours));
-    let Some(mount) = mount else {
-        return Err(ChangeError::Refused {
-            device: at.display().to_string(),
-            found: "it is not a mount of this session".to_owned(),
-            fix: "mount it with the same session first".to_owned(),
-        });
-    };
-    let all = mount.all_options();
-    let undo = options.iter().map(|option| opposite(option, &all)).collect::<Result<_, _>>()?;
-    Ok(Prior::Options { undo, all })
-}
 
 /// What sets an option back to what it is now.
 fn opposite(option: &str, now: &[String]) -> Result<String, ChangeError> {
@@ -301,55 +468,6 @@ fn opposite(option: &str, now: &[String]) -> Result<String, ChangeError> {
             "give it when mounting",
         )),
     }
-}
-
-pub(super) fn apply_remount(
-    platform: &dyn Platform,
-    at: &Path,
-    options: &[String],
-) -> Result<Effect, ChangeError> {
-    platform.remount(at, options).map_err(|refusal| {
-        ChangeError::unavailable(
-            format!("{} set to {}", at.display(), options.join(",")),
-            refusal.said,
-            "leave the option out, or give it when mounting",
-        )
-    })?;
-    let options = topmost(platform, at)?.map(|mount| mount.all_options()).unwrap_or_default();
-    Ok(Effect::Mounted { at: at.to_owned(), options })
-}
-
-pub(super) fn undo_remount(
-    platform: &dyn Platform,
-    at: &Path,
-    undo: &[String],
-    before: &[String],
-    was_done: bool,
-) -> Result<Undone, ChangeError> {
-    let sorted = |mut options: Vec<String>| {
-        options.sort();
-        options
-    };
-    let before = sorted(before.to_vec());
-    // What mounted it is undone after this and knows whose mount it is; gone is gone.
-    let Some(mount) = topmost(platform, at)? else { return Ok(Undone::as_before()) };
-    if sorted(mount.all_options()) == before {
-        return Ok(Undone::as_before());
-    }
-    platform.remount(at, undo).map_err(|refusal| {
-        ChangeError::unavailable(
-            format!("{} set back to {}", at.display(), undo.join(",")),
-            refusal.said,
-            "unmount it",
-        )
-    })?;
-    let now = topmost(platform, at)?.map(|mount| sorted(mount.all_options())).unwrap_or_default();
-    let mut undone = Undone::put_back();
-    if now != before && was_done {
-        let thing = format!("options of the mount {}", at.display());
-        undone.left.push(Left { thing, found: now.join(","), prior: before.join(",") });
-    }
-    Ok(undone)
 }
 
 #[cfg(test)]

@@ -9,93 +9,258 @@
 //! only back to where it was.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use iostrata_io::Mount;
 use iostrata_plan::study::IoLimits;
+use iostrata_stats::units;
+use serde::{Deserialize, Serialize};
 
-use crate::change::Change;
-use crate::effect::{Effect, GroupVersion, How, Left, Move, Prior, Undone};
+use super::device::resolve;
+use super::{Change, Entry, JournalEntry, Kind, Member, Prior, Site, Uses};
 use crate::error::{ChangeError, system};
-use crate::journal::JournalEntry;
-use crate::kind;
 use crate::platform::{self, Platform};
 use crate::seen::{DeviceRef, Owner};
+use crate::undone::{How, Left, Undone};
 
 /// In which a limit of processor time is kept.
 const CPU_PERIOD_US: u64 = 100_000;
 
-/// What is limited; of I/O the disk's number too.
-pub(super) enum Limits {
+/// Makes a group whose memory, page cache included, is limited. Undone: removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryGroup {
+    /// Its name within the session.
+    pub name: String,
+    /// Limit in bytes.
+    pub limit_bytes: u64,
+}
+
+/// Makes a group whose processor time is limited. Undone: removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuGroup {
+    /// Its name within the session; the same as another group's makes them one.
+    pub name: String,
+    /// Thousandths of one processor.
+    pub milli_cpus: u64,
+}
+
+/// Makes a group whose I/O on a device is limited. Undone: removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoGroup {
+    /// Its name within the session; the same as another group's makes them one.
+    pub name: String,
+    /// On which device; for a partition its disk is meant.
+    pub device: DeviceRef,
+    /// How much.
+    pub limits: IoLimits,
+}
+
+/// Generation of control groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupVersion {
+    /// One tree per controller; I/O limits hold for direct I/O and syncs, not for write-back.
+    V1,
+    /// One tree.
+    V2,
+}
+
+/// The directory of a group, whether it has to be made, and where its controller has to be
+/// enabled first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GroupPrior {
+    version: GroupVersion,
+    dir: PathBuf,
+    make: bool,
+    enable: Option<PathBuf>,
+}
+
+/// A group was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupEffect {
+    /// Generation.
+    pub version: GroupVersion,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// The limits as read back, by file name.
+    pub limits: BTreeMap<String, String>,
+}
+
+/// What is limited; of I/O on which disk too.
+enum Limit<'a> {
     Memory(u64),
     /// Thousandths of one processor.
     Cpu(u64),
-    Io(String, IoLimits),
+    Io(&'a DeviceRef, IoLimits),
 }
 
-pub(super) fn prior(
-    platform: &dyn Platform,
-    name: &str,
-    controller: &str,
-    active: &[JournalEntry],
-) -> Result<Prior, ChangeError> {
-    let place = place(platform, controller)?;
-    let dir = place.parent.join(format!("{OWN}{}-{name}", platform.owner().pid));
-    let is_made = active
-        .iter()
-        .any(|entry| matches!(&entry.prior, Prior::Group { dir: other, .. } if *other == dir));
-    let exists = platform.look(&dir).map_err(|source| system("look at", &dir, source))?.is_some();
-    if exists && !is_made {
-        let found = "exists".to_owned();
-        let fix = "run iostrata restore, which removes groups of killed runs";
-        return Err(ChangeError::Taken { path: dir, found, fix });
+impl Limit<'_> {
+    /// The controller, as version 2 calls it.
+    fn controller(&self) -> &'static str {
+        match self {
+            Self::Memory(_) => "memory",
+            Self::Cpu(_) => "cpu",
+            Self::Io(..) => "io",
+        }
     }
-    Ok(Prior::Group { version: place.version, dir, make: !is_made, enable: place.enable })
+}
+
+impl fmt::Display for Limit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(bytes) => {
+                write!(f, "{} of memory and page cache", units::bytes(*bytes as f64))
+            }
+            Self::Cpu(milli) => write!(f, "{} processors", *milli as f64 / 1e3),
+            Self::Io(device, limits) => write!(f, "{} on {device}", limited(limits)),
+        }
+    }
+}
+
+/// A group with one limit.
+trait Limited: Member<Change> {
+    fn name(&self) -> &str;
+
+    fn limit(&self) -> Limit<'_>;
+
+    fn uses(&mut self) -> Uses<'_> {
+        Uses { group: Some(self.name()), ..Uses::default() }
+    }
+}
+
+impl Limited for MemoryGroup {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn limit(&self) -> Limit<'_> {
+        Limit::Memory(self.limit_bytes)
+    }
+}
+
+impl Limited for CpuGroup {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn limit(&self) -> Limit<'_> {
+        Limit::Cpu(self.milli_cpus)
+    }
+}
+
+impl Limited for IoGroup {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn limit(&self) -> Limit<'_> {
+        Limit::Io(&self.device, self.limits)
+    }
+
+    fn uses(&mut self) -> Uses<'_> {
+        let (device, group) = (Some(&mut self.device), Some(self.name.as_str()));
+        Uses { device, group, ..Uses::default() }
+    }
+}
+
+fn limited(limits: &IoLimits) -> String {
+    let count = |limit: Option<u64>, what: &str| limit.map(|limit| format!("{limit} {what}"));
+    let rate = |limit: Option<u64>, what: &str| {
+        limit.map(|limit| format!("{}/s {what}", units::bytes(limit as f64)))
+    };
+    let parts = [
+        count(limits.read_iops, "reads/s"),
+        count(limits.write_iops, "writes/s"),
+        rate(limits.read_bytes_per_s, "read"),
+        rate(limits.write_bytes_per_s, "written"),
+    ];
+    match parts.into_iter().flatten().collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "any I/O".to_owned(),
+        limited => limited,
+    }
+}
+
+impl<L: Limited> Kind for L {
+    type Prior = GroupPrior;
+    type Effect = GroupEffect;
+
+    fn describe(&self) -> String {
+        format!("make the group {} with at most {}", self.name(), self.limit())
+    }
+
+    fn uses(&mut self) -> Uses<'_> {
+        Limited::uses(self)
+    }
+
+    fn carries(&self, later: &Change) -> bool {
+        later.is_in(self.name())
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<GroupPrior, ChangeError> {
+        let (platform, limit) = (site.platform, self.limit());
+        if let Limit::Io(device, _) = limit {
+            resolve(platform, device)?;
+        }
+        let place = place(platform, limit.controller())?;
+        let name = format!("{OWN}{}-{}", platform.owner().pid, self.name());
+        let dir = place.parent.join(name);
+        let is_it =
+            |entry: &JournalEntry| matches!(&entry.prior, Prior::Group(other) if other.dir == dir);
+        let is_made = site.active.iter().any(is_it);
+        let exists =
+            platform.look(&dir).map_err(|source| system("look at", &dir, source))?.is_some();
+        if exists && !is_made {
+            let found = "exists".to_owned();
+            let fix = "run iostrata restore, which removes groups of killed runs";
+            return Err(ChangeError::Taken { path: dir, found, fix });
+        }
+        Ok(GroupPrior { version: place.version, dir, make: !is_made, enable: place.enable })
+    }
+
+    fn apply(&self, site: &Site<'_>, prior: &GroupPrior) -> Result<GroupEffect, ChangeError> {
+        let (platform, GroupPrior { version, dir, make, enable }) = (site.platform, prior);
+        let cells = cells(platform, *version, &self.limit())?;
+        if let Some(top) = enable {
+            let cell = top.join("cgroup.subtree_control");
+            let name = self.limit().controller();
+            platform.write(&cell, &format!("+{name}")).map_err(|error| refused(&cell, error))?;
+        }
+        if *make {
+            platform.make_dir(dir).map_err(|source| system("make the group", dir, source))?;
+        }
+        for (name, text) in &cells {
+            let cell = dir.join(name);
+            platform.write(&cell, text).map_err(|error| refused(&cell, error))?;
+        }
+        let read = |name: &str| Some((name.to_owned(), platform.read(&dir.join(name)).ok()?));
+        let limits = cells.keys().filter_map(|name| read(name)).collect();
+        Ok(GroupEffect { version: *version, dir: dir.clone(), limits })
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        let GroupPrior { version, dir, make, enable } = entry.prior;
+        let exists = platform.look(dir).map_err(|source| system("look at", dir, source))?.is_some();
+        let mut undone = Undone { how: How::AsBefore, left: Vec::new() };
+        if exists && *make {
+            remove(platform, dir)?;
+            undone.how = How::PutBack;
+        } else if exists {
+            unlimit(platform, entry.change.limit(), *version, dir)?;
+            undone.how = How::PutBack;
+        }
+        if let Some(top) = enable {
+            disable(platform, entry.change.limit().controller(), top, &mut undone)?;
+        }
+        Ok(undone)
+    }
 }
 
 /// Number of the disk that a device is or lies on, `7:3`.
-pub(super) fn number_of(
-    platform: &dyn Platform,
-    device: &DeviceRef,
-) -> Result<String, ChangeError> {
-    let found = kind::resolve(platform, device)?;
+fn number_of(platform: &dyn Platform, device: &DeviceRef) -> Result<String, ChangeError> {
+    let found = resolve(platform, device)?;
     let cell = Path::new("/sys/block").join(found.disk).join("dev");
     platform.read(&cell).map_err(|source| system("read", &cell, source))
-}
-
-pub(super) fn apply(
-    platform: &dyn Platform,
-    prior: &Prior,
-    change: &Change,
-    limits: &Limits,
-) -> Result<Effect, ChangeError> {
-    let Prior::Group { version, dir, make, enable } = prior else {
-        return Err(ChangeError::Damaged { what: change.describe() });
-    };
-    if let Some(top) = enable {
-        let cell = top.join("cgroup.subtree_control");
-        let name = controller(change);
-        platform.write(&cell, &format!("+{name}")).map_err(|error| refused(&cell, error))?;
-    }
-    if *make {
-        platform.make_dir(dir).map_err(|source| system("make the group", dir, source))?;
-    }
-    let cells = cells(*version, limits);
-    for (name, text) in &cells {
-        let cell = dir.join(name);
-        platform.write(&cell, text).map_err(|error| refused(&cell, error))?;
-    }
-    let read = |name: &str| Some((name.to_owned(), platform.read(&dir.join(name)).ok()?));
-    let limits = cells.keys().filter_map(|name| read(name)).collect();
-    Ok(Effect::Group { version: *version, dir: dir.clone(), limits })
-}
-
-fn controller(change: &Change) -> &'static str {
-    match change {
-        Change::MemoryGroup { .. } => "memory",
-        Change::CpuGroup { .. } => "cpu",
-        _ => "io",
-    }
 }
 
 fn refused(cell: &Path, error: std::io::Error) -> ChangeError {
@@ -111,22 +276,25 @@ fn refused(cell: &Path, error: std::io::Error) -> ChangeError {
     }
 }
 
-/// The files of the limits with what is written into them.
-fn cells(version: GroupVersion, limits: &Limits) -> BTreeMap<&'static str, String> {
+/// The files of a limit with what is written into them.
+fn cells(
+    platform: &dyn Platform,
+    version: GroupVersion,
+    limit: &Limit<'_>,
+) -> Result<BTreeMap<&'static str, String>, ChangeError> {
     let one = |name, text| BTreeMap::from([(name, text)]);
-    match (version, limits) {
-        (GroupVersion::V1, Limits::Memory(bytes)) => {
-            one("memory.limit_in_bytes", bytes.to_string())
-        }
-        (GroupVersion::V2, Limits::Memory(bytes)) => one("memory.max", bytes.to_string()),
+    Ok(match (version, limit) {
+        (GroupVersion::V1, Limit::Memory(bytes)) => one("memory.limit_in_bytes", bytes.to_string()),
+        (GroupVersion::V2, Limit::Memory(bytes)) => one("memory.max", bytes.to_string()),
         // The period of a group in version 1 is this one, unless somebody sets it.
-        (GroupVersion::V1, Limits::Cpu(milli)) => {
+        (GroupVersion::V1, Limit::Cpu(milli)) => {
             one("cpu.cfs_quota_us", (milli * CPU_PERIOD_US / 1000).to_string())
         }
-        (GroupVersion::V2, Limits::Cpu(milli)) => {
+        (GroupVersion::V2, Limit::Cpu(milli)) => {
             one("cpu.max", format!("{} {CPU_PERIOD_US}", milli * CPU_PERIOD_US / 1000))
         }
-        (GroupVersion::V1, Limits::Io(number, limits)) => {
+        (GroupVersion::V1, Limit::Io(device, limits)) => {
+            let number = number_of(platform, device)?;
             let files = [
                 ("blkio.throttle.read_iops_device", limits.read_iops),
                 ("blkio.throttle.write_iops_device", limits.write_iops),
@@ -137,7 +305,7 @@ fn cells(version: GroupVersion, limits: &Limits) -> BTreeMap<&'static str, Strin
                 |(file, limit): (_, Option<u64>)| Some((file, format!("{number} {}", limit?)));
             files.into_iter().filter_map(set).collect()
         }
-        (GroupVersion::V2, Limits::Io(number, limits)) => {
+        (GroupVersion::V2, Limit::Io(device, limits)) => {
             let word = |name: &str, limit: Option<u64>| {
                 limit.map_or_else(|| format!("{name}=max"), |limit| format!("{name}={limit}"))
             };
@@ -147,31 +315,9 @@ fn cells(version: GroupVersion, limits: &Limits) -> BTreeMap<&'static str, Strin
                 word("riops", limits.read_iops),
                 word("wiops", limits.write_iops),
             ];
-            one("io.max", format!("{number} {}", words.join(" ")))
+            one("io.max", format!("{} {}", number_of(platform, device)?, words.join(" ")))
         }
-    }
-}
-
-pub(super) fn undo(
-    platform: &dyn Platform,
-    entry: &JournalEntry,
-    (version, dir): (GroupVersion, &PathBuf),
-    make: bool,
-    enable: Option<&Path>,
-) -> Result<Undone, ChangeError> {
-    let exists = platform.look(dir).map_err(|source| system("look at", dir, source))?.is_some();
-    let mut undone = Undone { how: How::AsBefore, left: Vec::new() };
-    if exists && make {
-        remove(platform, dir)?;
-        undone.how = How::PutBack;
-    } else if exists {
-        unlimit(platform, entry, version, dir)?;
-        undone.how = How::PutBack;
-    }
-    if let Some(top) = enable {
-        disable(platform, entry, top, &mut undone)?;
-    }
-    Ok(undone)
+    })
 }
 
 fn remove(platform: &dyn Platform, dir: &Path) -> Result<(), ChangeError> {
@@ -193,37 +339,36 @@ fn remove(platform: &dyn Platform, dir: &Path) -> Result<(), ChangeError> {
     platform::while_busy(platform, || platform.remove_dir(dir)).map_err(fail)
 }
 
-/// Takes the limits of one change out of a group that another made.
+/// Takes the limit of one change out of a group that another made.
 fn unlimit(
     platform: &dyn Platform,
-    entry: &JournalEntry,
+    limit: Limit<'_>,
     version: GroupVersion,
     dir: &Path,
 ) -> Result<(), ChangeError> {
-    let cell = match (version, &entry.change) {
-        (GroupVersion::V2, Change::MemoryGroup { .. }) => {
-            (dir.join("memory.max"), "max".to_owned())
-        }
-        (GroupVersion::V2, Change::CpuGroup { .. }) => (dir.join("cpu.max"), "max".to_owned()),
-        (GroupVersion::V2, Change::IoGroup { device, .. }) => {
+    // In version 1 each controller has a directory of its own, which its change made.
+    if version == GroupVersion::V1 {
+        return Ok(());
+    }
+    let text = match limit {
+        Limit::Memory(_) | Limit::Cpu(_) => "max".to_owned(),
+        Limit::Io(device, _) => match number_of(platform, device) {
+            Ok(number) => format!("{number} rbps=max wbps=max riops=max wiops=max"),
             // A device that is gone took its limits along.
-            let Ok(number) = number_of(platform, device) else { return Ok(()) };
-            (dir.join("io.max"), format!("{number} rbps=max wbps=max riops=max wiops=max"))
-        }
-        // In version 1 each controller has a directory of its own, which its change made.
-        _ => return Ok(()),
+            Err(_) => return Ok(()),
+        },
     };
-    platform.write(&cell.0, &cell.1).map_err(|source| system("set back", &cell.0, source))
+    let cell = dir.join(format!("{}.max", limit.controller()));
+    platform.write(&cell, &text).map_err(|source| system("set back", &cell, source))
 }
 
 /// Turns the controller off again, unless somebody limits with it meanwhile.
 fn disable(
     platform: &dyn Platform,
-    entry: &JournalEntry,
+    name: &str,
     top: &Path,
     undone: &mut Undone,
 ) -> Result<(), ChangeError> {
-    let name = controller(&entry.change);
     let cell = top.join("cgroup.subtree_control");
     let now = platform.read(&cell).map_err(|source| system("read", &cell, source))?;
     if !now.split_whitespace().any(|one| one == name) {
@@ -244,20 +389,20 @@ fn disable(
 }
 
 /// Groups of ours begin so, and are never taken for a home.
-pub(super) const OWN: &str = "iostrata-";
+const OWN: &str = "iostrata-";
 
 /// Where a group goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct GroupPlace {
-    pub(super) version: GroupVersion,
+struct GroupPlace {
+    version: GroupVersion,
     /// The directory above it.
-    pub(super) parent: PathBuf,
+    parent: PathBuf,
     /// Where the controller has to be enabled first.
-    pub(super) enable: Option<PathBuf>,
+    enable: Option<PathBuf>,
 }
 
 /// Finds a place for a group with `memory` or `io`.
-pub(super) fn place(platform: &dyn Platform, controller: &str) -> Result<GroupPlace, ChangeError> {
+fn place(platform: &dyn Platform, controller: &str) -> Result<GroupPlace, ChangeError> {
     let mounts = platform.mounts().unwrap_or_default();
     let old_name = if controller == "io" { "blkio" } else { controller };
     let v1 = mounts.iter().find(|mount| {
@@ -324,18 +469,87 @@ fn own_group(platform: &dyn Platform, mount: &Mount, controller: Option<&str>) -
     }
 }
 
-pub(super) fn prior_enter(
-    platform: &dyn Platform,
-    name: &str,
-    active: &[JournalEntry],
-) -> Result<Prior, ChangeError> {
-    let mounts = platform.mounts().unwrap_or_default();
-    let to_move = |group: MadeGroup<'_>| {
-        let home = home(platform, &mounts, group.version, group.controller);
-        Move { home, to: group.dir.clone() }
-    };
-    let moves = groups(name, active)?.into_iter().map(to_move).collect();
-    Ok(Prior::Outside { process: platform.owner(), moves })
+/// Moves this process into the groups of a name that the same session made. Undone: back to
+/// where it was, so a load can be in it for one point and out of it for the next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnterGroup {
+    /// The name.
+    pub name: String,
+}
+
+/// Which process, and from where to where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Outside {
+    process: Owner,
+    moves: Vec<Move>,
+}
+
+/// One group that a process enters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Move {
+    home: PathBuf,
+    to: PathBuf,
+}
+
+/// This process is in these groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnterEffect {
+    /// Their directories.
+    pub dirs: Vec<PathBuf>,
+}
+
+impl Kind for EnterGroup {
+    type Prior = Outside;
+    type Effect = EnterEffect;
+
+    fn describe(&self) -> String {
+        format!("move this process into the group {}", self.name)
+    }
+
+    fn uses(&mut self) -> Uses<'_> {
+        Uses { group: Some(&self.name), ..Uses::default() }
+    }
+
+    fn carries(&self, later: &Change) -> bool {
+        // Homes nest: who enters a second group comes back to the first.
+        matches!(later, Change::EnterGroup(_))
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<Outside, ChangeError> {
+        let platform = site.platform;
+        let mounts = platform.mounts().unwrap_or_default();
+        let to_move = |group: MadeGroup<'_>| {
+            let home = home(platform, &mounts, group.version, group.controller);
+            Move { home, to: group.dir.clone() }
+        };
+        let moves = groups(&self.name, site.active)?.into_iter().map(to_move).collect();
+        Ok(Outside { process: platform.owner(), moves })
+    }
+
+    fn apply(&self, site: &Site<'_>, prior: &Outside) -> Result<EnterEffect, ChangeError> {
+        for one in &prior.moves {
+            enter(site.platform, &prior.process, &one.to)?;
+        }
+        Ok(EnterEffect { dirs: prior.moves.iter().map(|one| one.to.clone()).collect() })
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        let Outside { process, moves } = entry.prior;
+        if !platform.is_alive(process) {
+            return Ok(Undone::as_before());
+        }
+        let pid = process.pid.to_string();
+        let mut undone = Undone::as_before();
+        for one in moves.iter().rev() {
+            // A group that is gone holds nobody.
+            let inside = platform.read(&one.to.join("cgroup.procs")).unwrap_or_default();
+            if inside.split_whitespace().any(|other| other == pid) {
+                enter(platform, process, &one.home)?;
+                undone = Undone::put_back();
+            }
+        }
+        Ok(undone)
+    }
 }
 
 /// A group that the session made.
@@ -353,12 +567,12 @@ pub(super) fn groups<'a>(
     let mut groups: Vec<MadeGroup<'a>> = Vec::new();
     for entry in active {
         let controller = match &entry.change {
-            Change::MemoryGroup { name: other, .. } if other == name => "memory",
-            Change::CpuGroup { name: other, .. } if other == name => "cpu",
-            Change::IoGroup { name: other, .. } if other == name => "blkio",
+            Change::MemoryGroup(one) if one.name == name => "memory",
+            Change::CpuGroup(one) if one.name == name => "cpu",
+            Change::IoGroup(one) if one.name == name => "blkio",
             _ => continue,
         };
-        let Prior::Group { version, dir, .. } = &entry.prior else { continue };
+        let Prior::Group(GroupPrior { version, dir, .. }) = &entry.prior else { continue };
         if groups.iter().all(|one| one.dir != dir) {
             groups.push(MadeGroup { controller, version: *version, dir });
         }
@@ -389,43 +603,7 @@ fn home(
     mount.map(|mount| own_group(platform, mount, controller)).unwrap_or_default()
 }
 
-pub(super) fn apply_enter(
-    platform: &dyn Platform,
-    process: &Owner,
-    moves: &[Move],
-) -> Result<Effect, ChangeError> {
-    for one in moves {
-        enter(platform, process, &one.to)?;
-    }
-    Ok(Effect::Entered { dirs: moves.iter().map(|one| one.to.clone()).collect() })
-}
-
-pub(super) fn undo_enter(
-    platform: &dyn Platform,
-    process: &Owner,
-    moves: &[Move],
-) -> Result<Undone, ChangeError> {
-    if !platform.is_alive(process) {
-        return Ok(Undone::as_before());
-    }
-    let pid = process.pid.to_string();
-    let mut undone = Undone::as_before();
-    for one in moves.iter().rev() {
-        // A group that is gone holds nobody.
-        let inside = platform.read(&one.to.join("cgroup.procs")).unwrap_or_default();
-        if inside.split_whitespace().any(|other| other == pid) {
-            enter(platform, process, &one.home)?;
-            undone = Undone::put_back();
-        }
-    }
-    Ok(undone)
-}
-
-fn enter(
-    platform: &dyn Platform,
-    process: &Owner,
-    dir: &std::path::Path,
-) -> Result<(), ChangeError> {
+fn enter(platform: &dyn Platform, process: &Owner, dir: &Path) -> Result<(), ChangeError> {
     let cell = dir.join("cgroup.procs");
     let moved = platform.write(&cell, &process.pid.to_string());
     moved.map_err(|source| system("move this process into", dir, source))

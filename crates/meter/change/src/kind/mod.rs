@@ -1,307 +1,335 @@
-//! What each kind of change needs to know before, does, and does to be undone; devices, found again
-//! by token.
+//! The kinds of changes: what each needs to know before, does, does to be undone, and says of
+//! itself.
+//!
+//! A kind is whole in one file: its fields, what was there before, what came of it, and its
+//! [`Kind`]. The table below lists all of them; a new one is a file and a line of it. A change
+//! names things by what stays the same (paths, names), never by a number that the kernel gave out.
 //!
 //! Invariant: `prior` alters nothing and refuses what must not happen; `undo` works from the
 //! journal's entry alone, may be repeated, and touches only what it can tell to be ours.
+//!
+//! Later changes stand on earlier ones that made or set what they use: undoing in reverse order
+//! never pulls away what another change stands on, and a change with nothing to put back holds
+//! nothing up.
 
 mod database;
+mod device;
+mod entry;
 pub(crate) mod file;
 pub(crate) mod filesystem;
 mod group;
-pub(crate) mod queue;
+mod queue;
 pub(crate) mod serving;
 pub(crate) mod settings;
 pub(crate) mod tracing;
-pub(crate) mod tunable;
+mod tunable;
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use crate::change::Change;
-use crate::effect::{Effect, Prior, Undone};
-use crate::error::{ChangeError, system};
-use crate::journal::JournalEntry;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ChangeError;
 use crate::platform::Platform;
-use crate::seen::{DeviceRef, DeviceToken, FileToken, SeenKind};
-use settings::{At, PlacedGroup};
+use crate::seen::DeviceRef;
+use crate::undone::Undone;
 
-/// Whether what a device holds may be lost.
-pub(crate) fn may_overwrite(
-    platform: &dyn Platform,
-    device: &DeviceRef,
-    active: &[JournalEntry],
-) -> Result<(), ChangeError> {
-    filesystem::prior_make(platform, device, active).map(|_nothing| ())
-}
+pub(crate) use entry::{Entry, JournalEntry};
+pub use group::GroupVersion;
 
-/// What is there now, or why the change must not be made. `active` are the session's changes that
-/// are in place.
-pub(crate) fn prior(
-    platform: &dyn Platform,
-    change: &Change,
-    active: &[JournalEntry],
-) -> Result<Prior, ChangeError> {
-    match change {
-        Change::BackingFile { path, .. } => file::prior_new(platform, path),
-        Change::Loop { backing, .. } => file::prior_loop(platform, backing),
-        Change::MakeFilesystem { device, .. } => filesystem::prior_make(platform, device, active),
-        Change::Mount { device, at, .. } => filesystem::prior_mount(platform, device, at),
-        Change::FuseServer { at, .. } => serving::prior(platform, at),
-        Change::Remount { at, options } => filesystem::prior_remount(platform, at, options, active),
-        Change::Queue { device, attribute, .. } => queue::prior(platform, device, *attribute),
-        Change::DropCaches => Ok(Prior::Nothing),
-        Change::Sysctl { which, .. } => tunable::prior_sysctl(platform, *which),
-        Change::MemoryGroup { name, .. } => group::prior(platform, name, "memory", active),
-        Change::CpuGroup { name, .. } => group::prior(platform, name, "cpu", active),
-        Change::IoGroup { name, device, .. } => {
-            resolve(platform, device)?;
-            group::prior(platform, name, "io", active)
-        }
-        Change::EnterGroup { name } => group::prior_enter(platform, name, active),
-        Change::Governor { cpu, .. } => tunable::prior_governor(platform, *cpu),
-        Change::ServerDirectory { path } => file::prior_new(platform, path),
-        Change::DatabaseServer { .. } => database::prior(platform, change, active),
-        Change::ServerSettings { server, .. } => {
-            settings::prior(At { platform, server }, &change.named_settings())
-        }
-        Change::MountTracefs => tracing::prior_mount(platform),
-        Change::TraceInstance { name, .. } => tracing::prior_instance(platform, name),
+/// One kind of change.
+pub(crate) trait Kind: Member<Change> {
+    /// What was there before: enough to undo the change without the process that made it.
+    type Prior: Member<Prior>;
+    /// What the kernel really did.
+    type Effect: Member<Effect>;
+    /// Whether there is something to put back.
+    const IS_LASTING: bool = true;
+    /// Whether what it did is still there after a reboot.
+    const OUTLIVES_BOOT: bool = false;
+    /// Whether it is undone also where the journal can be written no more: undone once more it is
+    /// found as before.
+    const MAY_GO_UNNOTED: bool = false;
+
+    /// The change in one line.
+    fn describe(&self) -> String;
+
+    /// The present value, where there is one already. Looking for it alters nothing.
+    fn present(&self, _: &dyn Platform) -> Option<String> {
+        None
+    }
+
+    /// What it names that others make or set.
+    fn uses(&mut self) -> Uses<'_> {
+        Uses::default()
+    }
+
+    /// Whether a later change, which is lasting, stands on this one.
+    fn carries(&self, _later: &Change) -> bool {
+        false
+    }
+
+    /// What is there now, or why the change must not be made.
+    fn prior(&self, site: &Site<'_>) -> Result<Self::Prior, ChangeError>;
+
+    /// Makes the change and reads back what the kernel took.
+    fn apply(&self, site: &Site<'_>, prior: &Self::Prior) -> Result<Self::Effect, ChangeError>;
+
+    /// Puts back what was there, as far as what is there now is ours.
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError>;
+
+    /// Directories that were made for it, the outermost first, which a reboot leaves.
+    fn made_dirs(_: &Self::Prior) -> &[PathBuf] {
+        &[]
+    }
+
+    /// What was asked for and what the kernel or server took, where it is one value.
+    fn asked_and_took(_: &Self::Effect) -> Option<(&str, &str)> {
+        None
     }
 }
 
-/// Makes the change and reads back what the kernel took. `journal` is the locked journal, which a
-/// server may have to hold.
+/// What a change names that others make or set.
+#[derive(Default)]
+pub(crate) struct Uses<'a> {
+    /// Paths that it needs, beside that of its device.
+    places: Vec<&'a mut PathBuf>,
+    /// The device that it works on.
+    device: Option<&'a mut DeviceRef>,
+    /// The name of the group that it makes, enters or starts something in.
+    group: Option<&'a str>,
+}
+
+/// Where a change is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub(crate) platform: &'a dyn Platform,
+    /// The session's changes that are in place, the oldest first.
+    pub(crate) active: &'a [JournalEntry],
+    /// The locked journal, which a server may have to hold; absent before the intent is in it.
+    pub(crate) journal: Option<BorrowedFd<'a>>,
+}
+
+/// What a closed set holds under one of its names.
+pub(crate) trait Member<Set>: Into<Set> + 'static {
+    /// It, where it is this one that the set holds.
+    fn of(set: &Set) -> Option<&Self>;
+}
+
+/// A closed set: its names, and what it holds under each. Lines of journals have the names.
+macro_rules! set {
+    ($(#[$meta:meta])* $vis:vis $set:ident { $($name:ident($held:ident),)* }) => {
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        $(#[$meta])*
+        $vis enum $set {
+            $(#[doc = concat!("[`", stringify!($held), "`].")] $name($held),)*
+        }
+
+        $(
+            impl From<$held> for $set {
+                fn from(held: $held) -> Self {
+                    Self::$name(held)
+                }
+            }
+
+            impl Member<$set> for $held {
+                fn of(set: &$set) -> Option<&Self> {
+                    match set {
+                        $set::$name(held) => Some(held),
+                        _ => None,
+                    }
+                }
+            }
+        )*
+    };
+}
+
+/// Makes the sets and what is done by kind. `$d` is a dollar sign.
+macro_rules! kinds {
+    (
+        ($d:tt)
+        $(
+            $file:ident::$kind:ident:
+            $($prior:ident($before:ident))? => $($effect:ident($after:ident))?;
+        )*
+    ) => {
+        $(
+            pub use $file::$kind;
+            $(pub(crate) use $file::$before;)?
+            $(pub use $file::$after;)?
+        )*
+
+        set! {
+            /// One change of the system.
+            #[serde(tag = "change")]
+            pub Change { $($kind($kind),)* }
+        }
+
+        set! {
+            /// What was there before.
+            #[serde(tag = "prior")]
+            pub(crate) Prior { $($($prior($before),)?)* }
+        }
+
+        set! {
+            /// What the kernel really did.
+            #[serde(tag = "effect")]
+            pub Effect { $($($effect($after),)?)* }
+        }
+
+        /// How many kinds there are.
+        #[cfg(test)]
+        pub(crate) const KINDS: usize = [$(stringify!($kind)),*].len();
+
+        /// The same of a change, whatever kind it is of.
+        macro_rules! each {
+            ($d change:expr, $d one:ident => $d done:expr) => {
+                match $d change {
+                    $(Change::$kind($d one) => $d done,)*
+                }
+            };
+        }
+    };
+}
+
+// Each kind with the file that it is whole in; what was there before it, and what came of it, where
+// no kind above has the same.
+kinds! {
+    ($)
+    file::BackingFile: NoFile(NoFile) => File(FileEffect);
+    file::Loop: NoLoop(NoLoop) => Loop(LoopEffect);
+    filesystem::MakeFilesystem: Nothing(Nothing) => Formatted(FormatEffect);
+    filesystem::Mount: NoMount(NoMount) => Mounted(MountEffect);
+    serving::FuseServer: NoServer(NoServer) => Served(ServerEffect);
+    filesystem::Remount: Options(MountOptions) =>;
+    queue::Queue: Queue(QueuePrior) => Queue(QueueEffect);
+    tunable::DropCaches: => Dropped(DropEffect);
+    tunable::Sysctl: Vm(VmPrior) => Vm(VmEffect);
+    group::MemoryGroup: Group(GroupPrior) => Group(GroupEffect);
+    group::CpuGroup: =>;
+    group::IoGroup: =>;
+    group::EnterGroup: Outside(Outside) => Entered(EnterEffect);
+    tunable::Governor: Governor(GovernorPrior) => Governor(GovernorEffect);
+    file::ServerDirectory: => Directory(DirectoryEffect);
+    database::DatabaseServer: NoDatabaseServer(NoDatabaseServer) =>
+        DatabaseServer(DatabaseServerEffect);
+    settings::ServerSettings: ServerSettings(SettingsPrior) => ServerSettings(SettingsEffect);
+    tracing::MountTracefs: Tracefs(TracefsPrior) => Tracefs(TracefsEffect);
+    tracing::TraceInstance: NoInstance(NoInstance) => Instance(InstanceEffect);
+}
+
+impl Change {
+    /// The change in one line.
+    pub fn describe(&self) -> String {
+        each!(self, one => one.describe())
+    }
+
+    /// Whether there is something to put back. File systems that were made and caches that were
+    /// dropped stay so.
+    pub fn is_lasting(&self) -> bool {
+        fn of<K: Kind>(_: &K) -> bool {
+            K::IS_LASTING
+        }
+        each!(self, one => of(one))
+    }
+
+    /// Whether what it did is still there after a reboot.
+    pub(crate) fn outlives_boot(&self) -> bool {
+        fn of<K: Kind>(_: &K) -> bool {
+            K::OUTLIVES_BOOT
+        }
+        each!(self, one => of(one))
+    }
+
+    /// Whether it is undone also where the journal can be written no more.
+    pub(crate) fn may_go_unnoted(&self) -> bool {
+        fn of<K: Kind>(_: &K) -> bool {
+            K::MAY_GO_UNNOTED
+        }
+        each!(self, one => of(one))
+    }
+
+    /// The present value, where there is one already.
+    pub(crate) fn present(&self, platform: &dyn Platform) -> Option<String> {
+        each!(self, one => one.present(platform))
+    }
+
+    /// The same with every path made absolute and free of links, so that it leads to the same
+    /// place from a later process and reads as in the kernel's tables.
+    #[must_use]
+    pub(crate) fn located(mut self, real: impl Fn(&Path) -> PathBuf) -> Self {
+        let Uses { places, device, .. } = self.uses();
+        let device = device.map(|device| match device {
+            DeviceRef::Loop { backing: path } | DeviceRef::Named { path, .. } => path,
+        });
+        places.into_iter().chain(device).for_each(|path| *path = real(path));
+        self
+    }
+
+    fn uses(&mut self) -> Uses<'_> {
+        each!(self, one => Kind::uses(one))
+    }
+
+    /// Whether it needs something below a directory.
+    fn is_below(&self, dir: &Path) -> bool {
+        self.clone().uses().places.iter().any(|place| place.starts_with(dir))
+    }
+
+    /// Whether it works on the loop device over a file.
+    fn is_on(&self, file: &Path) -> bool {
+        matches!(self.clone().uses().device, Some(DeviceRef::Loop { backing }) if backing == file)
+    }
+
+    /// Whether it makes, enters or starts something in the group of this name.
+    fn is_in(&self, group: &str) -> bool {
+        self.clone().uses().group == Some(group)
+    }
+}
+
+/// Whether `later` stands on `earlier`.
+pub(crate) fn stands_on(later: &Change, earlier: &Change) -> bool {
+    later.is_lasting() && each!(earlier, one => one.carries(later))
+}
+
+/// What is there now, or why the change must not be made.
+pub(crate) fn prior(change: &Change, site: &Site<'_>) -> Result<Prior, ChangeError> {
+    each!(change, one => one.prior(site).map(Prior::from))
+}
+
+/// Makes the change and reads back what the kernel took.
 pub(crate) fn apply(
-    platform: &dyn Platform,
     change: &Change,
+    site: &Site<'_>,
     prior: &Prior,
-    journal: BorrowedFd<'_>,
 ) -> Result<Effect, ChangeError> {
-    match (change, prior) {
-        (Change::BackingFile { path, bytes, prewrite }, _) => {
-            file::apply_file(platform, path, *bytes, *prewrite)
-        }
-        (Change::Loop { direct, block_bytes, .. }, Prior::NoLoop { backing, .. }) => {
-            file::apply_loop(platform, backing, *direct, *block_bytes)
-        }
-        (Change::MakeFilesystem { device, kind, options, label }, _) => {
-            filesystem::apply_make(platform, device, *kind, options, label.as_deref())
-        }
-        (Change::Mount { at, kind, options, .. }, Prior::NoMount { source, missing, .. }) => {
-            filesystem::apply_mount(
-                platform,
-                (source.as_path(), at.as_path()),
-                *kind,
-                options,
-                missing,
-            )
-        }
-        (Change::FuseServer { .. }, Prior::NoServer { missing, .. }) => {
-            serving::apply(platform, change, missing, journal)
-        }
-        (Change::Remount { at, options }, _) => filesystem::apply_remount(platform, at, options),
-        (Change::Queue { attribute, value, .. }, Prior::Queue { device, .. }) => {
-            queue::apply(platform, device, *attribute, value)
-        }
-        (Change::DropCaches, _) => tunable::drop_caches(platform),
-        (Change::Sysctl { which, value }, _) => tunable::apply_sysctl(platform, *which, *value),
-        (Change::MemoryGroup { limit_bytes, .. }, _) => {
-            group::apply(platform, prior, change, &group::Limits::Memory(*limit_bytes))
-        }
-        (Change::CpuGroup { milli_cpus, .. }, _) => {
-            group::apply(platform, prior, change, &group::Limits::Cpu(*milli_cpus))
-        }
-        (Change::IoGroup { device, limits, .. }, _) => {
-            let number = group::number_of(platform, device)?;
-            group::apply(platform, prior, change, &group::Limits::Io(number, *limits))
-        }
-        (Change::EnterGroup { .. }, Prior::Outside { process, moves }) => {
-            group::apply_enter(platform, process, moves)
-        }
-        (Change::Governor { cpu, value }, _) => tunable::apply_governor(platform, *cpu, value),
-        (Change::ServerDirectory { path }, _) => file::apply_directory(platform, path),
-        (Change::DatabaseServer { .. }, Prior::NoDatabaseServer { groups, .. }) => {
-            database::apply(platform, change, groups)
-        }
-        (
-            Change::ServerSettings { server, settings, .. },
-            Prior::ServerSettings { server: token, values },
-        ) => settings::apply(At { platform, server }, settings, (token, values)),
-        (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
-            tracing::apply_mount(platform, *mounted, dir)
-        }
-        (Change::TraceInstance { events, buffer_kib, clock, .. }, Prior::NoInstance { dir }) => {
-            tracing::apply_instance(platform, dir, events, *buffer_kib, clock)
-        }
-        (change, _) => Err(ChangeError::Damaged { what: change.describe() }),
-    }
+    each!(change, one => one.apply(site, entry::prior_of(one, prior)?).map(Effect::from))
 }
 
-/// Puts back what was there, as far as what is there now is ours.
+/// Puts back what was there, as far as what is there now is ours. `next` is undone right after it.
 pub(crate) fn undo(
     platform: &dyn Platform,
     entry: &JournalEntry,
     next: &[JournalEntry],
 ) -> Result<Undone, ChangeError> {
-    if let Some(group) = PlacedGroup::of(platform, entry) {
-        return group.undo();
+    each!(&entry.change, one => Kind::undo(&Entry::of(one, entry, next)?, platform))
+}
+
+/// What was asked for and what the kernel or server took, where it is one value.
+pub(crate) fn asked_and_took<'a>(
+    change: &Change,
+    effect: &'a Effect,
+) -> Option<(&'a str, &'a str)> {
+    fn of<'a, K: Kind>(_: &K, effect: &'a Effect) -> Option<(&'a str, &'a str)> {
+        K::asked_and_took(K::Effect::of(effect)?)
     }
-    match (&entry.change, &entry.prior) {
-        (Change::MakeFilesystem { .. } | Change::DropCaches, _) => Ok(Undone::as_before()),
-        (Change::BackingFile { path, bytes, .. }, Prior::NoFile { at_us }) => {
-            file::undo_file(platform, path, *bytes, *at_us, entry.effect.as_ref())
-        }
-        (Change::Loop { .. }, Prior::NoLoop { backing, free_read_ahead }) => {
-            file::undo_loop(platform, backing, free_read_ahead, entry.effect.as_ref())
-        }
-        (Change::Mount { at, .. }, Prior::NoMount { device, source, missing }) => {
-            filesystem::undo_mount(platform, at, device, source, missing)
-        }
-        (Change::FuseServer { at, .. }, Prior::NoServer { missing, since_ticks }) => {
-            serving::undo(platform, entry, at, missing, *since_ticks)
-        }
-        (Change::Remount { at, .. }, Prior::Options { undo, all }) => {
-            filesystem::undo_remount(platform, at, undo, all, entry.effect.is_some())
-        }
-        (Change::Queue { attribute, value, .. }, Prior::Queue { device, values }) => {
-            queue::undo(platform, entry, (*attribute, value), device, values)
-        }
-        (Change::Sysctl { which, value }, Prior::Vm { values }) => {
-            tunable::undo_sysctl(platform, *which, *value, values, entry.effect.as_ref())
-        }
-        (
-            Change::MemoryGroup { .. } | Change::CpuGroup { .. } | Change::IoGroup { .. },
-            Prior::Group { version, dir, make, enable },
-        ) => group::undo(platform, entry, (*version, dir), *make, enable.as_deref()),
-        (Change::EnterGroup { .. }, Prior::Outside { process, moves }) => {
-            group::undo_enter(platform, process, moves)
-        }
-        (Change::Governor { cpu, value }, Prior::Governor { value: was }) => {
-            tunable::undo_governor(platform, *cpu, value, was, entry.effect.as_ref())
-        }
-        (Change::ServerDirectory { path }, Prior::NoFile { at_us }) => {
-            file::undo_directory(platform, path, *at_us, entry.effect.as_ref())
-        }
-        (Change::DatabaseServer { .. }, Prior::NoDatabaseServer { since_ticks, .. }) => {
-            database::undo(platform, entry, next, *since_ticks)
-        }
-        (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
-            tracing::undo_mount(platform, *mounted, dir)
-        }
-        (Change::TraceInstance { .. }, Prior::NoInstance { dir }) => {
-            tracing::undo_instance(platform, dir)
-        }
-        (change, _) => Err(ChangeError::Damaged { what: change.describe() }),
+    each!(change, one => of(one, effect))
+}
+
+/// Directories that were made for it, the outermost first, which a reboot leaves.
+pub(crate) fn made_dirs(entry: &JournalEntry) -> &[PathBuf] {
+    fn of<'a, K: Kind>(kind: &K, prior: &'a Prior) -> &'a [PathBuf] {
+        entry::prior_of(kind, prior).map_or(&[], K::made_dirs)
     }
-}
-
-// Devices named by token, and found again by it.
-//
-// Invariant: a loop device is the one over a backing file (path, file system and inode), and a
-// named device is the one that stood at its path (number and sequence); what stands there now but
-// is not the same is never touched.
-
-/// A device as it stands at this moment.
-#[derive(Clone, Debug)]
-pub(crate) struct ResolvedDevice {
-    /// Its node.
-    pub(crate) path: PathBuf,
-    /// Name of the whole disk, as in `/sys/block`.
-    pub(crate) disk: String,
-    pub(crate) token: DeviceToken,
-}
-
-impl ResolvedDevice {
-    fn queue_cell(&self, name: &str) -> PathBuf {
-        Path::new("/sys/block").join(&self.disk).join("queue").join(name)
-    }
-}
-
-/// The device that is meant, now.
-pub(crate) fn resolve(
-    platform: &dyn Platform,
-    device: &DeviceRef,
-) -> Result<ResolvedDevice, ChangeError> {
-    match device {
-        DeviceRef::Loop { backing } => {
-            let token = file_token(platform, backing)?;
-            let found = over(platform, &token)?;
-            found.ok_or_else(|| {
-                ChangeError::unavailable(
-                    device.to_string(),
-                    "there is none",
-                    "attach a loop device to the file first",
-                )
-            })
-        }
-        DeviceRef::Named { path, .. } => named(platform, path)?.ok_or_else(|| {
-            let why = "there is no such block device";
-            let fix = "name a block device, for example from lsblk";
-            ChangeError::unavailable(path.display().to_string(), why, fix)
-        }),
-    }
-}
-
-/// The same device as then, if it is still there.
-fn find_again(
-    platform: &dyn Platform,
-    token: &DeviceToken,
-) -> Result<Option<ResolvedDevice>, ChangeError> {
-    match token {
-        DeviceToken::Loop(file) => over(platform, file),
-        DeviceToken::Named { path, .. } => {
-            Ok(named(platform, path)?.filter(|found| found.token == *token))
-        }
-    }
-}
-
-/// What identifies an existing directory.
-fn directory_token(platform: &dyn Platform, path: &Path) -> Result<FileToken, ChangeError> {
-    let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
-    match seen {
-        Some(seen) if seen.kind == SeenKind::Directory => {
-            Ok(FileToken { path: path.to_owned(), device: seen.device, inode: seen.inode })
-        }
-        _ => Err(ChangeError::unavailable(
-            path.display().to_string(),
-            "there is no such directory",
-            "make it first",
-        )),
-    }
-}
-
-/// What identifies an existing regular file.
-fn file_token(platform: &dyn Platform, path: &Path) -> Result<FileToken, ChangeError> {
-    let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
-    match seen {
-        Some(seen) if seen.kind == SeenKind::File => {
-            Ok(FileToken { path: path.to_owned(), device: seen.device, inode: seen.inode })
-        }
-        _ => Err(ChangeError::unavailable(
-            path.display().to_string(),
-            "there is no such regular file",
-            "make the backing file first",
-        )),
-    }
-}
-
-fn over(platform: &dyn Platform, file: &FileToken) -> Result<Option<ResolvedDevice>, ChangeError> {
-    let found =
-        platform.loops_over(file).map_err(|source| system("look at", &file.path, source))?;
-    Ok(found.into_iter().next().map(|device| ResolvedDevice {
-        path: device.path(),
-        disk: device.name,
-        token: DeviceToken::Loop(file.clone()),
-    }))
-}
-
-fn named(platform: &dyn Platform, path: &Path) -> Result<Option<ResolvedDevice>, ChangeError> {
-    let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
-    let Some(seen) = seen.filter(|seen| seen.kind == SeenKind::BlockDevice) else {
-        return Ok(None);
-    };
-    let disk = platform.disk_of(path).map_err(|source| system("find the disk of", path, source))?;
-    let sequence = platform.read(&Path::new("/sys/block").join(&disk).join("diskseq")).ok();
-    let token = DeviceToken::Named { path: path.to_owned(), number: seen.number, sequence };
-    Ok(Some(ResolvedDevice { path: path.to_owned(), disk, token }))
+    each!(&entry.change, one => of(one, &entry.prior))
 }

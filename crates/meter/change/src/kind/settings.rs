@@ -11,19 +11,135 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use crate::change::Change;
-use crate::effect::{Effect, How, Left, Prior, Undone};
+use serde::{Deserialize, Serialize};
+
+use super::{Change, Entry, JournalEntry, Kind, Site};
 use crate::error::{ChangeError, system_on};
-use crate::journal::JournalEntry;
 use crate::platform::Platform;
+use crate::undone::{How, Left, Undone};
 use crate::variables;
 use crate::variables::{EVENT, ServerError, ServerSetting, ServerToken, ServerValues};
 
+/// Sets global variables of a database server, until the server ends, and lets
+/// [`crate::Session::adjust`] change them later. Undone: the values before, on the same running
+/// server, in an order in which none cuts another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerSettings {
+    /// Address of the server, without secrets.
+    pub server: String,
+    /// What is set at once; the server may take other values. Settings that bound each other
+    /// are set in an order of their own, the others in this one.
+    pub settings: Vec<ServerSetting>,
+    /// What else may be adjusted later, by name.
+    pub adjustable: Vec<String>,
+}
+
+/// Which server, and the values of all settings that may change, with those that they move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SettingsPrior {
+    pub(crate) server: ServerToken,
+    pub(crate) values: ServerValues,
+}
+
+/// Settings of a server were set or adjusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsEffect {
+    /// What was asked for.
+    pub asked: Vec<ServerSetting>,
+    /// What the server made of it: every setting of the group, and those that they move.
+    pub took: ServerValues,
+}
+
+impl ServerSettings {
+    /// The settings that it names.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let set = self.settings.iter().map(|one| one.name.as_str());
+        set.chain(self.adjustable.iter().map(String::as_str)).collect()
+    }
+}
+
+impl Kind for ServerSettings {
+    type Prior = SettingsPrior;
+    type Effect = SettingsEffect;
+    const MAY_GO_UNNOTED: bool = true;
+    /// A server may run on another machine, and says itself whether it was restarted.
+    const OUTLIVES_BOOT: bool = true;
+
+    fn describe(&self) -> String {
+        let set = self.settings.iter().map(|one| format!("set {} to {}", one.name, one.value));
+        let named = |name: &String| match name.strip_prefix(EVENT) {
+            Some(event) => format!("the event {event}"),
+            None => name.clone(),
+        };
+        let adjusted: Vec<String> = self.adjustable.iter().map(named).collect();
+        let adjust = (!adjusted.is_empty()).then(|| format!("adjust {}", adjusted.join(", ")));
+        let words = set.chain(adjust).collect::<Vec<_>>().join(", ");
+        format!("{words} of {}", self.server)
+    }
+
+    /// The present values, each with its name where there are several.
+    fn present(&self, platform: &dyn Platform) -> Option<String> {
+        let names = self.names();
+        let at = At { platform, server: &self.server };
+        let (_, values) = at.look(&names.iter().copied().collect()).ok()?;
+        match names.as_slice() {
+            [name] => values.get(*name).cloned(),
+            _ => {
+                let value = |name: &&str| Some(format!("{name} {}", values.get(*name)?));
+                Some(names.iter().filter_map(value).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    fn carries(&self, later: &Change) -> bool {
+        // One group may set what another noted as before, so they go back in reverse order.
+        matches!(later, Change::ServerSettings(other) if other.server == self.server)
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<SettingsPrior, ChangeError> {
+        let (named, at) = (self.names(), At { platform: site.platform, server: &self.server });
+        if holds_secret(at.server) {
+            let why = "its address holds a password, which no journal may";
+            return Err(ChangeError::unavailable("a server", why, "name it without the password"));
+        }
+        let (server, values) = at.look(&variables::with_partners(named.iter().copied()))?;
+        if let Some(name) = named.iter().find(|name| !values.contains_key(**name)) {
+            let why = "the server has no such variable";
+            let fix = "choose a variable that it has";
+            return Err(ChangeError::unavailable(format!("{name} of {}", at.server), why, fix));
+        }
+        Ok(SettingsPrior { server, values })
+    }
+
+    fn apply(&self, site: &Site<'_>, prior: &SettingsPrior) -> Result<SettingsEffect, ChangeError> {
+        let SettingsPrior { server: token, values: prior } = prior;
+        let at = At { platform: site.platform, server: &self.server };
+        let settings = &self.settings;
+        let names = prior.keys().map(String::as_str).collect();
+        let before = at.values_on(token, &names)?;
+        at.set_all(&variables::steps(&before, settings))?;
+        let after = at.values_on(token, &names)?;
+        let took = merged(prior, &before, &after, &touched(settings));
+        Ok(SettingsEffect { asked: settings.clone(), took })
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        PlacedGroup::by(platform, entry).undo()
+    }
+
+    fn asked_and_took(effect: &SettingsEffect) -> Option<(&str, &str)> {
+        match effect.asked.as_slice() {
+            [one] => Some((&one.value, effect.took.get(&one.name)?)),
+            _ => None,
+        }
+    }
+}
+
 /// The server at an address.
 #[derive(Clone, Copy)]
-pub(crate) struct At<'a> {
-    pub(crate) platform: &'a dyn Platform,
-    pub(crate) server: &'a str,
+struct At<'a> {
+    platform: &'a dyn Platform,
+    server: &'a str,
 }
 
 impl At<'_> {
@@ -58,11 +174,6 @@ impl At<'_> {
         }
         Ok(())
     }
-
-    /// The values of a group as they are now, for a plan.
-    pub(crate) fn read(&self, named: &[&str]) -> Result<ServerValues, ChangeError> {
-        Ok(self.look(&named.iter().copied().collect())?.1)
-    }
 }
 
 fn failed(what: String, error: ServerError) -> ChangeError {
@@ -75,39 +186,12 @@ fn failed(what: String, error: ServerError) -> ChangeError {
     }
 }
 
-pub(super) fn prior(at: At<'_>, named: &[&str]) -> Result<Prior, ChangeError> {
-    if holds_secret(at.server) {
-        let why = "its address holds a password, which no journal may";
-        return Err(ChangeError::unavailable("a server", why, "name it without the password"));
-    }
-    let (server, values) = at.look(&variables::with_partners(named.iter().copied()))?;
-    if let Some(name) = named.iter().find(|name| !values.contains_key(**name)) {
-        let why = "the server has no such variable";
-        let fix = "choose a variable that it has";
-        return Err(ChangeError::unavailable(format!("{name} of {}", at.server), why, fix));
-    }
-    Ok(Prior::ServerSettings { server, values })
-}
-
 /// Whether an address says a password.
 fn holds_secret(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
     let login = place.rsplit_once('@').map_or("", |(login, _)| login);
     login.contains(':') || parameters.split('&').any(|one| one.starts_with("password="))
-}
-
-pub(super) fn apply(
-    at: At<'_>,
-    settings: &[ServerSetting],
-    (token, prior): (&ServerToken, &ServerValues),
-) -> Result<Effect, ChangeError> {
-    let names = prior.keys().map(String::as_str).collect();
-    let before = at.values_on(token, &names)?;
-    at.set_all(&variables::steps(&before, settings))?;
-    let after = at.values_on(token, &names)?;
-    let took = merged(prior, &before, &after, &touched(settings));
-    Ok(Effect::ServerSettings { asked: settings.to_vec(), took })
 }
 
 /// The names that setting these may move.
@@ -145,19 +229,21 @@ pub(crate) struct PlacedGroup<'a> {
 impl<'a> PlacedGroup<'a> {
     /// `None` where the entry is no group of settings.
     pub(crate) fn of(platform: &'a dyn Platform, entry: &'a JournalEntry) -> Option<Self> {
-        let Change::ServerSettings { server, settings, .. } = &entry.change else { return None };
-        let Prior::ServerSettings { server: token, values: prior } = &entry.prior else {
-            return None;
-        };
-        let mut unknown = touched(&entry.adjusting);
-        let held = match &entry.effect {
-            Some(Effect::ServerSettings { took, .. }) => took,
-            _ => {
+        Some(Self::by(platform, &entry.of()?))
+    }
+
+    fn by(platform: &'a dyn Platform, entry: &Entry<'a, ServerSettings>) -> Self {
+        let (ServerSettings { server, settings, .. }, prior) = (entry.change, entry.prior);
+        let mut unknown = touched(entry.adjusting);
+        let held = match entry.effect {
+            Some(SettingsEffect { took, .. }) => took,
+            None => {
                 unknown.extend(touched(settings));
-                prior
+                &prior.values
             }
         };
-        Some(Self { at: At { platform, server }, token, prior, held, unknown })
+        let (token, prior) = (&prior.server, &prior.values);
+        Self { at: At { platform, server }, token, prior, held, unknown }
     }
 
     fn names(&self) -> BTreeSet<&'a str> {
@@ -216,7 +302,7 @@ impl<'a> PlacedGroup<'a> {
         }
     }
 
-    pub(super) fn undo(&self) -> Result<Undone, ChangeError> {
+    fn undo(&self) -> Result<Undone, ChangeError> {
         let now = match self.at.values_on(self.token, &self.names()) {
             Err(ChangeError::Restarted { .. }) => return self.after_restart(),
             Err(ChangeError::OtherServer { .. }) if self.changed().is_empty() => {

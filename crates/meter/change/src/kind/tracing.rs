@@ -7,9 +7,12 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::effect::{Effect, Prior, Undone};
+use serde::{Deserialize, Serialize};
+
+use super::{Change, Entry, Kind, Site};
 use crate::error::{ChangeError, system};
 use crate::platform::{self, MountRequest, Platform};
+use crate::undone::Undone;
 
 /// Where the kernel wants it, and where it was before that.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -23,104 +26,186 @@ fn mounted(platform: &dyn Platform) -> Option<PathBuf> {
     usual.filter(|place| platform.look(&place.join("events")).ok().flatten().is_some())
 }
 
-pub(super) fn prior_mount(platform: &dyn Platform) -> Result<Prior, ChangeError> {
-    if let Some(dir) = mounted(platform) {
-        return Ok(Prior::Tracefs { mounted: true, dir });
-    }
-    let dir = PathBuf::from(PLACES[0]);
-    match platform.look(&dir) {
-        Ok(Some(_)) => Ok(Prior::Tracefs { mounted: false, dir }),
-        _ => Err(ChangeError::unavailable(
-            "tracefs",
-            format!("there is no {}", dir.display()),
-            "use a kernel with CONFIG_TRACING, outside of a container",
-        )),
-    }
+/// Mounts tracefs where the kernel wants it, unless it is mounted. Undone: unmounted, unless
+/// somebody uses it by then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountTracefs;
+
+/// Whether tracefs is mounted, and where it is or will be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TracefsPrior {
+    mounted: bool,
+    dir: PathBuf,
 }
 
-pub(super) fn apply_mount(
-    platform: &dyn Platform,
-    was_mounted: bool,
-    dir: &Path,
-) -> Result<Effect, ChangeError> {
-    if !was_mounted {
-        let request = MountRequest {
-            source: PathBuf::from("tracefs"),
-            at: dir.to_owned(),
-            kind: "tracefs",
-            options: Vec::new(),
-        };
-        platform.mount(&request).map_err(|refusal| {
-            ChangeError::unavailable(
+/// tracefs is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracefsEffect {
+    /// Where.
+    pub dir: PathBuf,
+    /// It was there before.
+    pub was_mounted: bool,
+}
+
+impl Kind for MountTracefs {
+    type Prior = TracefsPrior;
+    type Effect = TracefsEffect;
+
+    fn describe(&self) -> String {
+        "mount tracefs".to_owned()
+    }
+
+    fn carries(&self, later: &Change) -> bool {
+        matches!(later, Change::TraceInstance(_))
+    }
+
+    fn prior(&self, site: &Site<'_>) -> Result<TracefsPrior, ChangeError> {
+        if let Some(dir) = mounted(site.platform) {
+            return Ok(TracefsPrior { mounted: true, dir });
+        }
+        let dir = PathBuf::from(PLACES[0]);
+        match site.platform.look(&dir) {
+            Ok(Some(_)) => Ok(TracefsPrior { mounted: false, dir }),
+            _ => Err(ChangeError::unavailable(
                 "tracefs",
-                refusal.said,
-                "run it as root, outside of a container",
-            )
-        })?;
-    }
-    Ok(Effect::Tracefs { dir: dir.to_owned(), was_mounted })
-}
-
-pub(super) fn undo_mount(
-    platform: &dyn Platform,
-    was_mounted: bool,
-    dir: &Path,
-) -> Result<Undone, ChangeError> {
-    let is_there = mounted(platform).is_some_and(|place| place == dir);
-    if was_mounted || !is_there {
-        return Ok(Undone::as_before());
-    }
-    match platform::while_busy(platform, || platform.unmount(dir, false)) {
-        // Lazily would pull it from under others.
-        Err(error) if platform::is_busy(&error) => {
-            let thing = format!("tracefs at {}", dir.display());
-            Ok(Undone::left_alone(thing, "in use by somebody else", "not mounted"))
-        }
-        done => done.map(|()| Undone::put_back()).map_err(|error| system("unmount", dir, error)),
-    }
-}
-
-pub(super) fn prior_instance(platform: &dyn Platform, name: &str) -> Result<Prior, ChangeError> {
-    let Some(tracefs) = mounted(platform) else {
-        return Err(ChangeError::unavailable(
-            format!("the trace buffer {name}"),
-            "tracefs is not mounted",
-            "mount tracefs first",
-        ));
-    };
-    let dir = tracefs.join("instances").join(format!("iostrata-{}-{name}", platform.owner().pid));
-    match platform.look(&dir).map_err(|source| system("look at", &dir, source))? {
-        None => Ok(Prior::NoInstance { dir }),
-        Some(_) => {
-            let found = "exists".to_owned();
-            let fix = "run iostrata restore, which removes trace buffers of killed runs";
-            Err(ChangeError::Taken { path: dir, found, fix })
+                format!("there is no {}", dir.display()),
+                "use a kernel with CONFIG_TRACING, outside of a container",
+            )),
         }
     }
+
+    fn apply(&self, site: &Site<'_>, prior: &TracefsPrior) -> Result<TracefsEffect, ChangeError> {
+        let (platform, TracefsPrior { mounted: was_mounted, dir }) = (site.platform, prior);
+        if !was_mounted {
+            let request = MountRequest {
+                source: PathBuf::from("tracefs"),
+                at: dir.clone(),
+                kind: "tracefs",
+                options: Vec::new(),
+            };
+            platform.mount(&request).map_err(|refusal| {
+                ChangeError::unavailable(
+                    "tracefs",
+                    refusal.said,
+                    "run it as root, outside of a container",
+                )
+            })?;
+        }
+        Ok(TracefsEffect { dir: dir.clone(), was_mounted: *was_mounted })
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        let TracefsPrior { mounted: was_mounted, dir } = entry.prior;
+        let is_there = mounted(platform).is_some_and(|place| place == *dir);
+        if *was_mounted || !is_there {
+            return Ok(Undone::as_before());
+        }
+        match platform::while_busy(platform, || platform.unmount(dir, false)) {
+            // Lazily would pull it from under others.
+            Err(error) if platform::is_busy(&error) => {
+                let thing = format!("tracefs at {}", dir.display());
+                Ok(Undone::left_alone(thing, "in use by somebody else", "not mounted"))
+            }
+            done => {
+                done.map(|()| Undone::put_back()).map_err(|error| system("unmount", dir, error))
+            }
+        }
+    }
 }
 
-pub(super) fn apply_instance(
-    platform: &dyn Platform,
-    dir: &Path,
-    events: &[String],
-    buffer_kib: u64,
-    clock: &str,
-) -> Result<Effect, ChangeError> {
-    platform.make_dir(dir).map_err(|source| system("make the trace buffer", dir, source))?;
-    set(platform, &dir.join("buffer_size_kb"), &buffer_kib.to_string())?;
-    set(platform, &dir.join("trace_clock"), clock)?;
-    for event in events {
-        let path = dir.join("events").join(event.replace(':', "/")).join("enable");
-        set(platform, &path, "1")?;
+/// Makes a trace buffer of its own. Undone: removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceInstance {
+    /// Its name within the session.
+    pub name: String,
+    /// Events to enable, as `block:block_rq_issue`.
+    pub events: Vec<String>,
+    /// Buffer per processor, in KiB.
+    pub buffer_kib: u64,
+    /// Clock of its time stamps, as `mono`.
+    pub clock: String,
+}
+
+/// No such trace buffer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NoInstance {
+    dir: PathBuf,
+}
+
+/// A trace buffer was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceEffect {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Buffer per processor, in KiB.
+    pub buffer_kib: String,
+    /// Its clock.
+    pub clock: String,
+}
+
+impl Kind for TraceInstance {
+    type Prior = NoInstance;
+    type Effect = InstanceEffect;
+
+    fn describe(&self) -> String {
+        let Self { name, events, buffer_kib, clock } = self;
+        format!(
+            "make the trace buffer {name} ({buffer_kib} KiB per processor, clock {clock}) for {}",
+            events.join(", ")
+        )
     }
-    let read = |name: &str| platform.read(&dir.join(name)).unwrap_or_default();
-    let clocks = read("trace_clock");
-    let chosen = clocks.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    Ok(Effect::Instance {
-        dir: dir.to_owned(),
-        buffer_kib: read("buffer_size_kb"),
-        clock: chosen.map_or(clocks.as_str(), |(chosen, _)| chosen).to_owned(),
-    })
+
+    fn prior(&self, site: &Site<'_>) -> Result<NoInstance, ChangeError> {
+        let (platform, name) = (site.platform, &self.name);
+        let Some(tracefs) = mounted(platform) else {
+            return Err(ChangeError::unavailable(
+                format!("the trace buffer {name}"),
+                "tracefs is not mounted",
+                "mount tracefs first",
+            ));
+        };
+        let dir =
+            tracefs.join("instances").join(format!("iostrata-{}-{name}", platform.owner().pid));
+        match platform.look(&dir).map_err(|source| system("look at", &dir, source))? {
+            None => Ok(NoInstance { dir }),
+            Some(_) => {
+                let found = "exists".to_owned();
+                let fix = "run iostrata restore, which removes trace buffers of killed runs";
+                Err(ChangeError::Taken { path: dir, found, fix })
+            }
+        }
+    }
+
+    fn apply(&self, site: &Site<'_>, prior: &NoInstance) -> Result<InstanceEffect, ChangeError> {
+        let (platform, dir) = (site.platform, &prior.dir);
+        platform.make_dir(dir).map_err(|source| system("make the trace buffer", dir, source))?;
+        set(platform, &dir.join("buffer_size_kb"), &self.buffer_kib.to_string())?;
+        set(platform, &dir.join("trace_clock"), &self.clock)?;
+        for event in &self.events {
+            let path = dir.join("events").join(event.replace(':', "/")).join("enable");
+            set(platform, &path, "1")?;
+        }
+        let read = |name: &str| platform.read(&dir.join(name)).unwrap_or_default();
+        let clocks = read("trace_clock");
+        let chosen = clocks.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+        Ok(InstanceEffect {
+            dir: dir.clone(),
+            buffer_kib: read("buffer_size_kb"),
+            clock: chosen.map_or(clocks.as_str(), |(chosen, _)| chosen).to_owned(),
+        })
+    }
+
+    fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
+        let dir = &entry.prior.dir;
+        let exists = platform.look(dir).map_err(|source| system("look at", dir, source))?.is_some();
+        if !exists {
+            return Ok(Undone::as_before());
+        }
+        // The reader of a killed run may still be ending.
+        let removed = platform::while_busy(platform, || platform.remove_dir(dir));
+        removed.map_err(|source| system("remove the trace buffer", dir, source))?;
+        Ok(Undone::put_back())
+    }
 }
 
 fn set(platform: &dyn Platform, cell: &Path, value: &str) -> Result<(), ChangeError> {
@@ -132,17 +217,6 @@ fn set(platform: &dyn Platform, cell: &Path, value: &str) -> Result<(), ChangeEr
         ),
         _ => system("write", cell, error),
     })
-}
-
-pub(super) fn undo_instance(platform: &dyn Platform, dir: &Path) -> Result<Undone, ChangeError> {
-    let exists = platform.look(dir).map_err(|source| system("look at", dir, source))?.is_some();
-    if !exists {
-        return Ok(Undone::as_before());
-    }
-    // The reader of a killed run may still be ending.
-    let removed = platform::while_busy(platform, || platform.remove_dir(dir));
-    removed.map_err(|source| system("remove the trace buffer", dir, source))?;
-    Ok(Undone::put_back())
 }
 
 /// Names of own instances begin so.

@@ -28,8 +28,8 @@ use rustix::mount::{
     move_mount,
 };
 
-use crate::change::Prewrite;
 use crate::error::{ChangeError, system};
+use crate::names::Prewrite;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
 use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, PathEntry, SeenKind};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};

@@ -6,19 +6,17 @@ use std::fs;
 use std::mem::discriminant;
 
 use super::{after_a_kill, assert_same, begin, make_every_kind};
-use crate::change::stands_on;
-use crate::effect::Undone;
 use crate::error::ChangeError;
-use crate::journal::{JournalEntry, Record, parse};
+use crate::journal::{Record, parse};
+use crate::kind::{self, JournalEntry, KINDS, stands_on};
 use crate::tests::fake::FakePlatform;
-use crate::{GroupVersion, Session, describe, kind};
+use crate::undone::Undone;
+use crate::{GroupVersion, Session, describe};
 
 /// What `make_every_kind` leaves in its journal, as version 1 of the lines has it.
 const LINES: &str = include_str!("journal.jsonl");
 /// The same in words.
 const WORDS: &str = include_str!("journal.txt");
-/// Kinds of changes that there are.
-const KINDS: usize = 19;
 
 #[test]
 fn the_lines_of_a_journal_stay_as_they_are() {

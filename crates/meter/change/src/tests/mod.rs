@@ -3,6 +3,7 @@
 
 mod fake;
 mod journals;
+mod relations;
 mod served;
 mod settings;
 
@@ -12,7 +13,10 @@ use std::path::{Path, PathBuf};
 use iostrata_plan::study::IoLimits;
 
 use super::{
-    Change, DeviceRef, FilesystemKind, Prewrite, QueueAttribute, ServerSetting, VmSetting,
+    BackingFile, Change, CpuGroup, DatabaseServer, DeviceRef, DropCaches, EnterGroup,
+    FilesystemKind, FuseServer, Governor, IoGroup, Loop, MakeFilesystem, MemoryGroup, Mount,
+    MountTracefs, Prewrite, Queue, QueueAttribute, Remount, ServerDirectory, ServerSetting,
+    ServerSettings, Sysctl, TraceInstance, VmSetting,
 };
 use crate::{
     ChangeError, ChangeId, GroupVersion, How, JournalState, Owner, Platform, RestoreReport,
@@ -27,14 +31,14 @@ fn device() -> DeviceRef {
 }
 
 fn queue(attribute: QueueAttribute, value: &str) -> Change {
-    Change::Queue { device: device(), attribute, value: value.to_owned() }
+    Queue { device: device(), attribute, value: value.to_owned() }.into()
 }
 
 fn disk() -> [Change; 2] {
     let path = PathBuf::from("/data/disk");
     [
-        Change::BackingFile { path: path.clone(), bytes: 4096, prewrite: Prewrite::All },
-        Change::Loop { backing: path, direct: true, block_bytes: None },
+        BackingFile { path: path.clone(), bytes: 4096, prewrite: Prewrite::All }.into(),
+        Loop { backing: path, direct: true, block_bytes: None }.into(),
     ]
 }
 
@@ -42,20 +46,20 @@ fn disk() -> [Change; 2] {
 fn served(holds_journal: bool) -> [Change; 2] {
     let at = PathBuf::from("/data/served/here");
     let (program, arguments) = ("/bin/program".into(), vec!["serve".to_owned()]);
-    let server = Change::FuseServer { at: at.clone(), program, arguments, holds_journal };
-    [server, Change::Loop { backing: at.join("disk"), direct: true, block_bytes: None }]
+    let server = FuseServer { at: at.clone(), program, arguments, holds_journal };
+    [server.into(), Loop { backing: at.join("disk"), direct: true, block_bytes: None }.into()]
 }
 
 fn mount(options: &[&str]) -> Change {
     let options = options.iter().map(|&option| option.to_owned()).collect();
     let kind = FilesystemKind::Ext4;
-    Change::Mount { device: device(), at: "/data/deep/mnt".into(), kind, options }
+    Mount { device: device(), at: "/data/deep/mnt".into(), kind, options }.into()
 }
 
 /// A group of settings, with others that may be adjusted.
 fn settings(set: &[(&str, u64)], adjustable: &[&str]) -> Change {
     let adjustable = adjustable.iter().map(|&name| name.to_owned()).collect();
-    Change::ServerSettings { server: SERVER.to_owned(), settings: wanted(set), adjustable }
+    ServerSettings { server: SERVER.to_owned(), settings: wanted(set), adjustable }.into()
 }
 
 /// What a group is adjusted to.
@@ -64,12 +68,12 @@ fn wanted(set: &[(&str, u64)]) -> Vec<ServerSetting> {
 }
 
 /// A directory for a database server, and the server on it.
-fn database(group: Option<&str>) -> [Change; 2] {
+fn database(group: Option<&str>) -> (ServerDirectory, DatabaseServer) {
     let path = PathBuf::from("/data/private");
     let socket = path.join("socket");
     let arguments =
         vec![format!("--datadir={}", path.display()), format!("--socket={}", socket.display())];
-    let server = Change::DatabaseServer {
+    let server = DatabaseServer {
         data_dir: path.clone(),
         is_named: false,
         socket,
@@ -78,13 +82,13 @@ fn database(group: Option<&str>) -> [Change; 2] {
         group: group.map(str::to_owned),
         run_as: None,
     };
-    [Change::ServerDirectory { path }, server]
+    (ServerDirectory { path }, server)
 }
 
 /// A trace buffer with one event.
-fn instance() -> Change {
+fn instance() -> TraceInstance {
     let (name, events) = ("trace".to_owned(), vec!["block:block_rq_issue".to_owned()]);
-    Change::TraceInstance { name, events, buffer_kib: 64, clock: "mono".to_owned() }
+    TraceInstance { name, events, buffer_kib: 64, clock: "mono".to_owned() }
 }
 
 /// Changes of every kind.
@@ -101,26 +105,27 @@ fn every_kind() -> Vec<Change> {
         queue(QueueAttribute::ReadAheadKb, "5"),
         queue(QueueAttribute::Iostats, "0"),
         queue(QueueAttribute::Scheduler, "bfq"),
-        Change::MakeFilesystem { device: device(), kind, options: vec![], label: None },
+        MakeFilesystem { device: device(), kind, options: vec![], label: None }.into(),
         mount(&[]),
-        Change::Remount { at: "/data/deep/mnt".into(), options: vec!["noatime".to_owned()] },
-        Change::Sysctl { which: VmSetting::DirtyBytes, value: 1 << 20 },
-        Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 },
-        Change::Sysctl { which: VmSetting::DirtyBackgroundBytes, value: 1 << 20 },
-        Change::Sysctl { which: VmSetting::DirtyExpireCentisecs, value: 7 },
-        Change::DropCaches,
-        Change::IoGroup { name: name(), device: device(), limits },
-        Change::MemoryGroup { name: "other".to_owned(), limit_bytes: 1 << 30 },
-        Change::CpuGroup { name: "other".to_owned(), milli_cpus: 1500 },
-        Change::EnterGroup { name: name() },
-        Change::Governor { cpu: 3, value: "performance".to_owned() },
-        Change::MountTracefs,
-        instance(),
+        Remount { at: "/data/deep/mnt".into(), options: vec!["noatime".to_owned()] }.into(),
+        Sysctl { which: VmSetting::DirtyBytes, value: 1 << 20 }.into(),
+        Sysctl { which: VmSetting::DirtyRatio, value: 5 }.into(),
+        Sysctl { which: VmSetting::DirtyBackgroundBytes, value: 1 << 20 }.into(),
+        Sysctl { which: VmSetting::DirtyExpireCentisecs, value: 7 }.into(),
+        DropCaches.into(),
+        IoGroup { name: name(), device: device(), limits }.into(),
+        MemoryGroup { name: "other".to_owned(), limit_bytes: 1 << 30 }.into(),
+        CpuGroup { name: "other".to_owned(), milli_cpus: 1500 }.into(),
+        EnterGroup { name: name() }.into(),
+        Governor { cpu: 3, value: "performance".to_owned() }.into(),
+        MountTracefs.into(),
+        instance().into(),
         settings(&[(BOUNDED[0], 9_999), (BOUNDED[1], 5_000)], &BOUNDED),
         settings(&[("buffer_pool_mib", 130)], &[]),
     ]);
     changes.extend(served(false));
-    changes.extend(database(Some("other")));
+    let (directory, server) = database(Some("other"));
+    changes.extend([directory.into(), server.into()]);
     changes
 }
 
@@ -167,9 +172,9 @@ fn moments(version: GroupVersion) -> Vec<Moment> {
 /// Changes of every kind, adjusted and entered anew, all of them in place at the end.
 fn make_every_kind(session: &mut Session<FakePlatform>) {
     for change in every_kind() {
-        let is_entering = matches!(change, Change::EnterGroup { .. });
+        let is_entering = matches!(change, Change::EnterGroup(_));
         let is_adjusted =
-            matches!(&change, Change::ServerSettings { adjustable, .. } if !adjustable.is_empty());
+            matches!(&change, Change::ServerSettings(group) if !group.adjustable.is_empty());
         let applied = session.apply(change).unwrap();
         if is_adjusted {
             for values in [[6_000, 9_000, 2, 5], [100, 150, 0, 60], [7_000, 300, 70, 60]] {
@@ -271,7 +276,7 @@ fn what_is_neither_ours_nor_as_before_is_left() {
         session.apply(change).unwrap();
     }
     session.apply(queue(QueueAttribute::NrRequests, "60")).unwrap();
-    session.apply(Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
+    session.apply(Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
     session.platform().set(REQUESTS, "99");
     session.platform().set("/proc/sys/vm/dirty_ratio", "44");
     session.platform().set("/proc/sys/vm/dirty_expire_centisecs", "1");
@@ -314,7 +319,7 @@ fn failures_hold_up_only_what_they_stand_on() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
     let platform = FakePlatform::on(machine.clone(), &state, GroupVersion::V1);
     let mut session = Session::begin(&state, platform).unwrap();
-    session.apply(Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
+    session.apply(Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
     for change in disk() {
         session.apply(change).unwrap();
     }
@@ -344,7 +349,7 @@ fn a_change_that_fails_halfway_leaves_nothing() {
     let refused = session.apply(mount(&["nobarrier"])).unwrap_err();
     assert!(matches!(&refused, ChangeError::Unavailable { why, .. } if why.contains("nobarrier")));
     let kind = FilesystemKind::Btrfs;
-    let make = Change::MakeFilesystem { device: device(), kind, options: vec![], label: None };
+    let make = MakeFilesystem { device: device(), kind, options: vec![], label: None };
     let missing = session.apply(make).unwrap_err().to_string();
     assert!(missing.contains("apt-get install btrfs-progs"), "{missing}");
     assert!(session.platform().look("/data/deep".as_ref()).unwrap().is_none());
@@ -364,7 +369,7 @@ fn what_the_kernel_took_is_shown() {
     let change = queue(QueueAttribute::NrRequests, "100000");
     assert!(session.describe(&change).ends_with("to 100000 (now 128)"));
     let applied = session.apply(change).unwrap();
-    assert_eq!(applied.effect.asked_and_took(), Some(("100000", "2048")));
+    assert_eq!(applied.asked_and_took(), Some(("100000", "2048")));
     // Setting this one resets the read-ahead, which was not asked for.
     session.apply(queue(QueueAttribute::ReadAheadKb, "64")).unwrap();
     session.apply(queue(QueueAttribute::Iostats, "0")).unwrap();
@@ -394,7 +399,7 @@ fn a_living_owner_is_left_alone() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
     let platform = FakePlatform::on(machine.clone(), &state, GroupVersion::V1);
     let mut session = Session::begin(&state, platform).unwrap();
-    session.apply(Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
+    session.apply(Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
     assert!(leftovers(&state).is_empty());
     let other = FakePlatform::on(machine, &state, GroupVersion::V1);
     let report = restore(&state, &other);
@@ -434,7 +439,7 @@ fn a_damaged_line_keeps_the_journal_but_not_the_rest() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
     let platform = FakePlatform::on(machine, &state, GroupVersion::V1);
     let mut session = Session::begin(&state, platform).unwrap();
-    session.apply(Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
+    session.apply(Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
     let journal = fs::read(&state.journals()[0]).unwrap();
     drop(session);
     let path = state.path().join("changes-77-7-9.jsonl");

@@ -9,9 +9,9 @@ use super::fake::{FakePlatform, Machine, Node, ServerWays};
 use super::{assert_same, begin, database, served};
 use crate::server::Ending;
 use crate::{
-    Change, ChangeError, DeviceRef, Effect, FilesystemKind, GroupVersion, How, JournalState, Owner,
-    Platform, RestoreReport, Session, StateDir, StopError, Tie, leftovers, restore, served_disks,
-    stop_served,
+    Change, ChangeError, DatabaseServer, DeviceRef, Effect, FilesystemKind, FuseServer,
+    GroupVersion, How, JournalState, MemoryGroup, Owner, Platform, RestoreReport, Session,
+    StateDir, StopError, Tie, leftovers, restore, served_disks, stop_served,
 };
 
 const VERSION: GroupVersion = GroupVersion::V2;
@@ -145,9 +145,9 @@ fn places_that_are_taken_are_refused() {
     let [server, _] = served(false);
     let refused = session.apply(server.clone()).unwrap_err().to_string();
     assert!(refused.contains("mount point already"), "{refused}");
-    let Change::FuseServer { program, arguments, .. } = server else { panic!() };
+    let Change::FuseServer(FuseServer { program, arguments, .. }) = server else { panic!() };
     let at = "/data".into();
-    let other = Change::FuseServer { at, program, arguments, holds_journal: false };
+    let other = FuseServer { at, program, arguments, holds_journal: false };
     let refused = session.apply(other).unwrap_err().to_string();
     assert!(refused.contains("is not empty"), "{refused}");
 }
@@ -224,18 +224,18 @@ fn a_server_greets_and_is_ended() {
     let (_dir, state, first) = begin(FIRST_VERSION);
     let platform = FakePlatform::on(first.clone(), &state, FIRST_VERSION);
     let mut session = Session::begin(&state, platform).unwrap();
-    let group = Change::MemoryGroup { name: "small".to_owned(), limit_bytes: 1 << 30 };
+    let group = MemoryGroup { name: "small".to_owned(), limit_bytes: 1 << 30 };
     let group = session.apply(group).unwrap();
-    let [directory, server] = database(Some("small"));
+    let (directory, server) = database(Some("small"));
     let directory = session.apply(directory).unwrap();
     let server = session.apply(server).unwrap();
-    let Effect::DatabaseServer { version, process } = &server.effect else { panic!() };
-    assert_eq!(version, "11.4.5-MariaDB");
+    let Effect::DatabaseServer(started) = &server.effect else { panic!() };
+    assert_eq!(started.version, "11.4.5-MariaDB");
     for below in [group.id, directory.id] {
         assert!(matches!(session.undo(below), Err(ChangeError::DependedOn { .. })));
     }
     assert_eq!(session.undo(server.id).unwrap().how, How::PutBack);
-    assert!(!session.platform().is_alive(process));
+    assert!(!session.platform().is_alive(&started.process));
     assert!(session.undo_all().is_settled());
     assert_same(&session.platform().machine.borrow(), &first, "it was stopped");
 }
@@ -246,14 +246,14 @@ fn data_directories_of_others_are_refused() {
     first.nodes.insert("/data/mysql".into(), Node::Dir);
     let platform = FakePlatform::on(first.clone(), &state, FIRST_VERSION);
     let mut session = Session::begin(&state, platform).unwrap();
-    let [directory, server] = database(None);
+    let (directory, server) = database(None);
     session.apply(directory).unwrap();
-    let on = |dir: &str, named: bool, change: &Change| {
-        let Change::DatabaseServer { socket, program, .. } = change.clone() else { panic!() };
+    let on = |dir: &str, named: bool, server: &DatabaseServer| {
+        let DatabaseServer { socket, program, .. } = server.clone();
         let arguments = vec![format!("--datadir={dir}"), format!("--socket={}", socket.display())];
         let (data_dir, group, run_as) = (PathBuf::from(dir), None, None);
         let is_named = named;
-        Change::DatabaseServer { data_dir, is_named, socket, program, arguments, group, run_as }
+        DatabaseServer { data_dir, is_named, socket, program, arguments, group, run_as }
     };
     let theirs = on("/data/mysql", false, &server);
     refused(&session.apply(theirs).unwrap_err(), "this run did not make it");
@@ -261,7 +261,7 @@ fn data_directories_of_others_are_refused() {
     refused(&session.apply(nowhere).unwrap_err(), "no such directory");
     let named = on("/data/mysql", true, &server);
     // Somebody's own server runs there.
-    let command = named.server().unwrap();
+    let command = named.command();
     let tie = Tie::Life { groups: &[], run_as: None };
     let theirs = session.platform().start(&command, tie).unwrap();
     refused(&session.apply(named.clone()).unwrap_err(), "mysqld (process");
@@ -279,22 +279,16 @@ fn arguments_and_sockets_are_checked() {
     let (_dir, state, first) = begin(FIRST_VERSION);
     let platform = FakePlatform::on(first, &state, FIRST_VERSION);
     let mut session = Session::begin(&state, platform).unwrap();
-    let [directory, server] = database(None);
+    let (directory, server) = database(None);
     session.apply(directory).unwrap();
     let mut other = server.clone();
-    if let Change::DatabaseServer { arguments, .. } = &mut other {
-        arguments.remove(0);
-    }
+    other.arguments.remove(0);
     refused(&session.apply(other).unwrap_err(), "--datadir");
     let mut other = server.clone();
-    if let Change::DatabaseServer { socket, .. } = &mut other {
-        *socket = Path::new("/data/private").join("s".repeat(100));
-    }
+    other.socket = Path::new("/data/private").join("s".repeat(100));
     refused(&session.apply(other).unwrap_err(), "shorter path");
     let mut other = server;
-    if let Change::DatabaseServer { group, .. } = &mut other {
-        *group = Some("nobody's".to_owned());
-    }
+    other.group = Some("nobody's".to_owned());
     refused(&session.apply(other).unwrap_err(), "made no group of that name");
 }
 
@@ -307,7 +301,7 @@ fn a_server_that_does_not_answer_or_turns_us_away_goes() {
         let platform = FakePlatform::on(first.clone(), &state, FIRST_VERSION);
         platform.server.set(ways);
         let mut session = Session::begin(&state, platform).unwrap();
-        let [directory, server] = database(None);
+        let (directory, server) = database(None);
         session.apply(directory).unwrap();
         refused(&session.apply(server).unwrap_err(), words);
         assert!(session.platform().machine.borrow().servers.is_empty(), "it was killed");
@@ -330,11 +324,9 @@ fn only_a_server_with_data_to_keep_is_asked_to_end() {
         let platform = FakePlatform::on(first, &state, FIRST_VERSION);
         platform.server.set(ways);
         let mut session = Session::begin(&state, platform).unwrap();
-        let [directory, mut server] = database(None);
+        let (directory, mut server) = database(None);
         session.apply(directory).unwrap();
-        if let Change::DatabaseServer { is_named, .. } = &mut server {
-            *is_named = is_users;
-        }
+        server.is_named = is_users;
         // One that is not ready is ended by its failure.
         match session.apply(server) {
             Ok(_) if all => assert!(session.undo_all().is_settled()),
@@ -354,7 +346,8 @@ fn a_killed_server_has_the_time_that_a_sync_of_a_slow_disk_takes() {
         platform.server.set(ServerWays::Lingering);
         platform.busy.set(looks);
         let mut session = Session::begin(&state, platform).unwrap();
-        for change in database(None) {
+        let (directory, server) = database(None);
+        for change in [Change::from(directory), server.into()] {
             session.apply(change).unwrap();
         }
         let report = session.undo_all();
@@ -367,7 +360,7 @@ fn a_directory_stays_while_something_is_mounted_below_it() {
     let (_dir, state, first) = begin(FIRST_VERSION);
     let platform = FakePlatform::on(first.clone(), &state, FIRST_VERSION);
     let mut session = Session::begin(&state, platform).unwrap();
-    let [directory, _] = database(None);
+    let (directory, _) = database(None);
     session.apply(directory).unwrap();
     let request = crate::MountRequest::new(
         "/dev/theirs".as_ref(),
@@ -388,13 +381,13 @@ fn a_later_server_on_the_same_place_is_left() {
     let (_dir, state, first) = begin(FIRST_VERSION);
     let platform = FakePlatform::on(first, &state, FIRST_VERSION);
     let mut session = Session::begin(&state, platform).unwrap();
-    let [directory, server] = database(None);
+    let (directory, server) = database(None);
     session.apply(directory).unwrap();
     let started = session.apply(server.clone()).unwrap();
-    let ours = started.effect.process().unwrap().clone();
-    session.platform().end(&ours, Ending::Forced).unwrap();
+    let Effect::DatabaseServer(ours) = &started.effect else { panic!() };
+    session.platform().end(&ours.process, Ending::Forced).unwrap();
     let tie = Tie::Life { groups: &[], run_as: None };
-    let theirs = session.platform().start(&server.server().unwrap(), tie).unwrap();
+    let theirs = session.platform().start(&server.command(), tie).unwrap();
     assert_eq!(session.undo(started.id).unwrap().how, How::AsBefore);
     assert!(session.platform().is_alive(&theirs));
 }

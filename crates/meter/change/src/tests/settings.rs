@@ -8,8 +8,9 @@ use tempfile::TempDir;
 use super::fake::{BOUNDED, FakePlatform, Machine};
 use super::{SERVER, assert_same, begin, settings, wanted};
 use crate::{
-    AppliedChange, Change, ChangeError, Effect, GroupVersion, How, JournalState, Owner,
-    RestoreReport, Session, StateDir, UndoOutcome, leftovers, restore, restore_server,
+    AppliedChange, ChangeError, Effect, GroupVersion, How, JournalState, Owner, RestoreReport,
+    ServerSettings, Session, SettingsEffect, StateDir, UndoOutcome, leftovers, restore,
+    restore_server,
 };
 
 const NEIGHBORS: &str = "innodb_flush_neighbors";
@@ -76,7 +77,7 @@ fn how(report: &RestoreReport) -> &UndoOutcome {
 }
 
 fn took(effect: &Effect) -> Vec<(&str, &str)> {
-    let Effect::ServerSettings { took, .. } = effect else { panic!("{effect:?}") };
+    let Effect::ServerSettings(SettingsEffect { took, .. }) = effect else { panic!("{effect:?}") };
     took.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
@@ -93,7 +94,7 @@ fn what_the_server_took_is_shown_and_put_back() {
     let words = "adjust innodb_io_capacity, innodb_flush_neighbors, the event a.b of";
     assert!(line.starts_with(words), "{line}");
     let clamped = session.apply(settings(&[(BOUNDED[0], 9_999)], &[])).unwrap();
-    assert_eq!(clamped.effect.asked_and_took(), Some(("9999", "2000")));
+    assert_eq!(clamped.asked_and_took(), Some(("9999", "2000")));
     let above = session.apply(settings(&[(BOUNDED[1], 5_000)], &[])).unwrap();
     assert!(matches!(session.undo(clamped.id), Err(ChangeError::DependedOn { .. })));
     assert_eq!(session.undo(above.id).unwrap().how, How::PutBack);
@@ -442,7 +443,7 @@ fn refusals_change_nothing() {
     assert!(unknown.contains(&format!("no_such of {SERVER}")), "{unknown}");
     let (settings_of, adjustable) = (wanted(&[(NEIGHBORS, 1)]), Vec::new());
     let server = "mysql://b:secret@127.0.0.1".to_owned();
-    let secret = Change::ServerSettings { server, settings: settings_of, adjustable };
+    let secret = ServerSettings { server, settings: settings_of, adjustable };
     let secret = session.apply(secret).unwrap_err().to_string();
     assert!(secret.contains("holds a password") && !secret.contains("secret@"), "{secret}");
     session.platform().server_answers.set(false);

@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use iostrata_change::{
-    Change, ChangeError, Effect, How, Owner, Platform, ServerCommand, Session, StateDir, System,
-    end_with_starter, leftovers, restore,
+    Change, ChangeError, DatabaseServer, DatabaseServerEffect, Effect, How, MemoryGroup, Owner,
+    Platform, ServerCommand, ServerDirectory, Session, StateDir, System, end_with_starter,
+    leftovers, restore,
 };
 use rustix::process::Signal;
 
@@ -30,7 +31,7 @@ fn program(test: &str) -> Option<PathBuf> {
 }
 
 /// A directory, and a server on it that needs no tables of its own.
-fn server(place: &Path, program: &Path, group: Option<&str>) -> [Change; 2] {
+fn server(place: &Path, program: &Path, group: Option<&str>) -> (ServerDirectory, DatabaseServer) {
     let path = place.join("private");
     let socket = path.join("socket");
     let arguments = [
@@ -45,7 +46,7 @@ fn server(place: &Path, program: &Path, group: Option<&str>) -> [Change; 2] {
         "--innodb-buffer-pool-size=8M".to_owned(),
         "--innodb-log-file-size=4M".to_owned(),
     ];
-    let server = Change::DatabaseServer {
+    let server = DatabaseServer {
         data_dir: path.clone(),
         is_named: false,
         socket,
@@ -54,12 +55,12 @@ fn server(place: &Path, program: &Path, group: Option<&str>) -> [Change; 2] {
         group: group.map(str::to_owned),
         run_as: None,
     };
-    [Change::ServerDirectory { path }, server]
+    (ServerDirectory { path }, server)
 }
 
 /// The living processes of the server.
-fn living(server: &Change) -> Vec<Owner> {
-    let Change::DatabaseServer { program, arguments, .. } = server else { panic!() };
+fn living(server: &DatabaseServer) -> Vec<Owner> {
+    let DatabaseServer { program, arguments, .. } = server;
     let arguments = arguments.iter().map(Into::into).collect();
     let command = ServerCommand { program: program.clone(), arguments, may_be_wrapped: true };
     System::new().servers(&command).unwrap()
@@ -72,16 +73,18 @@ fn a_server_comes_and_goes_with_its_directory() {
     let before = place.snapshot();
     let mut session = place.session();
     let name = "small".to_owned();
-    let limited = session.apply(Change::MemoryGroup { name, limit_bytes: 1024 * MIB });
+    let limited = session.apply(MemoryGroup { name, limit_bytes: 1024 * MIB });
     let group = limited.as_ref().ok().map(|_| "small");
-    let [directory, server] = server(&place.path(""), &program, group);
+    let (directory, server) = server(&place.path(""), &program, group);
     session.apply(directory.clone()).unwrap();
     let started = session.apply(server.clone()).unwrap();
-    let Effect::DatabaseServer { process, version } = &started.effect else { panic!() };
+    let Effect::DatabaseServer(running) = &started.effect else { panic!() };
+    let DatabaseServerEffect { process, version } = running;
     assert!(version.starts_with(|first: char| first.is_ascii_digit()), "{version}");
     assert_eq!(living(&server), std::slice::from_ref(process));
     if let Ok(limited) = &limited {
-        let inside = limited.effect.dir().unwrap().join("cgroup.procs");
+        let Effect::Group(group) = &limited.effect else { panic!() };
+        let inside = group.dir.join("cgroup.procs");
         let inside = fs::read_to_string(inside).unwrap();
         assert_eq!(inside.trim(), process.pid.to_string());
     }
@@ -90,18 +93,7 @@ fn a_server_comes_and_goes_with_its_directory() {
     assert_eq!(fields[3], process.pid.to_string(), "a session of its own");
     // Another session must not start a second one on the same data.
     let mut other = place.session();
-    let Change::DatabaseServer { data_dir, program, arguments, socket, .. } = server.clone() else {
-        panic!()
-    };
-    let second = |is_named| Change::DatabaseServer {
-        data_dir: data_dir.clone(),
-        is_named,
-        socket: socket.clone(),
-        program: program.clone(),
-        arguments: arguments.clone(),
-        group: None,
-        run_as: None,
-    };
+    let second = |is_named| DatabaseServer { is_named, group: None, ..server.clone() };
     let refused = other.apply(second(true)).unwrap_err().to_string();
     assert!(refused.contains(&format!("(process {})", process.pid)), "{refused}");
     let refused = other.apply(second(false)).unwrap_err().to_string();
@@ -119,16 +111,13 @@ fn what_a_server_said_is_the_error() {
     let (Some(place), Some(program)) = (Place::new(test), program(test)) else { return };
     let before = place.snapshot();
     let mut session = place.session();
-    let [directory, mut server] = server(&place.path(""), &program, None);
+    let (directory, mut server) = server(&place.path(""), &program, None);
     session.apply(directory).unwrap();
-    if let Change::DatabaseServer { arguments, .. } = &mut server {
-        arguments.push("--no-such-option-anywhere=1".to_owned());
-    }
+    server.arguments.push("--no-such-option-anywhere=1".to_owned());
     let error = session.apply(server.clone()).unwrap_err();
-    let Change::DatabaseServer { socket, .. } = &server else { panic!() };
     assert!(matches!(&error, ChangeError::Unavailable { .. }), "{error}");
     assert!(error.to_string().contains("no-such-option-anywhere"), "{error}");
-    assert!(!socket.exists() && living(&server).is_empty());
+    assert!(!server.socket.exists() && living(&server).is_empty());
     let report = session.undo_all();
     assert!(report.is_settled(), "{report:?}");
     before.assert_same(&place.snapshot(), "a server that did not start");
@@ -139,8 +128,8 @@ fn another_directory_in_the_place_of_ours_is_left() {
     let Some(place) = Place::new("another_directory_in_the_place_of_ours_is_left") else { return };
     let mut session = place.session();
     let path = place.path("private");
-    session.apply(Change::ServerDirectory { path: path.clone() }).unwrap();
-    let taken = session.apply(Change::ServerDirectory { path: path.clone() }).unwrap_err();
+    session.apply(ServerDirectory { path: path.clone() }).unwrap();
+    let taken = session.apply(ServerDirectory { path: path.clone() }).unwrap_err();
     assert!(matches!(taken, ChangeError::Taken { .. }), "{taken}");
     fs::rename(&path, place.path("ours")).unwrap();
     fs::create_dir(&path).unwrap();
@@ -158,7 +147,8 @@ fn start_until_killed() {
     let state = StateDir::at(place.join("state"));
     loop {
         let mut session = Session::begin(&state, System::new()).unwrap();
-        for change in server(&place, &program, None) {
+        let (directory, server) = server(&place, &program, None);
+        for change in [Change::from(directory), server.into()] {
             session.apply(change).unwrap();
         }
         std::thread::sleep(Duration::from_millis(200));
@@ -191,7 +181,7 @@ fn a_killed_starter_leaves_no_server() {
             child.kill().unwrap();
             child.wait().unwrap();
             in_place += leftovers(&place.state()).len();
-            let [_, server] = server(&place.path(""), &program, None);
+            let (_, server) = server(&place.path(""), &program, None);
             if dies_with_us {
                 let is_gone = |_| {
                     std::thread::sleep(Duration::from_millis(10));

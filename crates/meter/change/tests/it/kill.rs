@@ -5,8 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use iostrata_change::{
-    Change, ChangeError, DeviceRef, FilesystemKind, Prewrite, QueueAttribute, Session, StateDir,
-    System, VmSetting, end_with_starter, leftovers, restore,
+    BackingFile, Change, ChangeError, CpuGroup, DeviceRef, EnterGroup, FilesystemKind, IoGroup,
+    Loop, MakeFilesystem, MemoryGroup, Mount, Prewrite, Queue, QueueAttribute, Remount, Session,
+    StateDir, Sysctl, System, VmSetting, end_with_starter, leftovers, restore,
 };
 use iostrata_plan::study::IoLimits;
 use rustix::process::Signal;
@@ -70,12 +71,12 @@ fn round(session: &mut Session, place: &Path, random: &mut Random) {
     };
     let label = None;
     let at = place.join("deep/mnt");
-    let spine = [
-        Change::BackingFile { path: backing.clone(), bytes, prewrite },
-        Change::Loop { backing, direct: true, block_bytes: None },
-        Change::MakeFilesystem { device: device.clone(), kind, options: vec![], label },
-        Change::Mount { device: device.clone(), at: at.clone(), kind, options: vec![] },
-        Change::Remount { at, options: vec!["noatime".to_owned()] },
+    let spine: [Change; 5] = [
+        BackingFile { path: backing.clone(), bytes, prewrite }.into(),
+        Loop { backing, direct: true, block_bytes: None }.into(),
+        MakeFilesystem { device: device.clone(), kind, options: vec![], label }.into(),
+        Mount { device: device.clone(), at: at.clone(), kind, options: vec![] }.into(),
+        Remount { at, options: vec!["noatime".to_owned()] }.into(),
     ];
     for change in spine {
         make(session, change);
@@ -100,19 +101,19 @@ fn thrown_in(device: &DeviceRef, random: &mut Random) -> Change {
                 QueueAttribute::Scheduler => random.one(&["mq-deadline", "bfq", "kyber", "none"]),
                 _ => random.one(&["40", "100", "100000"]),
             };
-            Change::Queue { device: device.clone(), attribute, value: value.to_owned() }
+            Queue { device: device.clone(), attribute, value: value.to_owned() }.into()
         }
         2 => {
             let which = random.one(&[VmSetting::DirtyBytes, VmSetting::DirtyBackgroundBytes]);
-            Change::Sysctl { which, value: (200 + random.below(100)) * MIB }
+            Sysctl { which, value: (200 + random.below(100)) * MIB }.into()
         }
-        3 => Change::MemoryGroup { name, limit_bytes: 2048 * MIB },
+        3 => MemoryGroup { name, limit_bytes: 2048 * MIB }.into(),
         4 => {
             let limits = IoLimits { write_iops: Some(10_000), ..IoLimits::default() };
-            Change::IoGroup { name, device: device.clone(), limits }
+            IoGroup { name, device: device.clone(), limits }.into()
         }
-        5 => Change::CpuGroup { name, milli_cpus: 1_500 },
-        _ => Change::EnterGroup { name },
+        5 => CpuGroup { name, milli_cpus: 1_500 }.into(),
+        _ => EnterGroup { name }.into(),
     }
 }
 

@@ -4,15 +4,17 @@ use std::fs;
 use std::path::Path;
 
 use iostrata_change::{
-    Change, ChangeError, Effect, FilesystemKind, How, Prewrite, QueueAttribute, VmSetting, restore,
-    touched_unwritten_bytes,
+    BackingFile, ChangeError, CpuGroup, DropCaches, Effect, EnterGroup, FilesystemKind, Governor,
+    GroupEffect, How, InstanceEffect, IoGroup, LoopEffect, MakeFilesystem, MemoryGroup, Mount,
+    MountEffect, MountTracefs, Prewrite, Queue, QueueAttribute, Remount, Sysctl, TraceInstance,
+    VmSetting, restore, touched_unwritten_bytes,
 };
 use iostrata_plan::study::IoLimits;
 
 use crate::machine::{MIB, Place, disk, has, queue};
 
-fn set(device: &iostrata_change::DeviceRef, attribute: QueueAttribute, value: &str) -> Change {
-    Change::Queue { device: device.clone(), attribute, value: value.to_owned() }
+fn set(device: &iostrata_change::DeviceRef, attribute: QueueAttribute, value: &str) -> Queue {
+    Queue { device: device.clone(), attribute, value: value.to_owned() }
 }
 
 #[test]
@@ -23,7 +25,7 @@ fn a_loop_device_comes_and_goes() {
     let (file, attach, device) = disk(&place, "disk", 16);
     session.apply(file.clone()).unwrap();
     let attached = session.apply(attach.clone()).unwrap();
-    let Effect::Loop { device: node, direct, .. } = &attached.effect else { panic!() };
+    let Effect::Loop(LoopEffect { device: node, direct, .. }) = &attached.effect else { panic!() };
     assert!(*direct && node.starts_with("/dev"));
     assert_eq!(touched_unwritten_bytes(&place.path("disk"), &[(0, 16 * MIB)]).unwrap(), 0);
     let twice = session.apply(attach).unwrap_err();
@@ -49,7 +51,8 @@ fn a_queue_is_put_back_whole() {
     let (file, attach, device) = disk(&place, "disk", 8);
     session.apply(file).unwrap();
     let attached = session.apply(attach).unwrap();
-    let name = attached.effect.device().unwrap().strip_prefix("/dev").unwrap().to_owned();
+    let Effect::Loop(attached) = &attached.effect else { panic!() };
+    let name = attached.device.strip_prefix("/dev").unwrap();
     let name = name.to_str().unwrap();
     let before = queue(name);
     let mut ids = Vec::new();
@@ -67,7 +70,7 @@ fn a_queue_is_put_back_whole() {
     ] {
         match session.apply(set(&device, attribute, value)) {
             Ok(applied) => {
-                let (asked, took) = applied.effect.asked_and_took().unwrap();
+                let (asked, took) = applied.asked_and_took().unwrap();
                 assert_eq!(asked, value);
                 if attribute == QueueAttribute::Scheduler {
                     assert_eq!(took, value);
@@ -97,7 +100,8 @@ fn what_somebody_else_set_is_left_and_reported() {
     let (file, attach, device) = disk(&place, "disk", 8);
     session.apply(file).unwrap();
     let attached = session.apply(attach).unwrap();
-    let name = attached.effect.device().unwrap().file_name().unwrap().to_owned();
+    let Effect::Loop(attached) = &attached.effect else { panic!() };
+    let name = attached.device.file_name().unwrap();
     let cell = Path::new("/sys/block").join(name).join("queue/nr_requests");
     session.apply(set(&device, QueueAttribute::NrRequests, "60")).unwrap();
     fs::write(&cell, "50").unwrap();
@@ -123,20 +127,20 @@ fn file_systems_are_made_mounted_and_gone() {
             continue;
         }
         let label = Some("layer".to_owned());
-        let make = Change::MakeFilesystem { device: device.clone(), kind, options: vec![], label };
+        let make = MakeFilesystem { device: device.clone(), kind, options: vec![], label };
         session.apply(make.clone()).unwrap();
         let at = place.path("deep/mnt");
         let options = vec!["noatime".to_owned()];
-        let mount = Change::Mount { device: device.clone(), at: at.clone(), kind, options };
+        let mount = Mount { device: device.clone(), at: at.clone(), kind, options };
         let mounted = session.apply(mount).unwrap();
-        let Effect::Mounted { options, .. } = &mounted.effect else { panic!() };
+        let Effect::Mounted(MountEffect { options, .. }) = &mounted.effect else { panic!() };
         assert!(options.iter().any(|option| option == "noatime"), "{options:?}");
         fs::write(at.join("file"), "x").unwrap();
         let refused = session.apply(make).unwrap_err();
         assert!(refused.to_string().contains("mounted at"), "{refused}");
-        let remount = Change::Remount { at: at.clone(), options: vec!["strictatime".to_owned()] };
+        let remount = Remount { at: at.clone(), options: vec!["strictatime".to_owned()] };
         let remounted = session.apply(remount).unwrap();
-        let Effect::Mounted { options, .. } = &remounted.effect else { panic!() };
+        let Effect::Mounted(MountEffect { options, .. }) = &remounted.effect else { panic!() };
         assert!(!options.iter().any(|option| option == "noatime"), "{options:?}");
         let undone = session.undo(remounted.id).unwrap();
         assert!(undone.left.is_empty(), "{undone:?}");
@@ -161,12 +165,10 @@ fn an_option_that_a_kernel_has_not_is_a_result() {
     session.apply(attach).unwrap();
     let kind = FilesystemKind::Xfs;
     let options = vec![];
-    session
-        .apply(Change::MakeFilesystem { device: device.clone(), kind, options, label: None })
-        .unwrap();
+    session.apply(MakeFilesystem { device: device.clone(), kind, options, label: None }).unwrap();
     let at = place.path("mnt");
     let options = vec!["no_such_option".to_owned()];
-    let refused = session.apply(Change::Mount { device, at: at.clone(), kind, options });
+    let refused = session.apply(Mount { device, at: at.clone(), kind, options });
     let Err(ChangeError::Unavailable { why, .. }) = refused else { panic!("{refused:?}") };
     assert!(why.contains("no_such_option") && why.contains("nknown"), "the kernel's words: {why}");
     assert!(!at.exists());
@@ -186,12 +188,12 @@ fn write_back_settings_are_put_back() {
         (VmSetting::DirtyExpireCentisecs, 1500),
         (VmSetting::DirtyWritebackCentisecs, 250),
     ] {
-        let applied = session.apply(Change::Sysctl { which, value }).unwrap();
-        assert_eq!(applied.effect.asked_and_took().unwrap().1, value.to_string());
+        let applied = session.apply(Sysctl { which, value }).unwrap();
+        assert_eq!(applied.asked_and_took().unwrap().1, value.to_string());
     }
-    let refused = session.apply(Change::Sysctl { which: VmSetting::DirtyRatio, value: 101 });
+    let refused = session.apply(Sysctl { which: VmSetting::DirtyRatio, value: 101 });
     assert!(matches!(refused, Err(ChangeError::Unavailable { .. })), "{refused:?}");
-    session.apply(Change::DropCaches).unwrap();
+    session.apply(DropCaches).unwrap();
     let report = session.undo_all();
     assert!(report.is_settled() && report.left.is_empty(), "{report:?}");
     before.assert_same(&place.snapshot(), "undoing");
@@ -208,13 +210,13 @@ fn groups_limit_and_let_go() {
     session.apply(attach).unwrap();
     let name = || "small".to_owned();
     let limits = IoLimits { write_iops: Some(500), ..IoLimits::default() };
-    let memory = session.apply(Change::MemoryGroup { name: name(), limit_bytes: 512 * MIB });
-    let io = session.apply(Change::IoGroup { name: name(), device, limits });
-    let cpu = session.apply(Change::CpuGroup { name: name(), milli_cpus: 1_250 });
+    let memory = session.apply(MemoryGroup { name: name(), limit_bytes: 512 * MIB });
+    let io = session.apply(IoGroup { name: name(), device, limits });
+    let cpu = session.apply(CpuGroup { name: name(), milli_cpus: 1_250 });
     for (made, limit) in [(&memory, "536870912"), (&io, "500"), (&cpu, "125000")] {
         match made {
             Ok(made) => {
-                let Effect::Group { limits, .. } = &made.effect else { panic!() };
+                let Effect::Group(GroupEffect { limits, .. }) = &made.effect else { panic!() };
                 let limits: String = limits.values().cloned().collect();
                 assert!(limits.contains(limit), "{limits}");
             }
@@ -224,13 +226,13 @@ fn groups_limit_and_let_go() {
     }
     if memory.is_ok() || io.is_ok() || cpu.is_ok() {
         for _ in 0..2 {
-            let entered = session.apply(Change::EnterGroup { name: name() }).unwrap();
+            let entered = session.apply(EnterGroup { name: name() }).unwrap();
             let inside = fs::read_to_string("/proc/self/cgroup").unwrap();
             assert!(inside.contains("iostrata-"), "{inside}");
             session.undo(entered.id).unwrap();
             assert_eq!(fs::read_to_string("/proc/self/cgroup").unwrap(), home);
         }
-        session.apply(Change::EnterGroup { name: name() }).unwrap();
+        session.apply(EnterGroup { name: name() }).unwrap();
     }
     drop(session);
     assert_eq!(fs::read_to_string("/proc/self/cgroup").unwrap(), home);
@@ -241,14 +243,14 @@ fn groups_limit_and_let_go() {
 fn a_trace_buffer_comes_and_goes() {
     let Some(place) = Place::new("a_trace_buffer_comes_and_goes") else { return };
     let mut session = place.session();
-    match session.apply(Change::MountTracefs) {
+    match session.apply(MountTracefs) {
         Ok(_) => {}
         Err(error) => {
             eprintln!("skipped: {error}");
             return;
         }
     }
-    let instance = |events: &[&str]| Change::TraceInstance {
+    let instance = |events: &[&str]| TraceInstance {
         name: "test".to_owned(),
         events: events.iter().map(|&event| event.to_owned()).collect(),
         buffer_kib: 64,
@@ -257,7 +259,7 @@ fn a_trace_buffer_comes_and_goes() {
     let unknown = session.apply(instance(&["block:no_such_event"])).unwrap_err();
     assert!(matches!(unknown, ChangeError::Unavailable { .. }), "{unknown}");
     let made = session.apply(instance(&["block:block_rq_issue"])).unwrap();
-    let Effect::Instance { dir, clock, .. } = &made.effect else { panic!() };
+    let Effect::Instance(InstanceEffect { dir, clock, .. }) = &made.effect else { panic!() };
     assert_eq!(clock, "mono");
     let enabled = dir.join("events/block/block_rq_issue/enable");
     assert_eq!(fs::read_to_string(enabled).unwrap().trim(), "1");
@@ -272,8 +274,8 @@ fn a_governor_is_set_or_is_not_available() {
     let Some(place) = Place::new("a_governor_is_set_or_is_not_available") else { return };
     let mut session = place.session();
     let value = "performance".to_owned();
-    match session.apply(Change::Governor { cpu: 0, value: value.clone() }) {
-        Ok(applied) => assert_eq!(applied.effect.asked_and_took().unwrap().1, value),
+    match session.apply(Governor { cpu: 0, value: value.clone() }) {
+        Ok(applied) => assert_eq!(applied.asked_and_took().unwrap().1, value),
         Err(ChangeError::Unavailable { fix, .. }) => assert!(fix.contains("host"), "{fix}"),
         Err(error) => panic!("{error}"),
     }
@@ -293,10 +295,8 @@ fn a_panic_undoes_and_a_busy_mount_goes_lazily() {
         let kind = FilesystemKind::Ext4;
         let options = vec![];
         let label = None;
-        session
-            .apply(Change::MakeFilesystem { device: device.clone(), kind, options, label })
-            .unwrap();
-        session.apply(Change::Mount { device, at: at.clone(), kind, options: vec![] }).unwrap();
+        session.apply(MakeFilesystem { device: device.clone(), kind, options, label }).unwrap();
+        session.apply(Mount { device, at: at.clone(), kind, options: vec![] }).unwrap();
         open = Some(fs::File::create(at.join("held")).unwrap());
         std::panic::resume_unwind(Box::new("on purpose"));
     }));
@@ -322,7 +322,7 @@ fn what_is_only_allocated_is_told_from_what_is_written() {
     let Some(place) = Place::new(test) else { return };
     let mut session = place.session();
     let path = place.path("sparse");
-    let file = Change::BackingFile { path: path.clone(), bytes: 8 * MIB, prewrite: Prewrite::None };
+    let file = BackingFile { path: path.clone(), bytes: 8 * MIB, prewrite: Prewrite::None };
     session.apply(file).unwrap();
     assert_eq!(touched_unwritten_bytes(&path, &[(0, MIB)]).unwrap(), MIB);
 }

@@ -7,7 +7,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use iostrata_change::{Change, DeviceRef, Prewrite, QueueAttribute, Session, StateDir, System};
+use iostrata_change::{
+    BackingFile, DeviceRef, Loop, Prewrite, QueueAttribute, Session, StateDir, System,
+};
 use tempfile::TempDir;
 
 pub const MIB: u64 = 1 << 20;
@@ -191,11 +193,10 @@ fn groups() -> Vec<PathBuf> {
 }
 
 /// A file of the place and the loop device over it.
-pub fn disk(place: &Place, name: &str, mib: u64) -> (Change, Change, DeviceRef) {
+pub fn disk(place: &Place, name: &str, mib: u64) -> (BackingFile, Loop, DeviceRef) {
     let path = place.path(name);
-    let file =
-        Change::BackingFile { path: path.clone(), bytes: mib * MIB, prewrite: Prewrite::All };
-    let attach = Change::Loop { backing: path.clone(), direct: true, block_bytes: None };
+    let file = BackingFile { path: path.clone(), bytes: mib * MIB, prewrite: Prewrite::All };
+    let attach = Loop { backing: path.clone(), direct: true, block_bytes: None };
     (file, attach, DeviceRef::Loop { backing: path })
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use iostrata_change::{
-    Change, ChangeError, DeviceRef, DeviceState, FilesystemKind, Platform, System,
+    ChangeError, DeviceRef, DeviceState, EnterGroup, FilesystemKind, Loop, MakeFilesystem, Mount,
+    Platform, Remount, System,
 };
 
 use crate::machine::{MIB, Place};
@@ -32,8 +33,8 @@ impl Drop for Stranger {
     }
 }
 
-fn make(device: DeviceRef) -> Change {
-    Change::MakeFilesystem { device, kind: FilesystemKind::Ext4, options: vec![], label: None }
+fn make(device: DeviceRef) -> MakeFilesystem {
+    MakeFilesystem { device, kind: FilesystemKind::Ext4, options: vec![], label: None }
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn what_a_device_holds_is_not_lost_by_accident() {
     // The same device by its file is a stranger's all the same.
     let by_file = session.apply(make(DeviceRef::Loop { backing: file.clone() })).unwrap_err();
     assert!(matches!(by_file, ChangeError::Refused { .. }), "{by_file}");
-    let attach = Change::Loop { backing: file, direct: false, block_bytes: None };
+    let attach = Loop { backing: file, direct: false, block_bytes: None };
     assert!(matches!(session.apply(attach), Err(ChangeError::Taken { .. })));
 }
 
@@ -76,7 +77,7 @@ fn a_device_in_use_is_refused_whatever_the_flag() {
     assert!(refused.to_string().contains("mounted at"), "{refused}");
     let at = place.path("mnt");
     let kind = FilesystemKind::Ext4;
-    let mount = Change::Mount { device, at, kind, options: vec![] };
+    let mount = Mount { device, at, kind, options: vec![] };
     assert!(matches!(session.apply(mount), Err(ChangeError::Refused { .. })));
     assert!(!place.path("state").exists(), "a refusal leaves no trace");
 }
@@ -88,8 +89,8 @@ fn places_that_are_taken_are_left() {
     let nothing = DeviceRef::Loop { backing: place.path("nothing") };
     let refused = session.apply(make(nothing)).unwrap_err();
     assert!(matches!(refused, ChangeError::Unavailable { .. }), "{refused}");
-    let remount = Change::Remount { at: "/".into(), options: vec!["noatime".to_owned()] };
+    let remount = Remount { at: "/".into(), options: vec!["noatime".to_owned()] };
     assert!(matches!(session.apply(remount), Err(ChangeError::Refused { .. })));
-    let enter = Change::EnterGroup { name: "nobody's".to_owned() };
+    let enter = EnterGroup { name: "nobody's".to_owned() };
     assert!(matches!(session.apply(enter), Err(ChangeError::Unavailable { .. })));
 }

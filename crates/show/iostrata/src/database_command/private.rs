@@ -7,7 +7,9 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use iostrata_change::{Change, DeviceRef, Session, StateDir, System};
+use iostrata_change::{
+    Change, CpuGroup, DeviceRef, IoGroup, MemoryGroup, Session, StateDir, System,
+};
 use iostrata_plan::study::IoLimits;
 use iostrata_server::private::{
     DataSource, PrivatePlan, PrivateServer, ServerProgram, find_prepared, keep_prepared, scratch_of,
@@ -115,15 +117,15 @@ fn address(server: &PrivateServer, tables: &Tables<'_>) -> String {
 /// Makes the groups of the limits; false when there are none.
 fn limit(session: &mut Session<System>, args: &PrivateArgs, dir: &Path) -> Result<bool, ExitError> {
     let name = || GROUP.to_owned();
-    let mut wanted = Vec::new();
+    let mut wanted: Vec<(_, Change)> = Vec::new();
     if let Some(limit_bytes) = args.server_memory {
-        wanted.push(("memory", Change::MemoryGroup { name: name(), limit_bytes }));
+        wanted.push(("memory", MemoryGroup { name: name(), limit_bytes }.into()));
     }
     if let Some(milli_cpus) = args.server_cpus {
-        wanted.push(("cpus", Change::CpuGroup { name: name(), milli_cpus }));
+        wanted.push(("cpus", CpuGroup { name: name(), milli_cpus }.into()));
     }
     if let Some(limits) = args.server_io {
-        wanted.push(("io", io_group(limits, dir)?));
+        wanted.push(("io", io_group(limits, dir)?.into()));
     }
     let is_limited = !wanted.is_empty();
     for (option, change) in wanted {
@@ -133,7 +135,7 @@ fn limit(session: &mut Session<System>, args: &PrivateArgs, dir: &Path) -> Resul
     Ok(is_limited)
 }
 
-fn io_group(limits: IoLimits, dir: &Path) -> Result<Change, ExitError> {
+fn io_group(limits: IoLimits, dir: &Path) -> Result<IoGroup, ExitError> {
     let device =
         path_facts(dir).and_then(|facts| facts.devices.first().map(|one| one.name.clone()));
     let Some(device) = device else {
@@ -144,7 +146,7 @@ fn io_group(limits: IoLimits, dir: &Path) -> Result<Change, ExitError> {
         return Err(ExitError::NotHere(text));
     };
     let device = DeviceRef::Named { path: Path::new("/dev").join(device), overwrite: false };
-    Ok(Change::IoGroup { name: GROUP.to_owned(), device, limits })
+    Ok(IoGroup { name: GROUP.to_owned(), device, limits })
 }
 
 /// The server's options with the dashes that it wants.

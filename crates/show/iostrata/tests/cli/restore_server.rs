@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use iostrata_change::{Change, Owner, ServerSetting, Servers, Session, StateDir, System};
+use iostrata_change::{Owner, ServerSetting, ServerSettings, Servers, Session, StateDir, System};
 use iostrata_server::MySqlServers;
 use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
 
@@ -36,7 +36,7 @@ fn settings_of_a_server_are_restored_with_the_password_of_the_target() {
     let mut session = Session::begin(&state, system).unwrap();
     let settings = vec![ServerSetting::new(NAME, 4_321)];
     let (server_at, adjustable) = (plain.clone(), Vec::new());
-    session.apply(Change::ServerSettings { server: server_at, settings, adjustable }).unwrap();
+    session.apply(ServerSettings { server: server_at, settings, adjustable }).unwrap();
     assert_ne!(value(), before);
     leave(&bench, state.path());
 

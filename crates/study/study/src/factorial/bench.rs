@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use iostrata_change::{AppliedChange, Change, ChangeId, Platform, Session};
+use iostrata_change::{AppliedChange, ChangeId, DropCaches, Platform, Session};
 use iostrata_io::FileSpec;
 use iostrata_linux::host::{Root, Scope};
 use iostrata_load::IoLoad;
@@ -107,7 +107,7 @@ impl<'a, W: Platform> Bench<'a, W> {
     /// Stores what a change did, each text once.
     pub(super) fn record(&mut self, applied: &AppliedChange) -> Result<(), StudyError> {
         let text = applied.change.describe();
-        let (asked, took) = match applied.effect.asked_and_took() {
+        let (asked, took) = match applied.asked_and_took() {
             Some((asked, took)) => (Some(asked.to_owned()), Some(took.to_owned())),
             None => (None, None),
         };
@@ -137,7 +137,7 @@ impl<'a, W: Platform> Bench<'a, W> {
             self.record(applied)?;
         }
         if wanted.drop_caches {
-            self.session.apply(Change::DropCaches)?;
+            self.session.apply(DropCaches)?;
         }
         let volume = &mut self.volumes[at].0;
         if !made.is_empty() {

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use iostrata_change::{Change, Platform, Prewrite};
+use iostrata_change::{BackingFile, Platform, Prewrite};
 use iostrata_io::{FileSet, FileSetPlan, Place};
 use iostrata_linux::host::{Root, Scope, describe_path};
 use iostrata_plan::Point;
@@ -36,7 +36,7 @@ pub(super) fn ceilings<W: Platform>(
     }
     // Through the journal as well, so that a kill leaves no file behind.
     let beside = task.place.dir.join("beside.img");
-    let file = Change::BackingFile { path: beside.clone(), bytes, prewrite: Prewrite::All };
+    let file = BackingFile { path: beside.clone(), bytes, prewrite: Prewrite::All };
     let made = bench.session.apply(file)?;
     let on_loop = Side::open(bench, Place::Device(device.clone()), &device, bytes)?;
     let below = Side::open(bench, Place::ExistingFile(beside.clone()), &beside, bytes)?;

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use iostrata_change::{
-    AppliedChange, Change, ChangeError, ChangeId, DeviceRef, Platform, QueueAttribute, Session,
-    VmSetting,
+    AppliedChange, Change, ChangeError, ChangeId, DeviceRef, EnterGroup, IoGroup, MemoryGroup,
+    Platform, Queue, QueueAttribute, Session, Sysctl, VmSetting,
 };
 use iostrata_plan::study::{Conditions, IoLimits, QueueSetting};
 use iostrata_run::host::QueueTaken;
@@ -67,7 +67,8 @@ fn queue_changes(wanted: &[QueueSetting], device: &DeviceRef) -> Result<Vec<Chan
     let change = |setting: &QueueSetting| {
         let attribute = QueueAttribute::of(&setting.attribute)
             .ok_or_else(|| unknown("queue attribute", &setting.attribute))?;
-        Ok(Change::Queue { device: device.clone(), attribute, value: setting.value.clone() })
+        let (device, value) = (device.clone(), setting.value.clone());
+        Ok(Queue { device, attribute, value }.into())
     };
     wanted.iter().map(change).collect()
 }
@@ -76,7 +77,7 @@ fn dirty_changes(wanted: &[(String, String)]) -> Result<Vec<Change>, ChangeError
     let change = |(name, value): &(String, String)| {
         let which = VmSetting::of(name).ok_or_else(|| unknown("vm setting", name))?;
         let value = value.parse().map_err(|_| unknown("value of the vm setting", value))?;
-        Ok(Change::Sysctl { which, value })
+        Ok(Sysctl { which, value }.into())
     };
     wanted.iter().map(change).collect()
 }
@@ -85,16 +86,15 @@ fn group_changes(group: &Group) -> Vec<Change> {
     let name = || GROUP.to_owned();
     let memory = group.memory_limit_bytes;
     let mut changes: Vec<Change> = memory
-        .map(|limit_bytes| Change::MemoryGroup { name: name(), limit_bytes })
+        .map(|limit_bytes| MemoryGroup { name: name(), limit_bytes }.into())
         .into_iter()
         .collect();
-    changes.extend(group.devices.iter().map(|device| Change::IoGroup {
-        name: name(),
-        device: device.clone(),
-        limits: group.io_limits,
+    changes.extend(group.devices.iter().map(|device| {
+        let (device, limits) = (device.clone(), group.io_limits);
+        Change::from(IoGroup { name: name(), device, limits })
     }));
     if !changes.is_empty() {
-        changes.push(Change::EnterGroup { name: name() });
+        changes.push(EnterGroup { name: name() }.into());
     }
     changes
 }
@@ -211,9 +211,9 @@ fn unknown(what: &str, found: &str) -> ChangeError {
 }
 
 fn taken(applied: &AppliedChange) -> Option<QueueTaken> {
-    let Change::Queue { attribute, .. } = &applied.change else { return None };
-    let (asked, took) = applied.effect.asked_and_took()?;
-    let (attribute, asked) = (attribute.name().to_owned(), asked.to_owned());
+    let Change::Queue(queue) = &applied.change else { return None };
+    let (asked, took) = applied.asked_and_took()?;
+    let (attribute, asked) = (queue.attribute.name().to_owned(), asked.to_owned());
     Some(QueueTaken { attribute, asked, took: took.to_owned() })
 }
 

@@ -36,7 +36,7 @@ pub(super) fn changes(
     let made = iostrata_sim::emudisk::changes(&place.program, &arguments, false)
         .map_err(|error| StudyError::Disk { why: error.to_string() })?;
     let over = match &made[1] {
-        Change::Loop { backing, .. } => DeviceRef::Loop { backing: backing.clone() },
+        Change::Loop(over) => DeviceRef::Loop { backing: over.backing.clone() },
         _ => device(at),
     };
     Ok((over, made.to_vec()))

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use iostrata_change::{Change, DeviceRef, FilesystemKind, Prewrite};
+use iostrata_change::{
+    BackingFile, Change, DeviceRef, FilesystemKind, Loop, MakeFilesystem, Mount, Prewrite,
+};
 use iostrata_plan::study::{Cell, StudyPlan, Volume, VolumeKind, database_bytes};
 use iostrata_plan::{IoSpec, Preparation};
 use iostrata_sim::emudisk::Store;
@@ -232,8 +234,8 @@ fn member(
 fn over_file(backing: PathBuf, kind: VolumeKind, bytes: u64) -> (DeviceRef, Vec<Change>) {
     let prewrite = if kind == VolumeKind::Raw { Prewrite::All } else { Prewrite::None };
     let changes = vec![
-        Change::BackingFile { path: backing.clone(), bytes, prewrite },
-        Change::Loop { backing: backing.clone(), direct: true, block_bytes: None },
+        BackingFile { path: backing.clone(), bytes, prewrite }.into(),
+        Loop { backing: backing.clone(), direct: true, block_bytes: None }.into(),
     ];
     (DeviceRef::Loop { backing }, changes)
 }
@@ -247,24 +249,27 @@ fn file_system(
 ) -> [Change; 2] {
     let label: String = format!("io_{name}").chars().take(12).collect();
     [
-        Change::MakeFilesystem {
+        MakeFilesystem {
             device: device.clone(),
             kind,
             options: volume.mkfs_options.clone(),
             label: Some(label),
-        },
-        Change::Mount {
+        }
+        .into(),
+        Mount {
             device: device.clone(),
             at: mount.to_owned(),
             kind,
             options: volume.mount_options.clone(),
-        },
+        }
+        .into(),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iostrata_change::FuseServer;
     use iostrata_plan::study::{Extent, MeasuringOverrides, StudySpec};
 
     const GIB: u64 = 1 << 30;
@@ -291,21 +296,19 @@ mod tests {
         let all = layouts("filesystem=['raw','xfs']\ndisk=['none','hdd-15k,queue=1']", 64 * GIB);
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["raw", "raw-hdd-15k", "xfs", "xfs-hdd-15k"]);
-        let [Change::FuseServer { at, program, arguments, holds_journal }, rest @ ..] =
-            all[3].members[0].changes.as_slice()
-        else {
+        let [Change::FuseServer(server), rest @ ..] = all[3].members[0].changes.as_slice() else {
             panic!("{:?}", all[3].members[0].changes)
         };
+        let FuseServer { at, program, arguments, holds_journal } = server;
         assert_eq!((at, program), (&"/study/xfs-hdd-15k.disk".into(), &"/bin/iostrata".into()));
         assert!(!holds_journal, "a killed study leaves nothing that holds its journal");
         assert!(arguments.contains(&"hdd-15k,queue=1".to_owned()), "{arguments:?}");
         let backing = PathBuf::from("/study/xfs-hdd-15k.disk/disk");
-        assert!(
-            matches!(&rest[0], Change::Loop { backing: over, direct: true, .. } if *over == backing)
-        );
-        assert!(matches!(rest[1..], [Change::MakeFilesystem { .. }, Change::Mount { .. }]));
+        let Change::Loop(over) = &rest[0] else { panic!("{rest:?}") };
+        assert!(over.direct && over.backing == backing);
+        assert!(matches!(rest[1..], [Change::MakeFilesystem(_), Change::Mount(_)]));
         assert_eq!(all[3].devices(), [DeviceRef::Loop { backing }]);
-        assert!(matches!(all[2].members[0].changes[0], Change::BackingFile { .. }));
+        assert!(matches!(all[2].members[0].changes[0], Change::BackingFile(_)));
     }
 
     #[test]
@@ -314,8 +317,8 @@ mod tests {
         let stores: Vec<bool> = all
             .iter()
             .map(|one| match &one.members[0].changes[0] {
-                Change::FuseServer { arguments, .. } => {
-                    arguments.windows(2).any(|two| two == ["--store-dir", "/study"])
+                Change::FuseServer(server) => {
+                    server.arguments.windows(2).any(|two| two == ["--store-dir", "/study"])
                 }
                 other => panic!("{other:?}"),
             })

@@ -22,7 +22,7 @@ mod volume;
 
 use std::path::PathBuf;
 
-use iostrata_change::Change;
+use iostrata_change::{Change, DropCaches};
 use iostrata_plan::study::StudyPlan;
 use iostrata_run::Event;
 
@@ -78,7 +78,7 @@ pub fn changes_of(plan: &StudyPlan, place: &VolumePlace) -> Result<Vec<Change>, 
         let devices = layout.map(VolumeLayout::devices).unwrap_or_default();
         conditions::changes(&cell.conditions, &devices)?.into_iter().for_each(&mut add);
         if cell.conditions.drop_caches {
-            add(Change::DropCaches);
+            add(DropCaches.into());
         }
     }
     if plan.measuring.traced {

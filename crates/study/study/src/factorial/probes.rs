@@ -7,7 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use iostrata_change::{Change, ChangeError, ChangeId, Effect, Platform, Session, write_instance};
+use iostrata_change::{
+    Change, ChangeError, ChangeId, Effect, MountTracefs, Platform, Session, TraceInstance,
+    write_instance,
+};
 use iostrata_linux::blocktrace::{BlockTrace, Setting, TraceScope};
 use iostrata_linux::host::{Root, Scope, describe_path};
 use iostrata_linux::profile::{ProfileError, ProfileOptions, Profiler};
@@ -27,18 +30,13 @@ const INSTANCE: &str = "study";
 /// The changes that a traced pass needs, as a plan shows them.
 pub(super) fn changes() -> [Change; 2] {
     let events = vec!["block:*".to_owned()];
-    [Change::MountTracefs, instance(events)]
+    [MountTracefs.into(), instance(events).into()]
 }
 
-fn instance(events: Vec<String>) -> Change {
+fn instance(events: Vec<String>) -> TraceInstance {
     let seconds = TRACED_PASS.as_secs_f64();
     let buffer_kib = iostrata_linux::blocktrace::buffer_kib(TRACED_REQUESTS_PER_S, seconds);
-    Change::TraceInstance {
-        name: INSTANCE.to_owned(),
-        events,
-        buffer_kib,
-        clock: "mono".to_owned(),
-    }
+    TraceInstance { name: INSTANCE.to_owned(), events, buffer_kib, clock: "mono".to_owned() }
 }
 
 /// Profilers and tracers of a study.
@@ -193,17 +191,17 @@ impl TraceProbe {
     /// Makes the instance through the session. The error is a reason and, where there is one, a
     /// fix.
     fn open<W: Platform>(session: &mut Session<W>) -> Result<Self, (String, Option<String>)> {
-        let mounted = session.apply(Change::MountTracefs).map_err(reason)?;
-        let Effect::Tracefs { dir, .. } = &mounted.effect else {
+        let mounted = session.apply(MountTracefs).map_err(reason)?;
+        let Effect::Tracefs(tracefs) = &mounted.effect else {
             return Err(("tracefs has no directory".to_owned(), None));
         };
-        let events =
-            iostrata_linux::blocktrace::events(dir).map_err(|error| (error.to_string(), None))?;
+        let events = iostrata_linux::blocktrace::events(&tracefs.dir)
+            .map_err(|error| (error.to_string(), None))?;
         let made = session.apply(instance(events)).map_err(reason)?;
-        let Effect::Instance { dir, .. } = &made.effect else {
+        let Effect::Instance(buffer) = made.effect else {
             return Err(("the trace instance has no directory".to_owned(), None));
         };
-        let (instance, scope) = (dir.clone(), TraceScope::default());
+        let (instance, scope) = (buffer.dir, TraceScope::default());
         let changes = vec![mounted.id, made.id];
         Ok(Self { changes, instance, open: None, scope, running: false, ready: false })
     }

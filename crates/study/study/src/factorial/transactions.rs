@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use iostrata_change::{Change, Platform};
+use iostrata_change::{Platform, ServerDirectory};
 use iostrata_load::TransactionLoad;
 use iostrata_plan::study::setting::{Setting, SettingId};
 use iostrata_plan::study::{Cell, Conditions};
@@ -174,7 +174,7 @@ impl<W: Platform> Bench<'_, W> {
         if mounted.databases.contains(&path) {
             return Ok(path);
         }
-        let made = self.session.apply(Change::ServerDirectory { path: path.clone() })?;
+        let made = self.session.apply(ServerDirectory { path: path.clone() })?;
         ids.push(made.id);
         mounted.databases.push(path.clone());
         self.record(&made)?;

@@ -56,8 +56,8 @@ pub(super) fn make<W: Platform>(
         match session.apply(change.clone()) {
             Ok(applied) => {
                 made(&applied);
-                if let Effect::Loop { device, .. } = &applied.effect {
-                    nodes.push(device.clone());
+                if let Effect::Loop(attached) = &applied.effect {
+                    nodes.push(attached.device.clone());
                 }
                 if change.is_lasting() {
                     ids.push(applied.id);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{TRACING, errno};
-use crate::effect::GroupVersion;
+use crate::kind::GroupVersion;
 use crate::seen::{FileToken, Owner};
 use crate::server::{ServerCommand, served_file};
 use iostrata_io::Mount;

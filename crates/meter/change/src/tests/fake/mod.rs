@@ -14,10 +14,10 @@ use std::{fs, io};
 
 use iostrata_io::Mount;
 
-use crate::change::Prewrite;
-use crate::effect::GroupVersion;
 use crate::error::{ChangeError, system};
 use crate::journal::StateDir;
+use crate::kind::GroupVersion;
+use crate::names::Prewrite;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
 use crate::seen::{Answer, DeviceState, FileToken, LoopDevice, Owner, PathEntry, SeenKind};
 use crate::server::{Ending, Greeting, ServerCommand, Tie};

@@ -7,7 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use iostrata_change::{Change, ChangeId, FilesystemKind, Owner, Session, StateDir, System};
+use iostrata_change::{
+    Change, ChangeId, FilesystemKind, MakeFilesystem, Mount, Owner, Session, StateDir, System,
+};
 use iostrata_sim::emudisk::{Client, Fault, Power, ServeArguments, Store, Tear, changes, device};
 
 use crate::exit_error::ExitError;
@@ -92,7 +94,7 @@ pub fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
 pub struct EmulatedDisk {
     session: Session,
     client: Client,
-    mount: Change,
+    mount: Mount,
     mounted: Option<ChangeId>,
     at: PathBuf,
 }
@@ -125,18 +127,17 @@ impl EmulatedDisk {
         let mut served_at = served;
         for change in changes(&program, &arguments, false).map_err(|error| text(&error))? {
             // The path comes back free of links, as the changes that follow must name it.
-            if let Change::FuseServer { at, .. } =
-                session.apply(change).map_err(|error| text(&error))?.change
-            {
-                served_at = at;
+            let applied = session.apply(change).map_err(|error| text(&error))?;
+            if let Change::FuseServer(server) = applied.change {
+                served_at = server.at;
             }
         }
         let device = device(&served_at);
         let kind = FilesystemKind::Ext4;
         let (options, label) = (Vec::new(), None);
-        let make = Change::MakeFilesystem { device: device.clone(), kind, options, label };
+        let make = MakeFilesystem { device: device.clone(), kind, options, label };
         session.apply(make).map_err(|error| text(&error))?;
-        let mount = Change::Mount { device, at: at.to_owned(), kind, options: Vec::new() };
+        let mount = Mount { device, at: at.to_owned(), kind, options: Vec::new() };
         let client = Client::at(&served_at);
         let mut disk = Self { session, client, mount, mounted: None, at: at.to_owned() };
         disk.mount().map_err(|error| error.to_string())?;
