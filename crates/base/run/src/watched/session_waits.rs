@@ -15,6 +15,9 @@ pub struct SessionWaits {
     pub disk_space: u64,
     /// A processor: tasks of the target that waited for one at a time, where it is on this host.
     pub processor: u64,
+    /// Share of the time in which its tasks could have run that they waited for a processor, in
+    /// percent.
+    pub processor_waited_pct: u64,
     /// Uninterruptible sleep, as for I/O: so many tasks of the target at every look, where it is on
     /// this host.
     pub uninterruptible: u64,

@@ -28,5 +28,6 @@ pub use schema::{Column, ColumnType, Index, Schema, Table, TableWords};
 pub use session::{
     ADDED_KEY, Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket,
 };
+pub(crate) use stall::is_short_of_processors;
 pub use stall::{Sampled, StallRule, Stalled, stall_cause};
 pub use value::Value;

@@ -20,6 +20,9 @@ const FASTER: f64 = 2.0;
 /// and so many times as long as usual.
 const FLUSH_US_SLOW: f64 = 20_000.0;
 const SLOWER: f64 = 4.0;
+/// Share of the time in which tasks can run that they wait for a processor, in percent, from which
+/// a target is starved: with twice as many busy tasks as processors it is half.
+const STARVED_PCT: u64 = 90;
 /// Share of a stall for which other members of a cluster held writers back, to explain it.
 const PAUSED: f64 = 0.3;
 /// Where commits do not wait for it, redo is synced once a second, or a little earlier.
@@ -415,9 +418,14 @@ impl View<'_> {
     /// that are well.
     fn processors(&self) -> Reason {
         let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits)?;
-        let (count, sessions) = (waits.processor, u64::from(self.stalled.sessions));
-        let text = format!("{count} of its tasks waited for a processor at a time");
-        (count > 0 && 2 * count >= sessions).then_some((StallCause::Processors, text))
+        let count = waits.processor;
+        let mut text = format!("{count} of its tasks waited for a processor at a time");
+        if waits.processor_waited_pct >= STARVED_PCT {
+            let pct = waits.processor_waited_pct;
+            text.push_str(&format!(", and tasks that could run did not for {pct} % of the time"));
+        }
+        let is_short = is_short_of_processors(&waits, u64::from(self.stalled.sessions));
+        is_short.then_some((StallCause::Processors, text))
     }
 
     fn connections(&self) -> Reason {
@@ -464,6 +472,13 @@ impl View<'_> {
             format!("at least {least} commits waited for a replica to acknowledge them{when}");
         (!self.is_outside(share, 0.5)).then_some((StallCause::SemiSync, text))
     }
+}
+
+/// Whether tasks of a target wait for processors: half as many as there are sessions, or any, if
+/// those that could run hardly ever did.
+pub(crate) fn is_short_of_processors(waits: &SessionWaits, sessions: u64) -> bool {
+    let is_starved = waits.processor_waited_pct >= STARVED_PCT;
+    waits.processor > 0 && (2 * waits.processor >= sessions || is_starved)
 }
 
 /// Checkpoint age over its limit.

@@ -8,7 +8,9 @@
 
 use std::collections::VecDeque;
 
-use crate::target::{Sampled, SessionWaits, StallRule, Stalled, stall_cause};
+use crate::target::{
+    Sampled, SessionWaits, StallRule, Stalled, is_short_of_processors, stall_cause,
+};
 use iostrata_run::{StallCause, TransactionStall};
 
 use crate::watch::moment::{ProcessorWaits, SampleMoment};
@@ -241,7 +243,7 @@ impl Stalls {
     /// session is at work when it takes a sample: its tasks that wait for one say that it stalls.
     fn begin_starved(&mut self, lull: Lull, waits: SessionWaits) -> Option<()> {
         let usual = self.usual_running().filter(|usual| *usual > 0)?;
-        (2 * waits.processor >= usual).then_some(())?;
+        is_short_of_processors(&waits, usual).then_some(())?;
         // Its rate is not usual.
         self.usual.pop_back();
         self.go_on(lull.now_s, lull.rate, Some(usual));

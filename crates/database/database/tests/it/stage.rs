@@ -281,8 +281,13 @@ impl Stage {
                 && let Some(waits) = sampler.session_waits()
             {
                 let tasks = held.tasks_waiting(Duration::from_millis(200)).unwrap_or_default();
-                let TaskWaits { processor, uninterruptible } = tasks;
-                let waits = SessionWaits { processor, uninterruptible, ..waits };
+                let TaskWaits { processor, waited_pct, uninterruptible } = tasks;
+                let waits = SessionWaits {
+                    processor,
+                    processor_waited_pct: waited_pct,
+                    uninterruptible,
+                    ..waits
+                };
                 watch.explain(&mut watched, waits);
             }
             if watch.needs_snapshot(&watched) {

@@ -36,6 +36,9 @@ const LOOKS: u32 = 4;
 pub struct TaskWaits {
     /// Tasks that wait for a processor, on average.
     pub processor: u64,
+    /// Share of the time in which tasks could have run that they waited for a processor, in
+    /// percent.
+    pub waited_pct: u64,
     /// Tasks that are in uninterruptible sleep (state D), as for I/O: so many at every look.
     pub uninterruptible: u64,
 }
@@ -122,17 +125,21 @@ impl HeldBack {
     /// not tell.
     pub fn tasks_waiting(&self, span: Duration) -> Option<TaskWaits> {
         let (pid, began) = (self.pid?, Instant::now());
-        let before = waited_ns(&self.root, pid)?;
+        let before = task_times(&self.root, pid)?;
         let mut asleep = uninterruptible(&self.root, pid);
         for _ in 1..LOOKS {
             std::thread::sleep(span / (LOOKS - 1));
             asleep = asleep.min(uninterruptible(&self.root, pid));
         }
-        let after = waited_ns(&self.root, pid)?;
-        let more =
-            after.iter().map(|(task, ns)| ns.saturating_sub(*before.get(task).unwrap_or(ns)));
-        let mean = more.sum::<u64>() as f64 / began.elapsed().as_nanos() as f64;
-        Some(TaskWaits { processor: mean.round() as u64, uninterruptible: asleep })
+        let (mut ran_ns, mut waited_ns) = (0, 0);
+        for (task, (ran, waited)) in task_times(&self.root, pid)? {
+            let (ran_before, waited_before) = before.get(&task).copied().unwrap_or((ran, waited));
+            ran_ns += ran.saturating_sub(ran_before);
+            waited_ns += waited.saturating_sub(waited_before);
+        }
+        let mean = waited_ns as f64 / began.elapsed().as_nanos() as f64;
+        let waited_pct = 100 * waited_ns / (ran_ns + waited_ns).max(1);
+        Some(TaskWaits { processor: mean.round() as u64, waited_pct, uninterruptible: asleep })
     }
 
     fn is_there(&self) -> bool {
@@ -167,15 +174,15 @@ impl HeldBack {
     }
 }
 
-/// For how long each task of a process has waited for a processor since it began, in nanoseconds:
-/// the second number of `schedstat`.
-fn waited_ns(root: &Root, pid: u32) -> Option<BTreeMap<String, u64>> {
-    let waited = |task: String| {
+/// For how long each task of a process has run and has waited for a processor since it began, in
+/// nanoseconds: the first two numbers of `schedstat`.
+fn task_times(root: &Root, pid: u32) -> Option<BTreeMap<String, (u64, u64)>> {
+    let times = |task: String| {
         let text = root.text(format!("/proc/{pid}/task/{task}/schedstat"))?;
-        let ns = text.split_whitespace().nth(1)?.parse().ok()?;
-        Some((task, ns))
+        let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
+        Some((task, (numbers.next()??, numbers.next()??)))
     };
-    let all: BTreeMap<String, u64> = tasks(root, pid).into_iter().filter_map(waited).collect();
+    let all: BTreeMap<_, _> = tasks(root, pid).into_iter().filter_map(times).collect();
     (!all.is_empty()).then_some(all)
 }
 
@@ -328,6 +335,18 @@ mod tests {
         machine.process(22, Some("data"), Some("data/ibdata1"));
         assert_eq!(machine.found(None), Some(22));
         assert_eq!(machine.found(Some("/run/none.pid")), Some(22));
+    }
+
+    #[test]
+    fn times_of_tasks_are_read() {
+        let machine = Machine::new();
+        let of = machine.0.path().join("proc/30/task/7");
+        create_dir_all(&of).unwrap();
+        write(of.join("schedstat"), "500 9000 3\n").unwrap();
+        let root = Root::at(machine.0.path());
+        assert_eq!(task_times(&root, 30), Some([("7".to_owned(), (500, 9000))].into()));
+        write(of.join("schedstat"), "0").unwrap();
+        assert_eq!(task_times(&root, 30), None, "a kernel without the figures");
     }
 
     #[test]

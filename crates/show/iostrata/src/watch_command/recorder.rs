@@ -50,9 +50,14 @@ impl ObservedTarget {
         if waits.is_none() && tasks.is_none() {
             return;
         }
-        let TaskWaits { processor, uninterruptible } = tasks.unwrap_or_default();
-        let waits = waits.unwrap_or_default();
-        self.watch.explain(watched, SessionWaits { processor, uninterruptible, ..waits });
+        let TaskWaits { processor, waited_pct, uninterruptible } = tasks.unwrap_or_default();
+        let waits = SessionWaits {
+            processor,
+            processor_waited_pct: waited_pct,
+            uninterruptible,
+            ..waits.unwrap_or_default()
+        };
+        self.watch.explain(watched, waits);
     }
 
     /// Asks what goes on where the target begins to stall, and how statements went on once it no

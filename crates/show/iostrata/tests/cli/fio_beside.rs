@@ -103,7 +103,7 @@ fn each_loop_is_read_back_as_fio_does() {
 #[test]
 fn a_job_that_is_steady_ends_alone_or_with_its_group() {
     let jobs = "--size=1g --ioengine=null --rw=randread --time_based --runtime=6 --rate_iops=1000 \
-                --name=steady --ss=iops:90% --ss_dur=2 --name=other";
+                --name=steady --ss=iops:90% --ss_dur=2 --name=other --new_group";
     for (side, _, run) in both_sides(jobs, |_| ()) {
         let ios = [0, 1].map(|at| number(&run, &format!("/jobs/{at}/read/total_ios")));
         assert!(ios[0] < 4500 && ios[1] > 5500, "{side}: {ios:?}");

@@ -289,7 +289,7 @@ fn what_cannot_be_done_is_refused_by_name() {
         ("oltp_read_write --mysql-hots=db run", &["--mysql-host"]),
         ("oltp_read_write --db-driver=pgsql run", &["--db-driver=pgsql: PostgreSQL", "mysql://"]),
         ("tpcc run --mysql_count_ware=8 -D t", &["mysql_count_ware is", "use --warehouses N"]),
-        ("tpcc.lua --pgsql_host=h --tables=2 run", &["--pgsql_host=h: PostgreSQL"]),
+        ("tpcc.lua --pgsql_host=h --tables=2 run", &["--pgsql-host=h: PostgreSQL"]),
         ("oltp_read_write --target engine:db --secondary prepare", &["--secondary", "mysql://"]),
         ("oltp_read_write --target engine:db --time=0 run", &["--time 0", "--events"]),
         ("oltp_read_write --target engine:db --rand-pareto-h=2 run", &["--rand-pareto-h 2"]),

@@ -136,12 +136,15 @@ fn a_lease_is_promised_to_those_only_who_may_make_its_event() {
                 said.split_once(lacks).map(|(_, rest)| rest.split_once("): should this host"));
             let (fix, _) = fix.flatten().unwrap_or_else(|| panic!("{program}, {more}: {said}"));
             assert!(fix.contains("GRANT EVENT, CREATE, DROP ON iostrata_lease.* TO"), "{said}");
-            assert!(!said.contains("puts itself back"), "{program}, {more}: {said}");
+            assert!(
+                !said.contains("restores its settings if tune is silent"),
+                "{program}, {more}: {said}"
+            );
             grant = fix.to_owned();
         }
         private.hold_in("", &[grant.as_str()], || {});
         let said = says("--dry-run");
-        assert!(said.contains("puts itself back"), "{program}: {said}");
+        assert!(said.contains("restores its settings if tune is silent"), "{program}: {said}");
         assert!(!said.contains("No lease"), "{program}: {said}");
         private.end();
     }

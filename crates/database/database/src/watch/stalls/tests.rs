@@ -188,7 +188,7 @@ fn tasks_that_wait_for_processors_at_its_beginning_are_not_its_cause_for_good() 
 
 #[test]
 fn a_server_that_others_keep_from_processors_stalls_though_no_session_is_seen_at_work() {
-    let course = |[usual_pct, pressure_pct]: [f64; 2], waiting: u64| {
+    let course = |[usual_pct, pressure_pct]: [f64; 2], (waiting, waited_pct): (u64, u64)| {
         let (mut stalls, mut total, mut stalled) = (Stalls::default(), 0, Vec::new());
         for second in 0..40_u64 {
             let is_low = second >= 30;
@@ -203,7 +203,11 @@ fn a_server_that_others_keep_from_processors_stalls_though_no_session_is_seen_at
             let moment =
                 SampleMoment { at_s: second as f64, sample, processors, ..SampleMoment::default() };
             let found = stalls.take(moment);
-            let waits = SessionWaits { processor: waiting, ..SessionWaits::default() };
+            let waits = SessionWaits {
+                processor: waiting,
+                processor_waited_pct: waited_pct,
+                ..SessionWaits::default()
+            };
             let explained = stalls.needs_session_waits().then(|| stalls.explain(waits)).flatten();
             let stall = explained.or(found.stall.filter(|_| found.is_going));
             stalled.extend(stall.map(|stall| (second, stall.cause)));
@@ -211,10 +215,12 @@ fn a_server_that_others_keep_from_processors_stalls_though_no_session_is_seen_at
         stalled
     };
     let starved: Vec<_> = (30..40).map(|second| (second, StallCause::Processors)).collect();
-    assert_eq!(course([5.0, 95.0], 4), starved);
-    assert_eq!(course([90.0, 95.0], 4), starved, "others took some of them before");
-    assert_eq!(course([5.0, 95.0], 0), [], "its load went away while others work");
-    assert_eq!(course([5.0, 8.0], 4), [], "processors are there");
+    assert_eq!(course([5.0, 95.0], (4, 70)), starved);
+    assert_eq!(course([5.0, 95.0], (1, 97)), starved, "clients are held up as well");
+    assert_eq!(course([5.0, 95.0], (1, 70)), [], "most of its sessions went away");
+    assert_eq!(course([90.0, 95.0], (4, 70)), starved, "others took some of them before");
+    assert_eq!(course([5.0, 95.0], (0, 97)), [], "its load went away while others work");
+    assert_eq!(course([5.0, 8.0], (4, 97)), [], "processors are there");
 }
 
 #[test]
