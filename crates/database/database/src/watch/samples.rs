@@ -1,7 +1,7 @@
 //! From one sample to the next: what is printed of each.
 
 use iostrata_run::{
-    Event, FileIo, FileTable, SampleSpan, SessionWaits, StallSnapshot, StatementDigest,
+    Event, FileIo, FileTable, SampleSpan, SessionWaits, StallCause, StallSnapshot, StatementDigest,
     TargetSample, TransactionStall, WatchSample,
 };
 
@@ -19,8 +19,17 @@ pub struct Watch {
     /// When it last told what it did with its files, in seconds on the clock of its samples.
     files: Option<(f64, FileTable)>,
     stalls: Stalls,
-    /// What went on when the last stall began, and when its statements were counted again.
-    snapshot: Option<(StallSnapshot, Recount)>,
+    snapshot: Option<LastSnapshot>,
+}
+
+/// What went on when the last stall began, or when its cause first showed.
+#[derive(Debug)]
+struct LastSnapshot {
+    snapshot: StallSnapshot,
+    /// The cause that the stall had then.
+    cause: StallCause,
+    /// When its statements were counted again.
+    recount: Recount,
 }
 
 /// How long a stall lasts until its statements are counted once more while it goes on, in seconds.
@@ -144,10 +153,15 @@ impl Watch {
         watched.stall = Some(stall);
     }
 
-    /// Whether a stall goes on of which nothing was asked yet, after its last sample.
+    /// Whether a stall goes on of which nothing was asked yet, after its last sample; or nothing
+    /// since sessions began to wait for something, while before only the machine was busy.
     pub fn needs_snapshot(&self, watched: &Watched) -> bool {
+        let of_machine = |cause| matches!(cause, StallCause::Unknown | StallCause::Processors);
         let is_new = |stall: &TransactionStall| {
-            self.snapshot.as_ref().is_none_or(|(last, _)| last.stall_t_s != stall.t_s)
+            self.snapshot.as_ref().is_none_or(|last| {
+                let is_other = last.snapshot.stall_t_s != stall.t_s;
+                is_other || of_machine(last.cause) && !of_machine(stall.cause)
+            })
         };
         watched.sample.stalled && watched.stall.as_ref().is_some_and(is_new)
     }
@@ -155,16 +169,16 @@ impl Watch {
     /// Keeps what went on when the stall of the last sample began, beside that sample.
     pub fn keep_snapshot(&mut self, watched: &mut Watched, snapshot: StallSnapshot) {
         let Some(stall) = &watched.stall else { return };
-        let (stall_t_s, t_s) = (stall.t_s, watched.sample.t_s);
+        let (cause, stall_t_s, t_s) = (stall.cause, stall.t_s, watched.sample.t_s);
         let snapshot = StallSnapshot { stall_t_s, t_s, ..snapshot };
         watched.snapshot = Some(Box::new(snapshot.clone()));
-        self.snapshot = Some((snapshot, Recount::Never));
+        self.snapshot = Some(LastSnapshot { snapshot, cause, recount: Recount::Never });
     }
 
     /// Whether it is time to count the statements of the snapshot again: once while a long stall
     /// goes on, and once at its end.
     pub fn needs_statements(&self, watched: &Watched) -> bool {
-        let Some((snapshot, recount)) = &self.snapshot else { return false };
+        let Some(LastSnapshot { snapshot, recount, .. }) = &self.snapshot else { return false };
         let stall = watched.stall.as_ref().filter(|stall| stall.t_s == snapshot.stall_t_s);
         match (stall, watched.sample.stalled) {
             (Some(stall), true) => *recount == Recount::Never && stall.length_s >= RECOUNT_S,
@@ -179,7 +193,7 @@ impl Watch {
         watched: &mut Watched,
         (statements, seconds): (Vec<StatementDigest>, f64),
     ) {
-        let Some((snapshot, recount)) = &mut self.snapshot else { return };
+        let Some(LastSnapshot { snapshot, recount, .. }) = &mut self.snapshot else { return };
         *recount = if watched.sample.stalled { Recount::Meanwhile } else { Recount::AtEnd };
         (snapshot.statements, snapshot.statements_s) = (statements, Some(seconds));
         watched.snapshot = Some(Box::new(snapshot.clone()));

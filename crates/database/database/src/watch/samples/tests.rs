@@ -273,3 +273,32 @@ fn a_stall_is_looked_at_when_it_begins_and_its_statements_at_its_end() {
         ]
     );
 }
+
+#[test]
+fn a_stall_is_looked_at_again_once_its_cause_shows() {
+    let asked = |waits: [SessionWaits; 2]| {
+        let (mut watch, mut total, mut asked) = (Watch::default(), 0, Vec::new());
+        for second in 0..40_u64 {
+            total += if second < 20 { 500 } else { 1 };
+            let now = TargetSample {
+                transactions: Some(total),
+                sessions_running: Some(8),
+                ..TargetSample::default()
+            };
+            let mut watched = watch.take(seen(second as f64, now));
+            if watch.needs_session_waits() {
+                watch.explain(&mut watched, waits[usize::from(second >= 25)]);
+            }
+            if watch.needs_snapshot(&watched) {
+                watch.keep_snapshot(&mut watched, StallSnapshot::default());
+                asked.push(second);
+            }
+        }
+        asked
+    };
+    let (nothing, locked) =
+        (SessionWaits::default(), SessionWaits { metadata_lock: 8, ..SessionWaits::default() });
+    assert_eq!(asked([nothing, locked]), [20, 25]);
+    assert_eq!(asked([locked, locked]), [20]);
+    assert_eq!(asked([nothing, nothing]), [20]);
+}
