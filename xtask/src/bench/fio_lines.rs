@@ -38,7 +38,7 @@ pub const LINES: [FioLine; 3] = [
         name: "verify 4k libaio depth 16",
         ground: Ground::File,
         words: "--rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --direct=1 --overwrite=1 \
-                --verify=crc32c",
+                --verify=crc32c --verify_state_save=0",
         is_timed: false,
     },
     FioLine {

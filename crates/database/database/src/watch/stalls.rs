@@ -40,9 +40,11 @@ const STOLEN_PCT: f64 = 30.0;
 /// percent, where that explains a stall; it has to be twice of what is usual.
 const PROCESSORS_PCT: f64 = 50.0;
 const PROCESSORS_MORE: f64 = 2.0;
-/// Tasks of a busy server wait for processors at many moments: so many looks at a stall show it
-/// before that is its cause for good. What sessions wait for by name needs one.
+/// Tasks of a busy server wait for processors at many moments: so many looks at a stall show it,
+/// one for each sample. After that it is looked at every two seconds, since sessions may have begun
+/// to wait for something else. What they wait for by name needs one look.
 const LOOKS_AT_PROCESSORS: u32 = 3;
+const LOOK_AGAIN_S: f64 = 2.0;
 
 /// A throughput while nothing stalled, with the sessions that waited for an answer.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +67,9 @@ struct Lull {
 struct Going {
     stall: TransactionStall,
     is_going: bool,
-    /// How often it was asked what sessions wait for.
+    /// How often it was asked what sessions wait for, and when last.
     looks: u32,
+    looked_s: f64,
 }
 
 /// What a sample says of stalls.
@@ -141,7 +144,8 @@ impl Stalls {
         let follows =
             |stall: &TransactionStall| stall.t_s + stall.length_s + GAP_S >= now_s - seconds;
         let before = self.last.take().filter(|last| last.is_going || follows(&last.stall));
-        let looks = before.as_ref().map_or(0, |last| last.looks);
+        let (looks, looked_s) =
+            before.as_ref().map_or((0, 0.0), |last| (last.looks, last.looked_s));
         let mut stall = before.map_or_else(
             || TransactionStall {
                 t_s: now_s - seconds,
@@ -161,7 +165,7 @@ impl Stalls {
             self.usual.clear();
             return FoundStall { is_going: false, stall: Some(stall) };
         }
-        self.last = Some(Going { stall: stall.clone(), is_going: true, looks });
+        self.last = Some(Going { stall: stall.clone(), is_going: true, looks, looked_s });
         FoundStall { is_going: true, stall: Some(stall) }
     }
 
@@ -204,7 +208,10 @@ impl Stalls {
         self.last.as_ref().is_some_and(|last| {
             let is_known = match last.stall.cause {
                 StallCause::Unknown => false,
-                StallCause::Processors => last.looks >= LOOKS_AT_PROCESSORS,
+                StallCause::Processors => {
+                    let now_s = self.moments.back().map_or(0.0, |moment| moment.at_s);
+                    last.looks >= LOOKS_AT_PROCESSORS && now_s - last.looked_s < LOOK_AGAIN_S
+                }
                 _ => last.looks > 0,
             };
             last.is_going && !is_known
@@ -226,6 +233,7 @@ impl Stalls {
         let (cause, evidence) = self.cause(last.t_s, now_s, running);
         let going = self.last.as_mut()?;
         going.looks += 1;
+        going.looked_s = now_s;
         if cause != StallCause::Unknown || going.stall.cause == StallCause::Processors {
             (going.stall.cause, going.stall.evidence) = (cause, evidence);
         }

@@ -183,7 +183,9 @@ fn tasks_that_wait_for_processors_at_its_beginning_are_not_its_cause_for_good() 
     let semi_sync = SessionWaits { semi_sync: 6, ..SessionWaits::default() };
     assert_eq!(cause(&[processor, semi_sync, semi_sync]), (StallCause::SemiSync, 1));
     assert_eq!(cause(&[processor, SessionWaits::default()]), (StallCause::Unknown, 0));
-    assert_eq!(cause(&[processor; 4]), (StallCause::Processors, 1));
+    assert_eq!(cause(&[processor; 7]), (StallCause::Processors, 1), "in turns after the third");
+    let later = [processor, processor, processor, semi_sync];
+    assert_eq!(cause(&later), (StallCause::SemiSync, 0), "they began to wait for it meanwhile");
 }
 
 #[test]
