@@ -60,6 +60,8 @@ impl OpKind {
     pub const COUNT: usize = Self::ALL.len();
     /// The kinds of a file's requests that every document names.
     pub const OF_FILES: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
+    /// The directions of fio's data.
+    pub const DIRECTIONS: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
 
     /// Its name in a series: one entry per slice of time.
     fn series_name(self) -> Cow<'static, str> {

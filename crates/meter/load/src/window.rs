@@ -26,8 +26,6 @@ use crate::tally::{Slices, Span};
 const SLICES_MAX: u32 = 16_384;
 /// The same where jobs end by themselves, perhaps long before the window must.
 const SLICES_MAX_ALONE: u32 = 360_000;
-/// The kinds of requests by which a rate is steady.
-const MOVING: [OpKind; 3] = [OpKind::Read, OpKind::Write, OpKind::Trim];
 /// Fewest slices before a window may end early.
 const SLICES_MIN: u32 = 250;
 /// Workers that were asked have shown what they have after so many seconds: within a slice, unless
@@ -135,7 +133,7 @@ impl<'a, C: Clock> Window<'a, C> {
                 let workers = || streams.iter().flat_map(|one| workers_of(&self.jobs, *one));
                 let counts = || {
                     let workers: Vec<u32> = workers().collect();
-                    shared.slices(&workers, &MOVING, slices).counts(|_| true)
+                    shared.slices(&workers, &OpKind::DIRECTIONS, slices).counts(|_| true)
                 };
                 if state.is_attained(open_s, slice_s, counts) {
                     workers().for_each(|worker| shared.tell_to_end(worker));

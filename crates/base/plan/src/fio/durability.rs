@@ -77,8 +77,8 @@ fn range(text: &str) -> Result<(FlushMethod, u32), Why> {
             "write" => steps.write = true,
             "wait_after" => steps.wait_after = true,
             _ => {
-                let why = "use wait_before, write and wait_after, and behind the last after how \
-                           many writes, such as wait_before,write:8";
+                let why = "use wait_before, write and wait_after, then :N for every N writes, such \
+                           as wait_before,write:8";
                 return Err(Why::new(why));
             }
         }

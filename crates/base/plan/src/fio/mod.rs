@@ -35,7 +35,7 @@ pub use environment::{Environment, Machine};
 pub use error::{FioError, FioErrors, FioWarning, Origin};
 pub use iolog::{IoLog, LOG_HEAD, LoggedOp, LoggedRequest};
 pub use plan::{
-    FioJob, FioLogs, FioPercentiles, FioPlan, FioStream, FioUnified, FioWave, LatencyTarget,
+    FioJob, FioLogs, FioPercentiles, FioPlan, FioReporting, FioStream, FioWave, LatencyTarget,
 };
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -54,8 +54,8 @@ pub struct FioJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_bytes: Option<u32>,
     /// Whether its directions are reported as one in fio's forms of the output.
-    #[serde(default, skip_serializing_if = "FioUnified::is_none")]
-    pub unified: FioUnified,
+    #[serde(default, skip_serializing_if = "FioReporting::is_none")]
+    pub unified: FioReporting,
     /// The latency by which its depth is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,
@@ -75,7 +75,7 @@ pub struct FioJob {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum FioUnified {
+pub enum FioReporting {
     /// Each by itself.
     #[default]
     None,
@@ -85,7 +85,7 @@ pub enum FioUnified {
     Both,
 }
 
-impl FioUnified {
+impl FioReporting {
     fn is_none(&self) -> bool {
         *self == Self::None
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::Why;
-use super::plan::{FioLogs, FioPercentiles, FioUnified};
+use super::plan::{FioLogs, FioPercentiles, FioReporting};
 use super::settings::Settings;
 use super::value;
 
@@ -33,11 +33,11 @@ pub(super) fn percentiles(settings: &Settings) -> Vec<f64> {
 }
 
 /// Whether directions are reported as one.
-pub(super) fn unified(settings: &Settings) -> FioUnified {
+pub(super) fn unified(settings: &Settings) -> FioReporting {
     let unified = settings.value("unified_rw_reporting", |text| match text {
-        "none" | "0" => Ok(FioUnified::None),
-        "mixed" | "1" => Ok(FioUnified::Mixed),
-        "both" | "2" => Ok(FioUnified::Both),
+        "none" | "0" => Ok(FioReporting::None),
+        "mixed" | "1" => Ok(FioReporting::Mixed),
+        "both" | "2" => Ok(FioReporting::Both),
         _ => Err(Why::new("use none, mixed or both")),
     });
     unified.unwrap_or_default()

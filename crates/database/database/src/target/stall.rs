@@ -188,6 +188,11 @@ impl<'a> View<'a> {
         values?.into_iter().min()
     }
 
+    /// What sessions waited for at the last look within the stall.
+    fn session_waits(&self) -> Option<SessionWaits> {
+        self.within.iter().rev().find_map(|(_, one)| one.session_waits)
+    }
+
     /// The samples within the stall of which something holds, where that is most of them, and words
     /// for how many where it is not all.
     fn in_most(
@@ -335,7 +340,7 @@ impl<'a> View<'a> {
     /// Redo that does not become durable while a task of the target sleeps for I/O at every look:
     /// one that waits for a processor is not in uninterruptible sleep.
     fn device_all_along(&self) -> Reason {
-        let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits)?;
+        let waits = self.session_waits()?;
         let is_long = self.within.len() >= SAMPLES_MIN && waits.uninterruptible > 0;
         self.stuck_redo().filter(|_| is_long)
     }
@@ -406,7 +411,7 @@ const WAITING: [Waiting; 5] = [
 impl View<'_> {
     /// What half of the sessions wait for, by the last look at all of them.
     fn waiting_sessions(&self) -> Reason {
-        let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits)?;
+        let waits = self.session_waits()?;
         let sessions = u64::from(self.stalled.sessions);
         let most = WAITING.iter().max_by_key(|(_, count, _)| count(&waits))?;
         let (what, count, cause) = (most.0, most.1(&waits), most.2);
@@ -417,7 +422,7 @@ impl View<'_> {
     /// After all that sessions wait for by name: busy tasks wait for processors in many servers
     /// that are well.
     fn processors(&self) -> Reason {
-        let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits)?;
+        let waits = self.session_waits()?;
         let count = waits.processor;
         let mut text = format!("{count} of its tasks waited for a processor at a time");
         if waits.processor_waited_pct >= STARVED_PCT {
@@ -442,7 +447,7 @@ impl View<'_> {
     }
 
     fn flow_control(&self) -> Reason {
-        let waits = self.within.iter().rev().find_map(|(_, one)| one.session_waits);
+        let waits = self.session_waits();
         let full = waits
             .filter(|one| one.group_queue_limit > 0 && one.group_queue >= one.group_queue_limit);
         if let Some(SessionWaits { group_queue, group_queue_limit, .. }) = full {

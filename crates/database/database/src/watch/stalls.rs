@@ -102,6 +102,7 @@ impl Stalls {
     /// A sample that was refused. A stall ends with the target.
     pub(crate) fn refused(&mut self, at_s: f64, code: String) -> Option<TransactionStall> {
         self.sampled.push_back(Sampled { at_s, sample: Err(code) });
+        self.lull = None;
         self.end()
     }
 

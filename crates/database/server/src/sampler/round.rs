@@ -112,8 +112,8 @@ fn metrics_sql(is_on: &str) -> String {
     )
 }
 
-/// Ask for the counters that are off and would tell more, in MySQL and in MariaDB, where these
-/// names of status are shown. Those that status tells are left off.
+/// Queries for the disabled counters that would add a figure, for MySQL and for MariaDB, given the
+/// status variables that this server has. Counters of figures that are in the status stay off.
 pub(crate) fn counters_off_sql(is_shown: impl Fn(&str) -> bool) -> [String; 2] {
     let only_metrics = with_metrics().filter(|source| source.is_only_metric(&is_shown));
     let names = list(only_metrics.flat_map(|source| source.metrics).copied());

@@ -56,7 +56,7 @@ impl FieldSource {
         Self { status, metrics, figure, ..Self::NONE }
     }
 
-    /// Whether nothing but a metric tells it where these names of status are shown.
+    /// Whether only a metric has it, given the status variables that this server has.
     pub(crate) fn is_only_metric(&self, is_shown: &impl Fn(&str) -> bool) -> bool {
         let is_asked_by_itself = self.field.is_some() || self.status.is_empty();
         let is_in_status = self.status.iter().any(|name| is_shown(name));

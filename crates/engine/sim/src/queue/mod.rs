@@ -520,7 +520,7 @@ mod tests {
         // 127 below the limit and a batch of 32.
         assert_eq!(taken.count(), 127 + 32);
         let other = queue.offer(0, bio(Direction::Write, 9_000), Submitter(1));
-        assert_eq!(other, OfferOutcome::Sleeps, "whoever else comes sleeps at once");
+        assert_eq!(other, OfferOutcome::Sleeps, "any other submitter sleeps at once");
         assert_eq!(queue.wake(0), None);
         assert_eq!(queue.offer(0, bio(Direction::Read, 9_100), Submitter(2)), OfferOutcome::Queued);
         // As many completions as it takes to get below the limit wake one, who has a batch again.

@@ -1,4 +1,4 @@
-//! One change as its journal tells it, and the same with what belongs to its kind.
+//! The journal entry of one change, untyped and with the types of its kind.
 //!
 //! Invariant: an [`Entry`] is there only where what was noted before a change is of its kind.
 
@@ -15,7 +15,7 @@ pub(crate) struct JournalEntry {
     pub(crate) prior: Prior,
     /// Absent: it may or may not have happened.
     pub(crate) effect: Option<Effect>,
-    /// What of a group was being set when nobody noted any more what came of it.
+    /// Settings of a group whose adjustment was journaled, but not its result.
     pub(crate) adjusting: Vec<ServerSetting>,
     /// Undoing it had begun.
     pub(crate) was_undoing: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Entry<'a, K: Kind> {
     pub(crate) prior: &'a K::Prior,
     /// Absent: it may or may not have happened.
     pub(crate) effect: Option<&'a K::Effect>,
-    /// What of a group was being set when nobody noted any more what came of it.
+    /// Settings of a group whose adjustment was journaled, but not its result.
     pub(crate) adjusting: &'a [ServerSetting],
     /// Undoing it had begun before.
     pub(crate) was_undoing: bool,

@@ -1,4 +1,4 @@
-//! What an option of jobs or an engine does here, in the look of `fio --cmdhelp` and `--enghelp`.
+//! What an option of jobs or an engine does here, in the format of `fio --cmdhelp` and `--enghelp`.
 
 use iostrata_plan::fio::catalogue::{self, FioOption};
 use iostrata_plan::fio::engines;
@@ -31,7 +31,7 @@ pub fn of_option(name: &str) -> Result<String, ExitError> {
         if beside.is_empty() { String::new() } else { format!(", with {}", beside.join(", ")) };
     text.push_str(&row("example", &format!("{example}{beside}")));
     if !found.neutral.is_empty() {
-        text.push_str(&row("says nothing of", &found.neutral.join(", ")));
+        text.push_str(&row("no effect at", &found.neutral.join(", ")));
     }
     Ok(text)
 }
@@ -45,7 +45,7 @@ pub fn of_engine(name: &str) -> Result<String, ExitError> {
         let lines = engines().map(|(name, _)| format!("\t{name}\n"));
         return Ok(std::iter::once("Available IO engines:\n".to_owned()).chain(lines).collect());
     }
-    // As in fio, an option may stand behind the engine.
+    // As in fio, an option may follow the engine.
     let (engine, option) = name.split_once(',').unwrap_or((name, ""));
     let found = engines().find(|(known, _)| *known == engine);
     let (known, what) = found.ok_or_else(|| {

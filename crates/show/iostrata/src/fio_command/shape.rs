@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use iostrata_load::{CloneDetail, RequestDetail, SteadyRates};
-use iostrata_plan::fio::{FioPercentiles, FioPlan, FioUnified};
+use iostrata_plan::fio::{FioPercentiles, FioPlan, FioReporting};
 use iostrata_plan::{FileCall, IoApi, OpKind, Steady, SteadyLimit, SteadyOf, Stream, Words};
 use iostrata_run::OpFigures;
 use iostrata_stats::LatencyHistogram;
@@ -25,8 +25,6 @@ const LATENCY_PCT_MIN: f64 = 0.01;
 /// The same in classes of depths and batches.
 const DEPTH_PCT_MIN: f64 = 0.1;
 
-/// The kinds of requests that have a direction.
-const MOVING: [OpKind; 3] = [OpKind::Read, OpKind::Write, OpKind::Trim];
 /// Depths that classes begin with.
 const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 /// Batches that classes end with.
@@ -355,8 +353,8 @@ impl<'a> Unit<'a> {
         let service = self.service(&[OpKind::Sync]);
         let unified = first.job.unified;
         let [read, write, trim] =
-            MOVING.map(|kind| (unified != FioUnified::Mixed).then(|| op(&[kind])));
-        let mixed = (unified != FioUnified::None).then(|| op(&MOVING));
+            OpKind::DIRECTIONS.map(|kind| (unified != FioReporting::Mixed).then(|| op(&[kind])));
+        let mixed = (unified != FioReporting::None).then(|| op(&OpKind::DIRECTIONS));
         let ios = self.ios();
         let depths = |counts: &[u64]| shares(&DEPTHS, counts, ios, DEPTH_PCT_MIN);
         let batches = |counts: &[u64; 7]| {
@@ -481,8 +479,9 @@ impl<'a> Unit<'a> {
     /// Whether it became steady, of clones that are judged as one; where several jobs are reported
     /// as one, of the first that asks.
     fn steady(&self) -> Option<SteadyShape> {
-        let (ios, bytes): (u64, u64) =
-            self.ops(&MOVING).fold((0, 0), |(ios, bytes), op| (ios + op.ios, bytes + op.bytes));
+        let (ios, bytes): (u64, u64) = self
+            .ops(&OpKind::DIRECTIONS)
+            .fold((0, 0), |(ios, bytes), op| (ios + op.ios, bytes + op.bytes));
         let block_bytes = bytes as f64 / ios.max(1) as f64;
         self.0.iter().find_map(|one| {
             let steady = one.stream.spec.variation.steady.as_ref()?;
@@ -492,7 +491,7 @@ impl<'a> Unit<'a> {
 
     /// Requests of all directions, or calls for files.
     fn ios(&self) -> u64 {
-        self.ops(&MOVING).map(|op| op.ios).sum()
+        self.ops(&OpKind::DIRECTIONS).map(|op| op.ios).sum()
     }
 
     /// Bytes that count as a request, where requests are calls for files as a whole. As in fio,
@@ -509,7 +508,7 @@ impl<'a> Unit<'a> {
         if self.counted_bytes().is_some() {
             return LatencyHistogram::default();
         }
-        self.completions_of(requests, &MOVING)
+        self.completions_of(requests, &OpKind::DIRECTIONS)
     }
 
     fn completions_of(&self, requests: &RequestDetail, kinds: &[OpKind]) -> LatencyHistogram {

@@ -60,8 +60,8 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes(
         "sync_file_range",
         "write:8;rw=write",
-        "sync_file_range after so many writes, over what was written since the last one: \
-         wait_before, write and wait_after, `:N` behind the last; it makes nothing durable",
+        "sync_file_range(2) with wait_before, write and wait_after, every N writes (`:N` at the \
+         end), over the range written since the last call; makes nothing durable",
     ),
     changes(
         "random_distribution",
