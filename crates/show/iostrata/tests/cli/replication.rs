@@ -90,7 +90,7 @@ fn a_replica_tells_how_far_it_is_behind_and_is_not_tuned_unasked() {
         // It was looked at before it became one.
         samples.until("it is no replica yet", |one| lag(one).is_none());
         replica.hold_in("mysql", &follow.each_ref().map(String::as_str), || {});
-        let load = load(&bench, &source, 2_000, "--rate 100 --max-queue 100 --on-overload drop");
+        let load = load(&bench, &source, 2_000, 100);
 
         let applies = |sample: &Value| {
             sample["replica_transactions_per_s"].as_f64().is_some_and(|rate| rate > 20.0)
@@ -165,8 +165,7 @@ fn flow_control_of_a_galera_cluster_is_told_and_named() {
     });
     assert_eq!(number(&sample(0), "/flow_control_paused_pct"), 0.0);
     hold_at(&at(0, "mysql"), &["CREATE DATABASE oltp"], || {});
-    let load =
-        load_at(&bench, &at(0, "oltp"), 2_000, "--rate 300 --max-queue 100 --on-overload drop");
+    let load = load_at(&bench, &at(0, "oltp"), 2_000, 300);
     let mut samples = Samples::of(&bench, &at(0, "mysql"));
     let is_usual = |one: &Value| {
         one["t_s"].as_f64() > Some(8.0) && one["tps"].as_f64().is_some_and(|tps| tps > 100.0)

@@ -18,20 +18,9 @@ use serde_json::Value;
 use crate::harness::{Bench, is_soak, stderr, stdout, usual_or_soak, wait_for_end, wait_until};
 use crate::server::{Private, programs};
 
-/// A redo that goes round within some ten seconds under a load of [`RATE`], which changes most of
-/// the pages of [`ROWS`] meanwhile: more of both, and the server would need no help, or get none.
-pub const OPTIONS: [&str; 3] = [
-    "--innodb-log-file-size=48M",
-    "--innodb-buffer-pool-size=128M",
-    "--innodb-flush-log-at-trx-commit=0",
-];
-
-pub const ROWS: u32 = 200_000;
-pub const RATE: &str = "--rate 3000 --max-queue 100 --on-overload drop";
-
-/// A server that has to be tuned under a load of [`STEADY_RATE`], also on a slow machine: its redo
-/// goes round within some ten seconds, more pages become dirty meanwhile than it writes by itself.
-pub fn hard_pressed(program: &ServerProgram) -> [&'static str; 5] {
+/// A server that has to be tuned under [`load`], also on a slow machine: its redo goes round within
+/// some ten seconds, more pages become dirty meanwhile than it writes by itself.
+pub fn pressed_of(program: ServerProgram, more: &[&str]) -> Private {
     let redo = match (program.version.is_mariadb, program.version.number.0) {
         // It makes more redo of the same.
         (false, 8..) => "--innodb-redo-log-capacity=64M",
@@ -39,18 +28,21 @@ pub fn hard_pressed(program: &ServerProgram) -> [&'static str; 5] {
         (false, _) => "--innodb-log-file-size=26M",
         (true, _) => "--innodb-log-file-size=24M",
     };
-    [redo, OPTIONS[1], OPTIONS[2], "--innodb-io-capacity=100", "--innodb-io-capacity-max=100"]
+    let options = [
+        redo,
+        "--innodb-buffer-pool-size=128M",
+        "--innodb-flush-log-at-trx-commit=0",
+        "--innodb-io-capacity=100",
+        "--innodb-io-capacity-max=100",
+    ];
+    Private::of(program, tempfile::tempdir().unwrap(), &[&options, more].concat(), &[])
 }
 
-/// Such a server of the installed program; none where there is none, which it says.
-fn pressed() -> Option<Private> {
+/// Such a server of the first installed program; none where there is none, which it says.
+pub fn pressed(more: &[&str]) -> Option<Private> {
     let program = programs().into_iter().next()?;
-    let program = ServerProgram::find(&program).unwrap();
-    let options = hard_pressed(&program);
-    Some(Private::of(program, tempfile::tempdir().unwrap(), &options, &[]))
+    Some(pressed_of(ServerProgram::find(&program).unwrap(), more))
 }
-
-pub const STEADY_RATE: &str = "--rate 600 --max-queue 100 --on-overload drop";
 
 /// The settings of the server's engine, as it tells them.
 pub fn settings(private: &Private) -> BTreeMap<String, String> {
@@ -139,18 +131,20 @@ pub fn end(running: Running, signal: Signal) -> Output {
     running.wait()
 }
 
-/// Loads a server until the load is ended, on so many rows, with these options beside.
-pub fn load(bench: &Bench, private: &Private, rows: u32, more: &str) -> Running {
-    load_at(bench, &private.target("root", "oltp"), rows, more)
+/// Changes 600 of 200,000 rows per second until it is ended: most of their pages within the time in
+/// which the redo of [`pressed`] goes round.
+pub fn load(bench: &Bench, private: &Private) -> Running {
+    load_at(bench, &private.target("root", "oltp"), 200_000, 600)
 }
 
-/// The same at the address of a database on any server.
-pub fn load_at(bench: &Bench, target: &str, rows: u32, more: &str) -> Running {
+/// Changes so many of so many rows in the database of a server.
+pub fn load_at(bench: &Bench, target: &str, rows: u32, per_s: u32) -> Running {
     let tables = format!("--tables 1 --table-size {rows}");
     let made = bench.line(&format!("oltp update_index prepare --target {target} {tables} --quiet"));
     assert!(made.status.success(), "{}", stderr(&made));
     let run = format!("oltp update_index run --target {target} {tables} --threads 4 --quiet");
-    start(bench, &format!("{run} --warmup-time 0 --time 3600 {more}"))
+    let rate = format!("--rate {per_s} --max-queue 100 --on-overload drop");
+    start(bench, &format!("{run} --warmup-time 0 --time 3600 {rate}"))
 }
 
 /// Waits until the settings of a server differ from those before; in the long form they are moved
@@ -166,8 +160,8 @@ pub fn wait_until_tuned(private: &Private, before: &BTreeMap<String, String>) {
 #[test]
 fn another_server_has_its_own_settings_and_is_tuned_anew() {
     let bench = Bench::new();
-    let Some(mut private) = pressed() else { return };
-    let load = load(&bench, &private, ROWS, STEADY_RATE);
+    let Some(mut private) = pressed(&[]) else { return };
+    let load = load(&bench, &private);
     let before = settings(&private);
     let target = private.target("root", "oltp");
     let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
@@ -201,14 +195,14 @@ fn another_server_has_its_own_settings_and_is_tuned_anew() {
 #[test]
 fn what_somebody_sets_while_nothing_is_tuned_is_what_comes_back() {
     let bench = Bench::new();
-    let Some(private) = pressed() else { return };
+    let Some(private) = pressed(&[]) else { return };
     let target = private.target("root", "");
     let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
     let tune = start_told(&bench, &format!("tune {target} --json --out RUN"), "said");
     wait_until("it has begun", 50, || said().contains("Every setting goes back"));
     private.hold_in("", &["SET GLOBAL innodb_io_capacity = 110"], || {});
     let before = settings(&private);
-    let load = load(&bench, &private, ROWS, STEADY_RATE);
+    let load = load(&bench, &private);
     let is_led = || {
         let now = settings(&private);
         let differs = |name: &str| now[name] != before[name];
@@ -238,11 +232,9 @@ fn a_server_that_is_demoted_while_tuned_is_put_back() {
     for program in programs() {
         let program = ServerProgram::find(&program).unwrap();
         let is_mariadb = program.version.is_mariadb;
-        let mut options = hard_pressed(&program).to_vec();
-        options.push("--server-id=7");
-        let private = Private::of(program, tempfile::tempdir().unwrap(), &options, &[]);
+        let private = pressed_of(program, &["--server-id=7"]);
         let bench = Bench::new();
-        let load = load(&bench, &private, ROWS, STEADY_RATE);
+        let load = load(&bench, &private);
         let before = settings(&private);
         let stop = if is_mariadb { "STOP SLAVE" } else { "STOP REPLICA" };
         for (run, demote, says, promote) in [

@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::harness::{Bench, beside, stderr, stdout, wait_until};
 use crate::proxy::Proxy;
 use crate::server::Private;
-use crate::tune::{OPTIONS, RATE, ROWS, end, load, settings, start, start_told, wait_until_tuned};
+use crate::tune::{end, load, pressed, settings, start, start_told, wait_until_tuned};
 
 /// Two servers, the first under load in the database `oltp`.
 fn two() -> Option<(Private, Private)> {
-    Some((Private::start(&OPTIONS)?, Private::start(&OPTIONS)?))
+    Some((pressed(&[])?, pressed(&[])?))
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn a_failover_leaves_the_journal_of_the_server_that_was_tuned() {
     let bench = Bench::new();
     let Some((a, b)) = two() else { return };
     let proxy = Proxy::before(&[&a]);
-    let load = load(&bench, &a, ROWS, RATE);
+    let load = load(&bench, &a);
     let (before, b_before) = (settings(&a), settings(&b));
     let said = || std::fs::read_to_string(bench.path("said")).unwrap_or_default();
     let mut tune = start_told(&bench, &format!("tune {} --json --out RUN", proxy.target), "said");
@@ -59,7 +59,7 @@ fn restore_does_not_take_another_server_for_a_restart() {
     let bench = Bench::new();
     let Some((a, b)) = two() else { return };
     let proxy = Proxy::before(&[&a]);
-    let load = load(&bench, &a, ROWS, RATE);
+    let load = load(&bench, &a);
     let (before, b_before) = (settings(&a), settings(&b));
     let tune = start(&bench, &format!("tune {} --quiet --out RUN", proxy.target));
     wait_until_tuned(&a, &before);

@@ -10,9 +10,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Bench, stderr, stdout};
 use crate::server::{Private, programs};
-use crate::tune::{
-    ROWS, STEADY_RATE, end, hard_pressed, load, settings, start_told, wait_until_tuned,
-};
+use crate::tune::{end, load, pressed, settings, start_told, wait_until_tuned};
 
 /// An ext4 of 16 MB on a loop device, where a test has its state. Its blocks are the smallest, so
 /// that the one at a journal's end takes few more lines on a full disk.
@@ -77,11 +75,9 @@ impl Drop for StateDisk {
 
 #[test]
 fn a_journal_that_cannot_be_written_keeps_no_setting_from_going_back() {
-    let Some(program) = programs().into_iter().next() else { return };
-    let found = || iostrata_server::private::ServerProgram::find(&program).unwrap();
-    let private = Private::of(found(), tempfile::tempdir().unwrap(), &hard_pressed(&found()), &[]);
+    let Some(private) = pressed(&[]) else { return };
     let of_load = Bench::new();
-    let load = load(&of_load, &private, ROWS, STEADY_RATE);
+    let load = load(&of_load, &private);
     let before = settings(&private);
     let target = private.target("root", "oltp");
     for name in ["full", "read-only"] {

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::harness::{Bench, is_soak, stderr, stdout, usual_or_soak};
 use crate::proxy::Proxy;
 use crate::server::{Private, programs};
-use crate::tune::{ROWS, STEADY_RATE, end, hard_pressed, load, settings, start, wait_until_tuned};
+use crate::tune::{end, load, pressed_of, settings, start, wait_until_tuned};
 
 /// Milliseconds to the kill of `tune` from its start; in the usual form a tenth of it from its
 /// first change.
@@ -35,13 +35,12 @@ fn restore_leaves_no_difference_wherever_tune_was_killed() {
     for program in programs() {
         let bench = Bench::new();
         let found = || ServerProgram::find(&program).unwrap();
-        let dir = || tempfile::tempdir().unwrap();
-        let private = Private::of(found(), dir(), &hard_pressed(&found()), &[]);
+        let private = pressed_of(found(), &[]);
         // What answers at the address after a failover, in the long form.
-        let other = is_soak().then(|| Private::of(found(), dir(), &[], &[]));
+        let other = is_soak().then(|| Private::of(found(), tempfile::tempdir().unwrap(), &[], &[]));
         let proxy = Proxy::before(&[&private]);
         let before = settings(&private);
-        let load = load(&bench, &private, ROWS, STEADY_RATE);
+        let load = load(&bench, &private);
         let (mut changed, mut failed_over) = (0, 0);
         let kills = usual_or_soak(2, 20);
         for kill in 0..kills {

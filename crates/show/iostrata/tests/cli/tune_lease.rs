@@ -8,10 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{Bench, stderr, stdout, wait_until};
 use crate::server::{Private, programs};
-use crate::tune::{
-    OPTIONS, RATE, ROWS, STEADY_RATE, end, hard_pressed, load, settings, start, start_told,
-    wait_until_tuned,
-};
+use crate::tune::{end, load, pressed, pressed_of, settings, start, start_told, wait_until_tuned};
 
 const SCHEDULER: &str = "--event-scheduler=ON";
 
@@ -33,10 +30,9 @@ fn a_server_whose_tuner_was_killed_puts_itself_back() {
     for program in programs() {
         let bench = Bench::new();
         let found = ServerProgram::find(&program).unwrap();
-        let options = [&hard_pressed(&found)[..], &[SCHEDULER]].concat();
-        let private = Private::of(found, tempfile::tempdir().unwrap(), &options, &[]);
+        let private = pressed_of(found, &[SCHEDULER]);
         let before = settings(&private);
-        let load = load(&bench, &private, ROWS, STEADY_RATE);
+        let load = load(&bench, &private);
         std::fs::write(bench.path("short.toml"), "lease_s = 6\n").unwrap();
         let target = private.target("root", "oltp");
         let line = format!("tune {target} --config short.toml --quiet --out RUN");
@@ -65,9 +61,8 @@ fn a_server_whose_tuner_was_killed_puts_itself_back() {
 #[test]
 fn a_tuner_that_was_held_up_begins_anew_and_drops_its_event_in_the_end() {
     let bench = Bench::new();
-    let options = [OPTIONS[0], OPTIONS[1], OPTIONS[2], SCHEDULER];
-    let Some(private) = Private::start(&options) else { return };
-    let load = load(&bench, &private, ROWS, RATE);
+    let Some(private) = pressed(&[SCHEDULER]) else { return };
+    let load = load(&bench, &private);
     private.hold_in("", &["CREATE DATABASE dba"], || {});
     let before = settings(&private);
     std::fs::write(bench.path("short.toml"), "lease_s = 5\nlease_schema = \"dba\"\n").unwrap();

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Bench, document, stderr, wait_until};
 use crate::server::{Private, programs};
-use crate::tune::{ROWS, STEADY_RATE, end, hard_pressed, load, settings, start};
+use crate::tune::{end, load, pressed_of, settings, start};
 
 /// A limit of dirty pages that the load comes to.
 const LOW_LIMIT: [&str; 2] =
@@ -21,9 +21,8 @@ fn the_limit_of_dirty_pages_is_raised_and_put_back() {
         return;
     };
     let bench = Bench::new();
-    let options = [&hard_pressed(&program)[..], &LOW_LIMIT].concat();
-    let private = Private::of(program, tempfile::tempdir().unwrap(), &options, &[]);
-    let load = load(&bench, &private, ROWS, STEADY_RATE);
+    let private = pressed_of(program, &LOW_LIMIT);
+    let load = load(&bench, &private);
     let before = settings(&private);
     let target = private.target("root", "oltp");
     let tune = start(&bench, &format!("tune {target} --quiet --out levers"));

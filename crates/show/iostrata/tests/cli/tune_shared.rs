@@ -12,8 +12,7 @@ use serde_json::Value;
 use crate::harness::{Bench, document, stderr, stdout, usual_or_soak, wait_until};
 use crate::server::Private;
 use crate::tune::{
-    OPTIONS, RATE, ROWS, Running, end, load, settings, start, start_printing, start_told,
-    wait_until_tuned,
+    Running, end, load, pressed, settings, start, start_printing, start_told, wait_until_tuned,
 };
 use crate::watch::{checked_by_promtool, scraped};
 
@@ -27,9 +26,9 @@ struct Loaded {
 impl Loaded {
     /// None where no server is installed, which it says.
     fn start() -> Option<Self> {
-        let private = Private::start(&OPTIONS)?;
+        let private = pressed(&[])?;
         let bench = Bench::new();
-        Some(Self { _load: load(&bench, &private, ROWS, RATE), private, _bench: bench })
+        Some(Self { _load: load(&bench, &private), private, _bench: bench })
     }
 }
 

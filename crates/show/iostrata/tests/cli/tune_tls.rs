@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::harness::{Bench, stderr, stdout};
 use crate::proxy::Proxy;
 use crate::server::Private;
-use crate::tune::{OPTIONS, RATE, ROWS, end, load, settings, start, wait_until_tuned};
+use crate::tune::{end, load, pressed, settings, start, wait_until_tuned};
 
 /// Runs openssl in a directory; false where it is not there.
 fn openssl(dir: &Path, line: &str) -> bool {
@@ -47,8 +47,7 @@ fn a_server_that_asks_for_tls_is_tuned_and_put_back_by_its_certificate() {
     let file = |name: &str| dir.join(name).display().to_string();
     let tls = [("ca", "ca.pem"), ("cert", "cert.pem"), ("key", "key.pem")];
     let tls = tls.map(|(option, name)| format!("--ssl-{option}={}", file(name)));
-    let options: Vec<&str> = OPTIONS.into_iter().chain(tls.iter().map(String::as_str)).collect();
-    let Some(private) = Private::start(&options) else { return };
+    let Some(private) = pressed(&tls.each_ref().map(String::as_str)) else { return };
     let users = [
         "CREATE USER secure@localhost REQUIRE SSL",
         "GRANT ALL PRIVILEGES ON *.* TO secure@localhost",
@@ -57,7 +56,7 @@ fn a_server_that_asks_for_tls_is_tuned_and_put_back_by_its_certificate() {
     let proxy = Proxy::before(&[&private]);
     let plain = proxy.target.replacen("root@", "secure@", 1);
     let by = |ca: &str| format!("{plain}?ssl=required&ssl_verify=on&ssl_ca={}", file(ca));
-    let load = load(&bench, &private, ROWS, RATE);
+    let load = load(&bench, &private);
     let before = settings(&private);
     for (target, why) in
         [(format!("{plain}?ssl=disabled"), "1045"), (by("other.pem"), "certificate")]

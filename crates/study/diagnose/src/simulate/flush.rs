@@ -85,7 +85,7 @@ fn headline(document: &FlushDocument) -> Vec<String> {
             format!("{} ({:.digits$}/s{worst})", policy.name, policy.tps_mean)
         };
         let each: Vec<String> = even.iter().map(each).collect();
-        all.push(format!("Nobody is stopped under {}.", each.join(", ")));
+        all.push(format!("No stalls: {}.", each.join(", ")));
     }
     if let Some(turn) = document.turns.first() {
         let s = turn.t_s;
@@ -284,7 +284,7 @@ mod tests {
                 "1 of 3 policies stall, adaptive for 7 s at a time.",
                 "Stalls: adaptive.",
                 "At the wall all the time, though evenly: mariadb.",
-                "Nobody is stopped under steady (400/s, worst second 25 %).",
+                "No stalls: steady (400/s, worst second 25 %).",
             ]
         );
     }

@@ -29,7 +29,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     report.strip.push(simulated(flush));
     report.add("recording", "The recording and its model", recording(flush));
     report.add("policies", "Policy by policy", policies(flush));
-    report.add("figures", "All beside each other", figures(flush));
+    report.add("figures", "All policies", figures(flush));
     report.add("unavailable", "Not simulated", unavailable(view, &flush.unavailable));
     report.add("method", "The method and its limits", method(flush));
     report.kept = flush.report.as_ref().map(|path| Text::default().strong("Report: ").plain(path));
