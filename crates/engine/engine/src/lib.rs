@@ -98,7 +98,7 @@ pub use tree::descend::Direction;
 pub mod disk {
     pub use iostrata_io::SyncKind;
     pub use iostrata_io::disk::{
-        Aligned, Batch, BatchGranted, BatchKind, Disk, DiskError, Durability, Facts, FileId,
-        FileMode, FileName, Finished, InTurn, MemDisk, RealDisk, RealOptions, WriteThrough, memory,
+        Aligned, Batch, BatchCompletion, BatchGrant, BatchKind, Disk, DiskError, Durability, Facts,
+        FileId, FileMode, FileName, InTurn, MemDisk, RealDisk, RealOptions, WriteThrough, memory,
     };
 }

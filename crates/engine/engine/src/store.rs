@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use iostrata_innodb::{Counter, Doublewrite, PageNo, SyncRule};
-use iostrata_io::disk::{Aligned, Batch, Disk, DiskError, FileMode, Finished};
+use iostrata_io::disk::{Aligned, Batch, BatchCompletion, Disk, DiskError, FileMode};
 
 pub use data::{CutFile, PageCopy, StoreSettings};
 pub use repair::Repair;
@@ -224,7 +224,7 @@ impl Store {
         self.grow(pages)
     }
 
-    /// As `ensure`, for who holds the growth lock.
+    /// As `ensure`, for the holder of the growth lock.
     pub(crate) fn grow(&self, pages: u64) -> Result<(), EngineError> {
         let step = u64::from(self.extend_pages);
         let wanted = pages.div_ceil(u64::from(self.data_files)).next_multiple_of(step);
@@ -350,7 +350,7 @@ impl Store {
         min: usize,
         hand_out: &mut impl FnMut(PageNo, Aligned, Result<(), ReadError>),
     ) {
-        batch.complete(min, &mut |Finished { tag, buffer, result }| {
+        batch.complete(min, &mut |BatchCompletion { tag, buffer, result }| {
             let page = PageNo(tag);
             let result = self.judge(page, &buffer, result);
             hand_out(page, buffer, result);
@@ -505,7 +505,7 @@ impl Store {
         in_flight: usize,
     ) -> Result<(), EngineError> {
         let mut file = self.doublewrite.any();
-        // Whoever had the file before may have failed: its copies are needed then.
+        // The previous user of the file may have failed: its copies are needed then.
         self.data.poison.check()?;
         let numbers = self.doublewrite.order.begin();
         self.write_copies(&mut file, numbers, kind, pages)?;

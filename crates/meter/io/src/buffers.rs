@@ -116,7 +116,8 @@ impl Buffers {
         let bytes = stride * slots as usize;
         let region = Region::map(pages, bytes)
             .map_err(|source| IoError::Memory { bytes: bytes as u64, source })?;
-        // SAFETY: the region was just mapped readable and writable and nobody else knows of it.
+        // SAFETY: the region was just mapped readable and writable and no other code has its
+        // address.
         let content =
             unsafe { std::slice::from_raw_parts_mut(region.start.cast::<u8>().as_ptr(), bytes) };
         Noise::new(seed).fill(content);

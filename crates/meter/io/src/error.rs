@@ -1,7 +1,7 @@
 //! Why an API could not be started or used, and why a file could not be opened.
 //!
 //! Invariant: every message names the thing, what was found and the fix. A request that fails is
-//! not an error here: it is a [`Done`](crate::Done) with a negative result.
+//! not an error here: it is a [`Completion`](crate::Completion) with a negative result.
 
 use std::io;
 use std::path::PathBuf;

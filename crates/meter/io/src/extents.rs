@@ -63,8 +63,8 @@ pub struct ExtentReport {
     pub hole_bytes: u64,
     /// Extents found.
     pub extents: u64,
-    /// Whether the file system tells written from unwritten. Without it holes are still found
-    /// where it can seek to them.
+    /// Whether the file system distinguishes written from unwritten. Without it holes are still
+    /// found where it can seek to them.
     pub supported: bool,
 }
 

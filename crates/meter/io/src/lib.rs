@@ -36,5 +36,5 @@ pub use fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place, Progress, nam
 #[cfg(any(test, feature = "testing"))]
 pub use memory_files::{Fate, MemoryFiles};
 pub use mounts::{Mount, mounts, parse_mounts};
-pub use op::{Done, FileCall, Op, OpKind, SyncKind};
+pub use op::{Completion, FileCall, Op, OpKind, SyncKind};
 pub use open::{Alignment, FileSpec, OpenFiles, OpenMode, OpenSync};

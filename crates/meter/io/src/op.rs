@@ -57,13 +57,13 @@ pub struct Op {
     pub len: u32,
     /// Slot in [`Buffers`](crate::Buffers); not looked at for a flush.
     pub buffer: u32,
-    /// Given back in [`Done`]; means nothing to the API.
+    /// Given back in [`Completion`]; means nothing to the API.
     pub tag: u32,
 }
 
 /// One completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct Completion {
     /// The tag of the request.
     pub tag: u32,
     /// The kind of the request.

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use iostrata_io::{
-    ApiConfig, Buffers, Caps, Done, Fate, FileApi, IoError, MemoryApi, MemoryFiles, NullApi, Op,
-    OpKind, OpenFiles,
+    ApiConfig, Buffers, Caps, Completion, Fate, FileApi, IoError, MemoryApi, MemoryFiles, NullApi,
+    Op, OpKind, OpenFiles,
 };
 use iostrata_plan::{
     Access, BlockSizes, Blocks, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix,
@@ -121,7 +121,7 @@ impl FileApi for Recorded {
         &mut self,
         min: u32,
         wait_at_most: Option<u64>,
-        on: impl FnMut(Done),
+        on: impl FnMut(Completion),
     ) -> Result<u32, IoError> {
         self.0.reap(min, wait_at_most, on)
     }

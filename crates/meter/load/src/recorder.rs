@@ -4,7 +4,7 @@
 //! Invariant: recording touches only memory that was there before the window began. Time moves to
 //! the next slice only through [`Recorder::cross`], which is also where the end is noticed.
 
-use iostrata_io::Done;
+use iostrata_io::Completion;
 use iostrata_plan::OpKind;
 use iostrata_run::TransactionFigures;
 
@@ -265,13 +265,13 @@ impl<C: Clock> InFlight<C> {
 
     /// Counts a completion; what only streams have that are not plain, where `VARIED`.
     #[inline(always)]
-    pub(crate) fn complete<const VARIED: bool>(&mut self, done: Done, now: Ticks) {
+    pub(crate) fn complete<const VARIED: bool>(&mut self, done: Completion, now: Ticks) {
         if self.recorder.is_beyond(now) {
             self.cross(now);
         }
         // Field by field, and nothing of it by reference: a copy of the whole would wait for the
         // stores that have just written its parts.
-        let Done { tag, kind, result } = done;
+        let Completion { tag, kind, result } = done;
         let kind = measured(kind);
         let Flight { started, since, len, .. } = self.requests[tag as usize];
         self.free.push(tag);

@@ -5,12 +5,12 @@
 //! It is empty in the usual case and then costs one comparison.
 
 use crate::api::sync::{discard, flush};
-use crate::{ApiConfig, Done, Op, OpKind, OpenFiles, SyncKind};
+use crate::{ApiConfig, Completion, Op, OpKind, OpenFiles, SyncKind};
 
 #[derive(Debug)]
 pub(crate) struct Flushes {
     waiting: Vec<Op>,
-    done: Vec<Done>,
+    done: Vec<Completion>,
     sync_kind: SyncKind,
 }
 
@@ -35,13 +35,13 @@ impl Flushes {
     }
 
     /// Takes a completion to hand on at the next reap.
-    pub(crate) fn done(&mut self, done: Done) {
+    pub(crate) fn done(&mut self, done: Completion) {
         self.done.push(done);
     }
 
     /// Runs what waits and hands on every completion; returns how many.
     #[inline]
-    pub(crate) fn run(&mut self, files: &OpenFiles, on: &mut impl FnMut(Done)) -> u32 {
+    pub(crate) fn run(&mut self, files: &OpenFiles, on: &mut impl FnMut(Completion)) -> u32 {
         if self.count() == 0 {
             return 0;
         }
@@ -49,7 +49,7 @@ impl Flushes {
     }
 
     #[cold]
-    fn run_some(&mut self, files: &OpenFiles, on: &mut impl FnMut(Done)) -> u32 {
+    fn run_some(&mut self, files: &OpenFiles, on: &mut impl FnMut(Completion)) -> u32 {
         let count = self.count() as u32;
         self.done.drain(..).for_each(&mut *on);
         for op in self.waiting.drain(..) {
@@ -59,7 +59,7 @@ impl Flushes {
                 _ => flush(file, self.sync_kind, (op.offset, op.len)).map(|()| 0),
             };
             let result = done.unwrap_or_else(|errno| -errno.raw_os_error());
-            on(Done { tag: op.tag, kind: op.kind, result });
+            on(Completion { tag: op.tag, kind: op.kind, result });
         }
         count
     }

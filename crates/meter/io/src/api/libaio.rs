@@ -19,8 +19,8 @@ use std::{io, ptr};
 use crate::api::flushes::Flushes;
 use crate::api::submission_batch;
 use crate::{
-    ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, Refusal, SyncKind,
-    WriteThrough, api,
+    ApiConfig, Buffers, Caps, Completion, FileApi, IoError, Op, OpKind, OpenFiles, Refusal,
+    SyncKind, WriteThrough, api,
 };
 
 /// One context.
@@ -179,7 +179,7 @@ pub(crate) struct IoEvent {
 
 impl IoEvent {
     #[inline]
-    pub(crate) fn done(&self) -> Done {
+    pub(crate) fn done(&self) -> Completion {
         api::done_of(self.token, self.result as i32)
     }
 
@@ -321,7 +321,7 @@ impl FileApi for LibaioApi {
         self.requests[self.queued] = self.request(&op);
         self.targets[self.queued] = op.file;
         self.queued += 1;
-        // Whoever fills the depth reaps next, which starts the last ones.
+        // A caller that fills the depth reaps next, which starts the last ones.
         if self.queued >= self.batch && held + 1 < self.requests.len() {
             // A failure comes again, and is reported, at the next reap.
             let _reported_by_reap = self.submit_all();
@@ -339,7 +339,7 @@ impl FileApi for LibaioApi {
         &mut self,
         min: u32,
         wait_at_most: Option<u64>,
-        mut on: impl FnMut(Done),
+        mut on: impl FnMut(Completion),
     ) -> Result<u32, IoError> {
         self.submit_all()?;
         let mut reaped = self.aside.run(&self.files, &mut on);
@@ -421,7 +421,7 @@ impl LibaioApi {
     }
 
     #[inline]
-    fn reap_ring(&mut self, on: &mut impl FnMut(Done)) -> u32 {
+    fn reap_ring(&mut self, on: &mut impl FnMut(Completion)) -> u32 {
         let reaped = self.context.drain(|event| on(event.done()));
         self.in_flight -= reaped as usize;
         reaped
@@ -432,7 +432,7 @@ impl LibaioApi {
         &mut self,
         min: u32,
         wait_at_most: Option<u64>,
-        on: &mut impl FnMut(Done),
+        on: &mut impl FnMut(Completion),
     ) -> Result<u32, IoError> {
         let time = wait_at_most.map(|nanoseconds| libc::timespec {
             tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,

@@ -4,7 +4,7 @@
 //! It takes locks and allocates: never for a measurement.
 
 use crate::memory_files::MemoryFiles;
-use crate::{ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpenFiles};
+use crate::{ApiConfig, Buffers, Caps, Completion, FileApi, IoError, Op, OpenFiles};
 
 /// Carries out requests on [`MemoryFiles`].
 #[derive(Debug)]
@@ -45,12 +45,12 @@ impl FileApi for MemoryApi {
         &mut self,
         _min: u32,
         _wait_at_most: Option<u64>,
-        mut on: impl FnMut(Done),
+        mut on: impl FnMut(Completion),
     ) -> Result<u32, IoError> {
         let count = self.queued.len() as u32;
         for op in self.queued.drain(..) {
             let result = self.files.run(&op, &self.buffers);
-            on(Done { tag: op.tag, kind: op.kind, result });
+            on(Completion { tag: op.tag, kind: op.kind, result });
         }
         Ok(count)
     }

@@ -17,7 +17,7 @@ use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
 use crate::api::sync::{SingleRequest, discard, done};
 use crate::{
-    ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, WriteThrough,
+    ApiConfig, Buffers, Caps, Completion, FileApi, IoError, Op, OpKind, OpenFiles, WriteThrough,
 };
 
 const NAME: &str = "mmap";
@@ -82,7 +82,7 @@ impl FileApi for MmapApi {
         &mut self,
         _min: u32,
         _wait_at_most: Option<u64>,
-        mut on: impl FnMut(Done),
+        mut on: impl FnMut(Completion),
     ) -> Result<u32, IoError> {
         let Some(op) = self.queued.take() else { return Ok(0) };
         on(done(&op, self.run(&op)));

@@ -13,7 +13,7 @@ pub mod null;
 pub mod sync;
 pub mod uring;
 
-use crate::{Buffers, Done, FileCall, IoError, Op, OpKind, OpenFiles, SyncKind};
+use crate::{Buffers, Completion, FileCall, IoError, Op, OpKind, OpenFiles, SyncKind};
 
 /// How each write is made durable, by flags on the write itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -123,12 +123,12 @@ pub trait FileApi: Sized {
     /// never waits.
     ///
     /// # Errors
-    /// When the API itself fails. A request that failed is a [`Done`] with a negative result.
+    /// When the API itself fails. A request that failed is a [`Completion`] with a negative result.
     fn reap(
         &mut self,
         min: u32,
         wait_at_most: Option<u64>,
-        on: impl FnMut(Done),
+        on: impl FnMut(Completion),
     ) -> Result<u32, IoError>;
 }
 
@@ -148,8 +148,8 @@ fn token_of(op: &Op) -> u64 {
 }
 
 #[inline]
-fn done_of(token: u64, result: i32) -> Done {
-    Done { tag: token as u32, kind: kind_of(token), result }
+fn done_of(token: u64, result: i32) -> Completion {
+    Completion { tag: token as u32, kind: kind_of(token), result }
 }
 
 #[inline]

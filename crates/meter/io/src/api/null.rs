@@ -3,12 +3,12 @@
 //! Purpose: shows what the loop above it costs by itself. It goes through the same trait as all.
 //! Invariant: touches no file and no buffer, makes no system call; at most `depth` in flight.
 
-use crate::{ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles};
+use crate::{ApiConfig, Buffers, Caps, Completion, FileApi, IoError, Op, OpKind, OpenFiles};
 
 /// Completes every request in full when reaped.
 #[derive(Debug)]
 pub struct NullApi {
-    queued: Box<[Done]>,
+    queued: Box<[Completion]>,
     count: usize,
 }
 
@@ -18,7 +18,7 @@ impl FileApi for NullApi {
         _files: &OpenFiles,
         _buffers: &Buffers,
     ) -> Result<(Self, Caps), IoError> {
-        let empty = Done { tag: 0, kind: OpKind::Read, result: 0 };
+        let empty = Completion { tag: 0, kind: OpKind::Read, result: 0 };
         let queued = vec![empty; config.depth.max(1) as usize].into_boxed_slice();
         Ok((Self { queued, count: 0 }, Caps::default()))
     }
@@ -26,7 +26,7 @@ impl FileApi for NullApi {
     #[inline]
     fn queue(&mut self, op: Op) {
         assert!(self.count < self.queued.len(), "more than {} requests in flight", self.count);
-        self.queued[self.count] = Done { tag: op.tag, kind: op.kind, result: op.len as i32 };
+        self.queued[self.count] = Completion { tag: op.tag, kind: op.kind, result: op.len as i32 };
         self.count += 1;
     }
 
@@ -40,7 +40,7 @@ impl FileApi for NullApi {
         &mut self,
         _min: u32,
         _wait_at_most: Option<u64>,
-        mut on: impl FnMut(Done),
+        mut on: impl FnMut(Completion),
     ) -> Result<u32, IoError> {
         let count = self.count;
         for done in &self.queued[..count] {

@@ -15,8 +15,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::{
-    ApiConfig, Buffers, Caps, Done, FileApi, FileCall, IoError, Op, OpKind, OpenFiles, SyncKind,
-    WriteThrough,
+    ApiConfig, Buffers, Caps, Completion, FileApi, FileCall, IoError, Op, OpKind, OpenFiles,
+    SyncKind, WriteThrough,
 };
 
 /// The one request that an API of system calls has in flight.
@@ -43,9 +43,9 @@ impl SingleRequest {
 
 /// How a request ended, as the kernel's asynchronous APIs say it.
 #[inline]
-pub(super) fn done(op: &Op, result: Result<usize, Errno>) -> Done {
+pub(super) fn done(op: &Op, result: Result<usize, Errno>) -> Completion {
     let result = result.map_or_else(|errno| -errno.raw_os_error(), |moved| moved as i32);
-    Done { tag: op.tag, kind: op.kind, result }
+    Completion { tag: op.tag, kind: op.kind, result }
 }
 
 /// Runs each request by the classic system calls.
@@ -102,7 +102,7 @@ impl FileApi for SyncApi {
         &mut self,
         _min: u32,
         _wait_at_most: Option<u64>,
-        mut on: impl FnMut(Done),
+        mut on: impl FnMut(Completion),
     ) -> Result<u32, IoError> {
         let Some(op) = self.queued.take() else { return Ok(0) };
         on(done(&op, self.run(&op)));

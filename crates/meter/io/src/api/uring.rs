@@ -18,8 +18,8 @@ use crate::api::flushes::Flushes;
 use crate::api::libaio::write_flags;
 use crate::api::submission_batch;
 use crate::{
-    ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, Refusal, SyncKind,
-    api, open,
+    ApiConfig, Buffers, Caps, Completion, FileApi, IoError, Op, OpKind, OpenFiles, Refusal,
+    SyncKind, api, open,
 };
 
 const ENTER_GETEVENTS: u32 = 1;
@@ -91,7 +91,7 @@ impl FileApi for UringApi {
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the ring has fewer than {} entries", self.depth);
         self.queued += 1;
-        // Whoever fills the depth reaps next, which starts the last ones.
+        // A caller that fills the depth reaps next, which starts the last ones.
         if self.queued >= self.batch && held + 1 < self.depth {
             // A failure comes again, and is reported, at the next reap.
             let _reported_by_reap = self.enter(0, None);
@@ -112,7 +112,7 @@ impl FileApi for UringApi {
         &mut self,
         min: u32,
         wait_at_most: Option<u64>,
-        mut on: impl FnMut(Done),
+        mut on: impl FnMut(Completion),
     ) -> Result<u32, IoError> {
         let mut reaped = self.aside.run(&self.files, &mut on);
         let want = min.min(reaped + self.in_flight + self.queued);
@@ -123,7 +123,7 @@ impl FileApi for UringApi {
                 self.enter(missing, wait_at_most)?;
             }
             reaped += self.drain(&mut on);
-            // A wait of limited length is not begun again: nobody here knows how much is left.
+            // A wait of limited length is not begun again: how much is left is not known here.
             if self.queued == 0 && (reaped >= want || wait_at_most.is_some()) {
                 return Ok(reaped);
             }
@@ -195,7 +195,7 @@ impl UringApi {
     }
 
     #[inline]
-    fn drain(&mut self, on: &mut impl FnMut(Done)) -> u32 {
+    fn drain(&mut self, on: &mut impl FnMut(Completion)) -> u32 {
         let mut count = 0;
         for entry in self.ring.completion() {
             on(api::done_of(entry.user_data(), entry.result()));

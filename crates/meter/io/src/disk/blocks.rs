@@ -125,14 +125,14 @@ enum Piece {
 #[cfg(any(test, feature = "testing"))]
 /// The bytes of one write, cut at the borders of blocks so that files can share them.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
+pub(super) struct WritePieces {
     at: u64,
     bytes: usize,
     pieces: Arc<[Piece]>,
 }
 
 #[cfg(any(test, feature = "testing"))]
-impl Written {
+impl WritePieces {
     pub(super) fn new(at: u64, from: &[u8]) -> Self {
         let pieces = parts(at, from.len()).map(|(_, within, part)| match &from[part] {
             whole if within.len() == BLOCK_BYTES => {
@@ -251,7 +251,7 @@ mod tests {
                 let bytes = vec![if zero { 0 } else { number + 1 }; bytes];
                 put(model, at, &bytes);
                 match written {
-                    true => Written::new(at as u64, &bytes).put(blocks),
+                    true => WritePieces::new(at as u64, &bytes).put(blocks),
                     false => blocks.put(at as u64, &bytes),
                 }
             }
@@ -265,7 +265,7 @@ mod tests {
                         put(model, at + index, &[*byte]);
                     }
                 }
-                Written::new(at as u64, &bytes).put_sectors(sector, blocks, || {
+                WritePieces::new(at as u64, &bytes).put_sectors(sector, blocks, || {
                     sectors.set(sectors.get() + 1);
                     arrives(sectors.get() - 1)
                 });
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn untorn_writes_are_in_their_place() {
-        let written = |at, bytes| Written::new(at, &vec![1; bytes]);
+        let written = |at, bytes| WritePieces::new(at, &vec![1; bytes]);
         assert!(written(8192, 8192).is_atomic(8192));
         assert!(!written(8192, 8192).is_atomic(4096), "too long");
         assert!(!written(4096, 8192).is_atomic(8192), "not in its place");

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use crate::SyncKind;
 use crate::disk::{
-    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
+    Aligned, Batch, BatchCompletion, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName,
 };
 
-/// What a test alters of a disk. Whoever has it is a [`Disk`]; a call that is not written out goes
-/// to the disk below as it is.
+/// What a test alters of a disk. An implementation is a [`Disk`]; a call that is not written out
+/// goes to the disk below as it is.
 #[allow(missing_docs, clippy::missing_errors_doc)]
 pub trait ForwardDisk: Send + Sync {
     /// The disk below.
@@ -109,8 +109,8 @@ impl<T: ForwardDisk> Disk for T {
 // A disk that lets so many requests pass per second and no more, as a limit of a volume does.
 //
 // Invariant: reads and writes each pass in the order in which they were submitted; a batch is
-// submitted whole, so whoever comes behind it waits for all of it. A large request counts as
-// several. It holds requests back in real time: a test with it lasts as long as its load.
+// submitted whole, so a request behind it waits for all of it. A large request counts as several.
+// It holds requests back in real time: a test with it lasts as long as its load.
 
 /// Bytes that count as one request at most.
 const REQUEST_BYTES_MAX: usize = 256 << 10;
@@ -210,7 +210,7 @@ impl Batch for PacedBatch {
         self.below.in_flight()
     }
 
-    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished)) {
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(BatchCompletion)) {
         let passed = &mut self.passed;
         self.below.complete(min, &mut |finished| {
             if let Some(moment) = passed.remove(&finished.tag) {

@@ -27,7 +27,7 @@ use crate::SyncKind;
 
 pub use aligned::Aligned;
 pub use memory::MemDisk;
-pub use real::{BatchGranted, BatchKind, DirectoryLock, RealDisk, RealOptions, WriteThrough};
+pub use real::{BatchGrant, BatchKind, DirectoryLock, RealDisk, RealOptions, WriteThrough};
 
 #[cfg(any(test, feature = "testing"))]
 pub use forward::ForwardDisk;
@@ -199,12 +199,12 @@ pub trait Batch: Send {
     fn in_flight(&self) -> usize;
 
     /// Waits for at least `min` completions (or all in flight) and hands back all there are.
-    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished));
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(BatchCompletion));
 }
 
 /// One completion of a batch.
 #[derive(Debug)]
-pub struct Finished {
+pub struct BatchCompletion {
     /// The request's tag.
     pub tag: u64,
     /// The request's buffer; after a read that succeeded, filled.
@@ -379,14 +379,14 @@ impl<D: Disk> Batch for InTurn<D> {
         self.submitted.len()
     }
 
-    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished)) {
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(BatchCompletion)) {
         for _ in 0..min {
             let Some(mut request) = self.submitted.pop_front() else { break };
             let result = match request.write {
                 Some(d) => self.disk.write(request.file, request.at, &request.buffer, d),
                 None => self.disk.read(request.file, request.at, &mut request.buffer),
             };
-            done(Finished { tag: request.tag, buffer: request.buffer, result });
+            done(BatchCompletion { tag: request.tag, buffer: request.buffer, result });
         }
     }
 }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::buffers::Noise;
-use crate::disk::blocks::{Blocks, Written};
+use crate::disk::blocks::{Blocks, WritePieces};
 use crate::disk::memory::MemDisk;
 use crate::disk::{Facts, FileName};
 
@@ -56,7 +56,7 @@ pub(super) enum NameChange {
 
 #[derive(Clone, Debug)]
 pub(super) enum FileChange {
-    Write(Written),
+    Write(WritePieces),
     Resize { len: u64 },
 }
 

@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::SyncKind;
-use crate::disk::blocks::Written;
+use crate::disk::blocks::WritePieces;
 use crate::disk::replay::{Ending, Event, FileChange, NameChange, Replay, Tear};
 use crate::disk::{
-    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
-    MemDisk,
+    Aligned, Batch, BatchCompletion, Disk, DiskError, Durability, Facts, FileId, FileMode,
+    FileName, MemDisk,
 };
 
 /// Events between two states that are kept, so that points can be looked at in any order.
@@ -169,7 +169,7 @@ impl TraceDisk {
     }
 
     fn begin_write(&self, file: FileId, at: u64, from: &[u8], d: Durability) -> (u32, u64) {
-        let change = FileChange::Write(Written::new(at, from));
+        let change = FileChange::Write(WritePieces::new(at, from));
         self.begin_update(file, change, d == Durability::WriteThrough)
     }
 
@@ -341,11 +341,11 @@ impl Batch for TraceBatch {
         self.submitted.len()
     }
 
-    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished)) {
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(BatchCompletion)) {
         for _ in 0..min {
             let Some(mut request) = self.submitted.pop_front() else { break };
             let result = self.run(&mut request);
-            done(Finished { tag: request.tag, buffer: request.buffer, result });
+            done(BatchCompletion { tag: request.tag, buffer: request.buffer, result });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Existing files and devices, which belong to somebody else.
+//! Existing files and devices, which iostrata did not create.
 //!
 //! Invariant: read unless there is leave to overwrite; never written while mounted, swapped on or
 //! held by another device, whatever the leave.

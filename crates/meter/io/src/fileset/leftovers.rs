@@ -1,8 +1,8 @@
 //! The files that this process made and still has to remove, those that a killed one left, and the
 //! marks by which they are known.
 //!
-//! Invariant: a path is on the list from before anybody can see the file until it is removed or
-//! complete and kept; a file that took its place meanwhile (another inode) is left alone. Where a
+//! Invariant: a path is on the list from before the file is visible until it is removed or complete
+//! and kept; a file that took its place meanwhile (another inode) is left alone. Where a
 //! [`FileRecord`] is kept, it knows a path before the file is made, and the file carries a mark.
 //! A file of a dead process is removed only if that mark, or being empty, shows whose it is.
 //! It is not for use inside a signal handler: it takes a lock. A thread that waits for signals may.
@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::fileset::plan::{Fill, directory_of};
 
-static LEFTOVERS: Mutex<Made> = Mutex::new(Made { files: Vec::new(), record: None });
+static LEFTOVERS: Mutex<OwnFiles> = Mutex::new(OwnFiles { files: Vec::new(), record: None });
 
 /// Clocks of file systems tick more coarsely than the clock that a record is stamped with.
 const CLOCK_GRAIN_US: u64 = 100_000;
@@ -35,8 +35,8 @@ pub trait FileRecord: Send {
     fn settle(&mut self);
 }
 
-/// What this process made.
-struct Made {
+/// The files that this process made.
+struct OwnFiles {
     files: Vec<Leftover>,
     record: Option<Box<dyn FileRecord>>,
 }
@@ -139,14 +139,14 @@ fn unlink(file: &Leftover) -> bool {
     same && remove_abandoned(&file.path).is_ok()
 }
 
-fn lock() -> MutexGuard<'static, Made> {
+fn lock() -> MutexGuard<'static, OwnFiles> {
     LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // The mark of a file that iostrata made: filled completely and kept, or to go with its run.
 //
 // Layout: one line of text in the extended attribute `user.iostrata`; where the file system has
-// none, in a hidden file `.NAME.iostrata` beside it. A kept file has
+// none, in a hidden file `.NAME.iostrata` in the same directory. A kept file has
 // `iostrata 1 <bytes> <device> <inode> <fill>`, one that goes with its run
 // `iostrata-temporary 1 <inode> <born_us> <owner>`. The inode keeps a copy from passing as the
 // original, and its birth a later file of the same inode.
@@ -306,7 +306,7 @@ mod tests {
         assert!(bytes("marked", OWNER, u64::MAX).is_some_and(|bytes| bytes >= 1 << 20));
         assert_eq!(bytes("marked", "7 9 boot", 0), None, "made by another process");
 
-        // A copy with all its attributes, and a new file of the same name, are somebody else's.
+        // A copy with all its attributes, and a new file of the same name, are not ours.
         let mut copy = std::process::Command::new("cp");
         copy.arg("-a").arg(path("marked")).arg(path("copy"));
         assert!(copy.status().unwrap().success());
@@ -322,9 +322,9 @@ mod tests {
         assert_eq!(bytes("empty", OWNER, 0), Some(0));
         assert_eq!(bytes("empty", OWNER, u64::MAX - CLOCK_GRAIN_US), None, "older than announced");
         fill(&file);
-        assert_eq!(bytes("empty", OWNER, 0), None, "somebody wrote into it");
+        assert_eq!(bytes("empty", OWNER, 0), None, "it was written to");
 
-        // One that is kept is nobody's leftover.
+        // One that is kept is no leftover.
         let (file, _) = create(&path("kept"), Some(OWNER)).unwrap();
         set(&path("kept"), &file, 0, crate::Fill::Empty).unwrap();
         assert_eq!(bytes("kept", OWNER, 0), None);

@@ -17,7 +17,7 @@ use crate::fileset::leftovers::Leftover;
 use crate::fileset::plan::{directory_of, system};
 use crate::fileset::{FileSet, FileSetError, FileSetPlan, Fill, Progress, leftovers, plan};
 use crate::{
-    ApiConfig, Buffers, Done, FileApi, FileSpec, IoError, LibaioApi, Op, OpKind, OpenError,
+    ApiConfig, Buffers, Completion, FileApi, FileSpec, IoError, LibaioApi, Op, OpKind, OpenError,
     OpenFiles, OpenMode, OpenSync, Pages, SyncApi, UringApi,
 };
 
@@ -178,7 +178,7 @@ const DEPTH: u32 = 8;
 /// A chunk that takes no longer lets one more be in flight: on a slow device few are left to wait
 /// for when filling is stopped.
 const QUICK: Duration = Duration::from_millis(200);
-/// Who filling is for hears of it at least this often.
+/// Progress is reported at least this often.
 const LOOK_NS: u64 = 200_000_000;
 /// Buffered writes are flushed after this many chunks: memory takes them faster than any device.
 const FLUSH_CHUNKS: u64 = 16;
@@ -192,7 +192,7 @@ struct Filling<'a> {
     pub(super) total_bytes: u64,
 }
 
-/// Gives a new, empty file its size and content; `number` tells the files of a set apart.
+/// Gives a new, empty file its size and content; `number` distinguishes the files of a set.
 fn fill(
     filling: &mut Filling<'_>,
     spec: &FileSpec,
@@ -301,7 +301,7 @@ fn write_by<A: FileApi>(
         }
         let mut wrong = None;
         let mut moved = 0;
-        let on = |done: Done| {
+        let on = |done: Completion| {
             free.push(done.tag);
             moved += u64::from(lens[done.tag as usize]);
             if done.result != lens[done.tag as usize] as i32 {

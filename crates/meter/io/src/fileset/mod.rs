@@ -32,7 +32,7 @@ pub struct FileSet {
 impl FileSet {
     /// Makes, fills or finds the files of a plan.
     ///
-    /// `stop` is looked at after every block that is filled; `progress` is told about as often.
+    /// `stop` is looked at after every block that is filled; `progress` is called about as often.
     ///
     /// # Errors
     /// [`FileSetError`] names the path, what was found and the fix. Everything made until then is

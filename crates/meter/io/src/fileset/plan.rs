@@ -3,7 +3,7 @@
 //!
 //! Invariant: a plan that passed its check names at least one block per file. Room is asked for
 //! before the first byte is written, so that a disk is not filled up in vain. Each message names
-//! the path, what was found and the fix. It looks at the file system only to tell what a path is
+//! the path, what was found and the fix. It looks at the file system only to find what a path is
 //! and what room it has.
 
 use std::os::unix::fs::FileTypeExt;
@@ -252,7 +252,7 @@ pub enum FileSetError {
         /// The smallest size that works, in bytes.
         least: u64,
     },
-    /// A file is to be made and nobody said how large.
+    /// A file is to be made and no size was given.
     #[error("{path} has to be made: say how large with --size")]
     SizeNeeded {
         /// The path asked for.

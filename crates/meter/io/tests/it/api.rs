@@ -274,7 +274,7 @@ fn polling_is_refused_with_the_reason() {
     }
 }
 
-/// A read that does not complete until somebody writes to the pipe.
+/// A read that does not complete until the pipe is written to.
 #[test]
 fn io_uring_waits_no_longer_than_asked() {
     let directory = directory();

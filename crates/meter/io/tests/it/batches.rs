@@ -178,7 +178,7 @@ fn a_closed_file_lives_as_long_as_its_requests() {
             batch.write(file, tag * PAGE as u64, page, Durability::Volatile, tag);
         }
         disk.close(file);
-        // Whoever takes the number of its descriptor must not be written to.
+        // A file that gets the number of its descriptor must not be written to.
         let other = disk.open(&name("b"), FileMode::Create).unwrap();
         batch.submit();
         batch.complete(10, &mut |done| done.result.unwrap());

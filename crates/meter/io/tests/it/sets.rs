@@ -105,7 +105,7 @@ fn a_file_that_grows_keeps_what_it_holds() {
 }
 
 #[test]
-fn somebody_elses_file_is_only_read() {
+fn a_foreign_file_is_only_read() {
     let directory = directory();
     let path = directory.path().join("theirs");
     fs::write(&path, [1; 8192]).unwrap();
@@ -211,7 +211,7 @@ fn files_that_requests_make_are_ours_afterwards_or_removed() {
         let meta = fs::metadata(&path).unwrap();
         assert_eq!((meta.len(), meta.mode() & 0o777), (0, 0o600));
     };
-    // Kept, and made anew by whoever comes next.
+    // Kept, and made anew by the next run.
     for _ in 0..2 {
         let set = prepare(&plan).unwrap();
         make(&set);

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{
-    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
-    ForwardDisk,
+    Aligned, Batch, BatchCompletion, Disk, DiskError, Durability, Facts, FileId, FileMode,
+    FileName, ForwardDisk,
 };
 
 /// What is taken away. Files are named by the beginning of their names.
@@ -169,7 +169,7 @@ struct AlteredBatch {
     alteration: Alteration,
     names: Names,
     /// Writes that are not done; they come back as done.
-    skipped: Vec<Finished>,
+    skipped: Vec<BatchCompletion>,
 }
 
 impl Batch for AlteredBatch {
@@ -182,7 +182,7 @@ impl Batch for AlteredBatch {
         if self.names.is_unwritten(file, at, altered)
             || self.names.is_repeated(&*self.disk, (file, at), &from, altered)
         {
-            self.skipped.push(Finished { tag, buffer: from, result: Ok(()) });
+            self.skipped.push(BatchCompletion { tag, buffer: from, result: Ok(()) });
             return;
         }
         let d = self.names.durability(file, d, &self.alteration);
@@ -197,7 +197,7 @@ impl Batch for AlteredBatch {
         self.inner.in_flight() + self.skipped.len()
     }
 
-    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished)) {
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(BatchCompletion)) {
         let skipped = self.skipped.len();
         self.skipped.drain(..).for_each(&mut *done);
         self.inner.complete(min.saturating_sub(skipped), done);

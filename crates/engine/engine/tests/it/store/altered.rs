@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{
-    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
-    ForwardDisk,
+    Aligned, Batch, BatchCompletion, Disk, DiskError, Durability, Facts, FileId, FileMode,
+    FileName, ForwardDisk,
 };
 
 /// Where batches of requests wait. Clones are the same one; it is open at first.
@@ -29,7 +29,7 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    /// Waits until somebody waits there.
+    /// Waits until a thread waits there.
     pub fn wait_for_one(&self) {
         let barred = self.0.0.lock().unwrap();
         drop(self.0.1.wait_while(barred, |barred| barred.waiting == 0).unwrap());
@@ -59,7 +59,7 @@ impl Batch for HeldBack {
     fn in_flight(&self) -> usize {
         self.0.in_flight()
     }
-    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished)) {
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(BatchCompletion)) {
         self.1.pass();
         self.0.complete(min, done);
     }

@@ -18,8 +18,8 @@ use crate::Refusal;
 use crate::api::libaio::{AioContext, IoEvent, Iocb};
 use crate::api::submission_batch;
 use crate::disk::real::file::OpenFile;
-use crate::disk::real::{BatchGranted, BatchKind, RealDisk};
-use crate::disk::{Aligned, Batch, DiskError, Durability, FileId, Finished};
+use crate::disk::real::{BatchGrant, BatchKind, RealDisk};
+use crate::disk::{Aligned, Batch, BatchCompletion, DiskError, Durability, FileId};
 
 /// The most bytes of one request to the kernel; the rest of a longer one follows.
 const REQUEST_BYTES_MAX: usize = 1 << 30;
@@ -65,7 +65,7 @@ const KINDS: [(BatchKind, &str, Make); 2] = [
 ];
 
 /// The carrier that was asked for or the next lower one; none for batches that run in turn.
-pub(super) fn grant(asked: BatchKind, depth: u32) -> (Option<Box<dyn Carrier>>, BatchGranted) {
+pub(super) fn grant(asked: BatchKind, depth: u32) -> (Option<Box<dyn Carrier>>, BatchGrant) {
     first_of(&KINDS, asked, depth)
 }
 
@@ -73,16 +73,16 @@ fn first_of(
     kinds: &[(BatchKind, &'static str, Make)],
     asked: BatchKind,
     depth: u32,
-) -> (Option<Box<dyn Carrier>>, BatchGranted) {
+) -> (Option<Box<dyn Carrier>>, BatchGrant) {
     let mut refused = Vec::new();
     let from = kinds.iter().position(|(kind, ..)| *kind == asked).unwrap_or(kinds.len());
     for (kind, what, make) in &kinds[from..] {
         match make(depth) {
-            Ok(carrier) => return (Some(carrier), BatchGranted { kind: *kind, depth, refused }),
+            Ok(carrier) => return (Some(carrier), BatchGrant { kind: *kind, depth, refused }),
             Err(error) => refused.push(Refusal { what, why: why(*kind, &error, depth) }),
         }
     }
-    (None, BatchGranted { kind: BatchKind::Sync, depth: 1, refused })
+    (None, BatchGrant { kind: BatchKind::Sync, depth: 1, refused })
 }
 
 fn why(kind: BatchKind, error: &io::Error, depth: u32) -> String {
@@ -159,8 +159,8 @@ impl Request {
         }
     }
 
-    fn finished(self, result: Result<(), DiskError>) -> Finished {
-        Finished { tag: self.tag, buffer: self.buffer, result }
+    fn finished(self, result: Result<(), DiskError>) -> BatchCompletion {
+        BatchCompletion { tag: self.tag, buffer: self.buffer, result }
     }
 }
 
@@ -177,7 +177,7 @@ pub(in crate::disk::real) struct QueuedBatch {
     /// Submitted; no slot was free yet.
     waiting: VecDeque<Request>,
     /// Done and not handed back.
-    done: VecDeque<Finished>,
+    done: VecDeque<BatchCompletion>,
     answers: Vec<(u32, i32)>,
     refused: Vec<u32>,
 }
@@ -282,11 +282,12 @@ impl Batch for QueuedBatch {
         self.waiting.len() + self.held() + self.done.len()
     }
 
-    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished)) {
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(BatchCompletion)) {
         let mut handed_back = 0;
         loop {
             self.drain();
-            // Before the caller is told: the device has work while the caller looks at it.
+            // Before the caller gets the completion: the device has work while the caller handles
+            // it.
             self.start();
             while let Some(finished) = self.done.pop_front() {
                 handed_back += 1;
@@ -474,7 +475,7 @@ impl Carrier for Libaio {
         let mut done = 0;
         while done < self.addresses.len() {
             // SAFETY: the addresses are those of `pushed`, which does not move before they are
-            // cleared; whoever pushed them vouches for memory and descriptors.
+            // cleared; their memory and descriptors are the pushing code's duty.
             match unsafe { self.context.submit(&mut self.addresses[done..]) } {
                 Ok(count) if count > 0 => {
                     done += count;
@@ -557,7 +558,7 @@ mod queued_tests {
     use crate::disk::real::RealOptions;
     use crate::disk::{Disk, FileMode, FileName};
 
-    /// Answers what it is told, after it did that much of the first transfers.
+    /// Returns the scripted results, after it did that much of the first transfers.
     struct Scripted {
         answers: VecDeque<Option<i32>>,
         pushed: VecDeque<(u32, Transfer)>,
@@ -622,7 +623,10 @@ mod queued_tests {
         QueuedBatch::new(disk.clone(), Box::new(carrier), depth)
     }
 
-    fn results(batch: &mut QueuedBatch, check: impl Fn(&Finished)) -> Vec<Result<(), DiskError>> {
+    fn results(
+        batch: &mut QueuedBatch,
+        check: impl Fn(&BatchCompletion),
+    ) -> Vec<Result<(), DiskError>> {
         batch.submit();
         assert_eq!(batch.in_flight(), ANSWERS.len());
         let mut results = vec![Ok(()); ANSWERS.len()];

@@ -50,7 +50,7 @@ struct Inner {
 /// Making a ring or a context costs more than a batch of a few requests.
 struct Carriers {
     spare: Vec<Box<dyn Carrier>>,
-    granted: BatchGranted,
+    granted: BatchGrant,
 }
 
 /// A disk over a directory. Clones are the same disk.
@@ -91,7 +91,7 @@ impl RealDisk {
     }
 
     /// What the newest batch was made of; before the first, what it will be made of.
-    pub fn batch_granted(&self) -> BatchGranted {
+    pub fn batch_granted(&self) -> BatchGrant {
         self.carriers().granted.clone()
     }
 
@@ -168,7 +168,7 @@ impl Disk for RealDisk {
 
     fn free_bytes(&self) -> Option<u64> {
         let found = fstatvfs(&self.0.directory).ok()?;
-        // One without a size has no bound, or does not tell.
+        // One without a size has no bound, or does not report it.
         (found.f_blocks > 0).then(|| found.f_bavail.saturating_mul(found.f_frsize))
     }
 
@@ -331,7 +331,7 @@ impl Default for RealOptions {
 
 /// What the batches of a disk are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BatchGranted {
+pub struct BatchGrant {
     /// The kind; for [`BatchKind::Sync`] the depth says nothing.
     pub kind: BatchKind,
     /// Requests in flight at most.
@@ -345,10 +345,11 @@ pub struct BatchGranted {
 // Invariant: it is held by the open file (flock), not by the file's content or being there: it
 // goes when the holder drops it or dies, and nothing has to be cleaned up after a crash. The
 // holder's process number in the file is for the message only.
-// It keeps out those who ask for it; it protects no file. Network file systems may not have it.
+// It keeps out only users that ask for it; it protects no file. Network file systems may not have
+// it.
 
-/// The only use of a directory, by those who ask for it under the same name. Released when it is
-/// dropped or the process ends; the file stays.
+/// The only use of a directory, among those that ask for it under the same name. Released when it
+/// is dropped or the process ends; the file stays.
 #[derive(Debug)]
 pub struct DirectoryLock {
     file: OwnedFd,
@@ -356,8 +357,8 @@ pub struct DirectoryLock {
 }
 
 impl RealDisk {
-    /// Takes the directory for this one use: whoever asks for the same name meanwhile is refused,
-    /// in this process as in others. The file `name` is made and stays; [`list`] shows it.
+    /// Takes the directory for this one use: a second lock of the same name is refused, in this
+    /// process as in others. The file `name` is made and stays; [`list`] shows it.
     ///
     /// # Errors
     /// [`DiskError::Locked`] when someone holds it, or what the system says.
@@ -391,7 +392,7 @@ impl DirectoryLock {
         &self.name
     }
 
-    /// Leaves this process's number for those who are refused.
+    /// Leaves this process's number for those that are refused.
     fn sign(&self) -> Result<(), Errno> {
         let mut text = Vec::new();
         // Writing into memory does not fail.
