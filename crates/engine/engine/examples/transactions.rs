@@ -66,7 +66,7 @@ fn repeatable_read(engine: &Engine, stock: &Table) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// The first who changes a row wins.
+/// The first to change a row wins.
 fn snapshot(engine: &Engine, stock: &Table) -> Result<(), EngineError> {
     let mut second = engine.begin(Isolation::Snapshot)?;
     let mut first = engine.begin(Isolation::Snapshot)?;

@@ -1,4 +1,4 @@
-//! Who may append redo, and when.
+//! When a thread may append redo.
 //!
 //! Invariant: before a frame is appended its bytes are promised room, so that the redo never runs
 //! over its checkpoint however many threads write; a thread that waits holds no latch. The rule
@@ -6,7 +6,7 @@
 //! pace only the first asks the rule again, so they go on in the order in which they came. Wide
 //! batches never hold more leaves together than the limit; while none of them waits, giving leaves
 //! back costs no system call.
-//! Of the rule nobody reads words of two, and nobody who reads takes a lock.
+//! A reader never sees words of two rules, and takes no lock.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -54,11 +54,11 @@ pub(crate) struct Admission {
     promised: AtomicU64,
     is_closed: AtomicBool,
     is_paused: AtomicBool,
-    /// Held by whoever paused, so that nobody ends another's pause.
+    /// Held during a pause, so that no thread ends another's.
     pausing: Mutex<()>,
     /// Leaves that wide batches hold now.
     held: HeldLeaves,
-    /// Those whom the redo's pace holds up.
+    /// Threads that the redo's pace delays.
     paced: PaceQueue,
 }
 
@@ -93,7 +93,7 @@ impl Admission {
         self.is_paused.load(Ordering::SeqCst)
     }
 
-    /// Runs `work` while no frame is promised room: everyone admitted has appended, nobody else is
+    /// Runs `work` while no frame is promised room: every admitted thread has appended, no other is
     /// admitted meanwhile. The pause ends with the work, also where that panics.
     pub fn paused<R>(&self, work: impl FnOnce() -> R) -> R {
         let _alone = locked(&self.pausing);
@@ -199,8 +199,8 @@ impl Admission {
         }
     }
 
-    /// Promises room if there is any, and asks the rule what its owner is to do before. Whoever is
-    /// not the first of those whom the pace holds up stays behind them.
+    /// Promises room if there is any, and asks the rule what its owner is to do before. A thread
+    /// that is not the first of those delayed by the pace stays behind them.
     fn ask(&self, record_bytes: usize, is_first: bool) -> Result<AdmissionReply<'_>, EngineError> {
         let storage = &*self.flusher.storage;
         let Storage { redo, pool, .. } = storage;
@@ -288,7 +288,7 @@ impl Drop for Pause<'_> {
 /// How much work that can be left out wants to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Haste {
-    /// When nobody is slowed down.
+    /// Only when writers are not slowed down.
     Little,
     /// Also when writers are slowed down, but not when they are stopped.
     ThroughDelays,
@@ -303,7 +303,7 @@ enum AdmissionReply<'c> {
     Answered(Room<'c>, Admit),
 }
 
-/// What one who was not admitted at once has waited for.
+/// What a thread that was not admitted at once has waited for.
 #[derive(Default)]
 struct Wait {
     /// Since when the rule delays it.

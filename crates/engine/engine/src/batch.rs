@@ -252,7 +252,7 @@ impl Batch {
 
 impl Table {
     /// Fills the empty table with rows whose keys rise. Gives the number of rows. Durable when it
-    /// returns; after a crash before that, a prefix of the rows may be there. Nobody else may
+    /// returns; after a crash before that, a prefix of the rows may be there. No other thread may
     /// write to the table meanwhile.
     ///
     /// # Errors

@@ -6,8 +6,8 @@
 //! table's number is never given to another: the next one comes into the super page with the row.
 //! One table is made or dropped at a time.
 //! Children are freed before what points to them, each with its pointer in one frame; so a crash
-//! leaves a smaller tree to go on with, and no page is lost or freed twice. Nobody else changes the
-//! tree then (`Tree::begin_drop`); readers that are still in it find out by its mark.
+//! leaves a smaller tree to go on with, and no page is lost or freed twice. No other thread changes
+//! the tree then (`Tree::begin_drop`); readers that are still in it find out by its mark.
 //! A table that can be reached has all its indexes, each built. While one is being built its row in
 //! the catalogue says so; what a crash left unbuilt, or without its table, is dropped.
 
@@ -150,7 +150,7 @@ impl Catalogue {
         check_name(&self.pages, name)?;
         let _alone = self.one_at_a_time()?;
         let mut indexes = Vec::new();
-        // Before the table: nobody writes to it without them.
+        // Before the table: no row is written to it without them.
         for definition in self.definitions().iter().filter(|of| of.table == name && !of.is_late) {
             let full_name = definition.full_name();
             self.drop_left(&full_name)?;
@@ -506,7 +506,7 @@ impl Drop for WritesClosed<'_> {
 
 impl Catalogue {
     /// Joins the indexes that were found with their tables, and makes those that are new, from the
-    /// rows that are there. Nobody reads or writes yet.
+    /// rows that are there. Called before any read or write.
     pub fn join_indexes(&self, definitions: Vec<IndexDefinition>) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time()?;
         self.check(&definitions)?;
@@ -551,7 +551,7 @@ impl Catalogue {
     }
 
     /// Makes an index that was named at opening and is not there, from the rows that are there.
-    /// Who writes to the table by a handle of before is refused from here on.
+    /// Writes by a handle of before are refused from here on.
     pub fn make_late_index(&self, table: &str, name: &str) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time()?;
         let Some(KnownTable { tree, indexes }) = locked(&self.known).tables.get(table).cloned()
@@ -640,7 +640,7 @@ impl Catalogue {
     }
 }
 
-/// Fills an empty index with the entries of a table that nobody writes to. All entries are held in
+/// Fills an empty index with the entries of a table that is not written to. All entries are held in
 /// memory, since they have to be sorted.
 fn build(pages: &Arc<Pages>, table: &Arc<Tree>, index: &TableIndex) -> Result<(), EngineError> {
     let limit = pages.storage.page_size.key_bytes_max();

@@ -1,4 +1,4 @@
-//! Verifying every structure: walking each tree and setting an index beside its table; and page by
+//! Verifying every structure: walking each tree, comparing each index with its table; and page by
 //! page what cannot be opened.
 //!
 //! Invariants: it changes nothing, and goes on after what it finds. Every page is read through the
@@ -73,7 +73,7 @@ fn verify(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport, EngineErr
     Ok(report)
 }
 
-/// Sets the data files beside what they were when the engine was last closed: they never shrink.
+/// Compares the data files with what they were when the engine was last closed: they never shrink.
 fn compare_lengths(
     store: &Store,
     data_pages: u64,
@@ -115,7 +115,7 @@ fn is_below_lost(pages: &Pages, report: &mut CheckReport, page: PageNo) -> bool 
     }
 }
 
-/// Sets what was reached beside what the maps say is in use.
+/// Compares what was reached with what is in use by the maps.
 fn compare_maps(
     pages: &Pages,
     report: &mut CheckReport,
@@ -147,7 +147,7 @@ fn compare_maps(
     Ok(())
 }
 
-/// Problems that are told one by one; of more only the number is known.
+/// Problems that are listed one by one; further ones are only counted.
 const PROBLEMS_MAX: usize = 1000;
 
 /// Something that is not as it should be.
@@ -241,7 +241,7 @@ impl CheckReport {
     }
 }
 
-/// Pages that were reached, and by whom.
+/// Pages that were reached, and from where.
 type Reached = BTreeMap<u64, String>;
 
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,8 @@
 //!
 //! Invariant: it is a state machine: `step` does one action and says when it wants to be called
 //! again. Its lock is held while the policy decides, never while pages are written: so the policy
-//! can be replaced at any time, also with batches under way, and users who flush by themselves do
-//! so beside it. What to do is the policy's business, pages are written in `lanes`, and threads are
+//! can be replaced at any time, also with batches under way, and user threads may flush at the same
+//! time. What to do is the policy's business, pages are written in `lanes`, and threads are
 //! `background`'s.
 
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ use crate::sync::locked;
 
 struct State {
     policy: Box<dyn FlushPolicy>,
-    /// Counts the policies, so that none is told what became of another's action.
+    /// Counts the policies, so that none gets the outcome of another's action.
     number: u64,
     last: ActionOutcome,
     is_furious: bool,
@@ -79,7 +79,7 @@ impl Cleaner {
 
     /// Asks the policy and does what it says. Gives when the next step is due, in microseconds of
     /// the caller's clock; now if it is in the past. `is_timed` where that clock is the real one:
-    /// otherwise nothing that was measured is told, so that the same steps decide the same.
+    /// otherwise no measurement is passed on, so that the same steps decide the same.
     pub fn step(&self, now_us: u64, is_timed: bool) -> Result<u64, EngineError> {
         self.flusher.storage.poison.check()?;
         let Decision { action, number, goes_on } = self.decide(now_us, is_timed);

@@ -3,9 +3,9 @@
 //!
 //! Invariants: leaves are found without latches, latched in the order of their page numbers,
 //! compared with what was found, and only then changed; if one was moved, lacks room, or has a row
-//! that somebody else has locked, everything is let go, that is seen to, and it starts again. While
-//! latches are held nothing waits but for latches. What was locked is released when its holder
-//! goes, and not before it is told to.
+//! that another transaction has locked, everything is let go, the obstacle is removed, and it
+//! starts again. While latches are held nothing waits but for latches. Locks are released when
+//! their holder ends, and not before.
 //! What a snapshot may still see is in the version log before the row is changed. The number of a
 //! commit is taken with its first change, while all its leaves are latched; so it is never above
 //! the end of its frame: the redo grows by more than a byte with each commit.
@@ -53,7 +53,7 @@ pub(crate) enum Committer<'t> {
     Batch,
     /// A transaction that holds the lock of each row. They are released when the frame is appended.
     Transaction { owner: &'t LockOwner, locks: &'t [LockId] },
-    /// Purge, which changes nothing that anybody sees.
+    /// Purge, which changes nothing visible.
     Purge,
 }
 
@@ -99,7 +99,7 @@ enum Attempt {
     Contended { page: PageNo },
     /// The row of this condition is not as it should be.
     Refused { op: usize },
-    /// Somebody holds the lock of this row.
+    /// Another transaction holds the lock of this row.
     Locked { op: usize },
     /// The leaf of this change has no room for it and those before it, which need so much.
     Full { op: usize, needed_bytes: usize, page_version: u32 },
@@ -117,7 +117,7 @@ pub(crate) fn commit(
     let mut locks = RowLocks::new(&pages.storage);
     let mut places = SPARE.take();
     loop {
-        // In this order, as everywhere: who has room in the redo waits for no pins.
+        // In this order, as everywhere: a thread with room in the redo waits for no pins.
         let pins = pages.admission.pins(rows.min(leaves_max(pages)));
         let room = pages.admission.admit(bytes)?;
         match attempt(pages, writes, &mut places, (committer, &locks))? {
@@ -167,7 +167,7 @@ fn check_size(pages: &Pages, writes: &WriteSet) -> Result<usize, EngineError> {
     }
 }
 
-/// Finds, latches, checks and changes. The places tell afterwards which leaves there were.
+/// Finds, latches, checks and changes. Afterwards the places contain the leaves.
 fn attempt(
     pages: &Pages,
     writes: &WriteSet,
@@ -196,7 +196,7 @@ fn attempt(
             slots[op] = page.find_near(near, writes.key(op));
         }
     }
-    // Under the latches: who locks a row from here on finds it as it is after this commit.
+    // Under the latches: a later holder of a row's lock finds it as it is after this commit.
     if matches!(committer, Committer::Batch)
         && let Some(op) = locks.first_locked(writes)
     {
@@ -261,9 +261,9 @@ fn latch<'c>(
 }
 
 /// Latches a leaf while others are held. One that was freed since may have become an inner page,
-/// whose holder waits for a leaf: so it is waited for only as long as it is what was found. Readers
-/// who come one over the other do not know of it: so not for long, and nobody waits for the held
-/// leaves for ever.
+/// whose holder waits for a leaf: so it is waited for only as long as it is what was found.
+/// Overlapping readers do not know of it: so not for long, and no thread waits for the held leaves
+/// for ever.
 fn wait_for<'c>(leaf: Leaf<'c>) -> Result<Exclusive<'c>, Attempt> {
     let Leaf { mut pin, page_version } = leaf;
     for _ in 0..LATCH_TRIES {
@@ -429,7 +429,7 @@ fn apply(
 fn join_sparse(pages: &Pages, writes: &WriteSet, groups: &[Group]) {
     for group in groups.iter().filter(|group| group.is_sparse) {
         let first = group.ops.start;
-        let _needed_by_nobody = writes.tree(first).merge_leaf(pages, writes.key(first));
+        let _not_needed = writes.tree(first).merge_leaf(pages, writes.key(first));
     }
 }
 
@@ -456,7 +456,7 @@ impl<'c> RowLocks<'c> {
         Self { storage, owner: None, held: Vec::new() }
     }
 
-    /// The first row of a sorted write set that somebody else has locked.
+    /// The first row of a sorted write set that another transaction has locked.
     pub fn first_locked(&self, writes: &WriteSet) -> Option<usize> {
         let locks = &self.storage.locks;
         let owner = self.owner.as_ref();
@@ -465,8 +465,8 @@ impl<'c> RowLocks<'c> {
             .find(|op| locks.is_held_by_another(owner, writes.lock_id(*op)))
     }
 
-    /// Locks a row, for one who holds nothing that was decided by what is locked: in a deadlock it
-    /// lets go of everything and begins anew.
+    /// Locks a row, for a caller that holds nothing that was decided by what is locked: in a
+    /// deadlock it lets go of everything and begins anew.
     pub fn lock_or_begin_anew(&mut self, tree: &Tree, key: &[u8]) -> Result<(), EngineError> {
         let owner = self.owner.get_or_insert_with(|| LockOwner::new(next_number()));
         let patience = self.storage.lock_wait_timeout();
@@ -493,7 +493,7 @@ impl Drop for RowLocks<'_> {
     }
 }
 
-/// Locks rows in the order given for one who holds nothing and has read nothing, so that in a
+/// Locks rows in the order given for a caller that holds nothing and has read nothing, so that in a
 /// deadlock it can let go of them and begin anew. It holds none when that lasts too long.
 #[cold]
 pub(crate) fn lock_all(
@@ -593,7 +593,7 @@ impl<'c> Stamp<'c> {
             return false;
         }
         let number = versions.registry.tick();
-        // Those that took lower numbers are about to append, and wait for nobody.
+        // Those that took lower numbers are about to append, and wait for no other thread.
         while number > redo.lsn().0 + FRAME_BYTES_MIN {
             std::thread::yield_now();
         }

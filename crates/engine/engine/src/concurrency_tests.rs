@@ -69,7 +69,7 @@ fn a_promise_that_ends_without_redo_lets_others_go_on() {
             std::thread::yield_now();
         }
         drop(all);
-        assert!(comes(&is_in), "{background:?}: nobody writes, so no checkpoint moves");
+        assert!(comes(&is_in), "{background:?}: no page is written, so no checkpoint moves");
         other.join().unwrap().unwrap();
     }
 }
@@ -149,8 +149,8 @@ fn a_sorted_load_beside_another_writer_ends_with_an_error() {
     }
 }
 
-/// Readers of one leaf hold it one over the other, without a gap. A batch that waits for it keeps
-/// its other leaf from nobody.
+/// Readers of one leaf hold it one over the other, without a gap. A batch that waits for it blocks
+/// no other thread with the leaves it holds.
 #[test]
 fn a_batch_that_waits_for_a_leaf_lets_others_have_those_it_holds() {
     let engine = open(&MemDisk::new(), Background::Manual);
@@ -232,7 +232,7 @@ fn what_outlives_an_engine_that_was_not_closed_keeps_its_directory() {
     let mut batch = engine.batch();
     batch.put(&table, b"a", b"1").unwrap();
     drop((engine, table));
-    // It can still write to the files, so nobody else may.
+    // It can still write to the files, so no other engine may.
     assert!(matches!(open(), Err(EngineError::Open(OpenError::Locked(_)))));
     let ticket = batch.commit_async().unwrap();
     assert!(matches!(open(), Err(EngineError::Open(OpenError::Locked(_)))));
@@ -309,7 +309,7 @@ fn writers_hear_of_a_cleaner_that_panicked() {
     assert!(matches!(failed, Ok(EngineError::Poisoned { .. })), "{failed:?}");
 }
 
-/// Writes nothing at all; who has to wait is told by others.
+/// Writes nothing at all; its rule, shared with the test, says which threads wait.
 #[derive(Debug)]
 struct Idle(Arc<Mutex<AdmitRule>>);
 
@@ -352,7 +352,7 @@ fn who_waits_for_room_goes_on_where_another_rule_sees_enough_of_it() {
             while waits(parts) == waited {
                 std::thread::yield_now();
             }
-            // Nobody ever writes the pages that the old one wanted written.
+            // The pages that the old one wanted written are never written.
             *rule.lock().unwrap() = open_wall;
             let goes_on = comes(&is_in);
             engine.parts().cleaner.set_policy(iostrata_innodb::flush::policy(PolicyName::Steady));
@@ -463,7 +463,7 @@ fn loads(table: &Table) -> Result<(), EngineError> {
     }
 }
 
-/// Makes the table again and again and drops it under everyone who uses it.
+/// Makes the table again and again and drops it under all threads that use it.
 fn drops(scene: &Scene, times: u64) {
     for time in 0..times {
         let table = scene.engine.create_table("short").unwrap();
@@ -477,7 +477,7 @@ fn drops(scene: &Scene, times: u64) {
     }
 }
 
-/// Ends the test when nobody gets on, instead of waiting for ever.
+/// Ends the test when no thread gets on, instead of waiting for ever.
 fn watch(scene: &Scene, is_done: impl Fn() -> bool) {
     let (mut seen, mut still) = (0, Duration::ZERO);
     let look_every = Duration::from_millis(10);
@@ -486,7 +486,7 @@ fn watch(scene: &Scene, is_done: impl Fn() -> bool) {
         let dropped = scene.dropped.load(Ordering::Relaxed);
         still = if dropped == seen { still + look_every } else { Duration::ZERO };
         seen = dropped;
-        assert!(still < HANGS_AFTER, "after {dropped} tables nobody gets on");
+        assert!(still < HANGS_AFTER, "after {dropped} tables no thread gets on");
     }
 }
 

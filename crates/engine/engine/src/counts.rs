@@ -1,8 +1,8 @@
 //! Counting: one array of the catalogue's counters for an engine, the modules below it included.
 //!
 //! Invariant: counters only rise, gauges excepted; each is right by itself. Threads count in shards
-//! of their own, so that counting a row moves no line of the processor's cache between them; who
-//! reads adds up.
+//! of their own, so that counting a row moves no line of the processor's cache between them; a
+//! reader adds up.
 
 use std::cell::Cell;
 use std::sync::Arc;

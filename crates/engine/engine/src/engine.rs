@@ -29,7 +29,7 @@ use crate::safeguards::Safeguard;
 use crate::storage::Storage;
 
 /// An open engine. Clones are the same engine. [`close`](Self::close) it, or drop its last handle:
-/// that cannot tell what failed, writes dirty pages for a second at most, and leaves it to the next
+/// that cannot return an error, writes dirty pages for a second at most, and leaves it to the next
 /// opening to recover what is left; nothing that was durable is lost. One without threads
 /// ([`Background::Manual`](crate::Background::Manual)) writes nothing when it is dropped.
 #[derive(Clone)]
@@ -203,8 +203,8 @@ impl Engine {
         safeguards.remove(versions, safeguard);
     }
 
-    /// Verifies every structure. Who writes, makes or drops a table meanwhile waits until it is
-    /// over, and so does purge.
+    /// Verifies every structure. Writes, and making or dropping a table, wait until it is over, and
+    /// so does purge.
     ///
     /// # Errors
     /// What reading said other than damage; damage is in the report.
@@ -222,7 +222,7 @@ impl Engine {
     pub fn close(self) -> Result<(), EngineError> {
         let Parts { storage, flusher, pages, purger, .. } = self.parts();
         check_outside(storage)?;
-        // Who changes a setting writes to the directories, and may have looked before.
+        // A change of a setting writes to the directories, and may have begun before.
         let _kept = self.parts().keep_settings();
         pages.admission.check_open()?;
         self.0.threads.stop();
@@ -347,9 +347,9 @@ mod tests {
         assert!(matches!(refused, Err(EngineError::Request(RequestError::Closed))), "{refused:?}");
     }
 
-    /// The moment between the end of an engine's threads and that of those who wait for them.
+    /// The moment between the end of an engine's threads and that of waiters for them.
     #[test]
-    fn whoever_waits_for_the_cleaner_goes_on_by_its_own_hand_when_the_engine_stops() {
+    fn a_waiter_for_the_cleaner_goes_on_by_itself_when_the_engine_stops() {
         for policy in PolicyName::ALL {
             let (ends, has_ended) = channel();
             // Not joined: one that hangs must not keep the test from saying so.

@@ -1,9 +1,9 @@
 //! What can go wrong in an engine, from the files up, and the first failure after which nothing
 //! may be written.
 //!
-//! Invariant: an error is in the group that tells what to do about it; it can be cloned, so that
-//! one failure reaches everybody who waited for it. The first failure is kept for good where it
-//! happens: whoever writes asks first, and again before acknowledging.
+//! Invariant: an error is in the group that says what to do about it; it can be cloned, so that one
+//! failure reaches every waiter. The first failure is kept for good where it happens: a writer
+//! checks for it first, and again before acknowledging.
 
 use std::error::Error;
 use std::fmt;
@@ -287,7 +287,7 @@ pub enum OpenError {
         /// Bytes that the disk can take.
         free_bytes: u64,
     },
-    /// Redo of another engine beside the data.
+    /// Redo of another engine than the data.
     #[error(
         "the redo log is that of another engine: it is of {redo:#018x}, the data are of \
          {data:#018x}; put the redo-* files of this engine back"
@@ -312,7 +312,7 @@ pub enum OpenError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransactionError {
-    /// It waits for a lock of somebody who waits for it. It was rolled back.
+    /// It waits for a lock of a transaction that waits for it. It was rolled back.
     #[error(
         "deadlock: transaction {transaction} wants the row with the key {} in table {table:?}, \
          which transaction {holder} has locked, and that one waits for it; transaction \

@@ -1,4 +1,4 @@
-//! Writes dirty pages and, by `flush_neighbors`, those beside them, frees frames and takes
+//! Writes dirty pages and, by `flush_neighbors`, their neighbours, frees frames and takes
 //! checkpoints.
 //!
 //! Invariants: a page is written only after the redo up to its newest change is durable; a
@@ -32,7 +32,7 @@ pub(crate) struct Flusher {
     pub storage: Arc<Storage>,
     /// Set until recovery has applied everything: a checkpoint would forget redo before.
     holds_checkpoints: AtomicBool,
-    /// Held by the one user who flushes for all.
+    /// Held by the one user thread that flushes for all.
     user_flush: Mutex<()>,
 }
 
@@ -166,7 +166,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Takes a checkpoint where one can be taken; `clean` when nobody writes any more.
+    /// Takes a checkpoint where one can be taken; `clean` when writing has ended.
     pub fn checkpoint(&self, clean: bool) -> Result<(), EngineError> {
         let Storage { redo, pool, poison, counts, .. } = &*self.storage;
         poison.check()?;
@@ -186,8 +186,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Writes every page that is dirty now and takes a checkpoint; `clean` when nobody writes any
-    /// more.
+    /// Writes every page that is dirty now and takes a checkpoint; `clean` when writing has ended.
     pub fn sharp_checkpoint(&self, clean: bool) -> Result<(), EngineError> {
         let Storage { redo, pool, poison, signal, .. } = &*self.storage;
         // Read once: under load the end moves on for ever.
@@ -215,7 +214,7 @@ impl Flusher {
         let (began, end) = (Instant::now(), redo.lsn());
         while began.elapsed() < longest && pool.dirty.oldest().is_some_and(|oldest| oldest < end) {
             let how = (Cause::Background, false);
-            // What is left may be latched by others, who are not waited for.
+            // What is left may be latched by others, which are not waited for.
             if self.flush_batch(BATCH_PAGES as usize, end, how, usize::MAX)? == 0 {
                 break;
             }
@@ -242,8 +241,8 @@ impl Flusher {
         Ok(())
     }
 
-    /// A user writes everything that is dirty since before `until`, beside the cleaner. One does it
-    /// at a time: who does not wait leaves it to another who is at it.
+    /// A user thread writes everything that is dirty since before `until`, besides the cleaner. One
+    /// does it at a time: a thread that does not wait leaves it to the one at work.
     pub fn flush_as_user(&self, until: Lsn, wait: bool) -> Result<(), EngineError> {
         let _turn = match self.user_flush.try_lock() {
             Ok(turn) => turn,
@@ -255,7 +254,7 @@ impl Flusher {
             self.storage.counts.add(Counter::AdmitWaits, 1);
         }
         let flushed = self.flush(usize::MAX, until, (Cause::Sync, false))?;
-        // Whoever does not wait for others stands still all the same while it writes.
+        // A thread that does not wait for others is delayed all the same while it writes.
         if wait || flushed > 0 {
             self.storage.counts.add(Counter::BufferFlushSync, 1);
         }
@@ -294,7 +293,7 @@ impl Flusher {
             self.free_batch(frames_of_user(pool.frames.len() as u64) as usize, usize::MAX)?;
         }
         if pool.queues.free() == 0 {
-            // Those who have the frames for a moment may wait for a processor.
+            // Threads that have the frames for a moment may wait for a processor.
             std::thread::sleep(FRAMES_PAUSE);
         }
         Ok(())
@@ -308,7 +307,7 @@ pub(crate) struct FrameSupply {
 }
 
 impl FrameSupply {
-    /// Says who frees frames, once the engine is put together.
+    /// Sets what frees frames, once the engine is put together.
     pub fn is_met_by(&self, flusher: &Arc<Flusher>) {
         assert!(self.flusher.set(Arc::downgrade(flusher)).is_ok(), "a supply has one engine");
     }
@@ -317,7 +316,8 @@ impl FrameSupply {
 impl Supply for FrameSupply {
     fn free_wanted(&self) {
         let Some(flusher) = self.flusher.get().and_then(Weak::upgrade) else { return };
-        // A failure poisons the engine; who wanted the frame hears of that when it asks.
+        // A failure poisons the engine; the thread that wanted the frame gets the error when it
+        // asks again.
         let _kept_in_poison = flusher.assist_frames();
     }
 }

@@ -1,7 +1,7 @@
-//! What the policy has ordered to be written, and who writes it.
+//! What the policy has ordered to be written, and how it is written.
 //!
 //! There are two lanes: the list, pages with the oldest changes, and the cold end, frames to be
-//! freed. Whoever calls [`Lanes::work`] writes one batch of one of them; threads of the engine do
+//! freed. A caller of [`Lanes::work`] writes one batch of one of them; threads of the engine do
 //! nothing else. Each batch under way has a doublewrite file of its own.
 //!
 //! Invariant: what was ordered is begun once or found not to be there; the lock is never held while
@@ -21,7 +21,7 @@ use crate::error::EngineError;
 use crate::flusher::Flusher;
 use crate::sync::{locked, wait_while};
 
-/// How long those who wait for a lane sleep at most.
+/// How long a waiter for a lane sleeps at most.
 const WAIT: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Debug)]
@@ -34,14 +34,14 @@ struct Oldest {
 /// One lane: what is left of its orders.
 #[derive(Debug, Default)]
 struct Lane {
-    /// Pages or frames that nobody has begun with.
+    /// Pages or frames that no batch contains yet.
     left: usize,
     /// Batches under way, and what they were to do.
     running: u32,
     begun: usize,
     /// Pages written since it began to work.
     written: usize,
-    /// Since when it has been at work, as far as nobody was told.
+    /// Since when it has been at work, as far as not yet reported.
     busy_since: Option<Instant>,
     busy: Duration,
 }
@@ -165,7 +165,7 @@ impl Lanes {
     }
 
     /// Another policy decides from now on: what was ordered and not begun is forgotten, and what is
-    /// under way is told to nobody.
+    /// under way is not reported.
     pub fn change_policy(&self, number: u64) {
         let mut state = locked(&self.state);
         state.policy = number;
@@ -197,7 +197,7 @@ impl Lanes {
     }
 
     /// What was done since the last call, and how long the list was at work for it. Pages written
-    /// at the cold end count only `with_cold`: what was written of the list is not told by them.
+    /// at the cold end count only `with_cold`: they are no measure of what was written of the list.
     pub fn take_finished(&self, with_cold: bool) -> ActionOutcome {
         let mut state = locked(&self.state);
         let cold = std::mem::take(&mut state.cold_flushed);
@@ -244,7 +244,7 @@ impl Lanes {
             return None;
         }
         let State { list, cold, oldest, policy, .. } = &mut *state;
-        // Frames come first, but the list has its turn beside them.
+        // Frames come first, but the list has its turn, too.
         let is_cold = cold.left > 0 && (list.left == 0 || cold.running <= list.running);
         let lane = if is_cold { cold } else { list };
         let pages = lane.begin(batch_share(lane.left as f64, batches) as usize);
@@ -263,7 +263,7 @@ impl Lanes {
 
     fn end(&self, batch: Batch, done: ActionOutcome) -> Result<(), EngineError> {
         let mut state = locked(&self.state);
-        // Nobody is told what became of another policy's order.
+        // The outcome of another policy's order is not reported.
         let counts = u32::from(batch.policy == state.policy);
         state.finished.freed += counts * done.freed;
         let (lane, checkpoints) = match batch.what {
@@ -287,7 +287,7 @@ impl Lanes {
             self.to_writers.notify_one();
         }
         let signal = &self.flusher.storage.signal;
-        // Frames are free, and redo is: whoever waits for either looks again.
+        // Frames are free, and redo is: waiters for either look again.
         signal.round_done();
         if is_due && self.wakes_cleaner.load(Ordering::Relaxed) {
             signal.wake();

@@ -113,7 +113,7 @@ fn pages_are_given_out_once_while_others_wait_for_a_map() {
     mtr.commit();
     let first = pages.space.reserve(storage).unwrap();
     assert_eq!(first.page, PageNo(0));
-    // Somebody holds the map, as one does who reads it: pages can be given back meanwhile.
+    // The map is latched, as a reader does: pages can be given back meanwhile.
     let latched = storage.pool.pin(map).unwrap().exclusive();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| pages.space.reserve(storage).unwrap().page);
@@ -134,7 +134,7 @@ fn pages_are_given_out_once_while_others_wait_for_a_map() {
 struct Once {
     action: Option<Action>,
     wait_age: u64,
-    /// What it was told of actions.
+    /// The outcomes of actions that it got.
     told: Arc<Mutex<Vec<ActionOutcome>>>,
 }
 

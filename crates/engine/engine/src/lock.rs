@@ -9,26 +9,26 @@
 //! # Why it is enough to follow holders
 //!
 //! A search starts at the wanted lock and goes on: its holder, the lock that this one waits for,
-//! that lock's holder, and so on. It never looks at those who stand in a queue before others. They
-//! do block those behind them, but they wait for the same lock, hence for the same holder: whether
-//! they ever go on depends on that holder alone. So every deadlock holds a cycle of holders. Such a
-//! cycle can be closed in two ways only:
+//! that lock's holder, and so on. It never looks at those before others in a queue. They do block
+//! those behind them, but they wait for the same lock, hence for the same holder: whether they ever
+//! go on depends on that holder alone. So every deadlock holds a cycle of holders. Such a cycle can
+//! be closed in two ways only:
 //! - An owner begins to wait. It searches just before, under one mutex with all others that begin
 //!   to wait, so of several that close a cycle together the last one sees the others.
-//! - A lock gets another holder. Who gets a lock, at once or from a queue, waits for nothing at
-//!   that moment, so the new holder has no edge that could lead on. When it waits later, it
-//!   searches, and those behind it in the queue are already found to wait for it: an edge leads to
-//!   a lock, not to an owner.
+//! - A lock gets another holder. Its holder, at once or from a queue, waits for nothing at that
+//! moment, so the new holder has no edge that could lead on. When it waits later, it searches, and
+//! those behind it in the queue are already found to wait for it: an edge leads to a lock, not to
+//! an owner.
 //!
 //! # Why no deadlock is reported that is none
 //!
 //! "Owner X waits for lock L" counts only while another owner holds L, which is read under the lock
 //! of L's shard. The hand-over writes X into L under the same lock, so the edge vanishes with it,
 //! although X removes it later. While a search goes on no edge comes or goes, since that takes the
-//! mutex which the search holds, and who gives up leaves queue and graph under it. Releases go on
-//! meanwhile, but only of owners that do not wait: every owner that the search has passed was still
-//! waiting when the search read the next lock, so it released nothing up to then. When the search
-//! comes back to the requester, all that it read before is therefore still true.
+//! mutex which the search holds, and a waiter that gives up leaves queue and graph under it.
+//! Releases go on meanwhile, but only of owners that do not wait: every owner that the search has
+//! passed was still waiting when the search read the next lock, so it released nothing up to then.
+//! When the search comes back to the requester, all that it read before is therefore still true.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -261,9 +261,9 @@ impl Patience {
 // Who waits for which lock, and what waiting cost.
 //
 // Invariant: an owner is here from before it enters a queue until its thread has noticed that it
-// has left it. All of it is guarded by one mutex, which is taken only by those who must wait.
+// has left it. All of it is guarded by one mutex, which is taken only by waiters.
 
-/// The edges of the wait graph and the counts of those who waited.
+/// The edges of the wait graph and the counts of waits.
 #[derive(Default)]
 pub(crate) struct Waits {
     /// By the number of the owner that waits.
@@ -324,15 +324,15 @@ impl Waits {
 
 // One part of the lock table: locks by their identity, each with its holder and its queue.
 //
-// Invariant: a lock is in the map while it is held, and only then. Who holds it is said by the
-// map alone: a waiter has the lock from the moment at which it is written there as the holder.
+// Invariant: a lock is in the map while it is held, and only then. Its holder is said by the map
+// alone: a waiter has the lock from the moment at which it is written there as the holder.
 
 struct Waiter {
     number: u64,
     thread: Thread,
 }
 
-/// Those who wait for one lock: in the order in which they came, one at least.
+/// The waiters for one lock: in the order in which they came, one at least.
 struct Queue {
     waiters: VecDeque<Waiter>,
 }
@@ -383,7 +383,7 @@ impl Shard {
         locked(&self.locks).get(&id).map(|lock| lock.holder)
     }
 
-    /// Takes a lock that is free; otherwise says who holds it.
+    /// Takes a lock that is free; otherwise returns its holder.
     #[inline]
     pub(crate) fn take(&self, id: LockId, number: u64) -> Result<Grant, u64> {
         self.take_or(id, number, |_| ())
@@ -436,7 +436,7 @@ impl Shard {
         Release::Quietly
     }
 
-    /// Takes a waiter out of its queue and says who holds the lock. Nothing is done when that is
+    /// Takes a waiter out of its queue and returns the lock's holder. Nothing is done when that is
     /// the waiter: it was handed the lock before it could leave.
     pub(crate) fn leave(&self, id: LockId, number: u64) -> Option<u64> {
         let mut locks = locked(&self.locks);
@@ -480,7 +480,7 @@ impl LockTable {
         Self { shards, waits: Mutex::default() }
     }
 
-    /// Takes a lock, or waits for it until those who came before have had it. The calling thread
+    /// Takes a lock, or waits for it until those that came before have had it. The calling thread
     /// sleeps by parking; what is left of its park token afterwards may wake its next park early.
     ///
     /// # Errors
@@ -510,7 +510,7 @@ impl LockTable {
         }
         loop {
             patience.sleep();
-            // A wake-up proves nothing: it may be an old one, or one of somebody else's.
+            // A wake-up proves nothing: it may be an old one, or meant for another wait.
             if self.shard(id).holder(id) == Some(number) {
                 locked(&self.waits).end(number, patience.waited(), true);
                 return Ok(Grant::Now);
@@ -531,7 +531,7 @@ impl LockTable {
             waits.refused();
             return Err(LockFailure::Deadlock { holder });
         }
-        // Another may hold it by now, but none that waits: nobody begins to wait meanwhile.
+        // Another may hold it by now, but none that waits: no thread begins to wait meanwhile.
         match self.shard(id).take_or_queue(id, number) {
             Ok(granted) => Ok(Some(granted)),
             Err(_) => {
@@ -563,7 +563,7 @@ impl LockTable {
         }
     }
 
-    /// Whether anybody but `owner` holds the lock; with no owner, whether anybody does. One atomic
+    /// Whether another than `owner` holds the lock; with no owner, whether it is held. One atomic
     /// load when no lock of the same shard is held, hence when none is held at all; otherwise a
     /// lookup under a mutex that is held only briefly.
     ///
@@ -581,7 +581,7 @@ impl LockTable {
         shard.holder(id).is_some_and(|holder| own != Some(holder))
     }
 
-    /// The counts. Those of what is held and of who waits are not taken at one moment.
+    /// The counts. Those of locks held and of waiters are not taken at one moment.
     pub fn stats(&self) -> LockStats {
         let held = self.shards.iter().map(|shard| shard.held() as u64).sum();
         LockStats { held, ..locked(&self.waits).stats() }

@@ -171,7 +171,7 @@ impl<'c> Mtr<'c> {
         self.pages[held.0].page.page_version()
     }
 
-    /// Says that whoever located this page before has to look again.
+    /// Makes threads that located this page before locate it again.
     pub fn moved(&mut self, held: PageHandle) {
         self.pages[held.0].page.bump_page_version();
     }
@@ -216,7 +216,8 @@ impl<'c> Mtr<'c> {
 impl Drop for Mtr<'_> {
     fn drop(&mut self) {
         if !self.is_logged && !self.body.is_empty() {
-            // A failure in the middle, or a panic: said before anybody can see the pages.
+            // A failure in the middle, or a panic: the engine is poisoned before any thread can see
+            // the pages.
             let _kept = self.storage.poison.broken("a change did not get into the redo".to_owned());
             self.undo.roll_back(&mut self.pages);
         }

@@ -162,7 +162,7 @@ fn remove_directory(directory: &Path) {
     }
 }
 
-/// The settings beside the data of a directory, if there is an engine.
+/// The settings stored with the data of a directory, if it contains an engine.
 pub(crate) fn kept_settings(directory: &Path) -> Result<Option<Settings>, EngineError> {
     if !directory.exists() {
         return Ok(None);
@@ -170,7 +170,7 @@ pub(crate) fn kept_settings(directory: &Path) -> Result<Option<Settings>, Engine
     kept_on(&RealDisk::new(directory, false)?)
 }
 
-/// The settings beside the data on a disk, if there is an engine.
+/// The settings stored with the data on a disk, if it contains an engine.
 pub(crate) fn kept_on(disk: &dyn Disk) -> Result<Option<Settings>, EngineError> {
     if settings_file::exists(disk)? { settings_file::read(disk).map(Some) } else { Ok(None) }
 }
@@ -180,9 +180,9 @@ fn new_identity() -> u64 {
     RandomState::new().hash_one(std::process::id()).max(1)
 }
 
-/// Sees to it that data and redo are of one engine, before anything of either is changed. Where one
-/// does not say it, as those of earlier programs, the other is believed; where neither does they
-/// are `new`. Both are told so at the next clean close.
+/// Makes sure that data and redo belong to one engine, before either is changed. If one lacks the
+/// identifier, as those of earlier programs do, the other's counts; if both lack it, it is `new`.
+/// The next clean close writes it to both.
 fn identify(store: &Store, redo: &Redo, new: u64) -> Result<(), EngineError> {
     let mut page = Aligned::zeroed(store.page_size().bytes());
     // Page 0 may be damaged, or in the redo alone: what it says is looked at again later.

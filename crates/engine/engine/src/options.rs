@@ -219,7 +219,7 @@ impl<'p> OpenOptions<'p> {
     /// Opens or makes an engine on disks of the caller's choice.
     ///
     /// # Errors
-    /// As [`OpenOptions::open`]; nobody checks here whether another process has the disks.
+    /// As [`OpenOptions::open`]; but without a check whether another process has the disks.
     pub fn open_on(self, disks: Disks, background: Background) -> Result<Engine, EngineError> {
         let settings = self.with_kept(|| open::kept_on(&*disks.data))?;
         let mut progress = self.progress.unwrap_or_else(|| Box::new(|_| {}));

@@ -11,7 +11,7 @@
 //! does not carry: formatting, the LSN, the checksum. Behind the check of a page from a file every
 //! reader of [`PageView`] finds what the slots promise; whatever sequence of records was applied,
 //! the page passes the deep check.
-//! It knows no file, no cache, no latch and no tree: who calls decides which page is meant and
+//! It knows no file, no cache, no latch and no tree: the caller decides which page is meant and
 //! stamps the LSN.
 
 mod heap;
@@ -387,7 +387,7 @@ impl PageView<'_> {
         self.verify_shape(expected)
     }
 
-    /// As [`verify`](Self::verify), without the checksum: for a store that is told not to check.
+    /// As [`verify`](Self::verify), without the checksum: for a store without checksums.
     pub fn verify_shape(&self, expected: PageNo) -> Result<(), PageFault> {
         let page = self.page_no();
         if page != expected {

@@ -64,7 +64,7 @@ impl Pages {
         Ok(NewPage { reserved, pin, bit })
     }
 
-    /// The bit of a page, for who is about to free it.
+    /// The bit of a page that is about to be freed.
     pub fn map_bit(&self, page: PageNo) -> Result<MapBit<'_>, EngineError> {
         let (map, bit) = self.space.place(page);
         Ok(MapBit { pin: self.pin(map)?, bit })
@@ -84,11 +84,11 @@ pub(crate) struct Space {
     bits: u64,
     /// Taken last of all, also under latches; nothing is waited for while it is held.
     state: Mutex<State>,
-    /// Held while a map page is added: by those only who need that very page.
+    /// Held while a map page is added: only by those that need that very page.
     adding: Mutex<()>,
 }
 
-/// A free page that nobody else will take. Its bit is still to be set.
+/// A free page that no other thread will take. Its bit is still to be set.
 pub(crate) struct Reserved<'s> {
     space: &'s Space,
     pub page: PageNo,
@@ -130,14 +130,14 @@ impl Space {
         (self.map_page(page.0 / self.bits), (page.0 % self.bits) as u32)
     }
 
-    /// Finds a free page and keeps it for the caller, who holds no latch. Files grow as needed.
+    /// Finds a free page and keeps it for the caller, which holds no latch. Files grow as needed.
     pub fn reserve(&self, storage: &Storage) -> Result<Reserved<'_>, EngineError> {
         loop {
             let Some(map) = self.map_with_free_pages() else {
                 self.add_map(storage)?;
                 continue;
             };
-            // Latched before the lock is taken: a page that is read keeps nobody else waiting.
+            // Latched before the lock is taken: a page that is read keeps no other thread waiting.
             let latched = storage.pin(self.map_page(map))?.shared();
             let Some(reserved) = self.take(map, &PageView::new(&latched)) else { continue };
             drop(latched);

@@ -68,7 +68,7 @@ impl Parts {
         Self { storage, flusher, pages, cleaner, catalogue, purger, changing }
     }
 
-    /// Keeps out who changes a setting.
+    /// Excludes changes of settings.
     pub fn keep_settings(&self) -> MutexGuard<'_, ()> {
         locked(&self.changing)
     }
@@ -146,12 +146,13 @@ const PURGE_SLEEP: Duration = Duration::from_millis(10);
 /// How long a poisoned cleaner waits before it looks again whether the engine stops.
 const POISONED_SLEEP: Duration = Duration::from_millis(100);
 
-/// Who does the work in the background.
+/// What does the work in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
     /// Threads of the engine.
     Threads,
-    /// Whoever calls [`Engine::step`](crate::Engine::step), and whoever needs it to be done.
+    /// The caller of [`Engine::step`](crate::Engine::step), and any thread that needs the work
+    /// done.
     Manual,
 }
 
@@ -183,7 +184,7 @@ impl Threads {
         Self::default()
     }
 
-    /// Starts the cleaner, the thread that makes commits durable for which nobody waits, and the
+    /// Starts the cleaner, the thread that makes commits durable for which no thread waits, and the
     /// status page of an engine in a directory.
     pub fn start(
         &mut self,
@@ -217,7 +218,7 @@ impl Threads {
         }
         let of_flusher = Arc::clone(storage);
         self.spawn("log flusher", move || serve_log(&of_flusher))?;
-        // Whoever looks as soon as the engine is open finds a page of it.
+        // An open engine always has a status page.
         self.publish();
         if let Some(publisher) = self.publisher.clone() {
             let storage = Arc::clone(storage);
@@ -287,7 +288,7 @@ fn clean(storage: &Storage, cleaner: &Cleaner) {
         let began_us = now_us();
         let stepped = cleaner.step(began_us, true);
         counts.add(Counter::CpuNsCleaner, thread_cpu_ns().saturating_sub(cpu_before));
-        // Whoever waits is not woken for nothing: batches report by themselves.
+        // No needless wake-up of waiters: batches report by themselves.
         if stepped.as_ref().map_or(true, |next_us| *next_us <= began_us) {
             signal.round_done();
         }

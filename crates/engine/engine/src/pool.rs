@@ -1,13 +1,13 @@
-//! The buffer pool of the embedded engine: pages in memory, who holds them, which are dirty.
+//! The buffer pool of the embedded engine: pages in memory, which are in use, which are dirty.
 //!
 //! Purpose: frames in one allocation, a flat page table, pins and latches, replacement, and dirty
 //! pages in buckets of the redo. Invariants: a hit takes no lock; a pinned page stays in its frame;
 //! the bytes of a page are reached only under its latch; a dirty page is never evicted; the
-//! [`Pool::oldest`] LSN never exceeds that of a page which is dirty or being written; whoever waits
-//! for a page ends with it or with a typed error. What it deliberately does not do: it writes
-//! nothing, has no thread and no clock, looks at no byte of a page but its LSN, and does not guess
-//! what to read ahead. The caller holds no latch when it asks for a page that may be absent.
-//! What it needs from outside is here too: settings, pages, and somebody who frees frames.
+//! [`Pool::oldest`] LSN never exceeds that of a page which is dirty or being written; a wait for a
+//! page ends with it or with a typed error. What it deliberately does not do: it writes nothing,
+//! has no thread and no clock, looks at no byte of a page but its LSN, and does not guess what to
+//! read ahead. The caller holds no latch when it asks for a page that may be absent.
+//! What it needs from outside is here too: settings, pages, and a supply of free frames.
 
 mod dirty;
 mod frames;
@@ -206,7 +206,7 @@ pub trait Supply: Send + Sync {
     fn free_wanted(&self);
 }
 
-/// For tests: every page is zeros, and frames become free by nobody's hand.
+/// For tests: every page is zeros, and no frame ever becomes free.
 #[cfg(test)]
 pub(crate) struct Nothing;
 

@@ -49,13 +49,13 @@ impl Purger {
         Self { pages, catalogue, walk: Mutex::default() }
     }
 
-    /// Looks for tombstones in all tables, in the steps to come: a crash has left some. Nobody has
-    /// written yet.
+    /// Looks for tombstones in all tables, in the steps to come: a crash has left some. Called
+    /// before any write.
     pub fn walk_all(&self) {
         self.begin_walk(u32::MAX, None);
     }
 
-    /// Goes on with a walk that an earlier process had begun. Nobody has written yet.
+    /// Goes on with a walk that an earlier process began. Called before any write.
     pub fn walk_from(&self, place: WalkPlace) {
         self.begin_walk(place.table.0, place.last.map(|last| (place.table, last)));
     }
@@ -133,7 +133,7 @@ impl Purger {
             let threads = u64::from(settings.purge_threads.max(1));
             let max_lag = u64::from(settings.max_purge_lag);
             let lag = Lag {
-                // Counted only where somebody asks.
+                // Counted only if the limit is set.
                 history: if max_lag == 0 { 0 } else { storage.versions.stats().history },
                 max_lag,
                 max_delay_us: u64::from(settings.max_purge_lag_delay),
@@ -195,7 +195,7 @@ impl Purger {
                 Ok(None) | Err(EngineError::Table(TableError::Dropped)) => break None,
                 Err(error) => return Err(error),
             };
-            // Of one that was left since, purge is told by the version log when it is due.
+            // One that was left since comes from the version log when it is due.
             let is_left = |number| cell.is_tombstone() && number <= walk.until;
             if let Some(version) = cell.version().filter(|version| is_left(version.number)) {
                 found.push((cell.key.to_vec(), version.number));

@@ -27,14 +27,14 @@ pub(crate) struct LeafHint {
     pub page_version: u32,
 }
 
-/// What reading a row tells besides its value.
+/// What reading a row returns besides its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadContext {
-    /// The end of the newest frame that changed the leaf: who tells of what it read waits for it.
+    /// The end of the newest frame that changed the leaf: to be waited for before the result is
+    /// used outside.
     pub lsn: Lsn,
     pub leaf: LeafHint,
-    /// The commit that wrote the newest version, or deleted the row; 0 when nobody can tell any
-    /// more.
+    /// The commit that wrote the newest version, or deleted the row; 0 when it is no longer known.
     pub number: u64,
 }
 

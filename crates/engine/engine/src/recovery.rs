@@ -2,8 +2,8 @@
 //!
 //! Phases, in order: torn pages are repaired from the doublewrite files; the redo's end is found
 //! and sealed off, durably; the redo is applied; tables are read; what dropped tables left is
-//! freed. Invariant: nothing is written to a data file that the durable redo does not tell of, and
-//! no checkpoint moves before everything is applied; so recovery may itself be cut off anywhere and
+//! freed. Invariant: nothing is written to a data file that is not in the durable redo, and no
+//! checkpoint moves before everything is applied; so recovery may itself be cut off anywhere and
 //! begins anew with the same result. It never sleeps.
 
 use std::collections::HashMap;

@@ -7,8 +7,8 @@
 //! `make_durable` promised; a frame left behind the end by a crash never becomes valid again; after
 //! a failed write or sync nothing succeeds.
 //! It knows no page and no record: a frame's body is bytes.
-//! An open file is closed when its last holder lets go, so nobody can use a closed one. The
-//! settings have no defaults here: those are the engine's.
+//! An open file is closed when its last holder lets go, so a closed one is never used. The settings
+//! have no defaults here: those are the engine's.
 
 mod checkpoint;
 mod control;

@@ -65,7 +65,7 @@ impl<'t> TreeView<'t> {
         read_row(self.pages, self.tree, key, self.at, look)
     }
 
-    /// As [`TreeView::cursor`], for one who keeps the view as long.
+    /// As [`TreeView::cursor`], for a caller that keeps the view as long.
     pub fn part(&self, bounds: KeyBounds, direction: Direction) -> Cursor<'t> {
         let own = self.own.map(|rows| {
             let mut changes = rows.in_range(self.tree, &bounds);

@@ -1,4 +1,4 @@
-//! The settings that are kept beside the data, as text.
+//! The settings stored with the data, as text.
 //!
 //! Invariant: the file is replaced as a whole, durably; a crash leaves the old or the new one. It
 //! is padded with empty lines to whole blocks, because its disk may be a direct one.

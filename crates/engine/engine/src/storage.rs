@@ -1,13 +1,13 @@
 //! What every part of an open engine stands on: the redo, the data files, the pool, the file that
-//! old row versions go to, and the signal between the cleaner and those who need it.
+//! old row versions go to, and the signal between the cleaner and the threads that need it.
 //!
-//! Invariants: it knows no page's content and nobody above it; whatever writes to files holds it,
+//! Invariants: it knows no page's content and no layer above it; whatever writes to files holds it,
 //! and with it the locks of the directories. Nothing is read once the directories were let go:
 //! others may own the files by then.
 //! The file of old versions, for when there are too many for memory, means nothing after a restart,
 //! so it is never synced, and an opening removes it.
-//! A wake-up is not lost while the cleaner works; whoever waits for progress is woken by the next
-//! round or after a short while, whatever happens; once the engine stops nobody waits.
+//! A wake-up is not lost while the cleaner works; a waiter for progress is woken by the next round
+//! or after a short while, whatever happens; once the engine stops no thread waits.
 
 use std::collections::HashMap;
 use std::io;
@@ -89,7 +89,7 @@ impl Storage {
         pool.copies_always = cfg!(any(test, feature = "testing"));
         pool.old_pct = settings.old_blocks_pct;
         pool.bucket_bytes = (redo.limits().capacity / 256).max(1);
-        // The numbers of commits go on behind everything that the data can tell of.
+        // The numbers of commits go on behind every number in the data.
         let clock = redo.lsn().0;
         let of_versions = VersionSettings {
             segment_bytes: VERSION_SEGMENT_BYTES,
@@ -140,7 +140,7 @@ impl Storage {
     }
 
     /// The clock of the cleaner's thread, in microseconds; without one, when it is called by hand,
-    /// a time at which nobody waits.
+    /// a time that is after every wait.
     pub fn cleaner_clock_us(&self) -> u64 {
         if self.signal.has_threads() { self.opened.elapsed().as_micros() as u64 } else { u64::MAX }
     }
@@ -188,7 +188,7 @@ impl Storage {
 #[derive(Debug)]
 pub(crate) struct StoreSource {
     store: Arc<Store>,
-    /// Shared by those who read; taken alone to end that.
+    /// Shared by readers; taken alone to end reading.
     is_closed: RwLock<bool>,
 }
 
@@ -197,7 +197,7 @@ impl StoreSource {
         Self { store, is_closed: RwLock::new(false) }
     }
 
-    /// When it returns nobody reads any more.
+    /// When it returns no thread reads any more.
     pub fn close(&self) {
         *self.is_closed.write().unwrap_or_else(PoisonError::into_inner) = true;
     }
@@ -373,13 +373,13 @@ pub(crate) struct PolicyState {
 
 #[derive(Debug, Default)]
 pub(crate) struct CleanerSignal {
-    /// Whether threads run the cleaner. Otherwise whoever needs it runs it.
+    /// Whether threads run the cleaner. Otherwise the thread that needs it runs it.
     has_threads: AtomicBool,
     pub policy: Mutex<PolicyState>,
     state: Mutex<State>,
     to_cleaner: Condvar,
     from_cleaner: Condvar,
-    /// For those who wait for nothing but the end.
+    /// For waits for nothing but the end.
     at_end: Condvar,
 }
 
@@ -388,7 +388,7 @@ impl CleanerSignal {
         self.has_threads.store(threads, Ordering::Release);
     }
 
-    /// Whether there is a cleaner thread that whoever needs it may wait for.
+    /// Whether there is a cleaner thread to wait for.
     pub fn has_threads(&self) -> bool {
         self.has_threads.load(Ordering::Acquire)
     }
@@ -455,8 +455,8 @@ impl CleanerSignal {
         !wait_while(&self.at_end, state, longest, |state| !state.stopping).stopping
     }
 
-    /// Ends the cleaner's loop. From now on whoever needs it does its work: among those are threads
-    /// of the engine whose end is waited for.
+    /// Ends the cleaner's loop. From now on a thread that needs the cleaner does its work itself,
+    /// the engine's own threads, whose end is awaited, included.
     pub fn stop(&self) {
         locked(&self.state).stopping = true;
         self.set_threads(false);

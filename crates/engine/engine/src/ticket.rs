@@ -15,9 +15,9 @@ use crate::storage::Storage;
 
 /// A commit that is ordered, not yet durable. Clones are the same commit.
 ///
-/// An engine with threads settles it soon, whether or not somebody waits. Without them
+/// An engine with threads settles it soon, even if no thread waits. Without them
 /// ([`Background::Manual`](crate::Background::Manual)), and when the last handle of the engine was
-/// dropped, somebody has to wait.
+/// dropped, the caller has to wait.
 #[derive(Clone, Debug)]
 #[must_use = "a commit is durable only once its ticket is settled"]
 pub struct Ticket(Arc<Promise>);
@@ -84,7 +84,7 @@ impl Ticket {
             FlushLogAt::Timeout => true,
         };
         if !is_settled {
-            // Who asks does not wait, so nobody leads for him.
+            // The caller does not wait, so it never leads.
             redo.hasten_requests();
         }
         is_settled
@@ -145,14 +145,14 @@ mod tests {
     fn asked(ticket: &Ticket) -> Result<(), EngineError> {
         let end = Instant::now() + Duration::from_secs(30);
         while !ticket.try_wait()? {
-            assert!(Instant::now() < end, "nobody settles it");
+            assert!(Instant::now() < end, "it is never settled");
             std::thread::yield_now();
         }
         Ok(())
     }
 
     #[test]
-    fn tickets_settle_although_nobody_waits() {
+    fn tickets_settle_without_a_waiter() {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), small()).unwrap();
         let table = engine.open_table("t").unwrap();
@@ -167,11 +167,11 @@ mod tests {
             assert!(ticket.clone().try_wait().unwrap());
         }
         assert_eq!(engine.counters()[Counter::CommitsDurable] - before, 200);
-        // Nobody asks for this one at all.
+        // This one is not even polled.
         let last = put(&engine, &table, 0, FlushLogAt::Commit);
         let end = Instant::now() + Duration::from_secs(30);
         while !last.is_durable() {
-            assert!(Instant::now() < end, "nobody settles it");
+            assert!(Instant::now() < end, "it is never settled");
             std::thread::sleep(Duration::from_millis(1));
         }
         engine.close().unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_a_write_is_written_although_nobody_waits() {
+    fn a_requested_write_is_done_without_a_waiter() {
         let (engine, table) = open(&MemDisk::new(), Background::Threads);
         for row in 0..50 {
             let ticket = put(&engine, &table, row, FlushLogAt::Written);

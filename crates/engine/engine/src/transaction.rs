@@ -2,8 +2,8 @@
 //!
 //! Invariant: a transaction keeps what it writes to itself until it commits; then all of it is
 //! applied by one frame. So nothing uncommitted ever reaches a page, and rolling back is to forget.
-//! A row that it wrote or read with a lock is not changed by anybody else before its frame is
-//! appended. Its ticket waits for its own frame and for everything that it has read.
+//! A row that it wrote or read with a lock is not changed by another transaction before its frame
+//! is appended. Its ticket waits for its own frame and for everything that it has read.
 //! Its reads are in `reads`; what it writes is kept in its write set, the row locked.
 
 mod reads;
@@ -195,7 +195,7 @@ impl Transaction {
     /// large is a batch.
     pub(crate) fn commit_as_batch(mut self) -> Result<Ticket, EngineError> {
         self.check_active()?;
-        // From here on it reads nothing more, so nobody need keep versions for it.
+        // From here on it reads nothing more, so no version need be kept for it.
         self.snapshot.take();
         let storage = Arc::clone(&self.pages.storage);
         let mut end = Lsn(self.seen.get());
@@ -345,8 +345,8 @@ pub(crate) fn run<R, E: From<EngineError>>(
     commit: impl FnOnce(Transaction) -> Result<Ticket, EngineError>,
 ) -> Result<(R, Ticket), E> {
     let mut tries = 1;
-    // In one order, so that those who try again are in no deadlock with each other. Without it a
-    // thousand threads on ten rows are refused again and again, and nobody gets on.
+    // In one order, so that retries are in no deadlock with each other. Without it a thousand
+    // threads on ten rows are refused again and again, and none gets on.
     let mut contested = BTreeSet::new();
     loop {
         let first: Vec<LockId> = contested.iter().copied().collect();
@@ -519,9 +519,9 @@ impl Transaction {
 #[derive(Default)]
 struct Before {
     is_there: bool,
-    /// Empty where nobody needs it.
+    /// Empty if it is not needed.
     value: Vec<u8>,
     leaf: Option<LeafHint>,
-    /// Somebody else has changed it since the snapshot of the plain reads.
+    /// Another transaction has changed it since the snapshot of the plain reads.
     is_newer: bool,
 }

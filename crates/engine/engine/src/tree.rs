@@ -32,7 +32,7 @@ pub(crate) struct Tree {
     pub name: String,
     structure: Mutex<()>,
     is_dropped: AtomicBool,
-    /// Indexes of the table: whoever writes to it has to know all of them.
+    /// Indexes of the table: a writer has to know all of them.
     indexes: AtomicUsize,
 }
 
@@ -43,16 +43,16 @@ impl Tree {
         Self { id, root, name: name.into(), structure, is_dropped, indexes }
     }
 
-    /// Changes how many indexes the table has. When it returns, nobody who knows of another number
-    /// of them changes the tree any more, or begins to.
+    /// Changes how many indexes the table has. When it returns, no thread that knows of another
+    /// number of them changes the tree any more, or begins to.
     pub fn set_indexes(&self, pages: &Pages, indexes: usize) {
         if self.indexes.swap(indexes, Ordering::SeqCst) != indexes {
-            // As with a drop: who looked before has appended now.
+            // As with a drop: a thread that looked before has appended now.
             pages.admission.paused(|| ());
         }
     }
 
-    /// Fails for one who knows of another number of indexes than the table has.
+    /// Fails for a caller that knows of another number of indexes than the table has.
     pub fn check_indexes(&self, known: usize) -> Result<(), EngineError> {
         match self.indexes.load(Ordering::SeqCst) == known {
             true => Ok(()),
@@ -68,12 +68,12 @@ impl Tree {
         self.id != CATALOGUE_TABLE
     }
 
-    /// Marks the table as dropped. When it returns nobody changes the tree any more, and nobody
-    /// begins to; readers find out by the mark.
+    /// Marks the table as dropped. When it returns no thread changes the tree any more, or begins
+    /// to; readers find out by the mark.
     pub fn begin_drop(&self, pages: &Pages) {
         self.is_dropped.store(true, Ordering::SeqCst);
-        // Who looked before the mark was promised room, and has appended its changes now. Who is
-        // promised room after sees the mark.
+        // A thread that looked before the mark was promised room, and has appended its changes now.
+        // One that is promised room after sees the mark.
         pages.admission.paused(|| ());
     }
 
@@ -147,7 +147,7 @@ impl Tree {
     }
 
     /// Puts the filled leaf behind the last one and empties it. False, and nothing is done, when
-    /// somebody has put other rows there.
+    /// another thread has put rows there.
     pub fn append_leaf(&self, pages: &Pages, filling: &mut Filling) -> Result<bool, EngineError> {
         let filled = PageView::new(&filling.bytes);
         let outcome = loop {
@@ -378,15 +378,14 @@ mod tests {
         let table = filled(&engine);
         let empty = fill_up(&engine, &disk);
         assert_eq!(empty.bulk_load([(b"a", b"1"), (b"b", b"2")]).unwrap(), 2);
-        // The leaf has been split by somebody else since it was found.
+        // The leaf has been split by another thread since it was found.
         let pages = &*engine.parts().pages;
         table.tree().split_leaf(pages, &RowToFit::anyway(&key(5)), u32::MAX).unwrap();
         assert!(engine.check().unwrap().is_clean());
     }
 
-    /// Keys of which no two beside each other have a separator that is shorter than the second:
-    /// each leaf's low fence is the first key that it was made with. So long that inner pages have
-    /// few.
+    /// Keys of which no two neighbours have a separator that is shorter than the second: each
+    /// leaf's low fence is the first key that it was made with. So long that inner pages have few.
     fn dense_key(row: u16) -> Vec<u8> {
         [&[b'k'; 400][..], &row.to_be_bytes()].concat()
     }
@@ -454,7 +453,7 @@ mod tests {
         }
     }
 
-    /// What a page shows to who reads it.
+    /// What a page shows to a reader.
     fn shown(page: &PageView<'_>) -> (PageKind, u8, [PageNo; 2], Vec<u8>) {
         let mut content = Vec::new();
         if page.kind() == PageKind::Space {

@@ -4,7 +4,7 @@
 //! Purpose: a commit takes its number with [`Registry::tick`] while it holds the latches of all its
 //! leaves, asks [`Registry::is_any_below`], and keeps what it replaces through a [`Keeper`]. A
 //! [`Snapshot`] sees numbers at or below its own and follows pointers to what was there before.
-//! Purge takes the keys of deleted rows when nobody can need them any more.
+//! Purge takes the keys of deleted rows once no snapshot can need them.
 //! Invariants: a version that a registered snapshot may read is never dropped; a key to purge is
 //! handed out only when every snapshot that is or will be registered is at or above its number;
 //! no file is touched while a lock is held that a commit takes.
@@ -31,15 +31,15 @@
 //! carries V as the number that replaced it. Purge passes, and drops, only records whose number is
 //! at or below `oldest`, which is at or below S. So as long as S is registered the record stays,
 //! and so does its place in the spill file: a slot is reused only after its segment was dropped,
-//! when nobody can be reading from it.
+//! when no thread can be reading from it.
 //!
 //! # What purge passes
-//! It passes what nobody needs any more, hands out the keys of deleted rows, drops segments. The
-//! read position of a shard lies in its oldest segment and only moves on; a record is passed once,
-//! when its replacing number is at or below every snapshot, and its key is then in one batch, or
-//! among those that were put back. It removes nothing from a leaf. A commit whose number is passed
-//! may still be applying; it holds the latches of its leaves since before it took the number, so
-//! who comes to purge its keys waits for it there.
+//! It passes what no snapshot needs any more, hands out the keys of deleted rows, drops segments.
+//! The read position of a shard lies in its oldest segment and only moves on; a record is passed
+//! once, when its replacing number is at or below every snapshot, and its key is then in one batch,
+//! or among those that were put back. It removes nothing from a leaf. A commit whose number is
+//! passed may still be applying; it holds the latches of its leaves since before it took the
+//! number, so a purge of its keys waits for it there.
 
 mod log;
 #[cfg(all(test, feature = "model"))]
@@ -120,8 +120,8 @@ impl Versions {
         self.purge.finish(&batch);
     }
 
-    /// The keys of the batch could not be purged: they are handed out again, after newer ones. Who
-    /// purged some of them takes these out first.
+    /// The keys of the batch could not be purged: they are handed out again, after newer ones. The
+    /// caller takes out those that it purged first.
     pub fn put_back(&self, batch: PurgeBatch) {
         self.purge.put_back(batch);
     }

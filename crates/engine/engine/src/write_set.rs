@@ -183,7 +183,7 @@ impl WriteSet {
         Ok(number)
     }
 
-    /// Whether the entries of all indexes are in the set, as far as the number of them tells.
+    /// Whether the entries of all indexes are in the set, judged by the number of indexes.
     pub fn check_indexes(&self) -> Result<(), EngineError> {
         let known = self.trees.iter().zip(&self.indexes);
         known

@@ -1,7 +1,7 @@
 //! Rows within a page: cells, slots, their heads and the room between them.
 //!
 //! Purpose: what Insert, Delete, Replace, Revise, Truncate, Splice and Image do. Keys of one page
-//! often begin alike (a warehouse, a district), so that their first bytes tell nothing; heads
+//! often begin alike (a warehouse, a district), so their first bytes distinguish nothing; heads
 //! therefore begin behind what all keys share. Invariant: everything is checked before the first
 //! byte changes, and what changes depends on the page and the arguments alone; compacting, too.
 //! Cells of a compacted page lie in the order of their slots. The shared prefix is a beginning of

@@ -619,7 +619,7 @@ fn beside_prefix(key: &[u8], of: &[u8], skip: usize) -> Ordering {
 }
 
 /// The shortest beginning of `above` that is greater than `below`: what an inner page needs to
-/// tell two neighbouring pages apart. All of `above` when it is not greater.
+/// separate two neighbouring pages. All of `above` when it is not greater.
 #[inline]
 pub fn shortest_separator<'k>(below: &[u8], above: &'k [u8]) -> &'k [u8] {
     let same = below.iter().zip(above).take_while(|(one, other)| one == other).count();

@@ -3,11 +3,11 @@
 //!
 //! Invariants: a frame that is dirty counts at its `dirty_at`, one being written at the LSN it was
 //! taken with, one that is both counts twice; [`Dirty::oldest`] is the least of all of them. A
-//! frame is ready to be taken while it is dirty, not being written and not picked by somebody. What
-//! is taken for writing is a copy made under the latch; until it is reported written or not written
-//! its LSN counts in `oldest`, and the page is neither taken again nor evicted.
+//! frame is ready to be taken while it is dirty, not being written and not picked. What is taken
+//! for writing is a copy made under the latch; until it is reported written or not written its LSN
+//! counts in `oldest`, and the page is neither taken again nor evicted.
 //! One short lock guards the whole; a change of a page that is dirty already needs no lock, and
-//! neither does who only wants to know how many pages are how old.
+//! neither does a query of the pages' ages.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -80,7 +80,8 @@ impl Dirty {
     /// A frame whose latch the caller holds exclusively changes from `at` on.
     #[inline]
     pub fn mark(&self, frame: &Frame, at: Lsn) {
-        // Under the exclusive latch nobody takes the mark away, so an older one covers this change.
+        // Under the exclusive latch no other thread takes the mark away, so an older one covers
+        // this change.
         if frame.dirty_at.load(Ordering::Relaxed) > at.0 {
             self.mark_slowly(frame, at.0);
         }
@@ -95,7 +96,7 @@ impl Dirty {
     }
 
     /// Picks up to `max` ready frames out of the buckets that begin below `until`, oldest first.
-    /// Nobody else picks them until they are given to [`Self::take`] or [`Self::unpick`].
+    /// No other thread picks them until they are given to [`Self::take`] or [`Self::unpick`].
     pub fn pick(&self, frames: &Frames, max: usize, until: Lsn, out: &mut Vec<u32>) {
         let mut set = locked(&self.set);
         let mut from = 0;
@@ -186,7 +187,7 @@ impl Dirty {
             self.ages.set_oldest(set.buckets.first_key_value().map(|(_, first)| first.least));
         }
         frame.dirty_at.store(now.dirty.unwrap_or(NEVER), Ordering::Relaxed);
-        // Released, so that who sees a clean frame sees all that made it clean.
+        // Released, so that a thread that sees a clean frame sees all that made it clean.
         frame.held.store(now.held(), Ordering::Release);
         shift(&self.held, was.held() & (DIRTY | FLYING) != 0, now.held() & (DIRTY | FLYING) != 0);
         shift(&self.flying, was.flying.is_some(), now.flying.is_some());
@@ -517,7 +518,7 @@ impl Pool {
         }
     }
 
-    /// None when nobody would want to write it to get its frame.
+    /// None when writing it would not free its frame.
     fn uses_of_dirty(&self, index: u32) -> Option<u32> {
         let frame = self.frames.get(index);
         if frame.held.load(Ordering::Relaxed) & DIRTY == 0 {
@@ -566,7 +567,7 @@ mod tests {
     use crate::page::PageSize;
 
     #[test]
-    fn whoever_asks_for_ages_waits_for_no_lock() {
+    fn asking_for_ages_waits_for_no_lock() {
         let frames = Frames::new(PageSize::new(4096).unwrap(), 4);
         let dirty = Dirty::new(4, 16);
         for (index, at) in [(0, 5), (1, 7), (2, 40)] {

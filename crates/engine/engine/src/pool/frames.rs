@@ -1,9 +1,9 @@
 //! The frames: one allocation for all pages, and the only way to their bytes.
 //!
 //! Invariant: the bytes of a frame are reached only through a `SharedLatch` or an `ExclusiveLatch`
-//! of that frame, so they are never written while anybody else looks. The allocation is neither
-//! moved nor freed while a frame can be borrowed. What it does not do: it knows no residence; which
-//! page a frame holds is for others to keep.
+//! of that frame, so they are never written while another thread reads them. The allocation is
+//! neither moved nor freed while a frame can be borrowed. What it does not do: it knows no
+//! residence; which page a frame holds is for others to keep.
 
 #![allow(unsafe_code)]
 
@@ -50,7 +50,7 @@ pub struct Frame {
 }
 
 // SAFETY: the pointer leads to memory that `Frames` owns and keeps as long as any `&Frame` can
-// live; whoever follows it holds the latch, so that threads never write beside readers.
+// live; it is followed only under the latch, so no thread writes while another reads.
 unsafe impl Send for Frame {}
 // SAFETY: as above.
 unsafe impl Sync for Frame {}
@@ -62,7 +62,7 @@ impl Frame {
         self.latch.version()
     }
 
-    /// The same; none while somebody holds the latch exclusively.
+    /// The same; none while the latch is held exclusively.
     #[inline]
     pub fn version_at_rest(&self) -> Option<u64> {
         self.latch.version_at_rest()
@@ -83,7 +83,7 @@ impl Frame {
     }
 }
 
-/// Bytes of so many frames with everything beside them, and whether memory can have them.
+/// Checks that memory has room for so many frames and all that belongs to them.
 pub fn check_memory(page_size: PageSize, count: u64) -> Result<(), EngineError> {
     let each = (page_size.bytes() + SHIFT_BYTES + size_of::<Frame>()) as u64;
     let bytes = count.saturating_mul(each);
@@ -215,7 +215,7 @@ impl<'p> SharedLatch<'p> {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the memory lives as long as the borrowed frame; all of it is initialised; `self`
-        // holds the latch shared, so nobody writes as long as the slice lives.
+        // holds the latch shared, so no thread writes as long as the slice lives.
         unsafe { self.0.bytes.as_ref() }
     }
 }
@@ -243,7 +243,7 @@ impl<'p> ExclusiveLatch<'p> {
 
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: as for a shared hold; the only one who could write is borrowed.
+        // SAFETY: as for a shared hold; the only possible writer is borrowed.
         unsafe { self.0.bytes.as_ref() }
     }
 

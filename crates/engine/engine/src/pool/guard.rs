@@ -2,10 +2,10 @@
 //!
 //! Invariants: a guard owns its pin, so the page stays in its frame as long as the guard lives; the
 //! latch goes before the pin. Guards may be moved and kept in collections.
-//! Readers meet at copies of pages: who reads a copy writes nothing that other threads read, so
+//! Readers meet at copies of pages: the reader of a copy writes nothing that other threads read, so
 //! that threads that go down one tree do not wait for each other's cache lines. A copy holds what
 //! its frame held at one version of the latch, and never changes. As long as
-//! [`ReadCopy::is_current`] says so, the page holds the same, and nobody is changing it. A copy
+//! [`ReadCopy::is_current`] says so, the page holds the same, and no thread is changing it. A copy
 //! keeps no page in the pool; it is handed out only where a use of its page need not be noted, so
 //! that pages which are read by their copies alone still count as used.
 
@@ -97,7 +97,7 @@ impl Clone for Pin<'_> {
 impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Released, so that who evicts the page sees what was done to it.
+        // Released, so that an eviction sees what was done to the page.
         let was = Word(self.entry.fetch_sub(PIN, Ordering::Release));
         debug_assert!(was.is_resident() && was.pins() > 0, "{was:?}");
     }
@@ -273,7 +273,7 @@ impl Pool {
         if counts { word.used() } else { word }
     }
 
-    /// A pin that is no use: of whoever writes pages.
+    /// A pin that does not count as a use: for writing the page.
     pub(crate) fn pin_quietly(&self, page: PageNo, in_frame: u32) -> Option<Pin<'_>> {
         let entry = self.table.existing(page)?;
         let step = |word| {
@@ -426,8 +426,8 @@ impl ReadCopy<'_> {
         self.copied.page
     }
 
-    /// Whether the page holds this now. Whoever latched another page before asking knows that both
-    /// were so at one moment: this page was not being changed then, and nobody changes the other.
+    /// Whether the page holds this now. If the caller latched another page before, both were so at
+    /// one moment: this page was not being changed then, and the other cannot be.
     #[inline]
     pub fn is_current(&self) -> bool {
         self.frame.version_at_rest() == Some(self.copied.latch_version)
@@ -471,7 +471,7 @@ mod tests {
         let copy = pool.read_copy(page).unwrap();
         assert!(copy.is_current() && copy.iter().all(|byte| *byte == 0));
         let mut held = pool.pin(page).unwrap().exclusive();
-        assert!(!copy.is_current() && pool.read_copy(page).is_none(), "somebody may be writing");
+        assert!(!copy.is_current() && pool.read_copy(page).is_none(), "it may be being written");
         held.mark_dirty(Lsn(1));
         held[100] = 7;
         drop(held);

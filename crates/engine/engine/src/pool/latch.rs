@@ -95,7 +95,7 @@ impl Latch {
         self.0.load(Ordering::Acquire) / VERSION
     }
 
-    /// The version, unless somebody holds the latch exclusively now.
+    /// The version, unless the latch is held exclusively now.
     #[inline]
     pub fn version_at_rest(&self) -> Option<u64> {
         let word = self.0.load(Ordering::Acquire);
@@ -231,8 +231,8 @@ impl Parking {
         Self { lots }
     }
 
-    /// Sleeps until somebody wakes this key, unless `must_sleep`, called under the lot's lock, says
-    /// that there is no reason to any more.
+    /// Sleeps until this key is woken, unless `must_sleep`, called under the lot's lock, says that
+    /// there is no reason to any more.
     pub fn park(&self, key: usize, must_sleep: impl FnOnce() -> bool) {
         let lot = &self.lots[key % LOTS];
         let guard = locked(&lot.lock);
@@ -241,7 +241,7 @@ impl Parking {
         }
     }
 
-    /// Wakes all who sleep at this key, after `clear_mark` under the lot's lock.
+    /// Wakes all sleepers at this key, after `clear_mark` under the lot's lock.
     pub fn wake(&self, key: usize, clear_mark: impl FnOnce()) {
         let lot = &self.lots[key % LOTS];
         let guard = locked(&lot.lock);

@@ -1,8 +1,8 @@
 //! How an absent page comes into the pool.
 //!
-//! Invariant: who makes an entry busy ends that, also when reading fails or panics: the page is
-//! then resident, or absent and everyone who waited has the error. A frame that is being filled is
-//! in no queue, and nobody but the one who fills it knows it.
+//! Invariant: a thread that makes an entry busy ends that, also when reading fails or panics: the
+//! page is then resident, or absent and every waiter has the error. A frame that is being filled is
+//! in no queue, and known only to the thread that fills it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -32,7 +32,7 @@ struct Claim<'p> {
     /// When the page was evicted.
     stamp: u32,
     frame: Option<u32>,
-    /// What those who wait are told when nothing comes of it.
+    /// The outcome for waiters if it fails.
     failure: Outcome,
     has_ended: bool,
 }
@@ -40,8 +40,7 @@ struct Claim<'p> {
 impl Pool {
     /// The content of the page does not matter: the caller will format it under the exclusive
     /// latch. A new page is zeros; a page that is resident keeps its bytes, its dirtiness and its
-    /// LSN until then, so that whoever writes it meanwhile writes what was there. The caller holds
-    /// no latch.
+    /// LSN until then, so that a flush meanwhile writes what was there. The caller holds no latch.
     pub fn create(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
         self.requests.count();
         let entry = self.table.entry(page)?;
@@ -53,7 +52,7 @@ impl Pool {
             }
             match self.claim(entry, page) {
                 Some(claim) => return claim.create(),
-                // Whoever reads it in vain does not matter to one who needs no read.
+                // Another thread's failed read does not matter to one that needs no read.
                 None => _ = self.waiting.wait(page, entry),
             }
         }
@@ -305,7 +304,7 @@ const ROOMS: usize = 64;
 /// How a busy state ended: the page may be looked at again, or cannot be had.
 pub type Outcome = Result<(), EngineError>;
 
-/// One busy state that somebody waits for.
+/// One busy state that threads wait for.
 #[derive(Default)]
 struct Wait {
     outcome: Mutex<Option<Outcome>>,
@@ -350,7 +349,7 @@ impl Waiting {
         Some(wait)
     }
 
-    /// Ends a busy state: the entry becomes `next`, and who waited is told.
+    /// Ends a busy state: the entry becomes `next`, and waiters get the outcome.
     pub fn end(&self, page: PageNo, entry: &AtomicU64, next: Word, outcome: Outcome) {
         let was = Word(entry.swap(next.0, Ordering::AcqRel));
         assert!(was.is_busy(), "page {} was {was:?} when its busy state ended", page.0);
@@ -366,7 +365,7 @@ impl Waiting {
             let found = room.iter().position(|(of, _)| *of == page);
             found.map(|at| room.swap_remove(at).1)
         };
-        // Absent when a busy state of the same page that ended just before told these, too.
+        // Absent if a busy state of the same page that ended just before reported to these, too.
         if let Some(wait) = wait {
             *locked(&wait.outcome) = Some(outcome);
             wait.told.notify_all();

@@ -1,13 +1,13 @@
 //! In which order pages leave, and how: S3-FIFO, a small and a main queue, and the frames with no
 //! page.
 //!
-//! Invariants: a frame is free, in one queue, drawn by somebody who decides about it, or on its way
-//! in. New pages go through the small queue; those that prove to be used again, or come back soon
-//! after they left, go to the main queue, where each proof of use saves them once. So a scan passes
-//! through the small queue and leaves the main one alone. A hit changes nothing here and takes no
-//! lock. A page leaves only without pins, clean and not being written; that is looked at again
-//! after its entry was made busy, when nobody can change it any more. Nothing here waits for a page
-//! or reads one.
+//! Invariants: a frame is free, in one queue, drawn by a thread that decides about it, or on its
+//! way in. New pages go through the small queue; those that prove to be used again, or come back
+//! soon after they left, go to the main queue, where each proof of use saves them once. So a scan
+//! passes through the small queue and leaves the main one alone. A hit changes nothing here and
+//! takes no lock. A page leaves only without pins, clean and not being written; that is looked at
+//! again after its entry was made busy, when no thread can change it any more. Nothing here waits
+//! for a page or reads one.
 //! After "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023); the uses count
 //! only some time after the arrival, so that a scan's many touches of one page prove nothing.
 
@@ -391,7 +391,7 @@ impl Pool {
         }
     }
 
-    /// Nobody can pin the page now. What was done to it while it could be pinned is seen.
+    /// No thread can pin the page now. What was done to it while it could be pinned is seen.
     fn leave(
         &self,
         frame: &Frame,
@@ -462,7 +462,7 @@ mod tests {
         let page = PageNo(3);
         let index = pool.pin(page).unwrap().frame().index;
         let entry = pool.table.entry(page).unwrap();
-        // Found clean at this moment; then somebody changes it and lets it go.
+        // Found clean at this moment; then another thread changes it and lets it go.
         let was = Word(entry.load(Ordering::Relaxed));
         pool.pin(page).unwrap().exclusive().mark_dirty(Lsn(5));
         entry.store(Word::busy().0, Ordering::Relaxed);

@@ -81,7 +81,7 @@ const BUSY: u64 = 1;
 const RESIDENT: u64 = 2;
 const USES_SHIFT: u32 = 2;
 const USES: u64 = 0b11 << USES_SHIFT;
-/// Somebody waits for the end of the busy state.
+/// A thread waits for the end of the busy state.
 pub const WAITED: u64 = 1 << 4;
 const UNREAD: u64 = 1 << 5;
 const PINS_SHIFT: u32 = 8;
@@ -100,7 +100,7 @@ impl Word {
         Self(ABSENT | u64::from(stamp) << HIGH_SHIFT)
     }
 
-    /// Being loaded or leaving, at present nobody waits.
+    /// Being loaded or leaving, without waiters.
     pub fn busy() -> Self {
         Self(BUSY)
     }

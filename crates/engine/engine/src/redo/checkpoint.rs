@@ -90,7 +90,8 @@ impl Redo {
     }
 
     /// Frees what lies before a checkpoint that is durable, publishes it, and removes what has no
-    /// use any more. The room comes first: whoever sees the checkpoint may use what it freed.
+    /// use any more. The room comes first: a thread that reads the checkpoint may use what it
+    /// freed.
     pub(crate) fn free_before(&self, checkpoint: u64) {
         let surplus = {
             let mut segments = locked(&self.segments);
@@ -148,7 +149,7 @@ impl Redo {
                 if missing == 0 {
                     segments.plan = plan;
                     segments.spare.extend(made);
-                    // Less room is told before it goes, more once it is there.
+                    // Less room is published before it goes, more once it is there.
                     self.room_bytes.fetch_min(plan.room_bytes(), Ordering::AcqRel);
                     self.shed(&mut segments, self.checkpoint.load(Ordering::Acquire));
                     self.room_bytes.store(plan.room_bytes(), Ordering::Release);
@@ -171,7 +172,7 @@ impl Redo {
         }
     }
 
-    /// Follows the plan and publishes the room that is left. Whoever was admitted may still append
+    /// Follows the plan and publishes the room that is left. An admitted thread may still append
     /// the reserve, even when the capacity has just become smaller than the age.
     pub(crate) fn shed(&self, segments: &mut Segments, checkpoint: u64) {
         let room_bytes = segments.plan.room_bytes();

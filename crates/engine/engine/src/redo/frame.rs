@@ -140,7 +140,7 @@ pub struct Frame<'a> {
 
 /// A frame of records that is read and not handed out yet.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct PendingFrame {
     start: u64,
     bytes: usize,
 }
@@ -161,7 +161,7 @@ pub struct Scan {
     position: u64,
     /// From which LSN on which number seals the frames, the oldest first.
     incarnations: Vec<(u64, u64)>,
-    found: Option<Found>,
+    found: Option<PendingFrame>,
     ended: bool,
     clean: bool,
 }
@@ -207,7 +207,7 @@ impl Scan {
         if self.found.is_none() {
             self.look_ahead()?;
         }
-        let Some(Found { start, bytes }) = self.found.take() else { return Ok(None) };
+        let Some(PendingFrame { start, bytes }) = self.found.take() else { return Ok(None) };
         let from = (start - self.window_at) as usize;
         let body = &self.window[from + at::OVERHEAD_BYTES..from + bytes];
         let end = Lsn(start + bytes as u64);
@@ -241,7 +241,7 @@ impl Scan {
             let (kind, number) = (whole[at::KIND], incarnation_of(whole));
             self.position += bytes as u64;
             match (kind, number) {
-                (at::RECORDS, _) => self.found = Some(Found { start, bytes }),
+                (at::RECORDS, _) => self.found = Some(PendingFrame { start, bytes }),
                 (at::INCARNATION, Some(number)) => self.incarnations.push((self.position, number)),
                 (kind, _) => {
                     let found = format!(

@@ -1,10 +1,10 @@
 //! Group commit: which of the waiting threads writes and syncs for all; and a thread that serves
-//! the requests of those who do not wait.
+//! the requests of committers that do not wait.
 //!
-//! Invariants: at most one thread leads. Who waits is either covered by what a leader settled, or
-//! is told to lead: when nobody leads, nobody waits. The thread promises nothing by itself: it is
-//! one more possible leader, and gives way to those who wait. What was requested before it is
-//! stopped is served before it ends.
+//! Invariants: at most one thread leads. A waiter is either covered by what a leader settled, or
+//! made leader: without a leader there are no waiters. The thread promises nothing by itself: it is
+//! one more possible leader, and gives way to waiters. What was requested before it is stopped is
+//! served before it ends.
 //! Group commit knows no file: what leading means is the caller's.
 
 use std::cell::RefCell;
@@ -69,14 +69,14 @@ struct Waiting {
 pub(crate) struct GroupCommit {
     led: AtomicBool,
     waiting: Mutex<Waiting>,
-    /// Who ever came, and who of them was covered.
+    /// Threads that ever came, and those of them that were covered.
     came: AtomicU64,
     went: AtomicU64,
     /// How many waited when the last lead ended.
     population: AtomicU64,
     /// How long a lead takes, in nanoseconds.
     lead_ns: AtomicU64,
-    /// Leads for which nobody is waited, since the processors have enough to do.
+    /// Leads still to come that wait for no others, since the processors have enough to do.
     crowded: AtomicU32,
     /// How long others are waited for at least, in microseconds.
     least_us: AtomicU64,
@@ -84,8 +84,8 @@ pub(crate) struct GroupCommit {
 
 /// Longest wait for others, whatever a lead takes.
 const LEADER_WAIT_MAX: Duration = Duration::from_millis(2);
-/// So many leads wait for nobody after one that gave the processor away and got it back too late:
-/// then groups form by themselves while leaders wait for a processor.
+/// So many leads wait for no others after one that gave the processor away and got it back too
+/// late: then groups form by themselves while leaders wait for a processor.
 const CROWDED_LEADS: u32 = 32;
 /// A longer lead is worth a group even when the processors have enough to do: it gives them time.
 const SHORT_LEAD: Duration = Duration::from_micros(250);
@@ -113,7 +113,7 @@ impl GroupCommit {
     fn sleep(&self, upto: u64, slot: &Arc<Slot>, settled: impl Fn() -> bool) -> Outcome {
         {
             let mut waiting = locked(&self.waiting);
-            // Who leaves has published before it takes this lock, so nothing is missed.
+            // A leader that leaves has published before it takes this lock, so nothing is missed.
             if settled() {
                 self.went.fetch_add(1, Ordering::Relaxed);
                 return Outcome::Settled;
@@ -133,7 +133,7 @@ impl GroupCommit {
         }
     }
 
-    /// For who does not wait itself: leads if nobody does, and then calls `leave`.
+    /// For a caller that does not wait: it leads if no thread does, and then calls `leave`.
     fn try_lead(&self) -> bool {
         !self.led.load(Ordering::Relaxed) && !self.led.swap(true, Ordering::AcqRel)
     }
@@ -142,13 +142,13 @@ impl GroupCommit {
         Duration::from_nanos(self.lead_ns.load(Ordering::Relaxed))
     }
 
-    /// Who waits now; a leader that came by `enter` is included.
+    /// Waiters now; a leader that came by `enter` is included.
     fn present(&self) -> u64 {
         let went = self.went.load(Ordering::Relaxed);
         self.came.load(Ordering::Relaxed).saturating_sub(went)
     }
 
-    /// For a leader, before it takes what there is to settle: waits for those who were there at
+    /// For a leader, before it takes what there is to settle: waits for those that were there at
     /// the last lead and may be back in a moment. Otherwise two groups of half the size would
     /// alternate.
     ///
@@ -242,8 +242,8 @@ impl GroupCommit {
 /// later (medians of three runs).
 const GATHER_MIN: Duration = Duration::from_micros(20);
 const GATHER_MAX: Duration = Duration::from_millis(2);
-/// First and longest nap while those who commit make their commits durable themselves. The longest
-/// is rare enough to cost them nothing that could be seen: with 16 ms they lost about a tenth.
+/// First and longest nap while committers make their commits durable themselves. The longest is
+/// rare enough to cost them nothing that could be seen: with 16 ms they lost about a tenth.
 const NAP_MIN: Duration = Duration::from_millis(1);
 const NAP_MAX: Duration = Duration::from_millis(128);
 
@@ -261,7 +261,7 @@ impl Redo {
         self.requests.want_written(upto);
     }
 
-    /// Says that somebody goes on asking for what was requested and will not wait for it.
+    /// Wakes the serving thread: a caller polls for what was requested instead of waiting.
     pub fn hasten_requests(&self) {
         self.requests.hasten();
     }
@@ -275,7 +275,7 @@ impl Redo {
             let wanted = self.requests.wanted();
             self.rest(nap);
             if !self.owes() {
-                // A nap during which nobody came ends in sleep.
+                // A nap without a new request ends in sleep.
                 nap = if self.requests.wanted() == wanted { Duration::ZERO } else { nap };
                 continue;
             }
@@ -310,7 +310,7 @@ impl Redo {
         }
     }
 
-    /// Lets a group gather and serves it, unless those who committed did so meanwhile: false then.
+    /// Lets a group gather and serves it, unless committers did so meanwhile: false then.
     fn serve_group(&self) -> Result<bool, EngineError> {
         let (durable, written) = self.requests.wanted();
         loop {
@@ -353,8 +353,8 @@ const AWAKE: u32 = 0;
 pub(crate) enum Sleep {
     /// It lets a group gather: only a large group or the end wakes it.
     Gathering = 1,
-    /// Others served the last requests themselves: it takes a new one for such, too, until somebody
-    /// looks after a commit without waiting.
+    /// Others served the last requests themselves: it takes a new one for such, too, until a caller
+    /// polls a commit without waiting.
     Napping,
     /// Nothing is owed: any request wakes it.
     Idle,
@@ -366,7 +366,7 @@ const GROUP_MAX: u64 = 64;
 /// Requests, and the thread that serves them.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    /// Up to where somebody wants the log to be durable, and to be written.
+    /// Up to where the log is requested to be durable, and to be written.
     durable: AtomicU64,
     written: AtomicU64,
     /// Requests since the thread last began to serve.
@@ -398,7 +398,7 @@ impl Requests {
         self.wake(|sleep| sleep == Sleep::Idle as u32 || is_full && sleep == gathering);
     }
 
-    /// Somebody asks again instead of waiting.
+    /// A caller polls instead of waiting.
     fn hasten(&self) {
         self.wake(|sleep| sleep >= Sleep::Napping as u32);
     }
@@ -418,7 +418,7 @@ impl Requests {
         if !ends(sleep) {
             return;
         }
-        // Who changes it is the only one who wakes.
+        // Only the thread that changes it wakes.
         if self.sleep.compare_exchange(sleep, AWAKE, Ordering::SeqCst, Ordering::SeqCst).is_ok()
             && let Some(thread) = &*locked(&self.thread)
         {
@@ -444,7 +444,7 @@ impl Requests {
     /// The serving thread sleeps, at most so long where a time is given, unless this is `over`.
     pub(crate) fn sleep(&self, how: Sleep, longest: Option<Duration>, over: impl Fn() -> bool) {
         let start = Instant::now();
-        // Before the look: whoever comes after it sees a sleeper.
+        // Before the look: a later request sees a sleeper.
         self.sleep.store(how as u32, Ordering::SeqCst);
         while self.sleep.load(Ordering::SeqCst) != AWAKE {
             if over() || self.is_stopped() {

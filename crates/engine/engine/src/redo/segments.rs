@@ -3,7 +3,7 @@
 //! Invariant: the chain is without gaps and in LSN order; a spare segment holds nothing that is
 //! needed; segments are taken in turn, each with a larger sequence than any before it. What decodes
 //! as a header was written by `encode`; one torn by a crash is none.
-//! It does no I/O: who changes it writes the files.
+//! It does no I/O: its caller writes the files.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

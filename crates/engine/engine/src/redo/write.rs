@@ -71,7 +71,7 @@ impl Redo {
         if self.wants_room(bytes) { self.make_written(self.lsn()) } else { self.poison.check() }
     }
 
-    /// Returns when everything before `upto` was given to the disk; waits for who writes already.
+    /// Returns when everything before `upto` was given to the disk; waits for a write under way.
     pub fn make_written(&self, Lsn(upto): Lsn) -> Result<(), EngineError> {
         // What was written before a failed sync may be lost, so it counts for nothing.
         self.poison.check()?;
@@ -143,8 +143,8 @@ impl Redo {
 }
 
 impl Redo {
-    /// From now on whoever syncs for others waits so long for them at least, where syncs are dear
-    /// and commits come in groups; not at all for as long as it is worth it.
+    /// From now on the leader of a group commit waits at least this long for others, if syncs are
+    /// slow and commits come in groups.
     pub fn gather_commits_for(&self, least: Duration) {
         self.group.set_least(least);
     }
@@ -192,7 +192,7 @@ impl Redo {
             let kind = match sync {
                 RedoSync::None => continue,
                 RedoSync::Fsync => SyncKind::Fsync,
-                // Also for what was written before the log was told to write through.
+                // Also for what was written before the log began to write through.
                 RedoSync::Fdatasync | RedoSync::WriteThrough => SyncKind::Fdatasync,
             };
             file.sync(kind).map_err(|cause: DiskError| self.fail("sync the redo log", cause))?;

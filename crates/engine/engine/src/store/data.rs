@@ -406,7 +406,7 @@ mod gate_tests {
     }
 
     #[test]
-    fn after_a_failure_nobody_succeeds() {
+    fn after_a_failure_no_sync_succeeds() {
         let (gate, poison) = (SyncGate::default(), Poison::default());
         let lost = || Err(EngineError::full("lost".to_owned()));
         assert!(matches!(gate.sync(&poison, lost), Err(EngineError::NoSpace { .. })));

@@ -1,10 +1,10 @@
 //! The doublewrite files, one for each batch in flight, and the header of a batch, as bytes.
 //!
 //! Invariants: a file is locked from before a batch's copies are written until that batch is
-//! durable in place, so a copy is not overwritten while it may be needed. Nobody waits for one file
-//! while holding another, except in their order. A batch is one contiguous write from the header
-//! on, of the buffers that the pages came in; when `write` returns it is as durable as the flush
-//! method makes it. What `write_header` wrote, `read_header` finds; of anything else it finds
+//! durable in place, so a copy is not overwritten while it may be needed. No thread waits for one
+//! file while holding another, except in their order. A batch is one contiguous write from the
+//! header on, of the buffers that the pages came in; when `write` returns it is as durable as the
+//! flush method makes it. What `write_header` wrote, `read_header` finds; of anything else it finds
 //! nothing, and it reads nothing outside.
 //! Batches are numbered over all files, ever upwards; one is settled once it is durable in place,
 //! and never when it failed. Each header holds the number below which all batches were durable in
@@ -47,7 +47,7 @@ impl DoublewriteFiles {
         self.batch_pages
     }
 
-    /// A file that nobody uses; waits for one when all are in use.
+    /// A file that is not in use; waits for one when all are.
     pub(crate) fn any(&self) -> MutexGuard<'_, DoublewriteFile> {
         let turn = self.turn.fetch_add(1, Relaxed);
         let at = |step: usize| &self.files[(turn + step) % self.files.len()];
@@ -395,7 +395,7 @@ impl DoublewriteFile {
         Ok(self.read_at(BATCH_AT, bytes)?.and_then(|header| read_header(&header)))
     }
 
-    /// The copy in a slot, if it is the one that the entry tells of.
+    /// The copy in a slot, if it is the one that the entry describes.
     pub(crate) fn copy(
         &self,
         found: &FoundBatch,

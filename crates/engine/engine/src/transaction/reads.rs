@@ -29,7 +29,7 @@ pub(super) struct Newest {
     pub is_there: bool,
     /// Where it was found, if it was looked for in the tree.
     pub leaf: Option<LeafHint>,
-    /// Somebody else has changed it since the snapshot of the plain reads.
+    /// Another transaction has changed it since the snapshot of the plain reads.
     pub is_newer: bool,
 }
 
@@ -64,7 +64,7 @@ impl Transaction {
         Ok(found)
     }
 
-    /// The newest value of a key, which nobody else can change until the transaction ends.
+    /// The newest value of a key, which no other transaction can change until this one ends.
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with); a deadlock, a lock that was not released in time, a
@@ -109,7 +109,8 @@ impl Transaction {
             let first = newest.next_row()?.map(|(key, _value)| key.to_vec());
             drop(newest);
             let Some(key) = first else { return Ok(None) };
-            // Whoever held the lock may have deleted the row: then the next one is the first.
+            // The previous holder of the lock may have deleted the row: then the next one is the
+            // first.
             if let Some(value) = self.get_for_update(table, &key)? {
                 return Ok(Some((key, value)));
             }
@@ -132,7 +133,7 @@ impl Transaction {
     }
 
     /// As [`cursor`](Self::cursor), with the rows as they are committed now, whatever the level
-    /// shows. No lock is taken: for who locks them next, and looks at each again then.
+    /// shows. No lock is taken: for a caller that locks them next, and looks at each again then.
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
@@ -278,8 +279,8 @@ impl Transaction {
     }
 
     /// As [`index_cursor`](Self::index_cursor), with the entries as they are committed now,
-    /// whatever the level shows. No lock is taken: for who locks the rows next, and looks at each
-    /// again then.
+    /// whatever the level shows. No lock is taken: for a caller that locks the rows next, and looks
+    /// at each again then.
     ///
     /// # Errors
     /// As [`Transaction::cursor`].

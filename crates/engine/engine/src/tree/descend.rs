@@ -1,6 +1,6 @@
 //! From the root to a leaf, and how many rows there are, from a few of the leaves.
 //!
-//! Invariant: a leaf is found through parents that nobody restructured in between; how that is
+//! Invariant: a leaf is found through parents that were not restructured in between; how that is
 //! known is in `way`. Every page is checked to belong to this tree and to lie one level below its
 //! parent.
 
@@ -91,8 +91,9 @@ impl Tree {
         self.unless_dropped(|| self.descend(pages, seek))
     }
 
-    /// What a reader found, who keeps nobody from dropping the table. Its pages are freed after the
-    /// mark was set: so without the mark, now that the reading is over, they were all this tree's.
+    /// What a reader found without keeping the table from being dropped. Its pages are freed after
+    /// the mark was set: so without the mark, now that the reading is over, they were all this
+    /// tree's.
     pub fn unless_dropped<T>(
         &self,
         read: impl FnOnce() -> Result<T, EngineError>,

@@ -93,9 +93,10 @@ fn resident_bit(pages: &Pages, page: PageNo) -> Result<MapBit<'_>, Blocked> {
 }
 
 impl Tree {
-    /// Runs a change while nobody else changes inner pages, and again when it needed a page that
-    /// was absent, or a new one. The caller holds no latch. It was promised room in the redo, which
-    /// a drop waits for: so a change that finds the table there has the tree until it is over.
+    /// Runs a change while no other thread changes inner pages, and again when it needed a page
+    /// that was absent, or a new one. The caller holds no latch. It was promised room in the redo,
+    /// which a drop waits for: so a change that finds the table there has the tree until it is
+    /// over.
     pub(super) fn restructure<T>(
         &self,
         pages: &Pages,
@@ -401,7 +402,7 @@ impl Tree {
         if used_bytes >= pages.storage.sparse_page_bytes() {
             return Ok(());
         }
-        // Nobody may come back to an empty leaf: a table that is used as a queue would keep it.
+        // An empty leaf may never be visited again: a table that is used as a queue would keep it.
         let haste = if used_bytes == 0 { Haste::ThroughDelays } else { Haste::Little };
         let mut level = 0;
         while self.merge_level(pages, haste, key, level)? {

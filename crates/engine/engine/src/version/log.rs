@@ -1,7 +1,7 @@
 //! The log of old versions: shards in memory, and segments in the spill file.
 //!
 //! Invariant: no file is touched while a shard is locked. A slot of the spill file is given back
-//! when its segment was dropped; purge drops what is at or below every snapshot, so who reads a
+//! when its segment was dropped; purge drops what is at or below every snapshot, so a reader of a
 //! version under a snapshot keeps the slot that it reads from.
 
 use std::cmp::Reverse;
@@ -166,7 +166,7 @@ pub(crate) enum Body {
 #[derive(Debug)]
 pub(crate) struct VersionSegment {
     pub body: Body,
-    /// Somebody writes it to the spill file.
+    /// A thread is writing it to the spill file.
     pub is_spilling: bool,
     pub greatest: u64,
     pub records: u32,
@@ -232,7 +232,7 @@ fn make_room(bytes: &mut Vec<u8>, len: usize, most: usize) {
     bytes.reserve_exact(wanted - bytes.len());
 }
 
-/// A file of slots of `segment_bytes` each. It is never synced: after a restart nobody reads it.
+/// A file of slots of `segment_bytes` each. It is never synced: after a restart it is not read.
 pub trait SpillFile: Send + Sync {
     /// Writes `bytes`, at most `segment_bytes`, to the beginning of a slot. Slots are numbered from
     /// 0, the lowest free one is taken first.
@@ -247,10 +247,10 @@ pub trait SpillFile: Send + Sync {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the spill file gave back other bytes than were written")]
-struct NotWhatWasWritten;
+struct SpillCorruption;
 
 pub(crate) fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, NotWhatWasWritten)
+    io::Error::new(io::ErrorKind::InvalidData, SpillCorruption)
 }
 
 /// Which slots of the spill file are free, each given out once until it is given back: the lowest

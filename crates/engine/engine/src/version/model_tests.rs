@@ -11,8 +11,8 @@ use crate::version::registry::Registry;
 
 const NUMBERS: usize = 4;
 
-/// What commits and purge did.
-struct Done {
+/// What commits, purge and readers share.
+struct SharedState {
     registry: Registry,
     /// Commits that decided not to keep what they replaced.
     unkept: [AtomicBool; NUMBERS],
@@ -20,7 +20,7 @@ struct Done {
     dropped: AtomicU64,
 }
 
-impl Done {
+impl SharedState {
     fn commit(&self) {
         let number = self.registry.tick();
         if !self.registry.is_any_below(number) {
@@ -46,29 +46,29 @@ impl Done {
 }
 
 fn scenario() {
-    let done = Arc::new(Done {
+    let state = Arc::new(SharedState {
         registry: Registry::new(0),
         unkept: std::array::from_fn(|_| AtomicBool::new(false)),
         dropped: AtomicU64::new(0),
     });
-    let spawn = |work: fn(&Done)| {
-        let done = Arc::clone(&done);
-        thread::spawn(move || work(&done))
+    let spawn = |work: fn(&SharedState)| {
+        let state = Arc::clone(&state);
+        thread::spawn(move || work(&state))
     };
     let threads = [
-        spawn(|done| (0..2).for_each(|_| done.commit())),
-        spawn(|done| (0..2).for_each(|round| done.read(round))),
-        spawn(|done| done.read(7)),
-        spawn(|done| {
-            done.commit();
-            done.purge();
+        spawn(|state| (0..2).for_each(|_| state.commit())),
+        spawn(|state| (0..2).for_each(|round| state.read(round))),
+        spawn(|state| state.read(7)),
+        spawn(|state| {
+            state.commit();
+            state.purge();
         }),
-        spawn(Done::purge),
+        spawn(SharedState::purge),
     ];
     for thread in threads {
         assert!(thread.join().is_ok());
     }
-    assert_eq!((done.registry.oldest(), done.registry.open_now().0), (3, 0));
+    assert_eq!((state.registry.oldest(), state.registry.open_now().0), (3, 0));
 }
 
 #[test]

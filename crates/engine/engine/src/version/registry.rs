@@ -72,7 +72,7 @@ impl Snapshot {
 impl Drop for Snapshot {
     #[inline]
     fn drop(&mut self) {
-        // Release: whoever finds the slot free also finds this snapshot's reads done.
+        // Release: a thread that finds the slot free also finds this snapshot's reads done.
         self.slot.at.store(FREE, Ordering::Release);
     }
 }
@@ -184,7 +184,7 @@ impl Registry {
         let (chunk, _) = place_of(used);
         let slots = || (0..FIRST_CHUNK << chunk).map(|_| Arc::new(Slot::new())).collect();
         self.chunks[chunk].get_or_init(slots);
-        // Whoever fails to raise it finds that another did.
+        // If it fails, another thread has raised it.
         let _ = self.used.compare_exchange(used, used + 1, Ordering::SeqCst, Ordering::SeqCst);
     }
 

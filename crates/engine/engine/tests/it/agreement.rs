@@ -1,6 +1,7 @@
-//! The engine on a disk held to a number of requests per second, beside its model in virtual time.
+//! The engine on a disk held to a number of requests per second, compared with its model in virtual
+//! time.
 //!
-//! What the model is told of the load is counted (pages of the table, redo per transaction); its
+//! The model's input about the load is counted (pages of the table, redo per transaction); its
 //! throughput is not fitted.
 
 use std::sync::Arc;
@@ -25,10 +26,10 @@ const SECONDS: usize = 14;
 /// By how much throughputs may differ, as a share.
 const TPS_OFF_MAX: f64 = 0.15;
 /// The same where frames are short: the model writes one order at a time, and the engine frees
-/// frames beside the list.
+/// frames at the same time.
 const TPS_OFF_MAX_FEW_FRAMES: f64 = 0.35;
 
-/// What is set beside each other.
+/// What is compared.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     policy: &'static str,

@@ -195,7 +195,7 @@ fn bulk_loads() {
     });
 }
 
-/// Each opening appends a little to the redo: it must not fill up when nobody ever closes.
+/// Each opening appends a little to the redo: it must not fill up without a clean close.
 #[test]
 fn opened_again_and_again() {
     let how = How::with(&[]);
@@ -238,7 +238,7 @@ fn an_engine_named_in_a_cache_is_no_half_made_one() {
 }
 
 /// Four sessions take turns, with snapshots that stay open and tombstones for them. What aborts or
-/// is not finished leaves nothing, and no reader is told before what it has read is durable.
+/// is not finished leaves nothing, and no read is acknowledged before what it has read is durable.
 #[test]
 fn sessions() {
     let how = How::with(&[("lock_wait_timeout", "0")]);
@@ -247,7 +247,7 @@ fn sessions() {
     prove("crash::sessions", &sweep, &seeds, images, |seed| record_sessions(seed, &SESSIONS, &how));
 }
 
-/// The same with an index on each table: `check` sets each beside its table.
+/// The same with an index on each table: `check` compares each with its table.
 #[test]
 fn sessions_with_indexes() {
     let how = How { is_indexed: true, ..How::with(&[("lock_wait_timeout", "0")]) };
@@ -257,7 +257,7 @@ fn sessions_with_indexes() {
     prove("crash::sessions_with_indexes", &sweep, &seeds, images, record);
 }
 
-/// The smallest engine, with little memory for old versions. Nobody waits for a lock.
+/// The smallest engine, with little memory for old versions. No session waits for a lock.
 fn little_memory() -> How {
     How::with(&[("lock_wait_timeout", "0"), ("version_log_memory", "256K"), ("data_files", "4")])
 }

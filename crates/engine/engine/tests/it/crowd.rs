@@ -34,7 +34,7 @@ fn add(t: &mut Transaction, table: &Table, rows: &[u8]) -> Result<(), EngineErro
     Ok(())
 }
 
-/// Counts what one thread has added to each row. Nobody is tried in vain.
+/// Counts what one thread has added to each row. No thread runs out of tries.
 fn work(engine: &Engine, table: &Table, thread: u64, added: &[AtomicU64], watch: &Watch) {
     let mut chance = Chance::new(thread);
     for _ in 0..if is_soak() { 24 } else { 12 } {
@@ -80,7 +80,7 @@ fn a_thousand_threads_on_ten_rows_count_right() {
     };
     is_counted(&table);
     let counters = engine.counters();
-    assert!(counters[Counter::LockDeadlocks] > 0, "nobody was in a deadlock");
+    assert!(counters[Counter::LockDeadlocks] > 0, "no deadlock");
     assert_eq!((counters[Counter::RowLocks], counters[Counter::RowLockCurrentWaits]), (0, 0));
     assert_eq!(counters[Counter::Snapshots], 0);
     engine.close().unwrap();

@@ -1,4 +1,4 @@
-//! Rows up to the largest and deletes of runs beside them, as of a store of documents: leaves are
+//! Rows up to the largest, and deletes of runs next to them, as in a document store: leaves are
 //! emptied while others are about to split them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ fn write(engine: &Engine, table: &Table, thread: u64, is_over: &AtomicBool) -> u
                 batch.delete(table, &key(number)).unwrap();
             }
         }
-        // Nobody waits: the leaves are changed the faster.
+        // Not waited for: the leaves are changed the faster.
         let _unsettled = batch.commit_async().unwrap();
         commits += 1;
     }

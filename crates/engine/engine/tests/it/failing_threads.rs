@@ -1,5 +1,5 @@
-//! A failed sync or write of redo under many threads: whoever waited hears of it, nobody is told
-//! that something is durable which is not, and the next opening finds everything acknowledged.
+//! A failed sync or write of redo under many threads: every waiter gets the error, nothing is
+//! acknowledged that is not durable, and the next opening finds everything acknowledged.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ fn failing(kind: CallKind, number: u64) -> MemDisk {
     memory
 }
 
-/// Writes until it is told to stop; the failure that stopped it.
+/// Writes until it is stopped; the failure that stopped it.
 fn write(
     store: &EngineStore,
     disk: &TraceDisk,
@@ -75,7 +75,7 @@ fn is_of_the_log(error: &EngineError) -> bool {
 /// One run until the failure; false when the call was not reached.
 fn run(kind: CallKind, number: u64) -> bool {
     let disk = TraceDisk::new(failing(kind, number));
-    // So much redo that nobody is held back.
+    // So much redo that no thread is delayed.
     let how = How::with(&[("redo_log_capacity", "2M")]);
     let how = How { background: Background::Threads, ..how };
     let Ok(engine) = how.open(Arc::new(disk.clone())) else { return true };

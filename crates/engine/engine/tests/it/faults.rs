@@ -12,7 +12,7 @@ use iostrata_io::disk::{Ending, MemDisk, Tear, TraceDisk};
 use crate::common::altered::Alteration;
 use crate::common::chance::Chance;
 use crate::common::engine::{EngineStore, How, STILL, commit};
-use crate::common::failing::{EIO, ENOSPC, Failed, arm, at_every_call};
+use crate::common::failing::{EIO, ENOSPC, FailedCall, arm, at_every_call};
 use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Op, Shape, Step, plan};
 use crate::common::quiet::{Watch, quietly};
@@ -26,10 +26,10 @@ const SEED: u64 = 5;
 /// A run whose n-th call fails.
 struct Run {
     disk: TraceDisk,
-    failed: Failed,
+    failed: FailedCall,
     fault: Fault,
     armed: Arc<AtomicBool>,
-    /// The engine does not hear of failed syncs: then nothing can be asked of its answers.
+    /// The engine misses failed syncs: then its answers cannot be checked.
     is_deaf: bool,
     history: History,
     next: u64,
@@ -83,7 +83,7 @@ impl Run {
         Ok(())
     }
 
-    /// A disk without room is told from one that failed, also once the engine has stopped.
+    /// A full disk is distinguished from one that failed, also once the engine has stopped.
     fn is_named(&self, error: &EngineError) -> Result<(), String> {
         let is_of_disk = matches!(
             error,
@@ -236,9 +236,9 @@ fn a_short_write_at_every_call() {
     of_batches(Fault::Short(700));
 }
 
-/// The proof of these proofs: an engine that overhears a failed sync loses what it acknowledged.
+/// The proof of these proofs: an engine that misses a failed sync loses what it acknowledged.
 #[test]
-fn a_failed_sync_that_nobody_heard_of_is_found() {
+fn a_failed_sync_that_is_missed_is_found() {
     let deaf = Alteration { is_deaf: true, ..Alteration::default() };
     let how = How::with(&[]).altered(deaf);
     let what = (0..).map(|number| quietly(|| with_fault(&how, number, EIO)));
@@ -247,7 +247,7 @@ fn a_failed_sync_that_nobody_heard_of_is_found() {
         lost += usize::from(found.is_err_and(|what| what.contains("acknowledged and lost")));
     }
     assert!(lost > 0, "no failed sync was missed");
-    eprintln!("{lost} failed syncs that nobody heard of lost something");
+    eprintln!("{lost} failed syncs that were missed lost something");
 }
 
 /// A recovery whose n-th call fails: it says so, and the next one finds everything.

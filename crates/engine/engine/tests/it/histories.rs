@@ -211,7 +211,7 @@ fn histories_are_sound(level: Isolation) {
     engine.close().unwrap();
     let counters = closed.counters();
     assert_eq!(counters[Counter::HistoryListLength], 0);
-    assert!(counters[Counter::RowLockWaits] > 0, "nobody ever met another");
+    assert!(counters[Counter::RowLockWaits] > 0, "no transaction ever met another");
     // At read committed only a scan that is under way keeps versions.
     let met = counters[Counter::VersionsKept] > 0 && counters[Counter::RowsPurged] > 0;
     assert!(met || level == READ_COMMITTED, "no snapshot ever met a write");

@@ -10,7 +10,7 @@ use Isolation::{ReadCommitted, RepeatableRead, Snapshot};
 const LEVELS: [Isolation; 3] = [ReadCommitted, RepeatableRead, Snapshot];
 
 #[test]
-fn nobody_reads_what_is_not_committed() {
+fn uncommitted_rows_are_not_read() {
     for level in LEVELS {
         for commits in [false, true] {
             let accounts = Accounts::new();
@@ -36,7 +36,7 @@ fn nobody_reads_what_is_not_committed() {
 }
 
 #[test]
-fn nobody_overwrites_what_is_not_committed() {
+fn uncommitted_rows_are_not_overwritten() {
     for level in LEVELS {
         let accounts = Accounts::new();
         let (mut first, mut second) = (accounts.begin(level), accounts.begin(level));
@@ -200,7 +200,7 @@ fn a_locking_read_shows_the_newest_row_at_repeatable_read() {
     assert_eq!(accounts.now("x"), Some(11));
 }
 
-/// The first who commits a row wins over those who began before, whatever they do with it.
+/// The first to commit a row wins over those that began before, whatever they do with it.
 #[test]
 fn the_first_updater_wins_at_snapshot() {
     type Use = fn(&mut Account<'_>) -> Result<(), EngineError>;
@@ -218,13 +218,13 @@ fn the_first_updater_wins_at_snapshot() {
         accounts.set("x", 10);
         accounts.delete("y");
         accounts.set("z", 1);
-        // Purge knows that somebody began before.
+        // Purge knows of a transaction that began before.
         accounts.engine.step(0).unwrap();
         assert!(is_conflict(&uses(&mut late)), "{name}");
         let over = late.t.commit().unwrap_err();
         let is_over = matches!(over, EngineError::Transaction(TransactionError::Finished { .. }));
         assert!(is_over, "{name}: {over}");
-        // It holds no lock any more, and who begins now has no conflict.
+        // It holds no lock any more, and a transaction that begins now has no conflict.
         uses(&mut accounts.begin(Snapshot)).unwrap_or_else(|error| {
             let exists = matches!(error, EngineError::Transaction(TransactionError::Exists { .. }));
             assert!(exists, "{name}: {error}");
@@ -232,7 +232,7 @@ fn the_first_updater_wins_at_snapshot() {
     }
 }
 
-/// Who has a row locked first wins, even if the other began before.
+/// The first to lock a row wins, even if the other began before.
 #[test]
 fn who_waited_for_the_first_updater_has_a_conflict_unless_that_one_rolled_back() {
     for commits in [false, true] {
@@ -291,7 +291,7 @@ fn write_skew_is_gone_when_what_was_read_is_locked() {
     }
 }
 
-/// Without a write by the first nothing tells the second of its read but the lock.
+/// Without a write by the first only its lock can stop the second.
 #[test]
 fn what_was_locked_is_not_changed_before_the_end() {
     for level in LEVELS {

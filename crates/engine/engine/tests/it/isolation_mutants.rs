@@ -149,8 +149,8 @@ fn a_purge_that_ignores_snapshots_is_found() {
     is_found(Safeguard::PurgeWaitsForSnapshots, |removed| a_snapshot_stays(removed, deletes));
 }
 
-/// A row that is deleted, purged too early and written by nobody: a snapshot from before it was
-/// deleted would not know of a conflict.
+/// A row that is deleted, purged too early and not written: a snapshot from before it was deleted
+/// would not know of a conflict.
 #[test]
 fn a_conflict_that_a_purge_made_invisible_is_found() {
     let proof = |removed: Option<Safeguard>| {
@@ -169,7 +169,7 @@ fn a_conflict_that_a_purge_made_invisible_is_found() {
     is_found(Safeguard::PurgeWaitsForSnapshots, proof);
 }
 
-/// What a reader was told, and told others, must not be gone after a crash.
+/// What a reader has read and passed on must not be gone after a crash.
 #[test]
 fn a_ticket_that_does_not_wait_for_what_was_read_is_found() {
     for level in LEVELS {
@@ -187,7 +187,7 @@ fn told(level: Isolation, scans: bool, removed: Option<Safeguard>) -> Result<(),
     without(&engine, removed);
     let mut writer = engine.begin(level).unwrap();
     writer.put(&table, &[1], b"written").unwrap();
-    let _nobody_waits = writer.commit_async().unwrap();
+    let _not_waited_for = writer.commit_async().unwrap();
     let reader = engine.begin(level).unwrap();
     if scans {
         let seen = reader.range(&table, ..).unwrap().count();

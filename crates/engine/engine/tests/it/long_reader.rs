@@ -1,4 +1,4 @@
-//! A snapshot that is open for the whole run: what it sees never changes, beside writers and purge
+//! A snapshot that is open for the whole run: what it sees never changes, despite writers and purge
 //! and with old versions in their file; when it ends nothing of it is left.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -88,7 +88,7 @@ fn filled(directory: &Path, how: &How) -> (Engine, Table) {
     (engine, table)
 }
 
-/// What is left when nobody reads the past any more.
+/// What is left without a snapshot of the past.
 fn is_tidy(engine: &Engine) {
     let counters = engine.counters();
     assert_eq!((counters[Counter::HistoryListLength], counters[Counter::Snapshots]), (0, 0));

@@ -50,8 +50,8 @@ fn value(number: u64, round: u64) -> Vec<u8> {
     value
 }
 
-/// Changes rows until it is told to end or has made so many batches; gives the last round of each
-/// row that was acknowledged as durable.
+/// Changes rows until it is stopped or has made so many batches; gives the last round of each row
+/// that was acknowledged as durable.
 fn write(
     engine: &Engine,
     table: &Table,
@@ -214,7 +214,7 @@ fn end_while_threads_wait(policy: &'static str, end: End) {
 }
 
 #[test]
-fn closing_ends_whoever_waits_for_pages_to_be_written() {
+fn closing_ends_waits_for_pages_to_be_written() {
     // Side by side, because nearly all of it is waiting. Not joined: one that hangs must not keep
     // the test from saying so.
     let begin = |(policy, end)| {

@@ -1,5 +1,6 @@
 //! Faults at every call of a run with sessions: typed errors, reads that stay right, and nothing
-//! acknowledged that is lost, to writers or to readers. The file of old versions harms nobody.
+//! acknowledged that is lost, to writers or to readers. A fault of the file of old versions does no
+//! harm.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,7 +106,7 @@ const ROWS: u32 = 30;
 const ROUNDS: u8 = 40;
 
 /// One call of the spill file in two fails, of these kinds. Old versions that cannot be written
-/// stay in memory; those that cannot be read are an error to who asks, who may ask again.
+/// stay in memory; those that cannot be read are an error to the caller, which may ask again.
 fn spill_fails(kinds: &'static [CallKind], fault: Fault) {
     let how = How::with(&[
         ("version_log_memory", "256K"),
@@ -166,7 +167,7 @@ fn spill_fails(kinds: &'static [CallKind], fault: Fault) {
 }
 
 #[test]
-fn a_spill_file_that_fails_harms_nobody() {
+fn a_spill_file_that_fails_does_no_harm() {
     spill_fails(&[CallKind::Open], EIO);
     spill_fails(&[CallKind::Write, CallKind::SetLen], EIO);
     spill_fails(&[CallKind::Write, CallKind::SetLen], ENOSPC);

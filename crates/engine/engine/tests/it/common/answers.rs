@@ -33,7 +33,7 @@ impl From<EngineError> for Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Fine,
-    /// Somebody else has locked the row.
+    /// Another transaction has locked the row.
     Blocked,
     /// The row is there already.
     Exists,

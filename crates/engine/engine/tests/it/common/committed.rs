@@ -1,7 +1,7 @@
 //! What is committed, as transactions must see it.
 //!
 //! A view is everything as it was after some number of changes. A table that is dropped and made
-//! again is another table: who looks through an older view finds nothing in it.
+//! again is another table: an older view finds nothing in it.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -223,7 +223,7 @@ pub fn contents(engine: &Engine) -> Result<Tables, EngineError> {
     Ok(all)
 }
 
-/// Deleted rows that are still in the leaves. Nobody may write meanwhile.
+/// Deleted rows that are still in the leaves. Not while rows are written.
 pub fn tombstones(engine: &Engine) -> Result<u64, EngineError> {
     let (report, mut all) = (engine.check()?, 0);
     for name in engine.tables()? {

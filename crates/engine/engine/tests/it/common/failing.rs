@@ -12,10 +12,10 @@ pub const EIO: Fault = Fault::Errno(5);
 pub const ENOSPC: Fault = Fault::Errno(28);
 
 /// The call that failed, once it did.
-pub type Failed = Arc<Mutex<Option<Call>>>;
+pub type FailedCall = Arc<Mutex<Option<Call>>>;
 
-/// Lets one call fail, as long as the switch is on; tells which it was.
-pub fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, Failed) {
+/// Lets one call fail, as long as the switch is on, and records it.
+pub fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, FailedCall) {
     let failed = Arc::new(Mutex::new(None));
     let armed = Arc::new(AtomicBool::new(true));
     let (seen, is_armed) = (Arc::clone(&failed), Arc::clone(&armed));

@@ -1,8 +1,8 @@
 //! Recorded histories of transactions on lists, and what speaks against their isolation.
 //!
 //! After Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations"
-//! (2020): every write appends a number of its own to a list, so the final lists tell in which
-//! order the writes came, and every list that was read tells which writes it saw.
+//! (2020): every write appends a number of its own to a list, so the final lists show in which
+//! order the writes came, and every list that was read shows which writes it saw.
 
 use std::collections::BTreeMap;
 

@@ -144,7 +144,7 @@ impl Worker<'_> {
     }
 
     fn list(&self, row: Option<Vec<u8>>) -> Result<Vec<u32>, Ended> {
-        let gone = || Ended::Failed("a row is gone that nobody deletes".to_owned());
+        let gone = || Ended::Failed("a row is gone that was never deleted".to_owned());
         row.as_deref().map(list_of).ok_or_else(gone)
     }
 
@@ -169,7 +169,7 @@ impl Worker<'_> {
             }
         })?;
         if !is_there {
-            return Err(Ended::Failed("a row is gone that nobody deletes".to_owned()));
+            return Err(Ended::Failed("a row is gone that was never deleted".to_owned()));
         }
         events.push(Event::Locked { key, list });
         if !is_full {

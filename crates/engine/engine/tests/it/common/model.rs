@@ -120,7 +120,7 @@ impl History {
         self.place.insert(id, count);
     }
 
-    /// Whoever acknowledges this has read from the state after `count` changes.
+    /// Transaction `id` has read from the state after `count` changes.
     pub fn read(&mut self, id: u64, count: usize) {
         self.place.insert(id, count);
     }

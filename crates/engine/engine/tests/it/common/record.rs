@@ -60,7 +60,7 @@ impl<'a, S: Store> Run<'a, S> {
         Self::behind(store, disk, History::new(base), 0)
     }
 
-    /// A run on a store that holds what a history tells of, and goes on with it.
+    /// A run on a store that holds the rows of a history, and goes on with it.
     pub fn going_on(store: &'a S, disk: &'a TraceDisk, history: History) -> Self {
         // Each number, also of a run after this one, is that of its place.
         let next = GONE_ON + history.len() as u64;

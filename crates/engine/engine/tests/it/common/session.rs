@@ -21,7 +21,7 @@ pub struct Session {
     view: Option<View>,
     own: Vec<Write>,
     savepoints: Vec<(Savepoint, usize)>,
-    /// How many changes must be there wherever what it has read is told.
+    /// How many changes must be there once its reads are acknowledged.
     pub needed: usize,
 }
 

@@ -1,8 +1,7 @@
 //! Transactions of several threads on the same rows of one engine; the order is that of their
 //! tickets.
 //!
-//! Every value is written once, so what a reader has read tells which commits must be there when
-//! that is acknowledged.
+//! Every value is written once, so a read that is acknowledged shows which commits must be there.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Barrier, Mutex};
@@ -28,7 +27,7 @@ type Commit = (u64, u64, Vec<Op>);
 
 /// What the threads did.
 #[derive(Default)]
-struct Done {
+struct WorkerOutcome {
     commits: Vec<Commit>,
     /// Numbers of readers, each with the values that it has read.
     reads: Vec<(u64, Vec<Vec<u8>>)>,
@@ -49,15 +48,15 @@ struct Worker<'a> {
     chance: Chance,
     next: u64,
     waiting: Vec<(u64, Ticket)>,
-    done: Done,
+    outcome: WorkerOutcome,
 }
 
 impl Worker<'_> {
-    fn all(mut self) -> Result<Done, EngineError> {
+    fn all(mut self) -> Result<WorkerOutcome, EngineError> {
         for _ in 0..self.shape.batches {
             if let Err(error) = self.transaction() {
                 may_refuse(error)?;
-                self.done.refused += 1;
+                self.outcome.refused += 1;
             }
             if self.chance.percent(5) {
                 self.engine.checkpoint()?;
@@ -67,7 +66,7 @@ impl Worker<'_> {
             }
         }
         self.wait_all()?;
-        Ok(self.done)
+        Ok(self.outcome)
     }
 
     fn wait_all(&mut self) -> Result<(), EngineError> {
@@ -101,9 +100,9 @@ impl Worker<'_> {
         self.next += 1;
         let ticket = transaction.commit_async()?;
         if ops.is_empty() {
-            self.done.reads.push((self.next, read));
+            self.outcome.reads.push((self.next, read));
         } else {
-            self.done.commits.push((ticket.lsn(), self.next, ops));
+            self.outcome.commits.push((ticket.lsn(), self.next, ops));
         }
         self.waiting.push((self.next, ticket));
         Ok(())
@@ -178,20 +177,21 @@ pub fn record_session_threads(
     std::thread::scope(|scope| {
         for thread in 0..threads {
             let chance = Chance::new(seed * 100 + thread);
-            let (done, waiting, next) = (Done::default(), Vec::new(), (thread + 1) << 32);
+            let (outcome, waiting, next) =
+                (WorkerOutcome::default(), Vec::new(), (thread + 1) << 32);
             let (engine, disk, tables) = (&engine, &disk, &tables);
-            let worker = Worker { engine, disk, shape, tables, chance, next, waiting, done };
+            let worker = Worker { engine, disk, shape, tables, chance, next, waiting, outcome };
             let (all, start) = (&all, &start);
             scope.spawn(move || {
                 start.wait();
                 // Before the lock is taken.
-                let done = worker.all();
-                all.lock().expect("no panic").push(done);
+                let outcome = worker.all();
+                all.lock().expect("no panic").push(outcome);
             });
         }
     });
     let all = all.into_inner().map_err(|_| "a thread panicked".to_owned())?;
-    let all: Vec<Done> = all.into_iter().collect::<Result<_, _>>().map_err(said)?;
+    let all: Vec<WorkerOutcome> = all.into_iter().collect::<Result<_, _>>().map_err(said)?;
     drop(tables);
     engine.close().map_err(said)?;
     let history = ordered(history, all)?;
@@ -199,13 +199,13 @@ pub fn record_session_threads(
 }
 
 /// All commits in the order of their frames, and what readers need.
-fn ordered(mut history: History, all: Vec<Done>) -> Result<History, String> {
+fn ordered(mut history: History, all: Vec<WorkerOutcome>) -> Result<History, String> {
     let mut commits: Vec<Commit> = Vec::new();
     let (mut reads, mut refused) = (Vec::new(), 0);
-    for done in all {
-        commits.extend(done.commits);
-        reads.extend(done.reads);
-        refused += done.refused;
+    for outcome in all {
+        commits.extend(outcome.commits);
+        reads.extend(outcome.reads);
+        refused += outcome.refused;
     }
     commits.sort_by_key(|(place, _, _)| *place);
     let count = commits.len();
@@ -219,7 +219,7 @@ fn ordered(mut history: History, all: Vec<Done>) -> Result<History, String> {
     for (id, values) in reads {
         let mut needed = 0;
         for value in values {
-            let place = written.get(&value).ok_or("a reader saw what nobody has committed")?;
+            let place = written.get(&value).ok_or("a reader saw what was never committed")?;
             needed = needed.max(*place);
         }
         history.read(id, needed);

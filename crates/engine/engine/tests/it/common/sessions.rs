@@ -1,8 +1,8 @@
 //! Sessions that take turns on one thread, by chance, over batches, tables that come and go, and
 //! the background.
 //!
-//! Invariant: the same seed and shape give the same calls; nobody waits for a lock, so what each
-//! call must answer is known.
+//! Invariant: the same seed and shape give the same calls; no session waits for a lock, so what
+//! each call must answer is known.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct Sessions<'a> {
 }
 
 impl<'a> Sessions<'a> {
-    /// Sessions on an engine that holds what a history tells of.
+    /// Sessions on an engine that holds the rows of a history.
     pub fn new(
         engine: &'a Engine,
         (disk, shape): (&'a TraceDisk, &'a Shape),

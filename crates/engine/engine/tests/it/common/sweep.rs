@@ -44,7 +44,7 @@ pub struct Violation {
     pub what: String,
 }
 
-/// Goes on for about so many batches on a store that holds what a history tells of, from a seed;
+/// Goes on for about so many batches on a store that holds the rows of a history, from a seed;
 /// gives the history with what was done.
 pub type GoOn<S> = fn(&S, &TraceDisk, History, &Shape, u64, usize) -> Result<History, String>;
 

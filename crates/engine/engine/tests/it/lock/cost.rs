@@ -1,4 +1,4 @@
-//! What a lock costs that nobody else wants. Run alone: `IOSTRATA_COST=1 cargo test --release -p
+//! The cost of an uncontended lock. Run alone: `IOSTRATA_COST=1 cargo test --release -p
 //! iostrata-lock cost -- --nocapture`.
 
 use std::hint::black_box;

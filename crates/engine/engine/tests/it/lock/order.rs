@@ -1,4 +1,4 @@
-//! One lock: who gets it when.
+//! One lock: in which order it is granted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,7 +31,7 @@ fn a_lock_is_held_until_it_is_released() {
     assert_eq!(holder_of(&table, row(0)), None);
     assert_eq!(table.acquire(&other, row(0), Duration::ZERO), NOW);
     let expected = LockStats { held: 1, ..LockStats::default() };
-    assert_eq!(table.stats(), expected, "nobody waited");
+    assert_eq!(table.stats(), expected, "no thread waited");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_lock_that_was_handed_over_is_held_before_its_thread_wakes() {
     all[0].acquire(row(0)).unwrap();
     all[1].ask_as_waiter(row(0), 1);
     all[0].release(&[row(0)]);
-    // Whether or not the thread has noticed: nobody overtakes it.
+    // Whether or not the thread has noticed: no other overtakes it.
     all[2].ask(row(0), Duration::ZERO);
     assert!(matches!(all[2].answer(), Err(LockFailure::Timeout { holder: 1, .. })));
     assert_eq!(all[1].answer(), NOW);

@@ -1,5 +1,5 @@
-//! Random requests and releases against a plain model, which looks for cycles in the whole graph:
-//! who waits, waits for the holder and for everyone before it in the queue.
+//! Random requests and releases against a plain model, which looks for cycles in the whole graph: a
+//! waiter waits for the holder and for all before it in the queue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..80)
 }
 
-/// First the holder, then who waits.
+/// First the holder, then the waiters.
 #[derive(Default)]
 struct Plain {
     rows: BTreeMap<u64, VecDeque<u64>>,
@@ -62,7 +62,7 @@ impl Plain {
         self.rows.values().map(|queue| queue.len().saturating_sub(1)).sum()
     }
 
-    /// All who must go on before this one can.
+    /// All that must go on before this one can.
     fn blockers(&self, owner: u64) -> BTreeSet<u64> {
         let (mut seen, mut open) = (BTreeSet::new(), vec![owner]);
         while let Some(one) = open.pop() {
@@ -97,7 +97,7 @@ impl Plain {
         self.rows.get_mut(&row).unwrap().pop_back();
     }
 
-    /// Who has the lock afterwards, if anybody was waiting.
+    /// The holder afterwards, if there was a waiter.
     fn release(&mut self, owner: u64, row: u64) -> Option<u64> {
         if self.holder(row) != Some(owner) {
             return None;
@@ -138,7 +138,7 @@ impl Run {
         asked.ask(row(at), patience);
         let mut expected = self.plain.acquire(owner, at);
         if let (Expected::Deadlock(holder), Duration::ZERO) = (expected, patience) {
-            // Who does not wait closes no cycle.
+            // An owner that does not wait closes no cycle.
             expected = Expected::Wait(holder);
         } else if let (Expected::Wait(_), true) = (expected, patience < FOREVER) {
             self.plain.give_up(at);
@@ -192,7 +192,7 @@ proptest! {
             run.step(step);
             run.compare();
         }
-        // No cycle is left, so somebody can always go on.
+        // No cycle is left, so some owner can always go on.
         for _ in 0..OWNERS {
             (0..OWNERS).for_each(|owner| run.step(&Step::ReleaseAll(owner)));
         }

@@ -124,7 +124,7 @@ fn a_cycle_of_two_or_three_has_one_victim() {
 }
 
 #[test]
-fn cycles_that_overlap_leave_nobody_waiting() {
+fn cycles_that_overlap_leave_no_waiter() {
     explore(|| drop(together(&[&[0, 1], &[1, 0], &[1, 2, 0], &[2, 0, 1]], FOREVER)));
     explore(|| drop(together(&[&[0, 1], &[1, 0], &[1, 2, 0], &[2, 0, 1]], SOMETIME)));
 }

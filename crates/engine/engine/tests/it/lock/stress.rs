@@ -1,4 +1,4 @@
-//! Many threads, few locks, any order: exclusive, exact, and nobody is left waiting.
+//! Many threads, few locks, any order: exclusive, exact, and no thread is left waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Transactions, each with a thread of its own that does what it is told.
+//! Transactions, each with a thread of its own that obeys the test.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

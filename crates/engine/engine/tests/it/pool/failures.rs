@@ -1,4 +1,4 @@
-//! Sources that fail: everyone is told, nothing stays behind.
+//! Sources that fail: every waiter gets the error, nothing stays behind.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};

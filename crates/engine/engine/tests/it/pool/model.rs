@@ -51,7 +51,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// What is known of one page.
 #[derive(Clone, Copy, Default)]
-struct Known {
+struct PageModel {
     number: u64,
     dirty: Option<u64>,
     flying: Option<u64>,
@@ -60,19 +60,19 @@ struct Known {
 struct Run {
     pool: Arc<Pool>,
     source: Arc<MemorySource>,
-    known: BTreeMap<u64, Known>,
+    known: BTreeMap<u64, PageModel>,
     taken: Vec<Flushing>,
     lsn: u64,
 }
 
 impl Run {
-    fn known(&mut self, page: u64) -> &mut Known {
+    fn known(&mut self, page: u64) -> &mut PageModel {
         self.known.entry(page).or_default()
     }
 
     fn change(&mut self, page: u64, at: u64) {
         let pool = Arc::clone(&self.pool);
-        // With everything dirty and nobody to write, a pool of 8 may be exhausted.
+        // With everything dirty and no writer, a pool of 8 may be exhausted.
         if let Ok(pin) = pool.pin(PageNo(page)) {
             self.format(pin, at);
         }
@@ -125,7 +125,7 @@ impl Run {
         assert!(seen <= oldest, "{seen:?} is above {oldest:?}");
         let bucket = |at: Option<Lsn>| at.map(|at| at.0 / 16);
         assert_eq!(bucket(seen), bucket(oldest));
-        let held = |one: &&Known| one.dirty.is_some() || one.flying.is_some();
+        let held = |one: &&PageModel| one.dirty.is_some() || one.flying.is_some();
         assert_eq!(self.pool.dirty.pages(), self.known.values().filter(held).count());
         assert_eq!(self.pool.dirty.flying(), self.taken.len());
         let mut histogram: BTreeMap<u64, u32> = BTreeMap::new();

@@ -82,7 +82,7 @@ impl Supply for SlowSupply {
     }
 }
 
-/// Asks for a page beside a dirty one in a pool of one frame.
+/// Asks for another page than the dirty one in a pool of one frame.
 fn asked(act: fn(&Pool, u64, &mut Vec<Flushing>)) -> Result<(), EngineError> {
     let (calls, taken) = Default::default();
     let supply = Arc::new(SlowSupply { pool: OnceLock::new(), calls, taken, act });
@@ -151,7 +151,7 @@ fn frames_are_found_behind_any_number_of_pinned_ones() {
 }
 
 #[test]
-fn dirty_frames_that_nobody_writes_exhaust_the_pool() {
+fn dirty_frames_that_are_not_written_exhaust_the_pool() {
     let source = Arc::new(MemorySource::default());
     let pool = Pool::new(settings(8), Arc::default(), source, Arc::new(NoSupply));
     let redo = AtomicU64::new(8);

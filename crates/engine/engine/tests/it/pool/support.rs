@@ -108,7 +108,7 @@ impl InlineCleaner {
 }
 
 impl Supply for InlineCleaner {
-    /// As the engine's own, it waits a moment where nothing became free: those who have the frames
+    /// As the engine's own, it waits a moment where nothing became free: those that have the frames
     /// may wait for a processor.
     fn free_wanted(&self) {
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -119,7 +119,7 @@ impl Supply for InlineCleaner {
     }
 }
 
-/// Nobody frees anything.
+/// Frees nothing.
 pub struct NoSupply;
 
 impl Supply for NoSupply {

@@ -74,7 +74,7 @@ fn shrinking_below_the_age_loses_nothing() {
         redo.append(bodies.last().unwrap());
     }
     redo.set_capacity(65_536).unwrap();
-    // Who was admitted before may still finish.
+    // A thread admitted before may still finish.
     bodies.push(vec![9; 8000]);
     redo.append(bodies.last().unwrap());
     redo.make_durable(redo.lsn()).unwrap();

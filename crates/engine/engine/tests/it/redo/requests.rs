@@ -1,5 +1,5 @@
-//! Durability for those who do not wait: what was requested is promised no earlier than what was
-//! waited for, and comes although nobody waits.
+//! Durability without waiting: what was requested is promised no earlier than what was waited for,
+//! and comes although no thread waits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn sessions(redo: &Redo, threads: u32, frames: u32, acked: impl Fn(u32, u32) + S
 }
 
 #[test]
-fn what_is_requested_comes_although_nobody_waits() {
+fn requests_are_served_without_a_waiter() {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     let redo = fresh(&disk, &roomy());
     served(&redo, || sessions(&redo, 6, 1000, |_, _| {})).unwrap();
@@ -229,7 +229,7 @@ fn a_stop_serves_what_was_requested_before_it() {
         })
         .unwrap();
         assert_eq!(redo.durable(), redo.lsn());
-        // Once stopped it stays so, and who waits serves himself.
+        // Once stopped it stays so, and waiters serve themselves.
         redo.serve_requests().unwrap();
         let end = redo.append(b"later").end;
         redo.request_durable(end);
@@ -259,7 +259,7 @@ fn a_request_for_a_write_syncs_nothing() {
     assert!(redo.durable() < redo.lsn());
 }
 
-/// Without a serving thread a request does nothing at all: who steps by hand sees no change.
+/// Without a serving thread a request does nothing at all: stepping by hand sees no change.
 #[test]
 fn requests_alone_call_no_disk() {
     let memory = MemDisk::new();

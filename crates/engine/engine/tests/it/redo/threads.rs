@@ -167,9 +167,9 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Whoever sees a checkpoint, or a larger capacity, may append into the room it gives.
+/// A thread that reads a checkpoint, or a larger capacity, may append into the room it gives.
 #[test]
-fn room_is_there_before_it_is_told() {
+fn room_is_there_before_it_is_published() {
     // Frames of a short body and of one that takes nearly all that is held in reserve.
     const FRAMES: [(u64, u64); 2] = [(9_209, 9_200), (17, 8)];
     let rounds = if std::env::var_os("IOSTRATA_SOAK").is_some() { 40_000 } else { 800 };

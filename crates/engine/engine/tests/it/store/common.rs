@@ -1,4 +1,4 @@
-//! Pages whose every sector tells which page and version it is of, and a history of writes.
+//! Pages whose every sector contains its page and version, and a history of writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

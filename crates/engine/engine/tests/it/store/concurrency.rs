@@ -90,8 +90,8 @@ fn writers_growth_reads_and_changes_of_mode_go_on_together() {
     assert!((0..WRITERS * 8).all(|page| version(&store, page).unwrap().is_some()));
 }
 
-/// Whoever is told that torn pages are guarded against may cut the power: no page may still be on
-/// its way into its place without a copy.
+/// Once the guard against torn pages is reported, the power may be cut: no page may still be on its
+/// way into its place without a copy.
 #[test]
 fn a_guard_is_on_only_when_no_unguarded_write_is_left() {
     let (disk, gate) = (MemDisk::new(), Gate::default());
@@ -120,9 +120,10 @@ fn a_guard_is_on_only_when_no_unguarded_write_is_left() {
     assert_eq!(store.counts.read()[Counter::DblwrPagesWritten], 1);
 }
 
-/// A sync fails for one writer: what any writer was told is durable must be there afterwards.
+/// A sync fails for one writer: what any writer had acknowledged as durable must be there
+/// afterwards.
 #[test]
-fn after_a_failure_nobody_is_told_success_wrongly() {
+fn after_a_failure_no_success_is_reported_wrongly() {
     let settings = small(FlushMethod::Fsync);
     for fail_at in 1..20 {
         let memory = MemDisk::new();

@@ -33,7 +33,7 @@ fn repair_makes_durable_what_a_dead_process_left_in_caches() {
         let dead = disk.points() - 1;
         let (store, repair) = open(disk.clone(), &settings);
         assert!(repair.torn_unrestorable.is_empty());
-        // Whoever recovers reads the pages now and takes them for durable.
+        // Recovery reads the pages now and takes them for durable.
         let seen = [0, 1, 2, 3, 5].map(|page| crate::store::common::version(&store, page).unwrap());
         drop(store);
         let repaired = disk.points() - 1;

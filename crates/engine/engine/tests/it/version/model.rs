@@ -46,8 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// A kept version.
-struct Kept {
+struct KeptVersion {
     pointer: u64,
     by: u64,
     flags: u8,
@@ -65,7 +64,7 @@ enum Fate {
 
 #[derive(Default)]
 struct Model {
-    kept: Vec<Kept>,
+    kept: Vec<KeptVersion>,
     deleted: Vec<(u64, u64, Fate)>,
     open: Vec<Snapshot>,
     batches: Vec<PurgeBatch>,
@@ -92,7 +91,7 @@ impl Model {
             } else {
                 keeper.replaced(number, flags, &value)
             };
-            self.kept.push(Kept { pointer, by: number, flags, value });
+            self.kept.push(KeptVersion { pointer, by: number, flags, value });
         }
         self.commits += 1;
     }
