@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use iostrata_sim::bench::{BenchWindow, Load, run};
-use iostrata_sim::drive::{Done, Drive, DriveFacts, Request};
+use iostrata_sim::drive::{Drive, DriveCompletion, DriveFacts, Request};
 use iostrata_sim::emudisk::{Client, DiskStats, ServeOptions, Store, serve, serve_drive};
 
 const SIZE_BYTES: u64 = 1 << 30;
@@ -22,7 +22,7 @@ const DEPTHS: [u32; 3] = [1, 8, 32];
 /// Takes the same time for everything, whatever else is in flight.
 struct Fixed {
     service_ns: u64,
-    done: VecDeque<Done>,
+    done: VecDeque<DriveCompletion>,
 }
 
 impl Drive for Fixed {
@@ -36,14 +36,14 @@ impl Drive for Fixed {
     }
 
     fn submit(&mut self, now_ns: u64, request: Request) {
-        self.done.push_back(Done { id: request.id, at_ns: now_ns + self.service_ns });
+        self.done.push_back(DriveCompletion { id: request.id, at_ns: now_ns + self.service_ns });
     }
 
     fn next_event_ns(&self) -> Option<u64> {
         self.done.front().map(|done| done.at_ns)
     }
 
-    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+    fn advance(&mut self, now_ns: u64, done: &mut Vec<DriveCompletion>) {
         let due = self.done.partition_point(|done| done.at_ns <= now_ns);
         done.extend(self.done.drain(..due));
     }

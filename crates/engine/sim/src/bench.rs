@@ -13,7 +13,7 @@ use std::ops::Range;
 use iostrata_stats::{LatencyHistogram, LatencyUs, Measured, Random, estimate};
 use thiserror::Error;
 
-use crate::drive::{Command, Done, Drive, Request};
+use crate::drive::{Command, Drive, DriveCompletion, Request};
 
 /// In which order places are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ pub fn run(
     }
     let end_ns = window.warm_up_ns.saturating_add(window.span_ns);
     let mut now_ns = 0;
-    let mut done: Vec<Done> = Vec::new();
+    let mut done: Vec<DriveCompletion> = Vec::new();
     while let Some(next_ns) = drive.next_event_ns() {
         assert!(next_ns >= now_ns, "the drive's next event lies {} ns back", now_ns - next_ns);
         if next_ns >= end_ns {
@@ -190,7 +190,7 @@ pub fn run(
         }
         now_ns = next_ns;
         drive.advance(now_ns, &mut done);
-        for Done { id, at_ns } in done.drain(..) {
+        for DriveCompletion { id, at_ns } in done.drain(..) {
             let slot = id % u64::from(DEPTH_MAX);
             let (command, submitted_ns) = in_flight[slot as usize];
             tally.count(command, submitted_ns, at_ns);
@@ -352,7 +352,7 @@ mod tests {
     /// So many servers of one queue, 100 us a request, 1 ms a flush; remembers what came.
     struct Servers {
         free_at_ns: Vec<u64>,
-        done: Vec<Done>,
+        done: Vec<DriveCompletion>,
         seen: Vec<Request>,
     }
 
@@ -376,7 +376,7 @@ mod tests {
             let free = self.free_at_ns.iter_mut().min().unwrap();
             let cost_ns = if request.command == Command::Flush { 1_000_000 } else { 100_000 };
             *free = (*free).max(now_ns) + cost_ns;
-            self.done.push(Done { id: request.id, at_ns: *free });
+            self.done.push(DriveCompletion { id: request.id, at_ns: *free });
             self.seen.push(request);
         }
 
@@ -384,7 +384,7 @@ mod tests {
             self.done.iter().map(|done| done.at_ns).min()
         }
 
-        fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+        fn advance(&mut self, now_ns: u64, done: &mut Vec<DriveCompletion>) {
             self.done.sort_by_key(|done| done.at_ns);
             let due = self.done.partition_point(|done| done.at_ns <= now_ns);
             done.extend(self.done.drain(..due));

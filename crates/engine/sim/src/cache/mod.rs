@@ -89,8 +89,8 @@ impl CachePlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Submission {
     /// ext3 of 2009: every five seconds a journal commit forces out the pages dirtied since the
-    /// last one, in the order of dirtying; whoever writes to one that is not submitted yet submits
-    /// it and waits.
+    /// last one, in the order of dirtying; a writer to one that is not submitted yet submits it and
+    /// waits.
     Unsorted,
     /// Today: only the flusher writes, by file and offset.
     InodeOrdered,
@@ -105,7 +105,7 @@ impl Submission {
         }
     }
 
-    /// Most pages in a bio of whoever writes back: 512 KiB today.
+    /// Most pages in a bio of write-back: 512 KiB today.
     fn bio_pages_max(self) -> u32 {
         match self {
             Self::Unsorted => 1,
@@ -240,7 +240,7 @@ impl PageCache {
         self.lru.as_ref().map_or(self.plan.pages, Lru::held)
     }
 
-    /// Whether what a writer waits for has come; a wake and a read are told by the queue.
+    /// Whether what a writer waits for has come; wakes and reads are reported by the queue.
     pub fn is_over(&self, waits: Waits) -> bool {
         match waits {
             Waits::Arrival(page) => !self.pages.is_under_write(page),

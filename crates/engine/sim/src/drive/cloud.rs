@@ -2,8 +2,8 @@
 //!
 //! Purpose: the cliff: fast while there are credits, its baseline when they are spent.
 //! Method: two gates that every request passes in order of arrival, one for I/Os and one for bytes,
-//! then the way to the store and back, which keeps nobody waiting. The first gate opens at most as
-//! often as the burst rate allows and takes a credit for every I/O; credits come at the baseline
+//! then the way to the store and back, which delays no other request. The first gate opens at most
+//! as often as the burst rate allows and takes a credit for every I/O; credits come at the baseline
 //! rate, so without a store of them the baseline is what is left.
 //! Invariants: credits are never negative and never above the bucket; a done write is on several
 //! machines, so a flush has nothing to do and a power cut takes nothing.
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use iostrata_stats::Random;
 
-use super::{Agenda, Command, Device, Done, DriveFacts, Queued, Request};
+use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, Queued, Request};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 const MIB: f64 = (1_u64 << 20) as f64;
@@ -221,8 +221,8 @@ impl Device for Volume {
         self.agenda.next_ns()
     }
 
-    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>) {
-        done.extend(self.agenda.due(now_ns).map(|(at_ns, id)| Done { id, at_ns }));
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<DriveCompletion>) {
+        done.extend(self.agenda.due(now_ns).map(|(at_ns, id)| DriveCompletion { id, at_ns }));
     }
 }
 

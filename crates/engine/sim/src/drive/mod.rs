@@ -1,6 +1,6 @@
 //! What a drive is: it takes requests, and says when each is done.
 //!
-//! Purpose: beside the trait [`Drive`], what every modelled drive does alike: what is to happen, by
+//! Purpose: the trait [`Drive`], and what every modelled drive does alike: what is to happen, by
 //! time ([`Agenda`]); a queue before the device, a clock, and answers in order ([`Queued`]).
 //! Invariants: time is a number of nanoseconds that never goes back; every request that was taken
 //! is done exactly once; a flush is done only after every write that was done before the flush came
@@ -33,7 +33,7 @@ pub enum Command {
 /// One request as it reaches a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Chosen by whoever asks; no two in flight have the same.
+    /// Chosen by the caller; no two in flight have the same.
     pub id: u64,
     /// What.
     pub command: Command,
@@ -50,9 +50,9 @@ impl Request {
     }
 }
 
-/// A request that is done.
+/// The completion of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct DriveCompletion {
     /// Which.
     pub id: u64,
     /// When, in ns.
@@ -94,15 +94,15 @@ pub trait Drive: Send {
     fn next_event_ns(&self) -> Option<u64>;
 
     /// A moment before which nothing is done, as far as is known now; `None` when no request is in
-    /// flight. Who waits only for what is done need not look at what happens before: a later
-    /// [`Drive::advance`] lets it happen.
+    /// flight. A caller that waits only for completions need not look at what happens before: a
+    /// later [`Drive::advance`] lets it happen.
     fn next_done_ns(&self) -> Option<u64> {
         self.next_event_ns()
     }
 
     /// Lets everything up to and including `now_ns` happen; appends what was done, earliest first,
     /// each with its own moment, which may lie before `now_ns`.
-    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>);
+    fn advance(&mut self, now_ns: u64, done: &mut Vec<DriveCompletion>);
 }
 
 /// Events with their moments, in ns.
@@ -198,7 +198,7 @@ pub trait Device: Send {
     }
 
     /// Lets happen what is to happen at `now_ns`; appends the requests that are done.
-    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>);
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<DriveCompletion>);
 }
 
 /// A device with its queue: a drive.
@@ -210,7 +210,7 @@ pub struct Queued<D> {
     /// Requests that are not let in yet, with their marks.
     waiting: VecDeque<(Request, u64)>,
     in_flight: u32,
-    done: VecDeque<Done>,
+    done: VecDeque<DriveCompletion>,
 }
 
 impl<D: Device> Queued<D> {
@@ -286,7 +286,7 @@ impl<D: Device> Drive for Queued<D> {
         done_ns.or_else(|| self.device.next_done_ns().filter(|_| self.in_flight > 0))
     }
 
-    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+    fn advance(&mut self, now_ns: u64, done: &mut Vec<DriveCompletion>) {
         self.run_until(now_ns);
         done.extend(self.done.drain(..));
     }
@@ -319,7 +319,7 @@ mod promise_tests {
     use proptest::prelude::*;
 
     use super::raid::{BATTERY_512M, Protected, ProtectedCacheParameters};
-    use super::{Command, Done, Drive, Request};
+    use super::{Command, Drive, DriveCompletion, Request};
     use crate::model;
 
     const CAPACITY_BYTES: u64 = 1 << 30;
@@ -349,7 +349,10 @@ mod promise_tests {
     }
 
     /// Lets the drive live through the arrivals and says what was done, in the order handed out.
-    fn live(drive: &mut dyn Drive, arrivals: &[(Request, u64, bool)]) -> (Vec<u64>, Vec<Done>) {
+    fn live(
+        drive: &mut dyn Drive,
+        arrivals: &[(Request, u64, bool)],
+    ) -> (Vec<u64>, Vec<DriveCompletion>) {
         let (mut now_ns, mut done, mut came_ns) = (0, Vec::new(), Vec::new());
         for (id, (request, gap_ns, looks)) in arrivals.iter().enumerate() {
             let until_ns = now_ns + gap_ns;
@@ -385,7 +388,7 @@ mod promise_tests {
         for window in done.windows(2) {
             prop_assert!(window[0].at_ns <= window[1].at_ns, "{spec}: handed out in order");
         }
-        for Done { id, at_ns } in &done {
+        for DriveCompletion { id, at_ns } in &done {
             prop_assert!(done_ns.insert(*id, *at_ns).is_none(), "{spec}: {id} is done twice");
             prop_assert!(*at_ns >= came_ns[*id as usize], "{spec}: {id} is done before it came");
         }
@@ -411,8 +414,9 @@ mod promise_tests {
         Ok(())
     }
 
-    /// The same for one who looks only when something may be done, and finds nothing done before.
-    fn waited(drive: &mut dyn Drive, arrivals: &[(Request, u64, bool)]) -> Vec<Done> {
+    /// The same for a caller that looks only when something may be done, and finds nothing done
+    /// before.
+    fn waited(drive: &mut dyn Drive, arrivals: &[(Request, u64, bool)]) -> Vec<DriveCompletion> {
         let (mut now_ns, mut done) = (0, Vec::new());
         for (id, (request, gap_ns, _)) in arrivals.iter().enumerate() {
             wait(drive, now_ns + gap_ns, &mut now_ns, &mut done);
@@ -424,7 +428,12 @@ mod promise_tests {
         done
     }
 
-    fn wait(drive: &mut dyn Drive, until_ns: u64, now_ns: &mut u64, done: &mut Vec<Done>) {
+    fn wait(
+        drive: &mut dyn Drive,
+        until_ns: u64,
+        now_ns: &mut u64,
+        done: &mut Vec<DriveCompletion>,
+    ) {
         while let Some(next_ns) = drive.next_done_ns().filter(|next_ns| *next_ns <= until_ns) {
             let (before, asked_ns) = (done.len(), next_ns);
             drive.advance(next_ns.max(*now_ns), done);

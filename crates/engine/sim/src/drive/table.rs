@@ -6,8 +6,9 @@
 //! What a probe says of a device is taken as far as the model needs it. The rungs are those of
 //! `iostrata probe`: random reads of 4 and 16 KiB at rising depth, overwrites of 16 KiB by 1
 //! thread, 8 threads and 32 in flight, commits of 4 KiB by 1, 4 and 16 threads, and an empty flush.
-//! It knows no places: sequential requests are as fast as random ones, and it does not tell reads
-//! that hit a cache. What the file system and the kernel cost the probe is inside its figures.
+//! It knows no places: sequential requests are as fast as random ones, and reads that hit a cache
+//! cost as much as others. What the file system and the kernel cost the probe is inside its
+//! figures.
 
 use std::collections::VecDeque;
 
@@ -15,7 +16,7 @@ use iostrata_plan::rung;
 use iostrata_run::ProbeDocument;
 use iostrata_stats::Random;
 
-use super::{Agenda, Command, Device, Done, DriveFacts, Queued, Request};
+use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, Queued, Request};
 use crate::model::ModelError;
 
 /// Commands that a measured device is given at a time, unless the disk says otherwise.
@@ -126,7 +127,7 @@ impl MeasuredDevice {
         Some(front.since_ns + (front.left * front.whole_ns).round() as u64)
     }
 
-    fn end_front(&mut self, done: &mut VecDeque<Done>) {
+    fn end_front(&mut self, done: &mut VecDeque<DriveCompletion>) {
         let Some((came_ns, request)) = self.held.pop_front() else { return };
         self.front = None;
         match request.command {
@@ -139,7 +140,7 @@ impl MeasuredDevice {
         if request.command == Command::Flush && least_ns > at_ns {
             self.late.note(least_ns, id);
         } else {
-            done.push_back(Done { id, at_ns });
+            done.push_back(DriveCompletion { id, at_ns });
         }
         self.settle();
     }
@@ -160,9 +161,9 @@ impl Device for MeasuredDevice {
         [self.front_done_ns(), self.late.next_ns()].into_iter().flatten().min()
     }
 
-    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>) {
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<DriveCompletion>) {
         if let Some((at_ns, id)) = self.late.due(now_ns) {
-            done.push_back(Done { id, at_ns });
+            done.push_back(DriveCompletion { id, at_ns });
         } else {
             self.now_ns = now_ns;
             self.end_front(done);

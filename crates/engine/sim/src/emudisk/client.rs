@@ -25,7 +25,7 @@ const CONTROL: &str = "control";
 
 /// How long the kernel may keep names and attributes.
 pub(crate) const TTL: Duration = Duration::from_secs(86_400);
-/// What programs are told to write at a time.
+/// The block size that programs see in `stat`.
 const BLOCK_BYTES: u32 = 4096;
 
 /// One of them, or the directory.

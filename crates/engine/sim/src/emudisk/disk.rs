@@ -20,13 +20,13 @@ use crate::emudisk::pace::{Due, Pace, now_ns};
 /// nothing else is to be done: the median at depth 1 on the reference machine, printed by the
 /// example
 /// `agreement` as what a drive of a fixed time takes more when this is 0. Given to the model as a
-/// request that came so much earlier, so that who asks sees the model's time. A request that
+/// request that came so much earlier, so that the requester sees the model's time. A request that
 /// came while the model was busy with others gets less of it back.
 const TRANSPORT_NS: u64 = 12_000;
 /// Requests are given to the model in whole sectors.
 const SECTOR_BYTES: u64 = 512;
 
-/// How an answer goes back to who asked.
+/// How an answer goes back to the requester.
 pub(crate) trait Reply: Send {
     /// It worked; the bytes are those of a read.
     fn done(self, read: &[u8]);

@@ -69,7 +69,7 @@ pub enum ServeError {
         /// What to do.
         fix: &'static str,
     },
-    /// Somebody holds the disk although it should end.
+    /// The disk is still open although it should end.
     #[error(
         "`{}` is still open although its server ends: detach the loop device over it \
          (losetup --detach); requests fail from now on",

@@ -106,7 +106,7 @@ impl FuseDisk {
         };
         let command = ControlLine { fault, reply: ToKernel::Written(reply, data.len() as u32) };
         let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
-        // With nobody to carry it out the command is dropped, which answers EIO.
+        // Without a thread to carry it out the command is dropped, which answers EIO.
         if commands.send(command).is_ok() {
             self.wake.wake();
         }
@@ -159,8 +159,8 @@ impl Filesystem for FuseDisk {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        // Writing to `control` with `>` truncates it, and times are set by whoever writes; a disk
-        // has the size that it has.
+        // Writing to `control` with `>` truncates it, and every write sets times; a disk has the
+        // size that it has.
         match Node::of(ino) {
             Some(Node::Disk) if size.is_some_and(|size| size != self.disk.size_bytes()) => {
                 reply.error(Errno::EPERM);

@@ -1,5 +1,5 @@
-//! Whether somebody holds a block device over the served file: a mounted file system, a swap area,
-//! a device mapper target.
+//! Whether a block device over the served file is in use: a mounted file system, a swap area, a
+//! device mapper target.
 //!
 //! Invariant: nothing is read or written. A device is opened for an instant as its exclusive owner,
 //! and only while the disk has no power, because a mount in that instant is refused.

@@ -2,9 +2,9 @@
 //! process that serves it; and the two changes of the system that make it a block device.
 //!
 //! Invariants: options that pass [`ServeOptions::check`] describe a disk that can be served as far
-//! as numbers tell; what the machine has to say comes when it is served. The vector is built and
-//! parsed here and nowhere else: what is built parses back to the same, and the directory at which
-//! the disk is served comes last, because the process is found again by it.
+//! as its numbers go; errors of the machine come when it is served. The vector is built and parsed
+//! here and nowhere else: what is built parses back to the same, and the directory at which the
+//! disk is served comes last, because the process is found again by it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ pub fn disk_file(at: &Path) -> PathBuf {
 /// The words with which a vector starts: a hidden command of the program.
 pub const COMMAND: [&str; 2] = ["disk", "serve"];
 
-/// What the process that serves a disk is told. What a probe measured is not in it: the process
+/// The arguments of the process that serves a disk. What a probe measured is not in it: the process
 /// reads the file that the disk names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServeArguments {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::drive::{Agenda, Command, Done, Drive, Request};
+use crate::drive::{Agenda, Command, Drive, DriveCompletion, Request};
 use crate::emudisk::fault::Stall;
 
 /// Nanoseconds of CLOCK_MONOTONIC.
@@ -54,13 +54,13 @@ impl Powered {
         self.drive.submit(now_ns - self.since_ns, request);
     }
 
-    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+    fn advance(&mut self, now_ns: u64, done: &mut Vec<DriveCompletion>) {
         self.drive.advance(now_ns - self.since_ns, done);
         done.iter_mut().for_each(|done| done.at_ns += self.since_ns);
     }
 
-    /// A moment before which nothing is due, when the drive was last told `told_ns`. Work in the
-    /// background is let happen now and then, so that it does not pile up.
+    /// A moment before which nothing is due, when the drive was last advanced to `told_ns`. Work in
+    /// the background happens now and then, so that it does not pile up.
     fn next_due_ns(&self, told_ns: u64) -> Option<u64> {
         let background_ns = self.drive.next_event_ns()? + self.since_ns;
         let background_ns = background_ns.max(told_ns + BACKGROUND_NS);
@@ -72,7 +72,7 @@ impl Powered {
 struct Inner<A> {
     /// `None` while there is no power.
     drive: Option<Powered>,
-    /// The latest moment that the drive was told, in ns.
+    /// The latest moment that the drive was advanced to, in ns.
     clock_ns: u64,
     in_flight: HashMap<u64, A>,
     next_id: u64,
@@ -84,7 +84,7 @@ struct Inner<A> {
     timer_until_ns: u64,
     is_ending: bool,
     tally: Traffic,
-    done: Vec<Done>,
+    done: Vec<DriveCompletion>,
 }
 
 impl<A> Inner<A> {
@@ -93,7 +93,7 @@ impl<A> Inner<A> {
         let Some(drive) = &mut self.drive else { return };
         self.clock_ns = self.clock_ns.max(now_ns);
         drive.advance(self.clock_ns, &mut self.done);
-        for Done { id, at_ns } in self.done.drain(..) {
+        for DriveCompletion { id, at_ns } in self.done.drain(..) {
             let Some(answer) = self.in_flight.remove(&id) else { continue };
             match after_stall(at_ns + self.slow_ns, self.stall) {
                 later_ns if later_ns > at_ns => self.delayed.note(later_ns, answer),
@@ -112,7 +112,7 @@ impl<A> Inner<A> {
         model_ns.into_iter().chain(self.delayed.next_ns()).min()
     }
 
-    /// Whether the timer has to be told of an earlier moment.
+    /// Whether the timer has to be woken for an earlier moment.
     fn must_wake(&self) -> bool {
         self.next_due_ns().is_some_and(|next_ns| next_ns < self.timer_until_ns)
     }
@@ -400,7 +400,7 @@ mod tests {
     }
 
     /// Each request takes as many us as it has bytes.
-    struct Slowly(Vec<Done>);
+    struct Slowly(Vec<DriveCompletion>);
 
     impl Drive for Slowly {
         fn facts(&self) -> DriveFacts {
@@ -409,7 +409,10 @@ mod tests {
         }
 
         fn submit(&mut self, now_ns: u64, request: Request) {
-            self.0.push(Done { id: request.id, at_ns: now_ns + u64::from(request.bytes) * 1000 });
+            self.0.push(DriveCompletion {
+                id: request.id,
+                at_ns: now_ns + u64::from(request.bytes) * 1000,
+            });
             self.0.sort_by_key(|done| done.at_ns);
         }
 
@@ -417,7 +420,7 @@ mod tests {
             self.0.first().map(|done| done.at_ns)
         }
 
-        fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+        fn advance(&mut self, now_ns: u64, done: &mut Vec<DriveCompletion>) {
             let due = self.0.partition_point(|done| done.at_ns <= now_ns);
             done.extend(self.0.drain(..due));
         }
@@ -500,10 +503,10 @@ mod tests {
         pace.end();
     }
 
-    /// Says when it got its first request, in its own time.
-    struct Told(Arc<AtomicU64>);
+    /// Records when it got its first request, in its own time.
+    struct ArrivalRecorder(Arc<AtomicU64>);
 
-    impl Drive for Told {
+    impl Drive for ArrivalRecorder {
         fn facts(&self) -> DriveFacts {
             Slowly(Vec::new()).facts()
         }
@@ -516,7 +519,7 @@ mod tests {
             None
         }
 
-        fn advance(&mut self, _: u64, _: &mut Vec<Done>) {}
+        fn advance(&mut self, _: u64, _: &mut Vec<DriveCompletion>) {}
     }
 
     /// What a volume earns by the second it does not earn from the start of the machine's clock.
@@ -524,7 +527,7 @@ mod tests {
     fn a_drives_time_begins_with_its_power() {
         let told = Arc::new(AtomicU64::new(u64::MAX));
         let before_ns = now_ns();
-        let pace = Pace::new(Box::new(Told(told.clone())), before_ns);
+        let pace = Pace::new(Box::new(ArrivalRecorder(told.clone())), before_ns);
         let came = |pace: &Pace<&'static str>| {
             pace.submit(now_ns(), Command::Read, 0, 512, "first", &mut Vec::new()).unwrap();
             told.load(Ordering::SeqCst)
@@ -532,11 +535,11 @@ mod tests {
         assert!(came(&pace) <= now_ns() - before_ns);
         pace.power_off(now_ns());
         let again_ns = now_ns();
-        pace.power_on(Box::new(Told(told.clone())), again_ns);
+        pace.power_on(Box::new(ArrivalRecorder(told.clone())), again_ns);
         assert!(came(&pace) <= now_ns() - again_ns);
     }
 
-    /// Has always something to do, and never an answer; tells of every look at it.
+    /// Has always something to do, and never a completion; reports every look at it.
     struct Busy(std::sync::mpsc::Sender<u64>);
 
     impl Drive for Busy {
@@ -554,13 +557,13 @@ mod tests {
             None
         }
 
-        fn advance(&mut self, now_ns: u64, _: &mut Vec<Done>) {
-            let _nobody_looks_any_more = self.0.send(now_ns);
+        fn advance(&mut self, now_ns: u64, _: &mut Vec<DriveCompletion>) {
+            let _receiver_may_be_gone = self.0.send(now_ns);
         }
     }
 
     #[test]
-    fn work_in_the_background_goes_on_while_nobody_asks() {
+    fn work_in_the_background_goes_on_without_requests() {
         let (sender, looks) = channel();
         let pace: Arc<Pace<()>> = Arc::new(Pace::new(Box::new(Busy(sender)), now_ns()));
         let timer = pace.clone();

@@ -28,7 +28,7 @@ use crate::emudisk::pace::run_timer;
 const THREADS: usize = 2;
 /// What mount tables show as the device.
 const SOURCE: &str = "iostrata-disk";
-/// How long the end waits for whoever looks at the disk in passing.
+/// How long the end waits for programs that look at the disk in passing.
 const END_WAIT: Duration = Duration::from_millis(500);
 const END_LOOK: Duration = Duration::from_millis(5);
 
@@ -86,7 +86,7 @@ pub fn serve_drive(
     let ended = end(session, &at);
     disk.pace().end();
     if ended.is_ok() {
-        // It only ends early by a panic, of which `keep` told.
+        // It only ends early by a panic, which `keep` reported.
         let _ = timer.join();
     }
     ran.and(ended)
@@ -130,7 +130,7 @@ fn mount(served: FuseDisk, at: &Path) -> Result<BackgroundSession, ServeError> {
     Session::new(served, at, &config).and_then(Session::spawn).map_err(failed)
 }
 
-/// Unmounts, if that was not done; hides the mount when somebody still holds the disk.
+/// Unmounts, if that was not done; hides the mount when the disk is still open.
 fn end(session: BackgroundSession, at: &Path) -> Result<(), ServeError> {
     let until = Instant::now() + END_WAIT;
     while !session.guard.is_finished() {
@@ -156,7 +156,7 @@ fn end(session: BackgroundSession, at: &Path) -> Result<(), ServeError> {
 
 // The control loop: commands of `control`, the power coming back, the end.
 //
-// Invariant: the power comes back by itself only when nobody holds the block device, so that a
+// Invariant: the power comes back by itself only when the block device is not in use, so that a
 // file system of before a cut cannot write after it.
 
 /// How often it looks whether it should end.
@@ -164,7 +164,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How often it looks whether the device is let go, while there is no power.
 const LOOK_POWER: Duration = Duration::from_millis(1);
 
-/// What runs beside requests.
+/// What runs besides requests.
 pub(crate) struct ControlLoop<'a> {
     pub(crate) at: PathBuf,
     pub(crate) disk: Arc<Disk<ToKernel>>,

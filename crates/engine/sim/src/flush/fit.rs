@@ -1,11 +1,10 @@
-//! From the recording of a database to a load that does the same in the model, window beside
-//! window.
+//! From the recording of a database to a load that does the same in the model, window by window.
 //!
-//! Purpose: what-if questions are asked of that load. What was recorded is set beside the same
-//! stretch of the model, and settings are set beside each other where nothing fills up any more.
-//! Method: first which pages are changed, under an open rate, so that the device has no part in it:
-//! the power of zipf by bisection, until as many pages become dirty per transaction as were
-//! recorded. Then the time that a transaction takes beside its waits, in a closed loop.
+//! Purpose: what-if questions are asked of that load. The recording is compared with the same
+//! stretch of the model, and settings with each other once nothing fills up any more. Method: first
+//! which pages are changed, under an open rate, so that the device has no part in it: the power of
+//! zipf by bisection, until as many pages become dirty per transaction as were recorded. Then the
+//! time that a transaction takes apart from its waits, in a closed loop.
 //! Invariants: what the plan is not free in stays as it is, and what cannot be met is met as far as
 //! it goes; the figures say how far that is. A window lies after so much redo, not after so much
 //! time, since the model may be slower than the server.
@@ -36,7 +35,7 @@ pub struct FitFreedom {
     pub access: bool,
     /// How many pages a transaction changes, where no choice of pages dirties enough of them.
     pub pages: bool,
-    /// The time of a transaction beside its waits.
+    /// The time of a transaction apart from its waits.
     pub time: bool,
 }
 
@@ -411,7 +410,7 @@ mod tests {
         }
     }
 
-    /// The plan as one who knows only the recording has it.
+    /// The plan from the recording alone.
     fn unknown(plan: &FlushPlan) -> FlushPlan {
         let mut unknown = FlushPlan { seed: 8, ..plan.clone() };
         unknown.load.access = PageAccess::Uniform;

@@ -1,15 +1,15 @@
 //! Flushing in virtual time: the engine's policies on a model of its pool, redo and device.
 //!
 //! Purpose: what a policy does to a load in an hour, in a second; or step by step, looked at and
-//! set from outside while it runs, as a server is by whoever tunes it. Method: dirty pages are a
-//! quantity by class and age, since an hour has millions of page writes; users, writes of redo and
-//! batches of pages are events. The policies, the sample that they see and the rule that users obey
-//! are the engine's own.
+//! set from outside while it runs, as a server is tuned. Method: dirty pages are a quantity by
+//! class and age, since an hour has millions of page writes; users, writes of redo and batches of
+//! pages are events. The policies, the sample that they see and the rule that users obey are the
+//! engine's own.
 //! Invariants: pure; the same plan gives the same outcome. One moment follows the other, and from
-//! outside time goes on only when it is told to; a setting takes effect at the cleaner's next look,
-//! as in the engine.
-//! Left out: latches, row locks, the shape of trees, the growth of files, and reads beside those of
-//! the pages that are changed.
+//! outside time goes on only by a call; a setting takes effect at the cleaner's next look, as in
+//! the engine.
+//! Left out: latches, row locks, the shape of trees, the growth of files, and reads other than
+//! those of the pages that are changed.
 
 mod dirty;
 mod fit;
@@ -40,7 +40,7 @@ use volume::Volume;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Share of the redo files that the age may take before reserves: all segments but one.
 const SEGMENTS: u64 = 32;
-/// Dirty pages are told apart by so many parts of the redo.
+/// Dirty pages are distinguished by so many parts of the redo.
 const AGE_PARTS: u64 = 256;
 /// Sessions that serve an open rate.
 const SESSIONS: usize = 256;
@@ -256,7 +256,7 @@ impl World {
     }
 }
 
-/// What a server would tell of itself. Fields that count do so from the beginning.
+/// What a server would report. Counters count from the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PlantView {
     /// End of the redo, in bytes.
@@ -301,7 +301,7 @@ impl FlushPlant {
         self.world.run_until((at_s * 1e9) as u64);
     }
 
-    /// What it tells of itself now.
+    /// What it would report now.
     pub fn look(&mut self) -> PlantView {
         let world = &mut self.world;
         world.dirty.spread(world.redo.lsn);
@@ -405,7 +405,7 @@ mod tests {
         assert!(lost < 1e-6, "{policy}: {} became dirty, {kept} are known", outcome.dirtied_pages);
         let per_second: f64 = outcome.seconds.iter().map(|second| second.redo_bytes).sum();
         assert!((outcome.redo_bytes - per_second) / outcome.redo_bytes.max(1.0) < 0.05);
-        // Those who were admitted before the wall may still append.
+        // Users admitted before the wall may still append.
         let reserve = outcome.capacity - outcome.max_age;
         assert!(outcome.age_max <= outcome.max_age + reserve, "{policy}: age {}", outcome.age_max);
     }
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_of_history_stop_everybody_and_steady_nobody() {
+    fn policies_of_history_stop_all_users_and_steady_none() {
         // The last one's users wait for redo behind its pages more than they stand at the wall.
         let all = [
             (PolicyName::Adaptive, 0.2),
@@ -525,7 +525,7 @@ mod tests {
         };
         let [none, run, extent] = [0, 1, 2].map(|neighbors| with(neighbors, 256 << 20));
         assert!(none < run * 0.95 && run < extent * 1.05, "{none} {run} {extent} pages each");
-        // Hardly a page of large data has a dirty one beside it.
+        // Hardly a page of large data has a dirty neighbour.
         let [none, run] = [0, 1].map(|neighbors| with(neighbors, 64 << 30));
         assert!((run / none - 1.0).abs() < 0.1, "{none} {run} pages each");
     }

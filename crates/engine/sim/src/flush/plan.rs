@@ -16,7 +16,7 @@ pub const USERS_MAX: u32 = 2_000;
 /// Longest span, in seconds.
 pub const SPAN_S_MAX: f64 = 7.0 * 86_400.0;
 
-/// Settings that the model follows, beside the policy's name.
+/// Settings that the model follows, besides the policy's name.
 pub const FOLLOWED: [&str; 30] = [
     "adaptive_flushing",
     "adaptive_flushing_lwm",

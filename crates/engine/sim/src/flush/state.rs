@@ -20,7 +20,7 @@ use crate::drive::Agenda;
 pub(super) enum Happening {
     /// A user goes on, unless something else came first.
     User { user: u32, turn: u32 },
-    /// A transaction is asked for, whoever does it.
+    /// A transaction is requested, for any user.
     Arrival,
     /// A write of redo is durable.
     RedoDurable,
@@ -120,7 +120,7 @@ pub(super) struct Task {
     pub user: Option<u32>,
 }
 
-/// One who writes.
+/// A writer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageWriter {
     pub step: WriterStep,
@@ -191,7 +191,7 @@ pub(super) struct User {
 }
 
 impl User {
-    /// One who does nothing.
+    /// An idle writer.
     pub const IDLE: Self = Self {
         step: UserStep::Idle,
         hold: Hold::None,
@@ -206,7 +206,7 @@ impl User {
     };
 }
 
-/// The redo and who waits for it.
+/// The redo and its waiters.
 #[derive(Debug, Default)]
 pub(super) struct Redo {
     pub lsn: u64,
@@ -215,7 +215,7 @@ pub(super) struct Redo {
     /// What is being written ends here, was begun then, and stands for so many writes.
     pub writing: Option<(u64, u64, f64)>,
     pub waiting: VecDeque<(u64, RedoWaiter)>,
-    /// Who waited when the last write ended, and how long it took.
+    /// The waiters when the last write ended, and how long it took.
     pub population: usize,
     pub lead_ns: u64,
     /// When the present leader gives up waiting for others.
@@ -226,7 +226,7 @@ pub(super) struct Redo {
     pub stalled_writes: u64,
 }
 
-/// Who waits for redo.
+/// A waiter for redo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RedoWaiter {
     User(u32),

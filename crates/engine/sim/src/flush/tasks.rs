@@ -6,8 +6,8 @@
 //! copies, the pages in place, no more of them in flight than the policy's pace allows; then a
 //! checkpoint where it is worth its write.
 //! Invariants: time in samples never goes back; a firm sleep is ended by its end alone, any other
-//! by whoever needs the cleaner. A checkpoint lies at or before the oldest change that is not
-//! written.
+//! by a user or task that needs the cleaner. A checkpoint lies at or before the oldest change that
+//! is not written.
 
 use iostrata_innodb::flush::{
     Action, ActionOutcome, BATCH_PAGES, FlushSample, FlushSettings, WritePace, batch_share,
@@ -20,7 +20,7 @@ use super::state::{
     Happening, PageWriter, RedoWaiter, TASKS, Task, TaskSlot, Work, World, WriterId, WriterStep,
 };
 
-/// A task that found nothing to do takes this long, in ns: whoever asks at once would turn in
+/// A task that found nothing to do takes this long, in ns: asking again at once would turn in
 /// circles.
 const NOTHING_NS: u64 = 200_000;
 /// The cleaner's own time between two actions, in ns.
@@ -63,7 +63,7 @@ impl World {
         &mut self.writers[writer.0]
     }
 
-    /// Those who write for a task: one user, or as many as the pace has room for.
+    /// The writers of a task: one user, or as many as the pace has room for.
     fn writers_of(&self, slot: TaskSlot) -> impl Iterator<Item = WriterId> + use<> {
         let more = match slot {
             TaskSlot::Cleaner => self.batches_at_once() as usize - 1,
@@ -202,7 +202,7 @@ impl World {
         } else {
             self.counts.list_flushed += pages;
         }
-        // Who waits for old pages to be gone looks again every few milliseconds.
+        // A waiter for old pages to be gone looks again every few milliseconds.
         self.unpark();
         let wants = is_cold || matches!(work, Work::Oldest { checkpoints: true, .. });
         if wants && self.is_checkpoint_worth() {
@@ -212,7 +212,7 @@ impl World {
         }
     }
 
-    /// Whether a checkpoint is worth its write, and nobody is taking one.
+    /// Whether a checkpoint is worth its write, and none is being taken.
     fn is_checkpoint_worth(&self) -> bool {
         let takes = |one: &PageWriter| {
             matches!(one.step, WriterStep::CheckpointRedo | WriterStep::Checkpoint)
@@ -319,7 +319,7 @@ impl World {
         self.note(at_ns, Happening::Cleaner { turn });
     }
 
-    /// Somebody needs the cleaner.
+    /// A user or task needs the cleaner.
     pub(super) fn wake_cleaner(&mut self) {
         let cleaner = &mut self.cleaner;
         let Some(until_ns) = cleaner.sleeps_until_ns.filter(|_| !cleaner.is_firm) else {

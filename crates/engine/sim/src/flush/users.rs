@@ -1,8 +1,8 @@
 //! Users: transactions one after the other, each held back as the policy's rule says, and made
-//! durable by group commit: one write of redo at a time, for all who wait.
+//! durable by group commit: one write of redo at a time, for all waiters.
 //!
 //! Invariants: a user does what `decide` answers, as a thread of the engine does, and asks again.
-//! What is durable never goes back; who waits for redo that is there goes on.
+//! What is durable never goes back; a waiter for redo that is there goes on.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use iostrata_innodb::{FlushLogAt, Lsn};
 use super::plan::Demand;
 use super::state::{Happening, Hold, RedoWaiter, TaskSlot, User, UserStep, Work, World};
 
-/// Shortest time after which one who is delayed asks again, in ns.
+/// Shortest time after which a delayed user asks again, in ns.
 const ASK_AGAIN_NS: u64 = 2_000_000;
 /// Transactions that may wait for a session; more are turned away.
 const QUEUED_MAX: usize = 1_000_000;
@@ -171,14 +171,14 @@ impl World {
         }
     }
 
-    /// How long the redo's pace holds it up: 0 for nobody but the first of those who wait.
+    /// How long the redo's pace delays it: 0 only for the first waiter.
     fn pace_wait_us(&self, user: u32) -> u64 {
         let us = self.rule.pace.wait_us(self.now_ns / 1_000, Lsn(self.redo.lsn));
         let is_first = self.paced.front().is_none_or(|first| *first == user);
         if is_first { us } else { us.max(1) }
     }
 
-    /// Those whom the pace holds up go on in the order in which they came.
+    /// Users that the pace delays go on in the order in which they came.
     fn wait_for_pace(&mut self, user: u32, us: u64) {
         self.delayed_since(user);
         if !self.paced.contains(&user) {
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// Whoever was first of those whom the pace holds up makes room for the next.
+    /// If it was the first that the pace delays, it makes room for the next.
     fn leave_pace(&mut self, user: u32) {
         if self.paced.front() == Some(&user) {
             self.paced.pop_front();
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// Those who wait for progress look again.
+    /// Waiters for progress look again.
     pub(super) fn unpark(&mut self) {
         let (checkpoint, oldest) = (self.redo.checkpoint, self.oldest());
         let (mut at, now_ns) = (0, self.now_ns);
@@ -294,7 +294,7 @@ impl World {
         since_ns
     }
 
-    /// One user flushes at a time; who does not wait leaves it to another who is at it.
+    /// One user flushes at a time; one that does not wait leaves it to another at work.
     fn flush_self(&mut self, user: u32, until: Lsn, wait: bool, bytes: f64) {
         if self.has_task(TaskSlot::UserFlush) && !wait {
             return self.append(user, bytes);
@@ -390,7 +390,7 @@ impl World {
 const GATHER_NS_MAX: f64 = 2_000_000.0;
 
 impl World {
-    /// Whoever this is goes on when the redo before `upto` is durable.
+    /// The waiter goes on when the redo before `upto` is durable.
     pub(super) fn need_redo(&mut self, upto: u64, waiter: RedoWaiter) {
         if self.redo.durable >= upto {
             return self.redo_is_there(waiter);
@@ -403,7 +403,7 @@ impl World {
 
     /// Writes, or waits: for as long as the rule gathers the commits of a step; else for those who
     /// waited the last time and may be back in a moment. One more is worth waiting for while it
-    /// comes within the time of a write over those who are here.
+    /// comes within the time of a write over those that are here.
     fn lead(&mut self) {
         let (now_ns, here) = (self.now_ns, self.redo.waiting.len());
         let least_ns = 1_000 * self.rule.pace.gather_us();
@@ -424,7 +424,7 @@ impl World {
         self.gather_until(end_ns, end_ns.min(now_ns + worth_ns));
     }
 
-    /// The leader waits until `end_ns`, and no longer than `at_ns` unless somebody comes.
+    /// The leader waits until `end_ns`, and no longer than `at_ns` unless another committer comes.
     fn gather_until(&mut self, end_ns: u64, at_ns: u64) {
         self.redo.gather_until_ns = Some(end_ns);
         self.redo.gather_turn = self.redo.gather_turn.wrapping_add(1);
@@ -432,7 +432,7 @@ impl World {
         self.note(at_ns, Happening::Gathered { turn });
     }
 
-    /// The leader waits for nobody else.
+    /// The leader waits no longer for others.
     pub(super) fn gathered(&mut self, turn: u32) {
         let is_due = self.redo.gather_until_ns.is_some() && self.redo.gather_turn == turn;
         if is_due && self.redo.writing.is_none() {

@@ -2,9 +2,9 @@
 //! drive.
 //!
 //! Method: requests pass a limit of their direction, then the credits of the volume, then the disk,
-//! each first come, first served; a batch is submitted whole, so whoever comes behind it waits for
-//! all of it. An hour has millions of page writes; their costs are taken from a few hundred that
-//! the model of the drive does one by one.
+//! each first come, first served; a batch is submitted whole, so a request behind it waits for all
+//! of it. An hour has millions of page writes; their costs are taken from a few hundred that the
+//! model of the drive does one by one.
 //! Invariants: no gate lets more pass in a time than its rate allows; the same drive gives the same
 //! curve. A drive that changes by itself over hours (wear, a cache that fills) is not followed.
 
@@ -16,7 +16,7 @@ use iostrata_stats::Random;
 use thiserror::Error;
 
 use crate::drive::cloud::CloudParameters;
-use crate::drive::{Command, Done, Drive, Request};
+use crate::drive::{Command, Drive, DriveCompletion, Request};
 use crate::model::{MeasuredDisk, ModelError, drive};
 
 /// Lets requests pass at a rate.
@@ -59,7 +59,7 @@ impl CreditStore {
         let slow = requests - fast;
         self.left -= fast;
         self.free_ns = first + (fast / burst_iops + slow / baseline_iops) * 1e9;
-        // What came during the wait was spent by those who waited.
+        // What came during the wait was spent by those that waited.
         self.counted_ns = if slow > 0.0 { self.free_ns } else { first };
         let gap_ns = 1e9 / if slow > 0.0 { baseline_iops } else { burst_iops };
         (first, self.free_ns - gap_ns)
@@ -87,7 +87,7 @@ pub(super) struct Volume {
     writes: Option<Gate>,
     bucket: Option<CreditStore>,
     disk_free_ns: f64,
-    /// When those who read have what they read, the soonest first.
+    /// When reads complete, the soonest first.
     reading: BinaryHeap<Reverse<u64>>,
     /// Requests that were done.
     pub write_requests: f64,
@@ -168,7 +168,7 @@ impl Volume {
         done_ns
     }
 
-    /// Reads in flight: whoever reads several pages waits for one at a time.
+    /// Reads in flight: a user that reads several pages waits for one at a time.
     pub fn pending_reads(&mut self, now_ns: u64) -> u64 {
         while self.reading.peek().is_some_and(|Reverse(done_ns)| *done_ns <= now_ns) {
             self.reading.pop();
@@ -185,7 +185,7 @@ impl Volume {
         let (first, last) = gate.as_mut().map_or((now, now), |gate| gate.pass(now, requests));
         let credit = self.bucket.as_mut().map(|bucket| bucket.pass(first, requests));
         let last = credit.map_or(last, |(_, passed)| passed.max(last));
-        // Counted now: the disk does not stand still for those who wait at a gate.
+        // Counted now: the disk does not stand still for those that wait at a gate.
         self.disk_free_ns = self.disk_free_ns.max(now) + work_ns;
         self.disk_free_ns.max(last + tail_ns).ceil() as u64
     }
@@ -400,7 +400,7 @@ impl DriveBench {
 
     /// Waits until so many requests are done.
     fn wait(&mut self, count: usize) {
-        let (mut left, mut done) = (count, Vec::<Done>::new());
+        let (mut left, mut done) = (count, Vec::<DriveCompletion>::new());
         while left > 0 {
             let Some(next_ns) = self.drive.next_event_ns() else { return };
             self.now_ns = self.now_ns.max(next_ns);
@@ -468,7 +468,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gate_keeps_its_rate_and_makes_nobody_wait_who_comes_late() {
+    fn a_gate_keeps_its_rate_and_delays_no_late_request() {
         let mut gate = Gate::new(1000.0);
         assert_eq!(gate.pass(0.0, 3.0), (0.0, 2e6));
         assert_eq!(gate.pass(1e6, 1.0), (3e6, 3e6));

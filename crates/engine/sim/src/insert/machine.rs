@@ -1,4 +1,4 @@
-//! The program that inserts, the reader beside it, and everything below them, in virtual time:
+//! The program that inserts, the concurrent reader, and everything below them, in virtual time:
 //! where the files lie, which pages a row touches, and what is dirty when a simulation begins.
 //!
 //! Rules, from the MyISAM part of the MySQL 5.1 manual and the post's table: four indexes (one of
@@ -110,7 +110,7 @@ impl Prefill {
         let most = (index * INDEX_PART_MAX).min(f64::from(plan.dirty_pages_max - 8));
         match plan.submission {
             Submission::Unsorted => {
-                // A commit that finds room for all its requests stops nobody, and rows come in
+                // A commit that finds room for all its requests stops no insert, and rows come in
                 // until the limit; any other stops them within moments. Pages come in any order, so
                 // that half of the index makes more requests than all of it.
                 let at_most = most.min(index / 2.0);

@@ -94,7 +94,7 @@ pub struct InsertPlan {
     pub rows_at: Vec<u64>,
     /// Independent windows at each of them, three at least for an interval worth the name.
     pub replicates: u32,
-    /// Whether to look a second time with a reader beside the inserts: 16 KiB at random places of
+    /// Whether to measure a second time with a concurrent reader: 16 KiB at random places of
     /// another table, one at a time.
     pub has_reader: bool,
     /// Whether every request is worked through by queue and drive, where otherwise stretches that
@@ -128,7 +128,7 @@ impl InsertPlan {
         }
     }
 
-    /// Whether the queue is as large as it is when nobody asks.
+    /// Whether the queue has its default size.
     pub fn is_default_queue(&self) -> bool {
         self.nr_requests == REQUESTS_DEFAULT
     }
@@ -168,7 +168,7 @@ pub enum InsertError {
     NoReplicates,
 }
 
-/// A reader beside the inserts.
+/// A reader concurrent with the inserts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertReader {
     /// Latency of its reads over all replicates.
@@ -208,7 +208,7 @@ pub struct InsertPoint {
     pub reached_h: f64,
     /// Virtual seconds measured, over all replicates.
     pub measured_s: f64,
-    /// A reader beside the inserts, when the plan has one.
+    /// The concurrent reader, if the plan has one.
     pub reader: Option<InsertReader>,
 }
 

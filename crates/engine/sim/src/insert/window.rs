@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 use super::machine::{Machine, Prefill, ROW_CPU_NS, Snapshot};
 use crate::cache::{EXPIRE_NS, PERIODIC_NS};
-use crate::drive::{Done, Drive, DriveFacts, Request};
+use crate::drive::{Drive, DriveCompletion, DriveFacts, Request};
 
 /// Shortest span, in ns: some times the age at which pages are written, and the look after it.
 const SPAN_NS_MIN: u64 = 105_000_000_000;
@@ -35,7 +35,7 @@ const PAGES_SAMPLED_MAX: u64 = 500_000;
 const PAGES_SAMPLED_WARM_UP: u64 = 150_000;
 /// Pages of the warm-up and of the span of a sweep.
 const SWEEP_PAGES: [u64; 2] = [6_000, 30_000];
-/// Reads after which a span beside a reader ends.
+/// Reads after which a span with a reader ends.
 const READS: usize = 150;
 /// Pages after which it ends, however few were read.
 const READER_PAGES: u64 = 100_000;
@@ -301,9 +301,9 @@ pub(super) struct WindowSample {
     done_ns: u64,
     each_ns: u64,
     free_ns: u64,
-    unseen: VecDeque<Done>,
+    unseen: VecDeque<DriveCompletion>,
     waiting: VecDeque<Request>,
-    done: Vec<Done>,
+    done: Vec<DriveCompletion>,
 }
 
 impl WindowSample {
@@ -347,7 +347,7 @@ impl WindowSample {
             }
             Mode::Unseen => {
                 self.free_ns = self.free_ns.max(now_ns) + self.each_ns;
-                self.unseen.push_back(Done { id: request.id, at_ns: self.free_ns });
+                self.unseen.push_back(DriveCompletion { id: request.id, at_ns: self.free_ns });
                 self.count += 1;
                 if self.count >= UNSEEN {
                     self.mode = Mode::Returning;
@@ -408,14 +408,14 @@ impl Drive for WindowSample {
         }
     }
 
-    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+    fn advance(&mut self, now_ns: u64, done: &mut Vec<DriveCompletion>) {
         if self.is_drive_at_work() {
             let mut found = std::mem::take(&mut self.done);
             self.drive.advance(now_ns - self.behind_ns, &mut found);
             for one in found.drain(..) {
                 let at_ns = one.at_ns + self.behind_ns;
                 self.count_done(at_ns);
-                done.push(Done { at_ns, ..one });
+                done.push(DriveCompletion { at_ns, ..one });
             }
             self.done = found;
         } else {

@@ -17,7 +17,7 @@ pub enum Origin {
     Source,
     /// It follows from figures in the sources, as said.
     Derived(&'static str),
-    /// Nobody publishes it; the reasoning.
+    /// Not published; the reasoning.
     Estimated(&'static str),
 }
 

@@ -28,7 +28,7 @@ pub enum Scheduler {
 
 /// Fewest requests that any kernel takes (`BLKDEV_MIN_RQ`).
 pub const REQUESTS_MIN: u32 = 4;
-/// Requests of a queue when nobody asks (`BLKDEV_MAX_RQ`).
+/// Requests of a queue by default (`BLKDEV_MAX_RQ`).
 pub const REQUESTS_DEFAULT: u32 = 128;
 /// Most requests of a scheduler today: 16 times the default (`MAX_SCHED_RQ`); read back as 2,048 on
 /// a virtio disk when 100,000 were asked for.
@@ -44,14 +44,14 @@ pub fn requests_taken(kernel: KernelThen, scheduler: Scheduler, tags: u32, asked
     asked.clamp(REQUESTS_MIN, most)
 }
 
-/// Requests that one who was woken may put in beyond the limit (`BLK_BATCH_REQ`).
+/// Requests that a woken submitter may put in beyond the limit (`BLK_BATCH_REQ`).
 pub const BATCH_REQUESTS: u32 = 32;
 /// How long it may do so (`BLK_BATCH_TIME`, a fiftieth of a second), in ns.
 pub const BATCH_NS: u64 = 20_000_000;
 /// Most submitters of a queue.
 const SUBMITTERS_MAX: usize = 8;
 
-/// Someone who submits: a thread of the kernel or of a program, numbered from 0 to 7.
+/// A submitter: a thread of the kernel or of a program, numbered from 0 to 7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Submitter(pub u8);
 
@@ -81,7 +81,7 @@ struct Side {
     sleeping: VecDeque<Submitter>,
 }
 
-/// The bound on requests and those who wait for it.
+/// The bound on requests and the waiters for it.
 #[derive(Clone, Debug)]
 pub(super) struct Limit {
     kernel: KernelThen,
@@ -137,7 +137,7 @@ impl Limit {
         if side.held + 1 >= congested_at.min(self.requests) {
             if side.held + 1 >= self.requests {
                 if !side.is_full {
-                    // Whoever fills the queue may finish a batch; others are blocked.
+                    // The task that fills the queue may finish a batch; others are blocked.
                     batch.start(now_ns);
                     side.is_full = true;
                 } else if !batch.is_running(now_ns) {

@@ -18,7 +18,7 @@ pub use limit::{
     Submitter, requests_taken,
 };
 
-use crate::drive::{Command, Done, Drive, DriveFacts, Request};
+use crate::drive::{Command, Drive, DriveCompletion, DriveFacts, Request};
 use crate::iostat::{DirectionCounters, QueueCounters};
 use elevator::{Elevator, NONE, Slot, Slots, Waiting};
 use limit::Limit;
@@ -106,7 +106,7 @@ pub struct BlockQueue {
     in_drive: u32,
     sequence: u64,
     counters: QueueCounters,
-    done: Vec<Done>,
+    done: Vec<DriveCompletion>,
 }
 
 impl BlockQueue {
@@ -224,7 +224,7 @@ impl BlockQueue {
         }
     }
 
-    fn complete(&mut self, now_ns: u64, done: Done) -> Completion {
+    fn complete(&mut self, now_ns: u64, done: DriveCompletion) -> Completion {
         let slot = self.slots.remove(done.id as u32);
         self.in_drive -= 1;
         self.limit.free(slot.direction);
@@ -333,7 +333,7 @@ pub(crate) mod standin {
     use std::collections::VecDeque;
     use std::sync::{Arc, Mutex};
 
-    use crate::drive::{Done, Drive, DriveFacts, Request};
+    use crate::drive::{Drive, DriveCompletion, DriveFacts, Request};
 
     /// What a stand-in was sent, in order.
     pub(crate) type Sent = Arc<Mutex<Vec<Request>>>;
@@ -345,7 +345,7 @@ pub(crate) mod standin {
         gib_ns: u64,
         head_bytes: u64,
         free_ns: u64,
-        done: VecDeque<Done>,
+        done: VecDeque<DriveCompletion>,
         sent: Sent,
     }
 
@@ -380,7 +380,7 @@ pub(crate) mod standin {
                 self.request_ns + ((u128::from(moved) * u128::from(self.gib_ns)) >> 30) as u64;
             self.free_ns = self.free_ns.max(now_ns) + takes_ns;
             self.head_bytes = request.at_bytes + u64::from(request.bytes);
-            self.done.push_back(Done { id: request.id, at_ns: self.free_ns });
+            self.done.push_back(DriveCompletion { id: request.id, at_ns: self.free_ns });
             self.sent.lock().unwrap().push(request);
         }
 
@@ -388,7 +388,7 @@ pub(crate) mod standin {
             self.done.front().map(|done| done.at_ns)
         }
 
-        fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+        fn advance(&mut self, now_ns: u64, done: &mut Vec<DriveCompletion>) {
             let due = self.done.partition_point(|one| one.at_ns <= now_ns);
             done.extend(self.done.drain(..due));
         }
@@ -523,7 +523,7 @@ mod tests {
         assert_eq!(other, OfferOutcome::Sleeps, "any other submitter sleeps at once");
         assert_eq!(queue.wake(0), None);
         assert_eq!(queue.offer(0, bio(Direction::Read, 9_100), Submitter(2)), OfferOutcome::Queued);
-        // As many completions as it takes to get below the limit wake one, who has a batch again.
+        // As many completions as it takes to get below the limit wake one, which has a batch again.
         let mut completed = Vec::new();
         while queue.held(Direction::Write) >= 128 {
             queue.advance(queue.next_event_ns().unwrap(), &mut completed);
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn in_2009_nobody_passes_one_and_a_half_times_the_limit() {
+    fn in_2009_requests_stay_below_one_and_a_half_times_the_limit() {
         let (mut queue, _) = queue(Y2009, Scheduler::Deadline, 20);
         let taken =
             (0..100).take_while(|&page| write(&mut queue, 0, 2 * page) != OfferOutcome::Sleeps);

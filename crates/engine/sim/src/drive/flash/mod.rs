@@ -3,7 +3,7 @@
 //!
 //! Purpose: rates and latencies of a data sheet at any depth, a write cache that fills, and dies
 //! that clean blocks when erased pages run out, so that steady random writes are slower than fresh
-//! ones and reads beside them wait for an erase now and then. What a drive is made of is here too,
+//! ones and concurrent reads wait for an erase now and then. What a drive is made of is here too,
 //! and how a data sheet's rates follow from it: a drive behind SATA, an enterprise and a client
 //! drive behind NVMe; `docs/disks.md` has the sources and the reasoning.
 //! It keeps no map of pages: a page's die follows from its address, writes go to any die, what is
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use iostrata_stats::Random;
 
-use super::{Agenda, Command, Device, Done, DriveFacts, Queued, Request};
+use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, Queued, Request};
 use die::{Cache, Die, Wearing, Work};
 
 /// Bytes that are mapped, programmed and moved as one.
@@ -53,7 +53,7 @@ pub struct FlashParameters {
     pub read_command_ns: u64,
     /// The same on a write.
     pub write_command_ns: u64,
-    /// What a read waits beside controller, die and link, without keeping others waiting.
+    /// What a read waits apart from controller, die and link, without keeping others waiting.
     pub read_overhead_ns: u64,
     /// The same for a write.
     pub write_overhead_ns: u64,
@@ -358,7 +358,7 @@ impl FlashDevice {
         self.agenda.note(begun_ns, FlashEvent::Begun(slot));
     }
 
-    fn happen(&mut self, event: FlashEvent, done: &mut VecDeque<Done>) {
+    fn happen(&mut self, event: FlashEvent, done: &mut VecDeque<DriveCompletion>) {
         match event {
             FlashEvent::Begun(slot) => match self.active[slot as usize].request.command {
                 Command::Read => self.begin_read(slot),
@@ -381,7 +381,7 @@ impl FlashDevice {
             FlashEvent::DieEnds(die) => self.end_of_work(die as usize),
             FlashEvent::Done(slot) => {
                 let id = self.active[slot as usize].request.id;
-                done.push_back(Done { id, at_ns: self.now_ns });
+                done.push_back(DriveCompletion { id, at_ns: self.now_ns });
                 self.free_slots.push(slot);
             }
         }
@@ -514,7 +514,7 @@ impl Device for FlashDevice {
         self.agenda.next_ns()
     }
 
-    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>) {
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<DriveCompletion>) {
         self.now_ns = now_ns;
         if let Some((_, event)) = self.agenda.due(now_ns) {
             self.happen(event, done);
@@ -539,7 +539,7 @@ fn die_of(page: u64, dies: u64) -> usize {
 // A write that begins where one of the last few ended continues a stream: blocks filled by streams
 // become invalid as a whole when they are written over, so cleaning them moves little.
 
-/// Streams that are told apart.
+/// Streams that are distinguished.
 const STREAMS: usize = 16;
 /// Pages after which what was written before hardly counts.
 const MEMORY_PAGES: f64 = 4096.0;

@@ -178,7 +178,8 @@ impl WriteCache {
         bytes <= self.bytes_max
     }
 
-    /// Takes a write, joined with what it overlaps and touches; `position` tells where a byte lies.
+    /// Takes a write, joined with what it overlaps and touches; `position` gives the place of a
+    /// byte.
     pub(crate) fn take(&mut self, start: u64, bytes: u64, position: impl Fn(u64) -> f64) {
         let mut first = start;
         let mut end = start + bytes;

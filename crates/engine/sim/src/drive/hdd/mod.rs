@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 
 use iostrata_stats::Random;
 
-use crate::drive::{Agenda, Command, Device, Done, DriveFacts, Queued, Request};
+use crate::drive::{Agenda, Command, Device, DriveCompletion, DriveFacts, Queued, Request};
 use buffer::{ReadCache, WriteCache};
 use geometry::Geometry;
 
@@ -493,10 +493,10 @@ impl Device for Spindle {
         [self.leaving.next_ns(), job, looked_at].into_iter().flatten().min()
     }
 
-    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>) {
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<DriveCompletion>) {
         self.now_ns = now_ns;
         if let Some((at_ns, id)) = self.leaving.due(now_ns) {
-            return done.push_back(Done { id, at_ns });
+            return done.push_back(DriveCompletion { id, at_ns });
         }
         if let Some(job) = self.job.filter(|job| job.ends_ns <= now_ns) {
             self.job = None;
@@ -510,7 +510,7 @@ impl Device for Spindle {
     }
 }
 
-// The head reads on while nobody asks for anything.
+// The head reads on while there are no requests.
 //
 // Invariant: at any moment the byte under the head follows from when the reading began; it stops
 // at a limit that moves with what the host has taken. It keeps no bytes: the read cache does.

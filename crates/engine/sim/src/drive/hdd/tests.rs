@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{HDD_7K2, HDD_10K, HDD_15K, Hdd, HddParameters};
 use crate::bench::{BenchOutcome, BenchWindow, Load, run};
-use crate::drive::{Command, Done, Drive, Request};
+use crate::drive::{Command, Drive, DriveCompletion, Request};
 
 /// What a whole disk answers to a load, in so many seconds of its own time.
 fn outcome(parameters: HddParameters, load: &Load, span_s: f64) -> BenchOutcome {
@@ -68,8 +68,8 @@ pub(crate) fn run_steps<D: Drive>(
     drive: &mut D,
     steps: &[Step],
     mut at_done: impl FnMut(&D, &Request, u64),
-) -> Vec<Done> {
-    let mut all: Vec<Done> = Vec::new();
+) -> Vec<DriveCompletion> {
+    let mut all: Vec<DriveCompletion> = Vec::new();
     let mut open: HashMap<u64, (u64, Request)> = HashMap::new();
     let mut last_ns = 0;
     let mut until = |drive: &mut D, end_ns: u64, open: &mut HashMap<u64, (u64, Request)>| {
@@ -173,7 +173,7 @@ fn one(disk: &mut Hdd, now_ns: u64, request: Request) -> u64 {
         let next_ns = disk.next_event_ns().expect("something is in flight");
         disk.advance(next_ns, &mut done);
     }
-    let [Done { id, at_ns }] = done[..] else { panic!("{done:?}") };
+    let [DriveCompletion { id, at_ns }] = done[..] else { panic!("{done:?}") };
     assert_eq!(id, request.id);
     at_ns
 }

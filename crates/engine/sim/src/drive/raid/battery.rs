@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 
 use super::{ProtectedCacheParameters, Raid, RaidParameters, Stripes};
-use crate::drive::{Agenda, Command, Device, Done, Drive, DriveFacts, Queued, Request};
+use crate::drive::{Agenda, Command, Device, Drive, DriveCompletion, DriveFacts, Queued, Request};
 
 /// Most bytes that go to the drive in one command: those of a stripe. Ranges are kept by their
 /// addresses in the array, where the next stripe of a set of disks is no neighbour.
@@ -50,7 +50,7 @@ pub struct BatteryCache {
     /// Parts of reads that are not done, by request.
     left: HashMap<u64, u32>,
     leaving: Agenda<u64>,
-    ended: Vec<Done>,
+    ended: Vec<DriveCompletion>,
 }
 
 impl Protected {
@@ -232,7 +232,7 @@ impl Device for BatteryCache {
         self.next_event_ns()
     }
 
-    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>) {
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<DriveCompletion>) {
         let mut ended = std::mem::take(&mut self.ended);
         if self.drive.next_event_ns().is_some_and(|next_ns| next_ns <= now_ns) {
             self.drive.advance(now_ns, &mut ended);
@@ -240,7 +240,7 @@ impl Device for BatteryCache {
         ended.drain(..).for_each(|one| self.end(now_ns, one.id));
         self.ended = ended;
         while let Some((at_ns, id)) = self.leaving.due(now_ns) {
-            done.push_back(Done { id, at_ns });
+            done.push_back(DriveCompletion { id, at_ns });
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Disks in mirrored pairs, with and without a cache that a battery protects: what the disks say is
-//! what the host hears.
+//! Disks in mirrored pairs, with and without a cache that a battery protects: what the disks report
+//! is what the host gets.
 //!
 //! Purpose: RAID 1 and RAID 10 over [`crate::drive::hdd`]. The controller's figures are
 //! assumptions, as data sheets of controllers give none: a command through firmware and bus in 50
@@ -19,7 +19,7 @@ use std::ops::Range;
 pub use battery::{BatteryCache, Protected};
 
 use crate::drive::hdd::{HDD_15K, Hdd, HddParameters};
-use crate::drive::{Agenda, Command, Device, Done, Drive, DriveFacts, Queued, Request};
+use crate::drive::{Agenda, Command, Device, Drive, DriveCompletion, DriveFacts, Queued, Request};
 
 /// Disks in mirrored pairs, striped; one pair is RAID 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +177,7 @@ pub struct Array {
     left: HashMap<u64, u32>,
     next_command: u64,
     leaving: Agenda<u64>,
-    ended: Vec<Done>,
+    ended: Vec<DriveCompletion>,
 }
 
 impl Raid {
@@ -264,7 +264,7 @@ impl Device for Array {
         disks.chain(self.leaving.next_ns()).min()
     }
 
-    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>) {
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<DriveCompletion>) {
         let disks = self.pairs.iter_mut().flatten().zip(self.next_ns.iter_mut().flatten());
         for (disk, disk_next_ns) in disks {
             if disk_next_ns.is_some_and(|next_ns| next_ns <= now_ns) {
@@ -273,7 +273,7 @@ impl Device for Array {
             }
         }
         let overhead_ns = u64::from(self.parameters.controller_overhead_us) * 1_000;
-        for Done { id, .. } in self.ended.drain(..) {
+        for DriveCompletion { id, .. } in self.ended.drain(..) {
             let Some(request) = self.request_of.remove(&id) else { continue };
             let Some(left) = self.left.get_mut(&request) else { continue };
             *left -= 1;
@@ -283,7 +283,7 @@ impl Device for Array {
             }
         }
         while let Some((at_ns, id)) = self.leaving.due(now_ns) {
-            done.push_back(Done { id, at_ns });
+            done.push_back(DriveCompletion { id, at_ns });
         }
     }
 }

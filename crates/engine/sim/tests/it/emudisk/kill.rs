@@ -1,4 +1,4 @@
-//! A server that is killed leaves nobody waiting.
+//! A server that is killed leaves no process waiting.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::emudisk::served::{MIB, Served, can_serve, run, wait_for};
 
 #[test]
-fn nobody_waits_for_a_killed_server() {
-    if !can_serve("nobody_waits_for_a_killed_server", &["dd"]) {
+fn no_process_waits_for_a_killed_server() {
+    if !can_serve("no_process_waits_for_a_killed_server", &["dd"]) {
         return;
     }
     for (disk, direction) in [("hdd-15k", "if"), ("hdd-15k", "of"), ("nvme-no-plp", "if")] {

@@ -175,7 +175,7 @@ fn only_what_was_flushed_is_certain() {
     if !can_serve("only_what_was_flushed_is_certain", &[]) {
         return;
     }
-    // Nobody holds the device, so each cut is over at once.
+    // The device is not in use, so each cut is over at once.
     let disk = Served::start(DISK, 16 * MIB);
     assert_eq!(kept(&disk, true, "power-cut tear 512"), 512);
     assert_eq!(kept(&disk, false, "power-cut"), 0);

@@ -153,7 +153,7 @@ impl Served {
     }
 
     pub fn kill(&mut self) {
-        // By its own handle, so that nobody else is hit.
+        // By its own handle, so that no other process is hit.
         self.server.kill().unwrap();
         self.server.wait().unwrap();
     }
