@@ -1,4 +1,4 @@
-//! Why something did not work, and what it means for who asked.
+//! Why something did not work, and what it means for the caller.
 
 use iostrata_database::target::{TargetError, Trouble};
 use iostrata_engine::{EngineError, OpenError, RequestError, TableError, TransactionError};
@@ -38,7 +38,7 @@ impl OpError {
         Self::Damaged { table: table.to_owned(), key: key.to_vec() }
     }
 
-    /// As the target tells it.
+    /// As the target reports it.
     pub fn told(self, target: &str, doing: &str) -> TargetError {
         let (trouble, code, fix) = match &self {
             Self::Engine(error) => judged(error),
@@ -54,7 +54,7 @@ impl OpError {
 
 const CHECK: &str = "run `iostrata engine check` on its directory";
 
-/// An error of the engine, as the target tells it.
+/// An error of the engine, as the target reports it.
 pub(crate) fn told(error: EngineError, target: &str, doing: &str) -> TargetError {
     OpError::Engine(error).told(target, doing)
 }

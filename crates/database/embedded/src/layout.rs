@@ -71,7 +71,7 @@ pub struct PathField {
 pub struct Layout {
     /// The table as it is declared.
     pub table: Table,
-    /// The columns of the key; none for rows that are told apart by a number of their own.
+    /// The columns of the key; none for rows that are identified by a hidden number.
     pub key: Vec<KeyField>,
     /// For each column where it stands.
     pub places: Vec<Place>,
@@ -120,7 +120,7 @@ impl Layout {
         Self { table: table.clone(), key, places, fixed, varying }
     }
 
-    /// Whether its rows are told apart by a number of their own.
+    /// Whether its rows are identified by a hidden number.
     pub fn has_hidden_key(&self) -> bool {
         self.key.is_empty()
     }

@@ -1,8 +1,8 @@
 //! Running operations: those that name rows by their keys, and the way to the others.
 //!
 //! Invariant: memory is used again from one operation to the next; rows are decoded where they are
-//! copied to, into what the caller gave. Whoever fails in the middle of an operation has written a
-//! part of it, which the session takes back.
+//! copied to, into what the caller gave. An operation that fails in the middle has written a part
+//! of it, which the session takes back.
 
 use iostrata_database::target::{Rows, Value};
 
@@ -60,7 +60,7 @@ impl OpRun<'_> {
             }
         }
         if !is_single {
-            // A row once; and in one order, so that those who lock the same rows wait in turn.
+            // A row once; and in one order, so that sessions that lock the same rows wait in turn.
             self.buffers.keys.sort();
         }
         let OpBuffers { keys, row, text, .. } = &mut *self.buffers;

@@ -88,7 +88,7 @@ fn locked(
         newest_keys(run, table, (span, order.direction, most), &mut keys)?;
         for at in 0..keys.len() {
             let (key, row) = (keys.get(at), &mut run.buffers.row);
-            // Whoever held the lock may have deleted it.
+            // The previous holder of the lock may have deleted it.
             if run.transaction.get_for_update_into(&table.table, key, row)? {
                 each(key, row)?;
                 left -= 1;

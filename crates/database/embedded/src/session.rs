@@ -1,4 +1,4 @@
-//! A session: one transaction of the engine at a time, and the commits that nobody has been told of
+//! A session: one transaction of the engine at a time, and the commits that are not acknowledged
 //! yet.
 //!
 //! Invariant: an operation that fails leaves nothing behind; after [`Trouble::Retry`] the
@@ -207,7 +207,7 @@ fn hand_out(rows: &Rows, (row, width): (usize, usize), each: &mut dyn FnMut(&[Va
     each(&values[..width]);
 }
 
-// The commits of one session that nobody has been told of yet.
+// The commits of one session that are not acknowledged yet.
 //
 // Invariant: numbers rise; a ticket is let go once it is settled, in whatever order that is asked.
 

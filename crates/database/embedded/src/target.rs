@@ -19,7 +19,7 @@ use crate::table::{self, BulkRows, OpenTable, SharedTable, TableState, encode_ro
 
 /// An engine that is open in this process, for the tables of one schema.
 ///
-/// While it is open it publishes its counters once in a while, for whoever reads the status page of
+/// While it is open it publishes its counters once in a while, for readers of the status page of
 /// its directory. Close it: one that is only dropped is recovered at the next opening.
 #[derive(Debug)]
 pub struct EmbeddedTarget {

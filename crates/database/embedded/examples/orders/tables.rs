@@ -134,7 +134,7 @@ impl Filler {
                 rows.push(match (key.get(at), column.of) {
                     (Some(number), _) => Value::Int(*number),
                     (None, _) if (self.table, at) == (DISTRICT, NEXT_ORDER) => Value::Int(ORDERS),
-                    // Half of the customers share a last name with nobody.
+                    // Half of the customers have a last name of their own.
                     (None, ColumnType::Varchar(16)) => text(9),
                     (None, ColumnType::Varchar(most) | ColumnType::Char(most)) => {
                         text(if most > 30 { most * 4 / 5 } else { most })

@@ -10,14 +10,14 @@ use iostrata_database::target::{
 use iostrata_embedded::EmbeddedTarget;
 
 use crate::chance::Chance;
-use crate::kept::{Kept, Row};
 use crate::model::Model;
 use crate::schemas::{args, ops, row, schema};
+use crate::values::{OwnedValue, Row};
 
 const SESSIONS: usize = 3;
 const STEPS: usize = 250;
 
-/// Small, and nobody waits for a lock: who would have to is told so at once.
+/// Small, and no session waits for a lock: it is refused at once.
 pub fn settings() -> Vec<(String, String)> {
     let all = [
         ("buffer_pool_size", "8M"),
@@ -30,7 +30,7 @@ pub fn settings() -> Vec<(String, String)> {
 
 /// Rows as they can be compared.
 pub fn kept(rows: &Rows) -> Vec<Row> {
-    (0..rows.len()).map(|at| rows.row(at).map(Kept::of).collect()).collect()
+    (0..rows.len()).map(|at| rows.row(at).map(OwnedValue::of).collect()).collect()
 }
 
 /// The engine and the model of it.
@@ -63,7 +63,7 @@ impl Pair {
             let loaded = target.load(&schema, table, None, &mut |buffer| {
                 buffer.clear(columns);
                 for row in rows.drain(..rows.len().min(3)) {
-                    buffer.push_row(&row.iter().map(Kept::value).collect::<Vec<_>>());
+                    buffer.push_row(&row.iter().map(OwnedValue::value).collect::<Vec<_>>());
                 }
             });
             assert_eq!(loaded.unwrap(), model.rows(table).len() as u64);
@@ -92,7 +92,7 @@ impl Pair {
         let number = chance.index(self.ops.len());
         let op = &self.ops[number];
         let args = args(&self.schema, op, chance);
-        let values: Vec<Value<'_>> = args.iter().map(Kept::value).collect();
+        let values: Vec<Value<'_>> = args.iter().map(OwnedValue::value).collect();
         let mut out = Rows::default();
         let said = session.run(OpId(number), &values, &mut out);
         let expected = self.model.run(at, op, &args);
@@ -110,7 +110,8 @@ impl Pair {
                 if is_scan {
                     let mut streamed = Vec::new();
                     let mut each = |row: &[Value<'_>]| {
-                        streamed.push(row.iter().map(|value| Kept::of(*value)).collect::<Row>());
+                        streamed
+                            .push(row.iter().map(|value| OwnedValue::of(*value)).collect::<Row>());
                     };
                     session.stream(OpId(number), &values, &mut each).unwrap();
                     assert_eq!(streamed, kept(&out), "{}", what());
@@ -160,19 +161,19 @@ fn sorted_rows(schema: &Schema, table: usize, chance: &mut Chance) -> Vec<Row> {
     let declared = &schema.tables[table];
     let counts = 20 + chance.index(20);
     let mut rows: Vec<Row> = (0..counts).map(|_| row(declared, chance)).collect();
-    rows.retain(|row| declared.key.iter().all(|column| row[*column] != Kept::Null));
+    rows.retain(|row| declared.key.iter().all(|column| row[*column] != OwnedValue::Null));
     if declared.key.is_empty() {
         return rows;
     }
     let key = |row: &Row| -> Row {
         let of = |column: &usize| match &row[*column] {
-            Kept::Text(text) if declared.columns[*column].of.is_text() => {
+            OwnedValue::Text(text) if declared.columns[*column].of.is_text() => {
                 let is_char = format!("{:?}", declared.columns[*column].of).starts_with("Char");
                 let mut text = text.clone();
                 while is_char && text.last() == Some(&b' ') {
                     text.pop();
                 }
-                Kept::Text(text)
+                OwnedValue::Text(text)
             }
             other => other.clone(),
         };

@@ -11,7 +11,7 @@ use iostrata_embedded::EmbeddedTarget;
 
 use crate::against_model::settings;
 
-/// A table whose rows are told apart by a hidden number, and one that counts up.
+/// A table whose rows are identified by a hidden number, and one that counts up.
 fn schema() -> Arc<Schema> {
     let column = |name: &str| Column {
         name: name.to_owned(),

@@ -6,10 +6,10 @@
 mod against_model;
 mod chance;
 mod crash;
-mod kept;
 mod long_scans;
 mod model;
 mod opening;
 mod schemas;
 mod stock;
 mod threads;
+mod values;

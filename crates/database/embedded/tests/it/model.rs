@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iostrata_database::target::{Access, Isolation, JoinBelow, Op, Order, Schema, Trouble};
 
-use crate::kept::{Kept, Row, after, can_be, can_hold, folded, is_within, stored, wanted};
+use crate::values::{OwnedValue, Row, after, can_be, can_hold, folded, is_within, stored, wanted};
 
 /// The rows of a table by their keys.
 type TableRows = BTreeMap<Row, Row>;
@@ -78,13 +78,13 @@ impl Model {
         for (table, rows) in self.committed.iter().enumerate() {
             let last = rows.keys().next_back().and_then(|key| key.first());
             self.last_number[table] = match last {
-                Some(Kept::Int(number)) => (*number).max(0),
+                Some(OwnedValue::Int(number)) => (*number).max(0),
                 _ => 0,
             };
         }
     }
 
-    pub fn run(&mut self, session: usize, op: &Op, args: &[Kept]) -> Outcome {
+    pub fn run(&mut self, session: usize, op: &Op, args: &[OwnedValue]) -> Outcome {
         let before = self.open[session].as_ref().map(|open| open.writes.clone()).unwrap();
         let outcome = self.run_open(session, op, args);
         match outcome {
@@ -95,7 +95,7 @@ impl Model {
         outcome
     }
 
-    fn run_open(&mut self, session: usize, op: &Op, args: &[Kept]) -> Outcome {
+    fn run_open(&mut self, session: usize, op: &Op, args: &[OwnedValue]) -> Outcome {
         let table = &self.schema.tables[op.table].clone();
         match &op.access {
             Access::Get { columns, locks } => {
@@ -133,7 +133,7 @@ impl Model {
         }
     }
 
-    fn lock(&mut self, session: usize, table: usize, key: &[Kept]) -> Result<(), Trouble> {
+    fn lock(&mut self, session: usize, table: usize, key: &[OwnedValue]) -> Result<(), Trouble> {
         let holder = *self.locks.entry((table, key.to_vec())).or_insert(session);
         if holder == session { Ok(()) } else { Err(Trouble::Retry) }
     }
@@ -171,14 +171,14 @@ impl Model {
         let last = &mut self.last_number[table];
         if declared.key.is_empty() {
             *last += 1;
-            return (row, vec![Kept::Int(*last)]);
+            return (row, vec![OwnedValue::Int(*last)]);
         }
         if declared.auto_increment {
             match &mut row[declared.key[0]] {
-                Kept::Int(number) => *last = (*last).max(*number),
+                OwnedValue::Int(number) => *last = (*last).max(*number),
                 key => {
                     *last += 1;
-                    *key = Kept::Int(*last);
+                    *key = OwnedValue::Int(*last);
                 }
             }
         }
@@ -186,7 +186,7 @@ impl Model {
         (row, key)
     }
 
-    fn insert(&mut self, session: usize, table: usize, args: &[Kept]) -> Outcome {
+    fn insert(&mut self, session: usize, table: usize, args: &[OwnedValue]) -> Outcome {
         let declared = self.schema.tables[table].clone();
         let mut inserted = 0;
         for row in args.chunks(declared.columns.len()) {
@@ -201,11 +201,12 @@ impl Model {
         Ok((Vec::new(), inserted))
     }
 
-    fn modify(&mut self, session: usize, op: &Op, args: &[Kept]) -> Outcome {
+    fn modify(&mut self, session: usize, op: &Op, args: &[OwnedValue]) -> Outcome {
         let Access::Modify { prefix, set, returns } = &op.access else { unreachable!() };
         let declared = self.schema.tables[op.table].clone();
         let width = prefix + set.iter().filter(|assign| assign.change.takes_argument()).count();
-        let rows: Vec<&[Kept]> = if width == 0 { vec![&[]] } else { args.chunks(width).collect() };
+        let rows: Vec<&[OwnedValue]> =
+            if width == 0 { vec![&[]] } else { args.chunks(width).collect() };
         let (mut given, mut changed) = (Vec::new(), 0);
         for args in rows {
             if !can_be(&declared, &declared.key, &args[..*prefix]) {
@@ -229,7 +230,7 @@ impl Model {
                 for assign in set {
                     let argument = assign.change.takes_argument().then(|| next.next().unwrap());
                     let cell = &mut new[assign.column];
-                    *cell = after(assign.change, cell, argument.unwrap_or(&Kept::Int(0)));
+                    *cell = after(assign.change, cell, argument.unwrap_or(&OwnedValue::Int(0)));
                 }
                 let new = stored(&declared, new);
                 self.write(session, (op.table, key), Some(new));
@@ -239,7 +240,7 @@ impl Model {
         Ok((given, changed))
     }
 
-    fn scan(&mut self, session: usize, op: &Op, args: &[Kept]) -> Outcome {
+    fn scan(&mut self, session: usize, op: &Op, args: &[OwnedValue]) -> Outcome {
         let Access::Scan { index, prefix, is_range, order, limit, locks, columns, fold } =
             &op.access
         else {
@@ -277,7 +278,7 @@ impl Model {
         session: usize,
         table: usize,
         join: &JoinBelow,
-        args: &[Kept],
+        args: &[OwnedValue],
     ) -> (Vec<Row>, u64) {
         let declared = &self.schema.tables[table].clone();
         let (bounds, limit) = args.split_at(join.prefix + 2);
@@ -290,8 +291,8 @@ impl Model {
         let others = led_to.iter().filter_map(|key| view[join.other].get(key));
         let is_below = |row: &&Row| {
             let tested = &row[join.tested];
-            *tested != Kept::Null && limit[0] != Kept::Null && *tested < limit[0]
+            *tested != OwnedValue::Null && limit[0] != OwnedValue::Null && *tested < limit[0]
         };
-        (vec![vec![Kept::Int(others.filter(is_below).count() as i64)]], 1)
+        (vec![vec![OwnedValue::Int(others.filter(is_below).count() as i64)]], 1)
     }
 }

@@ -5,7 +5,7 @@ use iostrata_database::target::{
 };
 
 use crate::chance::Chance;
-use crate::kept::{Kept, Row};
+use crate::values::{OwnedValue, Row};
 
 /// The table that rows of the first one lead to.
 pub const OTHER: usize = 1;
@@ -137,26 +137,26 @@ fn modify(table: &Table, chance: &mut Chance) -> Access {
 }
 
 /// A value for a column; `is_new` for one that goes into a row.
-fn value(column: &Column, is_new: bool, chance: &mut Chance) -> Kept {
+fn value(column: &Column, is_new: bool, chance: &mut Chance) -> OwnedValue {
     let can_be_null = if is_new { column.is_nullable } else { chance.one_in(8) };
     if can_be_null && chance.one_in(3) {
-        return Kept::Null;
+        return OwnedValue::Null;
     }
     match column.of {
         ColumnType::Char(_) | ColumnType::Varchar(_) => text(is_new, chance),
         ColumnType::Int { bytes: 1 } if !is_new && chance.one_in(6) => {
-            Kept::Int(if chance.one_in(2) { 1_000 } else { -1_000 })
+            OwnedValue::Int(if chance.one_in(2) { 1_000 } else { -1_000 })
         }
-        _ => Kept::Int(chance.below(7) as i64 - 2),
+        _ => OwnedValue::Int(chance.below(7) as i64 - 2),
     }
 }
 
-fn text(is_new: bool, chance: &mut Chance) -> Kept {
+fn text(is_new: bool, chance: &mut Chance) -> OwnedValue {
     let mut text: Vec<u8> = (0..chance.index(4)).map(|_| b"ab\0\x01 "[chance.index(5)]).collect();
     while !is_new && text.last() == Some(&b' ') {
         text.pop();
     }
-    Kept::Text(text)
+    OwnedValue::Text(text)
 }
 
 /// A row of a table.
@@ -165,7 +165,7 @@ pub fn row(table: &Table, chance: &mut Chance) -> Row {
     let columns = table.columns.iter().enumerate();
     columns
         .map(|(at, column)| match counts_up(at) && chance.one_in(2) {
-            true => Kept::Null,
+            true => OwnedValue::Null,
             false => value(column, true, chance),
         })
         .collect()
@@ -189,7 +189,7 @@ pub fn args(schema: &Schema, op: &Op, chance: &mut Chance) -> Row {
         }
         Access::CountBelow(join) => {
             let mut args = bounded(&table.key, (join.prefix, true), &of, chance);
-            args.push(Kept::Int(chance.below(6) as i64));
+            args.push(OwnedValue::Int(chance.below(6) as i64));
             args
         }
         Access::Modify { prefix, set, .. } => {

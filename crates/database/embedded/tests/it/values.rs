@@ -2,15 +2,15 @@
 
 use iostrata_database::target::{Change, ColumnType, Fold, Table, Value};
 
-/// A value that is kept.
+/// A value of the model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kept {
+pub enum OwnedValue {
     Null,
     Int(i64),
     Text(Vec<u8>),
 }
 
-impl Kept {
+impl OwnedValue {
     pub fn of(value: Value<'_>) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -28,18 +28,18 @@ impl Kept {
     }
 }
 
-pub type Row = Vec<Kept>;
+pub type Row = Vec<OwnedValue>;
 
 pub fn folded(mut rows: Vec<Row>, fold: Fold) -> Vec<Row> {
     match fold {
         Fold::Rows => {}
         Fold::Sum => {
             let numbers = rows.iter().filter_map(|row| match row[0] {
-                Kept::Int(number) => Some(number),
+                OwnedValue::Int(number) => Some(number),
                 _ => None,
             });
             let sum = numbers.reduce(|a, b| a + b);
-            rows = vec![vec![Kept::Int(sum.unwrap_or(0))]];
+            rows = vec![vec![OwnedValue::Int(sum.unwrap_or(0))]];
         }
         Fold::Sorted => rows.sort(),
         Fold::Distinct => {
@@ -50,12 +50,17 @@ pub fn folded(mut rows: Vec<Row>, fold: Fold) -> Vec<Row> {
     rows
 }
 
-pub fn is_within(place: &[Kept], (prefix, is_range): (usize, bool), args: &[Kept]) -> bool {
-    if args.contains(&Kept::Null) || place[..prefix] != args[..prefix] {
+pub fn is_within(
+    place: &[OwnedValue],
+    (prefix, is_range): (usize, bool),
+    args: &[OwnedValue],
+) -> bool {
+    if args.contains(&OwnedValue::Null) || place[..prefix] != args[..prefix] {
         return false;
     }
     let next = || &place[prefix];
-    !is_range || (*next() != Kept::Null && (&args[prefix]..=&args[prefix + 1]).contains(&next()))
+    !is_range
+        || (*next() != OwnedValue::Null && (&args[prefix]..=&args[prefix + 1]).contains(&next()))
 }
 
 pub fn wanted(row: &Row, columns: &[usize]) -> Row {
@@ -63,18 +68,18 @@ pub fn wanted(row: &Row, columns: &[usize]) -> Row {
 }
 
 /// What a column holds at least and at most, where arguments go beyond that.
-pub fn ends(of: ColumnType) -> (Kept, Kept) {
+pub fn ends(of: ColumnType) -> (OwnedValue, OwnedValue) {
     match of {
-        ColumnType::Int { bytes: 1 } => (Kept::Int(-128), Kept::Int(127)),
-        _ => (Kept::Int(i64::MIN), Kept::Text(vec![0xff; 8])),
+        ColumnType::Int { bytes: 1 } => (OwnedValue::Int(-128), OwnedValue::Int(127)),
+        _ => (OwnedValue::Int(i64::MIN), OwnedValue::Text(vec![0xff; 8])),
     }
 }
 
 /// Whether there can be rows with these values in these columns.
-pub fn can_be(table: &Table, columns: &[usize], values: &[Kept]) -> bool {
+pub fn can_be(table: &Table, columns: &[usize], values: &[OwnedValue]) -> bool {
     columns.iter().zip(values).all(|(column, value)| {
         let (least, most) = ends(table.columns[*column].of);
-        *value != Kept::Null && (&least..=&most).contains(&value)
+        *value != OwnedValue::Null && (&least..=&most).contains(&value)
     })
 }
 
@@ -83,21 +88,21 @@ pub fn can_hold(
     table: &Table,
     by: &[usize],
     (prefix, is_range): (usize, bool),
-    args: &[Kept],
+    args: &[OwnedValue],
 ) -> bool {
     if !can_be(table, by, &args[..prefix]) {
         return false;
     }
     let [least, most] = &args[prefix..prefix + 2 * usize::from(is_range)] else { return true };
     let (first, last) = ends(table.columns[by[prefix]].of);
-    let is_null = *least == Kept::Null || *most == Kept::Null;
+    let is_null = *least == OwnedValue::Null || *most == OwnedValue::Null;
     !is_null && least <= most && *least <= last && *most >= first
 }
 
-/// A row as it is kept: nobody sees the blanks at the end of a padded column.
+/// A row as it is stored: the blanks at the end of a padded column are not seen.
 pub fn stored(table: &Table, mut row: Row) -> Row {
     for (cell, column) in row.iter_mut().zip(&table.columns) {
-        if let (Kept::Text(text), ColumnType::Char(_)) = (cell, column.of) {
+        if let (OwnedValue::Text(text), ColumnType::Char(_)) = (cell, column.of) {
             while text.last() == Some(&b' ') {
                 text.pop();
             }
@@ -106,19 +111,19 @@ pub fn stored(table: &Table, mut row: Row) -> Row {
     row
 }
 
-pub fn after(change: Change, before: &Kept, argument: &Kept) -> Kept {
+pub fn after(change: Change, before: &OwnedValue, argument: &OwnedValue) -> OwnedValue {
     match (change, before, argument) {
         (Change::Set, _, argument) => argument.clone(),
-        (_, Kept::Null, _) => Kept::Null,
-        (Change::Prepend { .. }, before, Kept::Null) => before.clone(),
-        (Change::Prepend { most }, Kept::Text(before), Kept::Text(argument)) => {
+        (_, OwnedValue::Null, _) => OwnedValue::Null,
+        (Change::Prepend { .. }, before, OwnedValue::Null) => before.clone(),
+        (Change::Prepend { most }, OwnedValue::Text(before), OwnedValue::Text(argument)) => {
             let mut all = [&argument[..], before].concat();
             all.truncate(most.into());
-            Kept::Text(all)
+            OwnedValue::Text(all)
         }
-        (_, _, Kept::Null) => Kept::Null,
-        (change, Kept::Int(before), Kept::Int(argument)) => {
-            Kept::Int(change.number(*before, *argument).unwrap())
+        (_, _, OwnedValue::Null) => OwnedValue::Null,
+        (change, OwnedValue::Int(before), OwnedValue::Int(argument)) => {
+            OwnedValue::Int(change.number(*before, *argument).unwrap())
         }
         (change, before, argument) => panic!("{change:?} of {before:?} by {argument:?}"),
     }
