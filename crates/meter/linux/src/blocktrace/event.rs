@@ -291,9 +291,10 @@ impl PageParser {
         }
     }
 
-    /// Whether an event is of a thread that matters. Block events count whoever was running.
+    /// Whether an event is of a thread that matters. Block events count whatever thread was
+    /// running.
     fn counts(&self, tid: u32, kind: &EventKind) -> bool {
-        // A completion entry may be posted by any thread; its request tells whose it is.
+        // A completion entry may be posted by any thread; its request shows whose it is.
         let is_own = matches!(
             kind,
             EventKind::CallBegan { .. }

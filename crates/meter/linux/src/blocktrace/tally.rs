@@ -80,7 +80,7 @@ fn out_of_order(matched: &MatchedRequests) -> u64 {
 }
 
 /// Whether the stations of a bio follow each other. Two requests for the same sector at the same
-/// time cannot be told apart, and one of them may have been given the other's station.
+/// time cannot be distinguished, and one of them may have been given the other's station.
 fn is_in_order(bio: &BioTimes) -> bool {
     let got = bio.got_ns.unwrap_or(bio.queued_ns);
     let inserted = bio.inserted_ns.filter(|_| bio.got_ns.is_some()).unwrap_or(got);

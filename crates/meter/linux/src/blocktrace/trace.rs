@@ -170,7 +170,7 @@ impl BlockTrace {
                 losses.begin_ns = losses.begin_ns.max(oldest);
             }
         }
-        // Pages tell of the same losses once more, unless the counters were not there.
+        // Pages report the same losses once more, unless the counters were not there.
         losses.events = losses.events.max(self.parser.lost);
         Ok(losses)
     }

@@ -146,10 +146,10 @@ pub struct TraceScope {
     /// The devices whose requests count: the topmost ones with a request queue of their own.
     pub devices: Vec<TracedDevice>,
     /// Processes whose calls count. Empty: calls of any process that the devices serve; then
-    /// waiting for a limit is not told from the file system.
+    /// waiting for a limit is not distinguished from the file system.
     pub processes: Vec<u32>,
     /// Whether a control group limits the I/O of those processes on those devices. Only then is
-    /// waiting for a limit told from the file system.
+    /// waiting for a limit distinguished from the file system.
     pub is_limited: bool,
 }
 

@@ -287,7 +287,7 @@ fn parse_pair(line: &str) -> Option<(DeviceNumber, u64)> {
     Some((number.parse().ok()?, value.trim().parse().ok()?))
 }
 
-/// The weight of a group that nobody gave one.
+/// The default weight of a group.
 const WEIGHT: u64 = 100;
 
 /// The controls on any of the layers, the innermost group first.
@@ -384,8 +384,8 @@ impl ThrottleCounters {
         Self { cpu, io }
     }
 
-    /// What happened since an earlier moment. `device_io` tells what a device did, for groups that
-    /// do not count themselves.
+    /// What happened since an earlier moment. `device_io` is what a device did, for groups that do
+    /// not count themselves.
     pub(crate) fn since(
         &self,
         before: &Self,

@@ -1,7 +1,7 @@
 //! How the processors spend their time (the first line of `/proc/stat`), and context switches of
 //! this process, ended threads included (getrusage(2)).
 //!
-//! `/proc/self/status` would tell only the switches of one thread, and a worker that has ended
+//! `/proc/self/status` would give only the switches of one thread, and a worker that has ended
 //! could not be asked any more.
 #![allow(unsafe_code)]
 
@@ -53,7 +53,7 @@ impl CpuTimes {
     }
 }
 
-/// Context switches of this process so far; absent when the system refuses to tell.
+/// Context switches of this process so far; absent when the system does not report them.
 pub(crate) fn switches() -> Option<Switches> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the pointer is valid for writes of one rusage, which is all that the call writes.

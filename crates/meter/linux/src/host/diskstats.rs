@@ -19,7 +19,7 @@ use crate::host::device::dir_of_name;
 use crate::host::{HostError, Root, Scope, describe_path};
 
 /// The counters of one device, by kernel name. Absent where it has none, and where the kernel was
-/// told not to count them.
+/// not counting them.
 pub fn device_counters(root: &Root, name: &str) -> Option<DeviceCounters> {
     let dir = dir_of_name(root, name);
     if let Some(dir) = &dir {
@@ -151,8 +151,8 @@ impl DevicesBelow {
 // Pauses of a whole device: stretches in which requests were in flight and none was answered,
 // within measured windows and between them.
 //
-// Invariant: a look costs one small file per device. A pause is told by many looks; where they
-// came late, since the processors were taken away, nothing is told. A stretch at whose end nothing
+// Invariant: a look costs one small file per device. A pause is found by many looks; where they
+// came late, since the processors were taken away, none is reported. A stretch at whose end nothing
 // but a flush was answered is that flush.
 
 /// From one look to the next.
@@ -212,11 +212,11 @@ impl Drop for PauseWatch {
     }
 }
 
-/// What the looks so far tell.
+/// What the looks so far show.
 #[derive(Debug, Default)]
 struct PauseTrack {
     /// When the last look was, and what had been answered.
-    last: Option<(f64, Answered)>,
+    last: Option<(f64, CompletionCounts)>,
     /// The first of the looks since something was answered, where all of them saw requests in
     /// flight.
     silent_from_s: Option<f64>,
@@ -229,7 +229,7 @@ struct PauseTrack {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Answered {
+struct CompletionCounts {
     requests: u64,
     flushes: u64,
 }
@@ -237,7 +237,7 @@ struct Answered {
 impl PauseTrack {
     fn look(&mut self, at_s: f64, counters: &DeviceCounters) {
         let flushes = counters.flushes.unwrap_or(0);
-        let now = Answered { requests: counters.reads + counters.writes, flushes };
+        let now = CompletionCounts { requests: counters.reads + counters.writes, flushes };
         let Some((last_s, last)) = self.last.replace((at_s, now)) else { return };
         let gap_s = at_s - last_s;
         if gap_s > LATE_S {
@@ -473,6 +473,6 @@ mod pause_watch_tests {
         assert!(watched([1.5, 1.9], 0, false, false).is_empty(), "nothing was asked for");
         assert!(watched([1.5, 1.55], 1, false, false).is_empty(), "too short");
         assert!(watched([1.5, 1.9], 1, true, false).is_empty(), "a flush took that long");
-        assert!(watched([1.5, 1.9], 1, false, true).is_empty(), "nobody looked");
+        assert!(watched([1.5, 1.9], 1, false, true).is_empty(), "no looks");
     }
 }

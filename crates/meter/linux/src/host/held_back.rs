@@ -4,8 +4,8 @@
 //! A process and a directory are the same place by device and inode, so that a path of another
 //! mount namespace is not mistaken. What another user's process does may be hidden: then the file
 //! that holds its id is believed where the process has the owner of the directory. Invariants:
-//! pressure is that of the process's own control group, where groups tell it, else the machine's. A
-//! process that was started anew, or moved to another group, has no figures until the next look:
+//! pressure is that of the process's own control group, where groups report it, else the machine's.
+//! A process that was started anew, or moved to another group, has no figures until the next look:
 //! the counters are others.
 
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub struct HeldBack {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ProcessGroups {
     pid: Option<u32>,
-    /// Whose pressure is told.
+    /// Whose pressure it is.
     pressure: Option<Cgroup>,
     cpu: Option<Cgroup>,
     limits: Vec<FoundLimit>,
@@ -91,7 +91,7 @@ impl HeldBack {
         Ok(held)
     }
 
-    /// What is not told, and why; one sentence each.
+    /// What is not reported, and why; one sentence each.
     pub fn missing(&self) -> Vec<String> {
         let mut out = Vec::new();
         let Some(last) = &self.last else { return out };
@@ -122,7 +122,7 @@ impl HeldBack {
     }
 
     /// What its tasks wait for over a time, which it takes to look; nothing where the kernel does
-    /// not tell.
+    /// not report it.
     pub fn tasks_waiting(&self, span: Duration) -> Option<TaskWaits> {
         let (pid, began) = (self.pid?, Instant::now());
         let before = task_times(&self.root, pid)?;

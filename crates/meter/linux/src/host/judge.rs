@@ -7,8 +7,8 @@
 //! - what a file system writes to its journal or tree for each flush ([`FlushCost`]);
 //! - a floor of 1 MiB/s and 50 requests/s over at least 4 s: logs and timers of an idle machine.
 //!
-//! Whatever goes beyond is foreign. Requests are judged beside bytes only for direct I/O of at most
-//! 64 KiB, because large requests are split and cached ones are merged on their way.
+//! Whatever goes beyond is foreign. Requests are judged besides bytes only for direct I/O of at
+//! most 64 KiB, because large requests are split and cached ones are merged on their way.
 
 use iostrata_run::host::{CpuShares, DeviceDelta, ForeignIo, OwnIo, PathFacts, ThrottleEvidence};
 use iostrata_stats::{Verdict, Verdicts};

@@ -52,7 +52,7 @@ pub(crate) fn block_device(mount: &Mount) -> Option<DeviceNumber> {
     device_of(mount).filter(|number| !number.is_anonymous())
 }
 
-/// The sort of place; a file system on block devices is told by the caller.
+/// The sort of place; a file system on block devices is given by the caller.
 pub(crate) fn path_kind(mount: &Mount, on_block_devices: bool) -> PathKind {
     match mount.kind.as_str() {
         "tmpfs" | "ramfs" => PathKind::Tmpfs,

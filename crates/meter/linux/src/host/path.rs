@@ -323,7 +323,7 @@ pub struct Scope {
     pub(crate) flush_cost: FlushCost,
     pub(crate) limits: Vec<FoundLimit>,
     pub(crate) cpu_group: Option<Cgroup>,
-    /// Devices whose counters the kernel was told not to keep.
+    /// Devices whose counters are switched off in the kernel.
     pub(crate) uncounted: Vec<String>,
 }
 

@@ -84,7 +84,7 @@ impl Pressure {
         Self::of(root, |name| format!("/proc/pressure/{name}").into())
     }
 
-    /// That of a control group; all absent where groups do not tell it.
+    /// That of a control group; all absent where groups do not report it.
     pub(crate) fn of_group(root: &Root, group: &Cgroup) -> Self {
         Self::of(root, |name| group.dir().join(format!("{name}.pressure")))
     }

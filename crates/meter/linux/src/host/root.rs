@@ -143,8 +143,8 @@ pub struct Location {
     pub inodes_total: Option<u64>,
     /// Files that can still be made.
     pub inodes_free: Option<u64>,
-    /// Alignment that direct I/O asks of memory, in bytes; 0 when it is refused; told for regular
-    /// files only (Linux 6.1 and later).
+    /// Alignment that direct I/O asks of memory, in bytes; 0 when it is refused; reported for
+    /// regular files only (Linux 6.1 and later).
     pub direct_memory_align_bytes: Option<u64>,
     /// Alignment that direct I/O asks of offset and length, in bytes; 0 when it is refused.
     pub direct_offset_align_bytes: Option<u64>,
@@ -172,7 +172,7 @@ impl Location {
     ///
     /// # Errors
     /// [`HostError::NoSuchPath`] when both are missing, [`HostError::Unreadable`] when the system
-    /// refuses to tell.
+    /// does not report it.
     pub(crate) fn of(path: &Path) -> Result<Self, HostError> {
         let (existing, resolved) = resolve(path)?;
         let unreadable = |e: rustix::io::Errno| HostError::Unreadable {

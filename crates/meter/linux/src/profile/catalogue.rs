@@ -243,7 +243,7 @@ const HELPER_NAMES: &[&str] = &[
     "finish_wait",
 ];
 
-/// Functions that wait or take a lock on behalf of who calls them: the caller is the one to name.
+/// Functions that wait or take a lock on behalf of their callers: the caller is the one to name.
 const GO_BETWEEN_NAMES: &[&str] = &[
     // locks
     "xfs_ilock*",

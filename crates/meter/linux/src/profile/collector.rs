@@ -87,7 +87,7 @@ impl Collector {
         self.sampled.enable()
     }
 
-    /// Turns everything off, even when part of it fails; the first failure is told.
+    /// Turns everything off, even when part of it fails; the first failure is returned.
     fn disable(&self) -> Result<(), ProfileError> {
         let sampled = self.sampled.disable();
         let switched = self.switched.iter().try_for_each(Sources::disable);
@@ -95,7 +95,7 @@ impl Collector {
     }
 
     fn discard(&mut self) {
-        // The failure that led here is the one to tell.
+        // The failure that led here is the one to return.
         let _ = self.disable();
         self.read(0);
         self.samples = Samples::default();

@@ -130,8 +130,8 @@ fn add_wait(off_cpu: &mut OffCpu, wait: ThreadWait, tally: &SwitchTally, stack: 
 // Which layer a stack's time belongs to, and why a thread sleeps. Pure.
 //
 // The innermost function that belongs to a layer decides; functions that every layer calls belong
-// to none. Time in a lock is the lock's, and who takes it is kept beside. Two file systems on top
-// of each other (a loop device over a file) are not told apart.
+// to none. Time in a lock is the lock's; its caller is kept as well. Two file systems on top of
+// each other (a loop device over a file) are not distinguished.
 //
 // Of a sleeping thread, from the innermost function outwards, what merely puts to sleep is passed
 // over; the first other function is the reason. Who asked for it is the first function further out
@@ -157,7 +157,7 @@ fn place(stack: &[Function<'_>]) -> LayerPlace {
 
 /// The reason of a thread that could have gone on and had no processor.
 const PREEMPTED: &str = "(preempted)";
-/// The reason of a stack that tells none.
+/// The reason of a stack that shows none.
 const UNKNOWN_FUNCTION: &str = "(unknown)";
 
 /// Why a thread sleeps, and who asked for it.

@@ -79,7 +79,7 @@ impl Kallsyms {
         self.entries.push(SymbolEntry { address, name_at, name_bytes, module_bytes, rank });
     }
 
-    /// Whether the kernel has functions and tells no address.
+    /// Whether the kernel lists functions and hides their addresses.
     pub(crate) fn are_hidden(&self) -> bool {
         self.are_hidden
     }

@@ -19,7 +19,7 @@ use crate::profile::source::{
 };
 
 const KALLSYMS: &str = "/proc/kallsyms";
-/// Samples that are missing from a clock that should never miss any are told from here up.
+/// Missing samples of a clock that should never miss any are reported from here up.
 const MISSING_SHARE_TOLD: f64 = 0.05;
 
 /// Samples kernel stacks, and traces waits if asked to.
@@ -191,9 +191,12 @@ fn missing_samples(missing: f64, expected: f64) -> String {
     )
 }
 
-type Opened = (Reach, (Sources, Clock));
+type OpenSamples = (Reach, (Sources, Clock));
 
-fn open_samples(options: &ProfileOptions, notes: &mut Vec<String>) -> Result<Opened, ProfileError> {
+fn open_samples(
+    options: &ProfileOptions,
+    notes: &mut Vec<String>,
+) -> Result<OpenSamples, ProfileError> {
     if options.system_wide {
         match Sources::samples(Reach::Machine, options.hz) {
             Ok(opened) => return Ok((Reach::Machine, opened)),

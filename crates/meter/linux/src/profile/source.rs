@@ -162,8 +162,7 @@ fn numbers(text: &str) -> Vec<u32> {
     text.trim().split(',').filter_map(range).flatten().collect()
 }
 
-// What can go wrong while profiling, and what the system says to somebody who may not sample the
-// kernel.
+// What can go wrong while profiling, and how the system refuses to sample the kernel.
 //
 // Invariant: a refusal names the value found and a fix for exactly that.
 

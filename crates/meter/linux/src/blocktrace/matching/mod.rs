@@ -18,7 +18,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
 
-/// What the events cannot tell.
+/// What the events do not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchOptions {
     /// Whether an I/O limit is in force, so that a request brought by a kernel worker was held
@@ -157,7 +157,7 @@ fn conclude(requests: Requests, mut calls: Calls, options: &MatchOptions) -> Mat
 // begun before the bio arrived and ended after it was complete; of several the one that ended
 // first, since a call returns soon after its bio. Limits let requests of one direction through in
 // their order, so that a wrong choice exchanges two calls and leaves the mean as it is.
-// Write-back is left alone: nobody waits for it, and the kernel marks it so.
+// Write-back is left alone: no call waits for it, and the kernel marks it so.
 
 /// Calls are looked at up to this many for one bio; more do not end nearly at the same time.
 const TRIED_MAX: usize = 4096;

@@ -68,7 +68,7 @@ impl Tree {
         self
     }
 
-    /// The same with a size, by which file systems are told apart.
+    /// The same with a size, by which file systems are distinguished.
     pub fn place_sized(mut self, path: &str, number: &str, total_bytes: u64, inodes: u64) -> Self {
         let mut location = Location::new(path, number.parse().unwrap());
         location.total_bytes = Some(total_bytes);
