@@ -24,7 +24,7 @@ pub enum ChangeError {
         /// What would help.
         fix: String,
     },
-    /// A database server does not answer, or lets nobody in.
+    /// A database server does not answer, or refuses the login.
     #[error(
         "{what} is not available here: {why}; see that it runs, and that its address and \
          credentials are right"
@@ -35,7 +35,7 @@ pub enum ChangeError {
         /// What was found.
         why: String,
     },
-    /// A device that is in use, or whose contents nobody gave up.
+    /// A device that is in use, or whose contents were not given up.
     #[error("{device} is refused: {found}; {fix}")]
     Refused {
         /// Which.
@@ -98,9 +98,9 @@ pub enum ChangeError {
         /// Which was changed.
         noted: String,
     },
-    /// A setting was changed by somebody else since it was set here.
+    /// A setting was changed by another client since it was set here.
     #[error(
-        "{what} is {found} and was set to {ours} here: somebody else changed it; leave it to them, or undo the group and apply it again"
+        "{what} is {found} and was set to {ours} here: another client changed it; leave it as it is, or undo the group and apply it again"
     )]
     SetByOther {
         /// Which setting of which server.

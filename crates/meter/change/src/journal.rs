@@ -5,8 +5,8 @@
 //! Invariant: a line is on the disk, and the file's name too, before what it announces happens; the
 //! file is locked as long as its owner lives; only the last line can be torn, and a torn line
 //! announced nothing that happened. A journal that has grown long is replaced in one step by a
-//! shorter one that says the same; whoever had opened the old one sees that it is none any more.
-//! Only its owner may look into the directory.
+//! shorter one that says the same; a process that had opened the old one sees that it is no journal
+//! any more. Only its owner may look into the directory.
 //!
 //! Lines are only added, or all replaced by fewer that say the same; a change counts as undone when
 //! its last line says so. Reading never fails; a line that cannot be read in the middle is counted,
@@ -73,12 +73,12 @@ impl Journal {
     }
 
     /// Takes over the journal of a process that is gone; `None` while its owner lives, or when
-    /// somebody else was faster.
+    /// another process was faster.
     pub(crate) fn take(state: &StateDir, path: &Path) -> Result<Option<Self>, JournalError> {
         let opened = File::options().read(true).append(true).open(path);
         let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            // What it tells can be undone all the same.
+            // What it contains can be undone all the same.
             Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
                 File::open(path).map_err(|error| journal_error("open", path, error))?
             }
@@ -188,7 +188,7 @@ fn replace(path: &Path, lines: &[u8]) -> io::Result<File> {
     }
 }
 
-/// Where the successor of a journal is written. Nobody looks for journals under such a name.
+/// Where the successor of a journal is written. No process looks for journals under such a name.
 fn beside(path: &Path) -> PathBuf {
     path.with_extension("new")
 }
@@ -200,7 +200,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     matches!((open, there), (Ok(open), Ok(there)) if open == there)
 }
 
-/// A new file with its lock; `None` when somebody who looks at journals was faster.
+/// A new file with its lock; `None` when a process that reads journals was faster.
 fn create_locked(path: &Path) -> io::Result<Option<File>> {
     let file = File::options().append(true).create_new(true).mode(0o600).open(path)?;
     let is_ours = lock(&file)? && file.metadata()?.nlink() > 0;
@@ -252,7 +252,7 @@ impl Record {
         Self::Intent { id, change, before: prior }
     }
 
-    /// The lines that tell a change.
+    /// The lines of a change.
     fn of(entry: &JournalEntry) -> Vec<Self> {
         let (id, adjusting) = (entry.id, &entry.adjusting);
         let mut records = vec![Self::intent(entry)];
@@ -455,7 +455,7 @@ mod tests {
         let state = StateDir::at(dir.path().join("state"));
         let (mut journal, entry) = long(&state);
         let before = journal.content().unwrap();
-        // Whoever looked at the old one just before finds that it is none any more.
+        // A process that opened the old one just before finds that it is no journal any more.
         let old = File::options().read(true).append(true).open(&journal.path).unwrap();
         fs::write(beside(&journal.path), "the rest of a kill").unwrap();
         journal.shorten(&Owner::this(), std::slice::from_ref(&entry)).unwrap();

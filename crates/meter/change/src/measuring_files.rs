@@ -2,8 +2,8 @@
 //! killed.
 //!
 //! Invariant: a file is removed only when its journal announced it, the owner of that journal is
-//! gone, and the file carries that owner's mark (or is still empty, private and new). What was
-//! kept, replaced or made by somebody else has no such mark and is left.
+//! gone, and the file carries that owner's mark (or is still empty, private and new). What was kept
+//! or replaced, or made by another process, has no such mark and is left.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,19 +16,19 @@ use crate::error::JournalError;
 use crate::journal::{Content, Journal, Record, StateDir};
 use crate::seen::Owner;
 
-/// Is told why nothing can be written down.
+/// Called with the reason why no record can be kept.
 type OnFailure = Box<dyn FnOnce(&JournalError) + Send>;
 
 /// The record of this process's measuring files. Its journal begins with the first of them.
 pub struct MeasuringFiles {
     state: StateDir,
     journal: Option<Journal>,
-    /// Told once.
+    /// Called once.
     on_failure: Option<OnFailure>,
 }
 
 impl MeasuringFiles {
-    /// A record in this place; `on_failure` is told why, should none be possible.
+    /// A record in this place; `on_failure` is called with the reason if none is possible.
     pub fn new(state: StateDir, on_failure: OnFailure) -> Self {
         Self { state, journal: None, on_failure: Some(on_failure) }
     }

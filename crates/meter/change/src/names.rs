@@ -141,7 +141,7 @@ pub enum Prewrite {
     /// checked.
     All,
     /// Nothing: the file is only allocated. What a load touches has to be written first, and
-    /// [`touched_unwritten_bytes`](crate::touched_unwritten_bytes) tells whether it was.
+    /// [`touched_unwritten_bytes`](crate::touched_unwritten_bytes) says whether it was.
     None,
 }
 

@@ -87,7 +87,7 @@ pub trait Platform {
     /// Makes one directory.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Removes an empty directory, or a group or trace buffer that nobody uses.
+    /// Removes an empty directory, or a group or trace buffer that is not in use.
     fn remove_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// Makes a file that does not exist, of this size.

@@ -224,7 +224,7 @@ fn take(
             break;
         }
         let Some(content) = abandoned(platform, path) else { break };
-        // A server that was started but never left behind keeps the lock for nobody.
+        // A server that was started but never left behind keeps the lock of a dead process.
         let _fails_with_the_journal = kind::serving::end_holders(platform, &content.entries);
         platform.pause();
         taken = Journal::take(state, path)?;
@@ -287,7 +287,7 @@ fn gone_with_the_boot(
     let mut gone: Vec<JournalEntry> = entries.extract_if(.., went).collect();
     gone.reverse();
     for entry in gone {
-        // What is mounted there now was mounted by somebody else since.
+        // What is mounted there now was mounted by others since.
         let _not_empty_or_gone = kind::filesystem::remove_dirs(platform, kind::made_dirs(&entry));
         journal.append(&Record::Undone { id: entry.id, how: How::AsBefore })?;
         let (id, change) = (entry.id, entry.change.describe());
@@ -297,7 +297,7 @@ fn gone_with_the_boot(
     Ok(things)
 }
 
-/// A journal with changes that nobody undid, or with files that nobody removed.
+/// A journal with changes that were not undone, or with files that were not removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// The journal.
@@ -317,13 +317,13 @@ pub fn leftovers(state: &StateDir) -> Vec<Leftover> {
 
 fn leftover(path: PathBuf) -> Option<Leftover> {
     let file = File::open(&path).ok()?;
-    // A shared lock is enough to see that nobody holds the other one; closing gives it back.
+    // A shared lock is enough to see that no process holds the other one; closing gives it back.
     let is_free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
     if !is_at(&file, &path) {
         return None;
     }
     let content = parse(&fs::read(&path).ok()?);
-    if !is_free && !is_held_for_nobody(&content) {
+    if !is_free && !is_held_for_the_dead(&content) {
         return None;
     }
     let lasting = content.entries.iter().filter(|entry| entry.change.is_lasting());
@@ -334,7 +334,7 @@ fn leftover(path: PathBuf) -> Option<Leftover> {
 }
 
 /// Whether a server holds the journal of a process that died before it left the server behind.
-fn is_held_for_nobody(content: &Content) -> bool {
+fn is_held_for_the_dead(content: &Content) -> bool {
     let is_dead = content.owner.as_ref().is_some_and(|owner| !owner.is_alive());
     is_dead && content.entries.iter().any(kind::serving::holds_journal)
 }
@@ -439,7 +439,7 @@ fn settle(
     Ok(undone)
 }
 
-/// Whether a change may be undone though the journal cannot tell it.
+/// Whether a change may be undone though the journal cannot record that.
 fn may_go_unnoted(entry: &JournalEntry, error: JournalError) -> Result<(), JournalError> {
     if entry.change.may_go_unnoted() { Ok(()) } else { Err(error) }
 }

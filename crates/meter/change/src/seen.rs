@@ -1,8 +1,8 @@
 //! What a machine shows of its files, devices, mounts and servers, the tokens by which things are
 //! named and found again, and the process that keeps a journal.
 //!
-//! Invariant: a number that the kernel may give to somebody else later counts only together with
-//! what it does not: the path, the inode, the sequence number of a disk.
+//! Invariant: a number that the kernel may give out again later counts only together with what it
+//! does not: the path, the inode, the sequence number of a disk.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
@@ -35,7 +35,7 @@ pub struct PathEntry {
     pub number: (u32, u32),
     /// Bytes of a file.
     pub bytes: u64,
-    /// It belongs to this user, and nobody else may read or write it.
+    /// It belongs to this user, and no other may read or write it.
     pub is_private: bool,
     /// When it came into being, in us since 1970, where the file system knows.
     pub born_us: Option<u64>,
@@ -175,7 +175,7 @@ pub(crate) enum DeviceToken {
     Named { path: PathBuf, number: (u32, u32), sequence: Option<String> },
 }
 
-// Who keeps a journal: a process, told from a later one with the same number.
+// The owner of a journal: a process, distinguished from a later one with the same number.
 //
 // Invariant: number, start time and boot together name one process for ever.
 

@@ -17,7 +17,7 @@ use crate::restore::{self, JournalReport, JournalState};
 use crate::seen::{Answer, DeviceState, Owner};
 use crate::server::served_file;
 
-/// Waits of [`Platform::pause`] for whoever has a device open: about half a second.
+/// Waits of [`Platform::pause`] for a device to be closed: about half a second.
 const OPENER_TRIES: u32 = 10;
 
 /// A loop device over a file that a program serves.
@@ -43,7 +43,7 @@ pub struct ServedDisk {
 }
 
 impl ServedDisk {
-    /// Whether it was left behind by whoever started it, and may be stopped on its own.
+    /// Whether its starter left it behind, so that it may be stopped on its own.
     pub fn is_left_behind(&self) -> bool {
         self.owner == self.process
     }
@@ -52,7 +52,7 @@ impl ServedDisk {
 /// Why a disk was not stopped.
 #[derive(Debug, Error)]
 pub enum StopError {
-    /// Somebody uses it.
+    /// It is in use.
     #[error("{} is in use: {by}; {fix}", .device.display())]
     InUse {
         /// Its node.
@@ -147,7 +147,7 @@ pub fn stop_served(
         detach(platform, disk)?;
     }
     if answer == Answer::Stuck {
-        // Whoever has it open waits for this.
+        // Processes that have it open wait for this.
         serving::force(platform, &disk.process)?;
     }
     if platform.is_alive(&disk.process) {
@@ -160,7 +160,7 @@ pub fn stop_served(
             return Ok(report);
         }
         if !disk.journal.exists() {
-            // Somebody else was faster.
+            // Another process was faster.
             report.state = JournalState::Settled;
             return Ok(report);
         }

@@ -86,7 +86,7 @@ const REFUSAL: u8 = 0xff;
 /// What came from a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Greeting {
-    /// Nobody listens, or nothing that was said is known.
+    /// No server listens, or its greeting is not known.
     Silent,
     /// A server, ready to let clients in.
     Ready {

@@ -144,14 +144,14 @@ impl<W: Platform> Session<W> {
         }
     }
 
-    /// Changes settings of a group that is in place, as often as it is called; the effect tells
-    /// what the server made of them. What has the value already is not set.
+    /// Changes settings of a group that is in place, as often as it is called; the effect is what
+    /// the server made of them. What has the value already is not set.
     ///
     /// # Errors
     /// [`ChangeError::Restarted`] when the server is not the one any more on which the group was
-    /// applied, and [`ChangeError::SetByOther`] when one of these settings was changed by somebody
-    /// else meanwhile: nothing was set then. Of others, some may be set. The group stays in place,
-    /// and undoing it puts everything back.
+    /// applied, and [`ChangeError::SetByOther`] when one of these settings was changed by another
+    /// client meanwhile: nothing was set then. Of others, some may be set. The group stays in
+    /// place, and undoing it puts everything back.
     pub fn adjust(
         &mut self,
         id: ChangeId,
@@ -233,7 +233,7 @@ impl<W: Platform> Session<W> {
         let undone = restore::undo_one(&self.platform, journal, entry, &[])?;
         self.active.remove(at);
         end_changes(1);
-        // A journal that stays tells of nothing, or of what the next restore finds as before.
+        // A journal that stays contains nothing, or what the next restore finds as before.
         let _stays_empty = self.close_when_empty();
         Ok(undone)
     }
@@ -297,7 +297,7 @@ impl<W: Platform> Session<W> {
 impl<W: Platform> Drop for Session<W> {
     fn drop(&mut self) {
         let _in_the_journal = self.undo_all();
-        // The journal has them; nobody here will undo them any more.
+        // The journal has them; this process will not undo them any more.
         end_changes(self.active.len() as u32);
     }
 }
@@ -340,8 +340,9 @@ pub fn changes_in_place() -> u32 {
     counted().count
 }
 
-/// Lets no further change begin and waits until all that are in place are undone, by whoever holds
-/// their sessions. For the thread that ends the program at once: it must not before this returns.
+/// Lets no further change begin and waits until all that are in place are undone, by the threads
+/// that hold their sessions. For the thread that ends the program at once: it must not before this
+/// returns.
 pub fn wait_until_undone() {
     let mut counted = counted();
     counted.ending = true;

@@ -34,7 +34,7 @@ pub struct Left {
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { thing, found, prior } = self;
-        write!(f, "{thing} is {found}, was {prior}: somebody else set it, so it is left")
+        write!(f, "{thing} is {found}, was {prior}: others set it since, so it is left")
     }
 }
 
@@ -65,7 +65,7 @@ impl Undone {
         Self { how: How::LeftAlone, left: vec![left] }
     }
 
-    /// Sets a value back by `put`, unless it is as before already, or somebody else's by now.
+    /// Sets a value back by `put`, unless it is as before already, or changed by others by now.
     pub(crate) fn of_value<E>(
         thing: String,
         now: &str,

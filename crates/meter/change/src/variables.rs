@@ -87,7 +87,7 @@ pub enum ServerError {
 }
 
 /// Database servers. An address names one as the user does, without secrets: where credentials are
-/// needed, whoever implements this finds them in the user's usual places.
+/// needed, the implementation finds them in the user's usual places.
 pub trait Servers {
     /// Which server answers at an address now, and the global values of these variables; those
     /// that it does not have are left out.

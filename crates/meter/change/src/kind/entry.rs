@@ -7,7 +7,7 @@ use crate::error::ChangeError;
 use crate::seen::ChangeId;
 use crate::variables::ServerSetting;
 
-/// A change as the lines tell it.
+/// A change as its lines record it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JournalEntry {
     pub(crate) id: ChangeId,
@@ -33,7 +33,7 @@ impl JournalEntry {
     }
 }
 
-/// A change of kind `K` as the lines tell it.
+/// A change of kind `K` as its lines record it.
 pub(crate) struct Entry<'a, K: Kind> {
     pub(crate) change: &'a K,
     pub(crate) prior: &'a K::Prior,

@@ -98,7 +98,7 @@ impl Kind for Mount {
 
     fn undo(entry: &Entry<'_, Self>, platform: &dyn Platform) -> Result<Undone, ChangeError> {
         let (at, NoMount { device, source, missing }) = (&entry.change.at, entry.prior);
-        // The number may have changed hands since; then only the token tells which device is ours.
+        // The number may have changed hands since; then only the token shows which device is ours.
         let source = match find_again(platform, device)? {
             Some(found) => found.path,
             None => source.to_owned(),

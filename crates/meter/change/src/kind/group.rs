@@ -2,11 +2,11 @@
 //! groups, and this process moved into its groups and back.
 //!
 //! Version 1: below this process's own group, so that limits above stay in force. Version 2: groups
-//! with processes cannot have limited children, so beside it, under the nearest group above that
-//! passes the controller on; at the top it is enabled when it is not. Invariants: a group is made
-//! by us under a name that carries our process, and goes with its limits; processes that are still
-//! in it at the end are moved to the group around it. Only the process of the journal is moved, and
-//! only back to where it was.
+//! with processes cannot have limited children, so not below it but under the nearest group above
+//! that passes the controller on; at the top it is enabled when it is not. Invariants: a group is
+//! made by us under a name that carries our process, and goes with its limits; processes that are
+//! still in it at the end are moved to the group around it. Only the process of the journal is
+//! moved, and only back to where it was.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -286,7 +286,7 @@ fn cells(
     Ok(match (version, limit) {
         (GroupVersion::V1, Limit::Memory(bytes)) => one("memory.limit_in_bytes", bytes.to_string()),
         (GroupVersion::V2, Limit::Memory(bytes)) => one("memory.max", bytes.to_string()),
-        // The period of a group in version 1 is this one, unless somebody sets it.
+        // The default period of a group in version 1.
         (GroupVersion::V1, Limit::Cpu(milli)) => {
             one("cpu.cfs_quota_us", (milli * CPU_PERIOD_US / 1000).to_string())
         }
@@ -362,7 +362,7 @@ fn unlimit(
     platform.write(&cell, &text).map_err(|source| system("set back", &cell, source))
 }
 
-/// Turns the controller off again, unless somebody limits with it meanwhile.
+/// Turns the controller off again, unless another group has a limit by it meanwhile.
 fn disable(
     platform: &dyn Platform,
     name: &str,
@@ -511,7 +511,7 @@ impl Kind for EnterGroup {
     }
 
     fn carries(&self, later: &Change) -> bool {
-        // Homes nest: who enters a second group comes back to the first.
+        // Homes nest: a process that enters a second group comes back to the first.
         matches!(later, Change::EnterGroup(_))
     }
 
@@ -541,7 +541,7 @@ impl Kind for EnterGroup {
         let pid = process.pid.to_string();
         let mut undone = Undone::as_before();
         for one in moves.iter().rev() {
-            // A group that is gone holds nobody.
+            // A group that is gone contains no process.
             let inside = platform.read(&one.to.join("cgroup.procs")).unwrap_or_default();
             if inside.split_whitespace().any(|other| other == pid) {
                 enter(platform, process, &one.home)?;

@@ -6,7 +6,7 @@
 //! names things by what stays the same (paths, names), never by a number that the kernel gave out.
 //!
 //! Invariant: `prior` alters nothing and refuses what must not happen; `undo` works from the
-//! journal's entry alone, may be repeated, and touches only what it can tell to be ours.
+//! journal's entry alone, may be repeated, and touches only what it can prove to be ours.
 //!
 //! Later changes stand on earlier ones that made or set what they use: undoing in reverse order
 //! never pulls away what another change stands on, and a change with nothing to put back holds
@@ -92,7 +92,7 @@ pub(crate) trait Kind: Member<Change> {
 /// What a change names that others make or set.
 #[derive(Default)]
 pub(crate) struct Uses<'a> {
-    /// Paths that it needs, beside that of its device.
+    /// Paths that it needs, besides that of its device.
     places: Vec<&'a mut PathBuf>,
     /// The device that it works on.
     device: Option<&'a mut DeviceRef>,

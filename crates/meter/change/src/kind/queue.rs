@@ -234,7 +234,7 @@ fn put(
     Err(fail(std::io::Error::other(said)))
 }
 
-/// Whether the kernel may have made `present` of `asked`, when nobody noted what it took: the
+/// Whether the kernel may have made `present` of `asked`, when what it took was not noted: the
 /// value itself, one that it rounded down to whole pages, or one cut back towards what was before.
 fn could_have_taken(asked: &str, was: &str, present: &str) -> bool {
     let number = |text: &str| text.parse::<i64>().ok();

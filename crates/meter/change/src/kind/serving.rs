@@ -1,8 +1,8 @@
 //! Programs that serve a file system.
 //!
 //! Invariant: only a process with the whole command line of the change, or the one that was noted,
-//! is ended; only a FUSE mount at its place is unmounted; whoever has to touch the place first
-//! makes sure that nothing there can keep him waiting for ever.
+//! is ended; only a FUSE mount at its place is unmounted; before the place is touched, what could
+//! block there for ever is ended.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ impl Kind for FuseServer {
         let mut undone = Undone::as_before();
         match filesystem::topmost(platform, at)? {
             Some(mount) if mount.is_fuse() => {
-                // A server that answers is told by unmounting; on another nobody must wait.
+                // A server that answers is ended by unmounting; for another no wait is allowed.
                 let answers = matches!(platform.ask(&served_file(at)), Answer::There(_));
                 undone = Undone::put_back();
                 if answers && !processes.is_empty() {
@@ -242,8 +242,8 @@ pub(crate) fn force(platform: &dyn Platform, process: &Owner) -> Result<(), Chan
     end(platform, process)
 }
 
-/// Ends servers that do not answer, before what stands on them is undone: whoever touches that
-/// would wait for ever. Nothing happens where all answer.
+/// Ends servers that do not answer, before what stands on them is undone: touching that would block
+/// for ever. Nothing happens where all answer.
 pub(crate) fn end_stuck(
     platform: &dyn Platform,
     entries: &[JournalEntry],

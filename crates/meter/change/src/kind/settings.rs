@@ -4,9 +4,8 @@
 //! place, its identifier and its start. On the same data with another start it was restarted and
 //! has its own values again; any other server settles nothing. Settings that bound each other are
 //! noted together, also where only one of them is set. An event of the server, which outlives a
-//! restart, is dropped there too. A value is ours when it is what the server
-//! made of what we set last; only while nobody has noted that, any value of what is being set
-//! counts as ours.
+//! restart, is dropped there too. A value is ours when it is what the server made of what we set
+//! last; only while that is not noted, any value of what is being set counts as ours.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -215,14 +214,14 @@ fn merged(
     held.iter().map(value).collect()
 }
 
-/// A group that is in place, as its entry tells.
+/// A group that is in place, as its entry records it.
 pub(crate) struct PlacedGroup<'a> {
     at: At<'a>,
     token: &'a ServerToken,
     prior: &'a ServerValues,
     /// What the server was last known to have made of what we set.
     held: &'a ServerValues,
-    /// Names of which nobody noted what the server made of them.
+    /// Names for which it is not noted what the server made of them.
     unknown: BTreeSet<&'a str>,
 }
 
@@ -336,7 +335,7 @@ impl<'a> PlacedGroup<'a> {
         Ok(if back.is_empty() { Undone::as_before() } else { Undone::put_back() })
     }
 
-    /// Settings that are somebody else's by now, and those that cannot go back because of them.
+    /// Settings that others have changed by now, and those that cannot go back because of them.
     fn theirs(&self, now: &ServerValues) -> BTreeSet<&'a str> {
         let mut theirs: BTreeSet<&str> = BTreeSet::new();
         for (name, was) in self.prior {
@@ -347,7 +346,7 @@ impl<'a> PlacedGroup<'a> {
                 theirs.insert(name);
             }
         }
-        // Setting one of a pair back must not move the other where that is somebody else's.
+        // Setting one of a pair back must not move the other where others have changed that.
         for (low, high) in variables::BOUNDED {
             let (value, was) = (|name: &str| now.get(name), |name: &str| self.prior.get(name));
             let crosses = |low: Option<&String>, high: Option<&String>| {

@@ -1,8 +1,8 @@
 //! tracefs, and trace buffers of our own with their settings while they are in use.
 //!
-//! Invariants: tracefs is unmounted only when nobody has anything open in it; buffers of others are
-//! never touched. Of an instance only files below one that this program made are written; it is
-//! removed with all its settings when its change is undone, so single settings need no journal.
+//! Invariants: tracefs is unmounted only when no file in it is open; buffers of others are never
+//! touched. Of an instance only files below one that this program made are written; it is removed
+//! with all its settings when its change is undone, so single settings need no journal.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -26,8 +26,8 @@ fn mounted(platform: &dyn Platform) -> Option<PathBuf> {
     usual.filter(|place| platform.look(&place.join("events")).ok().flatten().is_some())
 }
 
-/// Mounts tracefs where the kernel wants it, unless it is mounted. Undone: unmounted, unless
-/// somebody uses it by then.
+/// Mounts tracefs where the kernel wants it, unless it is mounted. Undone: unmounted, unless it is
+/// in use by then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountTracefs;
 
@@ -104,7 +104,7 @@ impl Kind for MountTracefs {
             // Lazily would pull it from under others.
             Err(error) if platform::is_busy(&error) => {
                 let thing = format!("tracefs at {}", dir.display());
-                Ok(Undone::left_alone(thing, "in use by somebody else", "not mounted"))
+                Ok(Undone::left_alone(thing, "in use by another process", "not mounted"))
             }
             done => {
                 done.map(|()| Undone::put_back()).map_err(|error| system("unmount", dir, error))
@@ -248,13 +248,13 @@ mod tests {
     fn nothing_outside_an_own_instance_is_written() {
         let root = tempfile::tempdir().unwrap();
         let own = root.path().join(format!("instances/{OWN_PREFIX}1-x"));
-        let foreign = root.path().join("instances/somebody");
+        let foreign = root.path().join("instances/other");
         std::fs::create_dir_all(&own).unwrap();
         std::fs::create_dir_all(&foreign).unwrap();
         write_instance(&own, "tracing_on", "1").unwrap();
         assert_eq!(std::fs::read_to_string(own.join("tracing_on")).unwrap(), "1");
         for (dir, file) in
-            [(&foreign, "tracing_on"), (&own, "../somebody/tracing_on"), (&own, "/etc/passwd")]
+            [(&foreign, "tracing_on"), (&own, "../other/tracing_on"), (&own, "/etc/passwd")]
         {
             assert!(write_instance(dir, file, "1").is_err(), "{file}");
         }

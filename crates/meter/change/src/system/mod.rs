@@ -460,7 +460,7 @@ fn make(
     }
 }
 
-/// Removes a backing file and the mark beside it, where the file system has no room for marks.
+/// Removes a backing file and its mark file, where the file system has no room for marks.
 fn remove(path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mark = path.with_file_name(format!(".{name}.iostrata"));

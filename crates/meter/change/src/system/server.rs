@@ -3,9 +3,9 @@
 //!
 //! Invariants: a server holds nothing of its starter's but the journal, where that was asked for; a
 //! process is signalled through a descriptor of it, after its start was looked at, so its number
-//! cannot have changed hands; whoever asks a server that may hang does so on a thread of its own.
-//! When this process is killed, the kernel kills a program that dies with it; one that was started
-//! just after is not begun.
+//! cannot have changed hands; a server that may hang is asked on a thread of its own. When this
+//! process is killed, the kernel kills a program that dies with it; one that was started just after
+//! is not begun.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
@@ -56,7 +56,7 @@ struct StartedServer {
 
 impl StartedServers {
     pub(super) fn start(&self, server: &ServerCommand, tie: Tie<'_>) -> Result<Owner, RunError> {
-        // In memory: it is gone with its last user, and nobody has to read it.
+        // In memory: it is gone with its last user, and need not be read.
         let said = memfd_create("said", MemfdFlags::CLOEXEC).map(File::from);
         let said = said.map_err(|errno| RunError::Start(errno.into()))?;
         let copy = || said.try_clone().map(Stdio::from).map_err(RunError::Start);
@@ -131,7 +131,7 @@ fn bound(command: &mut Command, groups: &[PathBuf], run_as: Option<RunAs>) -> io
     let parent = std::process::id();
     let prepare = move || {
         for group in &groups {
-            // The number 0 is whoever writes it.
+            // The number 0 is the writing process.
             rustix::io::write(group, b"0")?;
         }
         alone(None)?;
@@ -251,7 +251,7 @@ pub(super) fn is_dead(error: &io::Error) -> bool {
 pub(super) fn within<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (tell, told) = mpsc::channel();
     let asking = std::thread::Builder::new().name("asking".to_owned()).spawn(move || {
-        let _nobody_waits_any_more = tell.send(act());
+        let _receiver_may_be_gone = tell.send(act());
     });
     asking.ok()?;
     told.recv_timeout(PATIENCE).ok()
@@ -366,7 +366,7 @@ fn begin_starter() -> io::Result<mpsc::Sender<Order>> {
     let (orders, taken) = mpsc::channel::<Order>();
     let serve = move || {
         for (mut command, reply) in taken {
-            let _nobody_waits_any_more = reply.send(command.spawn());
+            let _receiver_may_be_gone = reply.send(command.spawn());
         }
     };
     thread::Builder::new().name("starter".to_owned()).spawn(serve)?;

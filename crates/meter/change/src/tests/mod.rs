@@ -416,7 +416,8 @@ fn after_a_reboot_only_files_are_removed() {
     fs::create_dir(state.path()).unwrap();
     fs::write(state.path().join("changes-77-7-0.jsonl"), &full.0).unwrap();
     assert!(!leftovers(&state)[0].changes.is_empty());
-    // The kernel's part is new; the disk's is as it was, and somebody chose our scheduler again.
+    // The kernel's part is new; the disk's is as it was, and another process chose our scheduler
+    // again.
     let mut machine = first.clone();
     for (path, node) in full.1.nodes {
         // What was served was in no file.

@@ -153,7 +153,7 @@ fn places_that_are_taken_are_refused() {
 }
 
 #[test]
-fn only_what_nobody_uses_and_no_run_owns_is_stopped() {
+fn only_what_is_unused_and_no_run_owns_is_stopped() {
     let (_dir, state, first) = begin(VERSION);
     let mut session = start(&state, &first, false);
     let disks = served_disks(&state, session.platform());
@@ -208,7 +208,11 @@ fn a_place_in_the_state_directory_may_be_the_first_thing_there() {
         session.apply(change).unwrap();
     }
     assert!(session.undo_all().is_settled());
-    assert_same(&session.platform().machine.borrow(), &first, "somebody made a directory above");
+    assert_same(
+        &session.platform().machine.borrow(),
+        &first,
+        "a directory above was made meanwhile",
+    );
 }
 
 // Database servers on the stand-in: what is refused, what is left, and when they end.
@@ -260,7 +264,7 @@ fn data_directories_of_others_are_refused() {
     let nowhere = on("/data/private/none", false, &server);
     refused(&session.apply(nowhere).unwrap_err(), "no such directory");
     let named = on("/data/mysql", true, &server);
-    // Somebody's own server runs there.
+    // Another server runs there.
     let command = named.command();
     let tie = Tie::Life { groups: &[], run_as: None };
     let theirs = session.platform().start(&command, tie).unwrap();
@@ -288,7 +292,7 @@ fn arguments_and_sockets_are_checked() {
     other.socket = Path::new("/data/private").join("s".repeat(100));
     refused(&session.apply(other).unwrap_err(), "shorter path");
     let mut other = server;
-    other.group = Some("nobody's".to_owned());
+    other.group = Some("no-such".to_owned());
     refused(&session.apply(other).unwrap_err(), "made no group of that name");
 }
 

@@ -185,7 +185,7 @@ fn a_refused_value_leaves_the_group_in_place() {
     let refused = session.adjust(group.id, &both).unwrap_err().to_string();
     assert!(refused.contains("innodb_flush_neighbors can't be 0"), "{refused}");
     assert_eq!(values(session.platform()), [300, 5_000], "set before the refusal");
-    // What was set is known as ours, so what somebody else sets now is not.
+    // What was set is known as ours, so what another client sets now is not.
     set(session.platform(), BOUNDED[0], 777);
     let report = session.undo_all();
     assert_eq!(report.left[0].found, "777", "{report:#?}");
@@ -194,7 +194,7 @@ fn a_refused_value_leaves_the_group_in_place() {
 }
 
 #[test]
-fn what_somebody_else_changes_meanwhile_is_not_adjusted() {
+fn what_another_client_changes_meanwhile_is_not_adjusted() {
     let Tuned { _dir, mut session, group, .. } = tuned();
     set(session.platform(), BOUNDED[0], 777);
     let theirs = session.adjust(group.id, &wanted(&[(BOUNDED[0], 400)])).unwrap_err();
@@ -306,7 +306,7 @@ fn after_a_kill_the_same_server_gets_its_values_back() {
 }
 
 #[test]
-fn what_somebody_else_set_is_left_and_reported() {
+fn what_another_client_set_is_left_and_reported() {
     let (platform, report, _, _dir) = restored(|platform| set(platform, BOUNDED[0], 777));
     assert_eq!(how(&report), &UndoOutcome::Undone(How::PutBack));
     assert_eq!(values(&platform), [777, 2_000]);

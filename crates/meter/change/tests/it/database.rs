@@ -1,4 +1,4 @@
-//! Database servers on the machine: started, found, ended, and killed with whoever started them.
+//! Database servers on the machine: started, found, ended, and killed with their starter.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -156,8 +156,8 @@ fn start_until_killed() {
     }
 }
 
-/// When the program is killed: so many milliseconds after so many lines of the journal. Of them the
-/// second tells the directory, the fourth that the server will start, the sixth that it will end.
+/// When the program is killed: so many milliseconds after so many lines of the journal. The second
+/// records the directory, the fourth the coming start of the server, the sixth its coming end.
 const KILLS: [(usize, u64); 5] = [(2, 0), (4, 0), (4, 150), (5, 0), (6, 0)];
 
 #[test]

@@ -144,7 +144,7 @@ fn a_killed_run_is_restored() {
         let mut child = start(&place);
         place.await_lines(2 + random.below(18) as usize);
         std::thread::sleep(Duration::from_millis(random.below(30)));
-        // By its own handle, so that nobody else is hit.
+        // By its own handle, so that no other process is hit.
         child.kill().unwrap();
         let ended = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr);

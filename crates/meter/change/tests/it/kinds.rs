@@ -94,8 +94,8 @@ fn a_queue_is_put_back_whole() {
 }
 
 #[test]
-fn what_somebody_else_set_is_left_and_reported() {
-    let Some(place) = Place::new("what_somebody_else_set_is_left_and_reported") else { return };
+fn what_others_set_is_left_and_reported() {
+    let Some(place) = Place::new("what_others_set_is_left_and_reported") else { return };
     let mut session = place.session();
     let (file, attach, device) = disk(&place, "disk", 8);
     session.apply(file).unwrap();

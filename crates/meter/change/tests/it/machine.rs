@@ -81,7 +81,7 @@ pub struct Snapshot {
     mounts: Vec<String>,
     /// Loop devices over files of the place.
     loops: Vec<String>,
-    /// Queues of loop devices that nobody uses.
+    /// Queues of loop devices that are not in use.
     free_queues: BTreeMap<String, Vec<(&'static str, String)>>,
     groups: Vec<PathBuf>,
     vm: Vec<(String, String)>,

@@ -91,6 +91,6 @@ fn places_that_are_taken_are_left() {
     assert!(matches!(refused, ChangeError::Unavailable { .. }), "{refused}");
     let remount = Remount { at: "/".into(), options: vec!["noatime".to_owned()] };
     assert!(matches!(session.apply(remount), Err(ChangeError::Refused { .. })));
-    let enter = EnterGroup { name: "nobody's".to_owned() };
+    let enter = EnterGroup { name: "no-such".to_owned() };
     assert!(matches!(session.apply(enter), Err(ChangeError::Unavailable { .. })));
 }

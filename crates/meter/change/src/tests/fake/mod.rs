@@ -101,7 +101,7 @@ impl FakePlatform {
         self.read(Path::new(path)).unwrap()
     }
 
-    /// Sets a cell as somebody else would.
+    /// Sets a cell as another process would.
     pub(crate) fn set(&self, path: &str, value: &str) {
         let mut machine = self.machine.borrow_mut();
         machine.nodes.insert(path.into(), Node::Cell(value.to_owned()));
@@ -411,7 +411,7 @@ fn seen(kind: SeenKind, inode: u64, bytes: u64) -> PathEntry {
 pub(crate) enum ServerWays {
     /// It mounts, answers, and ends when it is asked to.
     Well,
-    /// It answers nobody, and ends only when it is killed.
+    /// It never answers, and ends only when it is killed.
     Stuck,
     /// It never mounts, and ends only when it is killed.
     Mute,
