@@ -1,7 +1,7 @@
 //! What a policy may ask the page cleaner to do, the cap on it, and what is shown of it.
 //!
-//! Invariant: `io_capacity` belongs to the user. What is raised is raised beside it and belongs to
-//! the policy: it begins again at nothing when the user changes the setting, or with a new policy.
+//! Invariant: `io_capacity` belongs to the user. What is raised is another value and belongs to the
+//! policy: it begins again at nothing when the user changes the setting, or with a new policy.
 
 use crate::flush::{AdmitRule, FlushSample};
 use crate::{FlushWriteLimit, Lsn};
@@ -47,7 +47,7 @@ pub trait FlushPolicy: Send {
         false
     }
 
-    /// What it goes by, for whoever looks on.
+    /// What it goes by, for display.
     fn outlook(&self) -> Outlook {
         Outlook::default()
     }
@@ -140,7 +140,7 @@ const UP: u64 = 3;
 
 /// Redo of a round, in bytes: threads times the redo of a transaction.
 ///
-/// Threads that are delayed by `d` produce redo at `round / d`, where what they do beside waiting
+/// Threads that are delayed by `d` produce redo at `round / d`, where what they do besides waiting
 /// counts for nothing; so the redo rate times the delay in force is the round. That product hardly
 /// changes while both of its factors do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -180,7 +180,7 @@ pub struct DelayedRate {
     pub dt_us: u64,
 }
 
-// What a policy makes of the device and of its caps, for whoever looks on.
+// What a policy makes of the device and of its caps, for display.
 //
 // Invariant: nothing is decided by it; it is what the last `next` went by.
 
@@ -264,7 +264,7 @@ pub(crate) fn limited(limit: FlushWriteLimit, want: u64, own_cap: Option<u64>, i
 /// What the policy has raised.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CapRaise {
-    /// The user's setting that it was raised beside.
+    /// The user's setting that it was raised from.
     setting: u32,
     meetings: u32,
     raised: u64,

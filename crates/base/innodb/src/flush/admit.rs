@@ -13,7 +13,7 @@ pub enum Admit {
         /// Microseconds.
         us: u64,
     },
-    /// Wait this long behind those who came before, then ask again: the redo is ahead of its pace.
+    /// Wait this long behind those that came before, then ask again: the redo is ahead of its pace.
     Paced {
         /// Microseconds.
         us: u64,
@@ -109,7 +109,7 @@ impl RedoPace {
         self.bytes_per_s == u64::MAX
     }
 
-    /// How long one who syncs redo waits for the commits of the same step, in microseconds.
+    /// How long the leader that syncs redo waits for the commits of the same step, in microseconds.
     #[must_use]
     pub fn gather_us(&self) -> u64 {
         self.step_us / GATHER_SHARE

@@ -14,7 +14,7 @@ const PAGE_SHARE_FIRST: f64 = 1.0;
 /// teach again, so that a device that has changed is noticed.
 const FORGOTTEN: f64 = 0.05;
 
-/// Lengths of batches must spread by this share of their mean, squared, to tell the parts apart.
+/// Lengths of batches must spread by this share of their mean, squared, to separate the parts.
 const SPREAD_MIN: f64 = 0.01;
 
 /// Syncs take at most a quarter of a batch's time, where it may be as long as that takes.
@@ -33,7 +33,7 @@ pub struct BatchCost {
     us: f64,
     pages_pages: f64,
     pages_us: f64,
-    /// The pages' part of the mean cost, as it was when it could last be told.
+    /// The pages' part of the mean cost, as it was when it could last be determined.
     page_share: f64,
 }
 
@@ -82,7 +82,7 @@ impl BatchCost {
         (self.us > 0.0).then(|| self.pages * 1e6 / self.us)
     }
 
-    /// Time of a batch beside its pages, in microseconds; nothing before the first batch.
+    /// Time of a batch apart from its pages, in microseconds; nothing before the first batch.
     #[must_use]
     pub fn batch_us(&self) -> Option<f64> {
         let page_us = self.page_us()?;

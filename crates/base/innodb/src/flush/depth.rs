@@ -12,7 +12,8 @@ use crate::flush::{BATCH_PAGES, FlushSample, WritePace};
 const FIRST: f64 = 4.0;
 const MOST: f64 = 512.0;
 
-/// A step up, and one down. Where seeks cost, a little more depth brings less than a look can tell.
+/// A step up, and one down. Where seeks cost, a little more depth brings less than one look can
+/// measure.
 const UP: f64 = 4.0;
 const DOWN: f64 = 0.7;
 
@@ -38,7 +39,7 @@ const BEYOND_PAGES: f64 = 2.0;
 const FULL_LOOKS: u32 = 3;
 
 /// Where a step up brought nothing, as few as at first are tried, and again after so many looks:
-/// that they do as well tells a volume held to a rate soon, and where seeks cost it is a loss.
+/// that they do as well soon shows a volume held to a rate, and where seeks cost it is a loss.
 const FEW_REST_LOOKS: u32 = 600;
 
 /// A look takes this long at least, and this many pages.
@@ -163,7 +164,7 @@ impl Depth {
     }
 
     /// Takes a sample. Fewer pages than `wanted_per_s` being written is what asks for more depth.
-    /// Redo writes that take `spare_us` longer slow nobody down.
+    /// Redo writes may take `spare_us` longer without slowing any thread down.
     pub fn observe(&mut self, now: &FlushSample<'_>, wanted_per_s: f64, spare_us: f64) {
         let totals = Totals {
             at_us: now.now_us,
@@ -294,7 +295,7 @@ impl Depth {
             && is_late
             && self.usual.value() < pages_per_s * LOST
         {
-            // What a look could not tell is told by many: too few are in flight now.
+            // What one look could not show, many do: too few are in flight now.
             (self.pages, self.before_down, self.usual) = (pages, None, Average::default());
             self.rest_looks = REST_LOOKS;
             return;

@@ -7,7 +7,7 @@
 //! else, so that the engine and its model in virtual time run the same.
 //!
 //! How a cleaner uses it: take a sample, call `next`, publish `admit`, do the action, and begin
-//! again. A thread that is told to wait wakes the cleaner.
+//! again. A thread that has to wait wakes the cleaner.
 
 mod action;
 mod admit;

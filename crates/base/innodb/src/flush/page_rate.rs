@@ -1,10 +1,10 @@
 //! Pages per second, where even a few pages in flight make the redo wait.
 //!
-//! A volume that is held to so many requests lets whoever comes too early wait, for as long as
-//! 100 ms with Linux's limits: also the redo write of a commit. The queue is then before the
-//! device, and no depth shortens it. So pages are begun at a rate a little below what the volume
-//! takes. That rate is found as TCP finds that of a path: after a step down it rises to what was
-//! too much quickly at first and slowly at last, stays there for long, and then tries for more.
+//! A volume that is held to so many requests delays those that come too early, by as much as 100 ms
+//! with Linux's limits: also the redo write of a commit. The queue is then before the device, and
+//! no depth shortens it. So pages are begun at a rate a little below what the volume takes. That
+//! rate is found as TCP finds that of a path: after a step down it rises to what was too much
+//! quickly at first and slowly at last, stays there for long, and then tries for more.
 //! The curve is that of CUBIC (RFC 9438).
 
 use crate::flush::average::Average;
@@ -65,7 +65,7 @@ pub(crate) enum RedoWrites {
     Quick,
     /// As long as behind some pages that are in flight.
     Slower,
-    /// As long as the volume's limit lets those wait who come too early.
+    /// As long as the volume's limit delays requests that come too early.
     Late,
 }
 

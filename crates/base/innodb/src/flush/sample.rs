@@ -23,8 +23,9 @@ use crate::{FlushWriteLimit, Lsn, Settings};
 // the steps are wider, up to an eighth of the way: there one batch of pages is much. The wall
 // lies higher, because the reserve behind it is stated and not a share of everything.
 //
-// The reserve: whoever was admitted before the wall may still finish. It holds N mini-transactions
-// of B bytes each when N * B is at most `reserve_bytes()`; whoever admits keeps to that. It is
+// The reserve: threads that were admitted before the wall may still finish. It holds N
+// mini-transactions of B bytes each when N * B is at most `reserve_bytes()`; admission keeps to
+// that. It is
 // 32 MiB (256 of 128 KiB, eight pages of 16 KiB each), or a third of a log below 96 MiB.
 
 /// A checkpoint between two batches is worth it when it frees one in so many bytes of the redo.
@@ -147,7 +148,7 @@ pub struct FlushSample<'a> {
     pub pending_reads: u64,
     /// Writes of pages in flight.
     pub pending_writes: u64,
-    /// What the cleaner was told to do and has not done yet.
+    /// What the cleaner was ordered and has not done yet.
     pub lanes: LanesUse,
     /// Settings that may change at any time.
     pub settings: FlushSettings,
@@ -255,7 +256,7 @@ impl Default for FlushSettings {
 // Pages that stand before an LSN, from the counts by age.
 //
 // Counts are per bucket; inside a bucket pages are taken to lie evenly, so that a histogram of a
-// single bucket, as a small redo may have, still tells something.
+// single bucket, as a small redo may have, still says something.
 
 /// The dirty pages by their oldest change.
 #[derive(Clone, Copy, Debug)]

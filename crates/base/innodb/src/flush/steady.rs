@@ -101,7 +101,7 @@ impl FlushPolicy for Steady {
         let mut need = Need::of(now, &pace, &self.redo, most_per_s);
         self.sustained.observe(now, most_per_s, self.redo.bytes_per_s());
         if self.sustained.holds_back() && now.dirty_pages > 0 {
-            // Whoever is held back is held back by the device, as it is at its best.
+            // Threads are held back by the device then, which is at its best.
             let most_per_s = most_per_s.unwrap_or(f64::INFINITY);
             need.pages_per_s = need.pages_per_s.max(most_per_s * HELD_BACK);
         }

@@ -16,7 +16,7 @@ pub struct Setting {
     pub aliases: &'static [&'static str],
     /// What it takes.
     pub kind: ValueKind,
-    /// What it is when nobody says anything, in words where it depends on the machine.
+    /// The default, in words where it depends on the machine.
     pub default: &'static str,
     /// When it may change.
     pub when: When,
@@ -291,7 +291,7 @@ choice! {
 }
 
 choice! {
-    /// How a damaged page is told from a good one.
+    /// How a damaged page is recognised.
     ChecksumAlgorithm {
         /// CRC-32C over the page.
         Crc32 = "crc32",

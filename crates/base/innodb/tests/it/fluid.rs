@@ -27,7 +27,7 @@ pub struct Load {
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observations {
     /// Redo made in each second.
     pub redo: Vec<u64>,
     /// Pages written in each second.
@@ -61,7 +61,7 @@ pub struct Fluid {
     sleeps_until_us: u64,
     is_firm: bool,
     was_furious: bool,
-    pub seen: Seen,
+    pub seen: Observations,
 }
 
 impl Fluid {
@@ -82,11 +82,11 @@ impl Fluid {
             sleeps_until_us: 0,
             is_firm: false,
             was_furious: false,
-            seen: Seen::default(),
+            seen: Observations::default(),
         }
     }
 
-    pub fn run(&mut self, seconds: u64) -> &Seen {
+    pub fn run(&mut self, seconds: u64) -> &Observations {
         for _ in 0..seconds * 1_000_000 / STEP_US {
             self.step();
         }

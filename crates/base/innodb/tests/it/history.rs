@@ -7,7 +7,7 @@ use iostrata_innodb::flush::{
 use iostrata_innodb::{FlushWriteLimit, Lsn};
 use proptest::prelude::*;
 
-use crate::fluid::{Fluid, Load, Seen};
+use crate::fluid::{Fluid, Load, Observations};
 
 const MIB: u64 = 1 << 20;
 const FILES: u64 = 1 << 30;
@@ -47,13 +47,13 @@ fn load(io_capacity: u32) -> Load {
 }
 
 /// The least redo of a second after the first so many, as a share of what was offered.
-fn worst(seen: &Seen, from: usize) -> f64 {
+fn worst(seen: &Observations, from: usize) -> f64 {
     let least = seen.redo[from..].iter().min().copied().unwrap_or(0);
     least as f64 / (10 * MIB) as f64
 }
 
 /// Five minutes, and a device that is slow for 15 seconds after them.
-fn with_a_slow_spell(policy: Box<dyn FlushPolicy>, load: Load) -> (Seen, Seen) {
+fn with_a_slow_spell(policy: Box<dyn FlushPolicy>, load: Load) -> (Observations, Observations) {
     let mut fluid = Fluid::new(load, policy);
     let before = fluid.run(300).clone();
     fluid.device(150.0);
@@ -283,7 +283,7 @@ fn a_lone_user_is_taken_for_idle_by_the_old_loops_and_not_by_lsn_age() {
 }
 
 #[test]
-fn nobody_makes_redo_beyond_the_wall_whatever_the_device_does() {
+fn no_redo_is_made_beyond_the_wall_whatever_the_device_does() {
     for (name, make) in ALL {
         let slow = Load { device_pages_per_s: 100.0, ..load(200) };
         let mut fluid = Fluid::new(slow, make());

@@ -24,7 +24,7 @@ fn redos() -> &'static [(u64, f64)] {
     if is_long { &REDOS } else { &REDOS[..4] }
 }
 
-/// A plant under load, which tells what happened since a moment.
+/// A plant under load, which shows what happened since a moment.
 struct Run {
     plant: Plant,
     name: String,
@@ -174,7 +174,7 @@ fn the_ceiling_is_kept_and_slows_the_load_down() {
         run.settle();
         let needed = run.per_s(&run.plant.seen.flushed);
         run.plant.plan.settings.io_capacity_max = (needed * 0.5) as u32;
-        // Where flushing may go beyond it, nobody is slowed down.
+        // Where flushing may go beyond it, no thread is slowed down.
         run.settle().steadier_than(0.8).within(0.5, 1.12);
         assert!(run.admitted() > 0.97, "{}: {}", run.name, run.admitted());
         run.plant.plan.settings.flush_sync = false;
@@ -297,7 +297,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn whatever_course_a_load_takes_that_the_device_bears_nobody_is_stopped(
+    fn a_load_that_the_device_bears_is_never_stopped_whatever_its_course(
         shape in prop::sample::select(SHAPES.to_vec()),
         (capacity, fill_s) in prop::sample::select(REDOS[..3].to_vec()),
         low in 0.2_f64..0.9,

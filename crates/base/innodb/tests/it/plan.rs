@@ -15,7 +15,7 @@ pub struct Plan {
     pub population: u64,
     pub frames: u64,
     pub device_pages_per_s: f64,
-    /// Time of a batch beside its pages: syncs and the checkpoint.
+    /// Time of a batch apart from its pages: syncs and the checkpoint.
     pub batch_us: u64,
     pub bucket_bytes: u64,
     /// One touch in so many takes a free frame; 0 for none.

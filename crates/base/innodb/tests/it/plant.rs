@@ -24,7 +24,7 @@ enum Thread {
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observations {
     pub age_max: u64,
     /// Time and age of the oldest change, at every look of the cleaner.
     pub ages: Vec<(u64, u64)>,
@@ -63,7 +63,7 @@ pub struct Plant {
     finished: ActionOutcome,
     was_furious: bool,
     random: u64,
-    pub seen: Seen,
+    pub seen: Observations,
     hasher: DefaultHasher,
 }
 
@@ -90,7 +90,7 @@ impl Plant {
             finished: ActionOutcome::default(),
             was_furious: false,
             random: plan.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
-            seen: Seen::default(),
+            seen: Observations::default(),
             hasher: DefaultHasher::new(),
         }
     }
@@ -182,7 +182,7 @@ impl Plant {
                 self.threads[at] = Thread::WaitsCheckpoint(lsn);
                 return self.wake();
             }
-            other => panic!("steady lets nobody work for the cleaner: {other:?}"),
+            other => panic!("steady lets no user thread work for the cleaner: {other:?}"),
         }
         if self.plan.misses > 0 && !self.take_frames() {
             self.seen.frame_waits += 1;

@@ -25,7 +25,7 @@ impl Mariadb {
             (settings.max_dirty_pages_pct_lwm, now.dirty_pct(), now.modified_age());
         let is_old = age > ladder.low_water;
         self.is_awake = if low == 0.0 {
-            // Nobody wakes it for age below the async limit; awake it sees the age each second.
+            // Age below the async limit does not wake it; awake it sees the age each second.
             let is_woken = age >= ladder.async_age || dirty >= settings.max_dirty_pages_pct;
             is_woken || (self.is_awake && is_old)
         } else {
@@ -114,7 +114,7 @@ impl Generation for Mariadb {
     }
 
     fn idle_pct(&self, now: &FlushSample<'_>) -> f64 {
-        // With the default of 0 it sleeps on; pages that somebody waits for go first.
+        // With the default of 0 it sleeps on; pages that a thread waits for go first.
         let is_held = now.settings.max_dirty_pages_pct_lwm == 0.0 || now.pending_reads > 0;
         if is_held { 0.0 } else { 100.0 }
     }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_reads_keeps_it_from_flushing_while_nobody_commits() {
+    fn without_commits_only_reads_keep_it_from_flushing() {
         let settings = FlushSettings { max_dirty_pages_pct_lwm: 1.0, ..FlushSettings::default() };
         let idle = FlushSample { settings, ..FlushSample::default() };
         let pct = |now: FlushSample<'_>| Mariadb::default().idle_pct(&now);

@@ -176,7 +176,7 @@ impl<G: Generation> CleanerLoop<G> {
         let flushed = std::mem::take(&mut self.flushed);
         self.is_idle = last == Some(now.commits);
         let portion = self.generation.recommend(now, ladder, flushed, self.cap);
-        // A recommendation is cut off at the cap: who reaches it would have liked more.
+        // A recommendation is cut off at the cap: one that reaches it would have been higher.
         let is_cut = portion.pages >= self.cap && now.dirty_pages > self.cap;
         let want = if is_cut { u64::MAX } else { 0 };
         self.outlook = Outlook::capped(self.cap, self.raised.by(), want, Bound::IoCapacityMax);
@@ -212,7 +212,7 @@ impl<G: Generation> CleanerLoop<G> {
         if rest == Rest::Skipped {
             self.due_us = now.now_us.saturating_add(if self.flushed > 0 { 0 } else { NOTHING_US });
         }
-        // Who waits for frames may wake it; who waits for anything else has done so for nothing.
+        // A waiter for frames may wake it; any other wake-up is for nothing.
         let hears = !self.generation.users_free_frames() && !self.is_woken_in_vain;
         let firm = rest != Rest::Light && !hears;
         let until_us = self.due_us;
@@ -536,7 +536,7 @@ impl Generation for Mysql57 {
 
     fn rule(&self, ladder: &Ladder) -> AdmitRule {
         if self.is_84() {
-            // Who passes the sync limit wakes the cleaner and goes on.
+            // A thread that passes the sync limit wakes the cleaner and goes on.
             return AdmitRule { flush_age: ladder.sync_age, ..ladder.wall() };
         }
         let (flush_wait_age, work) = (ladder.sync_age, UserWork::Checkpoints);

@@ -155,7 +155,7 @@ fn dirty_pages_beyond_their_share_are_flushed() {
 }
 
 #[test]
-fn redo_that_nobody_syncs_is_synced_in_time() {
+fn unsynced_redo_is_synced_in_time() {
     let mut policy = Steady::default();
     let mut syncs = Vec::new();
     for at in 0..50 {
@@ -184,7 +184,7 @@ fn admission_follows_the_limits() {
     policy.next(&sample(1000, 10, &EVEN), ActionOutcome::default());
     let rule = policy.admit();
     assert_eq!((rule.delay_age, rule.wait_age), (60_000, 80_000));
-    assert_eq!(rule.flush_age, u64::MAX, "nobody flushes by themselves");
+    assert_eq!(rule.flush_age, u64::MAX, "no user thread flushes");
 }
 
 proptest! {
