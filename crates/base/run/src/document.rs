@@ -202,7 +202,7 @@ pub struct Advice {
     pub setting: String,
     /// The value to give it; empty for a statement.
     pub value: String,
-    /// What servers have unless told otherwise, where that is known.
+    /// The servers' default, where that is known.
     #[serde(default)]
     pub default: Option<String>,
     /// The releases that have it, where not all have: `MySQL 8.0.26 and later`.

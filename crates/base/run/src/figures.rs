@@ -130,7 +130,7 @@ pub struct StreamFigures {
     pub start_lateness_us_p99: Option<f64>,
     /// Requests that failed, by error number.
     pub errors: Vec<IoErrorCount>,
-    /// What transactions have beside that; absent for requests.
+    /// What transactions have besides; absent for requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<TransactionFigures>,
     /// What was refused and how the work was done instead, in words.
@@ -151,7 +151,7 @@ pub struct IoErrorCount {
     pub count: u64,
 }
 
-/// What a stream of transactions counted in the measured window beside those that completed.
+/// What a stream of transactions counted in the measured window besides those that completed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransactionFigures {

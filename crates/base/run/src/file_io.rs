@@ -67,12 +67,12 @@ pub enum FileIoSource {
 pub struct FileIo {
     /// Who counted.
     pub source: FileIoSource,
-    /// The classes that are told, in the order of [`FileClass`].
+    /// The classes that are reported, in the order of [`FileClass`].
     pub classes: Vec<FileClassIo>,
 }
 
 impl FileIo {
-    /// A class, where it is told.
+    /// A class, where it is reported.
     pub fn class(&self, class: FileClass) -> Option<&FileClassIo> {
         self.classes.iter().find(|one| one.class == class)
     }

@@ -26,7 +26,7 @@ pub use block_latency::{
 };
 pub use counters::{DeviceCounters, DeviceDelta, Iostat};
 pub use device::{DeviceFacts, PcieLink};
-pub use emulated::{EmulatedDisk, QueueTaken};
+pub use emulated::{EmulatedDisk, QueueReadback};
 pub use evidence::{
     CpuShares, DeviceSeries, Evidence, ForeignIo, HeldBackShares, NamedIostat, OwnIo,
     PressureShare, PressureShares, ProcessIo, QuietCheck, Switches, ThrottleEvidence,

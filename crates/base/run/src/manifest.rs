@@ -105,7 +105,7 @@ pub struct Manifest {
     /// The study that is run, laid out.
     #[serde(default)]
     pub study: Option<Box<StudyPlan>>,
-    /// The block device that the study was told to overwrite, if it was.
+    /// The block device that the study was allowed to overwrite, if any.
     #[serde(default)]
     pub study_device: Option<PathBuf>,
 }

@@ -1,6 +1,6 @@
 //! What `iostrata watch --summary` prints of a server.
 //!
-//! Invariant: what the server does not tell is null. Counters are exact; what is a rate says over
+//! Invariant: what the server does not report is null. Counters are exact; what is a rate says over
 //! which seconds it was counted.
 
 use serde::{Deserialize, Serialize};

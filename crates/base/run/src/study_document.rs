@@ -10,7 +10,7 @@ use iostrata_plan::{Layer, PerKind};
 use iostrata_stats::{AxisKind, Conclusion, Interval, LatencyUs, Measured, Percentile, Verdicts};
 use serde::{Deserialize, Serialize};
 
-use crate::host::{BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, QueueTaken};
+use crate::host::{BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, QueueReadback};
 use crate::{
     ChangeRecord, Finding, ProbeHost, QueueChange, StudyTransactions, Unavailable, Unknown,
 };
@@ -81,7 +81,7 @@ pub struct StudyPoint {
     pub device: Option<Iostat>,
     /// What the device's queue was set to, and what the kernel took.
     #[serde(default)]
-    pub queue: Vec<QueueTaken>,
+    pub queue: Vec<QueueReadback>,
     /// What reached the emulated disks, over all replicates.
     #[serde(default)]
     pub emulated: Option<EmulatedDisk>,
@@ -93,7 +93,7 @@ pub struct StudyPoint {
     pub profile: Option<Profile>,
     /// Latency by layer, from the traced pass.
     pub latency_by_layer: Option<BlockLatency>,
-    /// What transactions have beside that; absent for requests.
+    /// What transactions have besides; absent for requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<StudyTransactions>,
     /// What speaks against the figure.

@@ -115,7 +115,7 @@ pub struct SamplerCost {
     pub sample_us_max: f64,
 }
 
-/// What samples of a target say of a window. Null is what it does not tell.
+/// What samples of a target say of a window. Null is what it does not report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetCourse {
@@ -123,7 +123,7 @@ pub struct TargetCourse {
     pub redo_bytes_per_s: Option<f64>,
     /// Pages that became dirty, per second.
     pub pages_dirtied_per_s: Option<f64>,
-    /// Times that pages had to be written at any price, because redo was about to run out.
+    /// Furious flushes: redo was about to run out.
     pub furious_flushes: Option<u64>,
     /// Share of the written pages that were written because redo was about to run out, percent.
     pub flushed_for_redo_pct: Option<f64>,
@@ -137,7 +137,7 @@ pub struct TargetCourse {
     pub history_list_length_end: Option<u64>,
 }
 
-/// How much the tables held before and after a run; null where the target does not tell.
+/// How much the tables held before and after a run; null where the target does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatasetGrowth {
@@ -183,8 +183,8 @@ pub struct InsertGrowth {
     /// Rows per second in it.
     pub rows_per_s: Vec<f64>,
     /// Bytes of the indexes at its end, without the one by which rows are kept. Servers estimate
-    /// them for InnoDB, a while late. Null where the target does not tell; entries where it did
-    /// not answer.
+    /// them for InnoDB, a while late. Null where the target does not report them; entries where it
+    /// did not answer.
     pub index_bytes: Option<Vec<Option<u64>>>,
     /// Bytes of rows and indexes together, by the size of the files where that is known.
     pub table_bytes: Option<Vec<Option<u64>>>,

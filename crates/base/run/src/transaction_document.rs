@@ -54,7 +54,7 @@ pub struct TransactionDocument {
     /// Times below half the mean rate, each with its cause.
     #[serde(default)]
     pub stalls: Vec<TransactionStall>,
-    /// What asking the target for the causes cost; null where it does not tell.
+    /// What asking the target for the causes cost; null where it does not report them.
     #[serde(default)]
     pub sampler: Option<SamplerCost>,
     /// How much the tables grew; null where nothing is known.
@@ -218,11 +218,11 @@ impl TransactionLevel {
     }
 }
 
-/// What transactions of a point have beside their rate, over its windows.
+/// What transactions of a point have besides their rate, over its windows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyTransactions {
-    /// Figures by the names of their metrics; those that the database does not tell are absent.
+    /// Figures by the names of their metrics; those that the database does not report are absent.
     pub figures: BTreeMap<String, Measured>,
     /// Windows that are left out because the hypervisor took more than 10 % of the processors in
     /// more than half of their seconds.

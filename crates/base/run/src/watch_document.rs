@@ -1,6 +1,6 @@
 //! What `watch --record` and `tune` keep.
 //!
-//! Invariant: fields may be added, never renamed. What a target does not tell is null, never 0.
+//! Invariant: fields may be added, never renamed. What a target does not report is null, never 0.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ pub struct WatchTarget {
     /// Its settings at the beginning, by name.
     pub settings: BTreeMap<String, String>,
     /// Those of them that were changed since the server started, as they were at the beginning;
-    /// empty also where the server does not tell.
+    /// empty also where the server does not report it.
     #[serde(default)]
     pub changed_settings: Vec<SettingOrigin>,
     /// The connection of an `iostrata tune` that was at work on it at the beginning.
     #[serde(default)]
     pub tuner: Option<u64>,
-    /// What it does not tell, and why.
+    /// What it does not report, and why.
     pub missing: Vec<String>,
 }
 
@@ -126,8 +126,8 @@ pub struct WatchDocument {
     pub findings: Vec<Finding>,
     /// What should be set.
     pub advice: Vec<Advice>,
-    /// The model of flushing that tells what advice is expected to change, and how well it does
-    /// what was recorded; null where there is none.
+    /// The model of flushing that predicts what advice changes, and how well it does what was
+    /// recorded; null where there is none.
     #[serde(default)]
     pub expected_from: Option<FlushRecording>,
     /// What all of the advice that can be tried and that the model knows is expected to change

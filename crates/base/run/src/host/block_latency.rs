@@ -49,7 +49,7 @@ pub struct BlockLatency {
     /// `application` less the mean of every segment, in microseconds: what no segment explains.
     /// Negative where several requests of one call overlap.
     pub unexplained: Option<ApplicationLatency>,
-    /// What could not be told and why; one sentence each.
+    /// What could not be measured and why; one sentence each.
     pub notes: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// An attribute of a device's queue as it was asked for, and as the kernel took it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct QueueTaken {
+pub struct QueueReadback {
     /// Its name in `/sys/block/*/queue`: `scheduler`, `nr_requests`.
     pub attribute: String,
     /// What was asked for.

@@ -3,9 +3,9 @@
 use iostrata_stats::Verdicts;
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceDelta, EmulatedDisk, IoLimit, Iostat, LimitedRate, QueueTaken};
+use super::{DeviceDelta, EmulatedDisk, IoLimit, Iostat, LimitedRate, QueueReadback};
 
-/// What was observed beside a measured point. What could not be observed is absent.
+/// What was observed with a measured point. What could not be observed is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
@@ -37,7 +37,7 @@ pub struct Evidence {
     pub foreign: Option<ForeignIo>,
     /// What the device's queue was set to for this window.
     #[serde(default)]
-    pub queue: Vec<QueueTaken>,
+    pub queue: Vec<QueueReadback>,
     /// What reached the emulated disks below.
     #[serde(default)]
     pub emulated: Option<EmulatedDisk>,
@@ -185,7 +185,7 @@ pub struct ThrottleEvidence {
 /// What a process waited for, and what held it back, between two looks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeldBackShares {
-    /// Absent where the kernel does not tell it.
+    /// Absent where the kernel does not report it.
     pub pressure: Option<PressureShares>,
     /// The control group whose pressure it is; absent where it is that of the whole machine.
     pub pressure_group: Option<String>,

@@ -23,7 +23,7 @@ pub struct HostFacts {
     /// Memory that could be had without swapping when the facts were read, in bytes.
     pub memory_available_bytes: Option<u64>,
     /// The hypervisor (`kvm`, `xen`, `vmware`, `hyperv`, ...); `unknown` when there is one that
-    /// does not say its name; absent on bare metal, or when nothing tells.
+    /// does not say its name; absent on bare metal, or when it is not known.
     pub virtualisation: Option<String>,
     /// The container runtime whose marker was found (`docker`, `podman`, `lxc`, ...).
     pub container: Option<String>,
@@ -52,7 +52,7 @@ pub struct HostFacts {
     pub aio_requests_max: Option<u64>,
     /// libaio requests reserved at present (`fs.aio-nr`).
     pub aio_requests_used: Option<u64>,
-    /// `kernel.io_uring_disabled`: 0 open to all, 1 to a group, 2 to nobody.
+    /// `kernel.io_uring_disabled`: 0 open to all, 1 to a group, 2 to none.
     pub io_uring_disabled: Option<u64>,
     /// The longest time that an idle processor takes to wake up by the kernel's own account, in
     /// microseconds; absent where the kernel gives none.

@@ -174,6 +174,6 @@ pub enum DirectIoBehaviour {
     Ignored,
     /// Opening with the flag fails.
     Refused,
-    /// Cannot be told without trying.
+    /// Not known without trying.
     Unknown,
 }

@@ -3,7 +3,7 @@
 //! Invariant: a figure is declared here and nowhere else. Lines, the screen, metrics, charts of the
 //! report, `tune`, `simulate --from` and documents read its row; the row makes the field of
 //! [`WatchSample`] too. Fields may be added, never renamed: the order is that of the columns. What
-//! a target does not tell is null, never 0. Rates are of the time since the sample before; the
+//! a target does not report is null, never 0. Rates are of the time since the sample before; the
 //! first sample has none. Metrics have base units, named last: bytes, seconds, ratio; counters end
 //! in `_total`.
 
@@ -25,7 +25,7 @@ pub enum FigureKind {
     Gauge(SampleField),
     /// Computed from several fields.
     Derived(fn(&SampleSpan<'_>) -> Option<f64>),
-    /// Not told by the target: seen on its host, of its files, of its stalls, or of asking it.
+    /// Not reported by the target: seen on its host, of its files, of its stalls, or of asking it.
     Beside,
 }
 
@@ -71,13 +71,13 @@ pub struct Figure {
     pub unit: &'static str,
     /// Its column, where it has one.
     pub column: Option<FigureColumn>,
-    /// What a target does not tell that has no such column; empty where it always stands.
+    /// What a target without such a column does not report; empty where it always stands.
     pub told_with: &'static str,
     /// The chart on which it is a line, and how that line is called.
     pub chart: Option<(&'static FigureChart, &'static str)>,
     /// What is exported.
     pub metric: Option<FigureMetric>,
-    /// The label that tells it apart within its family.
+    /// The label that identifies it within its family.
     pub label: Option<(&'static str, &'static str)>,
     /// By what the figure is divided for Prometheus, which asks for base units.
     pub metric_divisor: f64,
@@ -103,7 +103,7 @@ impl Figure {
         }
     }
 
-    /// A figure that the target does not tell itself.
+    /// A figure that the target does not report itself.
     pub(super) const fn beside(
         name: &'static str,
         unit: &'static str,
@@ -129,7 +129,7 @@ impl Figure {
         Self { column: Some(FigureColumn { name, width, divisor }), ..self }
     }
 
-    /// The column stands where a target tells this.
+    /// The column stands where a target reports this.
     pub(super) const fn told_with(self, what: &'static str) -> Self {
         Self { told_with: what, ..self }
     }
@@ -178,7 +178,7 @@ impl Figure {
         }
     }
 
-    /// Its value over a span, where the target tells it; `total` is by how much its counter grew
+    /// Its value over a span, where the target reports it; `total` is by how much its counter grew
     /// since watching began.
     pub fn value(&self, span: &SampleSpan<'_>, total: Option<u64>) -> Option<f64> {
         let whole = |value: Option<u64>| value.map(|value| value as f64);
@@ -192,8 +192,8 @@ impl Figure {
     }
 }
 
-/// Declares the fields of a sample that the target tells, each with its row, the fields of what is
-/// seen beside it, and the rows of these.
+/// Declares the fields of a sample that the target reports, each with its row, the fields of what
+/// is seen besides, and the rows of these.
 macro_rules! figures {
     (
         fields { $($(#[$meta:meta])* $field:ident: $type:ty = $row:expr;)* }
@@ -214,7 +214,7 @@ macro_rules! figures {
         }
 
         impl WatchSample {
-            /// Sets what the target tells; `value` is asked for the figure at each place.
+            /// Sets what the target reports; `value` is asked for the figure at each place.
             pub fn fill(&mut self, value: impl Fn(usize, &Figure) -> Option<f64>) {
                 let mut places = FIGURES.iter().enumerate();
                 let mut next = || places.next().and_then(|(at, figure)| value(at, figure));
@@ -291,7 +291,7 @@ pub static CHARTS: &[&FigureChart] = &[
     &FREE,
 ];
 
-/// What the sentences on what a target does not tell name before their colon.
+/// What the sentences on what a target does not report name before their colon.
 const MORE_FILES: &str = "files of undo";
 
 const fn device(
@@ -432,7 +432,7 @@ fields {
     /// Those written because redo was about to run out.
     flush_sync_pages_per_s: f64 = counter("pages/s", |one| one.pages_flushed_for_redo)
         .column("sync", 5).chart(&FLUSH, "sync").metric_of(BY_KIND, ("kind", "sync"));
-    /// Times that pages had to be written at any price since watching began.
+    /// Furious flushes since watching began.
     furious_flushes: u64 = total("flushes", |one| one.furious_flushes)
         .metric(
             "iostrata_furious_flushes_total",
@@ -684,7 +684,7 @@ mod tests {
         let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
         for figure in FIGURES {
             let Some(column) = figure.column else { continue };
-            // Columns of the device are told by the first and the last of them.
+            // Columns of the device are recognised by the first and the last of them.
             let is_between = figure.name.starts_with("device.") && column.name != "r/s";
             let name = if is_between { "r/s" } else { column.name };
             let row = rows.iter().find(|row| row.contains(&format!("`{name}`")));

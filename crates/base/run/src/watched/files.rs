@@ -1,6 +1,6 @@
 //! What a target did with its files, by what they hold.
 //!
-//! Invariant: counted from the start of the target; what it does not tell is absent.
+//! Invariant: counted from the start of the target; what it does not report is absent.
 
 use crate::file_io::{FileClass, FileIoSource};
 
@@ -54,7 +54,7 @@ impl FileCounts {
         self.zip(before, |now, before| now?.checked_sub(before?))
     }
 
-    /// Adds other counts; what only one of both tells is what is told.
+    /// Adds other counts; what only one of both has is kept.
     pub fn add(&mut self, more: &Self) {
         *self = self.zip(more, |one, other| match (one, other) {
             (Some(one), Some(other)) => Some(one.saturating_add(other)),
@@ -76,7 +76,7 @@ impl FileCounts {
     }
 }
 
-/// The classes that a target tells apart.
+/// The classes that a target distinguishes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTable {
     /// Who counted.
@@ -85,28 +85,28 @@ pub struct FileTable {
 }
 
 impl FileTable {
-    /// Nothing is told yet.
+    /// No class is reported yet.
     pub fn new(source: FileIoSource) -> Self {
         Self { source, ..Self::default() }
     }
 
-    /// A class, where it is told.
+    /// A class, where it is reported.
     pub fn get(&self, class: FileClass) -> Option<&FileCounts> {
         self.classes.get(class as usize)?.as_ref()
     }
 
-    /// The class, told from now on.
+    /// The class, reported from now on.
     pub fn entry(&mut self, class: FileClass) -> &mut FileCounts {
         self.classes[class as usize].get_or_insert_default()
     }
 
-    /// The classes that are told.
+    /// The classes that are reported.
     pub fn iter(&self) -> impl Iterator<Item = (FileClass, &FileCounts)> {
         FileClass::ALL.into_iter().filter_map(|class| Some((class, self.get(class)?)))
     }
 
     /// By how much the classes grew since an earlier time; nothing where others counted, or no
-    /// class is told by both.
+    /// class is reported by both.
     pub fn since(&self, before: &Self) -> Option<Self> {
         let mut grown = Self::new(self.source);
         for (class, now) in self.iter() {

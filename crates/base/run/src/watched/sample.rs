@@ -1,6 +1,6 @@
 //! What goes on in a target at one moment.
 //!
-//! Invariant: counters and gauges only, no rates. What a target does not tell is absent, never 0.
+//! Invariant: counters and gauges only, no rates. What a target does not report is absent, never 0.
 //! Fields that count from the start of the target say so; they go back when it is started again.
 
 use super::files::FileTable;
@@ -50,7 +50,7 @@ pub struct TargetSample {
     pub pages_flushed_background: Option<u64>,
     /// Those of them that were written because redo was about to run out.
     pub pages_flushed_for_redo: Option<u64>,
-    /// Times since the start that they had to be written at any price.
+    /// Furious flushes since the start.
     pub furious_flushes: Option<u64>,
     /// Pages of the pool.
     pub pool_pages: Option<u64>,

@@ -1,4 +1,4 @@
-//! What the sessions of a target wait for, as far as one look at all of them tells.
+//! What the sessions of a target wait for, as one look at all of them shows.
 
 /// Sessions by what they wait for at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn who_blocks_in_the_end_is_who_waits_for_nobody() {
+    fn the_blocker_is_a_session_that_waits_for_none() {
         // 3 waits for 2 and for 1, 2 for 1, 9 for 8; 5 and 6 wait for each other.
         let waits = [wait(3, 2), wait(3, 1), wait(2, 1), wait(9, 8), wait(5, 6), wait(6, 5)];
         let found = StallSnapshot::blockers_of(&waits);

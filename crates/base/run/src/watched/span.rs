@@ -1,7 +1,7 @@
 //! What a target did between two samples of it: the only place where a rate is made.
 //!
-//! Invariant: no rate is below zero. A counter that went back began anew (it wrapped, or somebody
-//! switched it off and on) and has no rate; after a restart nothing has one.
+//! Invariant: no rate is below zero. A counter that went back began anew (it wrapped, or was
+//! switched off and on) and has no rate; after a restart nothing has one.
 
 use serde::{Deserialize, Serialize};
 

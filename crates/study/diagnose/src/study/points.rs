@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::OpKind;
 use iostrata_plan::study::{Cell, LevelAt, StudyPlan};
-use iostrata_run::host::{CpuShares, DeviceDelta, EmulatedDisk, Iostat, Profile, QueueTaken};
+use iostrata_run::host::{CpuShares, DeviceDelta, EmulatedDisk, Iostat, Profile, QueueReadback};
 use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint};
 use iostrata_stats::{
     LatencyHistogram, LatencyUs, Measured, Percentile, Verdicts, combine, combine_weighted,
@@ -67,8 +67,8 @@ pub(crate) fn point(cell: &Cell, seen: &PointLog<'_>) -> Option<StudyPoint> {
 }
 
 /// What the queue was set to, each once; replicates do not differ unless the kernel did.
-fn queue(replicates: &[&Replicate]) -> Vec<QueueTaken> {
-    let mut all: Vec<QueueTaken> = Vec::new();
+fn queue(replicates: &[&Replicate]) -> Vec<QueueReadback> {
+    let mut all: Vec<QueueReadback> = Vec::new();
     let evidence = replicates.iter().filter_map(|one| one.evidence.as_ref());
     for taken in evidence.flat_map(|evidence| &evidence.queue) {
         if !all.contains(taken) {

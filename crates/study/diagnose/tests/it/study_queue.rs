@@ -4,7 +4,7 @@
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_plan::study::{Cell, Extent, MeasuringOverrides, StudyPlan, StudySpec};
 use iostrata_plan::{Better, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream};
-use iostrata_run::host::{DeviceCounters, DeviceDelta, EmulatedDisk, Evidence, QueueTaken};
+use iostrata_run::host::{DeviceCounters, DeviceDelta, EmulatedDisk, Evidence, QueueReadback};
 use iostrata_run::{
     Cpu, DeviceMetric, Event, Finding, Replicate, Series, StreamFigures, StudyDocument, Unavailable,
 };
@@ -75,7 +75,7 @@ fn evidence_of(cell: &Cell, asked: u64, took: u64, does: Does) -> Evidence {
         queue_ms: 10_000 * took,
         ..DeviceCounters::default()
     };
-    let taken = |attribute: &str, asked: String, took: String| QueueTaken {
+    let taken = |attribute: &str, asked: String, took: String| QueueReadback {
         attribute: attribute.to_owned(),
         asked,
         took,

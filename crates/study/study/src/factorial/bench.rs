@@ -13,7 +13,7 @@ use iostrata_linux::host::{Root, Scope};
 use iostrata_load::IoLoad;
 use iostrata_plan::study::{Cell, Conditions, VolumeKind};
 use iostrata_plan::{IoSpec, Point};
-use iostrata_run::host::QueueTaken;
+use iostrata_run::host::QueueReadback;
 use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
@@ -29,7 +29,7 @@ use crate::{Measurement, Pipeline, StudyError, Watcher};
 
 /// The directory of a volume below which its databases lie.
 pub(super) const DATABASES: &str = "iostrata-databases";
-/// And those that run beside the measured ones.
+/// And those that run along with the measured ones.
 pub(super) const SECOND_DATABASES: &str = "iostrata-databases-second";
 
 /// Everything that one replicate needs.
@@ -359,7 +359,7 @@ pub(super) struct How {
 struct SetUp {
     /// Which of the volumes.
     volume: usize,
-    queue: Vec<QueueTaken>,
+    queue: Vec<QueueReadback>,
     place: PathBuf,
     scope: PathScope,
     verdicts: Verdicts,

@@ -10,7 +10,7 @@ use iostrata_change::{
     Platform, Queue, QueueAttribute, Session, Sysctl, VmSetting,
 };
 use iostrata_plan::study::{Conditions, IoLimits, QueueSetting};
-use iostrata_run::host::QueueTaken;
+use iostrata_run::host::QueueReadback;
 
 /// The control group of the workload, within the session.
 const GROUP: &str = "study";
@@ -28,7 +28,7 @@ pub(super) struct ConditionState {
 struct QueueNow {
     wanted: Vec<QueueSetting>,
     changes: Vec<ChangeId>,
-    taken: Vec<QueueTaken>,
+    taken: Vec<QueueReadback>,
 }
 
 /// The control group of the workload.
@@ -135,9 +135,9 @@ impl ConditionState {
     }
 
     /// What the queues of these devices were set to, and what the kernel took, each once.
-    pub(super) fn taken(&self, devices: &[DeviceRef]) -> Vec<QueueTaken> {
+    pub(super) fn taken(&self, devices: &[DeviceRef]) -> Vec<QueueReadback> {
         let queues = devices.iter().filter_map(|device| self.queues.get(&device.to_string()));
-        let mut all: Vec<QueueTaken> = Vec::new();
+        let mut all: Vec<QueueReadback> = Vec::new();
         for taken in queues.flat_map(|queue| &queue.taken) {
             if !all.contains(taken) {
                 all.push(taken.clone());
@@ -210,11 +210,11 @@ fn unknown(what: &str, found: &str) -> ChangeError {
     }
 }
 
-fn taken(applied: &AppliedChange) -> Option<QueueTaken> {
+fn taken(applied: &AppliedChange) -> Option<QueueReadback> {
     let Change::Queue(queue) = &applied.change else { return None };
     let (asked, took) = applied.asked_and_took()?;
     let (attribute, asked) = (queue.attribute.name().to_owned(), asked.to_owned());
-    Some(QueueTaken { attribute, asked, took: took.to_owned() })
+    Some(QueueReadback { attribute, asked, took: took.to_owned() })
 }
 
 fn ids_of(made: &[AppliedChange]) -> Vec<ChangeId> {
