@@ -2,7 +2,7 @@
 //!
 //! Purpose: rows with a counted key, three random keys and a string, so many in a commit, into a
 //! table that only grows. While the indexes fit into memory the processor decides; afterwards the
-//! disk does, and whoever sorts its writes.
+//! disk does, and the order of its writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -160,7 +160,7 @@ pub fn rows(target: &dyn Target) -> Result<u64, TargetError> {
 }
 
 /// Makes and fills the table; with `resets` in place of the one that is there. Its indexes are made
-/// when it is filled. `progress` hears of the rows so far.
+/// when it is filled. `progress` gets the rows so far.
 ///
 /// # Errors
 /// Another number of rows was loaded before; what the target said; `stop` was set.
@@ -198,7 +198,7 @@ pub fn prepare(
 /// Removes the table, if this program made it; whether it was there.
 ///
 /// # Errors
-/// What the target said; a table that somebody else made.
+/// What the target said; a table that iostrata did not make.
 pub fn cleanup(target: &dyn Target) -> Result<bool, TargetError> {
     LoadedMark { schema: &Arc::new(schema()), command: COMMAND }.remove(target)
 }
@@ -221,7 +221,7 @@ const INDEXES: usize = 2;
 /// Sums of keys, by index and range.
 type Sums = [[i64; RANGES as usize]; KEYS];
 
-/// Checks all conditions; `progress` hears of the share that is done.
+/// Checks all conditions; `progress` gets the share that is done.
 ///
 /// # Errors
 /// What the target said; nothing was prepared. Conditions that do not hold are no error.

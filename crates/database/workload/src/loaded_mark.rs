@@ -2,8 +2,8 @@
 //! says.
 //!
 //! Invariants: the table is the last one of its schema; it is made before the others and removed
-//! after them, so that tables without it are somebody else's and are never touched. Its row is
-//! written when everything is loaded: without it loading has not ended.
+//! after them, so that tables without it are foreign and are never touched. Its row is written when
+//! everything is loaded: without it loading has not ended.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +36,7 @@ pub(crate) fn mark_table(name: &str, numbers: &[&str]) -> Table {
 /// Whether the tables of a schema are there, of which this one says what they hold.
 ///
 /// # Errors
-/// There are tables without it: somebody else's. What the target said.
+/// There are tables without it: foreign ones. What the target said.
 pub(crate) fn are_ours(
     target: &dyn Target,
     schema: &Schema,
@@ -54,8 +54,8 @@ pub(crate) fn are_ours(
     }
 }
 
-/// Refuses to remove tables that are somebody else's: with other columns than in any of these
-/// schemas, whose tables have the same names. `present` are numbers of theirs.
+/// Refuses to remove foreign tables: with other columns than in any of these schemas, whose tables
+/// have the same names. `present` are numbers of theirs.
 ///
 /// # Errors
 /// There is one; what the target said.
@@ -80,7 +80,7 @@ pub(crate) fn refuse_foreign(
         };
         if !schemas.iter().any(is_it) {
             let what = format!(
-                "table {} is there with other columns ({}), so that it is somebody else's and stays",
+                "table {} is there with other columns ({}), so that iostrata did not make it; it stays",
                 table.name,
                 found.join(", ")
             );
@@ -137,7 +137,7 @@ impl LoadedMark<'_> {
     /// What is there.
     ///
     /// # Errors
-    /// What the target said; tables that are somebody else's, or of another version.
+    /// What the target said; foreign tables, or of another version.
     pub fn read(&self, target: &dyn Target) -> Result<LoadState, TargetError> {
         if !are_ours(target, self.schema, self.number())? {
             return Ok(LoadState::Nothing);
@@ -185,7 +185,7 @@ impl LoadedMark<'_> {
     /// already.
     ///
     /// # Errors
-    /// What the target said; tables that are somebody else's, or with other numbers.
+    /// What the target said; foreign tables, or with other numbers.
     pub fn begin(
         &self,
         target: &dyn Target,
@@ -226,7 +226,7 @@ impl LoadedMark<'_> {
     /// Removes all tables; whether there were any.
     ///
     /// # Errors
-    /// What the target said; tables that are somebody else's.
+    /// What the target said; foreign tables.
     pub fn remove(&self, target: &dyn Target) -> Result<bool, TargetError> {
         match self.read(target) {
             Ok(LoadState::Nothing) => Ok(false),
@@ -262,7 +262,7 @@ impl LoadedMark<'_> {
 
 // Filling tables, several parts at a time.
 //
-// Invariant: the first failure ends everybody's work, and is the one that is told.
+// Invariant: the first failure ends all threads' work, and is the one that is returned.
 
 /// What filling came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

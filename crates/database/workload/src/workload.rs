@@ -423,13 +423,13 @@ pub trait Workload: Debug + Send + Sync {
     /// Removes the tables; whether there were any.
     ///
     /// # Errors
-    /// What the target said; tables that somebody else made.
+    /// What the target said; tables that iostrata did not make.
     fn cleanup(&self, target: &dyn Target) -> Result<bool, TargetError>;
 }
 
 // What came of a condition that a check looks at.
 
-/// Violations that are told of one condition.
+/// Violations of one condition that are listed.
 const TOLD_MAX: usize = 3;
 
 /// What came of one condition.

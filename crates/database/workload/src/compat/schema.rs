@@ -391,7 +391,7 @@ struct Chunk {
     warehouse: i64,
 }
 
-/// Makes and fills the tables, then adds the foreign keys. `progress` hears of rows so far and in
+/// Makes and fills the tables, then adds the foreign keys. `progress` gets the rows so far and in
 /// all, from several threads. Gives the number of rows.
 ///
 /// # Errors

@@ -204,7 +204,7 @@ fn groups(random: &mut Random, text: &mut Vec<u8>, count: usize) {
 /// Rows that are made at once.
 const BATCH: i64 = 256;
 
-/// Makes and fills the tables. `progress` hears of the rows so far.
+/// Makes and fills the tables. `progress` gets the rows so far.
 ///
 /// # Errors
 /// One of the tables is there already; what the target said; `stop` was set.

@@ -315,8 +315,8 @@ pub fn dataset(target: &dyn Target) -> Result<(i64, i64), TargetError> {
     Ok((number(0), number(1)))
 }
 
-/// Makes and fills the tables; with `resets` in place of what is there of them. `progress` hears of
-/// the rows so far and of all.
+/// Makes and fills the tables; with `resets` in place of what is there of them. `progress` gets the
+/// rows so far and of all.
 ///
 /// # Errors
 /// Other tables or other numbers of rows are there; what the target said; `stop` was set.
@@ -380,7 +380,7 @@ pub fn read_all(target: &dyn Target) -> Result<(), TargetError> {
 /// Removes the tables, if this program made them; whether there were any.
 ///
 /// # Errors
-/// What the target said; tables that somebody else made.
+/// What the target said; tables that iostrata did not make.
 pub fn cleanup(target: &dyn Target) -> Result<bool, TargetError> {
     LoadedMark { schema: &Arc::new(schema()), command: COMMAND }.remove(target)
 }
@@ -411,7 +411,7 @@ struct Object {
     latest_status: i64,
 }
 
-/// Checks all conditions; `progress` hears of the share that is done.
+/// Checks all conditions; `progress` gets the share that is done.
 ///
 /// # Errors
 /// What the target said; nothing was prepared. Conditions that do not hold are no error.

@@ -49,7 +49,7 @@ struct Scans {
     lines: OpId,
 }
 
-/// Checks all conditions; `progress` hears of the share that is done.
+/// Checks all conditions; `progress` gets the share that is done.
 ///
 /// # Errors
 /// What the target said. Conditions that do not hold are no error.

@@ -2,7 +2,7 @@
 //! loaded, and whether anything has run since; and the loading.
 //!
 //! Invariant: the table is made before any other and removed after all of them, so that tables
-//! without it are somebody else's and are never touched.
+//! without it are foreign and are never touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -393,7 +393,7 @@ fn begin(target: &dyn Target, options: &PrepareOptions) -> Result<Dataset, Targe
 /// Removes all tables of TPC-C, if this program made them.
 ///
 /// # Errors
-/// What the target said; tables that somebody else made.
+/// What the target said; tables that iostrata did not make.
 pub fn cleanup(target: &dyn Target) -> Result<bool, TargetError> {
     // Of another version or damaged, but ours.
     match Dataset::read(target) {

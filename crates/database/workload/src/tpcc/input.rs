@@ -203,8 +203,8 @@ impl Inputs {
 
 // Which transaction comes next, and how long people take over it (clauses 5.2.3 and 5.2.5).
 //
-// Invariant: a terminal's number and the number of its transaction decide everything, so that
-// equal seeds ask for equal work, whoever runs it.
+// Invariant: a terminal's number and the number of its transaction decide everything, so that equal
+// seeds ask for equal work on any thread.
 
 /// The five kinds, in the order of weights.
 pub const KINDS: [OpKind; 5] =
@@ -275,7 +275,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Nobody waits.
+    /// No waits.
     pub const NONE: Self = Self { keying: 0.0, think: 0.0 };
     /// As specified.
     pub const FULL: Self = Self { keying: 1.0, think: 1.0 };

@@ -43,7 +43,7 @@ pub struct TerminalOptions {
 /// In what a run with these options differs from the specification; docs/tpcc.md says why.
 pub fn deviations(options: &TerminalOptions) -> Vec<&'static str> {
     let mut all = vec![
-        "results are TPC-C-like: nobody audited them, and the full disclosure is this document",
+        "results are TPC-C-like: they are not audited, and the full disclosure is this document",
         "intervals are seconds or minutes, not the two hours that a TPC result needs",
         "terminals are part of the driver: no screens are drawn",
     ];

@@ -2,7 +2,7 @@
 //!
 //! Invariant: rows that transactions meet in are locked in one order: stock (by warehouse and
 //! item), new orders, orders and lines, customer, district, warehouse. The specification leaves the
-//! order within a transaction to whoever writes it. Nothing is retried here.
+//! order within a transaction to the implementation. Nothing is retried here.
 
 use iostrata_database::target::{OpId, Rows, Session, TargetError, Trouble, Value};
 
@@ -14,7 +14,7 @@ use crate::tpcc::schema::{DISTRICTS, Ops};
 /// Orders back that a stock level looks at.
 const RECENT_ORDERS: i64 = 20;
 
-/// What a transaction tells its terminal, as far as somebody looks at it.
+/// What a transaction returns to its terminal, as far as it is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// Of an order: in hundredths of cents of its amount, taxes and discount included.

@@ -29,7 +29,7 @@ pub fn window(load: &TransactionLoad<'_>, interrupted: &AtomicBool) -> WindowFig
     load.run(&surroundings, &mut NoObserver).unwrap()
 }
 
-/// Runs terminals until so many orders are acknowledged, then what `kill` does beside them, then
+/// Runs terminals until so many orders are acknowledged, then what `kill` does meanwhile, then
 /// until as many more are: two for each thread, one of which may have been on its way. The long
 /// form goes on for the seconds of `long_s`.
 pub fn killed(

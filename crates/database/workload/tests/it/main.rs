@@ -76,18 +76,18 @@ fn violations(target: &dyn Target, terminals: &Terminals<'_>) -> Vec<String> {
     checked.conditions.into_iter().flat_map(|condition| condition.told).collect()
 }
 
-/// What terminals did.
+/// What terminals settled and retried.
 #[derive(Debug, Default)]
-struct Done {
+struct TerminalCounts {
     settled: u64,
     retries: u64,
 }
 
 /// Lets threads run so many turns each, every one at two homes with a session each.
-fn run(source: &dyn TransactionSource, threads: u32, turns: u64) -> Done {
+fn run(source: &dyn TransactionSource, threads: u32, turns: u64) -> TerminalCounts {
     let one = |thread: u32| {
         let mut worker = source.worker(2 * thread, 2).unwrap();
-        let mut done = Done::default();
+        let mut done = TerminalCounts::default();
         for nth in 0..turns {
             for slot in 0..2 {
                 let turn = Turn { home: 2 * thread + slot, nth };
@@ -111,7 +111,7 @@ fn run(source: &dyn TransactionSource, threads: u32, turns: u64) -> Done {
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || one(thread))).collect();
-        threads.into_iter().fold(Done::default(), |mut all, thread| {
+        threads.into_iter().fold(TerminalCounts::default(), |mut all, thread| {
             let done = thread.join().unwrap();
             all.settled += done.settled;
             all.retries += done.retries;
