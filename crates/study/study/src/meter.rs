@@ -48,7 +48,7 @@ pub struct Measurement {
     pub interrupted: bool,
     /// Why it ended early, when a request failed or a file vanished.
     pub error: Option<StudyError>,
-    /// What is beside the figures of each stream, and not stored.
+    /// What belongs to the figures of each stream, and is not stored.
     pub details: Vec<StreamDetail>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Meter<'a> {
         self.scope = scope;
     }
 
-    /// Measures a point once by its load. `progress` is told the seconds since the window opened,
+    /// Measures a point once by its load. `progress` gets the seconds since the window opened,
     /// watchers when it opens and closes.
     ///
     /// # Errors

@@ -35,7 +35,7 @@ pub struct RunOutcome {
 
 /// A run that is being measured.
 pub struct Pipeline<'a> {
-    /// Who hears of it.
+    /// Gets the progress.
     pub listener: &'a mut dyn Listener,
     /// What measures.
     pub meter: Meter<'a>,

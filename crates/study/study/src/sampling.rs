@@ -98,7 +98,7 @@ struct Samples {
 }
 
 impl Sampling {
-    /// Samples of a target, where it gives any; `note` hears why it does not.
+    /// Samples of a target, where it gives any; `note` gets why it does not.
     pub fn of(target: &dyn Target, note: &mut dyn FnMut(&str)) -> Self {
         let sampler = target.sampler().unwrap_or_else(|error| {
             note(&format!("causes of stalls will be unknown: {error}"));

@@ -23,7 +23,7 @@ use iostrata_stats::{
 /// Stalls that a document lists: the longest.
 const STALLS_MAX: usize = 100;
 
-/// What is known of a run of transactions beside its windows.
+/// What is known of a run of transactions besides its windows.
 #[derive(Clone, Debug, Default)]
 pub struct TransactionFacts {
     /// What it ran on.
@@ -428,7 +428,7 @@ mod tests {
         assert_eq!((threads.as_slice(), document.knee_threads), (&[1, 4, 16, 64][..], Some(4)));
         assert!((document.levels[0].latency_us.p50 / 1_000.0 - 1.0).abs() < 0.01);
         let rising = transaction_document(&levels[..2], &facts()).unwrap();
-        assert_eq!((rising.threads, rising.knee_threads), (4, None), "nobody saw it flatten");
+        assert_eq!((rising.threads, rising.knee_threads), (4, None), "it was not seen to flatten");
     }
 
     #[test]

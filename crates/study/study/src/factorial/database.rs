@@ -1,8 +1,7 @@
 //! Databases that points of a study run transactions on.
 //!
-//! Purpose: what a study asks of whoever knows databases, and the warm-up before a window. This
-//! file knows no database. Invariant: a window begins with the redo gone round, or says that it has
-//! not.
+//! Purpose: what a study needs of databases, and the warm-up before a window. This file knows no
+//! database. Invariant: a window begins with the redo gone round, or says that it has not.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +28,7 @@ const LOOK_S: f64 = 0.1;
 pub trait Databases<W: Platform> {
     /// Opens a database in directories of the study's own, with the tables and settings of a load
     /// and nothing to be purged. Tables are loaded where they are not there yet; otherwise they are
-    /// used as the last load left them. `progress` hears what is being done.
+    /// used as the last load left them. `progress` gets what is being done.
     ///
     /// # Errors
     /// [`StudyError::NotHere`] where there is no such database or it has no such setting; what the
@@ -114,7 +113,7 @@ pub(super) struct WarmedUp {
     pub makes_redo: bool,
 }
 
-/// Runs a load until its redo has gone round, at most for some windows. `progress` hears how far it
+/// Runs a load until its redo has gone round, at most for some windows. `progress` gets how far it
 /// has come, from 0 to 1.
 ///
 /// # Errors
@@ -171,7 +170,7 @@ impl WindowObserver for RedoWatch<'_> {
             return;
         }
         self.next_s = elapsed_s + LOOK_S;
-        // A database that does not tell is warmed up by time alone.
+        // A database that does not report it is warmed up by time alone.
         let sample = self.sampler.as_mut().and_then(|sampler| sampler.sample().ok());
         let told =
             sample.and_then(|one| Some((one.redo_end_bytes?, one.checkpoint_age_limit_bytes?)));

@@ -18,7 +18,7 @@ use super::{VolumePlace, emulated};
 use crate::StudyError;
 
 const MIB: u64 = 1 << 20;
-/// Room of a file system beside its files: journal, tables, reserve.
+/// Room of a file system besides its files: journal, tables, reserve.
 const OVERHEAD_BYTES: u64 = 192 * MIB;
 const OVERHEAD_SHARE: f64 = 0.08;
 /// XFS wants 300 MiB.

@@ -1,8 +1,8 @@
 //! The points of a study: what each is, in which order those of a round are measured, which get
 //! further replicates, and whether one more fits.
 //!
-//! Invariant: a budget is kept by dropping replicates, never points. Pure: it is told the time. How
-//! long a window is, the plan's [`pacing`](iostrata_plan::study::pacing) says.
+//! Invariant: a budget is kept by dropping replicates, never points. Pure: it is given the time.
+//! How long a window is, the plan's [`pacing`](iostrata_plan::study::pacing) says.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +31,7 @@ const HOPELESS: u32 = 1 << 16;
 pub(super) struct Standing {
     /// The figures of its replicates.
     pub figures: Vec<Measured>,
-    /// Replicates beside these that the hypervisor took.
+    /// Replicates besides these that the hypervisor took.
     lost: u32,
 }
 

@@ -1,5 +1,5 @@
-//! What is seen beside the figures: the kernel's profile, and where requests spend their time; and
-//! what of a volume is observed and traced.
+//! What is recorded with the figures: the kernel's profile, and where requests spend their time;
+//! and what of a volume is observed and traced.
 //!
 //! Invariant: the profile runs in measured windows, because it costs next to nothing; tracing and
 //! the waits of threads have a pass apart. What is not possible here is said once, with the fix,

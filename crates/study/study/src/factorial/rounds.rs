@@ -55,7 +55,7 @@ pub fn run<W: Platform>(
         rounds.bench.pipeline.store_missing(missing)?;
     }
     let ran = rounds.go();
-    // What cannot be put back now, the session tries again and tells: what was measured is kept.
+    // What cannot be put back now, the session tries again and reports: what was measured is kept.
     let _tried_again_by_the_session = rounds.bench.tear_down();
     ran?;
     rounds.finish()
@@ -70,7 +70,7 @@ struct Rounds<'a, W: Platform> {
     left_out: BTreeSet<usize>,
     /// What one replicate takes, in seconds, as it turned out lately.
     cost_s: f64,
-    /// What of that is beside the window.
+    /// What of that is outside the window.
     overhead_s: f64,
 }
 
@@ -220,7 +220,7 @@ impl<W: Platform> Rounds<'_, W> {
 
     /// Every cell once per round, as many rounds as the plan says, and once more where the
     /// hypervisor took the window. Gives the length of the windows as it was at the end: every
-    /// round makes up for what the one before took beside its windows.
+    /// round makes up for what the one before took outside its windows.
     fn rounds(
         &mut self,
         cells: &[usize],

@@ -2,8 +2,8 @@
 //! readers of a file of their own.
 //!
 //! Invariant: the second load runs from before the warm-up of the measured one to after its window,
-//! and what is told of it is of that window; readers read while that window is open, and no longer.
-//! It knows no database.
+//! and what is reported of it is of that window; readers read while that window is open, and no
+//! longer. It knows no database.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,8 +37,8 @@ pub(super) struct Second<W: Platform> {
 }
 
 impl<W: Platform> Second<W> {
-    /// Keeps it under load while the other is measured for a window. `measure` gets who has to hear
-    /// of that window.
+    /// Keeps it under load while the other is measured for a window. `measure` gets the watcher to
+    /// notify of that window.
     ///
     /// # Errors
     /// What `measure` gives; what went wrong with the second.
@@ -176,8 +176,8 @@ impl Readers {
         Self { load: IoLoad::new(&[stream], vec![files]), threads }
     }
 
-    /// Reads while the window of something else is open. `measure` gets who has to hear of that
-    /// window.
+    /// Reads while the window of something else is open. `measure` gets the watcher to notify of
+    /// that window.
     ///
     /// # Errors
     /// What `measure` gives; when files could not be read.
@@ -188,7 +188,7 @@ impl Readers {
         let (over, (open, opened)) = (AtomicBool::new(false), channel());
         let (load, interrupted) = (&self.load, &over);
         let run = move || {
-            // Nobody opens a window where measuring ended before.
+            // No window opens where measuring ended before.
             opened.recv().ok()?;
             let surroundings = Surroundings { interrupted, program: None };
             Some(load.run(&surroundings, &mut NoObserver))
@@ -221,7 +221,7 @@ struct ReadWindow<'a> {
 impl Watcher for ReadWindow<'_> {
     fn opened(&mut self) {
         if let Some(open) = self.open.take() {
-            // Whoever does not listen any more says why.
+            // A receiver that is gone reports why.
             let _ = open.send(());
         }
     }

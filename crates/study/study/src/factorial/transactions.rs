@@ -181,9 +181,9 @@ impl<W: Platform> Bench<'_, W> {
         Ok(path)
     }
 
-    /// Counts what a database has written since it was opened, as far as it tells.
+    /// Counts what a database has written since it was opened, as far as it reports that.
     fn count_written(&mut self, database: &dyn StudiedDatabase<W>) {
-        // A server that does not run, or not any more, tells nothing.
+        // A server that does not run, or not any more, reports nothing.
         let Ok(target) = database.target() else { return };
         let used = target.used().unwrap_or_default();
         self.pipeline.filled_bytes += used.written_bytes();
@@ -271,7 +271,7 @@ impl<W: Platform> Bench<'_, W> {
     }
 }
 
-/// What uses the volume of a measured database beside it.
+/// What else uses the volume of a measured database.
 struct Beside<'a, W: Platform> {
     second: Option<&'a Second<W>>,
     readers: Option<Readers>,

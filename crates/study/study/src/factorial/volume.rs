@@ -41,8 +41,8 @@ pub(super) struct MountedVolume {
     files: FileSetCache,
 }
 
-/// Makes the members of a volume one change after the other; `made` is told of each. When one is
-/// not possible, those before it are undone.
+/// Makes the members of a volume one change after the other; `made` gets each. When one is not
+/// possible, those before it are undone.
 pub(super) fn make<W: Platform>(
     session: &mut Session<W>,
     layout: &VolumeLayout,
@@ -193,7 +193,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Writes the first `bytes` of a device. A signal ends it early.
 ///
 /// # Errors
-/// When somebody else holds the device, or it is smaller, or a write fails.
+/// When the device is in use, or it is smaller, or a write fails.
 fn fill_device(
     device: &Path,
     bytes: u64,

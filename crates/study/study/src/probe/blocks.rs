@@ -580,7 +580,7 @@ fn database_blocks(shape: &Shape, events: &[Event]) -> Vec<Block> {
     vec![Block { points, replicates: 3 }]
 }
 
-/// What runs beside the page writes at every level.
+/// What runs along with the page writes at every level.
 #[derive(Clone, Copy)]
 struct Beside {
     commits_per_s: f64,

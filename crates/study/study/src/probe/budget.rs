@@ -61,7 +61,7 @@ pub struct Shape {
     pub dir: PathBuf,
     /// Whether the file system takes O_DIRECT.
     pub direct: bool,
-    /// Whether anything is written beside the file that is read.
+    /// Whether anything is written besides the file that is read.
     pub writes: bool,
     /// The API that keeps many requests in flight.
     pub deep_api: IoApi,

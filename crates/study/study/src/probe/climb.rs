@@ -240,7 +240,7 @@ impl Probe<'_> {
 //
 // Invariants: a round measures the disk and the database one after the other, so that what the
 // disk would allow and what is reached are of the same moment; rounds reverse their order. This
-// file knows no database: whoever does gives the transactions.
+// file knows no database: the caller gives the transactions.
 
 /// A rung of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -119,7 +119,7 @@ impl Load for Terminals {
 const TRANSACTIONS: [OpKind; 5] =
     [OpKind::NewOrder, OpKind::Payment, OpKind::OrderStatus, OpKind::Delivery, OpKind::StockLevel];
 
-/// Writes what it hears.
+/// Records what it gets.
 struct Writer(RunWriter, Vec<f64>);
 
 impl Listener for Writer {
