@@ -3,7 +3,7 @@
 //! The figures of the target stand in the table of figures; here stands what Prometheus gets beyond
 //! it: what the target is, whether it answers, and what devices, tasks and files amount to.
 //! Invariant: base units, named last as Prometheus asks: bytes, seconds, ratio; counters end in
-//! `_total`. What a target does not tell has no value.
+//! `_total`. What a target does not report has no value.
 
 use iostrata_database::watch::{Totals, Watched};
 use iostrata_run::{
@@ -37,7 +37,7 @@ pub struct TuneState {
     pub changes: u64,
     /// Times that it got its own settings back.
     pub put_backs: u64,
-    /// Whether it puts itself back when it hears nothing of `tune` any more.
+    /// Whether it puts itself back when `tune` is silent.
     pub has_lease: bool,
     /// Its settings as they were last seen, by name.
     pub settings: Vec<(&'static str, f64)>,
@@ -156,7 +156,7 @@ const OTHERS: &[OtherMetric] = &[
         told(one.totals().map(|totals| totals.stalls as f64))
     }),
     other("iostrata_stalled_seconds_total", "Time in stalls, by cause.", |one| {
-        // None is told of a target that never answered.
+        // A target that never answered has none.
         let Some(totals) = one.totals().filter(|totals| totals.samples > totals.errors) else {
             return Vec::new();
         };

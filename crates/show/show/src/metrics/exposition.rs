@@ -58,7 +58,7 @@ fn label(targets: &[TargetState], at: usize) -> String {
     }
 }
 
-/// An address without its user: who scrapes need not know who logs in.
+/// An address without its user: the scraper need not know the user.
 fn without_user(name: &str) -> String {
     let Some((scheme, rest)) = name.split_once("://") else { return name.to_owned() };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -78,14 +78,14 @@ pub struct Board {
 }
 
 impl Board {
-    /// Nothing is told yet.
+    /// Nothing is known yet.
     pub fn new(targets: &[WatchTarget]) -> Self {
         let known =
             |target: &WatchTarget| TargetState { target: target.clone(), ..TargetState::default() };
         Self { targets: targets.iter().map(known).collect() }
     }
 
-    /// Takes a sample of the target with this index; there is nothing to tell of others.
+    /// Takes a sample of the target with this index; other targets are ignored.
     pub fn take(&mut self, index: usize, watched: &Watched) {
         if let Some(known) = self.targets.get_mut(index) {
             known.last = Some(watched.clone());
@@ -158,7 +158,7 @@ mod tests {
             assert!(!text.contains(name), "{name}: {text}");
         }
         assert!(text.contains("iostrata_target_up{target=\"a\"} 1\n"));
-        assert!(!text.contains("iostrata_target_up{target=\"b\"}"), "nobody asked it yet");
+        assert!(!text.contains("iostrata_target_up{target=\"b\"}"), "it was not asked yet");
         let odd = WatchSample { checkpoint_age_pct: Some(f64::NAN), ..WatchSample::default() };
         assert!(!exposition(&[known("a", Some(odd))]).contains("age_ratio"));
     }

@@ -71,7 +71,7 @@ impl Drop for MetricsServer {
         }
         let woken = TcpStream::connect_timeout(&own, Duration::from_secs(1));
         if let (Ok(_), Some(listening)) = (woken, self.listening.take()) {
-            // It ends without a result, and a panic of it has been told.
+            // It ends without a result, and a panic of it has been reported.
             let _ended = listening.join();
         }
     }

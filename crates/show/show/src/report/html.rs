@@ -2,7 +2,7 @@
 //!
 //! Invariants: every text goes through maud's escaping (the only exceptions are this crate's own
 //! style and script, and JSON that can end no script element); the page's policy forbids every
-//! request, so that it works offline and tells nobody that it was opened.
+//! request, so that it works offline and reports to no server that it was opened.
 
 use iostrata_plan::Layer;
 use maud::{DOCTYPE, Markup, PreEscaped, html};

@@ -86,7 +86,7 @@ pub fn svg(view: &RunView<'_>) -> Result<String, NoSheet> {
 /// throughput of two beside each other, the next two below.
 ///
 /// # Errors
-/// For the first run that is no finished recording, or when none tells transactions.
+/// For the first run that is no finished recording, or when none has transactions.
 pub fn svg_of_recordings(runs: &[(&str, RunView<'_>)]) -> Result<String, NoSheet> {
     let none = |view: &RunView<'_>| NoSheet { command: view.head(None, None).command };
     let mut recordings = Vec::new();

@@ -297,7 +297,7 @@ pub(crate) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// What the intervals of a run do not hold, said once: nothing in a window tells of what is rarer.
+/// What the intervals of a run do not hold, said once: nothing in a window shows what is rarer.
 pub(crate) fn intervals_hold_for(measured_s: f64) -> String {
     format!("Rarer events than the {} measured are in no interval.", value(measured_s, "s"))
 }

@@ -1,10 +1,11 @@
-//! What one target told so far: its samples, also as bars of a chart, and its stretches of trouble.
+//! What one target reported so far: its samples, also as bars of a chart, and its stretches of
+//! trouble.
 //!
 //! Invariants: keeps the last [`SAMPLES_MAX`] samples and the last [`EPISODES_MAX`] episodes,
 //! however long it is watched. What goes on without a break is one episode; its cause is the last
 //! one that was named, unknown only where none ever was. Every chart has [`SAMPLES_PER_BAR`], so
 //! that one place in time is the same number of cells from the right in each; a bar keeps its
-//! samples while it moves. What is not told is a gap, and what is more than nothing is seen.
+//! samples while it moves. What is not reported is a gap, and what is more than nothing is seen.
 
 use std::collections::VecDeque;
 
@@ -29,7 +30,7 @@ pub(crate) enum Health {
     Silent(Episode),
 }
 
-/// What one target told so far.
+/// /// What one target reported so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
     /// What is watched.
@@ -40,7 +41,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// A target that told nothing yet.
+    /// A target that reported nothing yet.
     pub(crate) fn new(target: WatchTarget) -> Self {
         Self { target, samples: VecDeque::new(), taken: 0, episodes: VecDeque::new() }
     }
@@ -105,7 +106,7 @@ impl Course {
 pub(crate) enum Trouble {
     /// Transactions stalled.
     Stall(StallCause),
-    /// Pages had to be written at any price, so often.
+    /// Furious flushes, so many.
     Furious(u64),
     /// The target did not answer.
     Silent,
@@ -122,14 +123,14 @@ pub(crate) struct Episode {
     pub(crate) end_s: f64,
     /// What went wrong.
     pub(crate) trouble: Trouble,
-    /// What speaks for it; empty where nothing is told.
+    /// What speaks for it; empty where nothing is known.
     pub(crate) evidence: String,
     /// The lowest rate of transactions in it.
     pub(crate) tps_min: Option<f64>,
 }
 
 impl Episode {
-    /// The trouble that a sample tells of, since the sample before.
+    /// The trouble that a sample shows, since the sample before.
     pub(crate) fn of(sample: &WatchSample, before: Option<&WatchSample>) -> Option<Self> {
         let (trouble, evidence) = if let Some(error) = &sample.error {
             (Trouble::Silent, error.clone())
@@ -144,7 +145,7 @@ impl Episode {
             if more == 0 {
                 return None;
             }
-            (Trouble::Furious(more), "pages were written at any price".to_owned())
+            (Trouble::Furious(more), "redo was about to run out".to_owned())
         };
         let t_s = before.map_or(sample.t_s, |one| one.t_s);
         Some(Self { t_s, end_s: sample.t_s, trouble, evidence, tps_min: sample.tps })
@@ -216,7 +217,7 @@ pub(crate) const SAMPLES_PER_BAR: usize = 2;
 /// What one bar stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Bar {
-    /// Its value; absent where no sample tells it.
+    /// Its value; absent where no sample has it.
     pub(crate) value: Option<f64>,
     /// The target stalled meanwhile.
     pub(crate) stalled: bool,
@@ -266,7 +267,7 @@ fn bar(part: &[&WatchSample], fold: Fold, value: fn(&WatchSample) -> Option<f64>
     Bar { value, stalled }
 }
 
-/// The largest value; absent where none is told.
+/// The largest value; absent where there is none.
 pub(crate) fn largest<'a>(bars: impl IntoIterator<Item = &'a Bar>) -> Option<f64> {
     bars.into_iter().filter_map(|bar| bar.value).reduce(f64::max)
 }
@@ -362,7 +363,7 @@ mod tests {
         let found = joined(&[silent(5.0), anew, furious(7.0, 0)]);
         let words: Vec<String> = found.iter().map(Episode::words).collect();
         assert_eq!(words, ["NO ANSWER", "restarted"]);
-        // A counter that was set back or is told for the first time is no flush.
+        // A counter that was set back or is reported for the first time is no flush.
         assert!(joined(&[furious(1.0, 5), furious(2.0, 0)]).is_empty());
         assert!(joined(&[WatchSample::default(), furious(2.0, 9)]).is_empty());
     }

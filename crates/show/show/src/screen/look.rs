@@ -52,7 +52,7 @@ impl Look {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// A figure that is not told.
+    /// A figure that is not reported.
     pub(crate) fn absent(self) -> Style {
         self.label()
     }
@@ -87,7 +87,7 @@ impl Look {
         if self.unicode { "\u{2500}" } else { "-" }
     }
 
-    /// A place of a bar or a chart for which nothing is told.
+    /// A place of a bar or a chart for which nothing is reported.
     pub(crate) fn gap(self) -> &'static str {
         if self.unicode { "\u{b7}" } else { "?" }
     }

@@ -29,7 +29,7 @@ pub fn stalling() -> WatchTarget {
     }
 }
 
-/// A server that runs evenly and tells little.
+/// A server that runs evenly and reports little.
 pub fn steady() -> WatchTarget {
     WatchTarget {
         name: "mysql://b@db2.example:3306/tpcc".to_owned(),
@@ -156,7 +156,7 @@ fn limit() -> IoLimit {
     }
 }
 
-/// What it does with its files, as InnoDB's status tells it.
+/// What it does with its files, as InnoDB's status reports it.
 fn files(pages_per_s: f64, redo_bytes_per_s: f64) -> FileIo {
     let one = |class, writes_per_s, write_bytes_per_s| FileClassIo {
         class,

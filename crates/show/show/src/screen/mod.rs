@@ -4,10 +4,10 @@
 //! purge, I/O, the device, and every stall with its cause. [`run`] owns the terminal while it
 //! lasts; state and drawing below it are pure, and take samples and keys instead of clocks and
 //! terminals.
-//! Invariants: a value that a target does not tell is drawn as `n/a` or as a gap, never as 0. What
-//! matters is said in words or by reverse video, so that a screen without colours says the same.
-//! The terminal is as it was after every way out, panics included.
-//! It asks no target for anything: the samples come from whoever watches.
+//! Invariants: a value that a target does not report is drawn as `n/a` or as a gap, never as 0.
+//! What matters is said in words or by reverse video, so that a screen without colours says the
+//! same. The terminal is as it was after every way out, panics included.
+//! It asks no target for anything: the caller provides the samples.
 
 mod course;
 mod draw;

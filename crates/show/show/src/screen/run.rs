@@ -38,7 +38,7 @@ pub enum Ending {
     Interrupted,
     /// The caller's flag was set.
     Stopped,
-    /// Nobody sends samples any more.
+    /// The sender of samples is gone.
     StreamEnded,
 }
 
@@ -146,7 +146,7 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 /// For a program that ends itself while [`run`](super::run) still goes on, as upon a second signal.
 pub fn restore() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
-        // Whatever fails, the rest is still tried: there is nobody left to tell.
+        // Whatever fails, the rest is still tried: an error can no longer be reported.
         let _raw = disable_raw_mode();
         let _screen = execute!(stdout(), LeaveAlternateScreen, Show);
         let _flushed = stdout().flush();

@@ -45,7 +45,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Nothing is told yet. Several targets begin with their table.
+    /// No sample has come yet. Several targets begin with their table.
     pub(crate) fn new(targets: &[WatchTarget]) -> Self {
         let page = if targets.len() > 1 { Page::Table } else { Page::One };
         let courses = targets.iter().cloned().map(Course::new).collect();

@@ -338,7 +338,7 @@ fn stream_op(stream: &StreamFigures, op: &str) -> String {
 }
 
 /// Latencies of a kind of request from its start, then those from its schedule, and whether they
-/// are the first. Those of no request are zeros that nobody measured.
+/// are the first. Those of no request are zeros that were not measured.
 pub(super) fn latencies(
     has_completed: bool,
     service: LatencyUs,

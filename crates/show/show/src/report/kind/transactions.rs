@@ -416,7 +416,7 @@ fn inserted(insert: &InsertFigures) -> Blocks {
     body
 }
 
-/// The axis of sizes: of the indexes where they are told, else of the table.
+/// The axis of sizes: of the indexes where they are known, else of the table.
 fn sizes(growth: &InsertGrowth) -> Option<(&'static str, Vec<f64>)> {
     let all = |bytes: &Option<Vec<Option<u64>>>| -> Option<Vec<f64>> {
         bytes.as_ref()?.iter().map(|bytes| Some((*bytes)? as f64 / GIB)).collect()

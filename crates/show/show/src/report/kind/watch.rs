@@ -3,7 +3,7 @@
 //! scale.
 //!
 //! Invariant: panels of that picture stand in the order in which the runs were named, two beside
-//! each other, so that whoever names them chooses what is above what.
+//! each other, so that the user chooses what is above what.
 
 use std::collections::BTreeSet;
 
@@ -207,7 +207,7 @@ fn snapshot_facts(one: &StallSnapshot) -> Vec<(String, String)> {
     sessions.chain(waits).chain(monitor).chain(one.missing.iter().map(missing)).collect()
 }
 
-/// A chart of the figures that the target tells of those that are its lines.
+/// A chart with a line for each of its figures that the target reports.
 fn chart(watched: &WatchDocument, of: &FigureChart) -> Option<Chart> {
     let n = watched.samples.len();
     let width_s = watched.duration_s / n.checked_sub(1)?.max(1) as f64;
@@ -259,7 +259,7 @@ fn changed(settings: &[TunedSetting]) -> Option<Blocks> {
     (!settings.is_empty()).then_some(body)
 }
 
-/// What it is, what it does not tell, and what asking it cost.
+/// What it is, what it does not report, and what asking it cost.
 fn target(watched: &WatchDocument) -> Blocks {
     let mut body = Blocks::new();
     let SamplerCost { samples, failed, sample_us_max, .. } = watched.sampler;

@@ -1,8 +1,8 @@
 //! What is drawn of a chart: lines over their axes, and rows of bars, ratios and parts of a whole.
 //!
 //! Invariants: what lies beyond an axis of rows is cut there and named. A page keeps every slice of
-//! time, since its script reads them on hover; a sheet, at which nobody can point, keeps those that
-//! shape the line.
+//! time, since its script reads them on hover; a sheet, which has no hover, keeps those that shape
+//! the line.
 
 use iostrata_stats::Interval;
 use maud::{Markup, html};
@@ -78,7 +78,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Whether the points of a line would cover it where nobody can point at one.
+    /// Whether the points of a line would cover it, without hover.
     fn is_crowded(&self, line: &Line) -> bool {
         self.canvas.columns.is_some_and(|columns| points_of(line).len() > columns / POINT_COLUMNS)
     }

@@ -17,9 +17,9 @@ use crate::screen::look::Look;
 /// Rows of the block without its chart.
 pub(crate) const AGE_ROWS: u16 = 4;
 
-/// Where a target does not tell from which age on it flushes in earnest, in percent of the limit.
+/// Where a target does not report from which age on it flushes in earnest, in percent of the limit.
 const ASYNC_PCT_ELSE: f64 = 85.0;
-/// Where it does not tell from which age on flushing goes before all, in percent of the limit.
+/// Where it does not report from which age on flushing goes before all, in percent of the limit.
 const SYNC_PCT_ELSE: f64 = 95.0;
 
 /// A mark of the gauge.
@@ -59,7 +59,8 @@ fn age_figures(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
         words::bytes(sample.checkpoint_age_bytes),
         words::bytes(sample.checkpoint_age_limit_bytes),
     );
-    let age = if sample.checkpoint_age_bytes.is_none() { words::NOT_TOLD.to_owned() } else { age };
+    let age =
+        if sample.checkpoint_age_bytes.is_none() { words::NOT_REPORTED.to_owned() } else { age };
     let made = words::told(sample.redo_bytes_per_s, |rate| {
         format!("{}/s", iostrata_stats::units::bytes(rate))
     });
@@ -312,7 +313,7 @@ fn purge_chart(
 ) {
     let look = paper.look;
     paper.write_within(at.x, at.y, NAME, Line::styled(name.to_owned(), look.label()));
-    let is_told = figure != words::NOT_TOLD;
+    let is_told = figure != words::NOT_REPORTED;
     let style = if is_told { look.figure() } else { look.absent() };
     paper.write_right(at.x + NAME + FIGURE, at.y, figure, style);
     let width = at.width.saturating_sub(NAME + FIGURE + 2);
@@ -378,7 +379,7 @@ pub(crate) fn device(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
         let name = if wide > 9 { name } else { short };
         paper.write_right(end, at.y, name, look.label());
         let text = write(value(device));
-        let style = if text == words::NOT_TOLD { look.absent() } else { look.figure() };
+        let style = if text == words::NOT_REPORTED { look.absent() } else { look.figure() };
         paper.write_right(end, at.y + 1, &text, style);
     }
 }
@@ -466,10 +467,10 @@ fn bound(throttle: &ThrottleEvidence) -> Option<String> {
     })
 }
 
-/// What is written per second to the files of each class that is told.
+/// What is written per second to the files of each class that is reported.
 fn files(sample: &WatchSample) -> Vec<FigureText<'static>> {
     let Some(files) = &sample.files else {
-        return vec![FigureText::new("written", words::NOT_TOLD.to_owned())];
+        return vec![FigureText::new("written", words::NOT_REPORTED.to_owned())];
     };
     let written = |class: FileClass| {
         let bytes = files.class(class)?.write_bytes_per_s?;

@@ -9,7 +9,7 @@ use ratatui::symbols::bar;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Sparkline, SparklineBar, Widget};
 
-use super::words::NOT_TOLD;
+use super::words::NOT_REPORTED;
 use crate::screen::course::{self, Bar};
 use crate::screen::look::Look;
 
@@ -132,7 +132,7 @@ impl<'a> Paper<'a> {
         let mut used = 0;
         for figure in figures {
             let gap = if used == 0 { "" } else { "   " };
-            let told = figure.text != NOT_TOLD;
+            let told = figure.text != NOT_REPORTED;
             let style = if told { look.figure() } else { look.absent() };
             let name = if figure.name.is_empty() { "" } else { " " };
             let parts = [
@@ -150,7 +150,7 @@ impl<'a> Paper<'a> {
         self.write_within(at.x, at.y, at.width, Line::from(spans));
     }
 
-    /// Bars from the right edge on, the newest last; gaps where nothing is told.
+    /// Bars from the right edge on, the newest last; gaps where nothing is reported.
     pub(crate) fn bars(
         &mut self,
         at: Rect,

@@ -106,7 +106,7 @@ fn line(
         let value = (figure.of)(sample);
         let text = words::figure(figure, value);
         let style = match (place, value) {
-            _ if text == words::NOT_TOLD => look.absent(),
+            _ if text == words::NOT_REPORTED => look.absent(),
             (0, Some(pct)) => blocks::age_style(sample, pct, look),
             _ => look.figure(),
         };

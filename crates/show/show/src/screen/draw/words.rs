@@ -1,15 +1,15 @@
 //! Figures as the screen writes them.
 //!
-//! Invariant: what is not told is [`NOT_TOLD`], never 0.
+//! Invariant: what is not reported is [`NOT_REPORTED`], never 0.
 
 use iostrata_run::{Figure, WatchTarget};
 
-/// What stands in place of a figure that the target does not tell.
-pub(crate) const NOT_TOLD: &str = "n/a";
+/// What stands in place of a figure that the target does not report.
+pub(crate) const NOT_REPORTED: &str = "n/a";
 
-/// A figure, or that it is not told.
+/// A figure, or that it is not reported.
 pub(crate) fn told(value: Option<f64>, write: impl Fn(f64) -> String) -> String {
-    value.filter(|value| value.is_finite()).map_or(NOT_TOLD.to_owned(), write)
+    value.filter(|value| value.is_finite()).map_or(NOT_REPORTED.to_owned(), write)
 }
 
 /// A figure by its unit; seconds are those ahead.

@@ -28,7 +28,7 @@ fn counted(second: u64) -> TargetSample {
     }
 }
 
-/// What is told of three made-up targets after a hundred seconds, two of which stalled or vanished.
+/// The metrics of three made-up targets after a hundred seconds, two of which stalled or vanished.
 fn board() -> Board {
     let mut board = Board::new(&[made_up::stalling(), made_up::steady(), made_up::vanishing()]);
     let mut watches = [Watch::default(), Watch::default(), Watch::default()];

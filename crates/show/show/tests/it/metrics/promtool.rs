@@ -22,7 +22,7 @@ fn promtool(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// promtool's complaints; its exit code tells of what cannot be read and of what is badly named.
+/// promtool's complaints; its exit code covers what cannot be read and what is badly named.
 fn assert_clean(output: &Output) {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stdout));
@@ -37,7 +37,7 @@ fn promtool_finds_nothing_wrong_with_the_metrics() {
     let output = promtool(&["check", "metrics"], &text);
     assert_clean(&output);
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-    // It would tell: a counter without its ending, a value that is none.
+    // It would complain: a counter without its ending, a value that is none.
     for wrong in [text.replace("_stalls_total", "_stalls"), format!("{text}iostrata_x y\n")] {
         assert!(!promtool(&["check", "metrics"], &wrong).stderr.is_empty());
     }

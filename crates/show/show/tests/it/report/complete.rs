@@ -14,7 +14,7 @@ pub fn with_texts(sample: &mut Sample, change: impl Fn(&str, &str) -> String) {
     sample.result = Some(RunResult::Probe(Box::new(changed)));
 }
 
-/// Every text of a document that may be any text, changed by a function that is told its path.
+/// Every text of a document that may be any text, changed by a function that gets its path.
 pub fn changed<T: Serialize + DeserializeOwned>(
     document: &T,
     change: impl Fn(&str, &str) -> String,

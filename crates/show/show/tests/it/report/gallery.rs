@@ -2,7 +2,7 @@
 //! say.
 //!
 //! A kept run is a directory of `docs/gallery/runs/` that is reduced to manifest and result by
-//! `cargo xtask gallery RUN`; what it was told is its command, without where its files were.
+//! `cargo xtask gallery RUN`; its arguments are its command, without where its files were.
 //! Invariant: an entry with runs has no figure that is not made here but in the words around its
 //! marks.
 
@@ -84,7 +84,7 @@ fn windows(run: &RunReader) -> String {
     range(ends[0], ends[1], units::seconds)
 }
 
-/// The machine, and what the run was told.
+/// The machine, and the arguments of the run.
 fn machine(run: &RunReader) -> String {
     let machine = &study(run).host.machine;
     let mut parts = Vec::new();

@@ -29,7 +29,7 @@ const FRAMES_OF_ONE: [usize; 2] = [80, 1_500];
 type Times = (String, String, String, String, u64);
 
 /// What `assets/points.js` reads; nothing when no point has a profile or a trace. Layers, segments
-/// and names are told by their places in the lists of `layers`, `segments` and `names`.
+/// and names are given by their places in the lists of `layers`, `segments` and `names`.
 pub(super) fn data(study: &StudyDocument) -> Option<String> {
     let with = study.points.iter().filter(|point| has_evidence(point)).count();
     if with == 0 {

@@ -1,4 +1,4 @@
-//! Levels of points, factor by factor, and how a reader names them and tells points apart.
+//! Levels of points, factor by factor, and how they are named and points distinguished.
 //!
 //! Invariants: a point that has no level of a factor (the files of a raw device) stands at that
 //! factor's first level, as it does where effects are taken; it is not named there. Two points with
@@ -193,7 +193,7 @@ impl<'a> Naming<'a> {
         )
     }
 
-    /// What tells a point apart, or all its levels where nothing does: `readers 1, depth 8`.
+    /// What distinguishes a point, or all its levels where nothing does: `readers 1, depth 8`.
     pub(super) fn name(&self, levels: &[LevelAt]) -> String {
         let is_named =
             |factor: &str, usual: Option<&str>| usual.is_none() || level(levels, factor) != usual;

@@ -1,9 +1,9 @@
 //! The matrix: small multiples for the page, rows of curves over the levels for a terminal.
 //!
 //! Method: what lies between the device and the requests (file system, method, mount options) makes
-//! lines, as long as they can be told apart; the workload (requests, block size) and every further
-//! factor make panels. Invariant: a point is in a panel with its own levels, and nowhere twice for
-//! the same axis.
+//! lines, as long as they can be distinguished; the workload (requests, block size) and every
+//! further factor make panels. Invariant: a point is in a panel with its own levels, and nowhere
+//! twice for the same axis.
 
 use std::collections::{BTreeMap, BTreeSet};
 

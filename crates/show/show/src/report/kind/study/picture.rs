@@ -128,7 +128,7 @@ fn axis<'a>(study: &'a StudyDocument, points: &[&StudyPoint]) -> Option<&'a Fact
     longest.reduce(|a, b| if b.0 > a.0 { b } else { a }).map(|(_, factor)| factor)
 }
 
-/// The factors beside the axis in which points differ.
+/// The factors besides the axis in which points differ.
 fn free<'a>(
     study: &'a StudyDocument,
     points: &[&StudyPoint],
