@@ -27,7 +27,7 @@ pub struct Counters {
 pub struct Reading {
     /// Processor time of all threads, user and system.
     pub cpu: Duration,
-    /// Bytes that this process sent towards storage, where the kernel tells.
+    /// Bytes that this process sent towards storage, where the kernel reports it.
     pub written_bytes: Option<u64>,
     /// Bytes that the device under the directory wrote, where it has one of its own.
     pub device_bytes: Option<u64>,

@@ -20,7 +20,7 @@ pub const SLICE: Duration = Duration::from_millis(50);
 
 /// What one thread does.
 pub trait Work {
-    /// Does some of it and tells by `tick` how many operations it ended, once or more; it returns
+    /// Does some of it and reports by `tick` how many operations it ended, once or more; it returns
     /// soon after a tick has answered to break.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ const TRIES: u32 = 20;
 /// Time between two of them.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Where the main program is when nobody says: built for release beside this workspace.
+/// The default path of the main program: the release build of the main workspace.
 pub const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/release/iostrata");
 
 /// A disk and its mount.

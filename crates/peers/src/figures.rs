@@ -3,10 +3,10 @@
 //! Invariant: a ratio rests on pairs from the same round; its interval comes from their spread and
 //! is never narrower than the figures' own intervals allow.
 
+use iostrata_stats::units::count;
 use iostrata_stats::{
     Comparison, LatencyHistogram, LatencyUs, Measured, combine, estimate, paired_measured,
 };
-use iostrata_stats::units::count;
 use serde::Serialize;
 
 use crate::drive::{Course, SLICE};

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Turns that a leader gives to those who are about to finish their write.
+/// Turns that a leader gives to writers that are about to finish.
 const TURNS_MAX: u32 = 1_000;
 
 /// Where the commits of one store meet.
@@ -26,7 +26,7 @@ struct State {
     written: u64,
     /// All commits up to this number are durable.
     durable: u64,
-    /// Somebody syncs.
+    /// A thread syncs.
     is_led: bool,
 }
 

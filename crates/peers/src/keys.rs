@@ -1,7 +1,7 @@
 //! Keys and values that can be made again, and so checked, without being kept.
 //!
-//! Invariants: loaded keys are spread evenly over all 64-bit numbers and ascend with their index;
-//! a value tells its version and is determined by key and version; values do not compress.
+//! Invariants: loaded keys are spread evenly over all 64-bit numbers and ascend with their index; a
+//! value contains its version and is determined by key and version; values do not compress.
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 8;
@@ -84,7 +84,7 @@ pub fn is_value_of(key: u64, value: &[u8]) -> bool {
     expected == value
 }
 
-/// The version that a value tells.
+/// The version in a value.
 pub fn version(value: &[u8]) -> Option<u64> {
     let bytes = value.get(..8)?;
     Some(u64::from_le_bytes(<[u8; 8]>::try_from(bytes).ok()?))

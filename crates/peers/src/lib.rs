@@ -1,4 +1,4 @@
-//! The embedded engine beside its peers: redb, fjall, SQLite and RocksDB.
+//! The embedded engine compared with its peers: redb, fjall, SQLite and RocksDB.
 //!
 //! Purpose: the same data, the same durability, one run: engines alternate in every round and the
 //! order is turned round from round to round, so that a drift of the machine cancels within pairs.

@@ -1,4 +1,4 @@
-//! What could not be made equal, said beside the figures.
+//! What could not be made equal, printed with the figures.
 
 use crate::engines::Engine;
 use crate::plan::{Plan, Workload};

@@ -11,8 +11,8 @@ use iostrata_peers::engines::Engine;
 use iostrata_peers::plan::{Choice, Part, Workload};
 use iostrata_peers::tpcc::RunPlan;
 
-/// The embedded engine beside redb, fjall, SQLite and RocksDB: same data, same durability, one run
-/// in which the engines take turns.
+/// The embedded engine compared with redb, fjall, SQLite and RocksDB: same data, same durability,
+/// one run in which the engines take turns.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub struct Options {

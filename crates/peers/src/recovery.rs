@@ -1,12 +1,12 @@
-//! How long our engine takes to open after a crash. No peer is beside it: none has a comparable
+//! How long our engine takes to open after a crash. No peer is compared: none has a comparable
 //! redo.
 //!
 //! Invariant: every round has data of its own and is measured once.
 
 use std::sync::atomic::AtomicBool;
 
-use iostrata_stats::{Measured, Verdicts, combine};
 use iostrata_stats::units::count;
+use iostrata_stats::{Measured, Verdicts, combine};
 use serde::Serialize;
 
 use crate::engines::crash::Round;

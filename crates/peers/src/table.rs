@@ -1,7 +1,7 @@
 //! Tables as text: aligned columns, units in the heads, intervals in brackets.
 
-use iostrata_stats::{Comparison, Conclusion, Measured};
 use iostrata_stats::units::count;
+use iostrata_stats::{Comparison, Conclusion, Measured};
 
 use crate::engines::Engine;
 use crate::figures::{CaseTable, Line, Table};

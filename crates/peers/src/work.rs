@@ -1,7 +1,7 @@
 //! The loops of the workloads: commits, point reads, scans.
 //!
 //! Invariant: what a thread writes is determined by its seed and the number of its commits, so that
-//! it can be told afterwards what must be there. Reads and scans check what they see.
+//! it is known afterwards what must be there. Reads and scans check what they see.
 
 use std::ops::ControlFlow;
 

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use iostrata_embedded::EmbeddedTarget;
-use iostrata_peers::engines::Engine;
-use iostrata_peers::tpcc::open;
 use iostrata_database::target::{
     Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order, Rows, SessionOptions, Target, Value,
 };
+use iostrata_embedded::EmbeddedTarget;
+use iostrata_peers::engines::Engine;
+use iostrata_peers::tpcc::open;
 use iostrata_workload::tpcc::{TableId, schema};
 
 /// Orders 1 to 6 of a district, of customers 1 and 2, some without a carrier.

@@ -57,7 +57,7 @@ pub struct Round {
 }
 
 /// Loads the pages, writes the redo, drops the engine without closing it, opens it, and takes the
-/// time. `seed` tells this round from the others.
+/// time. `seed` distinguishes this round from the others.
 ///
 /// # Errors
 /// When the engine refuses, an acknowledged update is missing, or a signal came.

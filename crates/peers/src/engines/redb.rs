@@ -2,7 +2,7 @@
 //!
 //! As it comes, every thread commits with `Durability::Immediate`. With this program's grouping
 //! several commit with `Durability::None` and are made durable together by an immediate commit of
-//! one of them, as redb's documentation allows; a single thread has nobody to share with.
+//! one of them, as redb's documentation allows; a single thread has no other to share with.
 
 use std::path::Path;
 

@@ -72,7 +72,7 @@ pub(crate) fn options(setup: Setup) -> Result<Options, rocksdb::Error> {
     Ok(options)
 }
 
-/// The library's version, which it tells only in the files that it writes.
+/// The library's version, which is only in the files that it writes.
 pub(crate) fn version(dir: &Path) -> String {
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let texts = files

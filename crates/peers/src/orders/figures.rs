@@ -49,14 +49,14 @@ pub struct Parts {
 
 /// What is looked at while a window passes.
 #[derive(Debug, Default)]
-pub struct Watched {
+pub struct WindowWatch {
     first: Option<EngineCounts>,
     last: Option<EngineCounts>,
     history_max: u64,
     memory_mib: Vec<u64>,
 }
 
-impl Watched {
+impl WindowWatch {
     /// One look, about once per slice.
     pub fn look(&mut self, store: &dyn OrderStore, slice: usize, slices: usize) {
         if let Some(counts) = store.counts() {
@@ -92,7 +92,7 @@ impl Watched {
 
 impl Sample {
     /// The figures of a course.
-    pub fn of(course: &Course, retries: u64, watched: Watched) -> Self {
+    pub fn of(course: &Course, retries: u64, watched: WindowWatch) -> Self {
         let operations = course.operations().max(1) as f64;
         let rate = |slices: &[u64]| {
             slices.iter().sum::<u64>() as f64 / (slices.len().max(1) as f64 * SLICE.as_secs_f64())
@@ -114,7 +114,7 @@ impl Sample {
     }
 }
 
-/// Resident memory of this process; 0 where the kernel does not tell.
+/// Resident memory of this process; 0 where the kernel does not report it.
 fn memory_mib() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -198,7 +198,7 @@ pub struct SoakTable {
     pub disk: Option<String>,
     /// The window.
     pub soak: Sample,
-    /// One thread beside two.
+    /// One thread compared with two.
     pub scaling: Scaling,
 }
 

@@ -86,7 +86,7 @@ pub struct OrdersPlan {
     pub rounds: usize,
 }
 
-/// Where, and who hears of it.
+/// Where, and where to report.
 pub struct OrdersBench<'a> {
     /// Sizes.
     pub plan: OrdersPlan,
@@ -128,7 +128,7 @@ impl OrdersBench<'_> {
         Ok(OrdersTable { disk: None, ways })
     }
 
-    /// Runs our engine for a long time, then sets one thread beside two.
+    /// Runs our engine for a long time, then compares one thread with two.
     ///
     /// # Errors
     /// As [`OrdersBench::run`].
@@ -183,7 +183,7 @@ impl OrdersBench<'_> {
         self.interrupted()?;
         let store = engines::open(engine, dir, self.setup())?;
         let shared = Shared::default();
-        let mut watch = figures::Watched::default();
+        let mut watch = figures::WindowWatch::default();
         let course = self.measure((engine, &*store), (doing, number), &shared, &mut watch)?;
         watch.end(&*store);
         store.close()?;
@@ -197,7 +197,7 @@ impl OrdersBench<'_> {
         (engine, store): (Engine, &dyn OrderStore),
         (doing, number): (Doing, usize),
         shared: &Shared,
-        watch: &mut figures::Watched,
+        watch: &mut figures::WindowWatch,
     ) -> Result<Course, PeerError> {
         let (threads, unsettled) = match doing {
             Doing::Orders(way) => way.sizes(engine),

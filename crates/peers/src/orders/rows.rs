@@ -84,7 +84,7 @@ impl Relation {
     }
 }
 
-/// A key: the table's number, then what tells the row within the table.
+/// A key: the table's number, then what identifies the row within the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowKey {
     bytes: [u8; KEY_BYTES_MAX],

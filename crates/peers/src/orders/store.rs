@@ -1,7 +1,7 @@
 //! What an engine must be able to do to take orders: transactions over several tables.
 //!
 //! Invariant: [`OrderThread::settle`] counts a transaction only when it is on the device as far as
-//! the engine can tell.
+//! the engine can report.
 
 use super::rows::RowKey;
 use crate::error::PeerError;

@@ -1,4 +1,4 @@
-//! One transaction: an order is placed, an older one is delivered, somebody pays.
+//! One transaction: an order is placed, an older one is delivered, a customer pays.
 //!
 //! Invariant: it has 34 operations on rows, 18 of which write; the table of them is in README.md.
 

@@ -38,7 +38,7 @@ pub struct Session<'a> {
     pub thread: Box<dyn OrderThread + 'a>,
     /// Commits that may be unsettled.
     pub unsettled: usize,
-    /// Where to tell.
+    /// Where to report.
     pub shared: &'a Shared,
 }
 

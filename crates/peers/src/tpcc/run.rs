@@ -5,14 +5,14 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use iostrata_database::target::{Isolation, Target, TargetError};
 use iostrata_linux::host::Root;
 use iostrata_load::TransactionLoad;
-use iostrata_run::TransactionDocument;
 use iostrata_plan::TransactionSpec;
+use iostrata_run::TransactionDocument;
 use iostrata_study::{
     Meter, StudyError, TransactionFacts, transaction_document, transaction_point,
 };
-use iostrata_database::target::{Isolation, Target, TargetError};
 use iostrata_workload::tpcc::{
     self, CheckPlan, Dataset, Mix, PrepareOptions, Stage, TerminalOptions, Terminals, Waits,
 };

@@ -8,11 +8,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use iostrata_run::{ResourceUse, TransactionDurability};
 use iostrata_database::target::{
     OpId, Part, Rows, Schema, Session, SessionCost, SessionOptions, Table, Target, TargetError,
     TargetFacts, Ticket, Trouble, Value,
 };
+use iostrata_run::{ResourceUse, TransactionDurability};
 use rusqlite::{Connection, ErrorCode};
 
 use super::execute::{execute, load_rows};
@@ -217,7 +217,7 @@ impl SqliteSession {
         let failed = result.map_err(|error| told(&error, &format!("run {}", op.name)));
         match &failed {
             Err(error) if self.autocommit || error.trouble == Trouble::Retry => {
-                // The error that is told is the first one.
+                // The error that is returned is the first one.
                 let _also_failed = self.end("ROLLBACK");
             }
             Ok(_) if self.autocommit => self.end("COMMIT")?,

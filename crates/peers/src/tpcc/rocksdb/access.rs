@@ -5,8 +5,8 @@
 
 use std::ops::Bound;
 
-use iostrata_embedded::rows::{KeySpan, SharedTable};
 use iostrata_database::target::Value;
+use iostrata_embedded::rows::{KeySpan, SharedTable};
 use rocksdb::{ReadOptions, SnapshotWithThreadMode, Transaction};
 
 use super::Database;

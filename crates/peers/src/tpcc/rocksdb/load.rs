@@ -1,7 +1,7 @@
 //! Whole tables in and out, past the transactions: these would keep a lock for each row.
 
-use iostrata_embedded::rows::{OpError, SharedTable, ValueError};
 use iostrata_database::target::{Rows, TargetError};
+use iostrata_embedded::rows::{OpError, SharedTable, ValueError};
 use rocksdb::{Error, WriteBatchWithTransaction, WriteOptions};
 
 use super::{Database, NAME, told};
@@ -21,7 +21,7 @@ pub(super) enum RowRefusal {
 }
 
 impl RowRefusal {
-    /// As the target tells it.
+    /// As the target reports it.
     pub fn told(self, doing: &str) -> TargetError {
         match self {
             Self::Database(error) => told(&error, doing),

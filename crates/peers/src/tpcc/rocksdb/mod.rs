@@ -14,12 +14,12 @@ mod session;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use iostrata_embedded::rows::SharedTable;
-use iostrata_run::{ResourceUse, TransactionDurability};
 use iostrata_database::target::{
     Isolation, Part, Rows, Schema, Session, SessionOptions, Target, TargetError, TargetFacts,
     Trouble,
 };
+use iostrata_embedded::rows::SharedTable;
+use iostrata_run::{ResourceUse, TransactionDurability};
 use iostrata_workload::tpcc;
 use rocksdb::{Error, ErrorKind, SingleThreaded, TransactionDB, TransactionDBOptions};
 
@@ -160,7 +160,12 @@ impl Target for RocksdbTarget {
     ) -> Result<Box<dyn Session>, TargetError> {
         if options.isolation == Isolation::Serializable || options.autocommit {
             let text = "it has no level serializable here, and no autocommit".to_owned();
-            return Err(TargetError::not_ready(NAME, "unsupported", text, "use repeatable read, and begin"));
+            return Err(TargetError::not_ready(
+                NAME,
+                "unsupported",
+                text,
+                "use repeatable read, and begin",
+            ));
         }
         for op in &*options.ops {
             self.table(schema, op.table)?;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use iostrata_embedded::rows::{ColumnChange, PathField, Projection, SharedTable};
 use iostrata_database::target::{Access, Fold, JoinBelow, Op, Order};
+use iostrata_embedded::rows::{ColumnChange, PathField, Projection, SharedTable};
 
 /// An operation as it is run.
 pub(super) struct CompiledOp {

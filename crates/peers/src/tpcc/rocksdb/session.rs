@@ -5,10 +5,10 @@
 
 use std::mem::take;
 
-use iostrata_embedded::rows::{ChangeError, OpError, change_columns};
 use iostrata_database::target::{
     Fold, OpId, Rows, Session, SessionCost, TargetError, Ticket, Trouble, Value,
 };
+use iostrata_embedded::rows::{ChangeError, OpError, change_columns};
 use rocksdb::{SnapshotWithThreadMode, Transaction, TransactionOptions, WriteOptions};
 
 use super::access::Access;
@@ -187,7 +187,7 @@ fn get(
             keys.push(whole);
         }
     }
-    // A row once; and in one order, so that those who lock the same rows wait in turn.
+    // A row once; and in one order, so that sessions that lock the same rows wait in turn.
     keys.sort();
     keys.dedup();
     let mut found = 0;
@@ -246,7 +246,7 @@ fn insert(
     whole.clear();
     whole.extend_from_slice(&[op.number, 0]);
     whole.extend_from_slice(key);
-    // A number of the table's own is nobody else's.
+    // A hidden key is unique.
     if !op.table.layout.has_hidden_key() && access.get(whole, true, before)? {
         return Err(RowRefusal::Exists);
     }
