@@ -63,7 +63,7 @@ impl Args {
     /// Nothing may be left.
     ///
     /// # Errors
-    /// Names the first word that nobody took.
+    /// Names the first word that was not taken.
     pub fn finish(self) -> Result<()> {
         match self.words.first() {
             None => Ok(()),

@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: iostrata beside fio and sysbench, emulated disks beside their models, and
-//! the embedded engine beside its peers, as pairs on the same machine in the same minutes; a server
-//! tuned and untuned; and whether intervals hold what they should.
+//! `cargo xtask bench`: iostrata compared with fio and sysbench, emulated disks with their models,
+//! and the embedded engine with its peers, as pairs on the same machine in the same minutes; a
+//! server tuned and untuned; and whether intervals hold what they should.
 //!
 //! Purpose: show that the meter costs less than what it measures, and that it measures the same.
 //! Invariant: the two sides alternate (A B B A ...), so that a drift of the machine cancels within
@@ -55,7 +55,7 @@ pub fn run(mut args: Args) -> Result<bool> {
     Ok(true)
 }
 
-// `cargo xtask bench disk`: emulated disks beside the same models in virtual time.
+// `cargo xtask bench disk`: emulated disks compared with the same models in virtual time.
 //
 // The example of `sim` does the work: it serves each disk, lets fio measure its block device,
 // and asks the model. Here it is only built as it ships and kept alone on the machine.

@@ -96,7 +96,7 @@ fn reduce(manifest: &mut Value, result: &mut Value) {
     }
     result["method"] = json!({});
     result["report"] = Value::Null;
-    // Of the machine what an entry names; where its files were is nobody's business.
+    // Of the machine what an entry names; where its files were is left out.
     let host = &mut result["host"];
     if let Some(kernel) = host["machine"]["kernel"].as_str() {
         host["machine"]["kernel"] = json!(kernel.split('-').next());

@@ -1,6 +1,6 @@
 //! `cargo xtask servers`: a fleet of servers of different makers and years to test on.
 //!
-//! Invariant: what cannot be fetched or started is listed and keeps nobody else from running.
+//! Invariant: what cannot be fetched or started is listed and keeps no other from running.
 //! Each server is a private one of a helper process, so that ending that ends the server; nothing
 //! but the directory of the fleet is written, and Debian's package in the system.
 
@@ -105,7 +105,7 @@ fn install(recipe: &Recipe, home: &Path) -> Result<String> {
 /// How long a server runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// Until somebody stops it.
+    /// Until it is stopped.
     Stopped,
     /// No longer than this process.
     WeEnd,

@@ -48,8 +48,8 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Runs both sides `count` times, the order turned round from pair to pair. `note` hears of
-    /// each finished pair.
+    /// Runs both sides `count` times, the order turned round from pair to pair. `note` gets each
+    /// finished pair.
     ///
     /// # Errors
     /// When a run fails.

@@ -1,4 +1,4 @@
-//! `cargo xtask bench peers`: the embedded engine beside redb, fjall, SQLite and RocksDB.
+//! `cargo xtask bench peers`: the embedded engine compared with redb, fjall, SQLite and RocksDB.
 //!
 //! The program of `crates/peers` does the work. Here it is only built as it ships, outside of the
 //! workspace, and kept alone on the machine. Where disks can be emulated, durable commits follow on

@@ -244,7 +244,7 @@ impl SysbenchServer {
 
 impl Drop for SysbenchServer {
     fn drop(&mut self) {
-        // Its data goes next, and nobody wants it.
+        // Its data goes next, and is not needed.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }

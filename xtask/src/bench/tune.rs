@@ -20,7 +20,7 @@ use super::pairs::Iostrata;
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;
-use kept::{Kept, RunKey, RunTimes};
+use kept::{RunKey, RunStore, RunTimes};
 use measure::{BenchServer, Measure};
 
 /// What is asked for.
@@ -51,7 +51,7 @@ pub fn run(mut args: Args) -> Result<()> {
         rounds: args.option("--rounds", 2_usize)?,
     };
     let default = workspace.target.join("xtask/tune");
-    let kept = Kept::in_dir(args.option("--keep", default)?)?;
+    let kept = RunStore::in_dir(args.option("--keep", default)?)?;
     let dir: PathBuf = args.option("--dir", std::env::temp_dir())?;
     let tuner: String = args.option("--tune", String::new())?;
     let (warm_up_s, seconds) = (args.option("--warm-up", 60)?, args.option("--seconds", 300)?);
@@ -95,7 +95,7 @@ impl TuneBench {
     }
 
     /// Measures what is not kept yet.
-    fn measure(&self, measure: &Measure, times: RunTimes, kept: &Kept) -> Result<()> {
+    fn measure(&self, measure: &Measure, times: RunTimes, kept: &RunStore) -> Result<()> {
         for key in self.keys() {
             if kept.has(&key, times) {
                 eprintln!("{key}: kept");
@@ -222,14 +222,14 @@ const SCENARIOS: [Scenario; 9] = [
     },
 ];
 
-/// Who sets the server.
+/// How the server is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Side {
-    /// Nobody: it has the settings of the stall.
+    /// Never: it has the settings of the stall.
     Untuned,
-    /// `iostrata tune`.
+    /// By `iostrata tune`.
     Tuned,
-    /// Somebody, once: what tuning came to before the change.
+    /// Once: what tuning came to before the change.
     Fixed,
 }
 

@@ -19,7 +19,7 @@ pub struct Recipe {
     pub version: &'static str,
     /// The program, below the directory of its software or absolute.
     pub program: &'static str,
-    /// Options beside those of every private server.
+    /// Options besides those of every private server.
     pub options: &'static [&'static str],
     /// Puts the software into an empty directory.
     pub fetch: fn(&Path) -> Result<()>,
@@ -150,7 +150,7 @@ fn write_wrapper(path: &Path, run: &str) -> Result<()> {
 /// Lets everybody run a file.
 ///
 /// # Errors
-/// When it is not there or somebody else's.
+/// When it is missing or belongs to another user.
 fn make_executable(path: &Path) -> Result<()> {
     let mode = fs::Permissions::from_mode(0o755);
     fs::set_permissions(path, mode).with_context(|| path.display().to_string())

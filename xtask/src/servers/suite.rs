@@ -21,9 +21,9 @@ use crate::workspace::Workspace;
 
 /// Longest time that fetching a MariaDB may take, and a MySQL.
 const FETCH_MAX: Duration = Duration::from_secs(150);
-/// Words that are told of why one could not be fetched.
+/// Words of the reason why one could not be fetched.
 const REASON_WORDS_MAX: usize = 40;
-/// Names of these in the environment say that somebody else cares for servers.
+/// If one of these is in the environment, the servers are given.
 const OTHERS: [&str; 2] = ["IOSTRATA_TEST_SERVERS", "IOSTRATA_TEST_PROGRAMS"];
 
 /// Servers that are installed, and what is missing of a MariaDB and a MySQL.
@@ -139,7 +139,7 @@ pub fn program_of(name: &str, dir: &Path) -> Option<PathBuf> {
 pub struct RunningServers {
     /// Where they run.
     pub homes: Homes,
-    /// What the tests are told of them.
+    /// What the tests get of them.
     pub environment: Vec<(&'static str, String)>,
     /// Those that did not start.
     pub missing: Vec<Omission>,

@@ -156,7 +156,7 @@ impl Concern {
     }
 
     /// The changed packages of which nothing but parts changed that no other source of theirs
-    /// names, and these parts: who does not name them either sees nothing of the change.
+    /// names, and these parts: a package that does not name them either sees nothing of the change.
     fn apart(&self, workspace: &Workspace) -> Result<BTreeMap<String, Vec<String>>> {
         let mut apart = BTreeMap::new();
         for package in workspace.packages.iter().filter(|one| self.changed.contains(&one.name)) {

@@ -1,4 +1,4 @@
-//! Which tests may run beside which, and which changes concern them.
+//! Which tests may run at the same time as which, and which changes concern them.
 //!
 //! Purpose: the one table that says how integration tests are run and, for `--changed`, which tests
 //! of the program a crate concerns, and which tests of another package do without one of its
@@ -8,7 +8,7 @@
 
 use Lane::{Alone, Free, Load, Machine};
 
-/// What may run beside a test.
+/// What may run at the same time as a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// Anything.
@@ -44,7 +44,7 @@ pub struct LaneRow {
     pub binary: &'static str,
     /// What the names of the tests begin with; the longest beginning decides.
     pub tests: &'static str,
-    /// What may run beside them.
+    /// What may run at the same time.
     pub lane: Lane,
     /// Whether they share a process.
     pub process: Process,

@@ -31,7 +31,7 @@ pub struct TestJob {
     pub tests: Vec<String>,
     /// In so many threads.
     pub threads: usize,
-    /// What may run beside it.
+    /// What may run at the same time.
     pub lane: Lane,
     /// Under which its time is kept.
     pub name: String,

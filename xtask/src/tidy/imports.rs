@@ -23,7 +23,7 @@ struct Crate {
 struct Module {
     file: PathBuf,
     uses: Vec<Use>,
-    /// Paths in the code beside `use` items.
+    /// Paths in the code besides `use` items.
     paths: Vec<Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! A Rust file with its code told apart from comments, literals and tests, by just enough of Rust's
+//! A Rust file with its code separated from comments, literals and tests, by just enough of Rust's
 //! lexical rules.
 //!
 //! Purpose: let rules look for words in code without being fooled by a string or a comment.

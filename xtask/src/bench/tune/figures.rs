@@ -1,10 +1,10 @@
 //! What a server did second by second, from a recording of it; what one run came to; the best runs
 //! of each side, and what is to be reached.
 //!
-//! Method: a sample tells a rate since the sample before; rates are spread over the seconds that
-//! they are of, so that a sample that came late weighs as much as its time. Invariants: a second
-//! that no sample tells of has no figure, and counts for nothing; one that the hypervisor took from
-//! the machine counts for no rate, tuned or not.
+//! Method: a sample has a rate since the sample before; rates are spread over the seconds that they
+//! are of, so that a sample that came late weighs as much as its time. Invariants: a second that no
+//! sample covers has no figure, and counts for nothing; one that the hypervisor took from the
+//! machine counts for no rate, tuned or not.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,10 +19,10 @@ use super::kept::{KeptRun, RunKey, RunTimes};
 
 // What a server did second by second, from a recording of it.
 //
-// Method: a sample tells a rate since the sample before; rates are spread over the seconds that
-// they are of, so that a sample that came late weighs as much as its time. Invariants: a second
-// that no sample tells of has no figure, and counts for nothing; one that the hypervisor took
-// from the machine counts for no rate, tuned or not.
+// Method: a sample has a rate since the sample before; rates are spread over the seconds that they
+// are of, so that a sample that came late weighs as much as its time. Invariants: a second that no
+// sample covers has no figure, and counts for nothing; one that the hypervisor took from the
+// machine counts for no rate, tuned or not.
 
 /// A stall is below this share of the median.
 const STALLED: f64 = 0.5;
@@ -38,7 +38,7 @@ const STOLEN_PCT: f64 = 10.0;
 struct TuneCourse {
     tps: Vec<f64>,
     pages_per_s: Vec<f64>,
-    /// Empty where the recording does not tell it.
+    /// Empty where the recording does not have it.
     stolen_pct: Vec<f64>,
 }
 
@@ -69,7 +69,7 @@ impl TuneCourse {
         (!course.tps.is_empty()).then_some(course).context("no sample tells transactions")
     }
 
-    /// Seconds that it tells of.
+    /// Seconds that it covers.
     pub fn seconds(&self) -> usize {
         self.tps.len()
     }

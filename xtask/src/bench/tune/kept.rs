@@ -101,11 +101,11 @@ const DOCUMENT: &str = "run.json";
 const RECORDING: &str = "recording";
 
 /// The directory of runs.
-pub struct Kept {
+pub struct RunStore {
     dir: PathBuf,
 }
 
-impl Kept {
+impl RunStore {
     /// In a directory that is made where it is not there.
     ///
     /// # Errors
@@ -266,7 +266,7 @@ mod tests {
             to(61.0, "innodb_io_capacity", "100"),
         ]);
         let place = std::env::temp_dir().join(format!("iostrata-kept-{}", std::process::id()));
-        let kept = Kept::in_dir(place.clone()).unwrap();
+        let kept = RunStore::in_dir(place.clone()).unwrap();
         let tuned = run(Side::Tuned, settings);
         kept.keep(&tuned).unwrap();
         assert!(kept.has(&tuned.key, tuned.times));

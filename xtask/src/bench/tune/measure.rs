@@ -1,5 +1,5 @@
-//! One measured run: a private server with its load, and the tuner or a watcher beside it; which
-//! servers there are, and how the limit of a volume is halved.
+//! One measured run: a private server with its load, with the tuner or a watcher; which servers
+//! there are, and how the limit of a volume is halved.
 //!
 //! Invariant: `tune --dry-run` watches the sides that are not tuned, so that all are asked alike;
 //! the tuner ends while the server runs.
@@ -182,7 +182,7 @@ impl Measure {
 /// Ends a load that is of no use; it cleans up after itself.
 fn end(mut load: Child) -> Result<()> {
     if let Some(pid) = rustix::process::Pid::from_raw(load.id() as i32) {
-        // One that has ended is nobody's loss.
+        // One that has ended needs no signal.
         let _ended = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
     load.wait().map(drop).context("cannot wait for iostrata")
@@ -303,7 +303,7 @@ pub fn found(workspace: &Workspace, names: &[String]) -> Result<Vec<BenchServer>
     Ok(found)
 }
 
-/// A program of this version among those that tests are told of.
+/// A program of this version among those that tests get.
 fn among_programs(name: &str) -> Option<PathBuf> {
     let programs = std::env::var("IOSTRATA_TEST_PROGRAMS").unwrap_or_default();
     let mut paths = programs.split(':').filter(|path| !path.is_empty()).map(PathBuf::from);

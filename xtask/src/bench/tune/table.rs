@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Side;
 use super::figures::{SETTLING_S, TunePart, TuneRow};
-use super::kept::Kept;
+use super::kept::RunStore;
 
 /// Prints the table in Markdown.
 ///
@@ -126,7 +126,7 @@ fn json_of(row: &TuneRow) -> Value {
 ///
 /// # Errors
 /// When a run has no recording, or the program refuses.
-pub fn draw(kept: &Kept, iostrata: &Path, rows: &[TuneRow], picture: &Path) -> Result<()> {
+pub fn draw(kept: &RunStore, iostrata: &Path, rows: &[TuneRow], picture: &Path) -> Result<()> {
     let dir = kept.picture();
     if dir.exists() {
         fs::remove_dir_all(&dir)?;
