@@ -101,8 +101,8 @@ pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use watch_document::{StallCommand, TunedFigure, TunedSetting, WatchDocument, WatchTarget};
 pub use watched::{
     Blocker, CHARTS, FIGURES, Figure, FigureChart, FigureColumn, FigureKind, FigureMetric,
-    FileCounts, FileOpCounts, FileTable, LockKind, LockWait, OldestTransaction, SampleField,
-    SampleSpan, SessionState, SessionWaits, StallSnapshot, StatementDigest, TargetSample,
-    WatchDevice, WatchSample,
+    FigureRow, FileCounts, FileOpCounts, FileTable, LockKind, LockWait, OldestTransaction,
+    SampleField, SampleSpan, SessionState, SessionWaits, StallSnapshot, StatementDigest,
+    TargetSample, WatchDevice, WatchSample,
 };
 pub use writer::RunWriter;

@@ -49,6 +49,17 @@ pub struct FigureChart {
     pub title: &'static str,
 }
 
+/// A row of figures on a target's page of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureRow {
+    /// The redo, behind the checkpoint age.
+    Redo,
+    /// The buffer pool, and the cost of writing it.
+    Pool,
+    /// File requests in flight.
+    Requests,
+}
+
 /// A metric of Prometheus: a counter where the figure is one, else a gauge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FigureMetric {
@@ -75,6 +86,8 @@ pub struct Figure {
     pub told_with: &'static str,
     /// The chart on which it is a line, and how that line is called.
     pub chart: Option<(&'static FigureChart, &'static str)>,
+    /// The row of the screen it is in, with its name there and the words after its value.
+    pub row: Option<(FigureRow, &'static str, &'static str)>,
     /// What is exported.
     pub metric: Option<FigureMetric>,
     /// The label that identifies it within its family.
@@ -96,6 +109,7 @@ impl Figure {
             column: None,
             told_with: "",
             chart: None,
+            row: None,
             metric: None,
             label: None,
             metric_divisor: 1.0,
@@ -136,6 +150,10 @@ impl Figure {
 
     pub(super) const fn chart(self, chart: &'static FigureChart, line: &'static str) -> Self {
         Self { chart: Some((chart, line)), ..self }
+    }
+
+    const fn row(self, row: FigureRow, name: &'static str, after: &'static str) -> Self {
+        Self { row: Some((row, name, after)), ..self }
     }
 
     pub(super) const fn metric(self, name: &'static str, help: &'static str) -> Self {
@@ -397,23 +415,25 @@ fields {
         );
     /// Seconds until the limit is reached if redo is made as now and no checkpoint follows.
     redo_seconds_left: f64 = derived("s", |span| span.redo_seconds_left())
-        .column("left", 5).compared(2, "full in")
+        .column("left", 5).compared(2, "full in").row(FigureRow::Redo, "full in", "")
         .metric(
             "iostrata_redo_left_seconds",
             "Time until the limit at the present redo rate, without a checkpoint.",
         );
     /// Redo made per second, in bytes.
     redo_bytes_per_s: f64 = counter("bytes/s", |one| one.redo_end_bytes)
-        .column_of("redoM/s", 7, MIB)
+        .column_of("redoM/s", 7, MIB).row(FigureRow::Redo, "redo", "")
         .metric("iostrata_redo_bytes_total", "Redo generated.");
     /// Pages of the pool that are newer than on disk.
     dirty_pages: u64 = gauge("pages", |one| one.dirty_pages)
+        .row(FigureRow::Pool, "dirty", " pages")
         .metric("iostrata_dirty_pages", "Dirty pages in the buffer pool.");
     /// Their share of the pool, in percent.
     dirty_pct: f64 = derived("percent", |span| {
             span.pct(|one| one.dirty_pages, |one| one.pool_pages)
         })
         .column("dirty%", 6).chart(&DIRTY, "dirty pages").compared(5, "dirty")
+        .row(FigureRow::Pool, "", "")
         .metric("iostrata_dirty_ratio", "Dirty pages as a share of the buffer pool.")
         .metric_divided(100.0);
     /// Pages written per second, for whatever reason.
@@ -432,16 +452,18 @@ fields {
     /// Those written because redo was about to run out.
     flush_sync_pages_per_s: f64 = counter("pages/s", |one| one.pages_flushed_for_redo)
         .column("sync", 5).chart(&FLUSH, "sync").metric_of(BY_KIND, ("kind", "sync"));
+    /// Pages written per transaction.
+    pages_written_per_txn: f64 = derived("pages", |span| {
+            span.per(|one| one.pages_flushed, |one| one.transactions)
+        })
+        .row(FigureRow::Pool, "pages per transaction", "");
     /// Furious flushes since watching began.
     furious_flushes: u64 = total("flushes", |one| one.furious_flushes)
+        .row(FigureRow::Pool, "furious flushes", "")
         .metric(
             "iostrata_furious_flushes_total",
             "Furious flushes (sync flushing) that began.",
         );
-    /// Pages written per transaction.
-    pages_written_per_txn: f64 = derived("pages", |span| {
-            span.per(|one| one.pages_flushed, |one| one.transactions)
-        });
     /// Commits whose old row versions are not purged yet.
     history_list_length: u64 = gauge("commits", |one| one.history_list_length)
         .column("hist", 6).chart(&HISTORY, "history list").compared(4, "history")
@@ -458,12 +480,15 @@ fields {
         );
     /// Reads of files in flight.
     pending_reads: u64 = gauge("requests", |one| one.pending_reads)
+        .row(FigureRow::Requests, "pending reads", "")
         .column("rd", 3).metric_of(PENDING, ("op", "read"));
     /// Writes of files in flight.
     pending_writes: u64 = gauge("requests", |one| one.pending_writes)
+        .row(FigureRow::Requests, "writes", "")
         .column("wr", 3).metric_of(PENDING, ("op", "write"));
     /// Syncs of files in flight.
     pending_syncs: u64 = gauge("requests", |one| one.pending_syncs)
+        .row(FigureRow::Requests, "syncs", "")
         .column("sy", 3).metric_of(PENDING, ("op", "sync"));
     /// Sessions that wait for an answer, without the watcher's own.
     #[serde(default)]

@@ -12,7 +12,8 @@ mod snapshot;
 mod span;
 
 pub use figure::{
-    CHARTS, FIGURES, Figure, FigureChart, FigureColumn, FigureKind, FigureMetric, WatchSample,
+    CHARTS, FIGURES, Figure, FigureChart, FigureColumn, FigureKind, FigureMetric, FigureRow,
+    WatchSample,
 };
 pub use files::{FileCounts, FileOpCounts, FileTable};
 pub use sample::{OldestTransaction, TargetSample};

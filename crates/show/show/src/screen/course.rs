@@ -234,6 +234,11 @@ pub(crate) enum Fold {
     Max,
 }
 
+/// The last bars of transactions per second.
+pub(crate) fn throughput(course: &Course, width: usize) -> Vec<Bar> {
+    bars(course, width, Fold::Throughput, |one| one.tps)
+}
+
 /// The last bars of a course, at most `width`, the newest last.
 pub(crate) fn bars(
     course: &Course,

@@ -4,7 +4,7 @@
 //! went wrong.
 
 use iostrata_run::host::{LimitedRate, PressureShare, ThrottleEvidence};
-use iostrata_run::{FIGURES, Figure, FileClass, WatchDevice, WatchSample};
+use iostrata_run::{FIGURES, Figure, FigureRow, FileClass, WatchDevice, WatchSample};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -61,9 +61,6 @@ fn age_figures(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     );
     let age =
         if sample.checkpoint_age_bytes.is_none() { words::NOT_REPORTED.to_owned() } else { age };
-    let made = words::told(sample.redo_bytes_per_s, |rate| {
-        format!("{}/s", iostrata_stats::units::bytes(rate))
-    });
     let style = pct.map_or(look.figure(), |pct| age_style(sample, pct, look));
     // The title says of what, where there is no room to say it again.
     let name = if at.width < 70 { "age" } else { "checkpoint age" };
@@ -71,8 +68,7 @@ fn age_figures(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     if sample.checkpoint_age_bytes.is_some() {
         figures.push(FigureText::new("", words::percent(pct)).style(style));
     }
-    figures.push(FigureText::new("full in", words::ahead(sample.redo_seconds_left)));
-    figures.push(FigureText::new("redo", made));
+    figures.extend(row_figures(FigureRow::Redo, sample));
     paper.figures(at, figures);
 }
 
@@ -146,7 +142,7 @@ pub(crate) fn throughput(paper: &mut Paper<'_>, at: Rect, course: &Course) {
     let look = paper.look;
     let room =
         Rect::new(at.x + 1, at.y + 1, at.width.saturating_sub(2), at.height.saturating_sub(1));
-    let shown = course::bars(course, usize::from(room.width), Fold::Throughput, |one| one.tps);
+    let shown = course::throughput(course, usize::from(room.width));
     let max = course::largest(&shown);
     let now = course.last();
     let style = if now.is_some_and(|one| one.stalled) { look.alarm() } else { look.figure() };
@@ -236,20 +232,20 @@ pub(crate) fn flushing(paper: &mut Paper<'_>, at: Rect, course: &Course) {
         paper.bars(room, shown, max.unwrap_or(0.0), |_| style);
     }
     let room = Rect::new(at.x + 1, at.y + FLUSHING_ROWS - 1, at.width.saturating_sub(2), 1);
-    paper.figures(room, pool(sample));
+    paper.figures(room, row_figures(FigureRow::Pool, sample));
 }
 
-/// What of the pool is to be written, and what writing costs.
-fn pool(sample: &WatchSample) -> Vec<FigureText<'static>> {
-    let is_told = sample.dirty_pages.is_some();
-    let dirty = FigureText::new("dirty", words::number(sample.dirty_pages));
-    vec![
-        if is_told { dirty.after(" pages") } else { dirty },
-        FigureText::new("", words::percent(sample.dirty_pct)),
-        FigureText::new("pages per transaction", words::count(sample.pages_written_per_txn)),
-        FigureText::new("furious flushes", words::number(sample.furious_flushes)),
-    ]
+/// The figures of a row, as the table has them.
+fn row_figures(row: FigureRow, sample: &WatchSample) -> Vec<FigureText<'static>> {
+    let text = |figure: &Figure| {
+        let (_, name, after) = figure.row.filter(|of| of.0 == row)?;
+        let text = words::figure(figure, (figure.of)(sample));
+        let after = if text == words::NOT_TOLD { "" } else { after };
+        Some(FigureText::new(name, text).after(after))
+    };
+    FIGURES.iter().filter_map(text).collect()
 }
+
 /// Seconds from which on an open transaction is shown, and from which on it is a warning: what it
 /// sees is not purged.
 const OLD_S: f64 = 10.0;
@@ -263,7 +259,7 @@ pub(crate) fn purge_row(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
         FigureText::new("history", words::number(sample.history_list_length)),
         FigureText::new("purge", per_second(sample)),
     ];
-    figures.extend(waiting(sample));
+    figures.extend(row_figures(FigureRow::Requests, sample));
     if at.width >= ROOMY {
         figures.extend(oldest(paper.look, sample));
     }
@@ -284,7 +280,7 @@ pub(crate) fn purge_rows(paper: &mut Paper<'_>, at: Rect, course: &Course) {
     );
     let below = Rect { y: at.y + 1, ..at };
     purge_chart(paper, below, "purge", &per_second(sample), (course, |one| one.purge_per_s));
-    let mut figures = waiting(sample);
+    let mut figures = row_figures(FigureRow::Requests, sample);
     figures.extend(oldest(paper.look, sample));
     paper.figures(Rect { y: at.y + 2, ..at }, figures);
 }
@@ -325,14 +321,6 @@ fn purge_chart(
 
 fn per_second(sample: &WatchSample) -> String {
     words::told(sample.purge_per_s, |rate| iostrata_stats::units::rate(rate).replace(" /s", "/s"))
-}
-
-fn waiting(sample: &WatchSample) -> Vec<FigureText<'static>> {
-    vec![
-        FigureText::new("pending reads", words::number(sample.pending_reads)),
-        FigureText::new("writes", words::number(sample.pending_writes)),
-        FigureText::new("syncs", words::number(sample.pending_syncs)),
-    ]
 }
 
 /// Rows of it.

@@ -8,7 +8,7 @@ use ratatui::text::Line;
 use super::blocks::{self, Event};
 use super::paper::Paper;
 use super::{header, words};
-use crate::screen::course::{self, Bar, Course, Fold, Health};
+use crate::screen::course::{self, Bar, Course, Health};
 use crate::screen::view::View;
 
 /// Columns of a figure; of the number of a target, of its state, and the fewest of its name.
@@ -119,7 +119,7 @@ fn line(
 
 fn transactions(paper: &mut Paper<'_>, at: Rect, course: &Course) {
     let look = paper.look;
-    let shown = course::bars(course, usize::from(at.width), Fold::Throughput, |one| one.tps);
+    let shown = course::throughput(course, usize::from(at.width));
     let max = course::largest(&shown).unwrap_or(0.0);
     let style = |bar: &Bar| if bar.stalled { look.alarm() } else { look.good() };
     paper.bars(at, &shown, max, style);

@@ -17,6 +17,7 @@ pub(crate) fn figure(figure: &Figure, value: Option<f64>) -> String {
     match figure.unit {
         "percent" => percent(value),
         "s" => ahead(value),
+        "bytes/s" => told(value, |rate| format!("{}/s", iostrata_stats::units::bytes(rate))),
         _ => count(value),
     }
 }
