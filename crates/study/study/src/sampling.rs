@@ -166,19 +166,13 @@ impl Samples {
         let all: Vec<(f64, TargetSample)> = self.all.iter().filter_map(seen).collect();
         let ((from_s, first), (to_s, last)) = (all.first()?, all.last()?);
         let span = SampleSpan::between(first, last, to_s - from_s);
-        // What became dirty was flushed meanwhile, or is dirty now and was not before.
-        let dirtied = || {
-            let more = last.dirty_pages? as f64 - first.dirty_pages? as f64;
-            let flushed = span.per_s(|one| one.pages_flushed)?;
-            Some((flushed + more / span.seconds).max(0.0))
-        };
         let for_redo = span.per(|one| one.pages_flushed_for_redo, |one| one.pages_flushed);
         let age_pct = |(_, one): &(f64, TargetSample)| SampleSpan::first(one).checkpoint_age_pct();
         let ages: Vec<f64> = all.iter().filter_map(age_pct).collect();
         let history = all.iter().filter_map(|(_, one)| one.history_list_length);
         Some(TargetCourse {
             redo_bytes_per_s: span.per_s(|one| one.redo_end_bytes),
-            pages_dirtied_per_s: dirtied(),
+            pages_dirtied_per_s: span.pages_dirtied().map(|pages| (pages / span.seconds).max(0.0)),
             furious_flushes: span.grown(|one| one.furious_flushes),
             flushed_for_redo_pct: for_redo.map(|share| 100.0 * share),
             checkpoint_age_pct_mean: mean(&ages),

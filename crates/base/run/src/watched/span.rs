@@ -44,11 +44,6 @@ impl<'a> SampleSpan<'a> {
         field(self.now)?.checked_sub(field(self.before?)?)
     }
 
-    /// By how much a gauge rose; below zero where it fell.
-    pub fn risen(&self, field: SampleField) -> Option<f64> {
-        Some(field(self.now)? as f64 - field(self.before?)? as f64)
-    }
-
     /// By how much a counter grew per second.
     pub fn per_s(&self, field: SampleField) -> Option<f64> {
         Some(self.grown(field)? as f64 / self.seconds)
@@ -64,6 +59,14 @@ impl<'a> SampleSpan<'a> {
     pub fn pct(&self, part: SampleField, whole: SampleField) -> Option<f64> {
         let whole = whole(self.now).filter(|whole| *whole > 0)?;
         Some(100.0 * part(self.now)? as f64 / whole as f64)
+    }
+
+    /// Pages that became dirty: those that were written, and by how many more are dirty. Below zero
+    /// where dirty pages were dropped with their table.
+    pub fn pages_dirtied(&self) -> Option<f64> {
+        let [now, before] = [self.now, self.before?].map(|one| one.dirty_pages);
+        let risen = now? as f64 - before? as f64;
+        Some(self.grown(|one| one.pages_flushed)? as f64 + risen)
     }
 
     /// Checkpoint age in percent of its limit.

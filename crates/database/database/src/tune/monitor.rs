@@ -2,6 +2,8 @@
 //!
 //! Invariant: what the server does not tell is an error that names it, never a guess.
 
+use std::fmt;
+
 use crate::target::TargetSample;
 use iostrata_innodb::Lsn;
 use iostrata_innodb::flush::{Ages, Average, DrainRate, RedoRate};
@@ -44,11 +46,10 @@ impl WorkDone {
     /// Between two samples.
     fn of(span: &SampleSpan<'_>) -> Self {
         let grown = |field| span.grown(field).map(|count| count as f64);
-        let more = span.risen(|one| one.dirty_pages).unwrap_or(0.0);
         Self {
             redo_bytes: grown(|one| one.redo_end_bytes).unwrap_or(0.0),
             transactions: grown(|one| one.transactions),
-            pages: grown(|one| one.pages_flushed).map(|written| written + more),
+            pages: span.pages_dirtied(),
         }
     }
 
@@ -113,6 +114,21 @@ impl Vitals {
     /// Seconds in which so much redo is made; infinite while none is.
     pub(crate) fn seconds_of(&self, bytes: f64) -> f64 {
         if self.redo_bytes_per_s > 0.0 { bytes / self.redo_bytes_per_s } else { f64::INFINITY }
+    }
+}
+
+impl fmt::Display for Vitals {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "checkpoint age {:.0} % of {:.0} MB, redo {:.2} MB/s, {:.0} dirty pages, {:.0} pages/s \
+             written",
+            self.age_pct(),
+            self.limit_bytes / 1e6,
+            self.redo_bytes_per_s / 1e6,
+            self.dirty_pages,
+            self.written_per_s,
+        )
     }
 }
 

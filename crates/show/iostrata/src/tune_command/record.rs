@@ -269,15 +269,7 @@ impl<'a> Narrator<'a> {
     pub fn status(&self, t_s: f64, now: &Vitals, tps: Option<f64>, rest: Option<Rest>) {
         let tps = tps.map_or_else(String::new, |tps| format!(", {tps:.0} tps"));
         let left = rest.map_or_else(String::new, |why| format!("; left alone: {why}"));
-        self.say(&format!(
-            "[ {t_s:.0}s ] checkpoint age {:.0} % of {:.0} MB, redo {:.2} MB/s, {:.0} dirty pages, \
-             {:.0} pages/s written{tps}{left}",
-            now.age_pct(),
-            now.limit_bytes / 1e6,
-            now.redo_bytes_per_s / 1e6,
-            now.dirty_pages,
-            now.written_per_s,
-        ));
+        self.say(&format!("[ {t_s:.0}s ] {now}{tps}{left}"));
     }
 
     /// What came of it.

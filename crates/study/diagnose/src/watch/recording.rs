@@ -117,6 +117,15 @@ impl<'d> Recording<'d> {
         measured(&rates).filter(|rate| rate.value > 0.0)
     }
 
+    /// Dirty pages per byte of checkpoint age, over the samples that have both.
+    pub fn dirty_pages_per_age_byte(&self) -> Option<f64> {
+        let of = |sample: &WatchSample| {
+            let age = sample.checkpoint_age_bytes.filter(|age| *age > 0)?;
+            Some(sample.dirty_pages? as f64 / age as f64)
+        };
+        self.quantile(0.5, of).filter(|pages| *pages > 0.0)
+    }
+
     /// The highest rate of page writes that was kept up for some samples.
     pub fn flushed_per_s_best(&self) -> Option<f64> {
         let rates = self.series(|sample| sample.flushed_pages_per_s);

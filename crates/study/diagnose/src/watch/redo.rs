@@ -27,7 +27,7 @@ pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Statement> {
         return None;
     }
     // How many pages a full log of a size leaves dirty, and how long writing them takes.
-    let per_byte = dirty_pages_per_age_byte(recording);
+    let per_byte = recording.dirty_pages_per_age_byte();
     let flushed = recording.flushed_per_s_best().filter(|pages| *pages > 0.0);
     let drain = |limit: f64| Some(limit * per_byte? / flushed?);
     let wanted = HOLDS_S * redo.value;
@@ -68,14 +68,4 @@ pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Statement> {
         .with("holds_advised_s", new_limit / redo.value)
         .with("drain_advised_s", drain(new_limit));
     Some(said.advising(advice))
-}
-
-/// Dirty pages per byte of checkpoint age, over the samples that have both.
-fn dirty_pages_per_age_byte(recording: &Recording<'_>) -> Option<f64> {
-    let ratio = |pages: Option<u64>, age: Option<u64>| {
-        Some(pages? as f64 / Some(age? as f64).filter(|age| *age > 0.0)?)
-    };
-    let per_byte =
-        recording.quantile(0.5, |sample| ratio(sample.dirty_pages, sample.checkpoint_age_bytes));
-    per_byte.filter(|pages| *pages > 0.0)
 }
