@@ -3,6 +3,9 @@
 //! Invariant: pure. Every sentence names a field of the samples and the fix, as far as there is
 //! one.
 
+use iostrata_database::target::TargetSample;
+use iostrata_run::{FIGURES, Figure, FigureKind};
+
 use super::source::{FieldSource, with_metrics};
 use super::told::StatusReply;
 use super::transaction_count::TransactionCounters;
@@ -23,6 +26,11 @@ pub(crate) struct MissingRights {
     pub(crate) files: Option<String>,
 }
 
+/// Whether a sample has the gauge that a figure is.
+fn is_in(figure: &Figure, sample: &TargetSample) -> bool {
+    matches!(figure.kind, FigureKind::Gauge(field) if field(sample).is_some())
+}
+
 /// Sentences on what is missing from a sample.
 pub(crate) fn missing(
     told: &StatusReply,
@@ -37,8 +45,7 @@ pub(crate) fn missing(
             || source.is_in_status(told)
             || source.is_in_text(told)
             // It is computed where nothing tells it.
-            || (source.figure == "checkpoint_age_limit_bytes"
-                && sample.checkpoint_age_limit_bytes.is_some())
+            || FIGURES.iter().any(|one| one.name == source.figure && is_in(one, &sample))
     };
     let absent: Vec<&str> = with_metrics()
         .filter(|source| !source.figure.is_empty() && !is_told(source))

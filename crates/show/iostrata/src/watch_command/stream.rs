@@ -188,6 +188,12 @@ fn tells_nothing(sample: &WatchSample) -> bool {
     gauges.all(|one| (one.of)(sample).is_none())
 }
 
+/// Whether it has rates: those of a first sample are missing.
+fn has_rates(sample: &WatchSample) -> bool {
+    let mut counters = FIGURES.iter().filter(|one| matches!(one.kind, FigureKind::Counter(_)));
+    counters.any(|one| (one.of)(sample).is_some())
+}
+
 /// Takes samples until the time is over or nobody listens.
 fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<TargetUpdate>) {
     let Schedule { mut pace, interval, until, is_once } = schedule;
@@ -200,9 +206,7 @@ fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<Tar
     let until_new = pace.due() + PUBLISHED;
     while !is_over(pace.due()) {
         let Some(mut watched) = source.next(&mut pace, wait) else { return };
-        while is_once
-            && watched.sample.tps.is_none()
-            && watched.sample.t_s < until_new.as_secs_f64()
+        while is_once && !has_rates(&watched.sample) && watched.sample.t_s < until_new.as_secs_f64()
         {
             sleep(LOOK);
             watched = source.take(&pace);

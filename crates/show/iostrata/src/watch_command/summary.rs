@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use iostrata_database::target::{Sampler, Target, TargetFacts, TargetSample};
 use iostrata_run::{
-    ConnectionSummary, PoolSummary, RedoSummary, ServerSummaryDocument, SettingOrigin,
-    SettingSource, TransactionDurability,
+    ConnectionSummary, PoolSummary, RedoSummary, SampleField, SampleSpan, ServerSummaryDocument,
+    SettingOrigin, SettingSource, TransactionDurability,
 };
 use iostrata_server::ServerTarget;
 use iostrata_show::report::wrapped;
@@ -156,10 +156,9 @@ struct Rates {
 }
 
 /// Nothing where the counter is not told, or went back.
-fn rates(samples: &[Timed], of: impl Fn(&TargetSample) -> Option<u64>) -> Option<Rates> {
+fn rates(samples: &[Timed], field: SampleField) -> Option<Rates> {
     let rate = |(from_s, first): &Timed, (to_s, last): &Timed| {
-        let grown = of(last)?.checked_sub(of(first)?)?;
-        (to_s > from_s).then(|| grown as f64 / (to_s - from_s))
+        SampleSpan::between(first, last, to_s - from_s).per_s(field)
     };
     let mean = rate(samples.first()?, samples.last()?)?;
     let each = samples.windows(2).map(|pair| rate(&pair[0], &pair[1]));
