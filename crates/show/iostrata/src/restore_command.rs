@@ -57,8 +57,8 @@ fn unsettled(report: &RestoreReport) -> String {
     let things = report.journals.iter().flat_map(|journal| &journal.things);
     let is_of_a_server = things.into_iter().any(|thing| !thing.by_hand.is_empty());
     let fix = if is_of_a_server {
-        "make sure that the server answers and run iostrata restore --target \
-         mysql://user:password@host:port, or run the statements by hand"
+        "make sure that the server answers and that the user may set its variables, and run \
+         iostrata restore --target mysql://user:password@host:port, or run the statements by hand"
     } else {
         "free it and run iostrata restore again"
     };

@@ -116,7 +116,7 @@ impl Kind for ServerSettings {
         let settings = &self.settings;
         let names = prior.keys().map(String::as_str).collect();
         let before = at.values_on(token, &names)?;
-        at.set_all(&variables::steps(&before, settings))?;
+        at.set_all(&variables::steps(&before, settings), refused)?;
         let after = at.values_on(token, &names)?;
         let took = merged(prior, &before, &after, &touched(settings));
         Ok(SettingsEffect { asked: settings.clone(), took })
@@ -145,7 +145,7 @@ impl At<'_> {
     fn look(&self, names: &BTreeSet<&str>) -> Result<(ServerToken, ServerValues), ChangeError> {
         let names: Vec<&str> = names.iter().copied().collect();
         let found = self.platform.servers_at().look(self.server, &names);
-        found.map_err(|error| failed(format!("settings of {}", self.server), error))
+        found.map_err(|error| failed(format!("settings of {}", self.server), error, not_read))
     }
 
     /// The values on this very server, and on no other.
@@ -166,23 +166,40 @@ impl At<'_> {
         }
     }
 
-    fn set_all(&self, steps: &[ServerSetting]) -> Result<(), ChangeError> {
+    /// Sets one after the other; `refused` is the error of a setting that the server refuses.
+    fn set_all(&self, steps: &[ServerSetting], refused: Refused) -> Result<(), ChangeError> {
         for ServerSetting { name, value } in steps {
             let set = self.platform.servers_at().set_variable(self.server, name, value);
-            set.map_err(|error| failed(format!("{name} of {}", self.server), error))?;
+            set.map_err(|error| failed(format!("{name} of {}", self.server), error, refused))?;
         }
         Ok(())
     }
 }
 
-fn failed(what: String, error: ServerError) -> ChangeError {
+/// The error of what a server refuses, and why it does.
+type Refused = fn(String, String) -> ChangeError;
+
+fn failed(what: String, error: ServerError, refused: Refused) -> ChangeError {
     match error {
         ServerError::NoAnswer(why) => ChangeError::NoAnswer { what, why },
-        ServerError::Refused(why) => {
-            let fix = "choose a variable and a value that this server takes";
-            ChangeError::unavailable(what, why, fix)
-        }
+        ServerError::Refused(why) => refused(what, why),
     }
+}
+
+fn not_read(what: String, why: String) -> ChangeError {
+    ChangeError::unavailable(what, why, "see that its user may read its variables")
+}
+
+/// A setting that somebody chose.
+fn refused(what: String, why: String) -> ChangeError {
+    let fix = "use a variable and a value that this server takes, as a user who may set it";
+    ChangeError::unavailable(what, why, fix)
+}
+
+/// A setting that goes back: the value was the server's own, so what is missing is a right.
+fn not_restored(what: String, why: String) -> ChangeError {
+    let said = format!("{why}; restore it as a user who may set it");
+    system_on("restore", what, io::Error::other(said))
 }
 
 /// Whether an address says a password.
@@ -288,7 +305,7 @@ impl<'a> PlacedGroup<'a> {
         before: &ServerValues,
         steps: &[ServerSetting],
     ) -> Result<(ServerValues, Result<(), ChangeError>), ChangeError> {
-        let set = self.at.set_all(steps);
+        let set = self.at.set_all(steps, refused);
         match self.at.values_on(self.token, &self.names()) {
             Ok(after) => {
                 let mut held = self.held.clone();
@@ -312,7 +329,7 @@ impl<'a> PlacedGroup<'a> {
         let theirs = self.theirs(&now);
         let (back, left) = self.sorted(&now, &theirs);
         if !back.is_empty() {
-            self.at.set_all(&variables::steps(&now, &back))?;
+            self.at.set_all(&variables::steps(&now, &back), not_restored)?;
             match self.at.values_on(self.token, &self.names()) {
                 Err(ChangeError::Restarted { .. }) => return self.after_restart(),
                 after => self.compare(&after?, &theirs)?,
@@ -331,7 +348,7 @@ impl<'a> PlacedGroup<'a> {
         let events = self.changed().into_iter().filter(|name| name.starts_with(EVENT));
         let back = |name| Some(ServerSetting::new(name, self.prior.get(name)?));
         let back: Vec<ServerSetting> = events.filter_map(back).collect();
-        self.at.set_all(&back)?;
+        self.at.set_all(&back, not_restored)?;
         Ok(if back.is_empty() { Undone::as_before() } else { Undone::put_back() })
     }
 

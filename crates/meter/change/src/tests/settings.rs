@@ -194,6 +194,17 @@ fn a_refused_value_leaves_the_group_in_place() {
 }
 
 #[test]
+fn a_server_that_refuses_its_own_value_is_restored_by_another_user() {
+    let (_, report, state, _dir) = restored(|platform| {
+        *platform.refused_variable.borrow_mut() = Some(BOUNDED[0].to_owned());
+    });
+    let UndoOutcome::Failed(why) = how(&report) else { panic!("{report:#?}") };
+    assert!(why.starts_with("cannot restore innodb_io_capacity of "), "{why}");
+    assert!(why.ends_with("; restore it as a user who may set it"), "{why}");
+    assert!(!report.is_settled() && state.journals().len() == 1);
+}
+
+#[test]
 fn what_another_client_changes_meanwhile_is_not_adjusted() {
     let Tuned { _dir, mut session, group, .. } = tuned();
     set(session.platform(), BOUNDED[0], 777);

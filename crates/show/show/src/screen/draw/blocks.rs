@@ -240,7 +240,7 @@ fn row_figures(row: FigureRow, sample: &WatchSample) -> Vec<FigureText<'static>>
     let text = |figure: &Figure| {
         let (_, name, after) = figure.row.filter(|of| of.0 == row)?;
         let text = words::figure(figure, (figure.of)(sample));
-        let after = if text == words::NOT_TOLD { "" } else { after };
+        let after = if text == words::NOT_REPORTED { "" } else { after };
         Some(FigureText::new(name, text).after(after))
     };
     FIGURES.iter().filter_map(text).collect()
