@@ -5,14 +5,15 @@
 //! that it has not. It is asked on one connection, so that it can be set and put back also when it
 //! has no other left.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use iostrata_change::{
-    ChangeError, ChangeId, Effect, Left, ServerError, ServerSetting, ServerSettings, ServerToken,
-    ServerValues, Session, StateDir, System,
+    ChangeError, ChangeId, EVENT, Effect, Left, ServerError, ServerSetting, ServerSettings,
+    ServerToken, ServerValues, Servers, Session, StateDir, System,
 };
 use iostrata_database::target::{TargetError, TargetFacts};
 use iostrata_run::ManagedService;
@@ -29,6 +30,10 @@ pub struct ServerGroup {
     /// Its address, without secrets.
     server: String,
     group: Option<ChangeId>,
+    /// The server and its settings when the group began.
+    before: Option<(ServerToken, ServerValues)>,
+    /// Settings that were changed, in this group or in one before.
+    changed: BTreeSet<String>,
 }
 
 /// What came of setting.
@@ -54,7 +59,8 @@ impl ServerGroup {
         let session = Session::begin(&StateDir::of_user(), platform);
         let session = session.map_err(|error| here(&error))?;
         // Its printed form holds no secret.
-        Ok(Self { session, held, server: address.to_string(), group: None })
+        let server = address.to_string();
+        Ok(Self { session, held, server, group: None, before: None, changed: BTreeSet::new() })
     }
 
     /// Begins the group at the one server: what these settings, and those that they move, are now
@@ -82,7 +88,9 @@ impl ServerGroup {
             _ => here(&error),
         })?;
         self.group = Some(applied.id);
-        took(applied.effect)
+        let before = took(applied.effect)?;
+        self.before = Some((one.clone(), before.clone()));
+        Ok(before)
     }
 
     /// Sets what is wanted; nothing where nothing is held.
@@ -92,14 +100,37 @@ impl ServerGroup {
     pub fn set(&mut self, wanted: &[ServerSetting]) -> Result<GroupSet, ExitError> {
         let Some(group) = self.group else { return Ok(GroupSet::Took(ServerValues::new())) };
         match self.session.adjust(group, wanted) {
-            Ok(effect) => took(effect).map(GroupSet::Took),
+            Ok(effect) => {
+                let took = took(effect)?;
+                self.note_changed(&took);
+                Ok(GroupSet::Took(took))
+            }
             Err(ChangeError::SetByOther { .. }) => Ok(GroupSet::Others),
             Err(ChangeError::Restarted { .. }) => Ok(GroupSet::Restarted),
             Err(error @ (ChangeError::NoAnswer { .. } | ChangeError::OtherServer { .. })) => {
                 Ok(GroupSet::NoAnswer(error.to_string()))
             }
-            Err(error) => Err(here(&error)),
+            Err(error) => {
+                // Those before the one that was refused are set.
+                self.changed.extend(names_of_settings(wanted.iter().map(|one| &one.name)));
+                Err(here(&error))
+            }
         }
+    }
+
+    fn note_changed(&mut self, took: &ServerValues) {
+        let Some((_, before)) = &self.before else { return };
+        let is_other = |name: &&String| took.get(*name) != before.get(*name);
+        self.changed.extend(names_of_settings(took.keys().filter(is_other)));
+    }
+
+    /// Whether the settings that were changed are as before, in words; nothing where none was, the
+    /// server does not answer or was restarted, which gave it its own settings.
+    pub fn settled(&self) -> Option<String> {
+        let (one, before) = self.before.as_ref().filter(|_| !self.changed.is_empty())?;
+        let names: Vec<&str> = self.changed.iter().map(String::as_str).collect();
+        let (found, now) = self.held.look(&self.server, &names).ok()?;
+        found.is(one).then(|| settled(&self.changed, before, &now))
     }
 
     /// The statements by which a person puts back what was there when the group began.
@@ -147,6 +178,32 @@ impl ServerGroup {
         })?;
         self.group = None;
         Ok(undone.left)
+    }
+}
+
+/// Those that are no event.
+fn names_of_settings<'a>(names: impl Iterator<Item = &'a String>) -> impl Iterator<Item = String> {
+    names.filter(|name| !name.starts_with(EVENT)).cloned()
+}
+
+/// What became of settings that were changed, as the server shows them now.
+fn settled(changed: &BTreeSet<String>, before: &ServerValues, now: &ServerValues) -> String {
+    let value = |of: &ServerValues, name: &String| {
+        of.get(name).cloned().unwrap_or_else(|| "not shown".to_owned())
+    };
+    let other = |name: &String| {
+        let (now, before) = (value(now, name), value(before, name));
+        (now != before).then(|| format!("{name} is {now} and was {before}"))
+    };
+    let others: Vec<String> = changed.iter().filter_map(other).collect();
+    match (changed.first(), changed.len(), others.len()) {
+        (Some(only), 1, 0) => format!("{only} is back as it was before."),
+        (_, all, 0) => format!("All {all} settings are back as they were before."),
+        (_, all, not) => format!(
+            "{} of {all} settings are back as they were before. Not back: {}.",
+            all - not,
+            others.join("; ")
+        ),
     }
 }
 
@@ -331,6 +388,29 @@ fn look(asked: &Mutex<ClaimState>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_are_not_as_before_are_named_with_both_values() {
+        let values = |all: &[(&str, &str)]| -> ServerValues {
+            all.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        let changed = |all: &[&str]| all.iter().map(|name| name.to_string()).collect();
+        let before = values(&[("a", "1"), ("b", "ON"), ("c", "3"), ("d", "4")]);
+        let all = changed(&["a", "b", "c"]);
+        let same = values(&[("a", "1"), ("b", "ON"), ("c", "3")]);
+        let text = "All 3 settings are back as they were before.";
+        assert_eq!(settled(&all, &before, &same), text);
+        let text = "a is back as it was before.";
+        assert_eq!(settled(&changed(&["a"]), &before, &same), text);
+        let other = values(&[("a", "7"), ("b", "OFF"), ("c", "3")]);
+        let text = "1 of 3 settings are back as they were before. Not back: a is 7 and was 1; b is \
+                    OFF and was ON.";
+        assert_eq!(settled(&all, &before, &other), text);
+        // One that is not shown is not known to be as before.
+        let text =
+            "0 of 1 settings are back as they were before. Not back: d is not shown and was 4.";
+        assert_eq!(settled(&changed(&["d"]), &before, &other), text);
+    }
 
     #[test]
     fn who_runs_a_server_at_a_service_is_told_where_it_is_set() {

@@ -50,6 +50,9 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     }
     let ended = go_on(first, &plan, &mut settings, (&narrator, &mut record), interruption);
     let put_back = settings.put_back(&narrator);
+    if !matches!(put_back, Err(ExitError::NoAnswer(_))) {
+        settings.say_settled(&narrator);
+    }
     let changes = record.changes();
     let document = record.document();
     narrator.summary(&document, changes, plan.is_dry);

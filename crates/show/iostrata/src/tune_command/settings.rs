@@ -194,6 +194,11 @@ impl TuneSettings {
         self.lease.iter_mut().for_each(|lease| lease.held = None);
         self.group.put_back()
     }
+
+    /// Says of the settings that were changed whether they are as before.
+    pub fn say_settled(&self, narrator: &Narrator<'_>) {
+        self.group.settled().iter().for_each(|text| narrator.say(text));
+    }
 }
 
 fn levers(took: &ServerValues) -> LeverValues {
