@@ -5,6 +5,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use iostrata_database::target::Target;
 use iostrata_database::watch::Watched;
 use iostrata_plan::study::IoLimits;
 use iostrata_run::{LockKind, LockWait, StallCause, StallSnapshot, StatementDigest};
@@ -311,6 +312,8 @@ fn flow_control_of_a_replication_group_is_named() {
         let member = role.member.unwrap_or_default();
         assert_eq!(member, "a member of a replication group, PRIMARY and ONLINE");
         assert_eq!(role.replica, None);
+        let waits = stage.target().sampler().unwrap().unwrap().session_waits().unwrap();
+        assert_eq!((waits.group_queue, waits.group_queue_limit), (0, 25_000), "at its defaults");
         let (stage, _) = named(stage, StallCause::FlowControl, |stage| {
             stage.order(&[
                 "SET GLOBAL group_replication_flow_control_certifier_threshold = 0",
