@@ -177,7 +177,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerKind<T> {
     }
 }
 
-/// Reads a map of which some names are kinds; others belong to somebody else.
+/// Reads a map of which some names are kinds; the other names belong to another map.
 struct ByName<F, T>(F, PhantomData<T>);
 
 impl<'de, F: Fn(&str) -> Option<OpKind>, T: Deserialize<'de>> Visitor<'de> for ByName<F, T> {

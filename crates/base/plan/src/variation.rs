@@ -1,7 +1,7 @@
 //! What a job file can ask of a stream beyond one even flow of equal requests.
 //!
 //! Invariant: the default changes nothing, so that a plain workload never pays for what it does not
-//! use: whoever reads a spec asks [`Variation::is_plain_order`] once, before the loop.
+//! use: the loop asks [`Variation::is_plain_order`] once, before it begins.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -303,7 +303,7 @@ mod tests {
         assert!(width(&wide) > 3.0 * width(&mean));
         let unknown = Measured::without_interval(mean.value, 2, Verdicts::none());
         let found = pooled_percentiles(&[(&one, &unknown)], &[95.0]);
-        assert_eq!(found[0].us_ci95, None, "nobody knows how many of them are independent");
+        assert_eq!(found[0].us_ci95, None, "how many of them are independent is unknown");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! what is cut off differs from the rest more than any equally long piece of the rest does.
 //! Invariants: at most a quarter is cut. A stall is never cut off nor cut into: it is part of what
 //! the storage does. A drift over the whole window is no warm-up.
-//! A higher level at the start that ends within the quarter is cut like any other; whoever wants
-//! to know about it (a burst allowance) looks at the whole series first.
+//! A higher level at the start that ends within the quarter is cut like any other; a rule about
+//! that level (a burst allowance) looks at the whole series first.
 
 use crate::noise::mean;
 use crate::shape::{find_stalls, median};

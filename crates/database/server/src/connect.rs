@@ -79,7 +79,7 @@ impl Connector {
         self.address.database.as_deref()
     }
 
-    /// The same servers, for somebody who asks now and then and holds the connection meanwhile.
+    /// The same servers, for a caller that asks now and then and keeps its connection open.
     pub(crate) fn lasting(&self) -> Self {
         Self { lasts: Some(LAST), ..Self::new(self.address.clone()) }
     }

@@ -35,7 +35,7 @@ pub enum CredentialsError {
         /// Why.
         source: io::Error,
     },
-    /// Everybody may write it.
+    /// It is world-writable.
     #[error("{path}: everybody may write this option file; use chmod o-w {path}")]
     Writable {
         /// Which.
@@ -401,7 +401,7 @@ impl Reading {
 }
 
 /// The option of a line whose value has no `=` before it. Taken for an option that is not known, it
-/// would let somebody else be logged in.
+/// would log another user in.
 fn without_equals(line: &str) -> Option<&str> {
     const OF_LOGINS: [&str; 5] = ["user", "password", "host", "port", "socket"];
     let before = line.split('=').next().unwrap_or_default().trim();
@@ -541,7 +541,7 @@ password=other
     fn filled(address: &str, text: &str, password: Option<&str>) -> ServerAddress {
         let around = Surroundings {
             password: password.map(str::to_owned),
-            user: Some("somebody".to_owned()),
+            user: Some("unix_user".to_owned()),
         };
         completed(address.parse().unwrap(), options(text).unwrap(), around)
     }
@@ -570,7 +570,7 @@ password=other
         assert_eq!((file.user.as_deref(), password(&file)), (Some("bench"), Some("hun#ter\\2")));
         assert_eq!(file.socket, Some("/run/a b.sock".into()));
         let environment = filled("mysql://db", "", Some("env"));
-        assert_eq!(environment.user.as_deref(), Some("somebody"));
+        assert_eq!(environment.user.as_deref(), Some("unix_user"));
         assert_eq!(password(&environment), Some("env"));
         let nothing =
             completed("mysql://".parse().unwrap(), Default::default(), Default::default());
@@ -580,7 +580,7 @@ password=other
     #[test]
     fn a_host_of_the_file_counts_before_its_socket() {
         let far = "[client]\nhost=db1\nport=3310\nsocket=/run/s\n";
-        assert_eq!(filled("mysql:///x", far, None).to_string(), "mysql://somebody@db1:3310/x");
+        assert_eq!(filled("mysql:///x", far, None).to_string(), "mysql://unix_user@db1:3310/x");
         let near = "[client]\nhost=localhost\nsocket=/run/s\n";
         assert_eq!(filled("mysql:///x", near, None).socket, Some("/run/s".into()));
     }

@@ -1,6 +1,6 @@
 //! An event that puts a server's settings back when it is not put off any more.
 //!
-//! It is made and dropped as a variable is set, so that whoever notes variables notes it.
+//! It is made and dropped as a variable is set, so that it is journaled as variables are.
 //! Invariant: nothing of it reaches a binary log, and so no replica; its own schema is dropped with
 //! it only while nothing else is in it.
 
@@ -11,7 +11,7 @@ use crate::connect::TextRows;
 /// Asks a server for rows of texts.
 pub(crate) type Asks<'a> = dyn FnMut(&str) -> Result<TextRows, ServerError> + 'a;
 
-/// The schema that is made for events, and dropped with them. Others are somebody's.
+/// The schema that is made for events, and dropped with them. All others are the user's.
 pub const LEASE_SCHEMA: &str = "iostrata_lease";
 
 /// The schema and the name.
@@ -50,7 +50,7 @@ pub(crate) fn set(ask: &mut Asks<'_>, name: &str, value: &str) -> Result<(), Ser
     let is_own = schema == LEASE_SCHEMA;
     let Some((seconds, statements)) = value.split_once(' ') else {
         if is_own && is_empty(ask)? {
-            // An empty one is nobody's loss.
+            // An empty schema that stays does no harm.
             let _stays = ask(&format!("DROP SCHEMA IF EXISTS {schema}"));
         }
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a failure of the client library means for whoever asked.
+//! What a failure of the client library means for the caller.
 //!
 //! Invariants: the only place where a server's error numbers have a meaning; and the one where a
 //! server's text becomes one that can be printed.

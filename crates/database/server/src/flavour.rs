@@ -62,7 +62,7 @@ pub(crate) struct Dialect {
     pub loads_local: bool,
 }
 
-/// What everybody understands.
+/// What every server understands.
 const LEAST: Dialect = Dialect { begins: true, joins_updates: false, loads_local: false };
 
 impl ServerVersion {
@@ -148,7 +148,7 @@ mod tests {
             ("8.0.39-0ubuntu0.22.04.1", "(Ubuntu) MySQL", MySql, (8, 0, 39)),
             ("10.11.19-MariaDB-0+deb12u1", "Debian 12", MariaDb, (10, 11, 19)),
             ("5.5.5-10.11.2-MariaDB-log", "mariadb.org binary distribution", MariaDb, (10, 11, 2)),
-            ("11.4.5-MariaDB", "managed by somebody", MariaDb, (11, 4, 5)),
+            ("11.4.5-MariaDB", "managed elsewhere", MariaDb, (11, 4, 5)),
             ("11.8.9-MariaDB-4 from Debian", "-- Please help get to 10k", MariaDb, (11, 8, 9)),
             ("10.6.17-MariaDB-1:10.6.17+maria~ubu2204", "", MariaDb, (10, 6, 17)),
             ("10.6.16-11-MariaDB-enterprise-log", "MariaDB Enterprise", MariaDb, (10, 6, 16)),

@@ -2,7 +2,8 @@
 //!
 //! Invariant: who was let in once needs no other connection, so that a server whose connections are
 //! used up can still be set, and put back. A connection that was lost is not used again. What is
-//! set goes to the server that was looked at: a lost SET is not sent to whoever answers next.
+//! set goes to the server that was looked at: a lost SET is not sent to the next server that
+//! answers.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -2,7 +2,7 @@
 //! where a server keeps its data.
 //!
 //! Invariant: a database without the mark of this program is never touched. One program at a time
-//! has it: whoever holds the lock of its name. It is removed when the value is dropped, and what a
+//! has it: the holder of the lock of its name. It is removed when the value is dropped, and what a
 //! killed program left is removed before it is made again.
 
 use std::fs;

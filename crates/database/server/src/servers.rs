@@ -41,7 +41,7 @@ impl MySqlServers {
         completed.map_err(|error| ServerError::NoAnswer(error.to_string()))
     }
 
-    /// Connects to whoever has the settings of an address.
+    /// Connects to the server that has the settings of an address.
     pub(crate) fn asked(&self, address: &str) -> Result<AskedServer, ServerError> {
         let address: ServerAddress =
             address.parse().map_err(|error| ServerError::NoAnswer(format!("{error}")))?;

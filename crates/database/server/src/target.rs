@@ -156,7 +156,7 @@ impl ServerTarget {
         link.order(&format!("CREATE DATABASE IF NOT EXISTS {}", sql::name(database))).map(drop)
     }
 
-    /// Claims a name at the server, a word; nothing when somebody else holds it.
+    /// Claims a name at the server, a word; nothing when another session holds it.
     ///
     /// # Errors
     /// When the server does not answer.

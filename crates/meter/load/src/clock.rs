@@ -276,7 +276,7 @@ fn read_cost(clock: &impl Clock) -> Measured {
     }
 }
 
-// Time that passes only when somebody says so: for tests of the loop itself.
+// Time that passes only when a test advances it: for tests of the loop itself.
 
 /// A clock of nanoseconds that stands still between [`VirtualClock::advance`] calls and jumps when
 /// waited on. Clones share the time.

@@ -1,5 +1,5 @@
-//! What every window has, whatever its workers do: they start together, somebody decides when it
-//! ends, and they are waited for; who looks on meanwhile, and what surrounds it.
+//! What every window has, whatever its workers do: they start together, one thread decides when it
+//! ends and waits for them; its observers, and what surrounds it.
 //!
 //! Invariant: all workers see the same start and the same end. A window of exact length ends then
 //! and only then, unless it is interrupted or its workers end it. It knows no kind of load and
@@ -310,7 +310,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }
 
-/// Somebody who wants to know when the window opens and closes.
+/// Is called when the window opens and closes.
 pub trait WindowObserver {
     /// Called just before the window opens.
     fn opened(&mut self);
@@ -324,7 +324,7 @@ pub trait WindowObserver {
     fn closed(&mut self);
 }
 
-/// Nobody.
+/// No observer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -334,7 +334,7 @@ impl WindowObserver for NoObserver {
     fn closed(&mut self) {}
 }
 
-/// Somebody who is given the figures so far, again and again while a window is open.
+/// Receives the figures so far, again and again while a window is open.
 #[derive(Clone, Copy)]
 pub struct Interim<'a> {
     /// How often.

@@ -472,7 +472,7 @@ mod tests {
         let read = stream.ops[OpKind::Read].as_ref().unwrap();
         assert_eq!(read.ios, 0);
         assert!(read.iops.verdicts.has(Verdict::TooFewSamples));
-        assert_eq!((read.iops.ci95, read.iops.n), (None, 0), "nobody knows how few they are");
+        assert_eq!((read.iops.ci95, read.iops.n), (None, 0), "how few they are is unknown");
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl<'a> IoLoad<'a> {
         self
     }
 
-    /// The same with somebody who is given the figures so far.
+    /// The same, with a receiver of the figures so far.
     #[must_use]
     pub fn with_interim(mut self, interim: Option<Interim<'a>>) -> Self {
         self.interim = interim;

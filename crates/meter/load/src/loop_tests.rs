@@ -277,7 +277,7 @@ fn what_is_noted_in_detail_adds_up_to_what_is_counted() {
     (spec.depth, spec.api) = (4, IoApi::Libaio);
     let job = |detail| move |spec| Job { detail, ..Job::of(spec) };
     let (plain, ..) = on_memory_in(job(false), spec.clone(), 20, |_| 30_000);
-    assert!(plain.segments[0].detail.is_none(), "nobody asked for it");
+    assert!(plain.segments[0].detail.is_none(), "it was not asked for");
     let (outcome, _, shared) = on_memory_in(job(true), spec, 20, |_| 30_000);
     let detail = outcome.segments[0].detail.as_ref().unwrap();
     let mut counted = 0;

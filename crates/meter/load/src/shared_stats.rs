@@ -378,7 +378,7 @@ impl SharedStats {
 // Purpose: workers keep their histograms to themselves, and some are processes; who prints figures
 // meanwhile asks, and each worker copies what it has into shared words at its next slice.
 // Invariants: what is shown covers whole slices, so that it agrees with the tallies that are
-// posted; copying allocates nothing, and happens only when somebody asked.
+// posted; copying allocates nothing, and happens only on request.
 
 /// Odd while the words are written.
 const SEQUENCE: usize = 0;
@@ -551,7 +551,7 @@ mod tests {
         .unwrap();
         shared.post_start(1000);
         assert!((0..8).all(|slice| shared.begin_slice(slice)));
-        // Whoever posts it looked at the clock in slice 2 and was kept waiting since.
+        // The thread that posts it read the clock in slice 2 and was preempted since.
         shared.post_stop_soon(1020);
         assert_eq!(shared.stop(), 1080);
         assert!(shared.begin_slice(7), "the others still come that far");

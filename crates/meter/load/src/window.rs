@@ -45,7 +45,7 @@ pub fn measure(
     measure_in_view(streams, surroundings, observer, None)
 }
 
-/// The same with somebody who is given the figures so far while the window is open.
+/// The same, with a receiver of the figures so far while the window is open.
 pub(crate) fn measure_in_view(
     streams: &[StreamPlan],
     surroundings: &Surroundings<'_>,
@@ -276,7 +276,7 @@ impl<'a, C: Clock> Window<'a, C> {
     }
 }
 
-/// When somebody is given the figures so far, and whether the workers were asked for them.
+/// When the figures so far are due, and whether the workers were asked for them.
 struct View<'a> {
     interim: Interim<'a>,
     due_s: f64,

@@ -1,7 +1,7 @@
 //! `iostrata disk`: emulated disks, started and left behind, looked at, hurt, stopped.
 //!
-//! Invariant: a disk is known by the journal of whoever started it, never by its number alone; a
-//! server that hangs keeps no command waiting for ever.
+//! Invariant: a disk is identified by the journal of its start, never by its number alone; a server
+//! that hangs keeps no command waiting for ever.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

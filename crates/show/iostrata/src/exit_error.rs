@@ -15,7 +15,7 @@ pub enum ExitError {
     /// Bad input: exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// What is asked for is in use for now, by somebody else or by all others: exit code 2.
+    /// What is asked for is in use by another process or session: exit code 2.
     #[error("{0}")]
     Busy(String),
     /// Nothing could be run here: exit code 3.

@@ -1,7 +1,7 @@
 //! What the user of a server may do there, as `SHOW GRANTS` has it.
 //!
-//! Invariant: what roles grant is not seen there: whoever has one is allowed everything here, and
-//! it is left to the server to refuse.
+//! Invariant: what roles grant is not seen there: a user with a role is allowed everything here,
+//! and it is left to the server to refuse.
 
 use iostrata_server::{Flavour, ServerTarget, ServerVersion};
 

@@ -1,7 +1,7 @@
-//! Passwords in the argument vector, which everybody on the machine can read.
+//! Passwords in the argument vector, which all users of the machine can read.
 //!
-//! Invariant: arguments keep their length, so that nothing else of the vector moves. Whoever needs
-//! a password has read it before.
+//! Invariant: arguments keep their length, so that nothing else of the vector moves. Passwords are
+//! read before they are hidden.
 
 use std::fs::OpenOptions;
 use std::io;

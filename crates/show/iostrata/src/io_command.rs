@@ -38,7 +38,7 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), ExitError> 
     measure(args.spec()?, &run, interruption)
 }
 
-/// One workload on files, whoever words it.
+/// One workload on files, from options of our own or from fio's.
 pub struct IoRun<'a> {
     /// What the run directory is named after.
     pub name: &'a str,

@@ -1,5 +1,5 @@
-//! Whether a server may be set, by this user and by nobody else at the same time; and a group of
-//! its settings: written down first, set as often as is wanted, put back.
+//! Whether this user may set a server's variables, with no other tuner at work; and a group of its
+//! settings: journaled first, set as often as is wanted, put back.
 //!
 //! Invariant: however the program ends, the server has its own values again, or the journal says
 //! that it has not. It is asked on one connection, so that it can be set and put back also when it
@@ -40,7 +40,7 @@ pub struct ServerGroup {
 pub enum GroupSet {
     /// What the server made of the group, with the settings that moved along.
     Took(ServerValues),
-    /// Nothing was set: somebody else has changed one of them.
+    /// Nothing was set: another user has changed one of them.
     Others,
     /// Nothing was set: it is not the same running server any more.
     Restarted,
@@ -67,8 +67,8 @@ impl ServerGroup {
     /// is written down. Gives them.
     ///
     /// # Errors
-    /// When another server or a proxy answers, somebody else holds the settings, or they cannot be
-    /// written down.
+    /// When another server or a proxy answers, another process holds the settings, or they cannot
+    /// be journaled.
     pub fn begin(
         &mut self,
         names: Vec<String>,
@@ -149,7 +149,7 @@ impl ServerGroup {
         })
     }
 
-    /// Puts everything back; gives what is somebody else's by now and was left.
+    /// Puts everything back; gives what another user has set meanwhile, which is left.
     ///
     /// # Errors
     /// When something could not be put back: it stays in the journal.
@@ -223,9 +223,9 @@ fn here(error: &dyn std::fmt::Display) -> ExitError {
     ExitError::NotHere(error.to_string())
 }
 
-/// The lock that whoever tunes a server holds there.
+/// The lock that a tuner holds at its server.
 pub const CLAIM: &str = "iostrata_tune";
-/// What is said where somebody else holds it.
+/// The error where another tuner holds it.
 const OTHER_TUNER: &str = "another iostrata tune is at work on this server; end that one first";
 
 /// Refuses a server, with the reason.
@@ -320,7 +320,7 @@ pub fn claimed(target: &ServerTarget) -> Result<Option<&'static str>, ExitError>
 /// Claims the server for as long as the claim lives.
 ///
 /// # Errors
-/// When somebody else tunes it.
+/// When another tuner is at work.
 pub fn claim(target: &ServerTarget, facts: &TargetFacts) -> Result<Claim, ExitError> {
     let busy = || ExitError::Busy(format!("{}: {OTHER_TUNER}", facts.name));
     target.claim(CLAIM).map_err(ending)?.ok_or_else(busy)
@@ -433,7 +433,7 @@ mod tests {
             Ok((left == 0).then(|| "dropped".to_owned()))
         };
         let kept = KeptClaim::asked(Box::new(asks), Duration::from_millis(1));
-        // Nobody looks; the thread does.
+        // Only the thread looks.
         assert_eq!(askings.iter().take(3).collect::<Vec<i32>>(), [2, 1, 0]);
         assert_eq!(kept.look().as_deref(), Some("dropped"));
         assert_eq!(kept.lost().as_deref(), Some("dropped"));

@@ -256,7 +256,7 @@ fn go_on(
     })
 }
 
-/// Loop devices, file systems and settings are root's; a plain directory is anybody's.
+/// Loop devices, file systems and settings need root; a plain directory does not.
 fn needs_root(plan: &StudyPlan) -> Result<(), ExitError> {
     let changes = plan
         .cells

@@ -305,7 +305,7 @@ impl<'c> Keeper<'c> {
             ),
             Self::Hypervisor => "This is a virtual disk: its host decides what a flush does. It \
                                  may reach a protected cache, or only the host's memory (QEMU's \
-                                 cache=unsafe ignores it). Ask whoever runs the host whether \
+                                 cache=unsafe ignores it). Ask the host's administrator whether \
                                  commits survive a power cut; it cannot be measured from here."
                 .to_owned(),
             Self::Drive => "No medium is written that fast: either the drive's cache is protected \

@@ -19,7 +19,7 @@ pub trait Environment {
     /// Bytes of an existing file or device; `None` when there is none.
     ///
     /// # Errors
-    /// In words, when there is one or may be one, and nobody here may know its size.
+    /// In words, when there is one or may be one, and its size cannot be read.
     fn bytes_of(&self, path: &Path) -> Result<Option<u64>, String>;
 
     /// Whether a path can only be that of a device, and there is none.

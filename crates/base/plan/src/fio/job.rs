@@ -573,7 +573,7 @@ impl Builder<'_> {
     }
 }
 
-/// What the kibibytes of an odd block are, which people take for those of everybody else.
+/// How fio reads `4kib`: as 4,000 bytes, where most programs mean 4,096.
 fn in_fios_way(assignment: &Assignment) -> String {
     let text = assignment.value.as_str();
     let bytes = value::block(text, value::Base::FIO).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The options that hold for one job: its own over those of the global sections before it.
 //!
-//! Invariant: whoever reads an option marks it as used; what no job used is warned of, so that
-//! nothing is accepted and forgotten. What is refused is collected, so that all of it is named.
+//! Invariant: reading an option marks it as used; what no job used is warned of, so that nothing
+//! is accepted and forgotten. What is refused is collected, so that all of it is named.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,7 +116,7 @@ impl Settings {
         all
     }
 
-    /// Options that were set and that nobody used.
+    /// Options that were set and never used.
     pub(super) fn unused(&self) -> impl Iterator<Item = &Assignment> {
         let used = self.used.borrow().clone();
         self.held

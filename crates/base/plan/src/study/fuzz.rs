@@ -1,4 +1,4 @@
-//! Texts that nobody meant: they are taken or refused, never a panic, and the work is bounded.
+//! Random texts: each is taken or refused, never a panic, and the work is bounded.
 
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Quantities as a reader sees them: three significant digits and a unit.
 //!
 //! Every view uses these, so that one number reads the same in the terminal, the report and the
-//! Markdown. They round; whoever needs the digits reads the JSON.
+//! Markdown. They round; the digits are in the JSON.
 
 /// Three significant digits without trailing zeros, never in scientific notation.
 fn digits(value: f64) -> String {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// What a failure means for whoever asked.
+/// What a failure means for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Trouble {
     /// The transaction was rolled back and may be begun again: a deadlock, a conflict, a lock

@@ -16,7 +16,7 @@ pub enum ColumnType {
         /// Those behind the point.
         scale: u8,
     },
-    /// Characters, of which shorter values are filled up with blanks that nobody sees.
+    /// Characters; shorter values are padded with blanks, which a reader never gets.
     Char(u16),
     /// Up to so many characters.
     Varchar(u16),

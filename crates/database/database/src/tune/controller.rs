@@ -1,7 +1,7 @@
 //! One sample in, settings to change out.
 //!
 //! Invariant: a move names a setting that the server has, a value within the user's bounds, and one
-//! that differs from the present; nothing is moved that somebody else has set meanwhile. Where that
+//! that differs from the present; nothing is moved that another user has set meanwhile. Where that
 //! is one of those that are safe together only, nothing is moved at all.
 
 use std::collections::BTreeSet;
@@ -126,14 +126,14 @@ impl Controller {
         (one.to != now).then_some(one)
     }
 
-    /// Moves a setting no more: somebody else has set it. Moves nothing any more where the others
+    /// Moves a setting no more: another user has set it. Moves nothing any more where the others
     /// are not safe without it; everything has to go back then.
     pub fn leave(&mut self, lever: Lever) {
         self.left.insert(lever);
         self.has_ended |= SAFE_TOGETHER.contains(&lever);
     }
 
-    /// Whether a setting was left to somebody else.
+    /// Whether a setting was left to another user.
     pub fn has_left(&self, lever: Lever) -> bool {
         self.left.contains(&lever)
     }

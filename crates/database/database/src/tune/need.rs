@@ -58,7 +58,7 @@ pub enum Rest {
     QuietHours(u32),
     /// So many pages may be written in a day, and were.
     DayIsSpent(f64),
-    /// Somebody else has set this.
+    /// Another user has set this.
     Taken(Lever),
 }
 

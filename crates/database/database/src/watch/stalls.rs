@@ -1,10 +1,11 @@
 //! Finds stalls while they go on.
 //!
 //! A target stalls when its throughput of the last second is under half the median of the last
-//! minute while somebody waits for an answer. Invariants: while a stall goes on, its seconds do not
+//! minute while a client waits for an answer. Invariants: while a stall goes on, its seconds do not
 //! count to what is usual, so that a long one does not become usual by itself; one that goes on
 //! keeps its start. What chance explains is no stall: where a second has few transactions, as long
-//! is looked back as sixteen of them usually take. That nobody sends anything is no stall either.
+//! is looked back as sixteen of them usually take. A pause without any statement is no stall
+//! either.
 
 use std::collections::VecDeque;
 
@@ -119,7 +120,7 @@ impl Stalls {
             // Those that are turned away are not among the sessions.
             Some(_) if self.are_refused() => true,
             Some(running) => self.is_crowded(running) || tps > 0.0 && self.is_starved(now_s),
-            // Who does not tell shows by its causes whether anybody waits.
+            // A target that does not report its sessions shows by causes whether one waits.
             None => self.cause(now_s - seconds, now_s, None).0 != StallCause::Unknown,
         };
         let waits = is_low && waits();
@@ -178,7 +179,7 @@ impl Stalls {
     }
 
     fn cause(&self, from_s: f64, to_s: f64, running: Option<u64>) -> (StallCause, String) {
-        // Where nobody tells how many there are, row locks of all of them are not told either.
+        // Where sessions are not counted, neither are row locks of all of them.
         let sessions = running.map_or(u32::MAX, |count| count.try_into().unwrap_or(u32::MAX));
         let all: Vec<Sampled> = self.sampled.iter().cloned().collect();
         let (cause, evidence) = stall_cause(&all, Stalled { from_s, to_s, sessions });

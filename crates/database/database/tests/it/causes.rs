@@ -74,7 +74,7 @@ impl Holder {
             let mut worker = Worker::open(&target, &all, true);
             (0..first.len()).for_each(|at| worker.run(at, &[]));
             is_held.send(()).unwrap();
-            // Whoever lets it go has ended, or says so.
+            // The channel is closed, or a message came: both let it go.
             let _gone: Result<(), _> = until.recv();
             (first.len()..all.len()).for_each(|at| worker.run(at, &[]));
         });
@@ -127,7 +127,7 @@ fn a_table_that_is_altered_behind_a_long_read_is_named() {
             let target = stage.target();
             let read = &["BEGIN", "SELECT COUNT(*) FROM t"];
             let reader = Holder::begin(stage.target(), read, &["COMMIT"]);
-            // It waits for the reader, and everybody else for it.
+            // It waits for the reader, and all other sessions for it.
             let alter = thread::spawn(move || {
                 Worker::open(&target, &["ALTER TABLE t ADD COLUMN w INT"], true).run(0, &[]);
             });
@@ -138,7 +138,7 @@ fn a_table_that_is_altered_behind_a_long_read_is_named() {
         let snapshots: Vec<_> = all.iter().filter_map(|one| one.snapshot.as_deref()).collect();
         let sentences = snapshots.iter().map(|one| one.sentences()).collect::<Vec<_>>();
         eprintln!("{sentences:#?}");
-        // The reader holds up the one that alters, and everybody else behind it.
+        // The reader holds up the one that alters, and all other sessions behind it.
         let blocks = |one: &&StallSnapshot| one.blockers.first().map(|one| one.blocks);
         let most = snapshots.iter().filter_map(blocks).max();
         assert!(!snapshots.is_empty() && (!tells || most >= Some(2)), "{snapshots:?}");
@@ -250,7 +250,7 @@ fn what_holds_nobody_up_is_not_named() {
         stage.load(SESSIONS, UPDATE, ROWS);
         let plant = Then::after(AT_S, |stage| {
             let target = stage.target();
-            // Sessions that only lie idle, a read lock for an instant, a table that nobody uses.
+            // Sessions that only lie idle, a read lock for an instant, a table that is not used.
             let idle: Vec<Worker> =
                 (0..40).map(|_| Worker::open(&target, &["SELECT 1"], true)).collect();
             stage.order(&["FLUSH TABLES WITH READ LOCK", "UNLOCK TABLES"]);

@@ -64,5 +64,5 @@ fn an_idle_server_raises_nothing() {
     let idle = stage.watch(watched_s(), None);
     let found = stalls(&idle);
     assert!(found.is_empty(), "{found:?}");
-    assert_eq!(usual_tps(&idle), 0.0, "whoever watches is no load");
+    assert_eq!(usual_tps(&idle), 0.0, "the sampler itself is no load");
 }

@@ -74,8 +74,8 @@ fn redo_that_runs_full_is_named() {
     assert_named(&all, StallCause::RedoFull);
 }
 
-/// While an old view stands, MariaDB 10.11 and 11.8 hold nobody back, however long the history is;
-/// they do as soon as purge has work again.
+/// While an old view stands, MariaDB 10.11 and 11.8 delay no statement, however long the history
+/// is; they do as soon as purge has work again.
 #[test]
 fn purge_behind_an_old_view_is_named() {
     // Purge makes redo as well, and on a fast machine as much as would fill a small one.

@@ -149,7 +149,7 @@ struct NodePorts {
     increments: u16,
 }
 
-/// Ports that nobody uses at this moment.
+/// Ports that are free at this moment.
 fn free_ports(nodes: usize) -> io::Result<Vec<NodePorts>> {
     let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     // All are held until the last is found, so that no two are equal.

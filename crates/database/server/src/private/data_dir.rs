@@ -29,7 +29,7 @@ const STATEMENTS: [(bool, &str); 6] = [
     (false, "sys_schema.sql"),
 ];
 
-/// Makes the directories of a layout, for nobody but the user who runs the server.
+/// Makes the directories of a layout, readable only for the user who runs the server.
 pub(super) fn make_dirs(layout: &Layout, run_as: Option<RunAs>) -> Result<(), PrivateError> {
     let close = |dir: &Path| {
         let mode = fs::Permissions::from_mode(0o700);
@@ -91,7 +91,7 @@ fn write_statements(program: &ServerProgram, layout: &Layout) -> Result<PathBuf,
             found => found?,
         };
         let text = fs::read(&file).map_err(|e| PrivateError::system("read", &file, e))?;
-        // Accounts for the name of this machine, which nobody here connects by.
+        // Accounts for the name of this machine, which is not connected by here.
         let text = String::from_utf8_lossy(&text);
         let kept = text.lines().filter(|line| !line.contains("@current_hostname"));
         kept.for_each(|line| all.extend([line, "\n"]));
@@ -101,7 +101,7 @@ fn write_statements(program: &ServerProgram, layout: &Layout) -> Result<PathBuf,
     Ok(file)
 }
 
-/// Whose a data directory is, for a process that may become anybody.
+/// The owner of a data directory, for a process that may become any user.
 pub(super) fn owner(dir: &Path) -> Option<RunAs> {
     let meta = fs::metadata(dir).ok()?;
     let owner = RunAs { uid: meta.uid(), gid: meta.gid() };

@@ -6,7 +6,7 @@
 //! [`PrivateCluster`] does so for the nodes of a Galera cluster.
 //! Invariant: every directory and process is a change of an [`iostrata_change::Session`], so that
 //! nothing of it outlives the run, or `iostrata restore` after a kill; the system's own server and
-//! its data are never touched. It sends no statement: whoever needs one connects to
+//! its data are never touched. It sends no statement: its users connect to
 //! [`PrivateServer::address`].
 
 mod cluster;

@@ -42,7 +42,7 @@ impl Layout {
     }
 }
 
-/// Options that a private server gets from nobody else.
+/// Options of a private server that its user may not set.
 const RESERVED: [(&str, &str); 19] = [
     ("basedir", "it follows from the program"),
     ("bootstrap", "iostrata makes the data directory"),
@@ -153,7 +153,7 @@ pub(super) fn making(
         let fixed = ["--bootstrap", "--log-warnings=0", "--max-allowed-packet=8M"];
         arguments.extend(fixed.map(str::to_owned));
         arguments.push("--net-buffer-length=16K".to_owned());
-        // All is flushed when it ends; a crash on the way leaves nothing that anybody uses.
+        // All is flushed when it ends; a crash on the way leaves nothing of use.
         arguments.push("--innodb-flush-log-at-trx-commit=0".to_owned());
         if program.version.is_mariadb {
             // The tables that it makes are of several engines.

@@ -130,7 +130,7 @@ mod tests {
         for _ in AT_ONCE..INSTRUMENTS_AGAIN {
             round.take_events(Vec::new(), now, Duration::ZERO);
         }
-        assert!(round.instruments_sql().is_some(), "somebody may have switched one");
+        assert!(round.instruments_sql().is_some(), "a user may have switched one");
     }
 
     #[test]

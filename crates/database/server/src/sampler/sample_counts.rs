@@ -54,7 +54,7 @@ impl PurgeCount {
     /// Commits with old row versions so far, and the length of the history.
     pub(crate) fn count(&mut self, commits: Option<u64>, history: Option<u64>) -> Option<u64> {
         let Some((commits, history)) = commits.zip(history) else {
-            // Nobody knows what is purged until it is told again.
+            // What is purged is unknown until both are reported again.
             self.last = None;
             return None;
         };

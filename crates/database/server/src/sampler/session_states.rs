@@ -8,7 +8,7 @@ use mysql::Conn;
 
 use crate::connect::{TextRows, texts};
 
-/// Where the list of sessions is: MySQL from 8.0.22 has one that stops nobody, others one that
+/// Where the list of sessions is: MySQL from 8.0.22 has one that takes no lock, others one that
 /// holds a lock for as long as it takes.
 pub(crate) const LISTS: [&str; 2] =
     ["performance_schema.processlist", "information_schema.PROCESSLIST"];

@@ -375,7 +375,7 @@ mod tests {
         };
         assert_eq!(count.count(of(Some(70), Some(60), 50), 0), Some(50));
         assert_eq!(count.count(of(Some(75), Some(66), 51), 0), Some(55));
-        // Somebody switched the first off, then the others too.
+        // The first is switched off, then the others too.
         assert_eq!(count.count(of(None, Some(68), 52), 0), Some(57));
         assert_eq!(count.count(of(None, None, 53), 0), Some(58));
         assert!(of(Some(1), None, 1).is_exact() && !of(None, None, 1).is_exact());

@@ -29,8 +29,8 @@ fn who_was_let_in_sets_a_server_that_has_no_connection_left() {
         servers.set_variable(&address, "max_connections", &FEW.to_string()).unwrap();
         let sessions: Vec<_> =
             (0..=FEW).map_while(|_| place.session(&schema(), Vec::new(), true).ok()).collect();
-        let nobody = servers.look(&address, &[]);
-        assert!(matches!(nobody, Err(ServerError::NoAnswer(_))), "{nobody:?}");
+        let silent = servers.look(&address, &[]);
+        assert!(matches!(silent, Err(ServerError::NoAnswer(_))), "{silent:?}");
         held.set_variable(&address, CAPACITY, "350").unwrap();
         assert_eq!(held.look(&address, &[CAPACITY]).unwrap().1[CAPACITY], "350");
         assert_eq!(claim.engine_variables().unwrap()[CAPACITY], "350");
@@ -101,7 +101,7 @@ fn a_server_that_hangs_is_given_up() {
     let (tell, told) = channel();
     spawn(move || {
         let told = [target.facts().err(), target.grants().err()];
-        // Nobody listens any more if the time is over.
+        // The receiver is gone if the time is over.
         let _ = tell.send(told.map(|error| error.map(|error| error.trouble)));
     });
     let told = told.recv_timeout(Duration::from_secs(60));

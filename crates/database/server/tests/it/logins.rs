@@ -112,7 +112,7 @@ fn encryption_is_used_as_asked() {
                 // The authority that MySQL makes for itself, where this test may read it.
                 if let Some(ca) = data_file(place, "ca.pem") {
                     let by_authority = with(Encryption::Required, Verification::Authority);
-                    assert!(open(by_authority.clone()).is_err(), "an authority nobody knows");
+                    assert!(open(by_authority.clone()).is_err(), "an unknown authority");
                     assert!(is_encrypted(ServerAddress { ca: Some(ca), ..by_authority }));
                     eprintln!("{}: verified by its authority", place.address);
                 }

@@ -155,7 +155,7 @@ fn a_killed_server_is_stopped_and_recovers() {
         assert!(!process.is_alive());
         let none = server.kill(&session).unwrap_err();
         assert!(matches!(none, PrivateError::OutOfOrder { .. }), "{none}");
-        // By now somebody else may have its number, which MySQL's lock names.
+        // By now another process may have its number, which MySQL's lock names.
         let lock = format!("{}.lock", server.socket().display());
         assert!(!Path::new(&lock).exists());
         server.run(&mut session, &[]).unwrap();

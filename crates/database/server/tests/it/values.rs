@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fixture::{Place, alone_on_each_server, on_each_server, schema, statement};
 
-/// Characters that mean something to somebody on the way.
+/// Characters with a meaning on the way: to SQL, to the protocol, to a terminal.
 const ODD: &str = "'\"\\\0\n\r\t?%_`\u{1a};#-/*\u{e4}\u{20ac}";
 
 fn texts() -> impl Strategy<Value = String> {

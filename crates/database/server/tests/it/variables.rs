@@ -37,8 +37,8 @@ fn servers_are_known_asked_and_altered() {
         ] {
             assert!(matches!(refused, Err(ServerError::Refused(_))), "{refused:?}");
         }
-        let nobody = servers.look("mysql://b@127.0.0.1:9/x", &[]);
-        assert!(matches!(nobody, Err(ServerError::NoAnswer(_))), "{nobody:?}");
+        let silent = servers.look("mysql://b@127.0.0.1:9/x", &[]);
+        assert!(matches!(silent, Err(ServerError::NoAnswer(_))), "{silent:?}");
     });
 }
 

@@ -45,7 +45,7 @@ fn every_flavour_tells_age_limit_and_transactions() {
         sampler.sample().unwrap();
         let before = sampler.sample().unwrap();
         told(&before);
-        // Whoever watches is no load.
+        // The sampler itself is no load.
         let idle = sampler.sample().unwrap();
         assert_eq!(idle.transactions, before.transactions, "{before:?} {idle:?}");
         assert!(!idle.was_restarted_since(&before), "{before:?} {idle:?}");
@@ -137,7 +137,7 @@ fn the_oldest_open_transaction_is_told_with_its_connection() {
         place.order("INSERT INTO heap VALUES (1, 1)").unwrap();
         let mut sampler = sampler(&place.target);
         let none = sampler.sample().unwrap().oldest_transaction.unwrap();
-        assert_eq!((none.age_s, none.id), (0, None), "nobody else is there");
+        assert_eq!((none.age_s, none.id), (0, None), "no other session has one");
         let number = || vec![ColumnType::Int { bytes: 8 }];
         let statements = ["SELECT COUNT(*) FROM heap", "SELECT CONNECTION_ID()"];
         let statements = statements.map(|sql| statement(sql, number())).to_vec();

@@ -330,7 +330,7 @@ pub struct FlushOutcome {
     pub furious_flushes: u64,
     /// Checkpoints taken.
     pub checkpoints: u64,
-    /// Checkpoint age at which the engine stops everybody, and the one at which this policy does.
+    /// Max checkpoint age of the engine, and of this policy.
     pub max_age: u64,
     /// The policy's wall, in bytes of checkpoint age.
     pub wall_age: u64,

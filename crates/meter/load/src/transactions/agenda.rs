@@ -1,7 +1,7 @@
 //! What is due next, for all workers together: arrivals of an open loop, or terminals.
 //!
-//! Invariants: the schedule never waits for a transaction; whoever takes from it gets what has been
-//! due the longest. One short lock per transaction, and nothing is allocated under it. Of those who
+//! Invariants: the schedule never waits for a transaction; a worker gets what has been due the
+//! longest. One short lock per transaction, and nothing is allocated under it. Of those who
 //! have nothing to do one waits for the clock and the others for that one, so that the processor is
 //! spun on by one thread at most. Moments are ticks of the window's clock.
 
@@ -16,7 +16,7 @@ use crate::arrivals::Arrivals;
 use crate::clock::{Clock, Ticks};
 use crate::transactions::source::Turn;
 
-/// The longest that somebody waits before looking whether the window has ended.
+/// The longest wait before a worker looks whether the window has ended.
 pub(crate) const WAIT_NS_MAX: u64 = 5_000_000;
 /// The same for those who wait for another one.
 const FOLLOW_MAX: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ pub(crate) enum Next {
     Due { since: Ticks, turn: Option<Turn> },
     /// Nothing before then.
     At(Ticks),
-    /// The queue is full, and nobody may be turned away.
+    /// The queue is full, and no arrival may be turned away.
     Overloaded,
 }
 
@@ -73,7 +73,7 @@ enum Work {
 
 struct Planning {
     work: Work,
-    /// The moment that somebody is waiting for with the clock.
+    /// The moment that one worker is waiting for with the clock.
     waited_for: Option<Ticks>,
     /// Those who wait for that one.
     followers: u32,
@@ -156,8 +156,8 @@ impl Agenda {
         next
     }
 
-    /// Waits for the next moment, or for whoever does so already; returns the nanoseconds that were
-    /// spent spinning.
+    /// Waits for the next moment, or for the worker that already does. Returns the nanoseconds that
+    /// were spent spinning.
     pub(crate) fn wait<C: Clock>(&self, clock: &C, now: Ticks, due: Ticks) -> u64 {
         let until = due.min(now + clock.ticks_in(WAIT_NS_MAX));
         let mut planning = self.lock();
@@ -222,8 +222,8 @@ impl Queue {
         Next::Due { since: due, turn: None }
     }
 
-    /// Lets everybody queue who has arrived; true when somebody found it full who may not be turned
-    /// away. Nobody was served since the last call, so that it is as full as it was to each.
+    /// Queues all arrivals that are due; true when one found the queue full and may not be turned
+    /// away. None was served since the last call, so that the queue is as full as each found it.
     fn enqueue<C: Clock>(&mut self, clock: &C, start: Ticks, now: Ticks) -> bool {
         let mut due = self.due(clock, start);
         let Some(bounded) = &mut self.bounded else { return false };

@@ -1,5 +1,5 @@
-//! What the workers of a window of transactions share beside the statistics, and what it does at
-//! the moment, for somebody who watches.
+//! What the workers of a window of transactions share apart from the statistics, and its present
+//! rates, for the live display.
 //!
 //! Invariant: whatever workers share is written rarely, or by one worker each.
 
@@ -172,10 +172,10 @@ impl Gone {
     }
 }
 
-// What a window of transactions does at the moment, for somebody who watches.
+// The present rates of a window of transactions, for the live display.
 //
-// Invariants: each worker counts in memory of its own, so that counting takes no lock and waits
-// for nobody; figures are made by whoever looks. They are rough (a latency is within 7 %) and no
+// Invariants: each worker counts in memory of its own, so that counting takes no lock and never
+// waits; figures are made by the reader. They are rough (a latency is within 7 %) and no
 // part of what is measured.
 
 /// Parts of each power of two.
@@ -210,7 +210,7 @@ struct Counters {
 /// Counters of all workers.
 pub(crate) struct Live(Box<[Counters]>);
 
-/// What was there when somebody looked last.
+/// What was there at the last look.
 pub(crate) struct LastLook {
     /// In percent.
     percentile: f64,
@@ -267,7 +267,7 @@ impl Live {
 }
 
 impl LastLook {
-    /// Nobody has looked yet.
+    /// Before the first look.
     pub(crate) fn new(percentile: f64) -> Self {
         Self { percentile, at_s: 0.0, latencies: vec![0; BUCKETS], errors: 0 }
     }

@@ -1,8 +1,8 @@
 //! What a driver of transactions asks of a workload.
 //!
-//! Invariants: a driver knows when, on which session and for whom; a workload knows what. A turn
-//! names a transaction for good: whoever draws or runs it gets the same one, so that equal seeds
-//! give equal work however the threads interleave.
+//! Invariants: a driver decides when, on which session and for which terminal; a workload decides
+//! what. A turn names a transaction for good: every thread that draws or runs it gets the same one,
+//! so that equal seeds give equal work however the threads interleave.
 
 use std::time::Duration;
 

@@ -552,7 +552,7 @@ fn new_orders_per_minute(plan: fn(Turn) -> NextTransaction) -> f64 {
     let stream = only(&figures);
     let new_orders = stream.ops[OpKind::NewOrder].as_ref().unwrap();
     let response = new_orders.response_us.unwrap();
-    assert!(response.p50 < 1_100.0, "nobody waits for a slot: {response:?}");
+    assert!(response.p50 < 1_100.0, "no terminal waits for a slot: {response:?}");
     new_orders.ios as f64 / (HOURS * 60.0) / f64::from(WAREHOUSES)
 }
 

@@ -2,9 +2,9 @@
 //! rows and sizes of a table that grows, once a second while windows are open.
 //!
 //! Invariants: a level that was measured is kept, whatever comes after it. Rows are asked for on a
-//! thread and connections of their own, so that a target that answers late holds nobody up; what
-//! the target does not tell is absent. Rates are taken between two looks within one window, by the
-//! moments at which rows were counted.
+//! thread and connections of their own, so that a target that answers late delays no window; what
+//! the target does not report is absent. Rates are taken between two looks within one window, by
+//! the moments at which rows were counted.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

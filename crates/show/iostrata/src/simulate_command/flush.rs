@@ -111,7 +111,7 @@ fn document(
     let pool = plan.settings.frames();
     let method = [("frames", json!(pool)), ("redo_bytes", json!(plan.settings.redo_log_capacity))];
     FlushDocument {
-        title: "Which flushing policy holds, and which stops everybody?".to_owned(),
+        title: "Which flushing policy holds, and which stalls?".to_owned(),
         headline: Vec::new(),
         device: device(plan),
         load: load(plan),

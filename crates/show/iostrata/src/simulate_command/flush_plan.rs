@@ -14,17 +14,17 @@ use crate::args::{FlushArgs, Timed};
 use crate::disk_command::measured;
 use crate::exit_error::ExitError;
 
-/// The limit of a volume that nobody says anything about.
+/// The limit of a volume by default.
 const IOPS_LIMIT: f64 = 1500.0;
-/// Users when nobody says how many.
+/// Users by default.
 const USERS: u32 = 32;
 /// What servers had for most of their history.
 pub const SERVER_SETTINGS: [(&str, &str); 2] =
     [("io_capacity", "200"), ("io_capacity_max", "2000")];
-/// Redo and pool when nobody says how large they are.
+/// Sizes of redo and pool by default.
 pub const REDO_BYTES: u64 = 1 << 30;
 pub const POOL_BYTES: u64 = 12 << 30;
-/// The load that nobody says anything about.
+/// The load by default.
 pub const LOAD: FlushLoad = FlushLoad {
     demand: Demand::Users(USERS),
     pages_per_txn: 6.0,

@@ -382,7 +382,7 @@ mod tests {
         let figures = (tps, redo_bytes_per_s, pages_dirtied_per_s);
         assert_eq!(figures, (400.0, Some(3e6), Some(600.0 + 150.0)));
         assert!(found.assumed.iter().any(|one| one.what == "users"), "{:?}", found.assumed);
-        // Whoever tuned it changed the load of every second.
+        // Tuning changed the load of every second.
         watched.settings.push(TunedSetting::default());
         let refused = Recording::of_watched(&watched, "R".to_owned(), (true, false)).err().unwrap();
         assert!(refused.contains("give a recording of `iostrata watch`"), "{refused}");

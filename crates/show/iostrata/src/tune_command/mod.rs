@@ -126,7 +126,7 @@ fn again(
         }
         match TuneSession::begin(plan, settings, narrator, record.at_s()) {
             Ok(session) => return Ok(Some(session)),
-            // A server that starts lets nobody in for a while.
+            // A server that starts refuses connections for a while.
             Err(ExitError::NotHere(_)) => busy = None,
             Err(ExitError::Busy(why)) if busy.is_none() => {
                 busy = Some(Instant::now());

@@ -224,7 +224,7 @@ impl<'a> Narrator<'a> {
         if self.is_document {
             self.display.note(text);
         } else if !self.is_quiet {
-            // Whoever reads it may be gone; tuning goes on.
+            // The reader of stdout may be gone; tuning goes on.
             let _unread = print_text(&format!("{text}\n"));
         }
     }

@@ -275,8 +275,8 @@ impl TuneSession {
         Ok(ServerLook { settings, replica })
     }
 
-    /// Leaves to somebody else what they have set while the server is tuned, and gives everything
-    /// back where the rest is not safe without it.
+    /// Leaves what another user has set while the server is tuned, and gives everything back where
+    /// the rest is not safe without it.
     fn leave(
         &mut self,
         theirs: &[(Lever, f64)],
@@ -300,7 +300,7 @@ impl TuneSession {
         Ok(())
     }
 
-    /// What somebody else has set while the server had its own settings is one of these now.
+    /// What another user has set while the server had its own settings is one of these now.
     fn renew(
         &mut self,
         theirs: &[(Lever, f64)],

@@ -26,7 +26,7 @@ pub struct TuneSettings {
 pub enum Set {
     /// What the server made of it, with the settings that moved along.
     Took(LeverValues),
-    /// Nothing was set: somebody else has changed one of them.
+    /// Nothing was set: another user has changed one of them.
     Others,
     /// Nothing was set: it is not the same running server any more.
     Restarted,
@@ -72,7 +72,7 @@ impl TuneSettings {
     /// and how a person puts it back is said.
     ///
     /// # Errors
-    /// When another server answers, somebody else holds them, or they cannot be written down.
+    /// When another server answers, another process holds them, or they cannot be journaled.
     pub fn begin(
         &mut self,
         present: &LeverValues,
@@ -158,7 +158,7 @@ impl TuneSettings {
         is_gone.then(|| lease.ran_out())
     }
 
-    /// A setting that is somebody else's, and is not put back.
+    /// A setting that another user has set, and that is not put back.
     pub fn leave(&mut self, lever: Lever) {
         if let Some(lease) = &mut self.lease {
             lease.left.push(lever.name().to_owned());
@@ -186,7 +186,7 @@ impl TuneSettings {
         Ok(())
     }
 
-    /// The same; gives what is somebody else's by now and was left.
+    /// The same; gives what another user has set meanwhile, which is left.
     ///
     /// # Errors
     /// As [`Self::put_back`].
@@ -217,7 +217,7 @@ pub struct Lease {
     pub seconds: u32,
     /// When it was made or put off; absent where it is not there.
     pub held: Option<Instant>,
-    /// Settings that are somebody else's.
+    /// Settings that another user has set.
     pub left: Vec<String>,
 }
 

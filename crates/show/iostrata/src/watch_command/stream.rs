@@ -194,7 +194,7 @@ fn has_rates(sample: &WatchSample) -> bool {
     counters.any(|one| (one.of)(sample).is_some())
 }
 
-/// Takes samples until the time is over or nobody listens.
+/// Takes samples until the time is over or the receiver is gone.
 fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<TargetUpdate>) {
     let Schedule { mut pace, interval, until, is_once } = schedule;
     let is_over = |due: Duration| until.is_some_and(|until| due > until + interval / 2);

@@ -132,7 +132,7 @@ struct TrialCourse<'a> {
 }
 
 impl TrialCourse<'_> {
-    /// Measures all windows; gives why it ended before, where that is nobody's fault.
+    /// Measures all windows; gives why it ended early, where that is no error.
     fn all(
         &mut self,
         group: &mut ServerGroup,

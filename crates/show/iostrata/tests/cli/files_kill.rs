@@ -112,7 +112,7 @@ fn files_in_use_and_files_that_were_kept_are_left() {
     let mut names = data(&bench);
     names.sort();
     assert_eq!(names, ["F", "G"]);
-    assert_eq!(running.wait().unwrap().code(), Some(0), "nobody took its file away");
+    assert_eq!(running.wait().unwrap().code(), Some(0), "its file was not taken away");
     let again = bench.line("io --path data/F --size 16M --runtime 10ms --keep --json");
     assert!(again.status.success(), "{}", stderr(&again));
     assert_eq!(data(&bench), ["F"]);

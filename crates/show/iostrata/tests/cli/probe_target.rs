@@ -66,7 +66,7 @@ impl Private {
         self.server.data_dir().join(database).exists()
     }
 
-    /// A database of somebody else's with the name of the program's own.
+    /// A user's database with the name of the program's own.
     fn order(&self, sql: &str) {
         let said = Command::new("mariadb").arg("-S").arg(&self.socket).args(["-e", sql]).output();
         let said = said.unwrap();
@@ -124,7 +124,7 @@ fn an_engine_is_measured_beside_its_own_tables() {
     assert!(stderr(&output).contains("an engine of their own"), "{}", stderr(&output));
     assert_top(&found, true);
     assert!(number(&found, "/bytes_written") > 64e6);
-    // One connection shares its syncs with nobody.
+    // One connection does not share its syncs.
     let syncs = number(rung(&found, "commits_1"), "/bound/resources/0/per_txn");
     assert!((0.9..1.2).contains(&syncs), "{syncs}");
     assert!(number(rung(&found, "commits_1_unsynced"), "/value") > 0.0);

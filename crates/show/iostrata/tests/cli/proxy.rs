@@ -73,7 +73,7 @@ impl Ways {
     fn take(&mut self, client: TcpStream) {
         let socket = &self.sockets[self.taken % self.sockets.len()];
         self.taken += 1;
-        // A server that is away lets nobody in, and the client is told by the end of its stream.
+        // A server that is away refuses connections: the client's stream ends.
         let Ok(server) = UnixStream::connect(socket) else { return };
         self.open.push((server.try_clone().unwrap(), client.try_clone().unwrap()));
         let (mut up, mut from) = (server.try_clone().unwrap(), client.try_clone().unwrap());

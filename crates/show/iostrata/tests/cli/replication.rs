@@ -96,7 +96,7 @@ fn a_replica_tells_how_far_it_is_behind_and_is_not_tuned_unasked() {
             sample["replica_transactions_per_s"].as_f64().is_some_and(|rate| rate > 20.0)
         };
         samples.until("it applies and is not behind", |one| applies(one) && lag(one) == Some(0.0));
-        // A table that somebody has locked holds up what is applied.
+        // A lock of another session on the table holds up what is applied.
         replica.hold_in("oltp", &["LOCK TABLES sbtest1 READ"], || {
             let behind =
                 samples.until("it is two seconds behind", |one| lag(one).is_some_and(|s| s >= 2.0));

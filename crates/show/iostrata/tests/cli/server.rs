@@ -71,7 +71,7 @@ impl Private {
         Self { session, server, dir }
     }
 
-    /// Sessions in a database until the server lets nobody in any more.
+    /// Sessions in a database until the server refuses another.
     pub fn use_up(&self, database: &str) -> Vec<Box<dyn iostrata_database::target::Session>> {
         let address: ServerAddress = self.target("root", database).parse().unwrap();
         let address = Credentials::default().complete(address).unwrap();
@@ -255,7 +255,7 @@ fn other_tables_and_read_only_servers_are_left_alone() {
     drop(private.end());
 }
 
-/// Somebody holds the districts, which every order and payment needs.
+/// Another session holds the districts, which every order and payment needs.
 #[test]
 fn a_load_that_is_held_up_by_a_lock_shows_the_stall() {
     let bench = Bench::new();

@@ -38,8 +38,7 @@ fn the_whole_comparison_shows_who_stalls_and_who_does_not() {
     assert!(document["headline"].as_array().unwrap().len() > 1);
     assert_eq!(stderr(&output), "", "--quiet");
     assert!(bench.path("RUN/report.html").metadata().unwrap().len() > 100_000);
-    for (format, words) in [("terminal", "worst second"), ("markdown", "## All policies")]
-    {
+    for (format, words) in [("terminal", "worst second"), ("markdown", "## All policies")] {
         let shown = stdout(&bench.line(&format!("report RUN --format {format}")));
         assert!(shown.contains(words) && shown.contains("page-cleaner-84"), "{shown}");
     }

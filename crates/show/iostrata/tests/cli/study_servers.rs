@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::harness::{Bench, document, has_mariadb, stderr, stdout};
 
-/// An engine, a server, one that nobody has, an option that servers lack, a storage engine that is
-/// none, and a setting of which a server dies.
+/// An engine, a server, one that is not installed, an option that servers lack, a storage engine
+/// that is none, and a setting of which a server dies.
 const STUDY: &str = r#"
 name = "both"
 title = "The engine beside a server"

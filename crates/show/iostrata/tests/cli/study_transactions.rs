@@ -154,7 +154,7 @@ fn what_is_said_of_a_second_engine_is_checked_with_its_place() {
     }
 }
 
-/// Inserts on a volume that somebody fills while the study runs.
+/// Inserts on a volume that is filled while the study runs.
 #[test]
 fn a_point_without_room_on_its_volume_is_told_with_what_helps() {
     if !rustix::process::geteuid().is_root() {

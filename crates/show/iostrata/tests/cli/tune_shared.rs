@@ -194,7 +194,7 @@ fn a_tuned_server_is_as_before_after_a_kill() {
         on.wait_until_tuned();
         wait_until("some samples are kept", 20, || on.samples("killed") >= 3);
         end(tune, Signal::KILL);
-        assert_ne!(settings(private), *before, "nobody puts back what a killed one left");
+        assert_ne!(settings(private), *before, "what a killed one left is not put back by itself");
         let restored = bench.line(&format!("restore --target {target}"));
         assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
         assert_eq!(settings(private), *before);
@@ -235,8 +235,8 @@ fn the_same_server_is_put_back_and_tuned_from_the_beginning() {
         let line = format!("tune {} --json --out cut", private.target("root", ""));
         let tune = start_told(bench, &line, "said");
         on.wait_until_tuned();
-        // Somebody has the lock for a while, as a connection of ours has that the server thinks
-        // alive. It gets it when that of the connection that was cut is gone.
+        // Another session has the lock for a while, as a connection of ours has that the server
+        // thinks alive. It gets it when that of the connection that was cut is gone.
         let lock = "DO GET_LOCK('iostrata_tune', 5)";
         private.hold_in("oltp", &[CUT, lock], || {
             wait_until("it asks again", 100, || on.said().contains("asking again"));

@@ -158,7 +158,7 @@ fn of_several_targets_one_that_is_down_is_shown_and_asked_again() {
     assert!(once.status.success(), "{}", stderr(&once));
     assert!(stdout(&once).contains("no answer: mysql://root@"), "{}", stdout(&once));
     let none = bench.line(&format!("watch {target} mysql://u@127.0.0.1:9/ --once"));
-    assert_eq!(none.status.code(), Some(3), "nobody answers: {}", stdout(&none));
+    assert_eq!(none.status.code(), Some(3), "none answers: {}", stdout(&none));
     let alone = bench.line(&format!("watch {target} --once"));
     assert_eq!(alone.status.code(), Some(3), "{}", stdout(&alone));
     let line = format!("watch {target} engine:db --interval 200ms --json-lines");

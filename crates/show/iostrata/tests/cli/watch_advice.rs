@@ -290,7 +290,7 @@ fn settings_that_were_left_changed_are_named_unless_a_tuner_is_at_work() {
         };
         assert_eq!(left("before"), None, "{program}: all as it was started");
         let set = "SET GLOBAL innodb_io_capacity = 321";
-        // What has nothing to do with the engine is nobody's leftover.
+        // A variable outside the engine is no leftover.
         private.hold_in("mysql", &[set, "SET GLOBAL table_definition_cache = 500"], || {});
         let (names, text) = match left("after") {
             Some(found) => found,

@@ -14,7 +14,7 @@ use super::sides::Sides;
 pub(super) struct Scale {
     /// What it is a difference of, behind its number.
     unit: &'static str,
-    /// Less than this means nothing to anybody.
+    /// Less than this does not matter in practice.
     material: f64,
     /// Two sides are about equal where the whole interval is within this of 0.
     about_equal: f64,

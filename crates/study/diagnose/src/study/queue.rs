@@ -23,7 +23,7 @@ use crate::observed::PointLog;
 /// The factor and queue attribute that is looked at.
 pub(crate) const NR_REQUESTS: &str = "nr_requests";
 
-/// The length that block devices have unless somebody sets another (`BLKDEV_DEFAULT_RQ` of Linux).
+/// The length that block devices have unless another is set (`BLKDEV_DEFAULT_RQ` of Linux).
 /// A shorter queue also holds fewer requests than many devices take at a time.
 const DEFAULT_LENGTH: u64 = 128;
 

@@ -139,6 +139,6 @@ mod tests {
         assert_eq!(clean, whole);
         let mut unseen = partly.clone();
         unseen.evidence = None;
-        assert_eq!(worst_second(&unseen), Some(whole), "nobody tells when it was");
+        assert_eq!(worst_second(&unseen), Some(whole), "when it was is unknown");
     }
 }

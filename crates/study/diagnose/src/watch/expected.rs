@@ -112,7 +112,7 @@ fn set_limit(recording: &Recording<'_>) -> Option<Measured> {
 
 /// What a device does that has enough to do: about as much with a deep queue as with a shallow one,
 /// and no less than in other samples. Where it is not so, a queue came and went within the samples,
-/// or somebody else's requests were in it.
+/// or it held requests of another process.
 fn limit(recording: &Recording<'_>) -> Option<Measured> {
     let all = recording.series(|sample| {
         let device = sample.device.as_ref()?;

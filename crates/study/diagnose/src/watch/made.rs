@@ -9,7 +9,7 @@ const SECONDS: u32 = 240;
 const PAGES: u64 = 32_768;
 const LIMIT: u64 = 84_216_915;
 
-/// Settings that make nobody think: those of a sound MariaDB 11.8.
+/// Settings without a finding: those of a sound MariaDB 11.8.
 const MARIADB: [(&str, &str); 17] = [
     ("innodb_adaptive_flushing", "ON"),
     ("innodb_buffer_pool_size", "536870912"),

@@ -48,7 +48,7 @@ pub(crate) fn redo_size(recording: &Recording<'_>) -> Option<Statement> {
     let files = recording.redo_files()?;
     let limit = recording.age_limit()?;
     let (_, held) = recording.redo_capacity()?;
-    // Defaults that say nearly the same mislead nobody.
+    // Defaults that are nearly the same mislead no reader.
     if recording.family != Family::MySql || (shown / files).ln().abs() < APART {
         return None;
     }

@@ -75,7 +75,7 @@ fn requests_and_bytes_may_be_capped_apart() {
     assert!((evidence["also_cap_bytes_per_s"].as_f64().unwrap() / 125e6 - 1.0).abs() < 0.02);
     let settings: Vec<&str> = capped.advice.iter().map(|one| one.setting.as_str()).collect();
     assert_eq!(settings[..2], ["IOPS of the volume", "throughput of the volume"]);
-    // A drive of this machine that its link binds looks the same, and nobody can raise that.
+    // A drive of this machine that its link binds looks the same, and that cannot be raised.
     let mut sata = host();
     sata.path.devices[0].transport = Some("ata".to_owned());
     assert!(found(&document(&disk, &sata, 6), "volume_cap").is_none());

@@ -83,7 +83,7 @@ pub fn plan() -> StudyPlan {
             figures: vec![
                 figure("most of raw", 10_000.0, "raw", Take::Max, None),
                 figure("ext4 over raw", 0.5, "ext4", Take::Max, Some("raw")),
-                figure("nobody measured it", 1.0, "btrfs", Take::Max, None),
+                figure("not measured", 1.0, "btrfs", Take::Max, None),
                 figure("many match", 1.0, "ext4", Take::Only, None),
                 ThenFigure {
                     at: vec![level("filesystem", "raw"), level("scheduler", "none")],
@@ -245,7 +245,7 @@ fn then_and_now_stand_side_by_side_and_blanks_stay_blank() {
     assert!((ratio.now.unwrap() - 1.0).abs() < 0.05, "eight files reach the device: {ratio:?}");
     let unvaried = row("of a factor that is not varied");
     assert_eq!((unvaried.now, unvaried.now_n), (raw.now, 4));
-    for blank in ["nobody measured it", "many match"] {
+    for blank in ["not measured", "many match"] {
         let row = row(blank);
         assert_eq!((row.now, row.times, row.then), (None, None, Some(1.0)));
     }

@@ -26,7 +26,7 @@ nr_requests = [32, 128, 1024, 100000]
 [measure]
 replicates = 4
 [then]
-source = 'somebody'
+source = 'a paper'
 machine = 'something'
 [[then.figure]]
 text = 'avgrq-sz'

@@ -166,5 +166,5 @@ fn percentiles_of_a_point_are_those_of_all_its_requests() {
     }
     let old = point(&bare);
     assert!(near(old.latency_us.p99, (100.0 + 3_000.0 + 100.0) / 3.0), "{:?}", old.latency_us);
-    assert!(old.latency_percentiles.is_empty(), "nobody knows how wide they are");
+    assert!(old.latency_percentiles.is_empty(), "how wide they are is unknown");
 }

@@ -15,9 +15,9 @@ pub(in crate::study) const KEYS: &[&str] =
     &["asks", "findings", "metric", "at", "of", "over", "take", "more", "less", "same", "effect"];
 const EFFECT: &str = "[[answer.effect]]";
 const EFFECT_KEYS: &[&str] = &["name", "to"];
-/// More than these nobody keeps apart.
+/// More effects than these cannot be told apart in one picture.
 const EFFECTS_MAX: usize = 8;
-/// A study may have so many answers: more than these nobody reads at the top of a page.
+/// Answers of a study at most: more would push the rest of the page out of sight.
 const ANSWERS_MAX: usize = 12;
 
 /// The answers of a study.

@@ -1,8 +1,8 @@
 //! Where the engine lies, and what a cut is there.
 //!
 //! Invariant: a directory is cut by killing alone; an emulated disk loses its power first, and has
-//! it again before anybody looks. All changes of the system go through one session and are undone
-//! whatever happens.
+//! it again before its files are read. All changes of the system go through one session and are
+//! undone whatever happens.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ pub trait CrashTarget {
     /// # Errors
     /// When it cannot be done.
     fn cut(&mut self, chance: u64) -> Result<(), ExitError>;
-    /// What must happen before anybody looks.
+    /// What must happen before files are read.
     ///
     /// # Errors
     /// When it cannot be done.

@@ -20,7 +20,7 @@ use crate::exit_error::ExitError;
 
 /// The table with the number of each thread's last commit.
 pub const MARKS: &str = "marks";
-/// The table with everybody's rows.
+/// The table with the rows of all workers.
 pub const ROWS: &str = "rows";
 
 /// The line of a close under load begins with it; the seconds that it took follow.
@@ -33,7 +33,7 @@ const WAITED_OF_HOT: u64 = 128;
 /// One in so many transactions is preceded by one that is rolled back.
 const ROLLED_BACK_OF: u64 = 4;
 
-/// Redo that seldom makes anybody wait.
+/// Redo that is seldom short.
 const ROOMY: &str = "32M";
 
 /// The table that comes and goes, and its index.

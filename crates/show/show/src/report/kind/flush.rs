@@ -122,7 +122,7 @@ fn panels(flush: &FlushDocument) -> Panels {
     let legend = vec![
         (solid(Colour::Line(0)), "transactions per second".to_owned()),
         (solid(Colour::Line(1)), "checkpoint age, percent of the redo".to_owned()),
-        (wall_stroke(), "where the policy stops everybody".to_owned()),
+        (wall_stroke(), "max checkpoint age of the policy".to_owned()),
     ];
     Panels { legend, charts, has_switch: false }
 }
