@@ -341,7 +341,7 @@ pub struct ProbeDocument {
     #[serde(default)]
     pub small_losses: Vec<Loss>,
     /// The most that a pair costs which shows no loss worth a change, in percent: the highest end
-    /// of their 95 % intervals; null where there is none.
+    /// of their 99 % intervals, which is too low in one case of 200; null where there is none.
     #[serde(default)]
     pub loss_at_most_pct: Option<f64>,
     /// The same of pairs whose requests take hardly longer, in microseconds a request.

@@ -10,7 +10,7 @@
 //!
 //! Method: the ratios are split into cells, replicates and what is left (analysis of variance of
 //! two crossed random factors). A part that exceeds the noise with a p value below 0.2 (cells) or
-//! 0.25 (replicates) gives the variance of the mean, both together by Satterthwaite's rule (An
+//! 0.3 (replicates) gives the variance of the mean, both together by Satterthwaite's rule (An
 //! approximate distribution of estimates of variance components, Biometrics Bulletin 2, 1946);
 //! where neither does, all are pooled. That pooling after a test at about 0.25 distorts least is
 //! Bancroft's finding (Analysis and inference for incompletely specified models, Biometrics 20,
@@ -33,13 +33,13 @@ use std::collections::BTreeMap;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use crate::multiplicity::p_value;
-use crate::student::t95;
-use crate::{Measured, Verdicts};
+use crate::student::{t95, t99};
+use crate::{Interval, Measured, Verdicts};
 
 /// p value below which cells are taken to differ beyond noise.
 const CELLS_LEVEL: f64 = 0.2;
 /// The same for replicates, which are fewer and of which less is known.
-const REPLICATES_LEVEL: f64 = 0.25;
+const REPLICATES_LEVEL: f64 = 0.3;
 /// Least half width on a log ratio: the rounding of the arithmetic is not a finding.
 const ROUNDING: f64 = 1e-12;
 /// Largest half width on a log ratio; beyond, the ends are no longer finite numbers.
@@ -94,10 +94,20 @@ impl Contrast {
 
     /// The ratio whose logarithms these are, over so many pairs; a single one has no interval.
     pub(crate) fn ratio(&self, pairs: usize, verdicts: Verdicts) -> Measured {
-        let half_width = self.error.map(|error| error.half_width.min(HALF_WIDTH_MAX));
-        let ends = |half: f64| [-1.0, 1.0].map(|side| (self.mean + side * half).exp());
         let (value, n) = (self.mean.exp(), pairs as u64);
-        Measured { value, ci95: half_width.map(ends), n, verdicts }
+        Measured { value, ci95: self.ratio_within(|_| 1.0), n, verdicts }
+    }
+
+    /// The 99 % interval of that ratio.
+    pub(crate) fn ratio_ci99(&self) -> Option<Interval> {
+        self.ratio_within(|error| t99(error.freedom) / t95(error.freedom))
+    }
+
+    /// An interval of the ratio, so many times as wide as that of 95 %.
+    fn ratio_within(&self, times: impl Fn(&Error) -> f64) -> Option<Interval> {
+        let half_width = |error: Error| (times(&error) * error.half_width).min(HALF_WIDTH_MAX);
+        let ends = |half: f64| [-1.0, 1.0].map(|side| (self.mean + side * half).exp());
+        self.error.map(half_width).map(ends)
     }
 
     /// Probability that chance alone brings a mean at least so far from 0.

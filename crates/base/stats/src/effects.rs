@@ -144,17 +144,14 @@ pub fn effects(observations: &[Observation]) -> Option<Effects> {
     adjust(main.iter_mut().map(|one| &mut one.effect));
     adjust(interactions.iter_mut().map(|one| &mut one.effect));
     for one in &mut interactions {
-        one.matters = is_significant(&one.effect) && size(&one.effect) > INTERACTION_RATIO_MIN.ln();
+        one.matters =
+            one.effect.conclusion.is_difference() && size(&one.effect) > INTERACTION_RATIO_MIN.ln();
     }
     interactions.sort_by(|a, b| {
         let by_size = size(&b.effect).total_cmp(&size(&a.effect));
         b.matters.cmp(&a.matters).then(by_size)
     });
     Some(Effects { main, interactions })
-}
-
-fn is_significant(effect: &Effect) -> bool {
-    matches!(effect.conclusion, Conclusion::Higher | Conclusion::Lower)
 }
 
 /// How far a ratio is from 1, as a logarithm.
@@ -215,13 +212,7 @@ fn adjust<'a>(effects: impl Iterator<Item = &'a mut Effect>) {
         effect.p_adjusted = Some(p);
         effect.p_of_these_cells = Some(of_these);
         effect.is_everywhere &= of_these <= ERROR_RATE;
-        effect.conclusion = if p > ERROR_RATE {
-            Conclusion::NoMeasurableDifference
-        } else if effect.ratio.value > 1.0 {
-            Conclusion::Higher
-        } else {
-            Conclusion::Lower
-        };
+        effect.conclusion = Conclusion::of(Some(p), effect.ratio.value);
     }
 }
 

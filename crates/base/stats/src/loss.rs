@@ -19,6 +19,12 @@ impl Comparison {
     pub fn loss_pct(&self) -> Measured {
         loss_of(&self.ratio)
     }
+
+    /// The most that this loss may be, in percent, but for one case in 200: the upper end of its
+    /// 99 % interval. All of it without an interval.
+    pub fn loss_pct_max(&self) -> f64 {
+        self.ratio_ci99.map_or(100.0, |[low, _]| 100.0 * (1.0 - low))
+    }
 }
 
 /// The loss between two rungs that were not run in pairs, in percent.
@@ -56,11 +62,15 @@ mod tests {
 
     #[test]
     fn a_paired_loss_is_the_mirror_of_its_ratio() {
-        let found = paired(&[100.0, 101.0, 99.0], &[80.0, 81.0, 79.0]).unwrap().loss_pct();
+        let compared = paired(&[100.0, 101.0, 99.0], &[80.0, 81.0, 79.0]).unwrap();
+        let (found, most) = (compared.loss_pct(), compared.loss_pct_max());
         assert!((found.value - 20.0).abs() < 0.1 && found.is_above_zero());
         let [low, high] = found.ci95.unwrap();
         assert!(low < found.value && found.value < high && !found.is_below(20.0));
         assert!(found.is_below(25.0));
+        // t(2) is 9.925 of 99 % and 4.303 of 95 %.
+        let width = |end: f64| ((100.0 - found.value) / (100.0 - end)).ln();
+        assert!((width(most) / width(high) - 9.925 / 4.303).abs() < 1e-3, "{most} {high}");
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //! Invariants: adjusted values are in the order given, never below the raw ones and never above 1.
 //! An adjusted value at or below [`ERROR_RATE`] is what counts. It makes no intervals.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use crate::student::{t95, two_sided};
 
 /// Error rate of every conclusion: that of the 95 % interval.
 pub const ERROR_RATE: f64 = 0.05;
@@ -61,12 +61,7 @@ pub(crate) fn p_value(estimate: f64, half_width: f64, freedom: f64) -> f64 {
     if estimate == 0.0 {
         return 1.0;
     }
-    let freedom = freedom.clamp(1.0, 100_000.0);
-    let t = estimate.abs() / half_width * crate::student::t95(freedom);
-    match StudentsT::new(0.0, 1.0, freedom) {
-        Ok(student) => (2.0 * student.sf(t)).min(1.0),
-        Err(error) => unreachable!("scale 1 and freedom {freedom} are valid: {error}"),
-    }
+    two_sided(estimate.abs() / half_width * t95(freedom), freedom)
 }
 
 #[cfg(test)]

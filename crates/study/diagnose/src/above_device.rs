@@ -12,7 +12,7 @@ use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts, paired};
 use crate::case::Case;
 use crate::cause::{Cause, cause};
 use crate::compared::Bar;
-use crate::disturbed::carries;
+use crate::disturbed::{carries, did_its_work};
 use crate::figure::{application_latency_us, device_latency_us, op_of};
 use crate::observed::Which;
 
@@ -107,12 +107,8 @@ pub(crate) fn limit_used_pct(replicate: &Replicate) -> Option<f64> {
 /// counts of requests agree. Where a limit is known to have held requests back, requests of others
 /// may be among the device's: they do not make its own latency shorter.
 fn same(replicate: &Replicate) -> bool {
-    let answered_elsewhere = [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse];
-    if answered_elsewhere.iter().any(|&verdict| carries(replicate, verdict)) {
-        return false;
-    }
     let held_back = carries(replicate, Verdict::Throttled);
-    if carries(replicate, Verdict::ForeignIo) && !held_back {
+    if !did_its_work(replicate) || carries(replicate, Verdict::ForeignIo) && !held_back {
         return false;
     }
     let counted = || {

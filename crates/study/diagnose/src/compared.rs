@@ -8,7 +8,7 @@ use iostrata_plan::Better;
 use iostrata_run::Replicate;
 use iostrata_stats::{Measured, PAIRS_MIN, Verdict, paired_measured};
 
-use crate::disturbed::{carries, is_undisturbed};
+use crate::disturbed::{OTHER_WORK, carries, is_undisturbed};
 use crate::figure::{application_latency_us, mean, metric_of, weighted_mean};
 use crate::observed::{EventIndex, Which};
 use crate::pair::Pair;
@@ -21,18 +21,18 @@ const DOUBTFUL: [Verdict; 5] = [
     Verdict::NotSteady,
     Verdict::Steal,
 ];
-/// Verdicts after which two rungs no longer did identical work.
-const OTHER_WORK: [Verdict; 3] = [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse];
 
 /// What the comparison of a pair brought.
 #[derive(Clone, Debug)]
 pub(crate) struct PairComparison {
     /// Loss of the upper rung in percent, with its paired interval.
     pub loss: Measured,
+    /// The most that this loss may be, but for one case in 200.
+    pub loss_pct_max: f64,
     /// What a request of the upper rung takes longer, in microseconds.
     pub extra_us: f64,
-    /// The most that it may be by the interval of the loss; infinite without one.
-    pub extra_us_max: f64,
+    /// What a request of the lower rung takes, in microseconds.
+    pub lower_us: f64,
     /// The lower rung's figure.
     pub lower: f64,
     /// The upper rung's figure.
@@ -89,7 +89,8 @@ pub(crate) fn compare(log: &EventIndex<'_>, pair: &Pair, which: Which) -> Option
     if first.point.metric.better == Better::Lower {
         (lower, upper) = (upper, lower);
     }
-    let loss = paired_measured(&lower, &upper).ok()?.loss_pct();
+    let found = paired_measured(&lower, &upper).ok()?;
+    let loss = found.loss_pct();
     if OTHER_WORK.iter().any(|&verdict| loss.verdicts.has(verdict)) {
         return None;
     }
@@ -98,15 +99,11 @@ pub(crate) fn compare(log: &EventIndex<'_>, pair: &Pair, which: Which) -> Option
     }
     let lower_us = weighted_mean(pairs.iter().map(|both| both.0), application_latency_us)?;
     let upper_us = weighted_mean(pairs.iter().map(|both| both.1), application_latency_us)?;
-    // As many requests are in flight on both sides: they take longer as the rate falls.
-    let extra_us_max = match loss.ci95 {
-        Some([_, high]) if high < 100.0 => lower_us * high / (100.0 - high),
-        _ => f64::INFINITY,
-    };
     Some(PairComparison {
         loss,
+        loss_pct_max: found.loss_pct_max(),
         extra_us: upper_us - lower_us,
-        extra_us_max,
+        lower_us,
         lower: low,
         upper: high,
         unit: first.point.metric.unit.clone(),
@@ -122,6 +119,17 @@ fn is_doubtful(pairs: &[Both<'_>]) -> bool {
 }
 
 impl PairComparison {
+    /// What a request takes longer at such a loss, in microseconds: as many are in flight on both
+    /// sides, so that they take longer as the rate falls.
+    pub fn extra_us_at(&self, loss_pct: f64) -> f64 {
+        if loss_pct < 100.0 { self.lower_us * loss_pct / (100.0 - loss_pct) } else { f64::INFINITY }
+    }
+
+    /// Whether a request is known to take longer by less than counts, by the interval of the loss.
+    pub fn is_short(&self, pair: &Pair) -> bool {
+        self.loss.ci95.is_some_and(|[_, high]| self.extra_us_at(high) < pair.extra_us_min)
+    }
+
     /// Whether the effect reaches a bar for this pair.
     pub fn reaches(&self, pair: &Pair, bar: Bar) -> bool {
         let (percent, us) = (self.loss.value, self.extra_us);

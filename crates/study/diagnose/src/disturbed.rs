@@ -17,6 +17,9 @@ const NOT_THE_DEVICE: [Verdict; 5] = [
     Verdict::Throttled,
     Verdict::ToolLimited,
 ];
+/// Verdicts after which requests did other work than was asked for.
+pub(crate) const OTHER_WORK: [Verdict; 3] =
+    [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse];
 /// Replicates that must have been hit.
 const REPLICATES_MIN: usize = 3;
 /// Share of all replicates that must have been hit.
@@ -30,6 +33,11 @@ pub(crate) fn carries(replicate: &Replicate, verdict: Verdict) -> bool {
 
 fn carries_none(replicate: &Replicate, verdicts: &[Verdict]) -> bool {
     verdicts.iter().all(|&verdict| !carries(replicate, verdict))
+}
+
+/// Whether its requests did the work that was asked for.
+pub(crate) fn did_its_work(replicate: &Replicate) -> bool {
+    carries_none(replicate, &OTHER_WORK)
 }
 
 /// Whether neither another process nor the hypervisor interfered.

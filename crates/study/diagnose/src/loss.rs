@@ -63,12 +63,10 @@ pub(crate) fn add_comparisons(document: &mut ProbeDocument, case: &Case<'_, '_>)
         if is_small && !pair.is_inherent() {
             document.small_losses.push(loss_of(pair, &found));
         }
-        let (most, high) = match found.loss.ci95 {
-            Some([_, high]) if high < pair.loss_pct_min => (&mut document.loss_at_most_pct, high),
-            _ if found.extra_us_max < pair.extra_us_min => {
-                (&mut document.loss_at_most_us, found.extra_us_max)
-            }
-            ci95 => (&mut document.loss_at_most_pct, ci95.map_or(100.0, |[_, high]| high)),
+        let is_of_time = !found.loss.is_below(pair.loss_pct_min) && found.is_short(pair);
+        let (most, high) = match is_of_time {
+            true => (&mut document.loss_at_most_us, found.extra_us_at(found.loss_pct_max)),
+            false => (&mut document.loss_at_most_pct, found.loss_pct_max),
         };
         *most = Some(most.unwrap_or(0.0).max(high));
     }
@@ -79,7 +77,7 @@ pub(crate) fn add_comparisons(document: &mut ProbeDocument, case: &Case<'_, '_>)
 /// takes hardly longer at the most. Points that were to confirm a loss and do not show it clear
 /// nothing by that.
 fn is_cleared(pair: &Pair, found: &PairComparison) -> bool {
-    found.loss.is_below(pair.loss_pct_min) || found.extra_us_max < pair.extra_us_min
+    found.loss.is_below(pair.loss_pct_min) || found.is_short(pair)
 }
 
 /// Whether a pair loses beyond its interval, and less than counts.

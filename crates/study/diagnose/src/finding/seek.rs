@@ -2,13 +2,13 @@
 
 use iostrata_plan::{Layer, Point, rung};
 use iostrata_run::Replicate;
+use iostrata_stats::PAIRS_MIN;
 use iostrata_stats::units::{microseconds, rate};
-use iostrata_stats::{PAIRS_MIN, Verdict};
 
 use super::capped::confirmed;
 use crate::cap::cap;
 use crate::case::Case;
-use crate::disturbed::carries;
+use crate::disturbed::did_its_work;
 use crate::figure::{application_latency_us, combined, device_latency_us, median};
 use crate::observed::Which;
 use crate::statement::Statement;
@@ -31,13 +31,9 @@ const ARM_GAIN_MAX: f64 = 4.0;
 
 /// Latency by the device where it is known, else by the application.
 fn latency_us(replicate: &Replicate) -> Option<f64> {
-    let elsewhere = [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse];
-    if elsewhere.iter().any(|&verdict| carries(replicate, verdict)) {
-        return None;
-    }
-    device_latency_us(replicate)
-        .filter(|&us| us > 0.0)
-        .or_else(|| application_latency_us(replicate))
+    let us = || device_latency_us(replicate).filter(|&us| us > 0.0);
+    let us = || us().or_else(|| application_latency_us(replicate));
+    did_its_work(replicate).then(us).flatten()
 }
 
 fn middle_us(case: &Case<'_, '_>, id: &str, which: Which) -> Option<(f64, u64)> {

@@ -57,8 +57,7 @@ pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
 /// The largest effect of a factor that does not change the work itself, and the file systems that
 /// are known to take nothing much.
 fn effects(document: &StudyDocument) -> Vec<String> {
-    let is_certain =
-        |one: &&StudyEffect| matches!(one.conclusion, Conclusion::Higher | Conclusion::Lower);
+    let is_certain = |one: &&StudyEffect| one.conclusion.is_difference();
     let choices = document.effects.iter().filter(|one| !WORK.contains(&one.factor.as_str()));
     let size = |one: &StudyEffect| one.ratio.ln().abs();
     let largest = choices.filter(is_certain).max_by(|a, b| size(a).total_cmp(&size(b)));

@@ -10,9 +10,7 @@ use std::collections::BTreeMap;
 use iostrata_plan::study::{FactorLevels, LevelAt, StudyPlan};
 use iostrata_run::host::Iostat;
 use iostrata_run::{DeviceChange, DeviceMetric, QueueChange, Replicate, StudyPoint};
-use iostrata_stats::{
-    Comparison, Conclusion, ERROR_RATE, Measured, holm_of_known, paired, paired_by_number,
-};
+use iostrata_stats::{Comparison, Conclusion, Measured, holm_of_known, paired, paired_by_number};
 
 use super::axis::place;
 use super::effect::allowed;
@@ -103,12 +101,7 @@ fn change(
     p: Option<f64>,
     seen: &BTreeMap<&str, PointLog<'_>>,
 ) -> QueueChange {
-    let conclusion = match p {
-        None => Conclusion::TooFewPairs,
-        Some(p) if p > ERROR_RATE => Conclusion::NoMeasurableDifference,
-        Some(_) if ratio.value > 1.0 => Conclusion::Higher,
-        Some(_) => Conclusion::Lower,
-    };
+    let conclusion = Conclusion::of(p, ratio.value);
     let device: Vec<DeviceChange> =
         METRICS.into_iter().filter_map(|metric| device_change(metric, ends, seen)).collect();
     QueueChange {

@@ -3,9 +3,9 @@
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_plan::OpKind;
 use iostrata_run::{Event, ProbeDocument, Refusal, Unavailable};
-use iostrata_stats::{Verdict, Verdicts};
+use iostrata_stats::{Verdict, Verdicts, paired};
 
-use crate::support::{Disk, document, found, host, probe, probe_points, probe_with};
+use crate::support::{Disk, document, found, host, loss_ids, probe, probe_points, probe_with};
 
 #[test]
 fn a_commit_has_one_latency_everywhere() {
@@ -80,10 +80,11 @@ fn where_nothing_was_decided_it_is_said() {
     assert!(open > 0, "every seed was decided");
 }
 
-/// What becomes of a true loss of the writes to one file, in 400 probes that compare nothing else,
-/// each confirmed where it suspects one.
+/// What becomes of a true loss of the writes to one file, in probes that compare nothing else, each
+/// confirmed where it suspects one.
 #[derive(Debug, Default)]
 struct Judged {
+    probes: u32,
     /// Shown, or small and named as measurable.
     named: u32,
     undecided: u32,
@@ -96,14 +97,16 @@ struct Judged {
 }
 
 fn judged(true_pct: f64, noise: f64) -> Judged {
-    let mut judged = Judged::default();
-    for seed in 0..400 {
+    let probes = if std::env::var_os("IOSTRATA_SOAK").is_some() { 4_000 } else { 400 };
+    let mut judged = Judged { probes, ..Judged::default() };
+    for seed in 0..u64::from(probes) {
         let disk = Disk { noise, ..Disk::default() }.with(ONE_FILE[1], 1.0 - true_pct / 100.0);
         let events = probe_points(&disk, &host(), seed, &ONE_FILE);
         let document = summarise(host(), &events, ProbeEnd::default());
         assert_eq!(document.compared, 1);
         let text = document.headline.join(" ");
-        let is_lost = !document.losses.is_empty();
+        // A finding rests on what confirms it; all replicates together may show a little less.
+        let is_lost = !document.losses.is_empty() || !loss_ids(&document).is_empty();
         let is_open = !document.undecided.is_empty();
         let is_small = !document.small_losses.is_empty();
         assert_eq!(text.contains("No layer costs more than "), !is_lost && !is_open, "{text}");
@@ -118,21 +121,37 @@ fn judged(true_pct: f64, noise: f64) -> Judged {
         judged.understated += u32::from(is_understated);
         judged.none += u32::from(is_understated && !is_small);
     }
+    println!("a true loss of {true_pct} % at {noise} of noise: {judged:?}");
     judged
+}
+
+impl Judged {
+    /// Whether at most this share of the probes, in percent, came to so many.
+    fn is_at_most(&self, count: u32, percent: f64) -> bool {
+        100.0 * f64::from(count) <= percent * f64::from(self.probes)
+    }
 }
 
 #[test]
 fn a_loss_below_its_threshold_is_not_called_none() {
     let judged = judged(10.0, 0.03);
-    assert!(judged.none < 4 && judged.named > 300, "of 10 % at 3 % noise: {judged:?}");
-    // An end of a 95 % interval lies on the wrong side in 2.5 %.
-    assert!(judged.understated < 20, "{judged:?}");
+    assert!(judged.none == 0 && !judged.is_at_most(judged.named, 80.0), "{judged:?}");
+    // The end of a 99 % interval lies on the wrong side in 0.5 %.
+    assert!(judged.is_at_most(judged.understated, 1.25), "{judged:?}");
+}
+
+#[test]
+fn a_pair_that_loses_nothing_is_decided() {
+    for (noise, undecided_pct) in [(0.01, 0.0), (0.03, 0.5), (0.05, 6.0)] {
+        let judged = judged(0.0, noise);
+        assert!(judged.is_at_most(judged.undecided, undecided_pct), "{noise}: {judged:?}");
+    }
 }
 
 #[test]
 fn a_failed_confirmation_clears_nothing() {
     let judged = judged(30.0, 0.15);
-    assert!(judged.cleared < 8 && judged.understated < 8, "of 30 % at 15 % noise: {judged:?}");
+    assert!(judged.is_at_most(judged.cleared.max(judged.understated), 1.5), "{judged:?}");
 }
 
 #[test]
@@ -162,9 +181,8 @@ fn a_confirmation_that_was_cut_short_decides_nothing() {
     assert!(open > 0, "two pairs cleared every suspicion");
 }
 
-/// The document of planned replicates at one rate of the writes to one file, and of confirming ones
-/// at others.
-fn confirmed_by(planned_rate: f64, confirming: [f64; 3]) -> ProbeDocument {
+/// Planned replicates at one rate of the writes to one file, and confirming ones at others.
+fn confirmed_events(planned_rate: f64, confirming: [f64; 3]) -> Vec<Event> {
     let at = |rate: f64, seed: u64| {
         let disk = Disk { noise: 0.001, ..Disk::default() }.with(ONE_FILE[1], rate);
         probe_points(&disk, &host(), seed, &ONE_FILE).into_iter().filter_map(|event| match event {
@@ -181,7 +199,11 @@ fn confirmed_by(planned_rate: f64, confirming: [f64; 3]) -> ProbeDocument {
             Event::Replicate(one)
         }));
     }
-    summarise(host(), &events, ProbeEnd::default())
+    events
+}
+
+fn confirmed_by(planned_rate: f64, confirming: [f64; 3]) -> ProbeDocument {
+    summarise(host(), &confirmed_events(planned_rate, confirming), ProbeEnd::default())
 }
 
 #[test]
@@ -195,6 +217,70 @@ fn a_loss_stands_by_its_confirmation_not_by_the_mean_of_all() {
         assert_eq!(document.undecided.len(), 1, "{:?}", document.headline);
     }
     assert_eq!(confirmed_by(0.6, [0.6, 0.6, 0.6]).losses.len(), 1);
+}
+
+/// Marks as many of the planned replicates, the last ones first, with a verdict.
+fn mark(events: &mut [Event], verdict: Verdict, count: usize) {
+    let planned = events.iter_mut().filter_map(|event| match event {
+        Event::Replicate(one) if one.replicate < 4 => Some(one),
+        _ => None,
+    });
+    planned.collect::<Vec<_>>().into_iter().rev().take(count).for_each(|one| {
+        one.verdicts.add(verdict);
+    });
+}
+
+#[test]
+fn three_undisturbed_pairs_are_compared_alone_and_two_are_not() {
+    let pairs_left = |disturbed: usize| {
+        let disk = Disk { noise: 0.01, ..Disk::default() }.with(ONE_FILE[1], 0.3);
+        let mut events = probe_points(&disk, &host(), 1, &ONE_FILE);
+        events.retain(|event| matches!(event, Event::Replicate(one) if one.replicate < 4));
+        mark(&mut events, Verdict::Steal, 2 * disturbed);
+        let document = summarise(host(), &events, ProbeEnd::default());
+        document.losses.iter().map(|loss| loss.loss_pct_n).collect::<Vec<u64>>()
+    };
+    assert_eq!([0, 1, 2, 4].map(pairs_left), [[4], [3], [4], [4]]);
+}
+
+#[test]
+fn half_of_the_replicates_in_doubt_ask_for_the_whole_interval() {
+    // Of all seven pairs the loss is 26 %, from 13 to 37 %; that of the confirming three is 38 %.
+    let scattered = || confirmed_events(0.85, [0.6, 0.62, 0.64]);
+    let losses = |mut events: Vec<Event>, in_doubt: usize| {
+        mark(&mut events, Verdict::NotSteady, in_doubt);
+        summarise(host(), &events, ProbeEnd::default()).losses.len()
+    };
+    let [low, high] =
+        summarise(host(), &scattered(), ProbeEnd::default()).losses[0].loss_pct_ci95.unwrap();
+    assert!(low < 20.0 && 20.0 < high, "{low} {high}");
+    assert_eq!([6, 7].map(|in_doubt| losses(scattered(), in_doubt)), [1, 0], "7 of 14 are half");
+    assert_eq!(losses(confirmed_events(0.6, [0.6, 0.62, 0.64]), 8), 1, "all of it beyond 20 %");
+}
+
+/// A loss whose interval reaches beyond the threshold in percent is none where a request takes
+/// hardly longer; how much longer follows from the rate, since as many are in flight.
+#[test]
+fn the_time_of_a_request_at_most_follows_from_the_rate() {
+    let disk = Disk { write_us: 6.0, above_us: 2.0, noise: 0.01, ..Disk::default() };
+    let events = probe_points(&disk.with(ONE_FILE[1], 0.78), &host(), 5, &ONE_FILE);
+    let document = summarise(host(), &events, ProbeEnd::default());
+    let rates = ONE_FILE.map(|id| {
+        let of_point = events.iter().filter_map(|event| match event {
+            Event::Replicate(one) if one.point.id == id => {
+                Some(one.streams[0].ops[OpKind::Write].as_ref()?.iops.value)
+            }
+            _ => None,
+        });
+        of_point.collect::<Vec<f64>>()
+    });
+    let most_pct = paired(&rates[0], &rates[1]).unwrap().loss_pct_max();
+    let most_us = document.loss_at_most_us.unwrap();
+    // Eight threads, each of which waits for its request.
+    let alone_us = 8e6 / (rates[0].iter().sum::<f64>() / rates[0].len() as f64);
+    let expected_us = 8e6 / (8e6 / alone_us * (1.0 - most_pct / 100.0)) - alone_us;
+    assert!((most_us / expected_us - 1.0).abs() < 0.02, "{most_us} {expected_us}");
+    assert!(document.small_losses.len() == 1 && document.loss_at_most_pct.is_none());
 }
 
 #[test]
