@@ -20,7 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::multiplicity::{ERROR_RATE, holm, p_value};
+use crate::compare::allowed_pct;
+use crate::multiplicity::{ERROR_RATE, holm};
 use crate::{Comparison, Conclusion, Measured, PAIRS_MIN, paired_by_number};
 
 /// Differences of up to so many percent between levels are not a shape, and not worth a level.
@@ -108,11 +109,8 @@ fn shape_of(curve: &Curve<'_>) -> Axis {
     }
     let p_values: Vec<f64> = pairs.values().map(p_of).collect();
     if holm(&p_values).iter().all(|&p| p > ERROR_RATE) {
-        let allows = |pair: &Comparison| {
-            let ends = pair.change_pct().ci95.unwrap_or_default();
-            ends.iter().fold(0.0f64, |most, end| most.max(end.abs()))
-        };
-        let most = pairs.values().map(allows).fold(0.0, f64::max);
+        let most = pairs.values().filter_map(|pair| pair.ratio.ci95).map(allowed_pct);
+        let most = most.fold(0.0, f64::max);
         let kind = AxisKind::NoMeasurableDifference;
         return Axis { change_pct_max: Some(most), ..bare(kind, None) };
     }
@@ -125,10 +123,7 @@ fn shape_of(curve: &Curve<'_>) -> Axis {
 
 /// Chance that noise alone makes two levels differ so much.
 fn p_of(comparison: &Comparison) -> f64 {
-    let ratio = &comparison.ratio;
-    ratio.ci95.map_or(1.0, |[low, high]| {
-        p_value(ratio.value.ln(), (high / low).ln() / 2.0, ratio.n as f64 - 1.0)
-    })
+    comparison.p.unwrap_or(1.0)
 }
 
 /// Whether the second is measurably lower, by more than what is material.

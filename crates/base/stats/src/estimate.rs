@@ -3,7 +3,7 @@
 //! Purpose: the one way by which a rate or a mean latency gets its interval.
 //! Method: the shapes of the series (drift, steps) are found and taken out; the interval is
 //! Student's t on batch means of the noise that is left, at least 30 batches, with the remaining
-//! autocorrelation corrected. What the interval holds with 95 %:
+//! autocorrelation corrected, and wider on the side of a long tail. What the interval holds with 95 %:
 //! - noise of any colour, and what comes back with a period of a small part of the window: the
 //!   long-run mean;
 //! - drift and steps: the mean of the process over the measured window. It says nothing about the
@@ -11,17 +11,18 @@
 //!
 //! Invariants: the value is the plain mean of all slices (for a ratio: sum over count), so that it
 //! agrees with totals divided by time; it lies in its interval. Below 30 slices, or when the noise
-//! is so slow that fewer than 10 independent batches remain, `too_few_samples` is raised and the
-//! interval, wide as it is, is kept.
+//! is so slow that fewer than 10 independent batches or 25 independent slices remain,
+//! `too_few_samples` is raised and the interval, wide as it is, is kept.
 
 use crate::measured::around;
-use crate::noise::{BATCHES_MIN, MeanError, mean, mean_error};
+use crate::noise::{BATCHES_MIN, MeanError, independent_slices, mean, mean_error};
 use crate::shape::{Decomposition, decompose};
-use crate::student::t95;
 use crate::{Measured, Steadiness, Verdict};
 
 /// Fewest batches, counted as if independent, that an interval may rest on without a verdict.
 const EFFECTIVE_BATCHES_MIN: f64 = 10.0;
+/// Fewest slices, counted so.
+const INDEPENDENT_SLICES_MIN: f64 = 25.0;
 
 /// The mean of a value per slice: counts, rates, bytes; `n` is the number of batches that its
 /// interval rests on. `None` without slices or when one is not finite.
@@ -64,13 +65,17 @@ pub fn estimate_ratio(sums: &[f64], counts: &[f64]) -> Option<Measured> {
 fn finish(value: f64, apart: Decomposition, widening: f64) -> (Measured, Steadiness) {
     let mut verdicts = apart.steadiness.verdicts();
     let error = mean_error(&apart.noise, apart.taken);
-    if !error.as_ref().is_some_and(is_enough) {
+    let is_fast = || independent_slices(&apart.noise, apart.taken) >= INDEPENDENT_SLICES_MIN;
+    if !error.as_ref().is_some_and(|error| is_enough(error) && is_fast()) {
         verdicts.add(Verdict::TooFewSamples);
     }
     let n = error.map_or(apart.noise.len(), |error| error.batches) as u64;
-    let half_width = |error: MeanError| widening * t95(error.freedom) * error.standard_error();
-    let measured = match error.filter(|_| apart.noise.len() >= 4).map(half_width) {
-        Some(half_width) => Measured::new(value, around(value, half_width), n, verdicts),
+    let ends = |error: MeanError| {
+        let [below, above] = error.half_widths().map(|half| around(value, widening * half));
+        [below[0], above[1]]
+    };
+    let measured = match error.filter(|_| apart.noise.len() >= 4).map(ends) {
+        Some(ci95) => Measured::new(value, ci95, n, verdicts),
         None => Measured::without_interval(value, n, verdicts),
     };
     (measured, apart.steadiness)
@@ -153,6 +158,17 @@ mod tests {
             })
             .count();
         assert!(flagged > 190, "{flagged} of 200 flagged");
+    }
+
+    /// Windows that an autocorrelation of 0.95 moved little have batches enough.
+    #[test]
+    fn slow_noise_has_too_few_independent_slices() {
+        let mut rng = Random::new(2);
+        let mut flagged = |rho: f64| {
+            let all = (0..200).map(|_| series(&mut rng, ProcessKind::Autocorrelated(rho), 500).0);
+            all.filter(|slices| !estimate(slices).unwrap().verdicts.is_sound()).count()
+        };
+        assert!(flagged(0.95) > 190 && flagged(0.8) < 20);
     }
 
     #[test]

@@ -64,11 +64,20 @@ impl Measured {
         half_width.map_or(f64::INFINITY, |half_width| half_width / self.value.abs())
     }
 
-    /// The half width that [`around`] makes this interval of.
+    /// The half width that [`around`] makes this interval of; the mean of both where a tail makes
+    /// one wider.
     pub(crate) fn half_width(&self) -> Option<f64> {
         self.ci95.map(|[low, high]| match low > 0.0 {
             true => self.value * (high / low).ln() / 2.0,
             false => (high - low) / 2.0,
+        })
+    }
+
+    /// The half width on the narrower side: without what a long tail adds to the other one.
+    pub(crate) fn half_width_least(&self) -> Option<f64> {
+        self.ci95.map(|[low, high]| match low > 0.0 {
+            true => self.value * (self.value / low).min(high / self.value).ln(),
+            false => (self.value - low).min(high - self.value),
         })
     }
 
@@ -137,9 +146,12 @@ mod tests {
         for (value, half_width) in [(993.0, 2_504.0), (100.0, 2.0), (7.0, 0.0), (-4.0, 10.0)] {
             let found = Measured::new(value, around(value, half_width), 9, Verdicts::none());
             assert!((found.half_width().unwrap() - half_width).abs() < 1e-9, "{found:?}");
+            assert!((found.half_width_least().unwrap() - half_width).abs() < 1e-9, "{found:?}");
             let relative = half_width / value.abs();
             assert!((found.relative_half_width() - relative).abs() < 1e-12, "{found:?}");
         }
+        let skewed = Measured::new(10.0, [10.0 / 1.1, 10.0 * 1.3], 9, Verdicts::none());
+        assert!((skewed.half_width_least().unwrap() - 10.0 * 1.1_f64.ln()).abs() < 1e-9);
         let old = Measured::new(993.0, [-1_511.0, 3_497.0], 9, Verdicts::none());
         assert_eq!(old.half_width(), Some(2_504.0), "written before intervals were logarithmic");
     }

@@ -13,6 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::noise::{batch_means, lag1, mean};
 use crate::student::t95;
 use crate::{Interval, Measured};
 
@@ -45,8 +46,8 @@ pub fn repeat(this: &Measured, slices: &[f64], earlier: &[f64]) -> Option<Repeat
     }
     let known = earlier.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
     let logs: Vec<f64> = known.chain([this.value]).map(f64::ln).collect();
-    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    let runs = independent(&logs, mean);
+    let mean = mean(&logs);
+    let runs = independent(&logs);
     // The spread of n runs around their own mean is that of the machine, less that of the mean.
     let square = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64;
     let between = if runs > 1.0 { square / (1.0 - 1.0 / runs) } else { 0.0 };
@@ -61,15 +62,13 @@ pub fn repeat(this: &Measured, slices: &[f64], earlier: &[f64]) -> Option<Repeat
 }
 
 /// How many independent runs these are worth, by the correlation of neighbours.
-fn independent(logs: &[f64], mean: f64) -> f64 {
+fn independent(logs: &[f64]) -> f64 {
     let n = logs.len() as f64;
-    let square: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-    if logs.len() < NEIGHBOURS_MIN || square <= 0.0 {
+    if logs.len() < NEIGHBOURS_MIN || logs.iter().all(|log| *log == logs[0]) {
         return n;
     }
-    let products: f64 = logs.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum();
     // The correlation of few is too low by about (1 + 3 rho) / n (Kendall, 1954).
-    let found = products / square;
+    let found = lag1(logs);
     let rho = (found + (1.0 + 3.0 * found.max(0.0)) / n).clamp(0.0, 0.9);
     (n * (1.0 - rho) / (1.0 + rho)).max(1.5)
 }
@@ -80,9 +79,8 @@ fn slow_variance(slices: &[f64], error: f64) -> f64 {
     if part == 0 {
         return 0.0;
     }
-    let means: Vec<f64> =
-        slices.chunks_exact(part).take(PARTS).map(|one| one.iter().sum::<f64>()).collect();
-    let mean = means.iter().sum::<f64>() / PARTS as f64;
+    let means = batch_means(&slices[..part * PARTS], part);
+    let mean = mean(&means);
     if mean <= 0.0 {
         return 0.0;
     }
