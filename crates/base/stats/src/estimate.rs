@@ -3,7 +3,8 @@
 //! Purpose: the one way by which a rate or a mean latency gets its interval.
 //! Method: the shapes of the series (drift, steps) are found and taken out; the interval is
 //! Student's t on batch means of the noise that is left, at least 30 batches, with the remaining
-//! autocorrelation corrected, and wider on the side of a long tail. What the interval holds with 95 %:
+//! autocorrelation corrected, and wider on the side of a long tail. What the interval holds with
+//! 95 %:
 //! - noise of any colour, and what comes back with a period of a small part of the window: the
 //!   long-run mean;
 //! - drift and steps: the mean of the process over the measured window. It says nothing about the

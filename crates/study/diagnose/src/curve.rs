@@ -6,7 +6,7 @@
 use iostrata_plan::{Better, OpKind, Point};
 use iostrata_run::{Curve, CurvePoint, OpFigures, Replicate};
 use iostrata_stats::units::{microseconds, rate};
-use iostrata_stats::{LatencyUs, combine_weighted, knee};
+use iostrata_stats::{LatencyUs, Measured, combine_weighted, knee};
 
 use crate::database::{self, Database};
 use crate::figure::{agrees_with_depth, application_latency_us, median, op_of, stream_of};
@@ -66,15 +66,26 @@ fn curve_point(x: f64, seen: &PointLog<'_>) -> Option<CurvePoint> {
     let p99 = seen.replicates.iter().filter_map(|one| Some(latency_of(one)?.p99)).collect();
     // The same mean as the rung's: one figure has one latency.
     let mean = seen.mean(application_latency_us);
-    Some(CurvePoint {
+    let mean = mean.filter(|&us| agrees_with_depth(seen.point, figure.value, us));
+    Some(point_at(x, seen, &figure, mean, p99))
+}
+
+fn point_at(
+    x: f64,
+    seen: &PointLog<'_>,
+    figure: &Measured,
+    latency_mean_us: Option<f64>,
+    latencies_p99_us: Vec<f64>,
+) -> CurvePoint {
+    CurvePoint {
         rung: seen.point.id.clone(),
         x,
         value: figure.value,
         value_ci95: figure.ci95,
         value_n: figure.n,
-        latency_mean_us: mean.filter(|&us| agrees_with_depth(seen.point, figure.value, us)),
-        latency_p99_us: median(p99),
-    })
+        latency_mean_us,
+        latency_p99_us: median(latencies_p99_us),
+    }
 }
 
 /// The distribution behind a replicate's figure: of the flush where commits are counted, of the
@@ -202,13 +213,5 @@ fn readers_point(x: f64, seen: &PointLog<'_>) -> Option<CurvePoint> {
     };
     let figure = combine_weighted(&reads().map(mean).collect::<Vec<_>>())?;
     let p99 = reads().map(|op| op.response_us.unwrap_or(op.latency_us).p99).collect();
-    Some(CurvePoint {
-        rung: seen.point.id.clone(),
-        x,
-        value: figure.value,
-        value_ci95: figure.ci95,
-        value_n: figure.n,
-        latency_mean_us: Some(figure.value),
-        latency_p99_us: median(p99),
-    })
+    Some(point_at(x, seen, &figure, Some(figure.value), p99))
 }

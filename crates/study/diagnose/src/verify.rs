@@ -111,20 +111,33 @@ fn verification(log: &EventIndex<'_>, trial: &Trial) -> Option<Verification> {
         Better::Lower => Conclusion::Lower,
     };
     let found = paired_measured(&first, &second).ok();
+    let (setting, text) = (trial.setting.to_owned(), trial.text.to_owned());
+    Some(verified(setting, text, &metric.unit, [before, after], found, better))
+}
+
+/// What became of a setting: the figure before and after it, and their comparison.
+pub(crate) fn verified(
+    setting: String,
+    text: String,
+    unit: &str,
+    [before, after]: [Measured; 2],
+    found: Option<Comparison>,
+    better: Conclusion,
+) -> Verification {
     let effect_pct = found.as_ref().map(Comparison::change_pct);
-    Some(Verification {
-        setting: trial.setting.to_owned(),
-        text: trial.text.to_owned(),
+    Verification {
+        setting,
+        text,
         before: before.value,
         before_ci95: before.ci95,
         before_n: before.n,
         after: after.value,
         after_ci95: after.ci95,
         after_n: after.n,
-        unit: metric.unit.clone(),
+        unit: unit.to_owned(),
         effect_pct: effect_pct.as_ref().map(|effect| effect.value),
         effect_pct_ci95: effect_pct.as_ref().and_then(|effect| effect.ci95),
         effect_pct_n: effect_pct.as_ref().map_or(0, |effect| effect.n),
         confirmed: found.is_some_and(|found| found.conclusion == better),
-    })
+    }
 }

@@ -287,11 +287,6 @@ pub(crate) fn conclusion(conclusion: Conclusion) -> &'static str {
     }
 }
 
-/// Whether a comparison found a difference.
-pub(crate) fn is_measured(conclusion: Conclusion) -> bool {
-    matches!(conclusion, Conclusion::Higher | Conclusion::Lower)
-}
-
 /// A count with its noun: `1 rung`, `39 rungs`.
 pub(crate) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }

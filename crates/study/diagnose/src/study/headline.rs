@@ -5,7 +5,7 @@
 use iostrata_plan::disk::DiskModel;
 use iostrata_run::{AxisKind, FindingKind, StudyDocument, StudyEffect};
 use iostrata_stats::units::{capital, seconds};
-use iostrata_stats::{Conclusion, KNOWN_PCT_MAX, Verdict, allowed_pct};
+use iostrata_stats::{KNOWN_PCT_MAX, Verdict, allowed_pct};
 
 use super::answer::shared_cautions;
 use super::axis::WORKERS;

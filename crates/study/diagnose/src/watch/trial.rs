@@ -4,9 +4,10 @@
 //! and what shows within a window; the rest is named with the reason.
 
 use iostrata_run::{Advice, Unavailable, Verification, WatchDocument};
-use iostrata_stats::{Comparison, Conclusion, mean_of, paired};
+use iostrata_stats::{Conclusion, mean_of, paired};
 
 use super::advised::DYNAMIC;
+use crate::verify::verified;
 
 /// Why some settings are not tried although a server takes them while it runs, by a part of their
 /// names.
@@ -68,23 +69,10 @@ impl WatchTrial {
             .collect();
         let (first, second): (Vec<f64>, Vec<f64>) = pairs?.into_iter().unzip();
         let found = paired(&first, &second).ok();
-        let effect_pct = found.as_ref().map(Comparison::change_pct);
-        let (before, after) = (mean_of(&first)?, mean_of(&second)?);
-        Some(Verification {
-            setting: self.settings.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", "),
-            text: format!("{}: {}", figure.text, self.words()),
-            before: before.value,
-            before_ci95: before.ci95,
-            before_n: before.n,
-            after: after.value,
-            after_ci95: after.ci95,
-            after_n: after.n,
-            unit: figure.unit.to_owned(),
-            effect_pct: effect_pct.as_ref().map(|effect| effect.value),
-            effect_pct_ci95: effect_pct.as_ref().and_then(|effect| effect.ci95),
-            effect_pct_n: effect_pct.as_ref().map_or(0, |effect| effect.n),
-            confirmed: found.is_some_and(|found| found.conclusion == figure.better),
-        })
+        let both = [mean_of(&first)?, mean_of(&second)?];
+        let setting = self.settings.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ");
+        let text = format!("{}: {}", figure.text, self.words());
+        Some(verified(setting, text, figure.unit, both, found, figure.better))
     }
 }
 

@@ -3,14 +3,11 @@
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_plan::study::{Cell, Extent, MeasuringOverrides, StudyPlan, StudySpec};
-use iostrata_plan::{Better, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream};
 use iostrata_run::host::{DeviceCounters, DeviceDelta, EmulatedDisk, Evidence, QueueReadback};
-use iostrata_run::{
-    Cpu, DeviceMetric, Event, Finding, Replicate, Series, StreamFigures, StudyDocument, Unavailable,
-};
-use iostrata_stats::{Conclusion, Measured, Verdicts};
+use iostrata_run::{DeviceMetric, Event, Finding, StreamFigures, StudyDocument, Unavailable};
+use iostrata_stats::Conclusion;
 
-use crate::support::{Random, host};
+use crate::support::{Random, host, study};
 
 const STUDY: &str = "
 name = 'queue'
@@ -111,47 +108,8 @@ fn replicate(cell: &Cell, number: u32, took: u64, does: Does) -> Event {
 }
 
 fn replicate_of(cell: &Cell, number: u32, iops: f64) -> Event {
-    let total = Measured::new(iops, [iops * 0.995, iops * 1.005], 40, Verdicts::none());
-    let stream = StreamFigures {
-        name: "load".to_owned(),
-        duration_s: Some(10.0),
-        ops: PerKind::default(),
-        total: Some(total),
-        cpu: Cpu::default(),
-        depth_mean: 1.0,
-        start_lateness_us_p99: None,
-        errors: Vec::new(),
-        transactions: None,
-        notes: Vec::new(),
-        series: Series::default(),
-        verdicts: Verdicts::none(),
-    };
-    let metric = Metric {
-        stream: 0,
-        op: OpKind::Write,
-        kind: MetricKind::TotalIops,
-        unit: "IOPS".to_owned(),
-        better: Better::Higher,
-    };
-    Event::Replicate(Box::new(Replicate {
-        point: Point {
-            id: cell.id.clone(),
-            title: cell.title.clone(),
-            layer: Layer::Filesystem,
-            streams: vec![Stream { name: "load".to_owned(), spec: cell.workload.clone() }],
-            metric,
-            curve: None,
-            block: "main".to_owned(),
-            levels: cell.levels.clone(),
-            transactions: None,
-        },
-        replicate: number,
-        started_s: 0.0,
-        duration_s: 10.0,
-        streams: vec![stream],
-        evidence: None,
-        verdicts: Verdicts::none(),
-    }))
+    let stream = StreamFigures { duration_s: Some(10.0), ..study::stream(iops) };
+    study::replicate(cell, number, stream)
 }
 
 fn document(storage: Storage, kernel: Kernel) -> StudyDocument {

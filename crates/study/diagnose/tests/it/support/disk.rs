@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_plan::{IoApi, IoSpec, OpKind, PerKind, Point};
+use iostrata_plan::{IoApi, IoSpec, OpKind, Point};
 use iostrata_run::host::{CpuShares, Evidence, Iostat};
-use iostrata_run::{Cpu, OpFigures, Replicate, Series, StreamFigures};
+use iostrata_run::{OpFigures, Replicate, Series, StreamFigures};
 use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
 
 use super::Random;
@@ -246,20 +246,8 @@ impl Disk {
 }
 
 fn empty(name: &str) -> StreamFigures {
-    StreamFigures {
-        name: name.to_owned(),
-        ops: PerKind::default(),
-        total: None,
-        duration_s: None,
-        cpu: Cpu::default(),
-        depth_mean: 1.0,
-        start_lateness_us_p99: None,
-        errors: Vec::new(),
-        transactions: None,
-        notes: Vec::new(),
-        series: Series::default(),
-        verdicts: Verdicts::none(),
-    }
+    let name = name.to_owned();
+    StreamFigures { name, total: None, duration_s: None, ..super::study::stream(1.0) }
 }
 
 fn op(iops: f64, mean_us: f64) -> OpFigures {

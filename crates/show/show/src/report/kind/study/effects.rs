@@ -118,7 +118,7 @@ fn depends_on<'a>(study: &'a StudyDocument, effect: &StudyEffect) -> Option<&'a 
         let alters = is_it(&one.by, &one.by_from, &one.by_to);
         is_altered.then_some(one.by.as_str()).or_else(|| alters.then_some(one.factor.as_str()))
     });
-    other.filter(|_| !words::is_measured(effect.conclusion))
+    other.filter(|_| !effect.conclusion.is_difference())
 }
 
 fn conclusion(study: &StudyDocument, effect: &StudyEffect) -> String {
@@ -136,7 +136,7 @@ fn conclusion(study: &StudyDocument, effect: &StudyEffect) -> String {
 
 /// Whether every point shows it, but by how much differs from one to the other.
 pub(super) fn is_range(effect: &StudyEffect) -> bool {
-    effect.is_everywhere && !words::is_measured(effect.conclusion)
+    effect.is_everywhere && !effect.conclusion.is_difference()
 }
 
 /// `[0.14, 0.28] at single points`.
@@ -147,7 +147,7 @@ fn single_points(effect: &StudyEffect) -> String {
 
 /// Whether it is known to be more, or to be less.
 pub(super) fn is_told(effect: &StudyEffect) -> bool {
-    effect.is_everywhere || words::is_measured(effect.conclusion)
+    effect.is_everywhere || effect.conclusion.is_difference()
 }
 
 /// Whether the replicates differ so much that any difference may hide among them.
@@ -198,7 +198,7 @@ fn table(study: &StudyDocument) -> Table {
         .numbers("Pairs", |one| count(one.ratio_n))
         .numbers_on(On::FILES, "Single pairs", |one| text(pairs(one)))
         .words_on(On::FILES, "Conclusion", |one| said(one))
-        .words_on(On::TERMINAL, "", |one| match words::is_measured(one.conclusion) {
+        .words_on(On::TERMINAL, "", |one| match one.conclusion.is_difference() {
             true => empty(),
             false => said(one),
         })
