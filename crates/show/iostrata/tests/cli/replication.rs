@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::harness::{Bench, document, number, stderr, stdout, wait_until};
 use crate::proxy::Proxy;
 use crate::server::{Private, hold_at, programs};
-use crate::tune::{end, load, load_at};
+use crate::tune::{end, load_at};
 
 /// The samples of a `watch` that goes on.
 struct Samples {
@@ -90,7 +90,7 @@ fn a_replica_tells_how_far_it_is_behind_and_is_not_tuned_unasked() {
         // It was looked at before it became one.
         samples.until("it is no replica yet", |one| lag(one).is_none());
         replica.hold_in("mysql", &follow.each_ref().map(String::as_str), || {});
-        let load = load(&bench, &source, 2_000, 100);
+        let load = load_at(&bench, &source.target("root", "oltp"), 2_000, 100);
 
         let applies = |sample: &Value| {
             sample["replica_transactions_per_s"].as_f64().is_some_and(|rate| rate > 20.0)

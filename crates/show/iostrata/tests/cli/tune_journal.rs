@@ -9,7 +9,6 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::harness::{Bench, stderr, stdout};
-use crate::server::{Private, programs};
 use crate::tune::{end, load, pressed, settings, start_told, wait_until_tuned};
 
 /// An ext4 of 16 MB on a loop device, where a test has its state. Its blocks are the smallest, so

@@ -4,7 +4,7 @@ use iostrata_server::private::ServerProgram;
 use rustix::process::Signal;
 
 use crate::harness::{Bench, document, stderr, wait_until};
-use crate::server::{Private, programs};
+use crate::server::programs;
 use crate::tune::{end, load, pressed_of, settings, start};
 
 /// A limit of dirty pages that the load comes to.

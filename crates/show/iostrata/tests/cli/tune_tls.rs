@@ -8,7 +8,6 @@ use rustix::process::Signal;
 
 use crate::harness::{Bench, stderr, stdout};
 use crate::proxy::Proxy;
-use crate::server::Private;
 use crate::tune::{end, load, pressed, settings, start, wait_until_tuned};
 
 /// Runs openssl in a directory; false where it is not there.

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::harness::{Bench, document, number, stderr, stdout, usual_or_soak, wait_until};
 use crate::server::{Private, programs};
-use crate::tune::{Running, end, load, settings, start};
+use crate::tune::{Running, end, load_at, settings, start};
 
 /// A redo that goes round within seconds, and a page cleaner that is told to sleep.
 const OPTIONS: [&str; 4] = [
@@ -52,11 +52,11 @@ impl Asleep {
     /// None where no server is installed, which it says.
     fn start(bench: &Bench) -> Option<Self> {
         let private = Private::start(&OPTIONS)?;
-        // A model of a few hundred transactions per second is run within a second.
-        let (rate, time) = usual_or_soak(("--rate 400", 4), ("", 5));
-        let load = load(bench, &private, 20_000, rate);
-        let before = settings(&private);
         let target = private.target("root", "oltp");
+        // A model of a few hundred transactions per second is run within a second.
+        let load = load_at(bench, &target, 20_000, 400);
+        let time = usual_or_soak(4, 5);
+        let before = settings(&private);
         let verify = "--verify --verify-window 2s --record RUN";
         let line = format!("watch {target} --interval 100ms --time {time} {verify}");
         Some(Self { private, target, line, before, _load: load })

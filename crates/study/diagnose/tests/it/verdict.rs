@@ -121,7 +121,6 @@ fn judged(true_pct: f64, noise: f64) -> Judged {
         judged.understated += u32::from(is_understated);
         judged.none += u32::from(is_understated && !is_small);
     }
-    println!("a true loss of {true_pct} % at {noise} of noise: {judged:?}");
     judged
 }
 
