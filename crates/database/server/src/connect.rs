@@ -79,6 +79,11 @@ impl Connector {
         self.address.database.as_deref()
     }
 
+    /// Whether all its connections are in plain text.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.address.hosts.is_empty() || self.address.encryption_in_use() == Encryption::Disabled
+    }
+
     /// The same servers, for a caller that asks now and then and keeps its connection open.
     pub(crate) fn lasting(&self) -> Self {
         Self { lasts: Some(LAST), ..Self::new(self.address.clone()) }

@@ -149,11 +149,9 @@ fn push(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 pub(crate) fn take(raw: Option<&Raw>, kind: ValueKind, out: &mut Rows) -> Option<()> {
     let value = match (raw?, kind) {
         (Raw::NULL, _) => Value::Null,
-        (Raw::Bytes(text), ValueKind::Text) => Value::Text(text),
+        (Raw::Bytes(text), kind) => return take_bytes(text, kind, out),
         (Raw::Int(number), ValueKind::Number) => Value::Int(*number),
         (Raw::UInt(number), ValueKind::Number) => Value::Int(i64::try_from(*number).ok()?),
-        (Raw::Bytes(text), ValueKind::Number) => Value::Int(scaled(text, 0)?),
-        (Raw::Bytes(text), ValueKind::Amount(_, scale)) => Value::Int(scaled(text, scale)?),
         (Raw::Int(number), ValueKind::Amount(_, scale)) => {
             Value::Int(number.checked_mul(10_i64.checked_pow(u32::from(scale))?)?)
         }
@@ -162,7 +160,6 @@ pub(crate) fn take(raw: Option<&Raw>, kind: ValueKind, out: &mut Rows) -> Option
             let [hour, minute, second] = [hour, minute, second].map(|part| i64::from(*part));
             Value::Int(days * DAY_S + hour * 3600 + minute * 60 + second)
         }
-        (Raw::Bytes(text), ValueKind::Moment) => Value::Int(moment(text)?),
         (Raw::Int(number), ValueKind::Text) => {
             out.push(Value::Text(number.to_string().as_bytes()));
             return Some(());
@@ -170,6 +167,18 @@ pub(crate) fn take(raw: Option<&Raw>, kind: ValueKind, out: &mut Rows) -> Option
         _ => return None,
     };
     out.push(value);
+    Some(())
+}
+
+/// The same of what came as characters.
+#[inline]
+pub(crate) fn take_bytes(text: &[u8], kind: ValueKind, out: &mut Rows) -> Option<()> {
+    out.push(match kind {
+        ValueKind::Text => Value::Text(text),
+        ValueKind::Number => Value::Int(scaled(text, 0)?),
+        ValueKind::Amount(_, scale) => Value::Int(scaled(text, scale)?),
+        ValueKind::Moment => Value::Int(moment(text)?),
+    });
     Some(())
 }
 

@@ -29,6 +29,7 @@ mod sql;
 mod target;
 mod turns;
 mod used;
+mod wire;
 
 pub use address::{
     AddressError, Encryption, HostPort, Password, Purpose, ServerAddress, ServerKey, Verification,

@@ -5,19 +5,47 @@
 
 use std::sync::Arc;
 
-use iostrata_database::target::{SessionCost, TargetError, Trouble, Value};
+use iostrata_database::target::{Rows, SessionCost, TargetError, Trouble, Value};
 use mysql::prelude::{Protocol, Queryable};
 use mysql::{Conn, Error, Params, QueryResult, Row};
 
 use crate::failure;
 use crate::kind::{self, ValueKind};
 use crate::sql::Template;
+use crate::wire::{DrainResult, Wire, WireColumn, WireRow};
 
 /// More prepared statements than the server holds; a statement that it cannot prepare.
 const NOT_PREPARED: [u16; 2] = [1461, 1295];
 
 /// What takes rows, one after the other; `None` when one is not what was declared.
-pub(crate) type Taker<'t> = dyn FnMut(&Row) -> Option<()> + 't;
+pub(crate) type Taker<'t> = dyn FnMut(&AnswerRow<'_>) -> Option<()> + 't;
+
+/// A row of an answer.
+pub(crate) enum AnswerRow<'a> {
+    Library(Row),
+    Wire(WireRow<'a>),
+}
+
+impl AnswerRow<'_> {
+    pub(crate) fn is_null(&self, at: usize) -> bool {
+        match self {
+            Self::Library(row) => row.as_ref(at) == Some(&mysql::Value::NULL),
+            Self::Wire(row) => row.is_null(at),
+        }
+    }
+
+    /// Adds its values to the rows. `None` when one is not what was declared.
+    #[inline]
+    pub(crate) fn take(&self, gives: &[ValueKind], out: &mut Rows) -> Option<()> {
+        match self {
+            Self::Library(row) => gives
+                .iter()
+                .enumerate()
+                .try_for_each(|(at, kind)| kind::take(row.as_ref(at), *kind, out)),
+            Self::Wire(row) => row.take(gives, out),
+        }
+    }
+}
 
 /// A statement that is ready to be sent.
 #[derive(Debug)]
@@ -32,13 +60,19 @@ enum Form {
     Text,
     /// As text until no transaction is open.
     TextForNow,
-    Prepared(mysql::Statement),
+    /// With the columns of its last answer.
+    Prepared(mysql::Statement, Vec<WireColumn>),
 }
 
 /// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Link {
     conn: Conn,
+    /// Executes what is prepared, where that is possible.
+    wire: Option<Wire>,
+    /// Whether a wire is made when it is first of use: connections come first where few files may
+    /// be open.
+    wants_wire: bool,
     target: Arc<str>,
     pub cost: SessionCost,
     /// Every statement is a transaction of its own.
@@ -53,7 +87,22 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(conn: Conn, target: Arc<str>) -> Self {
         let (cost, text) = (SessionCost::default(), Vec::new());
-        Self { conn, target, cost, autocommit: true, is_open: false, late: 0, text }
+        Self {
+            conn,
+            wire: None,
+            wants_wire: false,
+            target,
+            cost,
+            autocommit: true,
+            is_open: false,
+            late: 0,
+            text,
+        }
+    }
+
+    /// The same connection, which is in plain text, for many prepared statements.
+    pub(crate) fn plain(self) -> Self {
+        Self { wants_wire: true, ..self }
     }
 
     /// Prepares a statement, or keeps it as text. Within a transaction it is text for now: a node
@@ -78,7 +127,10 @@ impl Link {
     fn prepare(&mut self, sql: &str) -> Result<Form, TargetError> {
         self.cost.round_trips += 1;
         match self.conn.prep(sql) {
-            Ok(statement) => Ok(Form::Prepared(statement)),
+            Ok(statement) => {
+                let columns = statement.columns().iter().map(WireColumn::of).collect();
+                Ok(Form::Prepared(statement, columns))
+            }
             Err(Error::MySqlError(error)) if NOT_PREPARED.contains(&error.code) => Ok(Form::Text),
             Err(error) => Err(self.told(sql, &error)),
         }
@@ -101,21 +153,32 @@ impl Link {
     /// Runs a statement; gives the rows that it found or changed where it gives no rows.
     pub(crate) fn run(
         &mut self,
-        ready: &Ready,
+        ready: &mut Ready,
         args: &[Value<'_>],
         each: &mut Taker<'_>,
     ) -> Result<u64, TargetError> {
         self.is_open = !self.autocommit;
+        if std::mem::take(&mut self.wants_wire) {
+            self.wire = Wire::of(&self.conn);
+        }
         let takes = &ready.template.takes;
-        let result = match &ready.form {
-            Form::Prepared(statement) => {
+        let is_wired = match (&mut self.wire, &ready.form) {
+            (Some(wire), Form::Prepared(statement, _)) => wire.prepare(statement, takes, args),
+            _ => false,
+        };
+        let result = match (&mut ready.form, &mut self.wire) {
+            (Form::Prepared(_, columns), Some(wire)) if is_wired => {
+                wire.execute(columns, |row| each(&AnswerRow::Wire(row)))
+            }
+            (Form::Prepared(statement, _), _) => {
+                let statement = &*statement;
                 let values = takes.iter().map(|(at, kind)| kind::parameter(args[*at], *kind));
                 let values: Vec<mysql::Value> = values.collect();
                 let params =
                     if values.is_empty() { Params::Empty } else { Params::Positional(values) };
                 drain(self.conn.exec_iter(statement, params), each)
             }
-            Form::Text | Form::TextForNow => {
+            (Form::Text | Form::TextForNow, _) => {
                 let mut kinds = takes.iter();
                 self.fill(&ready.template.text, |_| {
                     kinds.next().map(|(at, kind)| (args[*at], *kind))
@@ -186,13 +249,6 @@ impl Link {
     }
 }
 
-/// What came back.
-struct DrainResult {
-    changed: u64,
-    /// The first row that was not taken.
-    odd_row: Option<u64>,
-}
-
 fn drain<P: Protocol>(
     result: mysql::Result<QueryResult<'_, '_, '_, P>>,
     each: &mut Taker<'_>,
@@ -200,7 +256,7 @@ fn drain<P: Protocol>(
     let result = result?;
     let mut answer = DrainResult { changed: result.affected_rows(), odd_row: None };
     for (at, row) in result.enumerate() {
-        if each(&row?).is_none() {
+        if each(&AnswerRow::Library(row?)).is_none() {
             answer.odd_row.get_or_insert(at as u64);
         }
     }

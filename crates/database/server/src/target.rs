@@ -447,7 +447,11 @@ impl Target for ServerTarget {
         schema: &Arc<Schema>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Session>, TargetError> {
-        Ok(Box::new(ServerSession::open(self.link()?, self.dialect, schema, options)?))
+        let link = match self.connector.is_plain() {
+            true => self.link()?.plain(),
+            false => self.link()?,
+        };
+        Ok(Box::new(ServerSession::open(link, self.dialect, schema, options)?))
     }
 
     fn sampler(&self) -> Result<Option<Box<dyn Sampler>>, TargetError> {

@@ -15,11 +15,10 @@ use iostrata_database::target::{
     Access, Fold, Isolation, Op, OpId, Rows, Schema, Session, SessionCost, SessionOptions,
     TargetError, Ticket, Trouble, Value,
 };
-use mysql::Row;
 
 use crate::flavour::Dialect;
-use crate::kind::{self, ValueKind};
-use crate::link::Link;
+use crate::kind::ValueKind;
+use crate::link::{AnswerRow, Link};
 use statements::{Stage, Statements};
 
 /// Most keys in one statement.
@@ -184,12 +183,12 @@ fn run_text(
 
 /// Adds a row of the server. The sum of no rows is nothing to the server and 0 to workloads.
 #[inline]
-fn take_row(row: &Row, gives: &[ValueKind], sums: bool, out: &mut Rows) -> Option<()> {
-    if sums && row.as_ref(0) == Some(&mysql::Value::NULL) {
+fn take_row(row: &AnswerRow<'_>, gives: &[ValueKind], sums: bool, out: &mut Rows) -> Option<()> {
+    if sums && row.is_null(0) {
         out.push(Value::Int(0));
         return Some(());
     }
-    gives.iter().enumerate().try_for_each(|(at, kind)| kind::take(row.as_ref(at), *kind, out))
+    row.take(gives, out)
 }
 
 /// How many rows one INSERT takes.
@@ -238,7 +237,7 @@ impl Session for ServerSession {
         let statements = &mut ops[op.0];
         let (gives, sums) = (statements.gives.clone(), statements.sums);
         let mut one = Rows::new(gives.len());
-        let mut hand = |row: &Row| {
+        let mut hand = |row: &AnswerRow<'_>| {
             one.clear(gives.len());
             take_row(row, &gives, sums, &mut one)?;
             let values: Vec<Value<'_>> = (0..gives.len()).map(|at| one.get(0, at)).collect();

@@ -64,7 +64,7 @@ impl Statements {
         link: &mut Link,
         stage: Stage,
         rows: usize,
-    ) -> Result<&Ready, TargetError> {
+    ) -> Result<&mut Ready, TargetError> {
         let at = stage as usize;
         if self.ready[at].len() <= rows {
             self.ready[at].resize_with(rows + 1, || None);
@@ -73,7 +73,7 @@ impl Statements {
             let ready = link.ready(self.template(stage, rows), self.as_text)?;
             self.ready[at][rows] = Some(Box::new(ready));
         }
-        self.ready[at][rows].as_deref().ok_or_else(|| {
+        self.ready[at][rows].as_deref_mut().ok_or_else(|| {
             link.refused("operation", format!("{}: no statement was made", self.op.name))
         })
     }
