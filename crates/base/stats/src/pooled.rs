@@ -232,8 +232,14 @@ mod tests {
 
     #[test]
     fn an_interval_of_one_window_holds_the_truth() {
-        let (mut rng, rounds) = (Random::new(3), 500);
-        for (percent, n) in [(50.0, 400), (95.0, 1_000), (99.0, 2_000), (99.9, 12_000)] {
+        let mut rng = Random::new(3);
+        // Of ten requests beyond the percentile the logit alone holds it in 93 %.
+        for (percent, n, rounds, least) in [
+            (50.0, 400, 500, 92.0),
+            (95.0, 1_000, 500, 92.0),
+            (99.0, 2_000, 500, 92.0),
+            (99.9, 10_000, 2_000, 94.5),
+        ] {
             let truth_us = -(1.0f64 - percent / 100.0).ln() * 1e3;
             let mut held = 0;
             for _ in 0..rounds {
@@ -244,7 +250,7 @@ mod tests {
             }
             let share = 100.0 * f64::from(held) / f64::from(rounds);
             println!("p{percent} of {n} requests: {share} %");
-            assert!((93.0..=99.0).contains(&share), "p{percent}: {share} %");
+            assert!((least..=98.5).contains(&share), "p{percent}: {share} %");
         }
     }
 
