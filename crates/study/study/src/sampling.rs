@@ -9,7 +9,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use iostrata_database::target::{Sampled, Sampler, Stalled, Target, TargetSample, stall_cause};
+use iostrata_database::target::{
+    Sampler, StallSample, StallSpan, Target, TargetSample, stall_cause,
+};
 use iostrata_database::watch::{OnHost, TimedSample};
 use iostrata_run::{Replicate, ResourceUse, SampleSpan, SamplerCost, StallCause, TargetCourse};
 
@@ -92,7 +94,7 @@ struct SamplerThread {
 
 #[derive(Default)]
 struct Samples {
-    all: Vec<Sampled>,
+    all: Vec<StallSample>,
     /// How long each took, in microseconds.
     took_us: Vec<f64>,
 }
@@ -111,7 +113,7 @@ impl Sampling {
     pub fn explain(&self, replicate: &mut Replicate, sessions: u32) {
         let full = out_of_space(replicate);
         let cause = |from_s, to_s| {
-            let found = stall_cause(&self.samples.all, Stalled { from_s, to_s, sessions });
+            let found = stall_cause(&self.samples.all, StallSpan { from_s, to_s, sessions });
             match &full {
                 Some(evidence) if found.0 == StallCause::Unknown => {
                     (StallCause::DiskFull, evidence.clone())
@@ -153,7 +155,7 @@ fn sample(mut sampler: Box<dyn Sampler>, stopped: &Receiver<()>) -> Samples {
     let goes_on = |wait| stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
     while let Some(asked) = pace.next(sampler.as_mut(), goes_on) {
         let sample = asked.sample.map_err(|error| error.code);
-        samples.all.push(Sampled { at_s: asked.at_s, sample });
+        samples.all.push(StallSample { at_s: asked.at_s, sample });
         samples.took_us.push(asked.sample_us);
     }
     samples
@@ -162,7 +164,7 @@ fn sample(mut sampler: Box<dyn Sampler>, stopped: &Receiver<()>) -> Samples {
 impl Samples {
     /// What the samples say of the window as a whole.
     fn course(&self) -> Option<TargetCourse> {
-        let seen = |one: &Sampled| Some((one.at_s, one.sample.clone().ok()?));
+        let seen = |one: &StallSample| Some((one.at_s, one.sample.clone().ok()?));
         let all: Vec<(f64, TargetSample)> = self.all.iter().filter_map(seen).collect();
         let ((from_s, first), (to_s, last)) = (all.first()?, all.last()?);
         let span = SampleSpan::between(first, last, to_s - from_s);
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn samples_say_what_a_window_asked_of_the_storage() {
-        let sample = |at_s: f64, redo: u64, flushed: u64, dirty: u64, age: u64| Sampled {
+        let sample = |at_s: f64, redo: u64, flushed: u64, dirty: u64, age: u64| StallSample {
             at_s,
             sample: Ok(TargetSample {
                 redo_end_bytes: Some(redo),
@@ -248,7 +250,7 @@ mod tests {
                 ..TargetSample::default()
             }),
         };
-        let refused = Sampled { at_s: 1.0, sample: Err("gone".to_owned()) };
+        let refused = StallSample { at_s: 1.0, sample: Err("gone".to_owned()) };
         let all = vec![sample(0.0, 500, 50, 40, 100), refused, sample(2.0, 2500, 250, 60, 700)];
         let course = Samples { all, took_us: Vec::new() }.course().unwrap();
         assert_eq!(course.redo_bytes_per_s, Some(1000.0));

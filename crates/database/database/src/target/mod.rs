@@ -29,5 +29,5 @@ pub use session::{
     ADDED_KEY, Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket,
 };
 pub(crate) use stall::is_short_of_processors;
-pub use stall::{Sampled, StallRule, Stalled, stall_cause};
+pub use stall::{StallRule, StallSample, StallSpan, stall_cause};
 pub use value::Value;

@@ -72,7 +72,7 @@ impl StallRule {
 
 /// A sample, and when it was taken.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sampled {
+pub struct StallSample {
     /// In seconds.
     pub at_s: f64,
     /// What the target said, or the code under which it refused.
@@ -81,7 +81,7 @@ pub struct Sampled {
 
 /// A stall to be explained, on the clock of the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stalled {
+pub struct StallSpan {
     /// When it began, in seconds.
     pub from_s: f64,
     /// When it ended.
@@ -91,7 +91,7 @@ pub struct Stalled {
 }
 
 /// The cause of a stall and what speaks for it. Samples are in the order of their time.
-pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String) {
+pub fn stall_cause(samples: &[StallSample], stalled: StallSpan) -> (StallCause, String) {
     let view = View::new(samples, stalled);
     if let Some(code) = view.refusal {
         return (StallCause::Unknown, format!("the target did not answer: {code}"));
@@ -128,13 +128,13 @@ pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String
 }
 
 /// A sample with its time, as the rules see it.
-type Seen<'a> = (f64, &'a TargetSample);
+type SampleAt<'a> = (f64, &'a TargetSample);
 type Field = fn(&TargetSample) -> Option<u64>;
 type Reason = Option<(StallCause, String)>;
 
 /// For how long redo waited between two samples, in seconds, and how many bytes of it: where none
 /// of it became durable.
-fn stuck(pair: &[Seen<'_>]) -> Option<(f64, u64)> {
+fn stuck(pair: &[SampleAt<'_>]) -> Option<(f64, u64)> {
     let [(from_s, before), (to_s, after)] = pair else { return None };
     let bytes = after.redo_end_bytes?.checked_sub(after.redo_durable_bytes?)?;
     let is_stuck = before.redo_durable_bytes == after.redo_durable_bytes && bytes > 0;
@@ -143,23 +143,23 @@ fn stuck(pair: &[Seen<'_>]) -> Option<(f64, u64)> {
 
 /// The samples by where they lie.
 struct View<'a> {
-    stalled: Stalled,
-    all: Vec<Seen<'a>>,
-    within: Vec<Seen<'a>>,
+    stalled: StallSpan,
+    all: Vec<SampleAt<'a>>,
+    within: Vec<SampleAt<'a>>,
     /// Those within, the last one before and the first one after.
-    around: Vec<Seen<'a>>,
+    around: Vec<SampleAt<'a>>,
     /// What the first sample within was refused with.
     refusal: Option<&'a str>,
 }
 
 impl<'a> View<'a> {
-    fn new(samples: &'a [Sampled], stalled: Stalled) -> Self {
+    fn new(samples: &'a [StallSample], stalled: StallSpan) -> Self {
         let is_within = |at_s: f64| (stalled.from_s..=stalled.to_s).contains(&at_s);
-        let seen = |one: &'a Sampled| Some((one.at_s, one.sample.as_ref().ok()?));
-        let all: Vec<Seen<'a>> = samples.iter().filter_map(seen).collect();
+        let seen = |one: &'a StallSample| Some((one.at_s, one.sample.as_ref().ok()?));
+        let all: Vec<SampleAt<'a>> = samples.iter().filter_map(seen).collect();
         let before = all.iter().rev().find(|(at_s, _)| *at_s < stalled.from_s);
         let after = all.iter().find(|(at_s, _)| *at_s > stalled.to_s);
-        let within: Vec<Seen<'a>> =
+        let within: Vec<SampleAt<'a>> =
             all.iter().filter(|(at_s, _)| is_within(*at_s)).copied().collect();
         let around = before.into_iter().chain(&within).chain(after).copied().collect();
         let refused = samples.iter().find(|one| is_within(one.at_s) && one.sample.is_err());
@@ -169,7 +169,7 @@ impl<'a> View<'a> {
 
     /// By how much a counter grew around the stall, if that is faster than outside of it.
     fn growth(&self, field: Field) -> Option<u64> {
-        let grown = |samples: &[Seen<'_>]| {
+        let grown = |samples: &[SampleAt<'_>]| {
             let ((from_s, first), (to_s, last)) = (samples.first()?, samples.last()?);
             Some((field(last)?.checked_sub(field(first)?)?, to_s - from_s))
         };
@@ -332,7 +332,7 @@ impl<'a> View<'a> {
     /// Whether redo waits from sample to sample while nothing stalls, too: it is synced once a
     /// second, whatever is committed.
     fn is_redo_usually_stuck(&self) -> bool {
-        let is_outside = |pair: &&[Seen<'_>]| pair.iter().all(|one| !self.around.contains(one));
+        let is_outside = |pair: &&[SampleAt<'_>]| pair.iter().all(|one| !self.around.contains(one));
         let outside = self.all.windows(2).filter(is_outside);
         3 * outside.clone().filter_map(stuck).count() > outside.count()
     }

@@ -14,5 +14,5 @@ mod totals;
 
 pub use moment::{OnHost, TimedSample};
 pub use record::WatchRecord;
-pub use samples::{Watch, Watched};
+pub use samples::{Watch, WatchStep};
 pub use totals::Totals;

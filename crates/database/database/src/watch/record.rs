@@ -11,7 +11,7 @@ use iostrata_run::{
     WatchSample, WatchTarget,
 };
 
-use crate::watch::samples::Watched;
+use crate::watch::samples::WatchStep;
 
 /// When there are so many samples, every second one is dropped.
 const KEPT_MAX: usize = 10_000;
@@ -82,7 +82,7 @@ impl Default for WatchRecord {
 
 impl WatchRecord {
     /// Adds what a sample came to. Gives whether the sample itself is among those that are kept.
-    pub fn add(&mut self, watched: &Watched) -> bool {
+    pub fn add(&mut self, watched: &WatchStep) -> bool {
         let sample = &watched.sample;
         let seconds = self.last_s.replace(sample.t_s).map_or(0.0, |last_s| sample.t_s - last_s);
         self.transactions.add(sample.tps, seconds);
@@ -135,7 +135,7 @@ impl WatchRecord {
                 Event::Sampled { sample, stall, snapshot } => {
                     let (sample, stall) = ((**sample).clone(), stall.clone());
                     let snapshot = snapshot.clone();
-                    record.add(&Watched { sample, stall, snapshot, ..Watched::default() });
+                    record.add(&WatchStep { sample, stall, snapshot, ..WatchStep::default() });
                 }
                 Event::Tuned(one) => {
                     record.changed(one.clone());
@@ -208,14 +208,14 @@ mod tests {
 
     use super::*;
 
-    fn watched(t_s: f64, tps: Option<f64>, stall: Option<(f64, f64)>) -> Watched {
+    fn watched(t_s: f64, tps: Option<f64>, stall: Option<(f64, f64)>) -> WatchStep {
         let flushed_pages_per_s = tps.map(|tps| 2.0 * tps);
         let sample = WatchSample { t_s, tps, flushed_pages_per_s, ..WatchSample::default() };
         let stall = stall.map(|(t_s, length_s)| {
             let (cause, evidence) = (StallCause::RedoFull, "full".to_owned());
             TransactionStall { t_s, length_s, min_tps: 0.0, cause, evidence }
         });
-        Watched { sample, stall, ..Watched::default() }
+        WatchStep { sample, stall, ..WatchStep::default() }
     }
 
     #[test]

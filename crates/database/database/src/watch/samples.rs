@@ -48,7 +48,7 @@ enum Recount {
 
 /// What a sample came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Watched {
+pub struct WatchStep {
     /// The sample with its rates.
     pub sample: WatchSample,
     /// The stall that goes on, or has just ended, as far as it is known. A later one with the same
@@ -61,7 +61,7 @@ pub struct Watched {
     pub totals: Box<Totals>,
 }
 
-impl Watched {
+impl WatchStep {
     /// The event that keeps it.
     pub fn event(&self) -> Event {
         Event::Sampled {
@@ -74,7 +74,7 @@ impl Watched {
 
 impl Watch {
     /// Takes the next sample.
-    pub fn take(&mut self, seen: TimedSample) -> Watched {
+    pub fn take(&mut self, seen: TimedSample) -> WatchStep {
         let TimedSample { at_s, sample, sample_us, on_host } = seen;
         self.totals.add_host(&on_host);
         let (mut shown, stall) = match sample {
@@ -96,7 +96,7 @@ impl Watch {
         (shown.t_s, shown.sample_us) = (at_s, sample_us);
         on_host.beside(&mut shown);
         self.totals.count_sample(&shown);
-        Watched { sample: shown, stall, snapshot: None, totals: Box::new(self.totals.clone()) }
+        WatchStep { sample: shown, stall, snapshot: None, totals: Box::new(self.totals.clone()) }
     }
 
     fn answered(&mut self, moment: SampleMoment) -> Option<TransactionStall> {
@@ -143,7 +143,7 @@ impl Watch {
 
     /// The sample that was taken last, in which the target stalls, once it is known what sessions
     /// wait for.
-    pub fn explain(&mut self, watched: &mut Watched, waits: SessionWaits) {
+    pub fn explain(&mut self, watched: &mut WatchStep, waits: SessionWaits) {
         let Some(stall) = self.stalls.explain(waits) else { return };
         for sample in [&mut self.said, &mut watched.sample] {
             sample.stalled = true;
@@ -155,7 +155,7 @@ impl Watch {
 
     /// Whether a stall goes on of which nothing was asked yet, after its last sample; or nothing
     /// since sessions began to wait for something, while before only the machine was busy.
-    pub fn needs_snapshot(&self, watched: &Watched) -> bool {
+    pub fn needs_snapshot(&self, watched: &WatchStep) -> bool {
         let of_machine = |cause| matches!(cause, StallCause::Unknown | StallCause::Processors);
         let is_new = |stall: &TransactionStall| {
             self.snapshot.as_ref().is_none_or(|last| {
@@ -167,7 +167,7 @@ impl Watch {
     }
 
     /// Keeps what went on when the stall of the last sample began, beside that sample.
-    pub fn keep_snapshot(&mut self, watched: &mut Watched, snapshot: StallSnapshot) {
+    pub fn keep_snapshot(&mut self, watched: &mut WatchStep, snapshot: StallSnapshot) {
         let Some(stall) = &watched.stall else { return };
         let (cause, stall_t_s, t_s) = (stall.cause, stall.t_s, watched.sample.t_s);
         let snapshot = StallSnapshot { stall_t_s, t_s, ..snapshot };
@@ -177,7 +177,7 @@ impl Watch {
 
     /// Whether it is time to count the statements of the snapshot again: once while a long stall
     /// goes on, and once at its end.
-    pub fn needs_statements(&self, watched: &Watched) -> bool {
+    pub fn needs_statements(&self, watched: &WatchStep) -> bool {
         let Some(LastSnapshot { snapshot, recount, .. }) = &self.snapshot else { return false };
         let stall = watched.stall.as_ref().filter(|stall| stall.t_s == snapshot.stall_t_s);
         match (stall, watched.sample.stalled) {
@@ -190,7 +190,7 @@ impl Watch {
     /// Keeps what they came to in so many seconds.
     pub fn keep_statements(
         &mut self,
-        watched: &mut Watched,
+        watched: &mut WatchStep,
         (statements, seconds): (Vec<StatementDigest>, f64),
     ) {
         let Some(LastSnapshot { snapshot, recount, .. }) = &mut self.snapshot else { return };

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use crate::target::{
-    Sampled, SessionWaits, StallRule, Stalled, is_short_of_processors, stall_cause,
+    SessionWaits, StallRule, StallSample, StallSpan, is_short_of_processors, stall_cause,
 };
 use iostrata_run::{StallCause, TransactionStall};
 
@@ -87,7 +87,7 @@ pub(crate) struct FoundStall {
 pub(crate) struct Stalls {
     moments: VecDeque<SampleMoment>,
     /// The same for the causes, with those that were refused.
-    sampled: VecDeque<Sampled>,
+    sampled: VecDeque<StallSample>,
     usual: VecDeque<Usual>,
     last: Option<Going>,
     /// The last sample, if it may be one of a target that is kept from processors.
@@ -102,7 +102,7 @@ impl Stalls {
 
     /// A sample that was refused. A stall ends with the target.
     pub(crate) fn refused(&mut self, at_s: f64, code: String) -> Option<TransactionStall> {
-        self.sampled.push_back(Sampled { at_s, sample: Err(code) });
+        self.sampled.push_back(StallSample { at_s, sample: Err(code) });
         self.lull = None;
         self.end()
     }
@@ -181,8 +181,8 @@ impl Stalls {
     fn cause(&self, from_s: f64, to_s: f64, running: Option<u64>) -> (StallCause, String) {
         // Where sessions are not counted, neither are row locks of all of them.
         let sessions = running.map_or(u32::MAX, |count| count.try_into().unwrap_or(u32::MAX));
-        let all: Vec<Sampled> = self.sampled.iter().cloned().collect();
-        let (cause, evidence) = stall_cause(&all, Stalled { from_s, to_s, sessions });
+        let all: Vec<StallSample> = self.sampled.iter().cloned().collect();
+        let (cause, evidence) = stall_cause(&all, StallSpan { from_s, to_s, sessions });
         // A server from which processors are withheld syncs late, whatever the device does, but is
         // not asleep for it at every look.
         let waits = all.iter().rev().find_map(|one| one.sample.as_ref().ok()?.session_waits);
@@ -315,7 +315,7 @@ impl Stalls {
 
     fn remember(&mut self, moment: SampleMoment) {
         self.moments.push_back(moment);
-        self.sampled.push_back(Sampled { at_s: moment.at_s, sample: Ok(moment.sample) });
+        self.sampled.push_back(StallSample { at_s: moment.at_s, sample: Ok(moment.sample) });
         let since_s = match &self.last {
             Some(last) if last.is_going => moment.at_s.min(last.stall.t_s) - MEMORY_S,
             _ => moment.at_s - MEMORY_S,

@@ -1,6 +1,6 @@
 //! What is seen beside a real server within the limits of a control group.
 
-use iostrata_database::watch::Watched;
+use iostrata_database::watch::WatchStep;
 use iostrata_plan::study::IoLimits;
 use iostrata_run::{FileClass, FileIoSource, WatchSample};
 
@@ -11,7 +11,7 @@ const WRITES_PER_S: u64 = 60;
 const UPDATE: &str = "UPDATE t SET v = v + 1 WHERE id = ?";
 
 /// Of the samples, what is told of them.
-fn told(all: &[Watched], figure: fn(&WatchSample) -> Option<f64>) -> Vec<f64> {
+fn told(all: &[WatchStep], figure: fn(&WatchSample) -> Option<f64>) -> Vec<f64> {
     all.iter().filter_map(|one| figure(&one.sample)).collect()
 }
 

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use iostrata_database::target::Target;
-use iostrata_database::watch::Watched;
+use iostrata_database::watch::WatchStep;
 use iostrata_plan::study::IoLimits;
 use iostrata_run::{LockKind, LockWait, StallCause, StallSnapshot, StatementDigest};
 use iostrata_server::ServerTarget;
@@ -93,7 +93,7 @@ fn named(
     mut stage: Stage,
     cause: StallCause,
     plant: impl FnOnce(&mut Stage) -> Vec<Holder> + 'static,
-) -> (Stage, Vec<Watched>) {
+) -> (Stage, Vec<WatchStep>) {
     stage.load(SESSIONS, UPDATE, ROWS);
     let (send, holders) = channel();
     let then = Then::after(AT_S, move |stage| send.send(plant(stage)).unwrap());

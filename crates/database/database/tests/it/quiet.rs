@@ -1,6 +1,6 @@
 //! A real server on which nothing is wrong: no stall may be found.
 
-use iostrata_database::watch::Watched;
+use iostrata_database::watch::WatchStep;
 use iostrata_plan::study::IoLimits;
 
 use crate::stage::{Stage, is_long_form};
@@ -29,7 +29,7 @@ fn begin(test: &str) -> Option<Stage> {
 }
 
 /// The median of the rates, which every sample but the first has to tell.
-fn usual_tps(all: &[Watched]) -> f64 {
+fn usual_tps(all: &[WatchStep]) -> f64 {
     let mut rates: Vec<f64> = all.iter().filter_map(|one| one.sample.tps).collect();
     assert!(rates.len() + 2 > all.len(), "{} of {} samples have no rate", rates.len(), all.len());
     rates.sort_by(f64::total_cmp);

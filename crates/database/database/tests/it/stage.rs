@@ -12,7 +12,7 @@ use iostrata_change::{
 use iostrata_database::target::{
     Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, TargetError, Value,
 };
-use iostrata_database::watch::{OnHost, TimedSample, Watch, Watched};
+use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchStep};
 use iostrata_linux::host::{HeldBack, ProcessPlace, Root, TaskWaits};
 use iostrata_plan::study::IoLimits;
 use iostrata_run::{SessionWaits, StallCause, WatchSample};
@@ -240,7 +240,7 @@ impl Stage {
     }
 
     /// Watches for so long; what is done on the way is done after some seconds.
-    pub fn watch(&mut self, seconds: u64, then: Option<Then>) -> Vec<Watched> {
+    pub fn watch(&mut self, seconds: u64, then: Option<Then>) -> Vec<WatchStep> {
         self.watch_for(None, seconds, then)
     }
 
@@ -252,12 +252,12 @@ impl Stage {
         cause: Option<StallCause>,
         seconds: u64,
         mut then: Option<Then>,
-    ) -> Vec<Watched> {
+    ) -> Vec<WatchStep> {
         let (mut sampler, mut watch) =
             (self.target().sampler().unwrap().unwrap(), Watch::default());
         let mut held = self.held();
-        let (began, mut all) = (Instant::now(), Vec::<Watched>::new());
-        let names = |one: &&Watched| one.sample.stalled && one.sample.stall_cause == cause;
+        let (began, mut all) = (Instant::now(), Vec::<WatchStep>::new());
+        let names = |one: &&WatchStep| one.sample.stalled && one.sample.stall_cause == cause;
         let is_long = is_long_form() || cause.is_none();
         while began.elapsed() < Duration::from_secs(seconds)
             && (is_long || EVERY * (all.iter().filter(names).count() as u32) < NAMED)

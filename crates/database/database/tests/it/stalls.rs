@@ -2,7 +2,7 @@
 //!
 //! Each runs some seconds of an even load first, so that something is usual.
 
-use iostrata_database::watch::Watched;
+use iostrata_database::watch::WatchStep;
 use iostrata_plan::study::IoLimits;
 use iostrata_run::{StallCause, TransactionStall, WatchSample};
 
@@ -26,12 +26,12 @@ pub fn fill(rows: u64) -> String {
 }
 
 /// The stalls that were seen while they went on.
-pub fn stalls(all: &[Watched]) -> Vec<&TransactionStall> {
+pub fn stalls(all: &[WatchStep]) -> Vec<&TransactionStall> {
     all.iter().filter(|one| one.sample.stalled).filter_map(|one| one.stall.as_ref()).collect()
 }
 
 /// The cause was named while the target stalled, and no other one.
-pub fn assert_named(all: &[Watched], cause: StallCause) {
+pub fn assert_named(all: &[WatchStep], cause: StallCause) {
     let course: Vec<String> = all
         .iter()
         .map(|one| {

@@ -8,7 +8,7 @@ use std::path::Path;
 use iostrata_database::target::{
     FileCounts, FileTable, OldestTransaction, TargetError, TargetSample, Trouble,
 };
-use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchRecord, Watched};
+use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchRecord, WatchStep};
 use iostrata_run::host::{
     CgroupVersion, DeviceCounters, DeviceDelta, DeviceNumber, HeldBackShares, IoLimit, LimitScope,
     LimitedRate, PressureShare, PressureShares, ThrottleEvidence,
@@ -170,7 +170,7 @@ fn sequence() -> Vec<TimedSample> {
     all
 }
 
-fn taken() -> Vec<Watched> {
+fn taken() -> Vec<WatchStep> {
     let mut watch = Watch::default();
     sequence().into_iter().map(|one| watch.take(one)).collect()
 }
@@ -201,7 +201,7 @@ fn lines_are_as_they_were() {
 
 #[test]
 fn documents_are_as_they_were() {
-    let line = |watched: &Watched| {
+    let line = |watched: &WatchStep| {
         // By name: the order of keys is nothing that a reader goes by.
         serde_json::to_value(&watched.sample).unwrap().to_string() + "\n"
     };

@@ -207,7 +207,7 @@ pub fn show_screen(stream: &mut Stream<'_>) -> Result<(), ExitError> {
 
 #[cfg(test)]
 mod tests {
-    use iostrata_database::watch::Watched;
+    use iostrata_database::watch::WatchStep;
     use iostrata_run::{StallCause, TransactionStall};
 
     use super::*;
@@ -253,7 +253,7 @@ mod tests {
         let stall = Some(TransactionStall { length_s: 4.2, ..TransactionStall::default() });
         let line = layout.line(&TargetUpdate {
             target: 0,
-            watched: Watched { sample, stall, ..Watched::default() },
+            watched: WatchStep { sample, stall, ..WatchStep::default() },
             is_first: false,
         });
         let (figures, said) = line.split_once("  STALL ").unwrap();

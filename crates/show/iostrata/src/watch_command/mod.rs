@@ -18,7 +18,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use iostrata_change::ServerToken;
-use iostrata_database::watch::Watched;
+use iostrata_database::watch::WatchStep;
 use iostrata_diagnose::diagnose_watch;
 use iostrata_run::{RunKind, RunResult, StallSnapshot, WatchDocument, WatchSample};
 use iostrata_study::Listener;
@@ -150,7 +150,7 @@ struct JsonLine<'a> {
 }
 
 fn json_line(arrived: &TargetUpdate) -> Result<(), ExitError> {
-    let Watched { sample, snapshot, .. } = &arrived.watched;
+    let WatchStep { sample, snapshot, .. } = &arrived.watched;
     let text = serde_json::to_string(&JsonLine { sample, snapshot: snapshot.as_deref() })
         .map_err(|error| ExitError::Bug(format!("the sample cannot be written: {error}")))?;
     print_text(&format!("{text}\n"))

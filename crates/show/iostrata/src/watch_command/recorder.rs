@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use iostrata_database::target::{Sampler, SessionWaits, TargetFacts};
-use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchRecord, Watched};
+use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchRecord, WatchStep};
 use iostrata_engine::read_status;
 use iostrata_linux::host::{DevicesBelow, FindProcess, HeldBack, ProcessPlace, Root, TaskWaits};
 use iostrata_run::{Event, TunedSetting, WatchDocument, WatchTarget};
@@ -36,12 +36,12 @@ impl ObservedTarget {
     }
 
     /// Takes in a sample, with what its host did since the one before.
-    pub fn take(&mut self, asked: TimedSample) -> Watched {
+    pub fn take(&mut self, asked: TimedSample) -> WatchStep {
         self.watch.take(TimedSample { on_host: self.host.since_last(), ..asked })
     }
 
     /// Asks what sessions wait for where the target begins to stall, and says so in the sample.
-    pub fn explain(&mut self, watched: &mut Watched, sampler: &mut dyn Sampler) {
+    pub fn explain(&mut self, watched: &mut WatchStep, sampler: &mut dyn Sampler) {
         if !self.watch.needs_session_waits() {
             return;
         }
@@ -62,7 +62,7 @@ impl ObservedTarget {
 
     /// Asks what goes on where the target begins to stall, and how statements went on once it no
     /// longer does.
-    pub fn look_at_stall(&mut self, watched: &mut Watched, sampler: &mut dyn Sampler) {
+    pub fn look_at_stall(&mut self, watched: &mut WatchStep, sampler: &mut dyn Sampler) {
         if self.watch.needs_snapshot(watched) {
             let began = Instant::now();
             if let Some(mut snapshot) = sampler.stall_snapshot() {
@@ -104,7 +104,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Keeps a sample.
-    pub fn take(&mut self, watched: &Watched) {
+    pub fn take(&mut self, watched: &WatchStep) {
         if self.record.add(watched) || watched.stall.is_some() {
             self.keep(&watched.event());
         }

@@ -8,7 +8,7 @@ use iostrata_database::target::{
     Sampler, SessionWaits, StallSnapshot, StatementDigest, Target, TargetError, TargetFacts,
     TargetSample, Trouble,
 };
-use iostrata_database::watch::{TimedSample, Watched};
+use iostrata_database::watch::{TimedSample, WatchStep};
 use iostrata_embedded::PublishedSampler;
 use iostrata_run::{ManagedService, SettingOrigin, SettingSource, WatchTarget};
 use iostrata_server::{COUNTER, ON, ServerAddress, ServerTarget};
@@ -126,7 +126,7 @@ impl Source {
     }
 
     /// Takes a sample at once.
-    pub fn take(&mut self, pace: &SamplePace) -> Watched {
+    pub fn take(&mut self, pace: &SamplePace) -> WatchStep {
         let asked = pace.ask(self.sampler.as_mut());
         self.taken(asked)
     }
@@ -136,12 +136,12 @@ impl Source {
         &mut self,
         pace: &mut SamplePace,
         wait: impl FnOnce(Duration) -> bool,
-    ) -> Option<Watched> {
+    ) -> Option<WatchStep> {
         let asked = pace.next(self.sampler.as_mut(), wait)?;
         Some(self.taken(asked))
     }
 
-    fn taken(&mut self, asked: TimedSample) -> Watched {
+    fn taken(&mut self, asked: TimedSample) -> WatchStep {
         let mut watched = self.observed.take(asked);
         self.observed.explain(&mut watched, self.sampler.as_mut());
         self.observed.look_at_stall(&mut watched, self.sampler.as_mut());

@@ -12,7 +12,7 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant, SystemTime};
 
 use iostrata_change::end_with_starter;
-use iostrata_database::watch::Watched;
+use iostrata_database::watch::WatchStep;
 use iostrata_run::{StallCommand, TransactionStall};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -50,7 +50,7 @@ impl StallHook {
     }
 
     /// Takes a sample of a target: starts the command where a stall began.
-    pub fn take(&mut self, target: usize, name: &str, watched: &Watched) {
+    pub fn take(&mut self, target: usize, name: &str, watched: &WatchStep) {
         self.collect(false);
         let going = watched.stall.as_ref().filter(|_| watched.sample.stalled);
         let (Some(stall), Some(seen)) = (going, self.seen.get_mut(target)) else { return };
@@ -181,10 +181,10 @@ mod tests {
     use super::*;
     use iostrata_run::WatchSample;
 
-    fn stalling(stall_t_s: f64) -> Watched {
+    fn stalling(stall_t_s: f64) -> WatchStep {
         let stall = TransactionStall { t_s: stall_t_s, ..TransactionStall::default() };
         let sample = WatchSample { t_s: stall_t_s + 1.0, stalled: true, ..WatchSample::default() };
-        Watched { sample, stall: Some(stall), ..Watched::default() }
+        WatchStep { sample, stall: Some(stall), ..WatchStep::default() }
     }
 
     fn until_ended(hook: &mut StallHook) {

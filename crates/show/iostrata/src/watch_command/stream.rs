@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
-use iostrata_database::watch::Watched;
+use iostrata_database::watch::WatchStep;
 use iostrata_run::{FIGURES, FigureKind, StallCommand, WatchDocument, WatchSample, WatchTarget};
 use iostrata_show::metrics::Board;
 use iostrata_study::{Listener, SamplePace};
@@ -35,7 +35,7 @@ pub struct TargetUpdate {
     /// Its place among the targets.
     pub target: usize,
     /// What it came to.
-    pub watched: Watched,
+    pub watched: WatchStep,
     /// Whether it is the first of its target, which has no rates.
     pub is_first: bool,
 }

@@ -2,13 +2,13 @@
 
 use super::*;
 
-const STALLED: Stalled = Stalled { from_s: 10.2, to_s: 14.1, sessions: 8 };
+const STALLED: StallSpan = StallSpan { from_s: 10.2, to_s: 14.1, sessions: 8 };
 
 /// A sample per second; `at` says what each holds, and whether it is within the stall.
-fn samples(at: impl Fn(u64, bool) -> TargetSample) -> Vec<Sampled> {
+fn samples(at: impl Fn(u64, bool) -> TargetSample) -> Vec<StallSample> {
     let sampled = |second: u64| {
         let is_within = (11..=14).contains(&second);
-        Sampled { at_s: second as f64, sample: Ok(at(second, is_within)) }
+        StallSample { at_s: second as f64, sample: Ok(at(second, is_within)) }
     };
     (0..60).map(sampled).collect()
 }
@@ -115,10 +115,10 @@ fn redo_that_is_synced_once_a_second_is_not_stuck_within_the_second() {
                 pending_reads: Some(0),
                 ..nothing()
             };
-            Sampled { at_s: at as f64 * 0.3, sample: Ok(sample) }
+            StallSample { at_s: at as f64 * 0.3, sample: Ok(sample) }
         };
-        let all: Vec<Sampled> = (0..37).map(sampled).collect();
-        stall_cause(&all, Stalled { from_s: 10.0, to_s: 11.0, sessions: 8 }).0
+        let all: Vec<StallSample> = (0..37).map(sampled).collect();
+        stall_cause(&all, StallSpan { from_s: 10.0, to_s: 11.0, sessions: 8 }).0
     };
     assert_eq!(short(0, 1), StallCause::Unknown);
     assert_eq!(short(1, 1), StallCause::Device);
@@ -210,7 +210,7 @@ fn a_counter_that_began_anew_explains_nothing() {
 
 #[test]
 fn a_short_stall_between_two_samples_has_counters_only() {
-    let short = Stalled { from_s: 20.1, to_s: 20.8, sessions: 8 };
+    let short = StallSpan { from_s: 20.1, to_s: 20.8, sessions: 8 };
     let full = |second: u64, _| TargetSample {
         redo_waits: Some(if second > 20 { 5 } else { 0 }),
         pending_reads: Some(1),

@@ -163,7 +163,7 @@ proptest! {
 }
 
 /// By how much the counter of a figure grew since watching began.
-fn total(watched: &Watched, name: &str) -> Option<u64> {
+fn total(watched: &WatchStep, name: &str) -> Option<u64> {
     watched.totals.count(FIGURES.iter().position(|one| one.name == name).unwrap())
 }
 
