@@ -5,7 +5,7 @@
 //! Invariant: base units, named last as Prometheus asks: bytes, seconds, ratio; counters end in
 //! `_total`. What a target does not report has no value.
 
-use iostrata_database::watch::{Totals, Watched};
+use iostrata_database::watch::{Totals, WatchStep};
 use iostrata_run::{
     FIGURES, FigureMetric, FileOpCounts, StallCause, WatchDevice, WatchSample, WatchTarget,
     host::DeviceCounters,
@@ -49,7 +49,7 @@ pub(crate) struct TargetState {
     /// What it is.
     pub(crate) target: WatchTarget,
     /// Its last sample, with what it did since watching began.
-    pub(crate) last: Option<Watched>,
+    pub(crate) last: Option<WatchStep>,
     /// What is done with it, where it is a server that `tune` is at work on.
     pub(crate) tune: Option<TuneState>,
 }
@@ -143,7 +143,7 @@ const OTHERS: &[OtherMetric] = &[
         vec![(vec![label("flavour", &target.flavour), label("version", &target.version)], 1.0)]
     }),
     other("iostrata_target_up", "Whether the last sample succeeded.", |one| {
-        let is_up = |last: &Watched| f64::from(u8::from(last.sample.error.is_none()));
+        let is_up = |last: &WatchStep| f64::from(u8::from(last.sample.error.is_none()));
         told(one.last.as_ref().map(is_up))
     }),
     other("iostrata_samples_total", "Samples taken.", |one| {

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use iostrata_database::watch::Watched;
+use iostrata_database::watch::WatchStep;
 use iostrata_run::WatchTarget;
 
 use crate::metrics::catalogue::{MetricKind, TargetState, TuneState, metrics, values};
@@ -86,7 +86,7 @@ impl Board {
     }
 
     /// Takes a sample of the target with this index; other targets are ignored.
-    pub fn take(&mut self, index: usize, watched: &Watched) {
+    pub fn take(&mut self, index: usize, watched: &WatchStep) {
         if let Some(known) = self.targets.get_mut(index) {
             known.last = Some(watched.clone());
         }
@@ -128,7 +128,7 @@ mod tests {
 
     fn known(name: &str, last: Option<WatchSample>) -> TargetState {
         let target = WatchTarget { name: name.to_owned(), ..WatchTarget::default() };
-        let watched = |sample| Watched { sample, ..Watched::default() };
+        let watched = |sample| WatchStep { sample, ..WatchStep::default() };
         TargetState { target, last: last.map(watched), tune: None }
     }
 

@@ -5,7 +5,7 @@ mod promtool;
 mod served;
 
 use iostrata_database::target::{FileCounts, FileTable, TargetSample};
-use iostrata_database::watch::{OnHost, TimedSample, Watch, Watched};
+use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchStep};
 use iostrata_run::{FileClass, FileIoSource, WatchSample};
 use iostrata_show::metrics::Board;
 use iostrata_show::screen::made_up;
@@ -45,7 +45,7 @@ fn board() -> Board {
                 sample_us: 640.0,
                 on_host: OnHost::default(),
             });
-            board.take(at, &Watched { sample, ..watched });
+            board.take(at, &WatchStep { sample, ..watched });
         }
     }
     board
