@@ -274,6 +274,11 @@ mod tests {
         let script = "sleep 602 & echo $! >> pids; echo $$ >> pids; wait";
         let mut reaped = Reaped::start("suite", script);
         let pids = reaped.pids(2);
+        // On a busy machine the first has not gone to sleep yet.
+        let stat = || fs::read_to_string(format!("/proc/{}/stat", pids[0])).unwrap();
+        while !stat().contains("(sleep) S") {
+            thread::sleep(Duration::from_millis(5));
+        }
         drop(reaped.child.stdin.take());
         let (status, said) = reaped.ended(&pids);
         assert!(!status.success());

@@ -242,7 +242,7 @@ fn other_tables_and_read_only_servers_are_left_alone() {
     let target = private.target("root", "sbtest");
     private.hold_in("sbtest", &["CREATE TABLE sbtest1 (id INT PRIMARY KEY, mine INT)"], || {});
     let line = |rest: &str| format!("oltp {rest} --target {target} --tables 1 --table-size 100");
-    let words = ["sbtest1", "id, mine", "somebody else's", "another database"];
+    let words = ["sbtest1", "id, mine", "iostrata did not make it", "another database"];
     refused(&bench, &line("read_write cleanup"), &words);
     private.hold_in("sbtest", &["SELECT mine FROM sbtest1", "DROP TABLE sbtest1"], || {});
     private.hold_in("sbtest", &["SET GLOBAL read_only = ON"], || {});
