@@ -26,6 +26,8 @@ const GROUP: &str = "watched";
 const EVERY: Duration = Duration::from_millis(250);
 /// How long a cause is named before watching for it ends.
 const NAMED: Duration = Duration::from_secs(2);
+/// Samples after a cause was planted until watching for it may end without it.
+const SAMPLES_MIN: usize = 24;
 
 pub fn is_long_form() -> bool {
     std::env::var_os("IOSTRATA_SOAK").is_some()
@@ -259,7 +261,12 @@ impl Stage {
         let (began, mut all) = (Instant::now(), Vec::<WatchStep>::new());
         let names = |one: &&WatchStep| one.sample.stalled && one.sample.stall_cause == cause;
         let is_long = is_long_form() || cause.is_none();
-        while began.elapsed() < Duration::from_secs(seconds)
+        // A server without a processor answers seldom: a stall cannot be seen in two samples.
+        let time = |all: &[WatchStep]| match cause.is_some() && all.len() < SAMPLES_MIN {
+            true => Duration::from_secs(3 * seconds),
+            false => Duration::from_secs(seconds),
+        };
+        while began.elapsed() < time(&all)
             && (is_long || EVERY * (all.iter().filter(names).count() as u32) < NAMED)
         {
             let is_due = |then: &mut Then| {
