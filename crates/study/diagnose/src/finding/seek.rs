@@ -31,9 +31,11 @@ const ARM_GAIN_MAX: f64 = 4.0;
 
 /// Latency by the device where it is known, else by the application.
 fn latency_us(replicate: &Replicate) -> Option<f64> {
-    let us = || device_latency_us(replicate).filter(|&us| us > 0.0);
-    let us = || us().or_else(|| application_latency_us(replicate));
-    did_its_work(replicate).then(us).flatten()
+    if !did_its_work(replicate) {
+        return None;
+    }
+    let of_device_us = device_latency_us(replicate).filter(|&us| us > 0.0);
+    of_device_us.or_else(|| application_latency_us(replicate))
 }
 
 fn middle_us(case: &Case<'_, '_>, id: &str, which: Which) -> Option<(f64, u64)> {
