@@ -246,7 +246,7 @@ counters! {
     LsnLastCheckpoint "lsn_last_checkpoint" Lsn Gauge Status "Where recovery would begin.";
     LsnOldest "log_lsn_buf_pool_oldest" Lsn Gauge Metrics "First change that is not on disk.";
     CheckpointAge "checkpoint_age" Bytes Gauge Status "Redo that recovery would read.";
-    CheckpointMaxAge "checkpoint_max_age" Bytes Gauge Status "Checkpoint age at which writers wait for a checkpoint.";
+    CheckpointMaxAge "checkpoint_max_age" Bytes Gauge Status "Max checkpoint age: writers wait there for a checkpoint.";
     LogMaxModifiedAgeAsync "log_max_modified_age_async" Bytes Gauge Metrics "Checkpoint age from which writers are slowed down.";
     LogMaxModifiedAgeSync "log_max_modified_age_sync" Bytes Gauge Metrics "Checkpoint age from which flushing does not keep to io_capacity_max.";
     LogCheckpoints "log_checkpoints" Events Total Metrics "Checkpoints taken.";

@@ -36,7 +36,7 @@ pub struct Replicate {
 /// A profile of one replicate of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Profiled {
+pub struct PointProfile {
     /// The point.
     pub point: String,
     /// The replicate; absent for a pass apart from the measured ones.
@@ -49,7 +49,7 @@ pub struct Profiled {
 /// too short.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Pooled {
+pub struct PooledLatencies {
     /// The point.
     pub point: String,
     /// The replicates.
@@ -75,7 +75,7 @@ pub struct PooledLatency {
 /// Latency by layer of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Traced {
+pub struct LatencyTrace {
     /// The point.
     pub point: String,
     /// IOPS of the traced pass, to be set against the measured ones: what tracing costs.
@@ -139,11 +139,11 @@ pub enum Event {
         limits: Vec<IoLimit>,
     },
     /// What the kernel did during one replicate of a point.
-    Profiled(Box<Profiled>),
+    Profiled(Box<PointProfile>),
     /// Latencies of all replicates of a point.
-    Pooled(Box<Pooled>),
+    Pooled(Box<PooledLatencies>),
     /// Where the requests of a point spent their time, from a pass apart from the measured ones.
-    Traced(Box<Traced>),
+    Traced(Box<LatencyTrace>),
     /// For how long the device was watched for pauses, within windows and between them, and those
     /// that it made.
     Paused {

@@ -13,7 +13,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use iostrata_stats::LatencyHistogram;
 use jiff::Timestamp;
 
-use crate::lines::Growing;
+use crate::lines::GrowingFile;
 use crate::{Replicate, RunReadError, RunWriteError};
 
 /// What stands behind the kind of operation where a latency counts from the scheduled start, or for
@@ -92,7 +92,9 @@ fn check_name(name: &str) -> Result<(), RunWriteError> {
 }
 
 /// Every histogram of a file by its tag; of equal tags the last.
-pub(crate) fn read(file: &mut Growing) -> Result<BTreeMap<String, LatencyHistogram>, RunReadError> {
+pub(crate) fn read(
+    file: &mut GrowingFile,
+) -> Result<BTreeMap<String, LatencyHistogram>, RunReadError> {
     let path = file.path.clone();
     let kept = file.read(|line, text| {
         let damaged = |reason: String| RunReadError::Damaged { path: path.clone(), line, reason };

@@ -55,7 +55,8 @@ pub use engine_document::{
 };
 pub use error::{RunReadError, RunWriteError};
 pub use event::{
-    ChangeRecord, DevicePause, Event, Pooled, PooledLatency, Profiled, Replicate, Traced,
+    ChangeRecord, DevicePause, Event, LatencyTrace, PointProfile, PooledLatencies, PooledLatency,
+    Replicate,
 };
 pub use expected_effect::{ExpectedEffect, ExpectedFigure};
 pub use figures::{

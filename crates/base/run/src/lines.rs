@@ -46,7 +46,7 @@ impl Lines {
 
 /// A file of lines that is read while it grows. A missing file is empty.
 #[derive(Clone, Debug)]
-pub(crate) struct Growing {
+pub(crate) struct GrowingFile {
     pub(crate) path: PathBuf,
     read_bytes: u64,
     read_lines: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Growing {
     pub(crate) is_torn: bool,
 }
 
-impl Growing {
+impl GrowingFile {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, read_bytes: 0, read_lines: 0, is_torn: false }
     }

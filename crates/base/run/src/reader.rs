@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::lines::Growing;
+use crate::lines::GrowingFile;
 use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
     Event, FioDocument, FlushDocument, FormatVersion, IoDocument, Manifest, PrepareDocument,
@@ -50,8 +50,8 @@ pub struct RunReader {
     events: Vec<Event>,
     result: Option<RunResult>,
     notes: Vec<String>,
-    event_lines: Growing,
-    series_lines: Growing,
+    event_lines: GrowingFile,
+    series_lines: GrowingFile,
     /// Series whose events were not written yet.
     series: SeriesMap,
     /// Events of a newer version, left out.
@@ -87,8 +87,8 @@ impl RunReader {
             events: Vec::new(),
             result: None,
             notes: Vec::new(),
-            event_lines: Growing::new(dir.join(layout::EVENTS)),
-            series_lines: Growing::new(dir.join(layout::SERIES)),
+            event_lines: GrowingFile::new(dir.join(layout::EVENTS)),
+            series_lines: GrowingFile::new(dir.join(layout::SERIES)),
             series: SeriesMap::new(),
             unknown: 0,
         };
@@ -177,7 +177,7 @@ impl RunReader {
     /// When their file is damaged.
     pub fn read_histograms(&mut self) -> Result<(), RunReadError> {
         let path = self.dir.join(layout::HISTOGRAMS);
-        let histograms = histograms::read(&mut Growing::new(path))?;
+        let histograms = histograms::read(&mut GrowingFile::new(path))?;
         for event in &mut self.events {
             if let Event::Replicate(replicate) = event {
                 histograms::put_back(replicate, &histograms);

@@ -60,7 +60,7 @@ pub struct ServerSummaryDocument {
 pub struct RedoSummary {
     /// Its size.
     pub capacity_bytes: Option<u64>,
-    /// The checkpoint age at which writers wait.
+    /// The max checkpoint age: writers wait there.
     pub limit_bytes: Option<u64>,
     /// The checkpoint age at the end of the window.
     pub checkpoint_age_bytes: Option<u64>,

@@ -121,7 +121,7 @@ pub struct FlushFigures {
     pub redo_bytes_per_s: Option<f64>,
     /// Pages that became dirty, per second.
     pub pages_dirtied_per_s: Option<f64>,
-    /// Mean checkpoint age in percent of the age at which writers wait.
+    /// Mean checkpoint age in percent of the max checkpoint age.
     pub checkpoint_age_pct_mean: Option<f64>,
     /// Share of the time that stalls for want of redo space lasted, in percent; of a model that of
     /// the seconds below half the mean rate.

@@ -127,7 +127,7 @@ pub struct TargetCourse {
     pub furious_flushes: Option<u64>,
     /// Share of the written pages that were written because redo was about to run out, percent.
     pub flushed_for_redo_pct: Option<f64>,
-    /// Mean checkpoint age in percent of the age at which writers wait.
+    /// Mean checkpoint age in percent of the max checkpoint age.
     pub checkpoint_age_pct_mean: Option<f64>,
     /// The highest one.
     pub checkpoint_age_pct_max: Option<f64>,

@@ -28,7 +28,7 @@ use crate::role::{self, ServerRole};
 use crate::sampler::{self, StatusSampler};
 use crate::session::ServerSession;
 use crate::setting_origin;
-use crate::sql::{self, Making};
+use crate::sql::{self, TableOptions};
 use crate::used;
 
 /// What servers say of a storage engine that they do not have, or have switched off.
@@ -384,7 +384,7 @@ impl Target for ServerTarget {
             // A server may else take another engine in place of one that it lacks.
             link.order("SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_ENGINE_SUBSTITUTION')")?;
         }
-        let mut making = Making { engine, words: &self.words, adds_key: false };
+        let mut making = TableOptions { engine, words: &self.words, adds_key: false };
         making.adds_key = table.key.is_empty() && self.requires_keys(&mut link)?;
         let mut created = link.order(&sql::create(table, making));
         let lacks_key = |error: &TargetError| NO_KEY.contains(&error.code.as_str());

@@ -245,7 +245,7 @@ impl CheckReport {
 type Reached = BTreeMap<u64, String>;
 
 #[derive(Clone, Debug, Default)]
-struct Expected {
+struct KeyBounds {
     /// None for the root, which says its level itself.
     level: Option<u8>,
     low: Option<Vec<u8>>,
@@ -275,7 +275,7 @@ impl<'w> Walk<'w> {
     }
 
     pub fn whole(mut self) -> Result<TableReport, EngineError> {
-        self.enter(self.tree.root, Expected::default())?;
+        self.enter(self.tree.root, KeyBounds::default())?;
         if let Some((leaf, right)) = self.last_leaf
             && right != NO_PAGE
         {
@@ -310,7 +310,7 @@ impl<'w> Walk<'w> {
         true
     }
 
-    fn enter(&mut self, no: PageNo, expected: Expected) -> Result<(), EngineError> {
+    fn enter(&mut self, no: PageNo, expected: KeyBounds) -> Result<(), EngineError> {
         if !self.reach(no) {
             return Ok(());
         }
@@ -337,12 +337,12 @@ impl<'w> Walk<'w> {
                 expected.high.clone()
             };
             let level = view.level().checked_sub(1);
-            self.enter(view.child(slot), Expected { level, low, high })?;
+            self.enter(view.child(slot), KeyBounds { level, low, high })?;
         }
         Ok(())
     }
 
-    fn judge(&mut self, no: PageNo, view: &PageView<'_>, expected: &Expected) {
+    fn judge(&mut self, no: PageNo, view: &PageView<'_>, expected: &KeyBounds) {
         if let Err(fault) = view.verify_structure() {
             self.report.problem(no, fault.to_string());
         }

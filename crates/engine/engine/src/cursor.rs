@@ -118,7 +118,7 @@ enum Stage {
 
 /// What was copied out of a leaf, and what of it is still to be handed out.
 #[derive(Clone, Copy, Debug)]
-enum Copied {
+enum LeafCopy {
     /// The whole page; these slots.
     Page { from: usize, to: usize },
     /// The wanted cells, in the order of the direction, from this byte on.
@@ -144,7 +144,7 @@ pub(crate) struct TreeCursor<'t> {
     front: Bound<Vec<u8>>,
     back: Bound<Vec<u8>>,
     copy: Vec<u8>,
-    copied: Copied,
+    copied: LeafCopy,
     /// A version that is no longer in the tree.
     older: Vec<u8>,
     leaf: Option<(Pin<'t>, u32)>,
@@ -182,7 +182,7 @@ impl<'t> TreeCursor<'t> {
             front,
             back,
             copy: Vec::new(),
-            copied: Copied::Cells { at: 0 },
+            copied: LeafCopy::Cells { at: 0 },
             older: Vec::new(),
             leaf: None,
             following: NO_PAGE,
@@ -257,17 +257,17 @@ impl<'t> TreeCursor<'t> {
     #[inline]
     fn advance(&mut self) -> Option<CopyPosition> {
         match (&mut self.copied, self.direction) {
-            (Copied::Page { from, to }, _) if from == to => None,
-            (Copied::Page { from, .. }, Direction::Forward) => {
+            (LeafCopy::Page { from, to }, _) if from == to => None,
+            (LeafCopy::Page { from, .. }, Direction::Forward) => {
                 *from += 1;
                 Some(CopyPosition::Slot(*from - 1))
             }
-            (Copied::Page { to, .. }, Direction::Backward) => {
+            (LeafCopy::Page { to, .. }, Direction::Backward) => {
                 *to -= 1;
                 Some(CopyPosition::Slot(*to))
             }
-            (Copied::Cells { at }, _) if *at == self.copy.len() => None,
-            (Copied::Cells { at }, _) => {
+            (LeafCopy::Cells { at }, _) if *at == self.copy.len() => None,
+            (LeafCopy::Cells { at }, _) => {
                 let place = *at;
                 *at = self.copy.len() - read_cell(&self.copy[place..]).1;
                 Some(CopyPosition::Byte(place))
@@ -344,11 +344,11 @@ impl<'t> TreeCursor<'t> {
                 Direction::Forward => (from..to).for_each(push),
                 Direction::Backward => (from..to).rev().for_each(push),
             }
-            self.copied = Copied::Cells { at: 0 };
+            self.copied = LeafCopy::Cells { at: 0 };
         } else {
             self.copy.clear();
             self.copy.extend_from_slice(view.bytes());
-            self.copied = Copied::Page { from, to };
+            self.copied = LeafCopy::Page { from, to };
         }
         let (is_last, last) = match self.direction {
             Direction::Forward => (to < count, count.checked_sub(1)),

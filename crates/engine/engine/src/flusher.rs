@@ -17,7 +17,7 @@ use iostrata_innodb::flush::{ActionOutcome, BATCH_PAGES, Cause, UserWork, frames
 use iostrata_innodb::{Counter, Lsn, PageNo};
 
 use crate::error::EngineError;
-use crate::pool::{Flight, Flushing, Supply};
+use crate::pool::{Flight, PageFlush, Supply};
 use crate::storage::Storage;
 use crate::store::PageCopy;
 use crate::sync::locked;
@@ -120,7 +120,7 @@ impl Flusher {
     }
 
     /// Writes the pages that were taken: redo first, then the pages, durably. Gives their number.
-    fn write(&self, taken: &mut Vec<Flushing>, in_flight: usize) -> Result<usize, EngineError> {
+    fn write(&self, taken: &mut Vec<PageFlush>, in_flight: usize) -> Result<usize, EngineError> {
         let count = taken.len();
         let written = self.write_behind_redo(taken, in_flight);
         let pages = std::mem::take(taken);
@@ -133,7 +133,7 @@ impl Flusher {
 
     fn write_behind_redo(
         &self,
-        taken: &mut Vec<Flushing>,
+        taken: &mut Vec<PageFlush>,
         in_flight: usize,
     ) -> Result<(), EngineError> {
         let storage = &*self.storage;
@@ -151,7 +151,7 @@ impl Flusher {
         copies.sort_unstable_by_key(|copy| copy.page);
         assert!(copies.len() == flights.len(), "the store gives every copy back");
         for (copy, (lsn, flight)) in copies.into_iter().zip(flights.drain(..)) {
-            taken.push(Flushing { page: copy.page, lsn, bytes: copy.bytes, flight });
+            taken.push(PageFlush { page: copy.page, lsn, bytes: copy.bytes, flight });
         }
         written
     }
@@ -326,7 +326,7 @@ const EXTENT_PAGES: u64 = 64;
 
 /// Takes up to `most` pages into the empty `taken`: the oldest with changes before `until`, each
 /// with its neighbours as `flush_neighbors` says.
-fn take_oldest(storage: &Storage, most: usize, until: Lsn, taken: &mut Vec<Flushing>) {
+fn take_oldest(storage: &Storage, most: usize, until: Lsn, taken: &mut Vec<PageFlush>) {
     let mode = storage.settings.load().flush_neighbors;
     if mode == 0 {
         return storage.pool.collect_oldest(most, until, taken);
@@ -344,7 +344,7 @@ fn take_beside(
     storage: &Storage,
     page: PageNo,
     (mode, most): (u32, usize),
-    taken: &mut Vec<Flushing>,
+    taken: &mut Vec<PageFlush>,
 ) {
     for downward in [true, false] {
         for next in beside(page, storage.data_files, downward) {
@@ -418,7 +418,7 @@ mod tests {
     }
 
     /// Takes a page for writing, as another thread does.
-    fn take(flusher: &Flusher, page: PageNo) -> Vec<Flushing> {
+    fn take(flusher: &Flusher, page: PageNo) -> Vec<PageFlush> {
         change(flusher, page);
         let mut taken = Vec::new();
         assert!(flusher.storage.pool.collect_page(page, &mut taken));
@@ -439,7 +439,7 @@ mod tests {
         // Others always have some pages on their way, the oldest of them since before the turn
         // began.
         let flying = (1..=OTHERS).map(|page| take(&flusher, PageNo(page))).collect();
-        let flying: Mutex<std::collections::VecDeque<Vec<Flushing>>> = Mutex::new(flying);
+        let flying: Mutex<std::collections::VecDeque<Vec<PageFlush>>> = Mutex::new(flying);
         let calls = Arc::new(AtomicUsize::new(0));
         let (of_hook, seen) = (Arc::clone(&flusher), Arc::clone(&calls));
         disk.before_each(move |call| {

@@ -33,7 +33,7 @@ pub(crate) struct Pages {
 /// A page that is to come into use, and the bit that says so. It stays reserved as long as this is
 /// there: until the frame that sets the bit is appended.
 pub(crate) struct NewPage<'c> {
-    pub reserved: Reserved<'c>,
+    pub reserved: ReservedPage<'c>,
     pub pin: Pin<'c>,
     pub bit: MapBit<'c>,
 }
@@ -89,12 +89,12 @@ pub(crate) struct Space {
 }
 
 /// A free page that no other thread will take. Its bit is still to be set.
-pub(crate) struct Reserved<'s> {
+pub(crate) struct ReservedPage<'s> {
     space: &'s Space,
     pub page: PageNo,
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for ReservedPage<'_> {
     fn drop(&mut self) {
         let mut state = locked(&self.space.state);
         state.reserved.remove(&self.page.0);
@@ -131,7 +131,7 @@ impl Space {
     }
 
     /// Finds a free page and keeps it for the caller, which holds no latch. Files grow as needed.
-    pub fn reserve(&self, storage: &Storage) -> Result<Reserved<'_>, EngineError> {
+    pub fn reserve(&self, storage: &Storage) -> Result<ReservedPage<'_>, EngineError> {
         loop {
             let Some(map) = self.map_with_free_pages() else {
                 self.add_map(storage)?;
@@ -154,7 +154,7 @@ impl Space {
     }
 
     /// Takes a free page of a map. None when it has none, or when the search has moved elsewhere.
-    fn take(&self, map: u64, view: &PageView<'_>) -> Option<Reserved<'_>> {
+    fn take(&self, map: u64, view: &PageView<'_>) -> Option<ReservedPage<'_>> {
         let mut state = locked(&self.state);
         let first = map * self.bits;
         if state.hint / self.bits != map {
@@ -165,7 +165,7 @@ impl Space {
             let free = first + u64::from(bit);
             if state.reserved.insert(free) {
                 state.hint = free + 1;
-                return Some(Reserved { space: self, page: PageNo(free) });
+                return Some(ReservedPage { space: self, page: PageNo(free) });
             }
             from = bit + 1;
         }

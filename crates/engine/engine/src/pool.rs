@@ -24,7 +24,7 @@ use crossbeam_utils::CachePadded;
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::Aligned;
 
-pub use dirty::{Flight, Flushing};
+pub use dirty::{Flight, PageFlush};
 pub(crate) use frames::{bring_near, check_memory};
 pub use guard::{Exclusive, Pin, ReadCopy, Shared};
 
@@ -35,7 +35,7 @@ use crate::sync::{locked, thread_number};
 use dirty::Dirty;
 use frames::{Frame, Frames};
 use guard::ReadCopies;
-use load::Waiting;
+use load::LoadWaits;
 use queues::Queues;
 use table::PageTable;
 
@@ -47,7 +47,7 @@ pub struct Pool {
     pub(crate) table: PageTable,
     pub queues: Queues,
     pub dirty: Dirty,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: LoadWaits,
     pub(crate) buffers: Buffers,
     pub(crate) read_copies: ReadCopies,
     pub counts: Arc<Counts>,
@@ -76,7 +76,7 @@ impl Pool {
             table: PageTable::new(),
             queues: Queues::new(frames, old_pct),
             dirty: Dirty::new(frames, bucket_bytes),
-            waiting: Waiting::new(),
+            waiting: LoadWaits::new(),
             buffers: Buffers::new(page_size, (frames / 4).clamp(2, BUFFERS_MAX)),
             read_copies: ReadCopies::new(frames),
             counts,

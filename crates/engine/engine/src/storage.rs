@@ -366,7 +366,7 @@ struct State {
 pub(crate) struct PolicyState {
     /// Whether threads free frames by themselves, instead of waiting for the cleaner.
     pub users_free_frames: bool,
-    /// The checkpoint age at which writers wait; none before the first decision.
+    /// The max checkpoint age; none before the first decision.
     pub wait_age: Option<u64>,
     pub outlook: Outlook,
 }

@@ -22,7 +22,7 @@ use crate::mtr::Mtr;
 use crate::page::{PageEdit, PageKind, PageView, Record, cells_of, row_bytes, shortest_separator};
 use crate::pages::{CATALOGUE_TABLE, NewPage, Pages};
 use crate::pool::Pin;
-use structure::{Blocked, Promise, RowToFit, Step, has_room_for_separator, needed};
+use structure::{Obstacle, Promise, RowToFit, Step, has_room_for_separator, needed};
 
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -170,7 +170,7 @@ impl Tree {
         pages: &Pages,
         filled: &PageView<'_>,
         new: Option<&NewPage<'_>>,
-    ) -> Result<Option<bool>, Blocked> {
+    ) -> Result<Option<bool>, Obstacle> {
         let first = filled.key(0);
         let Some(mut path) = self.path(pages, first, 0)? else { panic!("every tree has leaves") };
         if PageView::new(&path.end.clone().shared()).count() == 0 {

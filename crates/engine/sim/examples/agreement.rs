@@ -20,12 +20,12 @@ const SEED: u64 = 1;
 const DEPTHS: [u32; 3] = [1, 8, 32];
 
 /// Takes the same time for everything, whatever else is in flight.
-struct Fixed {
+struct FixedDrive {
     service_ns: u64,
     done: VecDeque<DriveCompletion>,
 }
 
-impl Drive for Fixed {
+impl Drive for FixedDrive {
     fn facts(&self) -> DriveFacts {
         DriveFacts {
             capacity_bytes: SIZE_BYTES,
@@ -68,7 +68,7 @@ fn options(disk: &str) -> ServeOptions {
 fn serve_here(at: &Path, disk: &str) {
     let stop = AtomicBool::new(false);
     let ended = if let Some(us) = fixed_us(disk) {
-        let fixed = move || Fixed { service_ns: us * 1000, done: VecDeque::new() };
+        let fixed = move || FixedDrive { service_ns: us * 1000, done: VecDeque::new() };
         serve_drive(at, options(disk), Box::new(move || Ok(Box::new(fixed()))), &stop)
     } else {
         serve(at, options(disk), &stop)
@@ -77,13 +77,13 @@ fn serve_here(at: &Path, disk: &str) {
 }
 
 /// A disk that is served, with a loop device over it.
-struct Served {
+struct ServedDisk {
     dir: tempfile::TempDir,
     server: Child,
     device: String,
 }
 
-impl Served {
+impl ServedDisk {
     fn start(disk: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let program = std::env::current_exe().unwrap();
@@ -123,7 +123,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedDisk {
     fn drop(&mut self) {
         let _ = Command::new("losetup").arg("--detach").arg(&self.device).status();
         let _ = Command::new("umount").arg(self.dir.path()).status();
@@ -136,7 +136,7 @@ fn overhead(seconds: f64) {
     println!("drives that take the same time for everything");
     println!("{:>9} {:>10} {:>6} {:>10} {:>9} {:>9}", "us", "", "depth", "IOPS", "us", "more, us");
     for us in [0, 100, 1000] {
-        let served = Served::start(&format!("fixed-{us}"));
+        let served = ServedDisk::start(&format!("fixed-{us}"));
         for rw in ["randread", "randwrite"] {
             for depth in DEPTHS {
                 let (iops, mean_us) = served.measure(rw, depth, seconds);
@@ -163,7 +163,7 @@ fn agreement(disk: &str, seconds: f64) {
     for rw in ["randread", "randwrite"] {
         for depth in DEPTHS {
             // Each on a disk that is new, as the drive of the virtual time is.
-            let served = Served::start(disk);
+            let served = ServedDisk::start(disk);
             let (iops, _) = served.measure(rw, depth, seconds);
             let is_read = rw == "randread";
             let load = if is_read { Load::random_read(depth) } else { Load::random_write(depth) };

@@ -29,7 +29,7 @@ pub(crate) struct MixedRequests {
     unit: u64,
     base: u64,
     /// Where the requests of each direction go on in each file, and how many in a hundred do not.
-    following: Option<Following>,
+    following: Option<SequentialEnds>,
     /// The block that was discarded and is written next.
     discarded: Option<(Request, u32)>,
     /// The zone that requests keep to; the files are then as large as one.
@@ -68,7 +68,7 @@ impl CurrentZone {
 }
 
 #[derive(Clone, Debug)]
-struct Following {
+struct SequentialEnds {
     random_pct: [u8; 2],
     /// The end of the last request, by direction and file.
     ends: [Box<[u64]>; 2],
@@ -192,7 +192,7 @@ impl MixedRequests {
             base: spec.variation.offset_bytes,
             following: spec.variation.random_pct.map(|random_pct| {
                 let ends = || vec![0; spec.files as usize].into_boxed_slice();
-                Following { random_pct, ends: [ends(), ends()] }
+                SequentialEnds { random_pct, ends: [ends(), ends()] }
             }),
             discarded: None,
             zone,

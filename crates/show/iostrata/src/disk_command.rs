@@ -48,28 +48,28 @@ pub fn run(args: &DiskArgs, interruption: &Interruption) -> Result<(), ExitError
 }
 
 /// A disk with what it was asked to be.
-struct Found {
+struct FoundDisk {
     disk: ServedDisk,
     asked: ServeArguments,
 }
 
 /// The disks of this user, those whose server was killed too.
-fn found() -> Vec<Found> {
+fn found() -> Vec<FoundDisk> {
     let disks = served_disks(&StateDir::of_user(), &System::new());
     disks.into_iter().filter_map(asked).collect()
 }
 
-fn asked(disk: ServedDisk) -> Option<Found> {
+fn asked(disk: ServedDisk) -> Option<FoundDisk> {
     let mut words = disk.arguments.get(iostrata_sim::emudisk::COMMAND.len()..)?.to_vec();
     words.push(disk.at.to_str()?.to_owned());
-    Some(Found { asked: ServeArguments::parse(&words).ok()?, disk })
+    Some(FoundDisk { asked: ServeArguments::parse(&words).ok()?, disk })
 }
 
 /// The disk of this device.
 ///
 /// # Errors
 /// When there is none: then those that there are are named.
-fn of_device(device: &Path) -> Result<Found, ExitError> {
+fn of_device(device: &Path) -> Result<FoundDisk, ExitError> {
     let node = node(device);
     let mut all = found();
     if let Some(at) = all.iter().position(|one| one.disk.device == node) {
@@ -172,7 +172,7 @@ fn check(fault: &Fault, device: &str, stats: &DiskStats) -> Result<(), ExitError
     }
 }
 
-fn set(found: &Found, fault: &Fault) -> Result<(), ExitError> {
+fn set(found: &FoundDisk, fault: &Fault) -> Result<(), ExitError> {
     let client = Client::at(&found.disk.at);
     let (wanted, device) = (fault.clone(), found.disk.device.display());
     match within(move || client.control(&wanted)) {
@@ -199,8 +199,8 @@ fn list(args: &DiskListArgs) -> Result<(), ExitError> {
     }
 }
 
-fn row(found: &Found) -> DiskRow {
-    let Found { disk, asked } = found;
+fn row(found: &FoundDisk) -> DiskRow {
+    let FoundDisk { disk, asked } = found;
     let stats = stats(disk);
     let stats = stats.as_ref();
     let is_of_a_run = !disk.is_left_behind();
@@ -230,7 +230,7 @@ fn row(found: &Found) -> DiskRow {
     }
 }
 
-fn in_use(found: &Found) -> Option<String> {
+fn in_use(found: &FoundDisk) -> Option<String> {
     let system = System::new();
     let device = &found.disk.device;
     let mounts = system.mounts().unwrap_or_default();
@@ -242,7 +242,7 @@ fn in_use(found: &Found) -> Option<String> {
 }
 
 /// Requests that the kernel merged, as it counts them for the device.
-fn merged(found: &Found) -> Option<u64> {
+fn merged(found: &FoundDisk) -> Option<u64> {
     let name = found.disk.device.file_name()?.to_str()?;
     let merged = |counters: DeviceCounters| counters.reads_merged + counters.writes_merged;
     let now = device_counters(&Root::system(), name).map(merged)?;
@@ -502,7 +502,7 @@ fn stop(args: &StopArgs) -> Result<(), ExitError> {
     failed.map_or(Ok(()), Err)
 }
 
-fn stop_one(found: &Found) -> Result<(), ExitError> {
+fn stop_one(found: &FoundDisk) -> Result<(), ExitError> {
     let device = found.disk.device.display();
     let report = stop_served(&StateDir::of_user(), &System::new(), &found.disk);
     let report = report.map_err(|error| match error {

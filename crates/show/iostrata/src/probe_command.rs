@@ -494,7 +494,7 @@ impl Tables {
 
 /// Tables of the program's own.
 pub struct OwnTables {
-    place: Owned,
+    place: OwnStore,
     /// An engine from its first rung on.
     open: Option<TestDatabase>,
     ready: Vec<Tables>,
@@ -502,7 +502,7 @@ pub struct OwnTables {
 }
 
 /// What holds them, and goes with them.
-enum Owned {
+enum OwnStore {
     Engine(Box<OwnEngine>),
     Server(Box<OwnDatabase>),
 }
@@ -534,7 +534,7 @@ impl OwnTables {
             flush_log: String::new(),
             directory,
         };
-        let place = Owned::Engine(Box::new(engine));
+        let place = OwnStore::Engine(Box::new(engine));
         Ok(Self { place, open: None, ready: Vec::new(), interrupted })
     }
 
@@ -545,7 +545,7 @@ impl OwnTables {
     pub fn server(own: OwnDatabase, interrupted: Arc<AtomicBool>) -> Result<Self, ExitError> {
         let target = ServerTarget::open(own.address().clone(), None).map_err(ending)?;
         let open = Some(TestDatabase::Server(Box::new(target)));
-        Ok(Self { place: Owned::Server(Box::new(own)), open, ready: Vec::new(), interrupted })
+        Ok(Self { place: OwnStore::Server(Box::new(own)), open, ready: Vec::new(), interrupted })
     }
 
     /// Removes everything.
@@ -555,18 +555,18 @@ impl OwnTables {
     pub fn remove(self) -> Result<(), ExitError> {
         drop(self.open);
         match self.place {
-            Owned::Engine(engine) => engine.directory.remove(),
-            Owned::Server(own) => own.remove().map_err(ending),
+            OwnStore::Engine(engine) => engine.directory.remove(),
+            OwnStore::Server(own) => own.remove().map_err(ending),
         }
     }
 
     fn is_server(&self) -> bool {
-        matches!(self.place, Owned::Server(_))
+        matches!(self.place, OwnStore::Server(_))
     }
 
     /// Opens an engine for these tables, in place of the one before.
     fn open_engine(&mut self, tables: Tables, workload: &dyn Workload) -> Result<(), TargetError> {
-        let Owned::Engine(engine) = &mut self.place else { return Ok(()) };
+        let OwnStore::Engine(engine) = &mut self.place else { return Ok(()) };
         // An engine is open for the tables of one schema.
         self.ready.clear();
         let before = self.open.as_ref().map(|open| open.target().used()).transpose()?;
@@ -596,8 +596,8 @@ impl OwnTables {
 impl ProbedDatabase for OwnTables {
     fn name(&self) -> String {
         match &self.place {
-            Owned::Engine(engine) => format!("engine:{}", engine.like.display()),
-            Owned::Server(own) => {
+            OwnStore::Engine(engine) => format!("engine:{}", engine.like.display()),
+            OwnStore::Server(own) => {
                 let open = self.open.as_ref();
                 open.map_or_else(|| own.address().to_string(), |open| open.target().name())
             }
@@ -619,7 +619,7 @@ impl ProbedDatabase for OwnTables {
             self.fill(tables, progress).map_err(|error| error.to_string())?;
         }
         match (&self.place, &self.open) {
-            (Owned::Engine(engine), Some(TestDatabase::Engine(target))) => {
+            (OwnStore::Engine(engine), Some(TestDatabase::Engine(target))) => {
                 engine.sync_commits(target, rung != TopRung::Unsynced)
             }
             _ => Ok(()),
@@ -640,8 +640,8 @@ impl ProbedDatabase for OwnTables {
     fn written_bytes(&self) -> Option<u64> {
         let used = self.open.as_ref().map(|open| open.target().used()).transpose().ok()?;
         let before = match &self.place {
-            Owned::Engine(engine) => engine.written_before_bytes,
-            Owned::Server(_) => 0,
+            OwnStore::Engine(engine) => engine.written_before_bytes,
+            OwnStore::Server(_) => 0,
         };
         Some(before + used.map_or(0, |used| used.written_bytes()))
     }

@@ -32,7 +32,7 @@ use crate::restore_command;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use crate::study_database::{ServerPrograms, StudyDatabases};
-use crate::study_show::{self, Listed, Shown, list, show};
+use crate::study_show::{self, StudyListing, StudyOutline, list, show};
 
 /// Runs the command.
 ///
@@ -56,7 +56,7 @@ fn list_shipped(args: &ListArgs) -> Result<(), ExitError> {
         let of = |extent| {
             spec.plan(extent, None, &MeasuringOverrides::default()).map(|plan| cost(&plan))
         };
-        Ok(Listed {
+        Ok(StudyListing {
             quick: of(Extent::Quick).map_err(usage)?,
             full: of(Extent::Full).map_err(usage)?,
             name: spec.name,
@@ -88,7 +88,7 @@ fn show_plan(
     parts.retain(|part| wanted.is_none_or(|wanted| wanted.contains(&part.name)));
     let exclusions = spec.exclusions(plan.extent);
     let cost = cost(plan);
-    let shown = Shown { plan, cost: &cost, changes, parts: &parts, exclusions: &exclusions };
+    let shown = StudyOutline { plan, cost: &cost, changes, parts: &parts, exclusions: &exclusions };
     if json { print_json(&shown) } else { print_text(&show(&shown, width())) }
 }
 

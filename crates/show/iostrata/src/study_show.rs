@@ -15,7 +15,7 @@ const NAME: usize = 16;
 
 /// One study of the list.
 #[derive(Debug, Serialize)]
-pub struct Listed {
+pub struct StudyListing {
     /// Its name.
     pub name: String,
     /// One line.
@@ -30,7 +30,7 @@ pub struct Listed {
 
 /// A study's plan with what it costs and changes.
 #[derive(Debug, Serialize)]
-pub struct Shown<'a> {
+pub struct StudyOutline<'a> {
     /// The plan.
     #[serde(flatten)]
     pub plan: &'a StudyPlan,
@@ -47,7 +47,7 @@ pub struct Shown<'a> {
 }
 
 /// The shipped studies as a table.
-pub fn list(studies: &[Listed]) -> String {
+pub fn list(studies: &[StudyListing]) -> String {
     let mut text = String::new();
     let column = 2 + studies.iter().map(|study| study.name.len()).max().unwrap_or(0);
     for study in studies {
@@ -70,7 +70,7 @@ fn brief(cost: &PlanCost) -> String {
 }
 
 /// A plan, its cost, and what it changes.
-pub fn show(shown: &Shown<'_>, width: usize) -> String {
+pub fn show(shown: &StudyOutline<'_>, width: usize) -> String {
     let plan = shown.plan;
     let mut text = format!("{}: {}\n", plan.name, plan.title);
     for line in wrapped(plan.question.split_whitespace(), width) {
@@ -147,7 +147,7 @@ fn part(part: &PartOutline) -> (String, String) {
     (part.name.clone(), format!("{} points: {}", part.points, factors.join(", ")))
 }
 
-fn measuring(shown: &Shown<'_>) -> Vec<(String, String)> {
+fn measuring(shown: &StudyOutline<'_>) -> Vec<(String, String)> {
     let (measuring, cost) = (&shown.plan.measuring, shown.cost);
     let row = |name: &str, text: String| (name.to_owned(), text);
     let mut rows = vec![
@@ -245,7 +245,7 @@ mod tests {
     fn a_plan_shows_factors_parts_cost_changes_and_points() {
         let spec = StudySpec::parse(shipped_text("smoke").unwrap(), "smoke.toml").unwrap();
         let plan = spec.plan(Extent::Quick, None, &MeasuringOverrides::default()).unwrap();
-        let shown = Shown {
+        let shown = StudyOutline {
             plan: &plan,
             cost: &cost(&plan),
             changes: &["make a loop device".to_owned()],

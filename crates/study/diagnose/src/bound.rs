@@ -40,7 +40,7 @@ pub(crate) fn with_bounds(mut rungs: Vec<Rung>, case: &Case<'_, '_>) -> Vec<Rung
         if seen.point.id != rung::COMMITS_1_UNSYNCED
             && let Some(rung) = rungs.iter_mut().find(|rung| rung.name == seen.point.id)
         {
-            rung.bound = Bounding { case, seen }.bound();
+            rung.bound = BoundSearch { case, seen }.bound();
         }
     }
     rungs
@@ -57,12 +57,12 @@ struct ResourceAllowance {
 }
 
 /// A rung of transactions whose bound is wanted.
-struct Bounding<'c, 'a> {
+struct BoundSearch<'c, 'a> {
     case: &'c Case<'c, 'a>,
     seen: &'c PointLog<'a>,
 }
 
-impl Bounding<'_, '_> {
+impl BoundSearch<'_, '_> {
     fn bound(&self) -> Option<TransactionBound> {
         let all = Resource::ALL.map(|name| (name, self.allowed(name)));
         let known = all.iter().filter_map(|(name, of)| Some((*name, of, of.per_s.as_ref()?)));

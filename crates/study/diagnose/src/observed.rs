@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use iostrata_plan::Point;
 use iostrata_run::host::IoLimit;
-use iostrata_run::{DevicePause, Event, Pooled, Profiled, Replicate, Traced, Unavailable};
+use iostrata_run::{
+    DevicePause, Event, LatencyTrace, PointProfile, PooledLatencies, Replicate, Unavailable,
+};
 use iostrata_stats::Measured;
 
 use crate::figure::{combined, weighted_mean};
@@ -22,9 +24,9 @@ pub(crate) struct PointLog<'a> {
     /// Its replicates by number.
     pub replicates: Vec<&'a Replicate>,
     /// What the kernel did in its windows.
-    pub profiles: Vec<&'a Profiled>,
+    pub profiles: Vec<&'a PointProfile>,
     /// Its pass with latency by layer.
-    pub traced: Option<&'a Traced>,
+    pub traced: Option<&'a LatencyTrace>,
     /// Windows that are not among the replicates, because the machine was not there for them.
     pub left_out: u32,
 }
@@ -105,7 +107,7 @@ pub(crate) struct EventIndex<'a> {
     fallen: Vec<PointLog<'a>>,
     transactions: Vec<PointLog<'a>>,
     limits: Vec<&'a IoLimit>,
-    pooled: BTreeMap<&'a str, &'a Pooled>,
+    pooled: BTreeMap<&'a str, &'a PooledLatencies>,
     paused: Option<(f64, &'a [DevicePause])>,
 }
 
@@ -177,7 +179,7 @@ impl<'a> EventIndex<'a> {
     }
 
     /// Latencies over all replicates of a point that last.
-    pub fn pooled(&self, point: &str) -> Option<&'a Pooled> {
+    pub fn pooled(&self, point: &str) -> Option<&'a PooledLatencies> {
         let pooled = *self.pooled.get(point)?;
         let seen = self.seen(point)?;
         let lasts = |number: &u32| seen.replicates.iter().any(|one| one.replicate == *number);

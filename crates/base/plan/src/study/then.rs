@@ -64,7 +64,7 @@ pub enum ThenMetric {
     StallsPerMin,
     /// Share of the written pages that were written because redo was about to run out, percent.
     FlushedForRedoPct,
-    /// Times per minute that pages had to be written at any price.
+    /// Furious flushes per minute.
     FuriousFlushesPerMin,
     /// Pages of 16 KiB written in place for each transaction.
     PagesPerTransaction,
@@ -94,7 +94,7 @@ pub enum ThenMetric {
     RedoBytesPerS,
     /// Pages that became dirty per second.
     PagesDirtiedPerS,
-    /// Mean checkpoint age in percent of the age at which writers wait.
+    /// Mean checkpoint age in percent of the max checkpoint age.
     CheckpointAgePct,
     /// The highest one.
     CheckpointAgeMaxPct,

@@ -395,7 +395,7 @@ fields {
     checkpoint_age_bytes: u64 = gauge("bytes", |one| one.checkpoint_age_bytes)
         .column_of("ageM", 6, MIB)
         .metric("iostrata_checkpoint_age_bytes", "Redo that recovery would read.");
-    /// The checkpoint age at which writers wait for a checkpoint, in bytes.
+    /// The max checkpoint age, at which writers wait for a checkpoint, in bytes.
     checkpoint_age_limit_bytes: u64 = gauge("bytes", |one| one.checkpoint_age_limit_bytes)
         .metric(
             "iostrata_checkpoint_age_limit_bytes",

@@ -16,7 +16,7 @@ pub struct TargetSample {
     pub taken_us: Option<u64>,
     /// Redo that recovery would read.
     pub checkpoint_age_bytes: Option<u64>,
-    /// The checkpoint age at which writers wait for a checkpoint.
+    /// The max checkpoint age: writers wait there for a checkpoint.
     pub checkpoint_age_limit_bytes: Option<u64>,
     /// The checkpoint age from which pages are flushed as fast as possible.
     pub checkpoint_age_async_bytes: Option<u64>,

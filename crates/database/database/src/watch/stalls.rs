@@ -65,7 +65,7 @@ struct Lull {
 
 /// The stall that goes on, or the last one.
 #[derive(Clone, Debug)]
-struct Going {
+struct LastStall {
     stall: TransactionStall,
     is_going: bool,
     /// How often it was asked what sessions wait for, and when last.
@@ -89,7 +89,7 @@ pub(crate) struct Stalls {
     /// The same for the causes, with those that were refused.
     sampled: VecDeque<StallSample>,
     usual: VecDeque<Usual>,
-    last: Option<Going>,
+    last: Option<LastStall>,
     /// The last sample, if it may be one of a target that is kept from processors.
     lull: Option<Lull>,
 }
@@ -167,7 +167,7 @@ impl Stalls {
             self.usual.clear();
             return FoundStall { is_going: false, stall: Some(stall) };
         }
-        self.last = Some(Going { stall: stall.clone(), is_going: true, looks, looked_s });
+        self.last = Some(LastStall { stall: stall.clone(), is_going: true, looks, looked_s });
         FoundStall { is_going: true, stall: Some(stall) }
     }
 

@@ -8,7 +8,7 @@ use iostrata_engine::{
     Engine, EngineError, Isolation, Table, Ticket, Transaction, TransactionError,
 };
 
-use crate::draw::Drawn;
+use crate::draw::OrderDraw;
 use crate::tables::{
     CUSTOMER, DISTRICT, HISTORY, ITEM, LINE, NEW_ORDER, OPEN_ORDERS, ORDER, STOCK, WAREHOUSE,
 };
@@ -36,7 +36,7 @@ pub struct Direct<'s> {
 
 impl Direct<'_> {
     /// Runs the transaction until it is committed.
-    pub fn transact(&mut self, drawn: &Drawn) -> Result<(), EngineError> {
+    pub fn transact(&mut self, drawn: &OrderDraw) -> Result<(), EngineError> {
         loop {
             let mut transaction = self.engine.begin(Isolation::RepeatableRead)?;
             match self.body(&mut transaction, drawn) {
@@ -52,7 +52,7 @@ impl Direct<'_> {
         }
     }
 
-    fn body(&mut self, t: &mut Transaction, drawn: &Drawn) -> Result<(), EngineError> {
+    fn body(&mut self, t: &mut Transaction, drawn: &OrderDraw) -> Result<(), EngineError> {
         let (w, d) = drawn.place;
         let mut number = 0;
         self.set_key(&[(w, 2), (d, 1)]);

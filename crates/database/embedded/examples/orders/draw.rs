@@ -7,7 +7,7 @@ pub const ORDER_LINES: usize = 6;
 
 /// One transaction.
 #[derive(Clone, Copy, Debug)]
-pub struct Drawn {
+pub struct OrderDraw {
     pub place: (i64, i64),
     pub customer: i64,
     pub payer: i64,
@@ -35,14 +35,14 @@ impl Draw {
         (self.below(mask + 1) | self.below(count)) % count
     }
 
-    pub fn next(&mut self) -> Drawn {
+    pub fn next(&mut self) -> OrderDraw {
         let mut items = [-1; ORDER_LINES];
         for at in 0..ORDER_LINES {
             while items[at] < 0 || items[..at].contains(&items[at]) {
                 items[at] = self.skewed(8_191, ITEMS);
             }
         }
-        Drawn {
+        OrderDraw {
             place: (self.below(WAREHOUSES), self.below(DISTRICTS)),
             customer: self.skewed(1_023, CUSTOMERS),
             payer: self.skewed(1_023, CUSTOMERS),

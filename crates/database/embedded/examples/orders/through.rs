@@ -6,7 +6,7 @@ use iostrata_database::target::{
     Access, Assign, Change, Op, OpId, Rows, Session, TargetError, Ticket, Trouble, Value,
 };
 
-use crate::draw::Drawn;
+use crate::draw::OrderDraw;
 use crate::tables::{
     BALANCE, CUSTOMER, DISTRICT, HISTORY, ITEM, LINE, NEW_ORDER, NEXT_ORDER, OPEN_ORDERS, ORDER,
     ORDERED, PAID, PAYMENTS, QUANTITY, SOLD, STOCK, WAREHOUSE,
@@ -64,7 +64,7 @@ pub struct Through {
 
 impl Through {
     /// Runs the transaction until it is committed.
-    pub fn transact(&mut self, drawn: &Drawn) -> Result<(), TargetError> {
+    pub fn transact(&mut self, drawn: &OrderDraw) -> Result<(), TargetError> {
         loop {
             self.session.begin()?;
             match self.body(drawn).and_then(|()| self.session.commit()) {
@@ -78,7 +78,7 @@ impl Through {
         }
     }
 
-    fn body(&mut self, drawn: &Drawn) -> Result<(), TargetError> {
+    fn body(&mut self, drawn: &OrderDraw) -> Result<(), TargetError> {
         let (w, d) = drawn.place;
         self.run(0, &[w, d])?;
         let number = self.out.get(0, 0).int();

@@ -72,11 +72,11 @@ pub struct PrivateServer {
     plan: PrivatePlan,
     layout: Layout,
     directory: ChangeId,
-    running: Option<Running>,
+    running: Option<RunningServer>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningServer {
     change: ChangeId,
     process: Owner,
     version: String,
@@ -193,7 +193,7 @@ impl PrivateServer {
         };
         let applied = session.apply(change).map_err(|error| self.explained(error))?;
         if let Effect::DatabaseServer(DatabaseServerEffect { process, version }) = applied.effect {
-            self.running = Some(Running { change: applied.id, process, version });
+            self.running = Some(RunningServer { change: applied.id, process, version });
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The checkpoint ages at which a server flushes at any price and lets writers wait.
+//! The checkpoint ages at which a server begins sync flushing, and at which it makes writers wait.
 //!
 //! Invariant: pure. What a server says itself comes before what is computed; a version whose rule
 //! is not known has none. The numbers are of 100 MiB of redo, as real servers tell them.
@@ -49,7 +49,7 @@ pub(crate) fn age_limits(told: &StatusReply, version: &ServerVersion) -> AgeLimi
         },
     });
     let own = told.status("Innodb_checkpoint_max_age").or(told.text.age_max);
-    // MariaDB flushes at any price from seven eighths on (73,689,801 of 84,216,915).
+    // MariaDB begins sync flushing at seven eighths (73,689,801 of 84,216,915).
     let of_own = own.filter(|_| version.flavour == Flavour::MariaDb).map(|own| own - own / 8);
     let metric = |name: &str| told.metric(name).filter(|bytes| *bytes > 0);
     let flush_first = metric("log_max_modified_age_sync");
@@ -89,7 +89,7 @@ fn before_8_0_30(told: &StatusReply, capacity: u64, files: u64) -> (Option<u64>,
     ages().unzip()
 }
 
-/// Where users flush themselves, and where the page cleaner flushes at any price.
+/// Where user threads flush themselves, and where the page cleaner begins sync flushing.
 fn before_8(told: &StatusReply, capacity: u64, files: u64) -> (Option<u64>, Option<u64>) {
     let usable = || {
         let usable = capacity.checked_sub(files.checked_mul(FILE_HEAD)?)?;

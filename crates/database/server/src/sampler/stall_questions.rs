@@ -84,14 +84,14 @@ pub(crate) struct StallQuestions {
 }
 
 /// What is asked one after the other.
-struct Asking<'a> {
+struct Questions<'a> {
     conn: &'a mut Conn,
     began: Instant,
     limited: [String; 2],
     missing: Vec<String>,
 }
 
-impl Asking<'_> {
+impl Questions<'_> {
     /// The answer to what stands behind SELECT; nothing where it is refused or time is over.
     fn select(&mut self, what: &str, rest: &str) -> Option<Vec<AnswerRow>> {
         let sql = format!("{}SELECT {}{rest}", self.limited[0], self.limited[1]);
@@ -144,7 +144,7 @@ impl StallQuestions {
     /// Asks all of them.
     pub(crate) fn snapshot(&mut self, conn: &mut Conn, version: &ServerVersion) -> StallSnapshot {
         let began = Instant::now();
-        let mut asking = Asking { conn, began, limited: limits(version), missing: Vec::new() };
+        let mut asking = Questions { conn, began, limited: limits(version), missing: Vec::new() };
         let sessions = session_states::ask(asking.conn).unwrap_or_default();
         let mut lock_waits = row_lock_waits(&mut asking, version);
         lock_waits.extend(metadata_lock_waits(&mut asking, version));
@@ -158,7 +158,7 @@ impl StallQuestions {
         self.before = ended(&mut asking).map(|ended| (Instant::now(), ended));
         self.statements = if self.before.is_some() { running(&mut asking) } else { Vec::default() };
         let statements = self.statements.clone();
-        let Asking { missing, .. } = asking;
+        let Questions { missing, .. } = asking;
         StallSnapshot {
             sessions,
             lock_waits,
@@ -178,7 +178,7 @@ impl StallQuestions {
     ) -> Option<(Vec<StatementDigest>, f64)> {
         let (at, before) = self.before.as_ref()?;
         let (began, seconds) = (Instant::now(), at.elapsed().as_secs_f64());
-        let mut asking = Asking { conn, began, limited: limits(version), missing: Vec::new() };
+        let mut asking = Questions { conn, began, limited: limits(version), missing: Vec::new() };
         let after = ended(&mut asking)?;
         let mut all = grown(before, after, &self.statements);
         all.truncate(STATEMENTS_MAX);
@@ -187,7 +187,7 @@ impl StallQuestions {
     }
 }
 
-fn row_lock_waits(asking: &mut Asking<'_>, version: &ServerVersion) -> Vec<LockWait> {
+fn row_lock_waits(asking: &mut Questions<'_>, version: &ServerVersion) -> Vec<LockWait> {
     let is_new = version.flavour != Flavour::MariaDb && version.numbers >= (8, 0, 0);
     let sql = if is_new { ROW_LOCKS } else { ROW_LOCKS_BEFORE };
     let wait = |row: AnswerRow| {
@@ -205,7 +205,7 @@ fn row_lock_waits(asking: &mut Asking<'_>, version: &ServerVersion) -> Vec<LockW
     rows.into_iter().filter_map(wait).collect()
 }
 
-fn metadata_lock_waits(asking: &mut Asking<'_>, version: &ServerVersion) -> Vec<LockWait> {
+fn metadata_lock_waits(asking: &mut Questions<'_>, version: &ServerVersion) -> Vec<LockWait> {
     let (is_mariadb, numbers) = (version.flavour == Flavour::MariaDb, version.numbers);
     if if is_mariadb { numbers < (10, 5, 2) } else { numbers < (5, 7, 3) } {
         asking.missing.push("metadata locks: this version does not list their holders".to_owned());
@@ -225,7 +225,7 @@ fn metadata_lock_waits(asking: &mut Asking<'_>, version: &ServerVersion) -> Vec<
 }
 
 /// Adds to each blocker its user, command, time and state.
-fn describe_blockers(asking: &mut Asking<'_>, blockers: &mut [Blocker]) {
+fn describe_blockers(asking: &mut Questions<'_>, blockers: &mut [Blocker]) {
     if blockers.is_empty() || asking.began.elapsed() > BUDGET {
         return;
     }
@@ -265,7 +265,7 @@ fn monitor_lines(text: &str) -> Vec<String> {
 }
 
 /// What statements of each digest came to since the server started.
-fn ended(asking: &mut Asking<'_>) -> Option<StatementTimes> {
+fn ended(asking: &mut Questions<'_>) -> Option<StatementTimes> {
     let columns = "SCHEMA_NAME, DIGEST, COUNT_STAR, SUM_TIMER_WAIT";
     let rows = asking.select("statements", &format!("{columns} FROM {DIGESTS} LIMIT 20000"))?;
     if rows.is_empty() {
@@ -281,7 +281,7 @@ fn ended(asking: &mut Asking<'_>) -> Option<StatementTimes> {
 }
 
 /// What runs now.
-fn running(asking: &mut Asking<'_>) -> Vec<StatementDigest> {
+fn running(asking: &mut Questions<'_>) -> Vec<StatementDigest> {
     let rows = asking.select("running statements", RUNNING).unwrap_or_default();
     let one = |row: AnswerRow| {
         let [digest, running, text] = <[_; 3]>::try_from(row).ok()?;
@@ -323,7 +323,7 @@ fn grown(
 }
 
 /// Asks for the texts of digests that have none yet.
-fn add_texts(asking: &mut Asking<'_>, all: &mut [StatementDigest]) {
+fn add_texts(asking: &mut Questions<'_>, all: &mut [StatementDigest]) {
     let is_sound = |digest: &&str| digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     let wanted: Vec<String> = all
         .iter()

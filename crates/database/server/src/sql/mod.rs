@@ -17,7 +17,7 @@ use crate::kind::ValueKind;
 pub(crate) use modify::{Expressions, absolute, before, update};
 pub(crate) use modify::{delete, insert};
 pub(crate) use read::{count_below, get, scan};
-pub(crate) use table::{Making, create, drop_table, late_indexes};
+pub(crate) use table::{TableOptions, create, drop_table, late_indexes};
 
 /// The text of a statement and what belongs at its question marks.
 #[derive(Clone, Debug, PartialEq, Eq)]

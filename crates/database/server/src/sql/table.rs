@@ -9,7 +9,7 @@ use super::name;
 
 /// How a table is made, beside what its schema says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Making<'a> {
+pub(crate) struct TableOptions<'a> {
     /// The storage engine; the server's own choice without one.
     pub engine: Option<&'a str>,
     pub words: &'a TableWords,
@@ -18,7 +18,7 @@ pub(crate) struct Making<'a> {
 }
 
 /// Makes a table with its key and with all indexes but the late ones.
-pub(crate) fn create(table: &Table, making: Making<'_>) -> String {
+pub(crate) fn create(table: &Table, making: TableOptions<'_>) -> String {
     let words = making.words;
     let counted = table.key.first().filter(|_| table.auto_increment);
     let columns = table.columns.iter().enumerate().map(|(at, column)| {

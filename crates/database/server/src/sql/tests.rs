@@ -185,8 +185,8 @@ fn tables_are_made_as_declared() {
     assert_eq!((insert.text.as_str(), takes(&insert).len()), (expected, 6));
 }
 
-fn made_by<'a>(engine: Option<&'a str>, words: &'a TableWords) -> Making<'a> {
-    Making { engine, words, adds_key: false }
+fn made_by<'a>(engine: Option<&'a str>, words: &'a TableWords) -> TableOptions<'a> {
+    TableOptions { engine, words, adds_key: false }
 }
 
 #[test]
@@ -200,6 +200,6 @@ fn a_table_without_a_key_gets_one_where_the_server_asks_for_it() {
     table.indexes.clear();
     let making = made_by(None, &words);
     assert!(!create(&table, making).contains("KEY"));
-    let added = create(&table, Making { adds_key: true, ..making });
+    let added = create(&table, TableOptions { adds_key: true, ..making });
     assert!(added.contains("`iostrata_id` BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"), "{added}");
 }

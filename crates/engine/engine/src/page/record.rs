@@ -369,7 +369,7 @@ impl<'a> Hunks<'a> {
     #[inline]
     pub fn between(old: &[u8], new: [&[u8]; 2], out: &'a mut Vec<u8>) -> Self {
         out.clear();
-        let mut joined = Joined { new, out, last_end: 0, open: 0..0 };
+        let mut joined = HunkWriter { new, out, last_end: 0, open: 0..0 };
         let (first, rest) = old.split_at(new[0].len().min(old.len()));
         joined.compare(0, first, new[0]);
         joined.compare(new[0].len(), rest, new[1]);
@@ -428,7 +428,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<(usize, &'a [u8]), CellFault> {
 }
 
 /// Hunks while they are found.
-struct Joined<'n, 'o> {
+struct HunkWriter<'n, 'o> {
     new: [&'n [u8]; 2],
     out: &'o mut Vec<u8>,
     /// Where the last hunk that was written ends.
@@ -437,7 +437,7 @@ struct Joined<'n, 'o> {
     open: Range<usize>,
 }
 
-impl Joined<'_, '_> {
+impl HunkWriter<'_, '_> {
     /// Notes where the values differ as far as both have bytes, `at` being the place of the first.
     #[inline]
     fn compare(&mut self, mut at: usize, old: &[u8], new: &[u8]) {

@@ -431,7 +431,7 @@ const PICKS: usize = 64;
 /// A copy of a page, to be written. Its parts may be taken apart and put together again.
 #[must_use = "a page taken for writing must be reported by `flushed` or `not_flushed`"]
 #[derive(Debug)]
-pub struct Flushing {
+pub struct PageFlush {
     pub page: PageNo,
     /// The page's newest change: must be durable in the redo before the page is written.
     pub lsn: Lsn,
@@ -451,7 +451,7 @@ impl Pool {
     /// Takes up to `max` dirty pages for writing, the oldest first, out of all buckets of the redo
     /// that begin below `until`; so the pages of a whole bucket, though some may be younger than
     /// `until`. Skips pages that are latched exclusively or being written.
-    pub fn collect_oldest(&self, max: usize, until: Lsn, out: &mut Vec<Flushing>) {
+    pub fn collect_oldest(&self, max: usize, until: Lsn, out: &mut Vec<PageFlush>) {
         let (mut picked, mut skipped) = (Vec::new(), Vec::new());
         let end = out.len().saturating_add(max);
         while out.len() < end {
@@ -472,7 +472,7 @@ impl Pool {
     }
 
     /// Takes one page for writing if it is dirty, here and not latched; whether it was.
-    pub fn collect_page(&self, page: PageNo, out: &mut Vec<Flushing>) -> bool {
+    pub fn collect_page(&self, page: PageNo, out: &mut Vec<PageFlush>) -> bool {
         let Some(entry) = self.table.existing(page) else { return false };
         let word = Word(entry.load(Ordering::Relaxed));
         if !word.is_resident() {
@@ -494,7 +494,7 @@ impl Pool {
 
     /// Takes up to `max` dirty pages at the cold end for writing, so that they can be evicted
     /// afterwards. Only when there is none of these, pages that would have stayed.
-    pub fn collect_cold(&self, max: usize, out: &mut Vec<Flushing>) {
+    pub fn collect_cold(&self, max: usize, out: &mut Vec<PageFlush>) {
         let mut cold = Vec::new();
         self.queues.cold(max.saturating_mul(4).saturating_add(256), &mut cold);
         let end = out.len().saturating_add(max);
@@ -530,7 +530,7 @@ impl Pool {
     }
 
     /// Takes what is in this frame if it can be latched at once and is to be written.
-    fn take_copy(&self, index: u32) -> Option<Flushing> {
+    fn take_copy(&self, index: u32) -> Option<PageFlush> {
         let frame = self.frames.get(index);
         let page = PageNo(frame.page.load(Ordering::Relaxed));
         let shared = self.pin_quietly(page, index)?.try_shared().ok()?;
@@ -541,20 +541,20 @@ impl Pool {
         bytes.copy_from_slice(&shared);
         drop(shared);
         let lsn = PageView::new(&bytes).lsn();
-        Some(Flushing { page, lsn, bytes, flight: Flight { frame: index } })
+        Some(PageFlush { page, lsn, bytes, flight: Flight { frame: index } })
     }
 
     /// These are written and durable: clean, unless changed meanwhile.
-    pub fn flushed(&self, written: Vec<Flushing>) {
-        for Flushing { bytes, flight, .. } in written {
+    pub fn flushed(&self, written: Vec<PageFlush>) {
+        for PageFlush { bytes, flight, .. } in written {
             self.dirty.land(self.frames.get(flight.frame));
             self.buffers.give(bytes);
         }
     }
 
     /// These are not written: dirty again since the LSN they had.
-    pub fn not_flushed(&self, unwritten: Vec<Flushing>) {
-        for Flushing { bytes, flight, .. } in unwritten {
+    pub fn not_flushed(&self, unwritten: Vec<PageFlush>) {
+        for PageFlush { bytes, flight, .. } in unwritten {
             self.dirty.turn_back(self.frames.get(flight.frame));
             self.buffers.give(bytes);
         }

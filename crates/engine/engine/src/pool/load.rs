@@ -313,11 +313,11 @@ struct Wait {
 
 type Room = Mutex<Vec<(PageNo, Arc<Wait>)>>;
 
-pub struct Waiting {
+pub struct LoadWaits {
     rooms: Vec<Room>,
 }
 
-impl Waiting {
+impl LoadWaits {
     pub fn new() -> Self {
         Self { rooms: (0..ROOMS).map(|_| Mutex::default()).collect() }
     }

@@ -57,7 +57,7 @@ struct Inner {
 
 /// Frames of each queue that were drawn, found pinned and put back.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pinned {
+pub struct PinnedFrames {
     pub small: usize,
     pub main: usize,
 }
@@ -147,7 +147,7 @@ impl Queues {
         &self,
         max: usize,
         held_back: usize,
-        pinned: Pinned,
+        pinned: PinnedFrames,
         out: &mut Vec<(u32, FrameQueue)>,
     ) {
         let target = self.small_target.load(Ordering::Relaxed);
@@ -323,7 +323,7 @@ impl Pool {
         let mut looks = few.min(TURNS_MAX * self.frames.len());
         let (mut drawn, mut warm, mut cold) = (Vec::new(), Vec::new(), Vec::new());
         let mut freed: Vec<u32> = Vec::new();
-        let (mut gone, mut held_back, mut pinned) = (0, 0, Pinned::default());
+        let (mut gone, mut held_back, mut pinned) = (0, 0, PinnedFrames::default());
         while gone < max && looks > 0 {
             drawn.clear();
             let most = (max - gone).min(DRAWN_MAX).min(looks);

@@ -58,7 +58,7 @@ struct Waiter {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitQueue {
     queue: Vec<Waiter>,
     /// Kept for its memory.
     covered: Vec<Arc<Slot>>,
@@ -68,7 +68,7 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct GroupCommit {
     led: AtomicBool,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitQueue>,
     /// Threads that ever came, and those of them that were covered.
     came: AtomicU64,
     went: AtomicU64,
@@ -212,7 +212,7 @@ impl GroupCommit {
     pub(crate) fn leave(&self, upto: u64, entered: u64) {
         let mut waiting = locked(&self.waiting);
         self.population.store(self.present(), Ordering::Relaxed);
-        let Waiting { queue, covered } = &mut *waiting;
+        let WaitQueue { queue, covered } = &mut *waiting;
         let mut covered = std::mem::take(covered);
         queue.retain(|waiter| {
             let is_covered = waiter.upto <= upto;

@@ -68,13 +68,13 @@ impl DoublewriteFiles {
 }
 
 #[derive(Debug, Default)]
-struct Running {
+struct BatchOrder {
     next: u64,
     unsettled: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Order(Mutex<Running>);
+pub(crate) struct Order(Mutex<BatchOrder>);
 
 impl Order {
     /// Numbers from here on are above `sequence`.

@@ -32,20 +32,20 @@ use crate::tree::descend::Seek;
 /// a map, a neighbour.
 const PINS: usize = 8;
 
-pub(crate) enum Blocked {
+pub(crate) enum Obstacle {
     Absent(PageNo),
     NeedsPage,
     Failed(EngineError),
 }
 
-impl From<EngineError> for Blocked {
+impl From<EngineError> for Obstacle {
     fn from(error: EngineError) -> Self {
         Self::Failed(error)
     }
 }
 
-pub(super) fn needed<'n, 'c>(new: Option<&'n NewPage<'c>>) -> Result<&'n NewPage<'c>, Blocked> {
-    new.ok_or(Blocked::NeedsPage)
+pub(super) fn needed<'n, 'c>(new: Option<&'n NewPage<'c>>) -> Result<&'n NewPage<'c>, Obstacle> {
+    new.ok_or(Obstacle::NeedsPage)
 }
 
 /// What a change of a tree's structure has to wait for.
@@ -83,11 +83,11 @@ pub(super) struct Path<'c> {
     pub end: Pin<'c>,
 }
 
-pub(super) fn resident(pages: &Pages, page: PageNo) -> Result<Pin<'_>, Blocked> {
-    pages.storage.pool.try_pin(page).ok_or(Blocked::Absent(page))
+pub(super) fn resident(pages: &Pages, page: PageNo) -> Result<Pin<'_>, Obstacle> {
+    pages.storage.pool.try_pin(page).ok_or(Obstacle::Absent(page))
 }
 
-fn resident_bit(pages: &Pages, page: PageNo) -> Result<MapBit<'_>, Blocked> {
+fn resident_bit(pages: &Pages, page: PageNo) -> Result<MapBit<'_>, Obstacle> {
     let (map, bit) = pages.space.place(page);
     Ok(MapBit { pin: resident(pages, map)?, bit })
 }
@@ -101,7 +101,7 @@ impl Tree {
         &self,
         pages: &Pages,
         _promise: &Promise<'_>,
-        mut change: impl FnMut(Option<&NewPage<'_>>) -> Result<T, Blocked>,
+        mut change: impl FnMut(Option<&NewPage<'_>>) -> Result<T, Obstacle>,
     ) -> Result<T, EngineError> {
         // Kept pinned until the change is over, or the pages of one path could evict each other.
         let mut loaded = Vec::new();
@@ -111,15 +111,15 @@ impl Tree {
             self.check_not_dropped()?;
             match change(new.as_ref()) {
                 Ok(done) => return Ok(done),
-                Err(Blocked::Failed(error)) => return Err(error),
-                Err(Blocked::Absent(page)) => {
+                Err(Obstacle::Failed(error)) => return Err(error),
+                Err(Obstacle::Absent(page)) => {
                     drop(locked);
                     if loaded.len() == PINS {
                         loaded.clear();
                     }
                     loaded.push(pages.pin(page)?);
                 }
-                Err(Blocked::NeedsPage) => {
+                Err(Obstacle::NeedsPage) => {
                     drop(locked);
                     new = Some(pages.new_page()?);
                 }
@@ -134,7 +134,7 @@ impl Tree {
         pages: &'c Pages,
         key: &[u8],
         to_level: u8,
-    ) -> Result<Option<Path<'c>>, Blocked> {
+    ) -> Result<Option<Path<'c>>, Obstacle> {
         let mut steps = Vec::new();
         let mut pin = resident(pages, self.root)?;
         let mut parent = None;
@@ -220,7 +220,7 @@ impl Tree {
         row: &RowToFit<'_>,
         mut path: Path<'_>,
         new: &NewPage<'_>,
-    ) -> Result<bool, Blocked> {
+    ) -> Result<bool, Obstacle> {
         loop {
             let Some(parent) = path.steps.pop() else {
                 self.grow_root(pages, row, path.end, new)?;
@@ -273,7 +273,7 @@ impl Tree {
         row: &RowToFit<'_>,
         (low, parent, page): (&[u8], &Step<'_>, Pin<'_>),
         new: &NewPage<'_>,
-    ) -> Result<(), Blocked> {
+    ) -> Result<(), Obstacle> {
         let next = next_leaf(pages, &page)?;
         let mut mtr = Mtr::begin(&pages.storage);
         let above = mtr.latch(parent.pin.clone());
@@ -330,7 +330,7 @@ fn low_fence(above: &[Step<'_>], parent: &Step<'_>) -> Vec<u8> {
 }
 
 /// The leaf right of a leaf, which has to learn of its new left neighbour.
-fn next_leaf<'c>(pages: &'c Pages, page: &Pin<'c>) -> Result<Option<Pin<'c>>, Blocked> {
+fn next_leaf<'c>(pages: &'c Pages, page: &Pin<'c>) -> Result<Option<Pin<'c>>, Obstacle> {
     let shared = page.clone().shared();
     let view = PageView::new(&shared);
     let right = view.right();
@@ -435,14 +435,14 @@ impl Tree {
         &self,
         pages: &Pages,
         haste: Haste,
-        mut step: impl FnMut() -> Result<bool, Blocked>,
+        mut step: impl FnMut() -> Result<bool, Obstacle>,
     ) -> Result<bool, EngineError> {
         let Some(promise) = Promise::at_once(pages, haste)? else { return Ok(false) };
         self.restructure(pages, &promise, |_new| step())
     }
 
     /// Merges the page of `key` at one level. Whether its parent lost a cell.
-    fn merge_at(&self, pages: &Pages, key: &[u8], level: u8) -> Result<bool, Blocked> {
+    fn merge_at(&self, pages: &Pages, key: &[u8], level: u8) -> Result<bool, Obstacle> {
         let Some(mut path) = self.path(pages, key, level)? else { return Ok(false) };
         let Some(parent) = path.steps.pop() else { return Ok(false) };
         let used = used_bytes(&path.end);
@@ -469,7 +469,7 @@ impl Tree {
         parent: &Step<'c>,
         page: Pin<'c>,
         is_right: bool,
-    ) -> Result<Option<Siblings<'c>>, Blocked> {
+    ) -> Result<Option<Siblings<'c>>, Obstacle> {
         let above = parent.pin.clone().shared();
         let view = PageView::new(&above);
         let slot = if is_right { parent.slot + 1 } else { parent.slot };
@@ -484,7 +484,7 @@ impl Tree {
     }
 
     /// Joins two neighbours, if that is still worth it once both are latched. Whether it was.
-    fn join(&self, pages: &Pages, parent: &Step<'_>, pair: Siblings<'_>) -> Result<bool, Blocked> {
+    fn join(&self, pages: &Pages, parent: &Step<'_>, pair: Siblings<'_>) -> Result<bool, Obstacle> {
         let freed = pair.right.page_no();
         let next = next_leaf(pages, &pair.right)?;
         let bit = resident_bit(pages, freed)?;
@@ -546,7 +546,7 @@ impl Tree {
     }
 
     /// A root with one child takes over what the child holds. Whether it did.
-    fn shrink_root(&self, pages: &Pages) -> Result<bool, Blocked> {
+    fn shrink_root(&self, pages: &Pages) -> Result<bool, Obstacle> {
         let root = resident(pages, self.root)?;
         let Some(only) = only_child(&root) else { return Ok(false) };
         let child = resident(pages, only)?;

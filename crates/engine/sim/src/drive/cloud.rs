@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use iostrata_stats::Random;
 
-use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, Queued, Request};
+use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, QueuedDevice, Request};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 const MIB: f64 = (1_u64 << 20) as f64;
@@ -92,7 +92,7 @@ impl CloudParameters {
 }
 
 /// A volume with its queue.
-pub type Cloud = Queued<Volume>;
+pub type Cloud = QueuedDevice<Volume>;
 
 /// A volume.
 pub struct Volume {

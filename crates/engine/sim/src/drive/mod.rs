@@ -1,7 +1,7 @@
 //! What a drive is: it takes requests, and says when each is done.
 //!
 //! Purpose: the trait [`Drive`], and what every modelled drive does alike: what is to happen, by
-//! time ([`Agenda`]); a queue before the device, a clock, and answers in order ([`Queued`]).
+//! time ([`Agenda`]); a queue before the device, a clock, and answers in order ([`QueuedDevice`]).
 //! Invariants: time is a number of nanoseconds that never goes back; every request that was taken
 //! is done exactly once; a flush is done only after every write that was done before the flush came
 //! is beyond a power cut. What was noted first comes first among things of the same moment. A
@@ -203,7 +203,7 @@ pub trait Device: Send {
 
 /// A device with its queue: a drive.
 #[derive(Debug)]
-pub struct Queued<D> {
+pub struct QueuedDevice<D> {
     device: D,
     facts: DriveFacts,
     now_ns: u64,
@@ -213,7 +213,7 @@ pub struct Queued<D> {
     done: VecDeque<DriveCompletion>,
 }
 
-impl<D: Device> Queued<D> {
+impl<D: Device> QueuedDevice<D> {
     /// An idle drive at the moment 0.
     ///
     /// # Panics
@@ -263,7 +263,7 @@ impl<D: Device> Queued<D> {
     }
 }
 
-impl<D: Device> Drive for Queued<D> {
+impl<D: Device> Drive for QueuedDevice<D> {
     fn facts(&self) -> DriveFacts {
         self.facts
     }
@@ -318,7 +318,7 @@ mod promise_tests {
     use iostrata_plan::disk::{DiskModel, DiskSpec};
     use proptest::prelude::*;
 
-    use super::raid::{BATTERY_512M, Protected, ProtectedCacheParameters};
+    use super::raid::{BATTERY_512M, ProtectedCacheParameters, ProtectedDrive};
     use super::{Command, Drive, DriveCompletion, Request};
     use crate::model;
 
@@ -459,7 +459,7 @@ mod promise_tests {
                 let protected = || -> Box<dyn Drive> {
                     let cache = ProtectedCacheParameters { cache_bytes: 1 << 20, ..BATTERY_512M };
                     let drive = model::drive(&spec, CAPACITY_BYTES, None, 3).unwrap();
-                    Box::new(Protected::before(drive, cache))
+                    Box::new(ProtectedDrive::before(drive, cache))
                 };
                 check_drive(&spec, &protected, &arrivals)?;
                 if let Ok(shallow) = format!("{spec},queue=2").parse() {

@@ -16,7 +16,7 @@ use iostrata_plan::rung;
 use iostrata_run::ProbeDocument;
 use iostrata_stats::Random;
 
-use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, Queued, Request};
+use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, QueuedDevice, Request};
 use crate::model::ModelError;
 
 /// Commands that a measured device is given at a time, unless the disk says otherwise.
@@ -34,7 +34,7 @@ struct Front {
 }
 
 /// A measured device in virtual time.
-pub type MeasuredDrive = Queued<MeasuredDevice>;
+pub type MeasuredDrive = QueuedDevice<MeasuredDevice>;
 
 /// A measured device behind its queue.
 pub struct MeasuredDevice {

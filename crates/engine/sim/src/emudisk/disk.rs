@@ -12,7 +12,7 @@ use crate::drive::{Command, Drive};
 use crate::emudisk::client::{DiskStats, Power};
 use crate::emudisk::error::ServeError;
 use crate::emudisk::fault::{Errors, Tear};
-use crate::emudisk::medium::{Applied, Flushing, Medium, Refused};
+use crate::emudisk::medium::{AppliedWrite, Medium, PendingFlush, RequestFailure};
 use crate::emudisk::options::ServeOptions;
 use crate::emudisk::pace::{Due, Pace, now_ns};
 
@@ -43,11 +43,11 @@ pub(crate) enum Failure {
     Full,
 }
 
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
+impl From<RequestFailure> for Failure {
+    fn from(refused: RequestFailure) -> Self {
         match refused {
-            Refused::Broken => Self::Io,
-            Refused::Full => Self::Full,
+            RequestFailure::Broken => Self::Io,
+            RequestFailure::Full => Self::Full,
         }
     }
 }
@@ -55,8 +55,8 @@ impl From<Refused> for Failure {
 /// What a request has done already, and what is left to do when its moment comes.
 pub(crate) enum PendingEffect {
     Read(Vec<u8>),
-    Write(Applied),
-    Flush(Flushing),
+    Write(AppliedWrite),
+    Flush(PendingFlush),
     /// Fails, but not before its moment.
     Fails(Failure),
 }

@@ -201,12 +201,12 @@ fn parse_cut(
 pub(crate) struct Errors {
     /// Whether anything does; looked at first, so that a sound disk pays nothing.
     are_asked_for: AtomicBool,
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<ErrorPlan>,
     injected: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Wanted {
+struct ErrorPlan {
     range: Option<Range<u64>>,
     per_million: u64,
     random: Random,
@@ -214,7 +214,7 @@ struct Wanted {
 
 impl Errors {
     pub(crate) fn new(seed: u64) -> Self {
-        let wanted = Wanted { range: None, per_million: 0, random: Random::new(seed) };
+        let wanted = ErrorPlan { range: None, per_million: 0, random: Random::new(seed) };
         Self {
             are_asked_for: AtomicBool::new(false),
             wanted: Mutex::new(wanted),
@@ -235,7 +235,7 @@ impl Errors {
         self.set(|wanted| wanted.per_million = per_million.into());
     }
 
-    fn set(&self, change: impl FnOnce(&mut Wanted)) {
+    fn set(&self, change: impl FnOnce(&mut ErrorPlan)) {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut wanted);
         let any = wanted.range.is_some() || wanted.per_million > 0;

@@ -30,28 +30,28 @@ pub(crate) struct Medium {
 
 /// A write that was applied and is not done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedWrite {
     number: u64,
     cut: u64,
 }
 
 /// A flush that came and is not done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Flushing {
+pub(crate) struct PendingFlush {
     mark: u64,
     cut: u64,
 }
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum RequestFailure {
     /// There is no power, or the file below failed.
     Broken,
     /// The contents may not grow.
     Full,
 }
 
-impl From<WriteError> for Refused {
+impl From<WriteError> for RequestFailure {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Full => Self::Full,
@@ -94,28 +94,28 @@ impl Medium {
         self.contents.set_limit(bytes);
     }
 
-    fn powered(&self) -> Result<(), Refused> {
-        if self.is_on { Ok(()) } else { Err(Refused::Broken) }
+    fn powered(&self) -> Result<(), RequestFailure> {
+        if self.is_on { Ok(()) } else { Err(RequestFailure::Broken) }
     }
 
-    pub(crate) fn read(&self, at: u64, into: &mut [u8]) -> Result<(), Refused> {
+    pub(crate) fn read(&self, at: u64, into: &mut [u8]) -> Result<(), RequestFailure> {
         self.powered()?;
-        self.contents.read(at, into).map_err(|_| Refused::Broken)
+        self.contents.read(at, into).map_err(|_| RequestFailure::Broken)
     }
 
     /// Applies a write: reads see it from now on.
-    pub(crate) fn write(&mut self, at: u64, from: &[u8]) -> Result<Applied, Refused> {
+    pub(crate) fn write(&mut self, at: u64, from: &[u8]) -> Result<AppliedWrite, RequestFailure> {
         self.powered()?;
         let mut before = vec![0; from.len()];
-        self.contents.read(at, &mut before).map_err(|_| Refused::Broken)?;
+        self.contents.read(at, &mut before).map_err(|_| RequestFailure::Broken)?;
         if let Err(error) = self.contents.write(at, from) {
             // A file may have taken a part of it.
             if matches!(error, WriteError::Io) || !self.is_as(at, &before) {
-                self.contents.put(at, &before).map_err(|_| Refused::Broken)?;
+                self.contents.put(at, &before).map_err(|_| RequestFailure::Broken)?;
             }
             return Err(error.into());
         }
-        Ok(Applied { number: self.volatile.begin(at, before), cut: self.cuts })
+        Ok(AppliedWrite { number: self.volatile.begin(at, before), cut: self.cuts })
     }
 
     fn is_as(&self, at: u64, before: &[u8]) -> bool {
@@ -124,7 +124,7 @@ impl Medium {
     }
 
     /// A write is done; whether there was no power cut since it was applied.
-    pub(crate) fn done(&mut self, write: Applied) -> bool {
+    pub(crate) fn done(&mut self, write: AppliedWrite) -> bool {
         let is_valid = write.cut == self.cuts && self.is_on;
         if is_valid {
             self.volatile.done(write.number);
@@ -132,13 +132,13 @@ impl Medium {
         is_valid
     }
 
-    pub(crate) fn flush(&self) -> Result<Flushing, Refused> {
+    pub(crate) fn flush(&self) -> Result<PendingFlush, RequestFailure> {
         self.powered()?;
-        Ok(Flushing { mark: self.volatile.flush_mark(), cut: self.cuts })
+        Ok(PendingFlush { mark: self.volatile.flush_mark(), cut: self.cuts })
     }
 
     /// A flush is done; whether there was no power cut since it came.
-    pub(crate) fn flushed(&mut self, flush: Flushing) -> bool {
+    pub(crate) fn flushed(&mut self, flush: PendingFlush) -> bool {
         let is_valid = flush.cut == self.cuts && self.is_on;
         if is_valid {
             self.volatile.flushed(flush.mark);
@@ -147,9 +147,9 @@ impl Medium {
     }
 
     /// Makes a range zero, beyond a power cut at once, as a disk may.
-    pub(crate) fn discard(&mut self, range: Range<u64>) -> Result<(), Refused> {
+    pub(crate) fn discard(&mut self, range: Range<u64>) -> Result<(), RequestFailure> {
         self.powered()?;
-        self.contents.zero(range.clone()).map_err(|_| Refused::Broken)?;
+        self.contents.zero(range.clone()).map_err(|_| RequestFailure::Broken)?;
         self.volatile.replaced(&range);
         Ok(())
     }
@@ -423,7 +423,7 @@ mod tests {
         at: u64,
         sectors: u64,
         version: u64,
-        applied: Applied,
+        applied: AppliedWrite,
         is_done: bool,
         is_safe: bool,
     }
@@ -433,7 +433,7 @@ mod tests {
         writes: Vec<Write>,
         /// Done writes, by index, in the order in which they were done.
         done: Vec<usize>,
-        flushes: Vec<(Flushing, usize)>,
+        flushes: Vec<(PendingFlush, usize)>,
     }
 
     impl Plain {
@@ -493,7 +493,7 @@ mod tests {
                 Step::Discard { at, sectors } => {
                     medium.discard(at * SECTOR..(at + sectors) * SECTOR).unwrap();
                     // As a write of version 0 that is safe at once.
-                    let applied = Applied { number: u64::MAX, cut: 0 };
+                    let applied = AppliedWrite { number: u64::MAX, cut: 0 };
                     let write =
                         Write { at, sectors, version: 0, applied, is_done: true, is_safe: true };
                     plain.writes.push(write);
@@ -585,7 +585,7 @@ mod tests {
         medium.cut(Some(Tear::Sector), Some(1)).unwrap();
         assert_eq!(sectors_of(&medium)[0], 2);
         assert!(!medium.done(older));
-        assert_eq!(medium.read(0, &mut [0]), Err(Refused::Broken));
+        assert_eq!(medium.read(0, &mut [0]), Err(RequestFailure::Broken));
     }
 
     #[test]
@@ -593,7 +593,7 @@ mod tests {
         let mut medium = medium(1 << 30);
         medium.set_limit(4096);
         let first = medium.write(0, &data(1, 8)).unwrap();
-        assert_eq!(medium.write(4096 - 512, &data(2, 2)).unwrap_err(), Refused::Full);
+        assert_eq!(medium.write(4096 - 512, &data(2, 2)).unwrap_err(), RequestFailure::Full);
         assert_eq!(sectors_of(&medium)[7], 1);
         assert!(medium.done(first));
         assert_eq!((medium.unflushed_bytes(), medium.store_bytes()), (4096, 4096));

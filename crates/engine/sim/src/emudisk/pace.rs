@@ -44,12 +44,12 @@ pub(crate) struct Pace<A> {
 
 /// A drive whose time begins when its power comes on: what it earns by the second, it earns from
 /// then.
-struct Powered {
+struct PoweredDrive {
     drive: Box<dyn Drive>,
     since_ns: u64,
 }
 
-impl Powered {
+impl PoweredDrive {
     fn submit(&mut self, now_ns: u64, request: Request) {
         self.drive.submit(now_ns - self.since_ns, request);
     }
@@ -71,7 +71,7 @@ impl Powered {
 
 struct Inner<A> {
     /// `None` while there is no power.
-    drive: Option<Powered>,
+    drive: Option<PoweredDrive>,
     /// The latest moment that the drive was advanced to, in ns.
     clock_ns: u64,
     in_flight: HashMap<u64, A>,
@@ -129,7 +129,7 @@ fn after_stall(at_ns: u64, stall: Option<Stall>) -> u64 {
 impl<A> Pace<A> {
     pub(crate) fn new(drive: Box<dyn Drive>, now_ns: u64) -> Self {
         let inner = Inner {
-            drive: Some(Powered { drive, since_ns: now_ns }),
+            drive: Some(PoweredDrive { drive, since_ns: now_ns }),
             clock_ns: now_ns,
             in_flight: HashMap::new(),
             next_id: 0,
@@ -196,7 +196,7 @@ impl<A> Pace<A> {
         let mut inner = self.lock();
         let since_ns = inner.clock_ns.max(now_ns);
         inner.clock_ns = since_ns;
-        inner.drive = Some(Powered { drive, since_ns });
+        inner.drive = Some(PoweredDrive { drive, since_ns });
     }
 
     /// From now on every request takes so much longer.

@@ -83,9 +83,9 @@ fn fit_access(
     let mut open = plan.clone();
     open.load.demand = Demand::Rate(window.tps);
     open.load.cpu_us_per_txn = 1.0;
-    let mut best = Reached { most: 0.0, pages: open.load.pages_per_txn, power: POWERS[0] };
+    let mut best = FitMaximum { most: 0.0, pages: open.load.pages_per_txn, power: POWERS[0] };
     for _ in 0..=if free.pages { RAISES } else { 0 } {
-        let (mut reached, mut skewed) = (Reached { most: 0.0, ..best }, POWERS[0]);
+        let (mut reached, mut skewed) = (FitMaximum { most: 0.0, ..best }, POWERS[0]);
         reached.pages = open.load.pages_per_txn;
         for power in POWERS {
             let dirtied = dirtied_per_txn(&mut open, window, power)?;
@@ -113,7 +113,7 @@ fn fit_access(
 
 /// The most pages that a transaction dirties with so many changes, and under which power.
 #[derive(Clone, Copy)]
-struct Reached {
+struct FitMaximum {
     most: f64,
     pages: f64,
     power: f64,

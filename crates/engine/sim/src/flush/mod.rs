@@ -263,7 +263,7 @@ pub struct PlantView {
     pub redo_end_bytes: u64,
     /// The last checkpoint.
     pub checkpoint_bytes: u64,
-    /// The checkpoint age at which writers wait.
+    /// The max checkpoint age: writers wait there.
     pub wall_age_bytes: u64,
     /// Size of the redo.
     pub redo_file_bytes: u64,

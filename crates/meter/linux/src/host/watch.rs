@@ -99,12 +99,12 @@ pub struct HostObserver {
 
 enum WatchState {
     Idle,
-    Armed(Armed),
-    Started(Armed, Box<Snapshot>),
+    WindowMeters(WindowMeters),
+    Started(WindowMeters, Box<Snapshot>),
     Stopped(Box<WatchWindow>),
 }
 
-struct Armed {
+struct WindowMeters {
     scope: Scope,
     sampler: Sampler,
     processes: ProcessCounters,
@@ -147,7 +147,7 @@ impl Observer for HostObserver {
         let options = self.options;
         let sampler = Sampler::arm(&self.root, scope, options.period, options.samples_max)?;
         let processes = ProcessCounters::read(&self.root, std::process::id());
-        self.state = WatchState::Armed(Armed { scope: scope.clone(), sampler, processes });
+        self.state = WatchState::Armed(WindowMeters { scope: scope.clone(), sampler, processes });
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Observer for HostObserver {
             WatchState::Started(mut armed, before) => {
                 let after = Snapshot::take(&self.root, &armed.scope);
                 let samples = armed.sampler.stop();
-                let Armed { scope, processes, .. } = armed;
+                let WindowMeters { scope, processes, .. } = armed;
                 let window = WatchWindow { scope, samples, processes, before: *before, after };
                 self.state = WatchState::Stopped(Box::new(window));
                 Ok(())

@@ -26,7 +26,7 @@ pub(crate) struct Crew {
     /// Workers.
     pub workers: u32,
     /// Sessions that are gone.
-    pub gone: Gone,
+    pub gone: LostSessions,
     /// What failed.
     pub failures: Failures,
     /// How many transactions there are to be, where that is bounded.
@@ -127,13 +127,13 @@ impl Failures {
 }
 
 /// How many sessions are gone, and why.
-pub(crate) struct Gone {
+pub(crate) struct LostSessions {
     sessions: u32,
     gone: AtomicU32,
     code: Mutex<String>,
 }
 
-impl Gone {
+impl LostSessions {
     /// None of so many.
     pub(crate) fn new(sessions: u32) -> Self {
         Self { sessions, gone: AtomicU32::new(0), code: Mutex::default() }

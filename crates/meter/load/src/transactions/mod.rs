@@ -29,7 +29,7 @@ use crate::segment::{HistogramNeeds, Segment};
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::tally::Span;
 use agenda::{Agenda, OpenLoop};
-use crew::{Crew, Events, Failures, Gone, LastLook, Live};
+use crew::{Crew, Events, Failures, LastLook, Live, LostSessions};
 use driver::Driver;
 
 pub use crew::LiveFigures;
@@ -380,7 +380,7 @@ fn crew(spec: &TransactionSpec, workers: u32) -> Crew {
         live: Live::new(workers),
         is_overloaded: AtomicBool::new(false),
         workers,
-        gone: Gone::new(spec.threads.max(1)),
+        gone: LostSessions::new(spec.threads.max(1)),
         failures: Failures::ignoring(&spec.ignored_errors),
         events: spec.events_max.map(Events::new),
     }

@@ -41,7 +41,7 @@ pub use help_files::{CompletionsArgs, ManArgs, completions, man};
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use server_words::LoginArgs;
-pub use simulate::{FlushArgs, QueueArgs, SimulateAction, SimulateArgs, Timed};
+pub use simulate::{FlushArgs, QueueArgs, SimulateAction, SimulateArgs, TimedValue};
 pub use study::{DiffArgs, ListArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace};
 pub use watch::{ModeWord, TuneArgs, WatchArgs};
 pub use workload::{WorkloadAction, WorkloadCommand};

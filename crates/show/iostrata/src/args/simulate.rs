@@ -135,7 +135,7 @@ pub struct FlushArgs {
     pub iops_limit: Option<u32>,
     /// Another limit from this time on: TIME=IOPS, such as 30m=750. May be repeated
     #[arg(long, value_name = "TIME=IOPS", value_parser = timed)]
-    pub limit_at: Vec<Timed>,
+    pub limit_at: Vec<TimedValue>,
     /// Virtual time of each policy
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = value::bound)]
     pub span: Duration,
@@ -147,7 +147,7 @@ pub struct FlushArgs {
     pub rate: Option<f64>,
     /// A multiple of the load from this time on: TIME=FACTOR, such as 30m=2. May be repeated
     #[arg(long, value_name = "TIME=FACTOR", value_parser = timed)]
-    pub load_at: Vec<Timed>,
+    pub load_at: Vec<TimedValue>,
     /// Pages changed per transaction [default: 6]
     #[arg(long, value_name = "N", value_parser = value::number)]
     pub pages_per_txn: Option<f64>,
@@ -186,7 +186,7 @@ pub struct FlushArgs {
 
 /// Something at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timed {
+pub struct TimedValue {
     /// The moment, in seconds.
     pub at_s: f64,
     /// What it becomes.
@@ -229,12 +229,12 @@ fn setting(text: &str) -> Result<(String, String), String> {
 }
 
 /// `30m=750`.
-fn timed(text: &str) -> Result<Timed, String> {
+fn timed(text: &str) -> Result<TimedValue, String> {
     let wrong = || format!("`{text}` is no moment with a value; write for example 30m=750");
     let (at, value) = text.split_once('=').ok_or_else(wrong)?;
     let at = parse_duration(at.trim()).map_err(|error| error.to_string())?;
     let value = value.trim().parse().ok().filter(|value: &f64| value.is_finite());
-    Ok(Timed { at_s: at.as_secs_f64(), value: value.ok_or_else(wrong)? })
+    Ok(TimedValue { at_s: at.as_secs_f64(), value: value.ok_or_else(wrong)? })
 }
 
 /// `uniform`, `zipf:0.9`, `hot:10/90`.
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn moments_and_distributions_are_read() {
-        assert_eq!(timed("30m=750").unwrap(), Timed { at_s: 1800.0, value: 750.0 });
+        assert_eq!(timed("30m=750").unwrap(), TimedValue { at_s: 1800.0, value: 750.0 });
         assert!(timed("750").unwrap_err().contains("30m=750"));
         assert_eq!(access("zipf:0.9").unwrap(), PageAccess::Zipf(0.9));
         let hot = PageAccess::HotSet { data_pct: 10.0, changes_pct: 90.0 };

@@ -10,7 +10,7 @@ use iostrata_sim::flush::{
 };
 use iostrata_stats::units::Size;
 
-use crate::args::{FlushArgs, Timed};
+use crate::args::{FlushArgs, TimedValue};
 use crate::disk_command::measured;
 use crate::exit_error::ExitError;
 
@@ -146,8 +146,8 @@ pub fn settings(args: &FlushArgs, base: Settings) -> Result<Settings, ExitError>
 }
 
 fn changes(args: &FlushArgs) -> Vec<(f64, FlushChange)> {
-    let limit = |one: &Timed| (one.at_s, FlushChange::IopsLimit(one.value));
-    let load = |one: &Timed| (one.at_s, FlushChange::Load(one.value));
+    let limit = |one: &TimedValue| (one.at_s, FlushChange::IopsLimit(one.value));
+    let load = |one: &TimedValue| (one.at_s, FlushChange::Load(one.value));
     let mut changes: Vec<_> = args.limit_at.iter().map(limit).collect();
     changes.extend(args.load_at.iter().map(load));
     changes.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -273,7 +273,7 @@ impl Bench {
             let is_of =
                 |case: &Case| (case.device, case.kernel, case.taken) == (device, kernel, taken);
             let place = self.cases.iter().position(is_of);
-            let simulated = Simulated {
+            let simulated = SimulatedQueue {
                 device: &self.devices[device].spec,
                 kernel,
                 nr_requests,
@@ -346,7 +346,7 @@ pub fn limits() -> Vec<String> {
 }
 
 /// One queue size on one device under one kernel, with every replicate that was simulated.
-pub struct Simulated<'a> {
+pub struct SimulatedQueue<'a> {
     pub device: &'a DiskSpec,
     pub kernel: KernelThen,
     pub nr_requests: u32,
@@ -360,7 +360,7 @@ pub fn measured_s(outcomes: &[&InsertOutcome]) -> f64 {
 }
 
 /// The run; nothing when no replicate of it was simulated.
-fn queue_run(simulated: &Simulated<'_>, compared_rows: u64) -> Option<QueueRun> {
+fn queue_run(simulated: &SimulatedQueue<'_>, compared_rows: u64) -> Option<QueueRun> {
     let first = simulated.outcomes.first()?;
     let point = |place: usize| {
         let replicates: Option<Vec<&InsertPoint>> =

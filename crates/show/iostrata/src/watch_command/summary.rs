@@ -75,14 +75,14 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
 }
 
 /// A sample with its time in seconds.
-type Timed = (f64, TargetSample);
+type TimedSample = (f64, TargetSample);
 
 fn samples(
     sampler: &mut dyn Sampler,
     window: Duration,
     interval: Duration,
     interruption: &Interruption,
-) -> Result<Vec<Timed>, ExitError> {
+) -> Result<Vec<TimedSample>, ExitError> {
     let began = Instant::now();
     let mut samples = vec![(0.0, sampler.sample().map_err(ending)?)];
     let mut due = interval;
@@ -99,7 +99,7 @@ fn samples(
 fn summary(
     facts: &TargetFacts,
     status: &BTreeMap<String, String>,
-    samples: &[Timed],
+    samples: &[TimedSample],
 ) -> ServerSummaryDocument {
     let counter = |name: &str| status.get(name).and_then(|value| value.parse::<u64>().ok());
     let setting = |name: &str| {
@@ -156,8 +156,8 @@ struct Rates {
 }
 
 /// Nothing where the counter is not told, or went back.
-fn rates(samples: &[Timed], field: SampleField) -> Option<Rates> {
-    let rate = |(from_s, first): &Timed, (to_s, last): &Timed| {
+fn rates(samples: &[TimedSample], field: SampleField) -> Option<Rates> {
+    let rate = |(from_s, first): &TimedSample, (to_s, last): &TimedSample| {
         SampleSpan::between(first, last, to_s - from_s).per_s(field)
     };
     let mean = rate(samples.first()?, samples.last()?)?;
@@ -166,7 +166,7 @@ fn rates(samples: &[Timed], field: SampleField) -> Option<Rates> {
     Some(Rates { mean, most })
 }
 
-fn redo(samples: &[Timed], written: Option<u64>, uptime_s: Option<u64>) -> RedoSummary {
+fn redo(samples: &[TimedSample], written: Option<u64>, uptime_s: Option<u64>) -> RedoSummary {
     let Some((_, last)) = samples.last() else { return RedoSummary::default() };
     let rates = rates(samples, |one| one.redo_end_bytes);
     let limit_bytes = last.checkpoint_age_limit_bytes;

@@ -6,7 +6,7 @@
 use iostrata_plan::Layer;
 use iostrata_stats::{Interval, Verdicts};
 
-use crate::report::words::{self, Shown};
+use crate::report::words::{self, FigureText};
 
 /// How much a text matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub(crate) struct Cell {
 
 /// A number in words.
 pub(crate) struct Number {
-    pub(crate) shown: Shown,
+    pub(crate) shown: FigureText,
     /// Its interval in brackets.
     pub(crate) range: Option<String>,
     /// The number as the run directory has it.
@@ -111,7 +111,7 @@ pub(crate) struct Number {
 
 impl Number {
     fn of(text: String, exact: Option<f64>) -> Self {
-        Self { shown: Shown::plain(text), range: None, exact }
+        Self { shown: FigureText::plain(text), range: None, exact }
     }
 
     /// The interval around a value in brackets.

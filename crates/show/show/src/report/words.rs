@@ -81,7 +81,7 @@ pub(crate) fn split(number: f64, unit: &str) -> (String, String) {
 }
 
 /// A measured figure as every view shows it.
-pub(crate) struct Shown {
+pub(crate) struct FigureText {
     /// The value with its unit, or `unknown`.
     pub(crate) text: String,
     /// Half the interval in percent behind its sign, where the figure is known and has one.
@@ -90,7 +90,7 @@ pub(crate) struct Shown {
     pub(crate) why: Option<String>,
 }
 
-impl Shown {
+impl FigureText {
     /// Words that are no measured figure.
     pub(crate) fn plain(text: String) -> Self {
         Self { text, half: None, why: None }
@@ -98,12 +98,12 @@ impl Shown {
 }
 
 /// A rate, time or cost with its interval: what cannot be, or says nothing, is `unknown`.
-pub(crate) fn shown(number: f64, ci95: Option<Interval>, unit: &str) -> Shown {
+pub(crate) fn shown(number: f64, ci95: Option<Interval>, unit: &str) -> FigureText {
     match refusal(number, ci95) {
-        None => Shown { text: value(number, unit), half: half_width(number, ci95), why: None },
+        None => FigureText { text: value(number, unit), half: half_width(number, ci95), why: None },
         Some(why) => {
             let between = ci95.filter(|_| why == Refusal::WiderThanValue);
-            Shown {
+            FigureText {
                 text: UNKNOWN.to_owned(),
                 half: None,
                 why: Some(because(why, between, Some(number), unit)),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use iostrata_plan::OpKind;
 use iostrata_plan::study::{Cell, LevelAt, StudyPlan};
 use iostrata_run::host::{CpuShares, DeviceDelta, EmulatedDisk, Iostat, Profile, QueueReadback};
-use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint};
+use iostrata_run::{Event, OpFigures, PointProfile, Replicate, StudyOp, StudyPoint};
 use iostrata_stats::{
     LatencyHistogram, LatencyUs, Measured, Percentile, Verdicts, combine, combine_weighted,
     pooled_percentiles, pooled_summary, until_precise,
@@ -225,8 +225,8 @@ fn cpu(replicates: &[&Replicate]) -> Option<CpuShares> {
 }
 
 /// The on-CPU profile of the measured windows, with the waits of the traced pass beside it.
-fn profile(profiles: &[&Profiled]) -> Option<Profile> {
-    let (measured, traced): (Vec<&Profiled>, Vec<&Profiled>) =
+fn profile(profiles: &[&PointProfile]) -> Option<Profile> {
+    let (measured, traced): (Vec<&PointProfile>, Vec<&PointProfile>) =
         profiles.iter().partition(|one| one.replicate.is_some());
     let waits = traced.last().and_then(|one| one.profile.off_cpu.clone());
     let mut merged = Profile::merge(measured.iter().map(|one| &one.profile))

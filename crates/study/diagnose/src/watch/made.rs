@@ -86,7 +86,7 @@ pub(super) fn stalled(mut document: WatchDocument, cause: StallCause) -> WatchDo
     document
 }
 
-/// Redo that runs out: the age at its limit, and pages written at any price.
+/// Redo that runs out: the age at its limit, and furious flushes.
 pub(super) fn pressed(document: WatchDocument) -> WatchDocument {
     let pressed = with(document, |at, sample| {
         sample.checkpoint_age_pct = Some(if at % 20 < 4 { 99.0 } else { 80.0 });

@@ -32,7 +32,7 @@ pub(crate) struct RedoPressure {
     pub stalls: u64,
     /// Their length together, in seconds.
     pub stalled_s: f64,
-    /// Times that pages were written at any price.
+    /// Furious flushes that began.
     pub furious_flushes: u64,
     /// The checkpoint age that a twentieth of the samples passed, in percent of its limit.
     pub age_pct_p95: Option<f64>,
@@ -47,7 +47,7 @@ impl RedoPressure {
             return format!("it stalled {} for want of redo space ({seconds})", times(stalls));
         }
         if furious_flushes > 0 {
-            return format!("pages were written at any price {}", times(furious_flushes));
+            return format!("furious flushing began {}", times(furious_flushes));
         }
         let age = age_pct_p95.unwrap_or_default();
         format!("the checkpoint age reached {} of its limit", percent(age))

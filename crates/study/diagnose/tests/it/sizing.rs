@@ -3,7 +3,7 @@
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_plan::OpKind;
-use iostrata_run::{Event, Pooled, PooledLatency, ProbeDocument};
+use iostrata_run::{Event, PooledLatencies, PooledLatency, ProbeDocument};
 use iostrata_stats::Percentile;
 
 use crate::support::{Disk, found, host, probe};
@@ -31,7 +31,7 @@ fn with_moments(
             us_ci95: Some([*low, *high]),
             moments: moments(percent),
         });
-        events.push(Event::Pooled(Box::new(Pooled {
+        events.push(Event::Pooled(Box::new(PooledLatencies {
             point: format!("database_level_{number}"),
             replicates: vec![0, 1, 2],
             latencies: vec![PooledLatency {

@@ -14,7 +14,7 @@ use iostrata_load::IoLoad;
 use iostrata_plan::study::{Cell, Conditions, VolumeKind};
 use iostrata_plan::{IoSpec, Point};
 use iostrata_run::host::QueueReadback;
-use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};
+use iostrata_run::{ChangeRecord, Event, LatencyTrace, PointProfile, Replicate};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
 use super::ceiling::Ceiling;
@@ -224,7 +224,7 @@ impl<'a, W: Platform> Bench<'a, W> {
         self.pipeline.store(Event::Replicate(Box::new(replicate)))?;
         if let Some(profile) = profile {
             let replicate = Some(number);
-            self.pipeline.store(Event::Profiled(Box::new(Profiled {
+            self.pipeline.store(Event::Profiled(Box::new(PointProfile {
                 point: cell.id.clone(),
                 replicate,
                 profile,
@@ -291,11 +291,11 @@ impl<'a, W: Platform> Bench<'a, W> {
         }
         let iops = figure_of(&pass.replicate).value;
         if let Some(latency) = seen.latency {
-            let traced = Traced { point: cell.id.clone(), iops, latency };
+            let traced = LatencyTrace { point: cell.id.clone(), iops, latency };
             self.pipeline.store(Event::Traced(Box::new(traced)))?;
         }
         if let Some(profile) = seen.waits {
-            let profiled = Profiled { point: cell.id.clone(), replicate: None, profile };
+            let profiled = PointProfile { point: cell.id.clone(), replicate: None, profile };
             self.pipeline.store(Event::Profiled(Box::new(profiled)))?;
         }
         Ok(())

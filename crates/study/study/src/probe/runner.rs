@@ -13,7 +13,9 @@ use iostrata_linux::host::{KernelLog, Root, Scope, describe_path};
 use iostrata_load::IoLoad;
 use iostrata_plan::{OpKind, Point};
 use iostrata_run::host::IoLimit;
-use iostrata_run::{Event, OpFigures, Pooled, PooledLatency, ProbeHost, Replicate, Unavailable};
+use iostrata_run::{
+    Event, OpFigures, PooledLatencies, PooledLatency, ProbeHost, Replicate, Unavailable,
+};
 use iostrata_stats::{LatencyHistogram, Measured, pooled_percentiles};
 
 use super::blocks::{self, Block, Moment, Part};
@@ -304,13 +306,13 @@ const PERCENTS: [f64; 6] = [50.0, 90.0, 95.0, 98.0, 99.0, 99.9];
 
 /// The points with several streams among the events of a part: those are rated and compared by
 /// their slowest requests.
-fn pooled(events: &[Event]) -> Vec<Pooled> {
+fn pooled(events: &[Event]) -> Vec<PooledLatencies> {
     let mut points: BTreeMap<&str, Vec<&Replicate>> = BTreeMap::new();
     let replicates = events.iter().filter_map(Event::replicate);
     for replicate in replicates.filter(|one| one.point.streams.len() > 1) {
         points.entry(&replicate.point.id).or_default().push(replicate);
     }
-    let pooled = |(point, replicates): (&str, Vec<&Replicate>)| Pooled {
+    let pooled = |(point, replicates): (&str, Vec<&Replicate>)| PooledLatencies {
         point: point.to_owned(),
         replicates: replicates.iter().map(|one| one.replicate).collect(),
         latencies: latencies(&replicates),

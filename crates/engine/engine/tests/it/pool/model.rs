@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use iostrata_engine::pool::{Flushing, Pin, Pool};
+use iostrata_engine::pool::{PageFlush, Pin, Pool};
 use iostrata_innodb::{Lsn, PageNo};
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ struct Run {
     pool: Arc<Pool>,
     source: Arc<MemorySource>,
     known: BTreeMap<u64, PageModel>,
-    taken: Vec<Flushing>,
+    taken: Vec<PageFlush>,
     lsn: u64,
 }
 

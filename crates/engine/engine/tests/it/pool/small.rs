@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use iostrata_engine::pool::{Flushing, Pool, Supply};
+use iostrata_engine::pool::{PageFlush, Pool, Supply};
 use iostrata_engine::{EngineError, RequestError};
 use iostrata_innodb::{Counter, Lsn, PageNo};
 
@@ -69,9 +69,9 @@ fn pinned_frames_exhaust_the_pool_until_one_is_given_back() {
 struct SlowSupply {
     pool: OnceLock<Weak<Pool>>,
     calls: AtomicU64,
-    taken: Mutex<Vec<Flushing>>,
+    taken: Mutex<Vec<PageFlush>>,
     /// What happens at a call of this number.
-    act: fn(&Pool, u64, &mut Vec<Flushing>),
+    act: fn(&Pool, u64, &mut Vec<PageFlush>),
 }
 
 impl Supply for SlowSupply {
@@ -83,7 +83,7 @@ impl Supply for SlowSupply {
 }
 
 /// Asks for another page than the dirty one in a pool of one frame.
-fn asked(act: fn(&Pool, u64, &mut Vec<Flushing>)) -> Result<(), EngineError> {
+fn asked(act: fn(&Pool, u64, &mut Vec<PageFlush>)) -> Result<(), EngineError> {
     let (calls, taken) = Default::default();
     let supply = Arc::new(SlowSupply { pool: OnceLock::new(), calls, taken, act });
     let source = Arc::new(MemorySource::default());
@@ -95,7 +95,7 @@ fn asked(act: fn(&Pool, u64, &mut Vec<Flushing>)) -> Result<(), EngineError> {
 
 #[test]
 fn a_write_that_takes_long_and_fails_leaves_as_many_tries_as_before() {
-    let act = |pool: &Pool, call, taken: &mut Vec<Flushing>| match call {
+    let act = |pool: &Pool, call, taken: &mut Vec<PageFlush>| match call {
         0 => pool.collect_cold(1, taken),
         // Longer than is waited for where nothing is being written.
         400 => pool.not_flushed(std::mem::take(taken)),
@@ -104,7 +104,7 @@ fn a_write_that_takes_long_and_fails_leaves_as_many_tries_as_before() {
         _ => {}
     };
     asked(act).unwrap();
-    let never = |_: &Pool, _, _: &mut Vec<Flushing>| {};
+    let never = |_: &Pool, _, _: &mut Vec<PageFlush>| {};
     let exhausted = asked(never);
     assert!(matches!(
         exhausted,
@@ -115,7 +115,7 @@ fn a_write_that_takes_long_and_fails_leaves_as_many_tries_as_before() {
 #[test]
 fn tries_are_counted_in_a_row() {
     // Others get what becomes free, every hundred tries.
-    let act = |pool: &Pool, call: u64, taken: &mut Vec<Flushing>| {
+    let act = |pool: &Pool, call: u64, taken: &mut Vec<PageFlush>| {
         if call > 0 && call.is_multiple_of(100) {
             pool.collect_cold(1, taken);
             pool.flushed(std::mem::take(taken));

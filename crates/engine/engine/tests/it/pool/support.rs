@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use iostrata_engine::EngineError;
 use iostrata_engine::page::PageSize;
-use iostrata_engine::pool::{Flushing, PageSource, Pool, PoolSettings, Supply};
+use iostrata_engine::pool::{PageFlush, PageSource, Pool, PoolSettings, Supply};
 use iostrata_innodb::{Lsn, PageNo};
 use iostrata_io::disk::Aligned;
 
@@ -85,7 +85,7 @@ pub struct InlineCleaner {
 
 impl InlineCleaner {
     /// Writes what was collected and reports it.
-    pub fn write(&self, pool: &Pool, taken: Vec<Flushing>) {
+    pub fn write(&self, pool: &Pool, taken: Vec<PageFlush>) {
         for one in &taken {
             assert_eq!(word(&one.bytes, 2), one.lsn.0);
             std::thread::yield_now();

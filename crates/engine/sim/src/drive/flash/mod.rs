@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use iostrata_stats::Random;
 
-use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, Queued, Request};
+use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, QueuedDevice, Request};
 use die::{Cache, Die, Wearing, Work};
 
 /// Bytes that are mapped, programmed and moved as one.
@@ -252,7 +252,7 @@ struct Active {
 }
 
 /// A flash drive with its queue.
-pub type Flash = Queued<FlashDevice>;
+pub type Flash = QueuedDevice<FlashDevice>;
 
 /// A flash drive behind its queue.
 pub struct FlashDevice {

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 
 use iostrata_stats::Random;
 
-use crate::drive::{Agenda, Command, Device, DriveCompletion, DriveFacts, Queued, Request};
+use crate::drive::{Agenda, Command, Device, DriveCompletion, DriveFacts, QueuedDevice, Request};
 use buffer::{ReadCache, WriteCache};
 use geometry::Geometry;
 
@@ -228,7 +228,7 @@ struct Flush {
 }
 
 /// A rotating disk in virtual time.
-pub type Hdd = Queued<Spindle>;
+pub type Hdd = QueuedDevice<Spindle>;
 
 /// A rotating disk behind its queue.
 #[derive(Debug)]

@@ -11,7 +11,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 
 use super::{ProtectedCacheParameters, Raid, RaidParameters, Stripes};
-use crate::drive::{Agenda, Command, Device, Drive, DriveCompletion, DriveFacts, Queued, Request};
+use crate::drive::{
+    Agenda, Command, Device, Drive, DriveCompletion, DriveFacts, QueuedDevice, Request,
+};
 
 /// Most bytes that go to the drive in one command: those of a stripe. Ranges are kept by their
 /// addresses in the array, where the next stripe of a set of disks is no neighbour.
@@ -32,7 +34,7 @@ enum Task {
 }
 
 /// A drive behind a protected cache.
-pub type Protected = Queued<BatteryCache>;
+pub type ProtectedDrive = QueuedDevice<BatteryCache>;
 
 /// A protected cache behind its queue.
 pub struct BatteryCache {
@@ -53,7 +55,7 @@ pub struct BatteryCache {
     ended: Vec<DriveCompletion>,
 }
 
-impl Protected {
+impl ProtectedDrive {
     /// A cache in front of one drive.
     #[cfg(test)]
     pub(crate) fn before(drive: Box<dyn Drive>, cache: ProtectedCacheParameters) -> Self {

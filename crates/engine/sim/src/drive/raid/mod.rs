@@ -16,10 +16,12 @@ mod battery;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-pub use battery::{BatteryCache, Protected};
+pub use battery::{BatteryCache, ProtectedDrive};
 
 use crate::drive::hdd::{HDD_15K, Hdd, HddParameters};
-use crate::drive::{Agenda, Command, Device, Drive, DriveCompletion, DriveFacts, Queued, Request};
+use crate::drive::{
+    Agenda, Command, Device, Drive, DriveCompletion, DriveFacts, QueuedDevice, Request,
+};
 
 /// Disks in mirrored pairs, striped; one pair is RAID 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +162,7 @@ impl Stripes {
 }
 
 /// Mirrored pairs, striped, in virtual time. One pair is RAID 1.
-pub type Raid = Queued<Array>;
+pub type Raid = QueuedDevice<Array>;
 
 /// Mirrored pairs behind their queue.
 #[derive(Debug)]
@@ -342,8 +344,8 @@ mod tests {
         Raid::new(parameters, capacity_bytes(&parameters), 3)
     }
 
-    fn protected(parameters: RaidParameters, cache: ProtectedCacheParameters) -> Protected {
-        Protected::array(parameters, cache, capacity_bytes(&parameters), 3)
+    fn protected(parameters: RaidParameters, cache: ProtectedCacheParameters) -> ProtectedDrive {
+        ProtectedDrive::array(parameters, cache, capacity_bytes(&parameters), 3)
     }
 
     /// Published (Matsunobu, "Linux I/O scheduler queue size and MyISAM performance", 2009): 575.6
@@ -474,7 +476,7 @@ mod tests {
         ) {
             let cache = ProtectedCacheParameters { cache_bytes, ..BATTERY_512M };
             let run = || {
-                let mut array = Protected::array(parameters, cache, CAPACITY_BYTES, seed);
+                let mut array = ProtectedDrive::array(parameters, cache, CAPACITY_BYTES, seed);
                 let done = run_steps(&mut array, &steps, |array, _, _| {
                     array.device().check_bounds();
                 });
@@ -507,7 +509,8 @@ mod tests {
             Raid::new(small(4, write_cache, 8), CAPACITY_BYTES, 1).facts().volatile_bytes
         };
         assert_eq!((volatile(true), volatile(false)), (4 << 20, 0));
-        let facts = Protected::array(small(4, true, 8), BATTERY_512M, CAPACITY_BYTES, 1).facts();
+        let facts =
+            ProtectedDrive::array(small(4, true, 8), BATTERY_512M, CAPACITY_BYTES, 1).facts();
         assert_eq!((facts.volatile_bytes, facts.queue_depth), (0, 8));
         assert_eq!(facts.capacity_bytes, CAPACITY_BYTES);
     }

@@ -96,13 +96,13 @@ type LastChange = (u8, Option<Vec<u8>>);
 
 /// What rows may be there after so many commits of each thread.
 #[derive(Debug)]
-pub struct Expected {
+pub struct ExpectedRows {
     load: Load,
     rows: BTreeMap<RowKey, Vec<LastChange>>,
     commits: [u64; THREADS as usize],
 }
 
-impl Expected {
+impl ExpectedRows {
     /// Nothing yet.
     pub fn new(load: Load) -> Self {
         Self { load, rows: BTreeMap::new(), commits: [0; THREADS as usize] }
@@ -172,7 +172,7 @@ mod tests {
         rows
     }
 
-    fn difference(expected: &Expected, rows: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<Vec<u8>> {
+    fn difference(expected: &ExpectedRows, rows: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<Vec<u8>> {
         let mut rows = rows.clone().into_iter();
         expected.first_difference(|| Ok::<_, ()>(rows.next())).unwrap()
     }
@@ -192,7 +192,7 @@ mod tests {
         };
         let commits = [upto(one, 500), upto(other, 300)];
         let other_way = [commits[1], commits[0]];
-        let mut expected = Expected::new(load);
+        let mut expected = ExpectedRows::new(load);
         for (thread, upto) in [(one, 1), (other, 20), (one, 2), (one, 2), commits[0], commits[1]] {
             expected.advance(thread, upto);
         }

@@ -17,7 +17,7 @@ use iostrata_run::CrashTestDocument;
 use iostrata_stats::Random;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::oracle::{Expected, Load, THREADS};
+use super::oracle::{ExpectedRows, Load, THREADS};
 use super::place::{CrashTarget, copy_files};
 use super::worker::{CLOSED, MARKS, ROWS, last};
 use crate::engine_command::ending;
@@ -44,7 +44,7 @@ const PROBLEMS_TOLD: usize = 3;
 pub struct Rounds<'r> {
     settings: &'r Settings,
     seed: u64,
-    expected: Expected,
+    expected: ExpectedRows,
     /// The last commit of each thread that was acknowledged.
     acknowledged: [u64; THREADS as usize],
     random: Random,
@@ -62,7 +62,7 @@ impl<'r> Rounds<'r> {
         Self {
             settings,
             seed,
-            expected: Expected::new(load),
+            expected: ExpectedRows::new(load),
             acknowledged: [0; THREADS as usize],
             random: Random::new(seed),
             life_ms_max: life_ms_max.max(1),
@@ -106,7 +106,7 @@ impl<'r> Rounds<'r> {
         if self.random.below(CLOSED_OF) == 0 {
             return self.closed_round(place, document);
         }
-        let mut heard = Heard::default();
+        let mut heard = Acknowledged::default();
         if place.is_power() && self.random.below(2) == 0 {
             // What the killed one left is in the page cache, and the next one recovers from it.
             heard = self.write(place, document, show)?.kill();
@@ -176,7 +176,7 @@ impl<'r> Rounds<'r> {
     fn look(
         &mut self,
         directory: &Path,
-        heard: Heard,
+        heard: Acknowledged,
         document: &mut CrashTestDocument,
     ) -> Result<(), ExitError> {
         for (known, said) in self.acknowledged.iter_mut().zip(heard.last) {
@@ -208,7 +208,7 @@ impl<'r> Rounds<'r> {
     fn compare(
         &mut self,
         engine: &Engine,
-        heard: Heard,
+        heard: Acknowledged,
         document: &mut CrashTestDocument,
     ) -> Result<(), EngineError> {
         let report = engine.check()?;
@@ -242,7 +242,7 @@ fn is_sound(document: &CrashTestDocument) -> bool {
     document.lost == 0 && document.check_failures == 0
 }
 
-fn count_closes(heard: &Heard, document: &mut CrashTestDocument) {
+fn count_closes(heard: &Acknowledged, document: &mut CrashTestDocument) {
     for &close_s in &heard.closes_s {
         document.closes += 1;
         document.close_s_max = document.close_s_max.max(close_s);
@@ -268,7 +268,7 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// What a writer acknowledged: the last commit of each thread stands for all before it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Heard {
+pub struct Acknowledged {
     pub last: [u64; THREADS as usize],
     /// Why the last one ended before it was killed.
     pub ended: Option<String>,
@@ -276,9 +276,9 @@ pub struct Heard {
     pub closes_s: Vec<f64>,
 }
 
-impl Heard {
+impl Acknowledged {
     /// Adds what a writer said that came after.
-    pub fn go_on(&mut self, later: Heard) {
+    pub fn go_on(&mut self, later: Acknowledged) {
         self.ended = later.ended;
         self.closes_s.extend(later.closes_s);
         for (last, later) in self.last.iter_mut().zip(later.last) {
@@ -292,7 +292,7 @@ impl Heard {
 pub struct Writer {
     child: Child,
     listener: JoinHandle<()>,
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<Acknowledged>>,
 }
 
 impl Writer {
@@ -335,7 +335,7 @@ impl Writer {
     pub fn paused(
         &self,
         during: impl FnOnce() -> Result<(), ExitError>,
-    ) -> Result<Option<Heard>, ExitError> {
+    ) -> Result<Option<Acknowledged>, ExitError> {
         let failed =
             |error: rustix::io::Errno| ExitError::NotHere(format!("cannot stop it: {error}"));
         let process = Pid::from_child(&self.child);
@@ -354,7 +354,7 @@ impl Writer {
 
     /// Lets it end by itself. What keeps it from that within the patience stands in `ended`; it is
     /// killed then.
-    pub fn end(mut self, patience: Duration) -> Heard {
+    pub fn end(mut self, patience: Duration) -> Acknowledged {
         let until = Instant::now() + patience;
         let mut status = None;
         while status.is_none() && Instant::now() < until {
@@ -371,7 +371,7 @@ impl Writer {
     }
 
     /// Kills it at once and gives what it had acknowledged.
-    pub fn kill(mut self) -> Heard {
+    pub fn kill(mut self) -> Acknowledged {
         let is_ended = matches!(self.child.try_wait(), Ok(Some(_)));
         let _ended_before = self.child.kill();
         let _reaped = self.child.wait();
@@ -387,11 +387,11 @@ impl Writer {
     }
 }
 
-fn lock(heard: &Mutex<Heard>) -> std::sync::MutexGuard<'_, Heard> {
+fn lock(heard: &Mutex<Acknowledged>) -> std::sync::MutexGuard<'_, Acknowledged> {
     heard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn listen(out: impl BufRead, heard: &Mutex<Heard>) {
+fn listen(out: impl BufRead, heard: &Mutex<Acknowledged>) {
     for line in out.lines().map_while(Result::ok) {
         let Some((thread, commit)) = line.split_once(' ') else { continue };
         let mut heard = lock(heard);

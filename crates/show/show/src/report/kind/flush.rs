@@ -114,10 +114,10 @@ fn panels(flush: &FlushDocument) -> Panels {
     let mut charts = Vec::new();
     for policy in &flush.policies {
         let name = &policy.name;
-        let rate = course(policy, (format!("tps-{name}"), name.clone()), Shown::Rate(top));
+        let rate = course(policy, (format!("tps-{name}"), name.clone()), CourseChart::Rate(top));
         charts.push(rate.says(evenness(policy)));
         let title = format!("{name}, checkpoint age");
-        charts.push(course(policy, (format!("age-{name}"), title), Shown::Age));
+        charts.push(course(policy, (format!("age-{name}"), title), CourseChart::Age));
     }
     let legend = vec![
         (solid(Colour::Line(0)), "transactions per second".to_owned()),
@@ -153,14 +153,14 @@ pub(super) fn sheet(flush: &FlushDocument) -> Option<Sheet> {
 }
 
 /// What a chart of a course shows.
-enum Shown {
+enum CourseChart {
     /// Transactions per second, up to here.
     Rate(f64),
     /// The checkpoint age with its wall.
     Age,
 }
 
-fn course(policy: &FlushPolicyRun, (name, title): (String, String), shown: Shown) -> Chart {
+fn course(policy: &FlushPolicyRun, (name, title): (String, String), shown: CourseChart) -> Chart {
     let series = &policy.series;
     let width_s = series.t_s.first().copied().unwrap_or(1.0);
     let line = |n: usize, values: &[f64], unit: &'static str| {
@@ -169,11 +169,11 @@ fn course(policy: &FlushPolicyRun, (name, title): (String, String), shown: Shown
         Line { name: String::new(), stroke: solid(Colour::Line(n)), course, marked: None }
     };
     let (unit, lines, scale) = match shown {
-        Shown::Rate(top) => {
+        CourseChart::Rate(top) => {
             let unit = "transactions/s";
             (unit, vec![line(0, &series.tps, unit)], Scale::Shared(top))
         }
-        Shown::Age => {
+        CourseChart::Age => {
             let end_s = series.t_s.last().copied().unwrap_or(1.0);
             let course = Course::Fit(vec![[0.0, policy.wall_pct], [end_s, policy.wall_pct]]);
             let stroke = wall_stroke();

@@ -292,32 +292,32 @@ fn method(queue: &QueueDocument) -> Blocks {
 type Figure = (f64, Option<Interval>, u64);
 
 /// What a chart shows: its name, its title, its unit, and how it is read off a run.
-struct Shown {
+struct QueueChart {
     name: &'static str,
     title: &'static str,
     unit: &'static str,
     of: fn(&QueueRun) -> Option<Figure>,
 }
 
-const RATE: Shown = Shown {
+const RATE: QueueChart = QueueChart {
     name: "rate",
     title: "Rows per hour",
     unit: "rows/h",
     of: |run| Some((run.rows_per_hour, run.rows_per_hour_ci95, run.rows_per_hour_n)),
 };
-const WRITES: Shown = Shown {
+const WRITES: QueueChart = QueueChart {
     name: "writes",
     title: "Writes per second at the device",
     unit: "writes/s",
     of: |run| Some((run.iostat.writes_per_s, None, 0)),
 };
-const SIZE: Shown = Shown {
+const SIZE: QueueChart = QueueChart {
     name: "size",
     title: "Size of a write",
     unit: "KiB",
     of: |run| Some((run.iostat.write_size_kib?, None, 0)),
 };
-const READER: Shown = Shown {
+const READER: QueueChart = QueueChart {
     name: "reader",
     title: "99th percentile of its reads",
     unit: "ms",
@@ -390,7 +390,7 @@ fn legend(names: impl Iterator<Item = String>) -> Vec<(Stroke, String)> {
 }
 
 /// One chart for each kernel and figure, those of a figure on one scale.
-fn family(queue: &QueueDocument, all: &[&Shown]) -> Block {
+fn family(queue: &QueueDocument, all: &[&QueueChart]) -> Block {
     let ticks: Vec<(f64, String)> =
         sizes(queue).into_iter().map(|size| (size as f64, grouped(size))).collect();
     let mut charts = Vec::new();

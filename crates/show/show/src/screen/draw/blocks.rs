@@ -17,9 +17,9 @@ use crate::screen::look::Look;
 /// Rows of the block without its chart.
 pub(crate) const AGE_ROWS: u16 = 4;
 
-/// Where a target does not report from which age on it flushes in earnest, in percent of the limit.
+/// Where a target does not report its async limit, in percent of the limit.
 const ASYNC_PCT_ELSE: f64 = 85.0;
-/// Where it does not report from which age on flushing goes before all, in percent of the limit.
+/// Where it does not report its sync limit, in percent of the limit.
 const SYNC_PCT_ELSE: f64 = 95.0;
 
 /// A mark of the gauge.

@@ -49,7 +49,7 @@ pub(super) fn section(
     has_marks: bool,
 ) -> Blocks {
     let unit = study.points.first().map_or("IOPS", |point| point.unit.as_str());
-    let drawn = Drawn { number, set, unit, shared: shared_top(set) };
+    let drawn = PanelGrid { number, set, unit, shared: shared_top(set) };
     let page = drawn.page();
     let mut body = Blocks::new();
     if let Some(usual) = &set.usual {
@@ -73,20 +73,20 @@ pub(super) fn section(
 /// The panels of one axis, or of none, that are shown at once.
 pub(super) fn picture(study: &StudyDocument, set: &Panels<'_>) -> document::Panels {
     let unit = study.points.first().map_or("IOPS", |point| point.unit.as_str());
-    let drawn = Drawn { number: 0, set, unit, shared: shared_top(set) };
+    let drawn = PanelGrid { number: 0, set, unit, shared: shared_top(set) };
     let charts = set.shown.iter().enumerate().filter_map(|(n, one)| drawn.value(n, one).ok());
     drawn.legend_with(charts.collect())
 }
 
 /// What all panels of a set share while they are drawn.
-struct Drawn<'a> {
+struct PanelGrid<'a> {
     number: usize,
     set: &'a Panels<'a>,
     unit: &'a str,
     shared: Option<f64>,
 }
 
-impl Drawn<'_> {
+impl PanelGrid<'_> {
     fn page(&self) -> Blocks {
         let mut body = Blocks::new();
         let said = match (self.set.axis.is_some(), self.shared.is_some()) {

@@ -42,13 +42,13 @@ enum Shape<'a> {
 }
 
 /// Answers that share a chart, with all that it shows.
-struct Shown<'a> {
+struct SharedChart<'a> {
     shape: Shape<'a>,
     answers: Vec<&'a StudyAnswer>,
     items: Vec<Item<'a>>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> SharedChart<'a> {
     fn of(study: &'a StudyDocument, answer: &'a StudyAnswer) -> Option<Self> {
         let items = items(study, answer);
         let points: Vec<&StudyPoint> = items.iter().map(|item| item.0).collect();
@@ -187,9 +187,9 @@ fn parts(study: &StudyDocument) -> Vec<PicturePart> {
             parts.push(PicturePart { title, common, charts, figures });
         }
     }
-    let mut all: Vec<Shown<'_>> = Vec::new();
+    let mut all: Vec<SharedChart<'_>> = Vec::new();
     for answer in &study.answers {
-        let Some(shown) = Shown::of(study, answer) else { continue };
+        let Some(shown) = SharedChart::of(study, answer) else { continue };
         if !all.iter_mut().any(|one| one.join(study, &shown)) {
             all.push(shown);
         }
@@ -249,7 +249,7 @@ fn without_answers(study: &StudyDocument) -> Vec<PicturePart> {
     Some(part).filter(|part| !part.charts.is_empty()).into_iter().collect()
 }
 
-impl Shown<'_> {
+impl SharedChart<'_> {
     fn part(&self, study: &StudyDocument, n: usize, chain: Option<&Chain<'_>>) -> PicturePart {
         let points = self.points();
         let name = format!("answer-{n}");
@@ -427,7 +427,7 @@ fn common(study: &StudyDocument, points: &[&StudyPoint]) -> String {
 }
 
 /// The ratio or difference of an answer with its sides: `ext4 over raw device: 0.311x [0.3, 0.32]`.
-fn figures(study: &StudyDocument, shown: &Shown<'_>, answer: &StudyAnswer) -> Option<String> {
+fn figures(study: &StudyDocument, shown: &SharedChart<'_>, answer: &StudyAnswer) -> Option<String> {
     let side = |ids: &[String]| -> Vec<&StudyPoint> {
         study.points.iter().filter(|point| ids.contains(&point.id)).collect()
     };
@@ -485,7 +485,7 @@ struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    fn of(study: &'a StudyDocument, shown: &Shown<'a>) -> Option<Self> {
+    fn of(study: &'a StudyDocument, shown: &SharedChart<'a>) -> Option<Self> {
         let Shape::Steps(parts) = shown.shape else { return None };
         let split = shown.answers[0];
         let is_alike = |one: &&StudyAnswer| one.metric == split.metric && one.ratio.is_some();
