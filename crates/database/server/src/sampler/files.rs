@@ -9,7 +9,7 @@ use iostrata_database::target::{FileCounts, FileTable};
 use iostrata_run::{FileClass, FileIoSource};
 
 use super::file_event::INSTRUMENTS;
-use super::told::StatusReply;
+use super::status_reply::StatusReply;
 
 /// What the files of an instrument hold.
 fn class_of(name: &str) -> FileClass {

@@ -8,7 +8,7 @@ use iostrata_run::FileClass;
 use super::file_event::FileEvent;
 use super::monitor_text::MonitorText;
 use super::sample_counts::SampleCounts;
-use super::told::StatusReply;
+use super::status_reply::StatusReply;
 use crate::flavour::ServerVersion;
 
 /// In seconds since 1970; what was told does not say it.

@@ -3,7 +3,7 @@
 //! Invariant: pure. What a server says itself comes before what is computed; a version whose rule
 //! is not known has none. The numbers are of 100 MiB of redo, as real servers tell them.
 
-use super::told::StatusReply;
+use super::status_reply::StatusReply;
 use crate::flavour::{Flavour, ServerVersion};
 
 /// Ages of the redo, in bytes.

@@ -6,7 +6,7 @@ use iostrata_database::target::TargetSample;
 
 use super::limits::age_limits;
 use super::source::SOURCES;
-use super::told::StatusReply;
+use super::status_reply::StatusReply;
 use crate::flavour::ServerVersion;
 
 impl StatusReply {

@@ -7,7 +7,7 @@ use iostrata_database::target::TargetSample;
 use iostrata_run::{FIGURES, Figure, FigureKind};
 
 use super::source::{FieldSource, with_metrics};
-use super::told::StatusReply;
+use super::status_reply::StatusReply;
 use super::transaction_count::TransactionCounters;
 use crate::flavour::ServerVersion;
 

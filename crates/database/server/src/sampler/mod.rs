@@ -21,7 +21,7 @@ mod sample_counts;
 mod session_states;
 mod source;
 mod stall_questions;
-mod told;
+mod status_reply;
 mod transaction_count;
 mod turn;
 
@@ -38,7 +38,7 @@ use crate::flavour::ServerVersion;
 use round::StatusRound;
 pub(crate) use round::counters_off_sql;
 use sample_counts::SampleCounts;
-pub(crate) use told::COMMITS;
+pub(crate) use status_reply::COMMITS;
 pub(crate) use transaction_count::LOOK_SQL as TRANSACTIONS_COUNTED_SQL;
 
 /// Asks one server.

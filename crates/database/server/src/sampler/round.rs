@@ -18,7 +18,7 @@ use super::replication::ReplicationQuestions;
 use super::session_states;
 use super::source::{FieldSource, status_names, with_metrics};
 use super::stall_questions::StallQuestions;
-use super::told::{EVENT_SCHEDULER, Numbers, StatusReply, VARIABLES};
+use super::status_reply::{EVENT_SCHEDULER, Numbers, StatusReply, VARIABLES};
 use super::transaction_count::{LOOK_SQL, THREADS_SQL, TransactionEvents};
 use super::turn::Turn;
 use crate::connect::{Connector, Patience, TextRows, texts};

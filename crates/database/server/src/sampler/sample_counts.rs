@@ -5,7 +5,7 @@
 
 use iostrata_database::target::TargetSample;
 
-use super::told::StatusReply;
+use super::status_reply::StatusReply;
 use super::transaction_count::{TransactionCount, TransactionCounters};
 use crate::flavour::ServerVersion;
 

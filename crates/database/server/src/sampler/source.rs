@@ -7,7 +7,7 @@
 use iostrata_database::target::TargetSample;
 
 use super::monitor_text::MonitorText;
-use super::told::{COMMITS, HISTORY, KEPT_COMMITS, SYNC_BATCHES, StatusReply};
+use super::status_reply::{COMMITS, HISTORY, KEPT_COMMITS, SYNC_BATCHES, StatusReply};
 
 type SetField = fn(&mut TargetSample) -> &mut Option<u64>;
 

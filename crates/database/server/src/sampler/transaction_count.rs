@@ -8,7 +8,7 @@
 //! rows were only inserted. Reads outside of transactions show nowhere; they are counted where they
 //! are nearly all there is. Invariant: pure; the count never goes back.
 
-use super::told::StatusReply;
+use super::status_reply::StatusReply;
 use crate::connect::TextRows;
 
 /// How much of what was counted before still speaks at the next sample.

@@ -2,7 +2,7 @@
 
 use super::super::monitor_text::MonitorText;
 use super::super::source::{status_names, with_metrics};
-use super::super::told::Numbers;
+use super::super::status_reply::Numbers;
 use super::*;
 
 fn named(all: &[(&str, u64)]) -> Numbers {
