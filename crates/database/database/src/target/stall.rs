@@ -315,16 +315,22 @@ impl<'a> View<'a> {
         if most >= sessions && 2 * least >= sessions { self.lock() } else { None }
     }
 
-    /// Redo that waits to become durable for half of the stall at least: longer than it waits where
-    /// commits do not ask for it, or where they do, while I/O is in flight.
+    /// Redo that waits to become durable for half of the stall at least. Where commits wait for
+    /// it: for a second in all, or while I/O is in flight. Where they do not, it is synced once a
+    /// second: for longer than that at a time.
     fn stuck_redo(&self) -> Reason {
-        let stuck_s: f64 =
-            self.within.windows(2).filter_map(stuck).map(|(seconds, _)| seconds).sum();
+        let spans: Vec<f64> =
+            self.within.windows(2).map(|pair| stuck(pair).map_or(0.0, |(s, _)| s)).collect();
+        let stuck_s: f64 = spans.iter().sum();
         let (_, waiting) = self.within.windows(2).filter_map(stuck).next_back()?;
         let all_s = self.within.last()?.0 - self.within.first()?.0;
-        let is_asked = !self.is_redo_usually_stuck();
-        let is_in_flight = self.least(TargetSample::pending_ios) > Some(0);
-        let is_late = stuck_s >= SYNC_EVERY_S || is_asked && is_in_flight;
+        let is_late = if self.is_redo_usually_stuck() {
+            let runs = spans.split(|seconds| *seconds == 0.0);
+            let longest_s = runs.map(|run| run.iter().sum()).fold(0.0, f64::max);
+            longest_s >= 2.0 * SYNC_EVERY_S
+        } else {
+            stuck_s >= SYNC_EVERY_S || self.least(TargetSample::pending_ios) > Some(0)
+        };
         let text = format!("nothing became durable, and {waiting} bytes of redo waited");
         (2.0 * stuck_s >= all_s && is_late).then_some((StallCause::Device, text))
     }

@@ -128,6 +128,26 @@ fn redo_that_is_synced_once_a_second_is_not_stuck_within_the_second() {
 }
 
 #[test]
+fn redo_that_is_synced_once_a_second_explains_no_stall_of_many_seconds() {
+    let long = |last_sync: u64| {
+        let sampled = |at: u64| {
+            let sample = TargetSample {
+                redo_end_bytes: Some(1_000 * (at + 5)),
+                redo_durable_bytes: Some(1_000 * at.min(last_sync).next_multiple_of(4)),
+                pending_writes: Some(0),
+                pending_reads: Some(0),
+                ..nothing()
+            };
+            StallSample { at_s: at as f64 * 0.3, sample: Ok(sample) }
+        };
+        let all: Vec<StallSample> = (0..60).map(sampled).collect();
+        stall_cause(&all, StallSpan { from_s: 10.0, to_s: 16.0, sessions: 8 }).0
+    };
+    assert_eq!(long(60), StallCause::Unknown);
+    assert_eq!(long(33), StallCause::Device, "nothing was synced for all of it");
+}
+
+#[test]
 fn what_is_as_usual_explains_nothing() {
     let even = |second, _| TargetSample {
         checkpoint_age_bytes: Some(80),
