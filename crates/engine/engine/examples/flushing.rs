@@ -1,12 +1,13 @@
 //! How flushing holds under random updates: a line each second, and what it cost.
 //!
-//! `cargo run --release -p iostrata-engine --example flushing -- DIR [NAME=VALUE ...]`
-//! `seconds`, `threads`, `more_threads` (which begin with the last third of the seconds), `rows`
-//! (of 200 bytes), `batch` (updates of a commit), `rate` (commits per second of all threads; 0 for
-//! as fast as it goes) and any setting of the engine. The first third of the seconds is not
-//! counted. With the last third begins what `then` asks for: `then=COMMAND` has a shell run it,
-//! such as one that halves what the volume may take; `then.NAME=VALUE` sets a live setting. Stalled
-//! are seconds below half of their mean. Figures of one run without intervals: for a first look.
+//! `cargo run --release -p iostrata-engine --example flushing -- DIR [NAME=VALUE ...]` `seconds`,
+//! `threads`, `more_threads` (which begin with the last third of the seconds), `rows` (of 200
+//! bytes), `batch` (updates of a commit), `rate` (commits per second of all threads; 0 for as fast
+//! as it goes) and any setting of the engine. The first third of the seconds is not counted. `then`
+//! takes effect when the last third begins: `then=COMMAND` runs a command in a shell, such as one
+//! that halves the limit of the volume; `then.NAME=VALUE` sets a live setting. A second counts as
+//! stalled when it is below half of their mean. Figures of one run without intervals: for a first
+//! look.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -173,7 +174,7 @@ impl Load {
             let mut batch = self.engine.batch();
             for _ in 0..self.batch {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                // Every byte changes, so that the redo of an update is that of its row.
+                // Every byte changes, so that the redo of an update holds the whole row.
                 row.fill((random >> 20) as u8);
                 row[..8].copy_from_slice(&random.to_le_bytes());
                 batch.put(&self.table, &((random >> 33) % self.rows).to_be_bytes(), &row)?;

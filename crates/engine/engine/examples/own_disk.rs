@@ -1,4 +1,4 @@
-//! An engine on a disk of one's own: files in a map, and a count of what was asked of them.
+//! An engine on a disk of one's own: files in a map, and a count of the calls on them.
 //!
 //! `cargo run -p iostrata-engine --example own_disk`
 

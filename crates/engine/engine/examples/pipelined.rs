@@ -1,4 +1,4 @@
-//! What it brings to keep several commits in flight: sessions that go on working and ask now and
+//! What it brings to keep several commits in flight: sessions that go on working and poll now and
 //! then which of their tickets are settled.
 //!
 //! `cargo run --release -p iostrata-engine --example pipelined -- DIR [OUTSTANDING [SESSIONS
@@ -19,7 +19,7 @@ pub struct Load {
     pub rows: u64,
     /// Commits in flight.
     pub outstanding: usize,
-    /// Processor time beside the batch, as a program around the engine would take it.
+    /// Processor time in addition to the batch, as a program around the engine would take it.
     pub work: Duration,
     /// How long it runs.
     pub lasts: Duration,

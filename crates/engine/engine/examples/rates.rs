@@ -184,7 +184,7 @@ impl Bench {
         Ok(Self { engine, table, rows, seeds: AtomicU64::new(1), lasts })
     }
 
-    /// The rate of a window for each line that asks for one.
+    /// Prints the rate of one window for each line that is read.
     pub fn take_turns(&self, asked: impl BufRead, mut answers: impl Write) -> Outcome<()> {
         for line in asked.lines() {
             writeln!(answers, "{}", self.undisturbed_window(line?.parse()?)?)?;
@@ -291,7 +291,8 @@ impl Bench {
         side_by_side(threads, worker)
     }
 
-    /// How often something is done per second, so many times between two looks at the clock.
+    /// How often something is done per second, with `at_once` calls between two readings of the
+    /// clock.
     fn rate(&self, at_once: u64, mut once: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
         let (start, mut done) = (Instant::now(), 0);
         while start.elapsed() < self.lasts {

@@ -1,5 +1,5 @@
-//! The examples of docs/transactions.md, as they stand there: what each isolation level shows.
-//! It prints nothing: what is not as it says there fails.
+//! The examples of docs/transactions.md, as they stand there: what each isolation level shows. It
+//! prints nothing: whatever differs from that text fails.
 
 use iostrata_engine::{
     Background, Disks, Engine, EngineError, Isolation, Settings, Table, TransactionError,
@@ -9,7 +9,7 @@ use iostrata_io::disk::MemDisk;
 /// Runs them all on a disk in memory.
 ///
 /// # Errors
-/// What the engine says.
+/// Any error of the engine.
 pub fn main() -> Result<(), EngineError> {
     let disks = Disks::one(MemDisk::new());
     let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;

@@ -3,10 +3,9 @@
 //! Invariant: before a frame is appended its bytes are promised room, so that the redo never runs
 //! over its checkpoint however many threads write; a thread that waits holds no latch. The rule
 //! that slows writers down is the policy's, published as one. Of the threads ahead of the redo's
-//! pace only the first asks the rule again, so they go on in the order in which they came. Wide
-//! batches never hold more leaves together than the limit; while none of them waits, giving leaves
-//! back costs no system call.
-//! A reader never sees words of two rules, and takes no lock.
+//! pace only the first evaluates the rule again, so they go on in the order in which they came.
+//! Wide batches never hold more leaves together than the limit; while none of them waits, giving
+//! leaves back costs no system call. A reader never sees words of two rules, and takes no lock.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -199,8 +198,8 @@ impl Admission {
         }
     }
 
-    /// Promises room if there is any, and asks the rule what its owner is to do before. A thread
-    /// that is not the first of those delayed by the pace stays behind them.
+    /// Promises room if there is any, and evaluates the rule for what its owner has to do first. A
+    /// thread that is not the first of those delayed by the pace stays behind them.
     fn ask(&self, record_bytes: usize, is_first: bool) -> Result<AdmissionReply<'_>, EngineError> {
         let storage = &*self.flusher.storage;
         let Storage { redo, pool, .. } = storage;
@@ -238,7 +237,7 @@ impl Admission {
         Ok(AdmissionReply::Answered(room, rule.decide(lsn, checkpoint, oldest)))
     }
 
-    /// Waits for the checkpoint that the rule asks for. It is read again each time: another policy
+    /// Waits for the checkpoint that the rule requires. It is read again each time: another policy
     /// or a larger redo moves the wall, and then no cleaner may ever work towards the old one.
     #[cold]
     fn wait_checkpoint(&self) -> Result<(), EngineError> {
@@ -299,7 +298,7 @@ enum AdmissionReply<'c> {
     Paused,
     /// The redo has no room for what was promised.
     Crowded,
-    /// There is room, and the rule says this.
+    /// There is room, and this is what the rule returned.
     Answered(Room<'c>, Admit),
 }
 
@@ -336,8 +335,9 @@ impl Wait {
         }
     }
 
-    /// Does what is asked. A delay is slept in parts, because the rule asks for less as soon as
-    /// the cleaner got on; without a cleaner thread a round of its work takes the delay's place.
+    /// Does what the rule requires. A delay is slept in parts, because the rule requires less as
+    /// soon as the cleaner made progress; without a cleaner thread a round of its work takes the
+    /// delay's place.
     #[cold]
     fn hold_back(&mut self, admission: &Admission, answer: Admit) -> Result<(), EngineError> {
         let flusher = &*admission.flusher;

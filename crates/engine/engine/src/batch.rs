@@ -27,7 +27,7 @@ pub struct Batch {
     writes: WriteSet,
     /// Bytes of redo that the changes need at most, those counted that a later one replaces.
     redo_bytes: usize,
-    /// What settles its commit, if not what the settings say.
+    /// What settles its commit, where it overrides the setting.
     flush_log_at: Option<FlushLogAt>,
     /// Tables of it that have indexes.
     indexed: Vec<Table>,
@@ -162,13 +162,13 @@ impl Batch {
         self.writes.is_empty()
     }
 
-    /// What its commit waits for, whatever the setting `flush_log_at_trx_commit` says.
+    /// What its commit waits for; overrides the setting `flush_log_at_trx_commit`.
     pub fn flush_log_at(&mut self, level: FlushLogAt) {
         self.flush_log_at = Some(level);
     }
 
     /// Applies everything. It survives a crash when this returns, or is as far as the setting
-    /// `flush_log_at_trx_commit` asks for.
+    /// `flush_log_at_trx_commit` requires.
     ///
     /// # Errors
     /// As [`Batch::commit_async`]: nothing is applied then. As [`Ticket::wait`]: it is applied, and

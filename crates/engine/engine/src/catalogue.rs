@@ -4,12 +4,12 @@
 //! Invariants: a table's row and its root page come in one frame, so that neither is there without
 //! the other; a dropped table keeps a row under a hidden name until its last page is free. A
 //! table's number is never given to another: the next one comes into the super page with the row.
-//! One table is made or dropped at a time.
-//! Children are freed before what points to them, each with its pointer in one frame; so a crash
-//! leaves a smaller tree to go on with, and no page is lost or freed twice. No other thread changes
-//! the tree then (`Tree::begin_drop`); readers that are still in it find out by its mark.
-//! A table that can be reached has all its indexes, each built. While one is being built its row in
-//! the catalogue says so; what a crash left unbuilt, or without its table, is dropped.
+//! One table is made or dropped at a time. Children are freed before what points to them, each with
+//! its pointer in one frame; so a crash leaves a smaller tree to go on with, and no page is lost or
+//! freed twice. No other thread changes the tree then (`Tree::begin_drop`); readers that are still
+//! in it find out by its mark. A table that can be reached has all its indexes, each built. While
+//! one is being built its row in the catalogue is marked; what a crash left unbuilt, or without its
+//! table, is dropped.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -395,7 +395,7 @@ const INDEX_BYTES: usize = 3;
 const TAG_INDEX_VERSION: u8 = 2;
 const INDEX_VERSION_BYTES: usize = 4;
 
-/// What the row of a table says.
+/// The row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub id: TableId,
@@ -405,7 +405,7 @@ pub(crate) struct Entry {
     pub fields: Vec<u8>,
 }
 
-/// What the row of an index says besides.
+/// The further fields of an index's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexField {
     /// So many bytes of its name are the table's; a dot is next, then the index's own.

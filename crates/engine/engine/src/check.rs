@@ -4,12 +4,11 @@
 //! Invariants: it changes nothing, and goes on after what it finds. Every page is read through the
 //! pool; every page in use must be reached exactly once, and every page reached must be in use.
 //! Nothing else changes a page meanwhile: no table is made or dropped, and no commit is admitted,
-//! not even one of purge. Writers wait.
-//! A page is entered once, so that a cycle ends; keys must lie between what the parent says,
-//! children one level below, and leaves be linked in the order of their keys. No row is of a commit
-//! whose frame would lie beyond the redo's end.
-//! What cannot be opened needs no page to be whole: pages in use are read one after the other, each
-//! verified by itself; what leads to what is not looked at.
+//! not even one of purge. Writers wait. A page is entered once, so that a cycle ends; keys must lie
+//! within the parent's bounds, children one level below, and leaves be linked in the order of their
+//! keys. No row is of a commit whose frame would lie beyond the redo's end. What cannot be opened
+//! needs no page to be whole: pages in use are read one after the other, each verified by itself;
+//! links between pages are not checked.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -246,7 +245,7 @@ type Reached = BTreeMap<u64, String>;
 
 #[derive(Clone, Debug, Default)]
 struct KeyBounds {
-    /// None for the root, which says its level itself.
+    /// None for the root, whose level is read from its own page.
     level: Option<u8>,
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
@@ -258,7 +257,7 @@ struct Walk<'w> {
     report: &'w mut CheckReport,
     reached: &'w mut Reached,
     table: TableReport,
-    /// The leaf before, and what it says is its right neighbour.
+    /// The leaf before, and the right neighbour that it links to.
     last_leaf: Option<(PageNo, PageNo)>,
 }
 
@@ -570,7 +569,7 @@ impl Pass<'_> {
     }
 }
 
-/// What a check says of versions and tombstones.
+/// What a check reports about versions and tombstones.
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
-//! The cleaner: asks the policy what to flush, and has it done.
+//! The cleaner: flushes what the policy decides.
 //!
-//! Invariant: it is a state machine: `step` does one action and says when it wants to be called
+//! Invariant: it is a state machine: `step` does one action and returns when it wants to be called
 //! again. Its lock is held while the policy decides, never while pages are written: so the policy
 //! can be replaced at any time, also with batches under way, and user threads may flush at the same
 //! time. What to do is the policy's business, pages are written in `lanes`, and threads are
@@ -41,7 +41,7 @@ struct Decision {
     goes_on: bool,
 }
 
-/// Purges a little, for policies that ask for it; whether there was something to do.
+/// Purges a little, for policies that request it; whether there was something to do.
 pub(crate) type Purge = Box<dyn Fn() -> Result<bool, EngineError> + Send + Sync>;
 
 pub(crate) struct Cleaner {
@@ -77,8 +77,8 @@ impl Cleaner {
         self.flusher.storage.signal.recall();
     }
 
-    /// Asks the policy and does what it says. Gives when the next step is due, in microseconds of
-    /// the caller's clock; now if it is in the past. `is_timed` where that clock is the real one:
+    /// Does one action of the policy. Returns when the next step is due, in microseconds of the
+    /// caller's clock; now if it is in the past. `is_timed` where that clock is the real one:
     /// otherwise no measurement is passed on, so that the same steps decide the same.
     pub fn step(&self, now_us: u64, is_timed: bool) -> Result<u64, EngineError> {
         self.flusher.storage.poison.check()?;

@@ -35,7 +35,7 @@ use crate::write_set::{Change, WriteSet};
 /// One write set holds at most one in so many frames: half of what all may hold together.
 const LEAVES_SHARE: usize = 4;
 const LEAVES_AT_FIRST: usize = 64;
-/// So often a leaf is asked for while others are held, before those are let go.
+/// Attempts to latch a leaf while others are held, before those are released.
 const LATCH_TRIES: u32 = 200;
 /// Memory for so many changes is kept by a thread.
 const PLACES_KEPT: usize = 1 << 10;
@@ -211,7 +211,7 @@ fn attempt(
     for (group, (_, leaf)) in groups.iter_mut().zip(&*held) {
         let applied = apply(pages, &mut mtr, *leaf, (writes, group, slots), &mut stamp)?;
         if !applied {
-            // A snapshot was taken since the room was looked at; nothing has been changed yet.
+            // A snapshot was taken since the room was checked; nothing has been changed yet.
             return Ok(Attempt::Moved);
         }
     }
@@ -221,8 +221,8 @@ fn attempt(
     Ok(Attempt::Done(mtr.commit()))
 }
 
-/// Adds for each change of a leaf where its row is looked for, and asks for all these rows at once:
-/// each alone is waited for as long as all together.
+/// Adds for each change of a leaf where its row is looked for, and prefetches all these rows at
+/// once: one alone takes as long as all together.
 fn look_near(page: &PageView<'_>, (writes, group): (&WriteSet, &Group), slots: &mut Vec<RowSlot>) {
     for op in group.ops.clone() {
         let near = page.near(writes.key(op));
@@ -436,7 +436,7 @@ fn join_sparse(pages: &Pages, writes: &WriteSet, groups: &[Group]) {
 /// The numbers of transactions, of all engines of the process.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// So often locks are taken anew after a deadlock.
+/// Attempts to take locks again after a deadlock.
 pub(crate) const TRIES: u32 = 100;
 
 pub(crate) fn next_number() -> u64 {
@@ -466,7 +466,7 @@ impl<'c> RowLocks<'c> {
     }
 
     /// Locks a row, for a caller that holds nothing that was decided by what is locked: in a
-    /// deadlock it lets go of everything and begins anew.
+    /// deadlock it releases everything and starts over.
     pub fn lock_or_begin_anew(&mut self, tree: &Tree, key: &[u8]) -> Result<(), EngineError> {
         let owner = self.owner.get_or_insert_with(|| LockOwner::new(next_number()));
         let patience = self.storage.lock_wait_timeout();
@@ -494,7 +494,7 @@ impl Drop for RowLocks<'_> {
 }
 
 /// Locks rows in the order given for a caller that holds nothing and has read nothing, so that in a
-/// deadlock it can let go of them and begin anew. It holds none when that lasts too long.
+/// deadlock it can release them and start over. It holds none when that lasts too long.
 #[cold]
 pub(crate) fn lock_all(
     storage: &Storage,
@@ -608,7 +608,7 @@ impl<'c> Stamp<'c> {
     }
 }
 
-/// Whether the row is what a condition says; changes have none.
+/// Whether the row meets the condition of an operation; changes have none.
 fn is_as_expected(writes: &WriteSet, op: usize, page: &PageView<'_>) -> bool {
     let Change::Expect(expected) = writes.change(op) else { return true };
     let cell = page.find(writes.key(op)).ok().map(|slot| page.cell(slot));

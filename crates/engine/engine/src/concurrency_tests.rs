@@ -309,7 +309,7 @@ fn writers_hear_of_a_cleaner_that_panicked() {
     assert!(matches!(failed, Ok(EngineError::Poisoned { .. })), "{failed:?}");
 }
 
-/// Writes nothing at all; its rule, shared with the test, says which threads wait.
+/// Writes nothing at all; its rule, shared with the test, decides which threads wait.
 #[derive(Debug)]
 struct Idle(Arc<Mutex<AdmitRule>>);
 

@@ -144,7 +144,7 @@ fn of_cause(cause: Cause) -> Counter {
     }
 }
 
-/// Processor time at the beginning of a call, if it is one of those that are timed.
+/// Processor time at the beginning of a call, if the call is timed.
 pub struct Sample(Option<u64>);
 
 impl Sample {

@@ -213,7 +213,7 @@ impl<'t> TreeCursor<'t> {
                 Ok(true) => break (place, true),
                 Ok(false) => {}
                 Err(error) => {
-                    // Asked again, it tries this row again.
+                    // The next call tries this row again.
                     self.copied = before;
                     return Err(error);
                 }
@@ -390,7 +390,7 @@ impl<'t> TreeCursor<'t> {
         (from, to.max(from))
     }
 
-    /// Asks for the leaves to come, once enough were passed in order.
+    /// Prefetches the leaves to come, once enough were passed in order.
     fn read_ahead(&mut self) {
         let threshold = self.pages.storage.settings.load().read_ahead_threshold;
         if threshold == 0 || self.passed < threshold {

@@ -129,7 +129,7 @@ impl Engine {
     /// pages that a crash leaves are freed at the next opening.
     ///
     /// # Errors
-    /// [`TableError::NotFound`], or what freeing said.
+    /// [`TableError::NotFound`], or the error of freeing.
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
         self.parts().catalogue.drop_table(name)
     }
@@ -207,7 +207,7 @@ impl Engine {
     /// so does purge.
     ///
     /// # Errors
-    /// What reading said other than damage; damage is in the report.
+    /// An error of reading other than damage; damage is in the report.
     pub fn check(&self) -> Result<CheckReport, EngineError> {
         check::check(&self.parts().pages, &self.parts().catalogue)
     }
@@ -265,7 +265,7 @@ impl Engine {
     /// [`Transaction::commit`].
     ///
     /// # Errors
-    /// What `body` says, or what beginning and committing said.
+    /// The error of `body`, of beginning or of committing.
     pub fn transact<R, E: From<EngineError>>(
         &self,
         options: impl Into<TransactionOptions>,
@@ -279,7 +279,7 @@ impl Engine {
     /// As [`transact`](Self::transact), and leaves it to the ticket to wait until that is durable.
     ///
     /// # Errors
-    /// What `body` says, or what beginning and committing said.
+    /// The error of `body`, of beginning or of committing.
     pub fn transact_async<R, E: From<EngineError>>(
         &self,
         options: impl Into<TransactionOptions>,
@@ -289,7 +289,7 @@ impl Engine {
     }
 }
 
-/// The ends of an engine's life: what opening holds, what closing ends, and what errors say.
+/// The ends of an engine's life: what opening holds, what closing ends, and the text of errors.
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -347,7 +347,7 @@ mod tests {
         assert!(matches!(refused, Err(EngineError::Request(RequestError::Closed))), "{refused:?}");
     }
 
-    /// The moment between the end of an engine's threads and that of waiters for them.
+    /// The moment after an engine's threads ended and before their waiters did.
     #[test]
     fn a_waiter_for_the_cleaner_goes_on_by_itself_when_the_engine_stops() {
         for policy in PolicyName::ALL {
@@ -358,7 +358,7 @@ mod tests {
                 let disks = Disks::one(MemDisk::new());
                 let engine = Engine::open_on(disks, settings, Background::Manual).unwrap();
                 let table = engine.create_table("t").unwrap();
-                // The policy says where writers wait.
+                // The policy decides where writers wait.
                 engine.step(10_000).unwrap();
                 let signal = &engine.parts().storage.signal;
                 signal.set_threads(true);

@@ -1,7 +1,7 @@
 //! What can go wrong in an engine, from the files up, and the first failure after which nothing
 //! may be written.
 //!
-//! Invariant: an error is in the group that says what to do about it; it can be cloned, so that one
+//! Invariant: errors are grouped by what to do about them; an error can be cloned, so that one
 //! failure reaches every waiter. The first failure is kept for good where it happens: a writer
 //! checks for it first, and again before acknowledging.
 
@@ -19,7 +19,7 @@ use crate::page::RowTooLarge;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The caller asked for something that cannot be; nothing was changed.
+    /// The caller requested something impossible; nothing was changed.
     #[error(transparent)]
     Request(#[from] RequestError),
     /// A table is not as the caller thinks; nothing was changed.
@@ -34,7 +34,7 @@ pub enum EngineError {
     /// The disk is full. What was there before is untouched.
     #[error("the disk is full: {cause}")]
     NoSpace {
-        /// What the disk said.
+        /// The error of the disk.
         cause: Failure,
     },
     /// A disk, a file or a thread of the system failed.
@@ -49,7 +49,7 @@ pub enum EngineError {
         problem: String,
     },
     /// An earlier failure left unknown what is durable, or an invariant is broken: nothing is
-    /// written any more. Everything acknowledged is found again when the engine is opened anew.
+    /// written any more. Everything acknowledged is found again when the engine is reopened.
     #[error("the engine has stopped writing because of a failure: {cause}; open it again")]
     Poisoned {
         /// The first failure.
@@ -119,7 +119,7 @@ pub enum RequestError {
     SettingRange {
         /// The setting.
         name: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: u64,
         /// What is possible.
         range: String,
@@ -301,7 +301,7 @@ pub enum OpenError {
     /// Data of another version.
     #[error("the data are of format {found}, this program knows {known}")]
     Format {
-        /// What the data say.
+        /// The format of the data.
         found: String,
         /// What is known.
         known: u32,
@@ -437,8 +437,8 @@ impl Failure {
         Self::new(Text(text))
     }
 
-    /// The error itself. What a disk said is found by
-    /// [`EngineError::disk_error`], whatever the disk was asked for.
+    /// The error itself. [`EngineError::disk_error`] returns the error of a disk, whatever the call
+    /// was.
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.0
     }
@@ -486,7 +486,7 @@ impl EngineError {
         }
     }
 
-    /// What the disk said, where that is what failed.
+    /// The error of the disk, where that is what failed.
     ///
     /// ```
     /// use iostrata_engine::disk::{DiskError, MemDisk, memory::Fault};
@@ -539,7 +539,7 @@ impl EngineError {
         Self::Io(Failure::new(CallError { doing, problem: problem.to_string(), disk: None }))
     }
 
-    /// A disk failed at what it was asked to do.
+    /// A call of a disk failed.
     pub(crate) fn disk(doing: &'static str) -> impl Fn(DiskError) -> Self {
         move |error| {
             let problem = error.to_string();
@@ -608,8 +608,8 @@ impl Poison {
     }
 }
 
-/// Tells everybody when the thread that has it ends by a panic: others would wait for ever for what
-/// it had begun.
+/// Poisons the engine when the thread that holds it panics: others would wait for ever for what it
+/// had begun.
 pub struct Alarm<'p> {
     poison: &'p Poison,
     what: &'static str,

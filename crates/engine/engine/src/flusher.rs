@@ -4,10 +4,10 @@
 //! Invariants: a page is written only after the redo up to its newest change is durable; a
 //! checkpoint lies at or before every change that is not durable in a data file; after a failure
 //! nothing is written. Any thread may call it, without latches; several at once write different
-//! pages. What to write, and when, is the caller's business.
-//! A neighbour lies beside its page in the same data file and in the same extent of 64 pages there;
-//! each page is taken once. Neighbours count as what is ordered: no more pages are taken than
-//! without them, but others. On disks without seeks they only cost: the default is none.
+//! pages. What to write, and when, is the caller's business. A neighbour lies next to its page in
+//! the same data file and in the same extent of 64 pages there; each page is taken once. Neighbours
+//! count as what is ordered: no more pages are taken than without them, but others. On disks
+//! without seeks they only cost: the default is none.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
@@ -24,7 +24,7 @@ use crate::sync::locked;
 
 /// Pages that a thread which cannot go on writes at most, before it looks again.
 const ASSIST_PAGES: usize = 64;
-/// Pause after help that brought no frame: the pool asks a few hundred times before it gives up.
+/// Pause after help that brought no frame: the pool tries a few hundred times before it gives up.
 const FRAMES_PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -300,7 +300,7 @@ impl Flusher {
     }
 }
 
-/// What the pool asks when it has no free frame.
+/// What the pool calls when it has no free frame.
 #[derive(Debug, Default)]
 pub(crate) struct FrameSupply {
     flusher: OnceLock<Weak<Flusher>>,
@@ -317,7 +317,7 @@ impl Supply for FrameSupply {
     fn free_wanted(&self) {
         let Some(flusher) = self.flusher.get().and_then(Weak::upgrade) else { return };
         // A failure poisons the engine; the thread that wanted the frame gets the error when it
-        // asks again.
+        // tries again.
         let _kept_in_poison = flusher.assist_frames();
     }
 }
@@ -325,7 +325,7 @@ impl Supply for FrameSupply {
 const EXTENT_PAGES: u64 = 64;
 
 /// Takes up to `most` pages into the empty `taken`: the oldest with changes before `until`, each
-/// with its neighbours as `flush_neighbors` says.
+/// with its neighbours as set by `flush_neighbors`.
 fn take_oldest(storage: &Storage, most: usize, until: Lsn, taken: &mut Vec<PageFlush>) {
     let mode = storage.settings.load().flush_neighbors;
     if mode == 0 {
@@ -370,7 +370,7 @@ fn beside(page: PageNo, data_files: u64, downward: bool) -> impl Iterator<Item =
     })
 }
 
-/// Checkpoints: how far they wait, and what they say of an engine that has failed.
+/// Checkpoints: how far they wait, and their error in an engine that has failed.
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;

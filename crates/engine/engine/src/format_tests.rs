@@ -1,5 +1,5 @@
-//! docs/format.md says what the code does: its tables, by heading, hold the code's numbers, and
-//! what an engine wrote is read by them, and by the offsets there.
+//! docs/format.md agrees with the code: its tables, by heading, hold the code's numbers, and what
+//! an engine wrote is read by them, and by the offsets there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -261,7 +261,7 @@ pub(crate) struct Field {
     pub name: String,
     /// None where it lies behind something of any length.
     pub offset: Option<usize>,
-    /// None where another field says it.
+    /// None where another field gives it.
     pub bytes: Option<usize>,
 }
 

@@ -197,7 +197,7 @@ fn a_late_index_is_made_when_it_is_asked_for_and_then_kept() {
     is_refused(work.put(&old, b"g", b"x"));
     work.commit().unwrap();
     engine.close().unwrap();
-    // It is there: named at opening it is known, and it is asked for no more.
+    // It exists: named at opening it is known, and need not be created any more.
     let engine = open(&disk, late());
     let t = engine.table("t").unwrap().unwrap();
     let mut work = engine.begin(Isolation::default()).unwrap();
@@ -213,7 +213,7 @@ fn a_late_index_is_made_when_it_is_asked_for_and_then_kept() {
     assert!(matches!(unknown, EngineError::Table(TableError::IndexUnknown { .. })), "{unknown}");
     engine.make_index("t", "first").unwrap();
     assert_eq!(entries(&engine, &engine.table("t").unwrap().unwrap()), r"\x00:e x:a x:c y:b");
-    // It outlives an end without closing, and one that was being made then is begun anew.
+    // It outlives an end without closing, and one that was being made then is started over.
     engine.parts().catalogue.leave_unbuilt("t", "second").unwrap();
     std::mem::forget(engine);
     let engine = open(&disk, late().late_index("t", "second", by_first));
@@ -316,7 +316,7 @@ fn own_writes_of_rows_that_others_have_changed_are_found_by_their_entries() {
     other.delete(&t, b"c").unwrap();
     other.commit().unwrap();
     assert_eq!(work.index_get(&first, b"x").unwrap(), [b"a", b"c"], "as the snapshot was");
-    // One keeps the secondary key of now, one gets that of the snapshot, one is there again.
+    // One keeps its current secondary key, one gets the key of the snapshot, one is there again.
     work.modify(&t, b"a", |value| value.push(b'!')).unwrap();
     work.put(&t, b"b", b"y!").unwrap();
     work.insert(&t, b"c", b"v").unwrap();

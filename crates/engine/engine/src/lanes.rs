@@ -67,7 +67,7 @@ impl Lane {
         pages
     }
 
-    /// A batch that was to do `asked` did `done`; less means that no more is there.
+    /// A batch that was to do `asked` did `done`; less means that no more exists.
     fn end(&mut self, asked: usize, done: usize) {
         (self.running, self.begun) = (self.running - 1, self.begun - asked);
         self.written += done;

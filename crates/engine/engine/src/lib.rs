@@ -94,7 +94,7 @@ pub use tree::descend::Direction;
 /// An engine needs no more of a system than a [`Disk`]: named files that are read, written and
 /// synced. [`RealDisk`] is a directory, [`MemDisk`] is memory, for tests and for data that may go
 /// with the process. Another one is written by implementing [`Disk`] and [`Batch`]; what they
-/// promise, each call says. `examples/own_disk.rs` is one.
+/// promise is documented at each call. `examples/own_disk.rs` is one.
 pub mod disk {
     pub use iostrata_io::SyncKind;
     pub use iostrata_io::disk::{

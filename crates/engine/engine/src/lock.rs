@@ -3,16 +3,16 @@
 //! Purpose: a transaction locks each row before it changes it, and releases all its locks just
 //! after its commit was appended to the log. Invariants: a lock has one holder, waiters get it in
 //! the order in which they came, and an owner waits for one lock at a time. An owner that would
-//! close a cycle is refused before it waits, so no cycle ever exists. What it deliberately does
-//! not do: it has no thread, knows neither rows nor transactions, and forgets nothing by itself.
+//! close a cycle is refused before it waits, so no cycle ever exists. What it deliberately does not
+//! do: it has no thread, is independent of rows and transactions, and forgets nothing by itself.
 //!
 //! # Why it is enough to follow holders
 //!
 //! A search starts at the wanted lock and goes on: its holder, the lock that this one waits for,
 //! that lock's holder, and so on. It never looks at those before others in a queue. They do block
-//! those behind them, but they wait for the same lock, hence for the same holder: whether they ever
-//! go on depends on that holder alone. So every deadlock holds a cycle of holders. Such a cycle can
-//! be closed in two ways only:
+//! those behind them, but they wait for the same lock, so for the same holder: whether they ever go
+//! on depends on that holder alone. So every deadlock holds a cycle of holders. Such a cycle can be
+//! closed in two ways only:
 //! - An owner begins to wait. It searches just before, under one mutex with all others that begin
 //!   to wait, so of several that close a cycle together the last one sees the others.
 //! - A lock gets another holder. Its holder, at once or from a queue, waits for nothing at that
@@ -76,7 +76,7 @@ impl LockOwner {
 pub enum Grant {
     /// Taken by this request; to be released.
     Now,
-    /// Held by this owner before. Releasing once gives it back, however often it was asked for.
+    /// Held by this owner before. Releasing once gives it back, however often it was requested.
     Already,
 }
 
@@ -192,7 +192,8 @@ impl Hasher for IdHasher {
 // What the lock table needs of threads, locks and time.
 //
 // Invariant: nothing else in this module touches them, so that with the feature `model` a model
-// checker tries interleavings. It knows no time: there a wait with an end may end at any moment.
+// checker tries interleavings. The checker has no time: there a wait with an end may end at any
+// moment.
 
 /// No code panics while it holds one of these locks, and what they guard is whole at every moment.
 #[inline]
@@ -287,7 +288,7 @@ impl Waits {
     }
 
     /// Whether the requester would wait for itself if it waited for a lock of `holder`. `holder_of`
-    /// says who holds a lock now; others may release theirs during the search.
+    /// returns who holds a lock now; others may release theirs during the search.
     fn closes_cycle(
         &self,
         requester: u64,
@@ -324,8 +325,8 @@ impl Waits {
 
 // One part of the lock table: locks by their identity, each with its holder and its queue.
 //
-// Invariant: a lock is in the map while it is held, and only then. Its holder is said by the map
-// alone: a waiter has the lock from the moment at which it is written there as the holder.
+// Invariant: a lock is in the map while it is held, and only then. Its holder is in the map alone:
+// a waiter has the lock from the moment at which it is written there as the holder.
 
 struct Waiter {
     number: u64,
@@ -455,7 +456,7 @@ impl Shard {
 
 // The lock table: takes, waits, hands over.
 //
-// Invariant: the mutex of the wait graph is taken before that of a shard, never after, and no
+// Invariant: the mutex of the wait graph is taken before the mutex of a shard, never after, and no
 // thread sleeps or is woken while one of them is held. A shard's mutex is held for a lookup only,
 // so it may be taken under page latches.
 
@@ -564,7 +565,7 @@ impl LockTable {
     }
 
     /// Whether another than `owner` holds the lock; with no owner, whether it is held. One atomic
-    /// load when no lock of the same shard is held, hence when none is held at all; otherwise a
+    /// load when no lock of the same shard is held, so also when none is held at all; otherwise a
     /// lookup under a mutex that is held only briefly.
     ///
     /// Of a thread that acquired a lock and after that latched a page, before the caller latched

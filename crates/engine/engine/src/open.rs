@@ -1,10 +1,10 @@
 //! Making and opening an engine.
 //!
-//! Invariants: a mark is in each directory, durably, before the first file of ours there, and goes
-//! after the settings file has come; files are removed only where the mark is and the settings file
-//! is not. So making one is finished by the settings file, which is written last; a directory where
-//! that never happened and where we left our mark is begun anew, anything else that is not empty is
-//! refused. Opening seals the redo, then applies it, then reads the tables.
+//! Invariants: a mark is in each directory, durably, before the first file of ours there, and is
+//! removed after the settings file is written; files are removed only where the mark is and the
+//! settings file is not. So making one is finished by the settings file, which is written last; a
+//! directory where that never happened and where we left our mark is started over, anything else
+//! that is not empty is refused. Opening seals the redo, then applies it, then reads the tables.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -91,7 +91,7 @@ fn in_directory(
     let data = real_disk(directory, &settings, plan.data, WriteThrough::PerWrite)?;
     let lock = data.lock(&settings_file::lock_name()).map_err(locked)?;
     let redo_directory = settings.redo_directory.as_deref().unwrap_or(directory);
-    // All redo files are written alike, so the flag of opening says it for them.
+    // All redo files are written alike, so the flag of opening gives it for them.
     let by_flag =
         if plan.redo.write_through { WriteThrough::OpenFlag } else { WriteThrough::PerWrite };
     let redo = real_disk(redo_directory, &settings, plan.redo, by_flag)?;
@@ -107,7 +107,7 @@ fn in_directory(
     Ok(opened)
 }
 
-/// Whether the settings go together, and memory can have the pool: asked before anything is made.
+/// Whether the settings go together, and memory can hold the pool: checked before anything is made.
 fn check_settings(settings: &Settings) -> Result<(), EngineError> {
     settings.check()?;
     check_memory(PageSize::of_settings(settings), settings.frames())
@@ -185,7 +185,7 @@ fn new_identity() -> u64 {
 /// The next clean close writes it to both.
 fn identify(store: &Store, redo: &Redo, new: u64) -> Result<(), EngineError> {
     let mut page = Aligned::zeroed(store.page_size().bytes());
-    // Page 0 may be damaged, or in the redo alone: what it says is looked at again later.
+    // Page 0 may be damaged, or in the redo alone: its content is checked again later.
     let front = store.read(PageNo(0), &mut page).ok();
     let front = front.and_then(|()| SuperPage::read(&PageView::new(&page)).ok());
     let (data, of_redo) = (front.map_or(0, |front| front.identity), redo.identity());
@@ -415,8 +415,8 @@ fn first_pages(pages: &Pages, settings: &Settings) -> Result<(), EngineError> {
     storage.redo.make_durable(end)
 }
 
-/// Takes the marks away, once the settings file is there: that of the data last, so that an opening
-/// that was cut off here goes on.
+/// Removes the marks, once the settings file is there: the mark of the data last, so that an
+/// opening that was cut off here goes on.
 fn finish_creation(disks: &Disks) -> Result<(), EngineError> {
     for disk in [&disks.redo, &disks.data] {
         if disk.list()?.contains(&name(MARK)) {

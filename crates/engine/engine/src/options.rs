@@ -59,13 +59,13 @@ impl Engine {
     }
 }
 
-/// Hears of recovery.
+/// Called as recovery proceeds.
 type Tell<'p> = dyn FnMut(&Progress) + 'p;
 
 /// Options for opening an engine: settings, indexes, and a callback for the progress of recovery.
 ///
-/// A setting is what [`set`](Self::set) names here; otherwise what it was made with or changed to
-/// while it was open, which is kept with the data; otherwise its default.
+/// A setting has the value that [`set`](Self::set) names here; otherwise the value kept with the
+/// data, which it was made with or changed to while open; otherwise its default.
 ///
 /// ```no_run
 /// # use iostrata_engine::Engine;
@@ -78,9 +78,9 @@ type Tell<'p> = dyn FnMut(&Progress) + 'p;
 #[derive(Default)]
 #[must_use = "nothing is opened yet"]
 pub struct OpenOptions<'p> {
-    /// Instead of those that are kept.
+    /// Replaces the settings kept with the data.
     settings: Option<Settings>,
-    /// Names and values of those that were named since.
+    /// Names and values that were set since.
     named: Vec<(String, String)>,
     indexes: Vec<IndexDefinition>,
     progress: Option<Box<Tell<'p>>>,
@@ -93,7 +93,7 @@ impl std::fmt::Debug for OpenOptions<'_> {
 }
 
 impl<'p> OpenOptions<'p> {
-    /// Takes all of these settings instead of those that are kept and those set before.
+    /// Takes all of these settings instead of the kept ones and those set before.
     pub fn settings(self, settings: Settings) -> Self {
         Self { settings: Some(settings), named: Vec::new(), ..self }
     }
@@ -162,13 +162,13 @@ impl<'p> OpenOptions<'p> {
         self.define(IndexDefinition::new(table, name, extract).late())
     }
 
-    /// Names an index with all that can be said of it, such as the version of its function.
+    /// Names an index with all its options, such as the version of its function.
     pub fn define(mut self, index: IndexDefinition) -> Self {
         self.indexes.push(index);
         self
     }
 
-    /// Tells how recovery goes on.
+    /// Calls `tell` with the progress of recovery.
     pub fn progress(self, tell: impl FnMut(&Progress) + 'p) -> Self {
         Self { progress: Some(Box::new(tell)), ..self }
     }
@@ -178,7 +178,7 @@ impl<'p> OpenOptions<'p> {
     ///
     /// # Errors
     /// A directory that another process has, that holds something else, or whose data cannot be
-    /// opened with these settings; what recovery said.
+    /// opened with these settings; an error of recovery.
     pub fn open(self, directory: impl AsRef<Path>) -> Result<Engine, EngineError> {
         let directory = directory.as_ref();
         let settings = self.with_kept(|| open::kept_settings(directory))?;

@@ -3,16 +3,15 @@
 //! Purpose: the bytes of a page, the bytes of a redo record, and the one function that changes a
 //! page: [`Record::apply`]. Here are that function, the mutable view that it changes
 //! ([`PageEdit`]), and what is checked: whether a page that comes from a file may be used at all,
-//! and whether it is exactly what its records made of it.
-//! Invariants: everything here is pure. The same record on the same page gives the same bytes, and
-//! no bytes, however damaged, make a function panic or read outside the page. The running engine
-//! and recovery both come to [`Record::apply`], so that recovery cannot do anything else than what
-//! was done; a fault leaves the page as it was. To the outside a [`PageEdit`] offers what the log
-//! does not carry: formatting, the LSN, the checksum. Behind the check of a page from a file every
-//! reader of [`PageView`] finds what the slots promise; whatever sequence of records was applied,
-//! the page passes the deep check.
-//! It knows no file, no cache, no latch and no tree: the caller decides which page is meant and
-//! stamps the LSN.
+//! and whether it is exactly what its records made of it. Invariants: everything here is pure. The
+//! same record on the same page gives the same bytes, and no bytes, however damaged, make a
+//! function panic or read outside the page. The running engine and recovery both come to
+//! [`Record::apply`], so that recovery cannot do anything else than what was done; a fault leaves
+//! the page as it was. To the outside a [`PageEdit`] offers what the log does not carry:
+//! formatting, the LSN, the checksum. Behind the check of a page from a file every reader of
+//! [`PageView`] finds what the slots promise; whatever sequence of records was applied, the page
+//! passes the deep check. It is independent of files, caches, latches and trees: the caller decides
+//! which page is meant and stamps the LSN.
 
 mod heap;
 pub mod layout;
@@ -228,7 +227,7 @@ fn write_bits(body: &mut [u8], bits: Range<u32>, set: bool) {
 }
 
 impl Record<'_> {
-    /// Changes page `no` as the record says. The LSN and the checksum stay for the caller to
+    /// Changes page `no` as the record describes. The LSN and the checksum stay for the caller to
     /// write, but a record that starts the page sets them to 0.
     #[inline]
     pub fn apply(&self, page: &mut PageEdit<'_>, no: PageNo) -> Result<(), ApplyFault> {
@@ -274,7 +273,7 @@ impl Record<'_> {
         }
     }
 
-    /// Init and Image: whatever was there, the page begins anew.
+    /// Init and Image: whatever was there, the page starts empty.
     fn start(&self, page: &mut PageEdit<'_>, no: PageNo) -> Result<(), ApplyFault> {
         let (kind, level, table, left, right, body) = match *self {
             Self::Init { kind, level, table, left, right } => {

@@ -1,13 +1,13 @@
-//! Pages to read, to change, to take and to give back: what trees stand on. Which are in use is
-//! said by one bit for each, in map pages among the pages themselves.
+//! Pages to read, to change, to take and to give back: what trees stand on. One bit for each marks
+//! which are in use, in map pages among the pages themselves.
 //!
-//! Invariant: whatever waits for the disk, for frames or for room in the redo is asked here, before
-//! the first latch is taken. A page is given out once: it is reserved in memory before anything is
-//! latched, its bit is set by the mini-transaction that first uses it, and the reservation ends
-//! after that. Map page `k` covers the pages from `k` times its bits on and lies at the second of
-//! them. Freeing is clearing the bit only; what a free page holds means nothing.
-//! Page 0 has what must be known before anything else can be found: its fields lie at fixed offsets
-//! of the body and change by logged records only.
+//! Invariant: whatever waits for the disk, for frames or for room in the redo is requested here,
+//! before the first latch is taken. A page is given out once: it is reserved in memory before
+//! anything is latched, its bit is set by the mini-transaction that first uses it, and the
+//! reservation ends after that. Map page `k` covers the pages from `k` times its bits on and lies
+//! at the second of them. Freeing is clearing the bit only; what a free page holds means nothing.
+//! Page 0 holds what must be known before anything else can be found: its fields lie at fixed
+//! offsets of the body and change by logged records only.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -30,8 +30,8 @@ pub(crate) struct Pages {
     pub space: Space,
 }
 
-/// A page that is to come into use, and the bit that says so. It stays reserved as long as this is
-/// there: until the frame that sets the bit is appended.
+/// A page that is to come into use, and its bit. It stays reserved as long as this is there: until
+/// the frame that sets the bit is appended.
 pub(crate) struct NewPage<'c> {
     pub reserved: ReservedPage<'c>,
     pub pin: Pin<'c>,
@@ -113,7 +113,7 @@ impl Space {
         locked(&self.state).maps
     }
 
-    /// Says how many exist, once the super page could be read.
+    /// Sets how many exist, once the super page could be read.
     pub fn set_maps(&self, maps: u64) {
         locked(&self.state).maps = maps;
     }
@@ -200,7 +200,7 @@ impl Space {
         mtr.change(map, &Record::SetBits { from: 1, count: 1, set: true })
     }
 
-    /// Says that these pages may be given out again: call it after the frame that freed them.
+    /// Lets these pages be given out again: call it after the frame that freed them.
     pub fn freed(&self, page: PageNo) {
         let mut state = locked(&self.state);
         state.hint = state.hint.min(page.0);
@@ -222,7 +222,7 @@ impl<'c> MapBit<'c> {
     }
 }
 
-/// Says that the pages are ours: "iostrata".
+/// Marks the pages as ours: "iostrata".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"iostrata");
 /// The table of tables.
 pub(crate) const CATALOGUE_TABLE: TableId = TableId(1);
@@ -256,8 +256,8 @@ pub(crate) enum SuperField {
     /// u64: pages that the data files had when the engine was last closed; 0 in data of a program
     /// that did not keep it.
     DataPages,
-    /// u64: the engine that the pages are of, as its redo says it, too; 0 in data of a program that
-    /// did not keep it.
+    /// u64: the engine that the pages belong to, as in its redo; 0 in data of a program that did
+    /// not keep it.
     Identity,
 }
 
@@ -266,7 +266,7 @@ pub(crate) enum SuperField {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WalkPlace {
     pub table: TableId,
-    /// The last key that it looked at there.
+    /// The last key that it checked there.
     pub last: Option<Vec<u8>>,
 }
 

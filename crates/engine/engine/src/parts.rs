@@ -106,7 +106,7 @@ impl Parts {
     }
 
     /// Writes down where the walk of purge stands, how many pages there are and which engine's they
-    /// are, if page 0 does not say so already.
+    /// are, if page 0 does not hold that already.
     pub fn keep_front(&self) -> Result<(), EngineError> {
         let (place, pages) = (self.purger.walk_place(), self.storage.store.pages());
         let _room = self.pages.admit_structure()?;
@@ -137,7 +137,7 @@ impl Parts {
     }
 }
 
-/// Longest sleep of the cleaner, whatever the policy says.
+/// Longest sleep of the cleaner, whatever the policy returns.
 const CLEANER_SLEEP_MAX: Duration = Duration::from_secs(1);
 /// How often the status page is published.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
@@ -212,7 +212,8 @@ impl Threads {
             self.spawn("purge", move || purge(&storage, &purger))?;
         }
         if settings.purge_threads == 0 {
-            // The policy may never ask for a purge; what old versions may take of the memory holds.
+            // The policy may never request a purge; the memory limit of old versions holds
+            // nevertheless.
             let (storage, purger) = (Arc::clone(storage), Arc::clone(purger));
             self.spawn("old versions", move || spill(&storage, &purger))?;
         }

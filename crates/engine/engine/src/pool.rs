@@ -5,9 +5,9 @@
 //! the bytes of a page are reached only under its latch; a dirty page is never evicted; the
 //! [`Pool::oldest`] LSN never exceeds that of a page which is dirty or being written; a wait for a
 //! page ends with it or with a typed error. What it deliberately does not do: it writes nothing,
-//! has no thread and no clock, looks at no byte of a page but its LSN, and does not guess what to
-//! read ahead. The caller holds no latch when it asks for a page that may be absent.
-//! What it needs from outside is here too: settings, pages, and a supply of free frames.
+//! has no thread and no clock, reads no byte of a page but its LSN, and does not guess what to read
+//! ahead. The caller holds no latch when it requests a page that may be absent. What it needs from
+//! outside is here too: settings, pages, and a supply of free frames.
 
 mod dirty;
 mod frames;
@@ -103,7 +103,7 @@ impl Pool {
 
 const CELLS: usize = 64;
 
-/// Pages asked for. Each thread counts in a cell of its own, without an atomic read-modify-write.
+/// Page requests. Each thread counts in a cell of its own, without an atomic read-modify-write.
 /// With more than 64 threads two of them may share a cell and lose a count now and then.
 pub struct Requests(Box<[CachePadded<AtomicU64>]>);
 
@@ -161,7 +161,7 @@ pub struct PoolSettings {
     /// Bytes of redo that one bucket of dirty pages covers; at least 1. A few hundred buckets over
     /// the redo's capacity are enough.
     pub bucket_bytes: u64,
-    /// So often in a row free frames are asked for in vain before a typed error; at least 1.
+    /// Failed requests for a free frame in a row before a typed error; at least 1.
     pub tries_max: u32,
     /// Whether a page is copied whenever that is offered, also where readers never met: for tests.
     pub copies_always: bool,

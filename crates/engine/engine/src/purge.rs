@@ -24,14 +24,14 @@ use crate::tree::descend::Direction;
 use crate::version::PurgeItem;
 use crate::write_set::WriteSet;
 
-/// Rows looked at in one step of the walk over the leaves.
+/// Rows examined in one step of the walk over the leaves.
 const WALK_ROWS: usize = 2_000;
 
 #[derive(Debug, Default)]
 struct Walk {
     /// Tables to be walked, the next one last.
     tables: Vec<Arc<Tree>>,
-    /// The last key of the current table that was looked at.
+    /// The last key of the current table that was examined.
     last: Option<Vec<u8>>,
     /// The newest commit of an earlier process. Every snapshot is at or above it.
     until: u64,
@@ -125,7 +125,7 @@ impl Purger {
         Ok(())
     }
 
-    /// `is_blocked` says that a snapshot keeps what is in the history.
+    /// `is_blocked`: a snapshot keeps what is in the history.
     fn set_delay(&self, is_blocked: bool) {
         let storage = &self.pages.storage;
         let delay_us = {
@@ -208,7 +208,7 @@ impl Purger {
         let rows: Vec<(&[u8], u64)> =
             found.iter().map(|(key, number)| (key.as_slice(), *number)).collect();
         if !rows.is_empty() {
-            // When it fails these rows are looked at again.
+            // When it fails these rows are examined again.
             self.purge_rows(&tree, &rows)?;
         }
         if last.is_none() {
@@ -352,7 +352,7 @@ mod tests {
         engine.check().unwrap().tables.iter().map(|table| table.tombstones).sum()
     }
 
-    /// Closes it and says how many pages were read for that.
+    /// Closes it and returns how many pages were read for that.
     fn close(engine: Engine) -> u64 {
         let before = engine.counters()[Counter::PagesRead];
         engine.clone().close().unwrap();

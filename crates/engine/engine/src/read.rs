@@ -1,10 +1,10 @@
 //! What a reader sees of a row: decided here and nowhere else.
 //!
-//! Invariant: every read of a table, of one key or of a range, asks here. A snapshot sees what
-//! commits up to its number wrote. A commit with a lower number may still hold its leaves latched,
-//! so a reader that finds a row finds everything up to its snapshot in the leaf or behind it. What
-//! is copied out of a leaf is copied while it is latched; an older version is fetched with no latch
-//! held.
+//! Invariant: every read of a table, of one key or of a range, goes through here. A snapshot sees
+//! what commits up to its number wrote. A commit with a lower number may still hold its leaves
+//! latched, so a reader that finds a row finds everything up to its snapshot in the leaf or behind
+//! it. What is copied out of a leaf is copied while it is latched; an older version is fetched with
+//! no latch held.
 
 use iostrata_innodb::{Counter, Lsn, PageNo};
 
@@ -17,7 +17,7 @@ use crate::storage::Storage;
 use crate::tree::Tree;
 use crate::tree::descend::Seek;
 
-/// So many bytes of a row are asked for before it is looked at.
+/// Bytes of a row that are prefetched before it is read.
 pub(crate) const ROW_BYTES_NEAR: usize = 128;
 
 /// Where a row lies, or would: good as long as the leaf's page version is the same.
@@ -58,7 +58,7 @@ pub(crate) fn read_row<R>(
     pages.storage.counts.add(Counter::RowsRead, 1);
     let hint = LeafHint { page: leaf.page_no(), page_version: leaf.page_version() };
     let mut learnt = ReadContext { lsn: page.lsn(), leaf: hint, number: 0 };
-    // The value is copied as well as the key compared: both are asked for at once.
+    // The key is compared and the value copied: both are prefetched at once.
     let near = page.near(key);
     bring_near(page.near_cell(near, ROW_BYTES_NEAR));
     let Ok(slot) = page.find_near(near, key) else { return Ok((None, learnt)) };

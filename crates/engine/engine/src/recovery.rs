@@ -4,7 +4,7 @@
 //! and sealed off, durably; the redo is applied; tables are read; what dropped tables left is
 //! freed. Invariant: nothing is written to a data file that is not in the durable redo, and no
 //! checkpoint moves before everything is applied; so recovery may itself be cut off anywhere and
-//! begins anew with the same result. It never sleeps.
+//! starts over with the same result. It never sleeps.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ use crate::storage::Storage;
 use crate::store::Repair;
 use crate::sync::locked;
 
-/// Reads what is known by name, and frees what dropped tables left. Gives what page 0 says.
+/// Reads what is known by name, and frees what dropped tables left. Returns the content of page 0.
 pub(crate) fn tables(
     pages: &Pages,
     catalogue: &Catalogue,
@@ -293,7 +293,7 @@ fn apply_page(
     Ok(())
 }
 
-/// The page, read or, when its records begin it anew and it is not readable, empty.
+/// The page: read, or empty when its records start it over and it is not readable.
 fn pin(storage: &Storage, page: PageNo, is_begun_anew: bool) -> Result<Pin<'_>, EngineError> {
     match storage.pool.pin(page) {
         Err(EngineError::Corrupt { .. }) if is_begun_anew => {

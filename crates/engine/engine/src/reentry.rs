@@ -1,11 +1,11 @@
 //! Calls of an engine from within a function that it runs itself: one of its index functions, or
-//! one that looks at a row in its page.
+//! one that reads a row in its page.
 //!
 //! Invariant: while a thread runs an index function of an engine, nothing that may wait for that
 //! function is begun by it: making an index holds the lock of table making, a check holds up all
-//! writers. Such a call is refused. Reads go on, and other engines are none of this one's business.
-//! While a thread looks at a row, which it may hold latched, it begins nothing that latches a page
-//! of that engine, and looks at no second row in this way.
+//! writers. Such a call is refused. Reads go on, and other engines are not affected. While a thread
+//! reads a row in its page, which it may hold latched, it begins nothing that latches a page of
+//! that engine, and reads no second row in this way.
 
 use std::cell::Cell;
 
@@ -28,7 +28,7 @@ impl Drop for RowLook {
     }
 }
 
-/// Runs a function that looks at a row of an engine in its page. The thread looks at no other.
+/// Runs a function that reads a row of an engine in its page. The thread reads no other meanwhile.
 pub(crate) fn looking<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
     LOOKING.set(std::ptr::from_ref(storage).addr());
     let _look = RowLook;
@@ -68,7 +68,7 @@ pub(crate) fn within<R>(storage: &Storage, function: impl FnOnce() -> R) -> R {
     function()
 }
 
-/// Fails on a thread that runs an index function of this engine, or looks at a row of it.
+/// Fails on a thread that runs an index function of this engine, or reads a row of it in its page.
 pub(crate) fn check_outside(storage: &Storage) -> Result<(), EngineError> {
     if WITHIN.get() == std::ptr::from_ref(storage).addr() {
         return Err(RequestError::WithinIndexFunction.into());

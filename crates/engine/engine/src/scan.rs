@@ -167,9 +167,8 @@ macro_rules! plain_reads {
 }
 pub(crate) use plain_reads;
 
-/// A cursor over a range of a table. It owns what it shows: ask for the
-/// [`next_row`](Cursor::next_row) until there is none. For an iterator see
-/// [`Table::range`](crate::Table::range).
+/// A cursor over a range of a table. It owns what it shows: call [`next_row`](Cursor::next_row)
+/// until it returns none. For an iterator see [`Table::range`](crate::Table::range).
 pub struct Cursor<'t> {
     committed: TreeCursor<'t>,
     own: Option<Merge<'t>>,
@@ -196,11 +195,11 @@ struct Merge<'t> {
 }
 
 impl Cursor<'_> {
-    /// The next row, until there is none. It is there until the cursor is asked again. Of a table
-    /// that is dropped meanwhile the rows of the leaf at hand still come.
+    /// The next row, until there is none. It is valid until the next call. Of a table that is
+    /// dropped meanwhile the rows of the current leaf still come.
     ///
     /// # Errors
-    /// What reading a page or an older version said; asking again tries again;
+    /// An error of reading a page or an older version; another call tries again;
     /// [`TableError::Dropped`](crate::TableError::Dropped).
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, EngineError> {
@@ -282,8 +281,8 @@ struct End<'t> {
     last: Option<Vec<u8>>,
 }
 
-/// The rows of a range of a table, from either end. A row that cannot be read is an error. Asking
-/// again tries again where that may help: behind damage, in a dropped table or a closed engine the
+/// The rows of a range of a table, from either end. A row that cannot be read is an error. Another
+/// call tries again where that may help: behind damage, in a dropped table or a closed engine the
 /// rows end.
 #[derive(Debug)]
 pub struct Range<'t> {

@@ -1,13 +1,13 @@
 //! What every part of an open engine stands on: the redo, the data files, the pool, the file that
 //! old row versions go to, and the signal between the cleaner and the threads that need it.
 //!
-//! Invariants: it knows no page's content and no layer above it; whatever writes to files holds it,
-//! and with it the locks of the directories. Nothing is read once the directories were let go:
-//! others may own the files by then.
-//! The file of old versions, for when there are too many for memory, means nothing after a restart,
-//! so it is never synced, and an opening removes it.
-//! A wake-up is not lost while the cleaner works; a waiter for progress is woken by the next round
-//! or after a short while, whatever happens; once the engine stops no thread waits.
+//! Invariants: it is independent of the content of pages and of the layers above it; whatever
+//! writes to files holds it, and with it the locks of the directories. Nothing is read once the
+//! directories were let go: others may own the files by then. The file of old versions, for when
+//! there are too many for memory, means nothing after a restart, so it is never synced, and an
+//! opening removes it. A wake-up is not lost while the cleaner works; a waiter for progress is
+//! woken by the next round or after a short while, whatever happens; once the engine stops no
+//! thread waits.
 
 use std::collections::HashMap;
 use std::io;
@@ -125,7 +125,7 @@ impl Storage {
         self.pool.pin(page).map_err(|error| self.not_pinned(error))
     }
 
-    /// Pins a page that is to begin anew, without reading it.
+    /// Pins a page that is to be started over, without reading it.
     pub fn create(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
         self.pool.create(page).map_err(|error| self.not_pinned(error))
     }

@@ -23,8 +23,8 @@ pub(crate) fn wait_while<'l, T>(
     wake.wait_timeout_while(held, longest, condition).unwrap_or_else(PoisonError::into_inner).0
 }
 
-/// The calling thread's number, from 0 in the order in which threads first ask. Each takes the
-/// shard of its number, so that threads do not write the same lines of the processor's cache.
+/// The calling thread's number, from 0 in the order in which threads first call this. Each takes
+/// the shard of its number, so that threads do not write the same lines of the processor's cache.
 #[inline]
 pub(crate) fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -74,7 +74,7 @@ impl Table {
     /// The value of a key, copied.
     ///
     /// # Errors
-    /// What reading a page said; [`EngineError::Corrupt`];
+    /// An error of reading a page; [`EngineError::Corrupt`];
     /// [`TableError::Dropped`](crate::TableError::Dropped).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         self.get_with(key, <[u8]>::to_vec)
@@ -267,7 +267,7 @@ impl ReadView {
     /// What `look` makes of the value of a key, without a copy of it, as by [`Table::get_with`].
     ///
     /// # Errors
-    /// What reading a page or an older version said; a dropped table, or one of another engine.
+    /// An error of reading a page or an older version; a dropped table, or one of another engine.
     pub fn get_with<R>(
         &self,
         table: &Table,

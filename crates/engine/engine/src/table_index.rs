@@ -28,8 +28,8 @@ pub(crate) const END: [u8; 2] = [0, 0];
 /// What would stand behind all entries of a secondary key, and before those of longer ones.
 const BEHIND: [u8; 2] = [0, 1];
 
-/// An index of a table as it is named at opening: [`OpenOptions::define`]. Where name and function
-/// are all there is to say, [`OpenOptions::index`] says it.
+/// An index of a table as it is named at opening: [`OpenOptions::define`]. [`OpenOptions::index`]
+/// is enough where it has only a name and a function.
 ///
 /// ```
 /// # use iostrata_engine::{Background, Disks, Engine, EngineError, IndexDefinition, TableError};
@@ -65,10 +65,10 @@ pub struct IndexDefinition {
     pub(crate) table: String,
     pub(crate) name: String,
     pub(crate) extract: Arc<Extract>,
-    /// It is made when that is asked for.
+    /// It is made on request.
     pub(crate) is_late: bool,
     pub(crate) version: u32,
-    /// One of another version is made anew.
+    /// One of another version is rebuilt.
     pub(crate) rebuilds: bool,
 }
 
@@ -96,8 +96,7 @@ impl IndexDefinition {
         Self { version, ..self }
     }
 
-    /// An index that is there with another version is dropped, and made anew as if it had never
-    /// been there.
+    /// An index that exists with another version is dropped, and built as if it had never existed.
     pub fn rebuild(self) -> Self {
         Self { rebuilds: true, ..self }
     }
@@ -137,7 +136,7 @@ impl TableIndex {
         rest.and_then(|rest| rest.strip_prefix('.')) == Some(self.name.as_str())
     }
 
-    /// The error of one that was asked for elsewhere.
+    /// The error when it is requested of another table.
     pub fn not_found(&self) -> EngineError {
         EngineError::Table(TableError::IndexNotFound { index: self.tree.name.clone() })
     }
@@ -251,10 +250,10 @@ pub struct IndexCursor<'t> {
 }
 
 impl IndexCursor<'_> {
-    /// The next entry, until there is none. It is there until the cursor is asked again.
+    /// The next entry, until there is none. It is valid until the next call.
     ///
     /// # Errors
-    /// What reading a page or an older version said; a damaged entry.
+    /// An error of reading a page or an older version; a damaged entry.
     pub fn next_entry(&mut self) -> Result<Option<IndexRow<'_>>, EngineError> {
         let Some((entry, _value)) = self.entries.next_row()? else { return Ok(None) };
         match read_entry(entry, &mut self.secondary) {

@@ -155,7 +155,7 @@ fn the_number_of_a_dropped_table_is_never_used_again() {
     }
 }
 
-/// Says which number the next table of the next opening gets.
+/// Sets the number that the next table of the next opening gets.
 fn set_next_table(engine: &Engine, number: u32) {
     let storage = &engine.parts().storage;
     let mut mtr = Mtr::begin(storage);

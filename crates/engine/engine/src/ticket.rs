@@ -1,8 +1,8 @@
 //! The promise of a commit.
 //!
-//! Invariant: a ticket is settled once the redo up to its LSN is durable, not before; what the
-//! levels 0 and 2 of `flush_log_at_trx_commit` settle earlier is what their names say. A ticket
-//! keeps the level of its commit, and it and its clones are counted once.
+//! Invariant: a ticket is settled once the redo up to its LSN is durable, not before; the levels 0
+//! and 2 of `flush_log_at_trx_commit` settle as early as they are defined to. A ticket keeps the
+//! level of its commit, and it and its clones are counted once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,7 +31,7 @@ struct Promise {
 }
 
 impl Ticket {
-    /// The promise of a commit that was just appended; asks for what its level needs.
+    /// The promise of a commit that was just appended; requests what its level needs.
     pub(crate) fn new(storage: Arc<Storage>, end: Lsn, level: FlushLogAt) -> Self {
         match level {
             FlushLogAt::Commit => storage.redo.request_durable(end),
@@ -59,8 +59,8 @@ impl Ticket {
         Ok(())
     }
 
-    /// Whether [`Ticket::wait`] would return at once. It does not block; when the answer is no,
-    /// ask again later.
+    /// Whether [`Ticket::wait`] would return at once. It does not block; when it returns false, try
+    /// again later.
     ///
     /// # Errors
     /// As [`Ticket::wait`].
@@ -74,8 +74,8 @@ impl Ticket {
         Ok(is_settled)
     }
 
-    /// Whether it survives a crash already, or is as far as its level asks for. It neither counts
-    /// the commit as acknowledged nor says whether the log failed: [`Ticket::try_wait`] does.
+    /// Whether it survives a crash already, or is as far as its level requires. It neither counts
+    /// the commit as acknowledged nor reports whether the log failed: [`Ticket::try_wait`] does.
     pub fn is_settled(&self) -> bool {
         let redo = &self.0.storage.redo;
         let is_settled = match self.0.level {
@@ -115,7 +115,7 @@ impl Promise {
     }
 }
 
-/// Tickets: who settles them, at which level, what they say when the log fails, how they count.
+/// Tickets: who settles them, at which level, their error when the log fails, how they count.
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -141,7 +141,7 @@ mod tests {
         batch.commit_async().unwrap()
     }
 
-    /// Asks until the ticket is settled or failed; fails when neither ever comes.
+    /// Polls until the ticket is settled or failed; fails when neither ever comes.
     fn asked(ticket: &Ticket) -> Result<(), EngineError> {
         let end = Instant::now() + Duration::from_secs(30);
         while !ticket.try_wait()? {
@@ -161,7 +161,7 @@ mod tests {
             (0..200).map(|row| put(&engine, &table, row, FlushLogAt::Commit)).collect();
         tickets.iter().for_each(|ticket| asked(ticket).unwrap());
         assert!(tickets.iter().all(|ticket| ticket.is_durable() && ticket.is_settled()));
-        // Each is counted once, however often it is asked, and its clones with it.
+        // Each is counted once, however often it is polled, and its clones with it.
         for ticket in &tickets {
             ticket.wait().unwrap();
             assert!(ticket.clone().try_wait().unwrap());

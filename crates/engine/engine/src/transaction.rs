@@ -54,7 +54,7 @@ thread_local! {
 ///
 /// After a deadlock or a conflict it has been rolled back already, and answers
 /// [`TransactionError::Finished`]; every other error leaves it as it was before the call.
-/// [`Engine::transact`](crate::Engine::transact) begins it anew by itself.
+/// [`Engine::transact`](crate::Engine::transact) restarts it by itself.
 ///
 /// ```
 /// # use iostrata_engine::{Background, Disks, Engine, Isolation, Settings};
@@ -169,7 +169,7 @@ impl Transaction {
 
     /// Commits. It survives a crash when this returns, or is as far as
     /// [`flush_log_at`](TransactionOptions::flush_log_at) or the setting `flush_log_at_trx_commit`
-    /// asks for. One that has written nothing waits until what it has read is as safe.
+    /// requires. One that has written nothing waits until what it has read is as safe.
     ///
     /// # Errors
     /// As [`commit_async`](Self::commit_async): nothing is applied then. As [`Ticket::wait`]: it is
@@ -222,7 +222,7 @@ impl Transaction {
         drop(self);
     }
 
-    /// Whether it was rolled back by the engine and may be begun anew.
+    /// Whether it was rolled back by the engine and may be restarted.
     fn was_victim(&self) -> bool {
         self.state == State::Victim
     }
@@ -244,8 +244,8 @@ impl Transaction {
         }
     }
 
-    /// From here on its ticket waits for all that is visible now, as that of a batch does, also of
-    /// one that changes nothing.
+    /// From here on its ticket waits for all that is visible now, as a batch's does, even of one
+    /// that changes nothing.
     pub(crate) fn see_all(&self) {
         self.saw(self.pages.storage.redo.lsn());
     }
@@ -324,9 +324,9 @@ pub struct TransactionOptions {
     pub isolation: Isolation,
     /// It refuses to write.
     pub is_read_only: bool,
-    /// What its ticket waits for, if not what the engine's settings say.
+    /// What its ticket waits for, where it overrides the engine's setting.
     pub flush_log_at: Option<FlushLogAt>,
-    /// How long it waits for a row lock, if not as long as the engine's settings say.
+    /// How long it waits for a row lock, where it overrides the engine's setting.
     pub lock_wait_timeout: Option<Duration>,
 }
 
@@ -476,7 +476,7 @@ impl Transaction {
         let (safeguards, limit) = (&storage.safeguards, storage.page_size.key_bytes_max());
         let own = &mut self.own.writes;
         let tree = own.set.tree_of(table, &self.pages)?;
-        // Each: the lock of a change's row, its tree, key and value. The row's lock is that of its
+        // Each: the lock of a change's row, its tree, key and value. The row's lock covers its
         // entries as well.
         let mut entries = Vec::new();
         for index in table.indexes() {

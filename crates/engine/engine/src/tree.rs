@@ -6,8 +6,7 @@
 //! waited for while one is held: a page that is absent is loaded after everything was let go. When
 //! an empty tree is filled keys rise strictly; each full leaf is put behind the last one by a
 //! mini-transaction of its own, so that after a crash a prefix of the rows is there and the tree is
-//! whole.
-//! It knows no table names and no batches.
+//! whole. It is independent of table names and batches.
 
 pub(crate) mod descend;
 pub(crate) mod structure;
@@ -43,8 +42,8 @@ impl Tree {
         Self { id, root, name: name.into(), structure, is_dropped, indexes }
     }
 
-    /// Changes how many indexes the table has. When it returns, no thread that knows of another
-    /// number of them changes the tree any more, or begins to.
+    /// Changes how many indexes the table has. When it returns, no thread that uses another number
+    /// of them changes the tree any more, or begins to.
     pub fn set_indexes(&self, pages: &Pages, indexes: usize) {
         if self.indexes.swap(indexes, Ordering::SeqCst) != indexes {
             // As with a drop: a thread that looked before has appended now.
@@ -52,7 +51,7 @@ impl Tree {
         }
     }
 
-    /// Fails for a caller that knows of another number of indexes than the table has.
+    /// Fails for a caller that expects another number of indexes than the table has.
     pub fn check_indexes(&self, known: usize) -> Result<(), EngineError> {
         match self.indexes.load(Ordering::SeqCst) == known {
             true => Ok(()),
@@ -136,7 +135,7 @@ fn empty(bytes: &mut [u8], tree: &Tree) {
 }
 
 impl Tree {
-    /// Whether the root is a leaf without rows or tombstones: only then nothing says which keys
+    /// Whether the root is a leaf without rows or tombstones: only then is it open which keys
     /// belong where.
     pub fn is_bare(&self, pages: &Pages) -> Result<bool, EngineError> {
         self.unless_dropped(|| {

@@ -2,14 +2,13 @@
 //! commits replaced.
 //!
 //! Purpose: a commit takes its number with [`Registry::tick`] while it holds the latches of all its
-//! leaves, asks [`Registry::is_any_below`], and keeps what it replaces through a [`Keeper`]. A
+//! leaves, calls [`Registry::is_any_below`], and keeps what it replaces through a [`Keeper`]. A
 //! [`Snapshot`] sees numbers at or below its own and follows pointers to what was there before.
-//! Purge takes the keys of deleted rows once no snapshot can need them.
-//! Invariants: a version that a registered snapshot may read is never dropped; a key to purge is
-//! handed out only when every snapshot that is or will be registered is at or above its number;
-//! no file is touched while a lock is held that a commit takes.
-//! What it deliberately does not do: it knows neither pages nor latches, has no thread, and nothing
-//! of it survives a restart.
+//! Purge takes the keys of deleted rows once no snapshot can need them. Invariants: a version that
+//! a registered snapshot may read is never dropped; a key to purge is handed out only when every
+//! snapshot that is or will be registered is at or above its number; no file is touched while a
+//! lock is held that a commit takes. What it deliberately does not do: it is independent of pages
+//! and latches, has no thread, and nothing of it survives a restart.
 //!
 //! # Why no snapshot is missed
 //! Opening a snapshot is (1) a read of the clock, (2) storing it in a slot as a lower bound, (3) a
@@ -19,9 +18,9 @@
 //! slot, with a value at or below the snapshot's number, or the snapshot is closed already. One
 //! whose (2) comes after (b) reads the clock in (3) after (a), and is at or above V.
 //!
-//! [`Registry::oldest`] reads the clock first and then looks at the slots, and gives the least of
-//! all. A snapshot whose (3) came before that read of the clock is seen by the same argument; any
-//! other is at or above what was read.
+//! [`Registry::oldest`] reads the clock first and then the slots, and returns the least of all. A
+//! snapshot whose (3) came before that read of the clock is seen by the same argument; any other is
+//! at or above what was read.
 //!
 //! The number of slots in use only grows. It is raised before the new slot is stored to, and read
 //! after the tick, so the argument holds for it, too.
@@ -99,7 +98,7 @@ impl Versions {
     }
 
     /// The next keys to purge, at most `most`: those of commits at or below every snapshot. Drops
-    /// the versions that it passes. An empty batch says that there is nothing to do now. Several
+    /// the versions that it passes. An empty batch means that there is nothing to do now. Several
     /// threads may call it; each gets other keys.
     ///
     /// # Errors
@@ -126,7 +125,7 @@ impl Versions {
         self.purge.put_back(batch);
     }
 
-    /// How it stands. Looks at every segment of the log, one shard after the other.
+    /// Its present state. Reads every segment of the log, one shard after the other.
     pub fn stats(&self) -> VersionStats {
         let (snapshots, mut oldest) = self.registry.open_now();
         let purged = self.purge.purged();
@@ -346,7 +345,7 @@ fn leave(log: &VersionLog, shard: usize, position: &mut Position) {
     log.drop_front(&mut log.lock(shard));
 }
 
-/// Looks at the oldest segment under the lock of its shard. Only the holder of the position drops
+/// Examines the oldest segment under the lock of its shard. Only the holder of the position drops
 /// it, so it is there until then.
 fn look(
     log: &VersionLog,

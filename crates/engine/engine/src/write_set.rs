@@ -1,7 +1,7 @@
 //! The write set: changes that are to be applied together, and conditions on them.
 //!
 //! Invariant: changes are kept in the order in which they were made until they are sorted to be
-//! applied; then, of several changes of one row, the last is left. It knows no pages.
+//! applied; then, of several changes of one row, the last is left. It is independent of pages.
 
 use std::cell::Cell;
 use std::mem::take;
@@ -46,7 +46,7 @@ pub(crate) struct Op {
     pub tree: u16,
     pub key: Range<u32>,
     pub change: Change,
-    /// Where the row was when it was last looked at.
+    /// Where the row was when it was last read.
     pub leaf: Option<LeafHint>,
 }
 
@@ -81,7 +81,7 @@ impl Spare {
 #[derive(Debug)]
 pub(crate) struct WriteSet {
     trees: Vec<Arc<Tree>>,
-    /// For each tree that is a table's the number of indexes that its writer knows.
+    /// For each tree that is a table's: the number of indexes that its writer expects.
     indexes: Vec<Option<usize>>,
     ops: Vec<Op>,
     bytes: Vec<u8>,

@@ -1,12 +1,10 @@
 //! A closed loop over any drive, in virtual time.
 //!
-//! Purpose: the one way by which a model is asked how fast it is, so that its answer can be set
-//! against a data sheet, against what a probe measured and against the same drive emulated in real
-//! time. So many requests are kept in flight; each that is done is followed at once by the next.
-//! Invariants: exactly `depth` requests are in flight at any moment of the loop; the same drive,
-//! load
-//! and seed give the same outcome.
-//! It has no queue of a kernel above the drive and costs no processor time.
+//! Purpose: the one way to measure how fast a model is, so that it can be compared with a data
+//! sheet, with what a probe measured and with the same drive emulated in real time. So many
+//! requests are kept in flight; each that is done is followed at once by the next. Invariants:
+//! exactly `depth` requests are in flight at any moment of the loop; the same drive, load and seed
+//! give the same outcome. It has no queue of a kernel above the drive and costs no processor time.
 
 use std::ops::Range;
 
@@ -24,7 +22,7 @@ pub enum VisitOrder {
     Sequential,
 }
 
-/// What is asked of the drive.
+/// The load on the drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// Order of places.

@@ -257,9 +257,9 @@ impl PageEdit<'_> {
         self.repack(page, None, needed)
     }
 
-    /// Compacts: writes all cells side by side in the order of their slots, one of them with
-    /// other flags and another value if asked. The cells are gathered in a buffer of their own
-    /// size, since they may lie in any order; compacting is rare enough for its allocation.
+    /// Compacts: writes all cells side by side in the order of their slots, one of them with other
+    /// flags and another value if requested. The cells are gathered in a buffer of their own size,
+    /// since they may lie in any order; compacting is rare enough for its allocation.
     fn repack(
         &mut self,
         page: PageNo,
@@ -380,7 +380,7 @@ impl PageEdit<'_> {
         }
     }
 
-    /// Takes the longest prefix and every head anew.
+    /// Computes the longest prefix and every head again.
     fn refresh_heads(&mut self) {
         self.set_prefix_len(self.view().shared_len());
         self.write_heads();
@@ -409,7 +409,7 @@ pub(crate) struct Survey {
     pub bytes: usize,
 }
 
-/// Looks at all cells before they go into slots from `at` on, between two keys.
+/// Checks all cells before they go into slots from `at` on, between two keys.
 pub(crate) fn survey(
     cells: Cells<'_>,
     page: (PageNo, PageSize, PageKind),
@@ -460,7 +460,7 @@ impl PageEdit<'_> {
         Ok(())
     }
 
-    /// Writes cells that were looked at and have room in the gap, the first one lowest, so that
+    /// Writes cells that were checked and have room in the gap, the first one lowest, so that
     /// reading them in order goes upwards.
     pub(crate) fn lay(&mut self, first: usize, cells: Cells<'_>, survey: Survey) {
         let slots = survey.count * crate::page::layout::SLOT_BYTES;

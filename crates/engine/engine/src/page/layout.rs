@@ -344,7 +344,7 @@ impl PageSize {
     }
 
     pub const MIN: Self = Self(PAGE_BYTES_MIN as u32);
-    /// 16 KiB, what a database has when nothing else is asked for.
+    /// 16 KiB, what a database has unless another size is set.
     pub const DEFAULT: Self = Self(16 << 10);
     pub const ALL: [Self; 5] =
         [Self(4 << 10), Self(8 << 10), Self(16 << 10), Self(32 << 10), Self(64 << 10)];

@@ -2,11 +2,11 @@
 //!
 //! Purpose: what is written to the log and applied to pages. The form of every record: its number
 //! (u8), the page number (varint), its own fields in the order they are declared, numbers as
-//! varints, flags and kinds as bytes, byte strings behind their length. Invariant: a record speaks
-//! about one page and says everything that [`Record::apply`] needs besides that page. Decoding is
+//! varints, flags and kinds as bytes, byte strings behind their length. Invariant: a record is
+//! about one page and holds everything that [`Record::apply`] needs besides that page. Decoding is
 //! total: any bytes give a record, which encodes to the bytes it came from, or a typed fault. The
-//! cells within an Image or a Splice and the hunks within a Revise are looked at when they are
-//! applied. It knows neither LSNs nor frames.
+//! cells within an Image or a Splice and the hunks within a Revise are checked when they are
+//! applied. It is independent of LSNs and frames.
 
 use std::ops::Range;
 
@@ -18,8 +18,8 @@ use super::view::{Cell, Cells, PageView};
 /// One change of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// The page begins anew, empty; nothing of before is left. Its LSN becomes 0 until the caller
-    /// stamps it.
+    /// The page starts empty; nothing of before is left. Its LSN becomes 0 until the caller stamps
+    /// it.
     Init {
         kind: PageKind,
         level: u8,
@@ -27,7 +27,7 @@ pub enum Record<'a> {
         left: PageNo,
         right: PageNo,
     },
-    /// The page begins anew with this content. Made by [`Record::image_of`] and
+    /// The page starts over with this content. Made by [`Record::image_of`] and
     /// [`Record::image_of_part`].
     Image {
         kind: PageKind,
@@ -41,7 +41,7 @@ pub enum Record<'a> {
     },
     /// A row more. The slots from here on move up by one.
     Insert {
-        /// Its slot: the count or less, where [`find`](crate::page::PageView::find) says.
+        /// Its slot: the count or less, as [`find`](crate::page::PageView::find) returns it.
         slot: usize,
         /// Flags of the cell: [`FLAG_VERSIONED`](crate::page::layout::FLAG_VERSIONED),
         /// [`FLAG_TOMBSTONE`](super::layout::FLAG_TOMBSTONE); others are kept and mean nothing.
@@ -61,7 +61,7 @@ pub enum Record<'a> {
         slot: usize,
         value: &'a [u8],
     },
-    /// Other flags and another value, of any length, said as what differs; the key stays.
+    /// Other flags and another value, of any length, as a difference; the key stays.
     Revise {
         slot: usize,
         /// Flags of the cell afterwards, as in Insert.
@@ -317,7 +317,7 @@ fn start<'a>(tag: Tag, from: &mut Reader<'a>) -> Result<Record<'a>, CellFault> {
     Ok(Record::Image { kind, level, table, left, right, body: string(from)? })
 }
 
-/// Bytes behind their length, which is at most that of the largest page: cells are shorter in a
+/// Bytes behind their length, which is at most the size of the largest page: cells are shorter in a
 /// record than with their slots in a page.
 #[inline]
 fn string<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], CellFault> {

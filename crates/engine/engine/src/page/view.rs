@@ -344,7 +344,7 @@ pub(crate) struct CellShape {
 }
 
 impl CellShape {
-    /// Whether there is a version where the flags say so, and nothing before a tombstone's.
+    /// Whether a version is present where the flags require one, and nothing before a tombstone's.
     #[inline]
     pub fn has_proper_version(self) -> bool {
         let is_versioned = self.flags & FLAG_VERSIONED != 0;
@@ -532,7 +532,7 @@ impl PageView<'_> {
         }
         let skip = self.prefix_len();
         let head = head_of(key, skip);
-        // One cell must be read in any case: the head says nothing when the prefix differs.
+        // One cell must be read in any case: the head is meaningless when the prefix differs.
         let near = &slots[low.min(slots.len() - 1)];
         let near_key = SlotEntry::from_bytes(near).key_in(self.bytes()).unwrap_or_default();
         if near_key == key {

@@ -326,7 +326,7 @@ type BucketEnds = Option<(u64, u64)>;
 /// as wide as its buckets or a power of two times as wide. A reader may meanwhile see a
 /// page in two slots or in none: that is good enough to decide what to write, and for nothing else.
 struct AgeCounts {
-    /// Odd while the slots are laid out anew.
+    /// Odd while the slots are rearranged.
     layouts: AtomicU64,
     slot_bytes: AtomicU64,
     /// First slot in use, and the one behind the last.

@@ -2,8 +2,8 @@
 //!
 //! Invariant: the bytes of a frame are reached only through a `SharedLatch` or an `ExclusiveLatch`
 //! of that frame, so they are never written while another thread reads them. The allocation is
-//! neither moved nor freed while a frame can be borrowed. What it does not do: it knows no
-//! residence; which page a frame holds is for others to keep.
+//! neither moved nor freed while a frame can be borrowed. What it does not do: it does not record
+//! which page a frame holds.
 
 #![allow(unsafe_code)]
 
@@ -26,8 +26,8 @@ const LINE_BYTES: usize = 64;
 /// Lines that a search of a page reads at first: the header and the first slots.
 const SEARCHED_LINES: usize = 18;
 
-/// Memory of so many bytes is asked for in huge pages: less than that is a test's or a small
-/// program's, and would be held in steps that are too large for it.
+/// Allocations from this size on use huge pages: less than that is a test's or a small program's,
+/// for which steps of a huge page are too large.
 const HUGE_FROM_BYTES: usize = 16 << 20;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
@@ -89,7 +89,7 @@ pub fn check_memory(page_size: PageSize, count: u64) -> Result<(), EngineError> 
     let bytes = count.saturating_mul(each);
     let has = rustix::system::sysinfo();
     let has = (has.totalram + has.totalswap).saturating_mul(has.mem_unit.into());
-    // Asked for and given back: a limit may lie below what the machine has.
+    // Allocated and given back: a limit may lie below what the machine has.
     let is_given = || Vec::<u8>::new().try_reserve_exact(bytes as usize).is_ok();
     if count < u64::from(u32::MAX / 2) && bytes <= has && is_given() {
         return Ok(());
@@ -102,7 +102,7 @@ pub struct Frames {
     /// Address of the first page's bytes, and how far apart pages lie.
     first: usize,
     stride: usize,
-    /// Owned, never looked at again: the frames point into it.
+    /// Owned, never accessed here: the frames point into it.
     _memory: Vec<u8>,
 }
 
@@ -172,7 +172,7 @@ pub fn bring_near(bytes: &[u8]) {
     (0..bytes.len()).step_by(LINE_BYTES).for_each(|at| prefetch(bytes[at..].as_ptr().addr()));
 }
 
-/// Asks the processor for the line at an address without waiting for it.
+/// Prefetches the cache line at an address.
 #[inline]
 fn prefetch(address: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -185,9 +185,9 @@ fn prefetch(address: usize) {
     let _there_is_no_stable_hint = address;
 }
 
-/// Asks for huge pages where whole ones fit: random reads of a large pool then miss less in the
-/// processor's table of pages. What lies before and behind them stays as it is, and so does all of
-/// it where the system refuses.
+/// Requests huge pages where whole ones fit: random reads of a large pool then miss less in the
+/// processor's TLB. What lies before and behind them stays as it is, and so does all of it where
+/// the system refuses.
 fn ask_huge_pages(memory: &mut [u8]) {
     let before = memory.as_ptr().align_offset(HUGE_PAGE_BYTES).min(memory.len());
     let inside = &mut memory[before..];

@@ -1,13 +1,13 @@
 //! What a caller holds: a pin, on top of it a latch, or a copy to read.
 //!
 //! Invariants: a guard owns its pin, so the page stays in its frame as long as the guard lives; the
-//! latch goes before the pin. Guards may be moved and kept in collections.
-//! Readers meet at copies of pages: the reader of a copy writes nothing that other threads read, so
-//! that threads that go down one tree do not wait for each other's cache lines. A copy holds what
-//! its frame held at one version of the latch, and never changes. As long as
-//! [`ReadCopy::is_current`] says so, the page holds the same, and no thread is changing it. A copy
-//! keeps no page in the pool; it is handed out only where a use of its page need not be noted, so
-//! that pages which are read by their copies alone still count as used.
+//! latch is released before the pin. Guards may be moved and kept in collections. Readers meet at
+//! copies of pages: the reader of a copy writes nothing that other threads read, so that threads
+//! that go down one tree do not wait for each other's cache lines. A copy holds what its frame held
+//! at one version of the latch, and never changes. As long as [`ReadCopy::is_current`] returns
+//! true, the page holds the same, and no thread is changing it. A copy keeps no page in the pool;
+//! it is handed out only where a use of its page need not be noted, so that pages which are read by
+//! their copies alone still count as used.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -47,8 +47,8 @@ impl<'p> Pin<'p> {
         self.page
     }
 
-    /// Another number whenever the page's place in its tree changed or it came anew into the pool.
-    /// Numbers do not repeat within 2^32 such changes of the whole pool.
+    /// Another number whenever the page's place in its tree changed or it was read into the pool
+    /// again. Numbers do not repeat within 2^32 such changes of the whole pool.
     #[inline]
     pub fn page_version(&self) -> u32 {
         self.frame.page_version.load(Ordering::Acquire)
@@ -219,8 +219,8 @@ impl Pool {
         }
     }
 
-    /// Pins a page that is resident. May be called under latches. A page that is just being looked
-    /// at by the replacement may seem absent.
+    /// Pins a page that is resident. May be called under latches. A page that the replacement is
+    /// examining may seem absent.
     #[inline]
     pub fn try_pin(&self, page: PageNo) -> Option<Pin<'_>> {
         let pin = self.pin_resident(self.table.existing(page)?, page)?;

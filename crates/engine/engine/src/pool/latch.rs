@@ -2,8 +2,8 @@
 //!
 //! Invariant: an exclusive holder is alone. Holders never wait for I/O, so waiting is short: spin,
 //! then give the processor away, then sleep. A waiting writer keeps new readers out for a moment
-//! only, so that a thread which already holds the latch shared may take it shared again.
-//! What it does not do: it knows neither pages nor pins.
+//! only, so that a thread which already holds the latch shared may take it shared again. It is
+//! independent of pages and pins.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -231,8 +231,8 @@ impl Parking {
         Self { lots }
     }
 
-    /// Sleeps until this key is woken, unless `must_sleep`, called under the lot's lock, says that
-    /// there is no reason to any more.
+    /// Sleeps until this key is woken, unless `must_sleep`, called under the lot's lock, returns
+    /// false.
     pub fn park(&self, key: usize, must_sleep: impl FnOnce() -> bool) {
         let lot = &self.lots[key % LOTS];
         let guard = locked(&lot.lock);

@@ -19,7 +19,7 @@ use crate::pool::table::{WAITED, Word};
 use crate::pool::{Pool, ReadAheadPage};
 use crate::sync::locked;
 
-/// While pages are being written, so many requests for free frames count as one: it is worth to ask
+/// While pages are being written, so many requests for free frames count as one: it is worth trying
 /// more often.
 const PATIENCE: u32 = 50;
 const AHEAD_MAX: usize = 64;
@@ -87,7 +87,7 @@ impl Pool {
         Some(Claim { pool: self, entry, page, stamp, frame, failure, has_ended: false })
     }
 
-    /// A frame for this page. Asks the supply as long as that leads anywhere.
+    /// A frame for this page. Calls the supply as long as that helps.
     fn free_frame(&self) -> Result<u32, EngineError> {
         let tries_max = self.settings.tries_max.saturating_mul(PATIENCE);
         let (mut tries, mut freed) = (0_u32, self.queues.freed());
@@ -139,7 +139,7 @@ impl Pool {
     }
 
     /// Reads absent pages that are about to be pinned, many in flight: as [`Pool::prefetch`], but
-    /// they count as asked for, not as read ahead.
+    /// they count as requested, not as read ahead.
     pub fn fetch(&self, pages: &[PageNo]) {
         self.read_together(pages, Purpose::Demand);
     }
@@ -206,7 +206,7 @@ enum Purpose {
 struct NoFrame;
 
 impl<'p> Claim<'p> {
-    /// Reads the page. Its frame is asked for first, so that no read is in vain.
+    /// Reads the page. It gets its frame first, so that no read is in vain.
     fn read(mut self) -> Result<Pin<'p>, EngineError> {
         let frame = self.take_frame()?;
         let mut buffer = self.pool.buffers.take();
@@ -301,7 +301,7 @@ impl Drop for Claim<'_> {
 
 const ROOMS: usize = 64;
 
-/// How a busy state ended: the page may be looked at again, or cannot be had.
+/// How a busy state ended: the page may be looked up again, or cannot be read.
 pub type Outcome = Result<(), EngineError>;
 
 /// One busy state that threads wait for.

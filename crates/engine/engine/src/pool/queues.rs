@@ -5,11 +5,11 @@
 //! way in. New pages go through the small queue; those that prove to be used again, or come back
 //! soon after they left, go to the main queue, where each proof of use saves them once. So a scan
 //! passes through the small queue and leaves the main one alone. A hit changes nothing here and
-//! takes no lock. A page leaves only without pins, clean and not being written; that is looked at
+//! takes no lock. A page leaves only without pins, clean and not being written; that is checked
 //! again after its entry was made busy, when no thread can change it any more. Nothing here waits
-//! for a page or reads one.
-//! After "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023); the uses count
-//! only some time after the arrival, so that a scan's many touches of one page prove nothing.
+//! for a page or reads one. After "FIFO queues are all you need for cache eviction" (Yang et al.,
+//! SOSP 2023); the uses count only some time after the arrival, so that a scan's many touches of
+//! one page prove nothing.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -135,7 +135,7 @@ impl Queues {
     pub fn arrive(&self, frame: u32, place: FrameQueue) {
         let mut inner = locked(&self.inner);
         inner.put(frame, Back::Warm(place));
-        // 0 says never.
+        // 0 means never.
         let next = self.arrivals().wrapping_add(1).max(1);
         self.arrivals.store(next, Ordering::Relaxed);
     }
@@ -170,14 +170,14 @@ impl Queues {
     /// Drawn frames that keep their pages. Those for the cold end keep the order given.
     pub fn put_back(&self, frames: &mut Vec<(u32, Back)>) {
         let mut inner = locked(&self.inner);
-        // From the last to the first, as each goes before the one put back before it.
+        // From the last to the first, as each is put in front of the one before it.
         for (frame, back) in frames.drain(..).rev() {
             inner.put(frame, back);
         }
     }
 
     /// Lists frames at the cold end without drawing them: up to `depth` of the queue whose turn it
-    /// is and a quarter of that of the other.
+    /// is and a quarter as many of the other.
     pub fn cold(&self, depth: usize, out: &mut Vec<u32>) {
         let target = self.small_target.load(Ordering::Relaxed);
         let inner = locked(&self.inner);
@@ -317,7 +317,7 @@ enum Verdict {
 
 impl Pool {
     /// Evicts up to `max` clean pages at the cold end; their frames are free. Returns how many.
-    /// Looks at a bounded number of frames, at most a few times at each.
+    /// Examines a bounded number of frames, each at most a few times.
     pub fn evict(&self, max: usize) -> usize {
         let few = max.saturating_mul(16).saturating_add(64);
         let mut looks = few.min(TURNS_MAX * self.frames.len());

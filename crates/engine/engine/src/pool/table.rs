@@ -1,7 +1,7 @@
 //! The page table: one word per page, flat by the dense page number.
 //!
 //! Invariant: an entry, once given out, stays where it is while the pool lives. The table grows by
-//! chunks when a page of a new chunk is first asked for. A page number beyond every file is
+//! chunks when a page of a new chunk is first requested. A page number beyond every file is
 //! refused, so that a broken link costs an error and not the memory of the machine.
 
 use std::fmt;
@@ -95,7 +95,7 @@ const PINS_MAX: u32 = 0x7f_ffff;
 pub struct Word(pub u64);
 
 impl Word {
-    /// Not resident; `stamp` says when it was evicted (0: never).
+    /// Not resident; `stamp` is when it was evicted (0: never).
     pub fn absent(stamp: u32) -> Self {
         Self(ABSENT | u64::from(stamp) << HIGH_SHIFT)
     }

@@ -17,10 +17,10 @@ use crate::redo::{Redo, RedoSync};
 use crate::sync::locked;
 
 impl Redo {
-    /// Records that nothing before `lsn` is needed any more; durable when it returns. An older
-    /// LSN than the last changes nothing, nor does one that is not clean at the same LSN: it may
-    /// come late, when the log was closed already. `lsn` must be a border of frames; `clean` says
-    /// that no records follow it.
+    /// Records that nothing before `lsn` is needed any more; durable when it returns. An older LSN
+    /// than the last changes nothing, nor does one that is not clean at the same LSN: it may come
+    /// late, when the log was closed already. `lsn` must be a border of frames; `clean` means that
+    /// no records follow it.
     pub fn take_checkpoint(&self, lsn: Lsn, clean: bool) -> Result<(), EngineError> {
         assert!(lsn <= self.lsn(), "a checkpoint at {lsn} lies beyond the log");
         self.make_durable(lsn)?;
@@ -40,7 +40,7 @@ impl Redo {
         locked(&self.ledger).newest.identity
     }
 
-    /// Says whose log it is. It is kept with the next checkpoint, or when the log is started.
+    /// Sets whose log it is. It is kept with the next checkpoint, or when the log is started.
     pub fn set_identity(&self, identity: u64) {
         locked(&self.ledger).newest.identity = identity;
     }
@@ -65,7 +65,7 @@ impl Redo {
         Ok(())
     }
 
-    /// Writes down once more what the newest slot says, which was found and may not be durable, and
+    /// Writes the content of the newest slot once more, which was found and may not be durable, and
     /// that the log is opened: what is made from now on is not durable because it was closed clean.
     pub(crate) fn confirm_ledger(&self) -> Result<(), EngineError> {
         let mut ledger = locked(&self.ledger);
@@ -112,7 +112,7 @@ impl Redo {
     /// lowers the limits at once and removes segments as checkpoints free them.
     ///
     /// # Errors
-    /// No space, a setting out of range, and what the disk says while segments are made change
+    /// No space, a setting out of range, and errors of the disk while segments are made change
     /// nothing.
     pub fn set_capacity(&self, capacity_bytes: u64) -> Result<(), EngineError> {
         // One change at a time; appends, commits and checkpoints go on.

@@ -1,7 +1,7 @@
 //! The control file: where recovery begins.
 //!
 //! Invariant: two slots are written by turns, each sealed, so that a crash leaves at least the
-//! older one; a valid slot says only what was durable before it was written.
+//! older one; a valid slot holds only what was durable before it was written.
 
 use crc32c::crc32c;
 use iostrata_io::disk::{Aligned, DiskError};
@@ -96,7 +96,7 @@ impl Control {
     }
 }
 
-/// The control file and what its newest slot says.
+/// The control file and the content of its newest slot.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) file: OpenFile,
@@ -107,7 +107,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Forgets the numbers of frames before `lsn`; gives that of the frame at it.
+    /// Forgets the numbers of frames before `lsn`; returns the number of the frame at it.
     pub(crate) fn incarnation_at(&mut self, lsn: u64) -> u64 {
         let older = self.incarnations.iter().take_while(|(from, _)| *from <= lsn).count();
         self.incarnations.drain(..older.saturating_sub(1));

@@ -4,8 +4,8 @@
 //! Invariants: at most one thread leads. A waiter is either covered by what a leader settled, or
 //! made leader: without a leader there are no waiters. The thread promises nothing by itself: it is
 //! one more possible leader, and gives way to waiters. What was requested before it is stopped is
-//! served before it ends.
-//! Group commit knows no file: what leading means is the caller's.
+//! served before it ends. Group commit is independent of files: the caller defines what leading
+//! does.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -188,7 +188,7 @@ impl GroupCommit {
     }
 
     /// Learns how long a lead takes: at most doubles or halves what was thought, since one that
-    /// waited for a processor, or that found the disk's cache empty, says little.
+    /// waited for a processor, or that found the disk's cache empty, means little.
     pub(crate) fn learn(&self, lead: Duration) {
         let thought = self.lead_ns.load(Ordering::Relaxed);
         let lead = lead.as_nanos() as u64;
@@ -248,15 +248,15 @@ const NAP_MIN: Duration = Duration::from_millis(1);
 const NAP_MAX: Duration = Duration::from_millis(128);
 
 impl Redo {
-    /// Asks the serving thread to make everything before `upto` durable soon. Returns at once; look
-    /// at [`Redo::durable`], or wait by [`Redo::make_durable`]. Without such a thread nothing
-    /// happens.
+    /// Requests that the serving thread make everything before `upto` durable soon. Returns at
+    /// once; poll [`Redo::durable`], or wait with [`Redo::make_durable`]. Without such a thread
+    /// nothing happens.
     pub fn request_durable(&self, Lsn(upto): Lsn) {
         self.requests.want_durable(upto);
     }
 
-    /// Asks the serving thread to give everything before `upto` to the disk soon; otherwise as
-    /// [`Redo::request_durable`].
+    /// Requests that the serving thread write everything before `upto` to the disk soon; otherwise
+    /// as [`Redo::request_durable`].
     pub fn request_written(&self, Lsn(upto): Lsn) {
         self.requests.want_written(upto);
     }

@@ -1,4 +1,4 @@
-//! Which file holds which part of the log, and the headers that say so.
+//! Which file holds which part of the log, and the headers that record it.
 //!
 //! Invariant: the chain is without gaps and in LSN order; a spare segment holds nothing that is
 //! needed; segments are taken in turn, each with a larger sequence than any before it. What decodes

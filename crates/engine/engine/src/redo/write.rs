@@ -165,7 +165,7 @@ impl Redo {
         }
     }
 
-    /// Leads for all; `entered` as `GroupCommit::leave` says.
+    /// Leads for all; `entered` as for `GroupCommit::leave`.
     pub(crate) fn lead_and_leave(&self, entered: u64) -> Result<(), EngineError> {
         let start = Instant::now();
         let led = self.lead();

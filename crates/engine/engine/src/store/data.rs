@@ -319,7 +319,7 @@ pub struct StoreSettings {
 }
 
 impl StoreSettings {
-    /// What checked settings of an engine say of its store.
+    /// The options of the store, from checked settings of an engine.
     pub fn of(settings: &Settings) -> Self {
         let step = settings.autoextend_increment
             / (u64::from(settings.data_files) * u64::from(settings.page_size));

@@ -395,7 +395,7 @@ impl DoublewriteFile {
         Ok(self.read_at(BATCH_AT, bytes)?.and_then(|header| read_header(&header)))
     }
 
-    /// The copy in a slot, if it is the one that the entry describes.
+    /// The copy in a slot, if the entry describes it.
     pub(crate) fn copy(
         &self,
         found: &FoundBatch,

@@ -17,10 +17,10 @@
 //! entry         0 page u64 | 8 lsn u64 | 16 crc u32 | 20 zero [4]
 //! ```
 //!
-//! The identity is written by creation, into the second file last of all: it says that all files
-//! are there. The header and the copies are one contiguous write. H is the
-//! space of the entries of a full batch, in whole blocks of 4096 bytes. The header's crc covers
-//! its first 60 bytes and the entries.
+//! The identity is written by creation, into the second file last of all: it means that all files
+//! are there. The header and the copies are one contiguous write. H is the space of the entries of
+//! a full batch, in whole blocks of 4096 bytes. The header's crc covers its first 60 bytes and the
+//! entries.
 
 use iostrata_innodb::PageNo;
 use iostrata_io::disk::{DiskError, FileName};

@@ -26,7 +26,7 @@ use crate::store::{ReadError, Store, check};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// Pages that were looked at in place.
+    /// Pages that were examined in place.
     pub examined: u64,
     /// Pages that were torn and now hold their copy, durably.
     pub restored: Vec<PageNo>,
@@ -40,8 +40,8 @@ impl Store {
     /// nothing.
     ///
     /// # Errors
-    /// What the disk says; a failed write or sync poisons the store. [`EngineError::NoSpace`] when
-    /// a page lies beyond the end of its file and that cannot grow, or the doublewrite files
+    /// An error of the disk; a failed write or sync poisons the store. [`EngineError::NoSpace`]
+    /// when a page lies beyond the end of its file and that cannot grow, or the doublewrite files
     /// cannot.
     pub fn repair(&self) -> Result<Repair, EngineError> {
         self.data.poison.check()?;
@@ -90,7 +90,7 @@ impl Store {
         for (file, found) in batches {
             for (slot, entry) in found.entries.iter().enumerate() {
                 let page = PageNo(entry.page);
-                // When a newer batch has the page too, that copy is the one that may be in place.
+                // When a newer batch has the page too, that newer copy may be in place.
                 if !seen.insert(page) {
                     continue;
                 }

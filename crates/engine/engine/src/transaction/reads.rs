@@ -40,7 +40,8 @@ impl Transaction {
     /// what the transaction wrote itself, or what its level shows.
     ///
     /// # Errors
-    /// What reading a page said; a dropped table, or one of another engine; a finished transaction.
+    /// An error of reading a page; a dropped table, or one of another engine; a finished
+    /// transaction.
     pub fn get_with<R>(
         &self,
         table: &Table,
@@ -133,7 +134,7 @@ impl Transaction {
     }
 
     /// As [`cursor`](Self::cursor), with the rows as they are committed now, whatever the level
-    /// shows. No lock is taken: for a caller that locks them next, and looks at each again then.
+    /// shows. No lock is taken: for a caller that locks them next, and then reads each again.
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
@@ -204,7 +205,7 @@ impl Transaction {
         Ok(id)
     }
 
-    /// The newest version of a row that is locked; its value is copied if asked for.
+    /// The newest version of a row that is locked; its value is copied on request.
     pub(super) fn newest(
         &mut self,
         table: &Table,
@@ -279,8 +280,8 @@ impl Transaction {
     }
 
     /// As [`index_cursor`](Self::index_cursor), with the entries as they are committed now,
-    /// whatever the level shows. No lock is taken: for a caller that locks the rows next, and looks
-    /// at each again then.
+    /// whatever the level shows. No lock is taken: for a caller that locks the rows next, and then
+    /// reads each again.
     ///
     /// # Errors
     /// As [`Transaction::cursor`].

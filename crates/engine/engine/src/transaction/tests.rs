@@ -310,7 +310,7 @@ fn transact_tries_again_with_the_contested_rows_locked_first() {
     assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
 }
 
-/// A row that stays locked for too long is not waited for twice: the body says what is wrong.
+/// A row that stays locked for too long is not waited for twice: the body returns the error.
 #[test]
 fn transact_goes_on_without_a_contested_row_that_stays_locked() {
     let (engine, table) = engine();

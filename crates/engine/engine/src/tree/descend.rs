@@ -14,7 +14,7 @@ use crate::pages::Pages;
 use crate::pool::{Pin, ReadCopy, Shared};
 use crate::tree::Tree;
 
-/// Leaves asked for in one go, as InnoDB's extent has pages.
+/// Leaves requested at once: as many as the pages of InnoDB's extent.
 const READ_AHEAD_PAGES: usize = 64;
 
 /// The order in which rows come.
@@ -174,7 +174,7 @@ impl Tree {
                     continue;
                 }
                 pages.storage.pool.bring_near(child);
-                // Its version is that of this parent's child: the parent is looked at after it.
+                // Its version is that of this parent's child: the parent is checked after it.
                 let pin = way.pin(&node, child);
                 let leaf = pin.map(|pin| Leaf { page_version: pin.page_version(), pin });
                 if !way.is_unchanged(&node) {
@@ -188,7 +188,7 @@ impl Tree {
         }
     }
 
-    /// The leaves that follow the one of `key` in a direction, as far as its parent knows them.
+    /// The leaves that follow the one of `key` in a direction, as far as its parent has them.
     pub fn upcoming(
         &self,
         pages: &Pages,

@@ -321,8 +321,8 @@ pub(super) fn has_room_for_separator(pages: &Pages, parent: &Step<'_>) -> bool {
     PageView::new(&page).free_bytes() >= cost
 }
 
-/// The least key that may come below `parent`'s slot: the parent's key there, or that of the next
-/// page up where the way did not go to the first child. Empty on the left edge of the tree.
+/// The least key that may come below `parent`'s slot: the parent's key there, or the key of the
+/// next page up where the way did not go to the first child. Empty on the left edge of the tree.
 fn low_fence(above: &[Step<'_>], parent: &Step<'_>) -> Vec<u8> {
     let fence = |step: &Step<'_>| PageView::new(&step.pin.clone().shared()).key(step.slot).to_vec();
     let step = std::iter::once(parent).chain(above.iter().rev()).find(|step| step.slot > 0);

@@ -224,7 +224,7 @@ impl VersionSegment {
     }
 }
 
-/// Doubles the memory, to at most that of a full segment.
+/// Doubles the memory, to at most the size of a full segment.
 #[cold]
 fn make_room(bytes: &mut Vec<u8>, len: usize, most: usize) {
     let needed = bytes.len() + len;
@@ -238,7 +238,7 @@ pub trait SpillFile: Send + Sync {
     /// 0, the lowest free one is taken first.
     ///
     /// # Errors
-    /// What the file says. The segment stays in memory then.
+    /// An error of the file. The segment stays in memory then.
     fn write(&self, slot: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Fills `into` from the bytes of a slot that begin at `at`. All of them were written before.
@@ -349,7 +349,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(four)
 }
 
-// One shard of the version log: its segments from the oldest to the one that grows.
+// One shard of the version log: its segments from the oldest to the growing one.
 //
 // Invariant: segments have consecutive numbers and are dropped from the front only, so a pointer
 // either leads to the record that it was given for or to nothing. A number is never used twice:
@@ -359,10 +359,10 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 pub(crate) const SHARDS: usize = 16;
 
-/// Bits of a pointer that say where in the segment.
+/// Bits of a pointer that hold the offset in the segment.
 const OFFSET_BITS: u32 = 20;
 
-/// Longest segment, in bytes: what an offset can say.
+/// Longest segment, in bytes: the range of an offset.
 pub(crate) const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -461,7 +461,7 @@ impl Shard {
         self.segments.iter()
     }
 
-    /// Drops the oldest segment. The memory of the one that grows is used again.
+    /// Drops the oldest segment. The growing segment reuses its memory.
     pub(crate) fn drop_front(&mut self) -> SegmentSpace {
         let Some(mut front) = self.segments.pop_front() else { return SegmentSpace::default() };
         self.first += 1;

@@ -2,9 +2,8 @@
 //!
 //! Invariant: from before a snapshot reads its number until it is dropped, a slot holds a value at
 //! or below that number. Slots never move and are never given back, only used again; a chunk of
-//! slots is there before the count of used slots reaches into it.
-//! What it does not do: it knows nothing of versions. The argument why no snapshot is missed is in
-//! the module's documentation.
+//! slots is there before the count of used slots reaches into it. It is independent of versions.
+//! The argument why no snapshot is missed is in the module's documentation.
 
 use crossbeam_utils::CachePadded;
 #[cfg(feature = "model")]
@@ -217,7 +216,7 @@ impl Registry {
         self.slots().map(|slot| slot.at.load(Ordering::SeqCst)).fold(now, u64::min)
     }
 
-    /// How many snapshots are open, and the oldest. What it says of one that is opened or closed
+    /// How many snapshots are open, and the oldest. Figures of one that is opened or closed
     /// meanwhile may be mixed.
     pub fn open_now(&self) -> (u64, Option<OldestSnapshot>) {
         let (mut count, mut oldest) = (0, None::<OldestSnapshot>);

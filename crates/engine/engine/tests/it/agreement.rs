@@ -20,7 +20,7 @@ use crate::common::is_soak;
 const ROWS: usize = 120_000;
 const VALUE_BYTES: usize = 200;
 const CHANGES: usize = 4;
-/// Seconds that are looked at, after those in which the redo fills.
+/// Seconds that are compared, after those in which the redo fills.
 const WARM_UP_S: usize = 8;
 const SECONDS: usize = 14;
 /// By how much throughputs may differ, as a share.
@@ -48,8 +48,8 @@ impl Case {
     }
 }
 
-/// `page-cleaner-57` and `steady` with 16 users were looked at when faults of the model were
-/// mended, as were the two at its edge below; none of the other six chose anything in it.
+/// `page-cleaner-57` and `steady` with 16 users were studied when faults of the model were fixed,
+/// as were the two at its edge below; none of the other six chose anything in it.
 const SHORT: [Case; 1] = [Case::new("adaptive", "4M", 16, 1500)];
 const PAGE_CLEANERS: [Case; 3] = [
     Case::new("mariadb", "4M", 8, 1500),
@@ -68,7 +68,7 @@ const SKEWED: [Case; 1] =
     [Case { access: PageAccess::Zipf(ZIPF), ..Case::new("page-cleaner-84", "4M", 16, 1500) }];
 const ZIPF: f64 = 0.9;
 /// Half of the data have a frame, so that most transactions wait for free ones. Only the throughput
-/// is looked at, roughly.
+/// is compared, roughly.
 const FEW_FRAMES: [Case; 1] = [Case { pool: "16M", ..Case::new("steady", "8M", 16, 1500) }];
 /// Whatever else the machine does takes from the engine and not from the model: it has this many
 /// tries.
@@ -216,7 +216,7 @@ fn modelled(case: Case, pages: f64, redo_bytes_per_txn: f64) -> Course {
     Course::of(&seconds.map(|second| second.commits).collect::<Vec<f64>>())
 }
 
-/// Both throughputs, and what both say of stalls.
+/// Both throughputs, and whether both stall.
 fn check(cases: &[Case]) {
     check_that(cases, |off, same_verdict| off.abs() <= TPS_OFF_MAX && same_verdict);
 }
@@ -228,7 +228,7 @@ fn check_that(cases: &[Case], agrees: impl Fn(f64, bool) -> bool) {
     }
 }
 
-/// By how much the model's throughput is off, and whether both say the same of stalls.
+/// By how much the model's throughput is off, and whether both agree on stalls.
 fn compared(case: Case) -> (f64, bool) {
     let (real, pages, redo_per_txn) = measured(case);
     let model = modelled(case, pages, redo_per_txn);

@@ -110,8 +110,8 @@ fn no_setting_of_a_stopped_engine_changes_and_nothing_is_written_for_it() {
     assert_eq!(before, (engine.settings(), writes.load(Ordering::Relaxed)));
 }
 
-/// A disk that fails for a while, under redo or data, and is whole again: nothing is taken until
-/// the engine is opened anew, which it says, and then everything acknowledged is there.
+/// A disk that fails for a while, under redo or data, and is whole again: nothing is accepted until
+/// the engine is reopened, as its error states, and then everything acknowledged is there.
 #[test]
 fn an_engine_that_a_disk_has_failed_is_of_use_again_when_it_is_opened_anew() {
     let how = How::with(&[]);

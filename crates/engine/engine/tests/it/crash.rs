@@ -142,7 +142,7 @@ fn no_doublewrite_on_an_atomic_disk() {
     prove(test, &sweep, &seeds, images, |seed| record::<EngineStore>(seed, &shape, &how));
 }
 
-/// Four threads write on keys of their own; the order is that of their tickets. Recovered without
+/// Four threads write on keys of their own; their tickets give the order. Recovered without
 /// threads: only the recording needs them.
 fn sweep_threads(test: &str, seed: u64, shape: &Shape, how: &How) {
     let shape = Shape { batches: if is_soak() { 150 } else { 40 }, ..*shape };
@@ -262,7 +262,7 @@ fn little_memory() -> How {
     How::with(&[("lock_wait_timeout", "0"), ("version_log_memory", "256K"), ("data_files", "4")])
 }
 
-/// A batch deleted a row whose tombstone a crash had left, and put others beside it.
+/// A batch deleted a row whose tombstone a crash had left, and put others next to it.
 #[test]
 fn a_tombstone_that_a_crash_left_makes_no_room() {
     let how = little_memory();
@@ -295,7 +295,7 @@ fn sessions_with_more_data_than_frames() {
     assert!(has_spilled.into_inner() || is_replay, "no version was written to a file");
 }
 
-/// Four threads with transactions on the same rows; the order is that of their tickets.
+/// Four threads with transactions on the same rows; their tickets give the order.
 #[test]
 fn four_threads_of_sessions() {
     let settings = [("lock_wait_timeout", "0")];

@@ -1,4 +1,4 @@
-//! What a check says of files that were damaged while the engine was closed.
+//! What a check reports about files that were damaged while the engine was closed.
 
 use std::path::Path;
 

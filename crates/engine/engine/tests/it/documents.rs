@@ -16,14 +16,14 @@ const KEY_BYTES: usize = 4;
 /// Of a page of 16 KiB, key and value.
 const ROW_BYTES_MAX: usize = 8_133;
 const RUN_MAX: usize = 8;
-/// Bytes of a document that say whose it is.
+/// Bytes at the start of a document with its number.
 const HEAD_BYTES: usize = 6;
 
 fn key(number: usize) -> [u8; KEY_BYTES] {
     (number as u32).to_be_bytes()
 }
 
-/// A value that says whose it is and how long, as far as it is long enough for that.
+/// A value that holds its number and length, as far as it is long enough for that.
 fn document(number: usize, bytes: usize) -> Vec<u8> {
     let mut value = [&key(number)[..], &(bytes as u16).to_le_bytes()].concat();
     value.resize(bytes.max(HEAD_BYTES), bytes as u8);

@@ -63,7 +63,7 @@ fn write(
     None
 }
 
-/// Whether it says that the log failed, now or before.
+/// Whether it reports that the log failed, now or before.
 fn is_of_the_log(error: &EngineError) -> bool {
     match error {
         EngineError::Poisoned { cause } => is_of_the_log(cause),

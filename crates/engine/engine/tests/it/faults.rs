@@ -250,7 +250,7 @@ fn a_failed_sync_that_is_missed_is_found() {
     eprintln!("{lost} failed syncs that were missed lost something");
 }
 
-/// A recovery whose n-th call fails: it says so, and the next one finds everything.
+/// A recovery whose n-th call fails: it returns the error, and the next one finds everything.
 #[test]
 fn a_fault_at_every_call_of_a_recovery() {
     let how = How::with(&[]);

@@ -218,7 +218,7 @@ fn the_first_updater_wins_at_snapshot() {
         accounts.set("x", 10);
         accounts.delete("y");
         accounts.set("z", 1);
-        // Purge knows of a transaction that began before.
+        // Purge takes into account a transaction that began before.
         accounts.engine.step(0).unwrap();
         assert!(is_conflict(&uses(&mut late)), "{name}");
         let over = late.t.commit().unwrap_err();

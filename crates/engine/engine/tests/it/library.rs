@@ -275,7 +275,7 @@ fn a_transaction_reads_with_several_cursors_at_once() {
     }
 }
 
-/// What a function that looks at a row does with the engine of that row.
+/// What a function that reads a row in its page does with the engine of that row.
 type Inside = fn(&Engine, &Table, &Table) -> Result<(), EngineError>;
 
 #[test]
@@ -457,7 +457,7 @@ fn an_index_of_another_version_is_refused_or_made_anew() {
     let engine = open(whole().version(7)).unwrap();
     assert_eq!(keys(&engine, b"vw"), [b"k"]);
     engine.close().unwrap();
-    // A late one is made when it is asked for.
+    // A late one is made on request.
     let engine = open(first().version(8).rebuild().late()).unwrap();
     assert!(engine.table("t").unwrap().unwrap().index("value").is_none());
     engine.make_index("t", "value").unwrap();

@@ -248,7 +248,7 @@ fn the_redo_of_another_engine_is_refused_and_that_of_an_earlier_program_is_taken
     copy_redo(kept.path(), homes[0].path());
     let opened = || Engine::open(homes[0].path(), small(&[])).unwrap();
     opened().close().unwrap();
-    // As a program writes the control file that knows of no identity.
+    // As a program without identities writes the control file.
     let control = homes[0].path().join("redo-control");
     let mut bytes = std::fs::read(&control).unwrap();
     for slot in bytes.chunks_mut(4096) {

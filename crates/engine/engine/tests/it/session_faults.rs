@@ -106,7 +106,7 @@ const ROWS: u32 = 30;
 const ROUNDS: u8 = 40;
 
 /// One call of the spill file in two fails, of these kinds. Old versions that cannot be written
-/// stay in memory; those that cannot be read are an error to the caller, which may ask again.
+/// stay in memory; those that cannot be read are an error to the caller, which may try again.
 fn spill_fails(kinds: &'static [CallKind], fault: Fault) {
     let how = How::with(&[
         ("version_log_memory", "256K"),

@@ -26,7 +26,7 @@ fn key(thread: u64, number: u64) -> [u8; 16] {
     key
 }
 
-/// A value that says whose it is: key, version, and a length that follows from both.
+/// A value that identifies itself: key, version, and a length that follows from both.
 fn value(thread: u64, number: u64, version: u64) -> Vec<u8> {
     let mut value = [thread, number, version].map(u64::to_le_bytes).concat();
     value.resize(24 + ((number * 37 + version * 101) % 500) as usize, version as u8);

@@ -86,7 +86,7 @@ fn apply(tables: &mut Tables, mut body: &[u8]) {
         let table = String::from_utf8_lossy(table).into_owned();
         let rows = tables.entry(table.clone()).or_default();
         match part(&mut body) {
-            // An empty key says that there is a table, or, with a value, that there is none.
+            // An empty key marks that the table exists, or, with a value, that it does not.
             None if key.is_empty() => {}
             Some(_) if key.is_empty() => {
                 tables.remove(table.as_str());

@@ -25,7 +25,7 @@ pub const EXPIRE_NS: u64 = 30_000_000_000;
 pub const PERIODIC_NS: u64 = 5_000_000_000;
 /// Age at which a journal transaction is committed (ext3's `commit=5`), in ns.
 pub const COMMIT_NS: u64 = 5_000_000_000;
-/// Pages that the flusher submits before it looks at the limits again (`MAX_WRITEBACK_PAGES`).
+/// Pages that the flusher submits before it checks the limits again (`MAX_WRITEBACK_PAGES`).
 pub const WRITEBACK_PAGES_MAX: u32 = 1024;
 
 /// The program that writes.
@@ -178,8 +178,8 @@ impl PageCache {
         self.pages.at_bytes(page)
     }
 
-    /// The writer changes a page, of which it knows the content when `is_whole`: then the page need
-    /// not be in memory before.
+    /// The writer changes a page. With `is_whole` it replaces all of it, and the page need not be
+    /// in memory before.
     pub fn write(
         &mut self,
         now_ns: u64,
@@ -590,7 +590,7 @@ mod tests {
                     while let Access::Waits(waits) = cache.write(now_ns, page, false, &mut queue) {
                         cache.run(now_ns, &mut queue);
                         while !cache.is_over(waits) {
-                            // Woken or not, it asks again after the next event.
+                            // Woken or not, it tries again after the next event.
                             let events = [queue.next_event_ns(), cache.next_event_ns()];
                             now_ns = events.into_iter().flatten().min().unwrap().max(now_ns);
                             pass(&mut cache, &mut queue, now_ns);

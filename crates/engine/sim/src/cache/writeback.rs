@@ -191,7 +191,7 @@ pub(super) struct Journal {
     running_since_ns: Option<u64>,
     committing: Transaction,
     is_committing: bool,
-    /// Pages of the commit that were looked at.
+    /// Pages of the commit that were visited.
     looked_at: usize,
     /// Members of the commit that are on their way.
     awaited: u32,
@@ -254,7 +254,7 @@ impl Journal {
         self.starts
     }
 
-    /// Pages of the commit that were not looked at, when it waits for room in the queue.
+    /// Pages of the commit that were not visited, when it waits for room in the queue.
     pub(super) fn backlog(&self) -> usize {
         if self.is_committing && self.is_asleep {
             self.committing.order.len() - self.looked_at

@@ -153,7 +153,7 @@ impl Cloud {
 }
 
 impl Volume {
-    /// I/Os that a request counts as: 0 when it fits into the one that it continues.
+    /// I/Os that a request counts as: 0 when it fits into the I/O that it continues.
     fn ios_of(&mut self, request: &Request) -> u32 {
         let most = self.parameters.io_bytes_max;
         let (end, command, room) = self.run_end;

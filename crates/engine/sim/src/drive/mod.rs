@@ -1,4 +1,4 @@
-//! What a drive is: it takes requests, and says when each is done.
+//! What a drive is: it takes requests, and gives when each is done.
 //!
 //! Purpose: the trait [`Drive`], and what every modelled drive does alike: what is to happen, by
 //! time ([`Agenda`]); a queue before the device, a clock, and answers in order ([`QueuedDevice`]).
@@ -17,12 +17,12 @@ pub mod table;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Reads.
     Read,
-    /// Writes; done when the drive says so, which may be before it is beyond a power cut.
+    /// Writes; done when the drive reports it, which may be before it would survive a power cut.
     Write,
     /// Writes, and is done only when it is beyond a power cut (forced unit access).
     WriteThrough,
@@ -310,7 +310,7 @@ mod tests {
     }
 }
 
-/// What every drive promises, tried on each that the catalogue knows.
+/// What every drive promises, tried on each in the catalogue.
 #[cfg(test)]
 mod promise_tests {
     use std::collections::HashMap;
@@ -348,7 +348,7 @@ mod promise_tests {
         )
     }
 
-    /// Lets the drive live through the arrivals and says what was done, in the order handed out.
+    /// Runs the drive through the arrivals and returns what was done, in the order handed out.
     fn live(
         drive: &mut dyn Drive,
         arrivals: &[(Request, u64, bool)],
@@ -394,7 +394,7 @@ mod promise_tests {
         }
         prop_assert_eq!(done_ns.len(), arrivals.len(), "{}: all are done", spec);
         prop_assert_eq!(live(make().as_mut(), arrivals).1, done, "{}: by its seed alone", spec);
-        // Whether the caller looks at every event or only when it submits must not matter.
+        // Whether the caller polls at every event or only when it submits must not matter.
         let blind: Vec<_> =
             arrivals.iter().map(|(request, gap, _)| (*request, *gap, false)).collect();
         let eager: Vec<_> =

@@ -2,13 +2,12 @@
 //!
 //! Method: one server, in order of arrival, whose speed depends on how many requests are in flight:
 //! with `n` of them the one in front takes `1 / rate(n)`. So a closed loop of depth `n` sees the
-//! measured rate, and by Little's law the measured mean latency.
-//! What a probe says of a device is taken as far as the model needs it. The rungs are those of
-//! `iostrata probe`: random reads of 4 and 16 KiB at rising depth, overwrites of 16 KiB by 1
-//! thread, 8 threads and 32 in flight, commits of 4 KiB by 1, 4 and 16 threads, and an empty flush.
-//! It knows no places: sequential requests are as fast as random ones, and reads that hit a cache
-//! cost as much as others. What the file system and the kernel cost the probe is inside its
-//! figures.
+//! measured rate, and by Little's law the measured mean latency. Figures of a probe are taken as
+//! far as the model needs them. The rungs are those of `iostrata probe`: random reads of 4 and 16
+//! KiB at rising depth, overwrites of 16 KiB by 1 thread, 8 threads and 32 in flight, commits of 4
+//! KiB by 1, 4 and 16 threads, and an empty flush. It does not model addresses: sequential requests
+//! are as fast as random ones, and reads that hit a cache cost as much as others. What the file
+//! system and the kernel cost the probe is inside its figures.
 
 use std::collections::VecDeque;
 
@@ -19,7 +18,7 @@ use iostrata_stats::Random;
 use super::{Agenda, Command, Device, DriveCompletion, DriveFacts, QueuedDevice, Request};
 use crate::model::ModelError;
 
-/// Commands that a measured device is given at a time, unless the disk says otherwise.
+/// Commands that a measured device is given at a time, unless the disk's text sets another number.
 const QUEUE_DEPTH: u32 = 1024;
 
 /// The request in front.
@@ -199,7 +198,7 @@ pub struct MeasuredDisk {
 }
 
 impl MeasuredDisk {
-    /// What a probe's document says.
+    /// The table from a probe's document.
     ///
     /// # Errors
     /// When the probe measured no 4 KiB reads or no 16 KiB writes.
@@ -236,7 +235,7 @@ impl MeasuredDisk {
         })
     }
 
-    /// Most bytes that a power cut could take: 0 where the device says that it writes through.
+    /// Most bytes that a power cut could take: 0 where the device reports write-through.
     pub fn volatile_bytes(&self) -> u64 {
         self.volatile_bytes
     }
@@ -263,7 +262,7 @@ impl MeasuredDisk {
         }
     }
 
-    /// Time of a flush; `has_work` says whether something was written since the last one.
+    /// Time of a flush; `has_work`: whether something was written since the last one.
     ///
     /// With work it is what a commit of 4 KiB takes beyond its write.
     fn flush_ns(&self, has_work: bool, depth: u32) -> f64 {

@@ -1,8 +1,8 @@
 //! The files of a served disk, and who speaks to it by them: what arrived, and what shall go wrong.
 //!
-//! Invariants: names and what `stat` says of the files do not change while the disk is served, so
-//! the kernel may keep it. The client only opens the files `stats` and `control` of the directory;
-//! a dead server is an error, not a wait.
+//! Invariants: names and what `stat` returns for the files do not change while the disk is served,
+//! so the kernel may keep it. The client only opens the files `stats` and `control` of the
+//! directory; a dead server is an error, not a wait.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -164,7 +164,7 @@ pub enum Power {
 /// as they come from the loop device, merged by the block layer already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DiskStats {
-    /// The disk as it was asked for, as `hdd-15k,queue=1`.
+    /// The disk as it was requested, such as `hdd-15k,queue=1`.
     pub model: String,
     /// Its size.
     pub size_bytes: u64,
@@ -178,9 +178,9 @@ pub struct DiskStats {
     pub flushes: u64,
     /// Discards and zeroings that came; they take no time.
     pub discards: u64,
-    /// Bytes that were asked to be read.
+    /// Bytes of read requests.
     pub read_bytes: u64,
-    /// Bytes that were asked to be written.
+    /// Bytes of write requests.
     pub write_bytes: u64,
     /// Most requests in flight at a time.
     pub depth_max: u32,
@@ -196,7 +196,7 @@ pub struct DiskStats {
     pub late_us_max: f64,
     /// What the way to the server and back takes and is taken off each request, in us.
     pub overhead_us: f64,
-    /// Requests that failed because an error was asked for.
+    /// Requests that failed with an injected error.
     pub errors_injected: u64,
     /// Writes that failed because the contents may not grow.
     pub errors_full: u64,

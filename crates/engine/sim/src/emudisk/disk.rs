@@ -1,8 +1,8 @@
-//! One disk: the pace, the contents, and what was asked to go wrong.
+//! One disk: the pace, the contents, and the injected faults.
 //!
 //! Invariant: a request is answered after the model's moment and after its effect on the contents
-//! is what the answer says; of a request that failed through a power cut nothing is promised.
-//! How requests come and answers go is not known here.
+//! agrees with the answer; of a request that failed through a power cut nothing is promised. It is
+//! independent of how requests arrive and answers are sent.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -160,7 +160,7 @@ impl<R: Reply> Disk<R> {
         self.submit(came_ns, Command::Flush, 0..0, PendingReply { reply, effect });
     }
 
-    /// Makes a range zero. Takes no time, as no model knows of it.
+    /// Makes a range zero. Takes no time, as no model includes it.
     pub(crate) fn discard(&self, range: Range<u64>, reply: R) {
         self.discards.fetch_add(1, Ordering::Relaxed);
         if !self.is_inside(&range) || self.errors.hit(range.clone()) {
@@ -177,7 +177,7 @@ impl<R: Reply> Disk<R> {
         let first = range.start / SECTOR_BYTES * SECTOR_BYTES;
         let bytes = range.end.next_multiple_of(SECTOR_BYTES) - first;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        // As if it had come when it was asked for, and as if the answer were there at once.
+        // As if it had come when it was requested, and as if the answer were there at once.
         let came_ns = came_ns.saturating_sub(TRANSPORT_NS);
         let mut due = Vec::new();
         let taken = self.pace.submit(came_ns, command, first, bytes, answer, &mut due);

@@ -48,7 +48,7 @@ pub enum ServeError {
     Permission {
         /// The directory.
         at: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// Mounting failed for another reason.
@@ -56,7 +56,7 @@ pub enum ServeError {
     Mount {
         /// The directory.
         at: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// No place for the contents.
@@ -90,7 +90,7 @@ pub enum ServeError {
     System {
         /// What was done.
         what: &'static str,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
 }
@@ -116,7 +116,7 @@ pub enum ClientError {
     NotServed {
         /// The directory.
         at: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// It answered with something else than statistics.
@@ -134,7 +134,7 @@ pub enum ClientError {
         at: PathBuf,
         /// The line.
         command: String,
-        /// What it said.
+        /// Its error.
         source: io::Error,
     },
 }

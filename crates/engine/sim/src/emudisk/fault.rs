@@ -199,7 +199,7 @@ fn parse_cut(
 /// What fails.
 #[derive(Debug)]
 pub(crate) struct Errors {
-    /// Whether anything does; looked at first, so that a sound disk pays nothing.
+    /// Whether anything does; checked first, so that a sound disk pays nothing.
     are_asked_for: AtomicBool,
     wanted: Mutex<ErrorPlan>,
     injected: AtomicU64,

@@ -66,7 +66,7 @@ pub(crate) struct ControlLine {
     pub(crate) reply: ToKernel,
 }
 
-/// Tells that a thread died, when it is dropped while it panics.
+/// Marks that a thread died, when it is dropped during a panic.
 pub(crate) struct Watch<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Watch<'_> {
@@ -188,7 +188,7 @@ impl Filesystem for FuseDisk {
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let _watch = Watch(&self.has_died);
-        // Everything goes by the page cache: what the disk takes is what the model says.
+        // Everything goes by the page cache: the disk takes as long as the model computes.
         let flags = FopenFlags::FOPEN_DIRECT_IO
             | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
             | FopenFlags::FOPEN_NOFLUSH;
@@ -306,7 +306,7 @@ impl Filesystem for FuseDisk {
 #[derive(Debug)]
 pub(crate) struct Wake {
     event: OwnedFd,
-    /// Tells of every mount and unmount; absent where it cannot be opened.
+    /// Signals every mount and unmount; absent where it cannot be opened.
     mounts: Option<File>,
 }
 

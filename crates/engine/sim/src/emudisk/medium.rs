@@ -2,10 +2,10 @@
 //! there before each write that is not.
 //!
 //! Invariants: what was flushed, written through, or fell out of the volatile cache is there after
-//! every power cut; what is not may be. A number that was given out before a cut has no say after.
-//! Writes are known in the order in which they were applied to the contents. A write leaves when it
-//! is beyond a power cut; older ones that are still here then have no say any more in the sectors
-//! that it wrote.
+//! every power cut; what is not may be. A number that was given out before a cut has no effect
+//! after it. Writes are known in the order in which they were applied to the contents. A write
+//! leaves when it is beyond a power cut; older ones that are still here then no longer affect the
+//! sectors that it wrote.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
@@ -521,7 +521,7 @@ mod tests {
                     "sector {sector} holds version {found}, allowed are {allowed:?}"
                 );
             }
-            // What is left is beyond the next cut, and numbers of before have no say.
+            // What is left survives the next cut, and earlier numbers have no effect.
             let left = sectors_of(&medium);
             medium.power_on();
             for write in &plain.writes {

@@ -35,10 +35,10 @@ pub(crate) struct Due<A> {
     pub at_ns: u64,
 }
 
-/// Requests in flight, and the model that says when they are done.
+/// Requests in flight, and the model that computes when they are done.
 pub(crate) struct Pace<A> {
     inner: Mutex<Inner<A>>,
-    /// Wakes the timer when something is due earlier than it knows.
+    /// Wakes the timer when something is due earlier than it sleeps until.
     wake: Condvar,
 }
 
@@ -191,7 +191,7 @@ impl<A> Pace<A> {
         answers
     }
 
-    /// The power is back: the drive starts anew.
+    /// The power is back: the drive restarts.
     pub(crate) fn power_on(&self, drive: Box<dyn Drive>, now_ns: u64) {
         let mut inner = self.lock();
         let since_ns = inner.clock_ns.max(now_ns);
@@ -292,7 +292,7 @@ impl Traffic {
 
 /// Longest active wait: more would cost others more than it gives.
 const LEAD_NS_MAX: u64 = 50_000;
-/// How long a model that says that it is behind is left alone.
+/// How long a model that reports that it is behind is left alone.
 const STALL_NS: u64 = 100_000;
 /// The lead follows what the kernel does by this part of each difference.
 const LEAD_SHARE: u64 = 8;
@@ -304,7 +304,7 @@ struct Lead {
 }
 
 impl Lead {
-    /// It asked to sleep until one moment and woke at another.
+    /// It was to sleep until one moment and woke at another.
     fn learn(&mut self, asked_ns: u64, woke_ns: u64) {
         let late_ns = woke_ns.saturating_sub(asked_ns).min(LEAD_NS_MAX);
         self.ns = (self.ns * (LEAD_SHARE - 1) + late_ns) / LEAD_SHARE;

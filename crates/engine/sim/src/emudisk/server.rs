@@ -175,7 +175,7 @@ pub(crate) struct ControlLoop<'a> {
 }
 
 impl ControlLoop<'_> {
-    /// Returns when it was unmounted (`is_over` says so) or asked to stop.
+    /// Returns when it was unmounted (`is_over` returns true) or is to stop.
     pub(crate) fn run(&self, is_over: impl Fn() -> bool) -> Result<(), ServeError> {
         while !is_over() && !self.stop.load(Ordering::Acquire) {
             if self.has_died.load(Ordering::Acquire) {

@@ -202,7 +202,7 @@ impl DirtyPages {
         self.fly(taken)
     }
 
-    /// Begins with all extents anew where the oldest page was changed since the last time.
+    /// Starts over with all extents where the oldest page was changed since the last time.
     fn begin_sweep(&mut self, until: u64) {
         let (Some(oldest), Some(newest)) = (self.stretches.front(), self.stretches.back()) else {
             return;

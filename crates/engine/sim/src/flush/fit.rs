@@ -1,13 +1,13 @@
 //! From the recording of a database to a load that does the same in the model, window by window.
 //!
-//! Purpose: what-if questions are asked of that load. The recording is compared with the same
+//! Purpose: what-if questions are answered for that load. The recording is compared with the same
 //! stretch of the model, and settings with each other once nothing fills up any more. Method: first
 //! which pages are changed, under an open rate, so that the device has no part in it: the power of
 //! zipf by bisection, until as many pages become dirty per transaction as were recorded. Then the
-//! time that a transaction takes apart from its waits, in a closed loop.
-//! Invariants: what the plan is not free in stays as it is, and what cannot be met is met as far as
-//! it goes; the figures say how far that is. A window lies after so much redo, not after so much
-//! time, since the model may be slower than the server.
+//! time that a transaction takes apart from its waits, in a closed loop. Invariants: what the plan
+//! is not free in stays as it is, and what cannot be met is met as far as it goes; the figures say
+//! how far that is. A window lies after so much redo, not after so much time, since the model may
+//! be slower than the server.
 
 use iostrata_run::FlushFigures;
 use iostrata_stats::{SECOND_EVENTS_MIN, stability};
@@ -193,7 +193,7 @@ const COMPARED_LEAD_S: f64 = 600.0;
 const COMPARED_ROUNDS_MIN: f64 = 1.2;
 const COMPARED_LEAD_S_MAX: f64 = 3600.0;
 
-/// Transactions per second that are followed one by one where their pages are what is looked at.
+/// Transactions per second that are followed one by one where only their pages matter.
 const COARSELY_PER_S: f64 = 100.0;
 
 /// A recorded window.
@@ -386,7 +386,7 @@ mod tests {
         FlushPlan { settings, device, load, changes: Vec::new(), span_s: 400.0, seed: 3 }
     }
 
-    /// What samples of the seconds from here on say, as a target's are taken.
+    /// Figures of samples of the seconds from here on, taken as a target's are.
     fn recorded(plan: &FlushPlan, from: usize, length: usize) -> RecordedWindow {
         let outcome = run(plan).unwrap();
         let seconds = &outcome.seconds[from..from + length];

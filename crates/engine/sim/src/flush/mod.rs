@@ -1,15 +1,13 @@
 //! Flushing in virtual time: the engine's policies on a model of its pool, redo and device.
 //!
-//! Purpose: what a policy does to a load in an hour, in a second; or step by step, looked at and
-//! set from outside while it runs, as a server is tuned. Method: dirty pages are a quantity by
-//! class and age, since an hour has millions of page writes; users, writes of redo and batches of
-//! pages are events. The policies, the sample that they see and the rule that users obey are the
-//! engine's own.
-//! Invariants: pure; the same plan gives the same outcome. One moment follows the other, and from
-//! outside time goes on only by a call; a setting takes effect at the cleaner's next look, as in
-//! the engine.
-//! Left out: latches, row locks, the shape of trees, the growth of files, and reads other than
-//! those of the pages that are changed.
+//! Purpose: what a policy does to a load in an hour, in a second; or step by step, observed and set
+//! from outside while it runs, as a server is tuned. Method: dirty pages are a quantity by class
+//! and age, since an hour has millions of page writes; users, writes of redo and batches of pages
+//! are events. The policies, the sample that they see and the rule that users obey are the engine's
+//! own. Invariants: pure; the same plan gives the same outcome. One moment follows the other, and
+//! from outside time goes on only by a call; a setting takes effect at the cleaner's next look, as
+//! in the engine. Left out: latches, row locks, the shape of trees, the growth of files, and reads
+//! other than those of the pages that are changed.
 
 mod dirty;
 mod fit;
@@ -57,8 +55,8 @@ pub fn run(plan: &FlushPlan) -> Result<FlushOutcome, FlushPlanError> {
     run_while(plan, FOLLOWED_PER_S, |_| false)
 }
 
-/// Simulates a plan until a second after which it `is_over`, at most as long as it says. Of more
-/// transactions than are followed per second, several are done in one go.
+/// Simulates a plan until a second after which it `is_over`, at most as long as the plan lasts. Of
+/// more transactions than are followed per second, several are done in one go.
 ///
 /// # Errors
 /// A plan that can't be simulated.

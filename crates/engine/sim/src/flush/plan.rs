@@ -1,8 +1,8 @@
 //! What to simulate (the engine's settings, a device, a load, and what changes on the way), and
 //! what came of it.
 //!
-//! Invariant: a plan that `check` lets pass can be simulated; an error says which value is wrong
-//! and what would do.
+//! Invariant: a plan that `check` lets pass can be simulated; an error names the wrong value and
+//! what is possible.
 
 use iostrata_innodb::{FlushMethod, SettingError, Settings};
 use iostrata_plan::disk::DiskSpec;
@@ -50,7 +50,7 @@ pub const FOLLOWED: [&str; 30] = [
     "trust_device_cache",
 ];
 
-/// Who asks for transactions.
+/// The demand for transactions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Demand {
     /// So many users, each of whom begins the next transaction when the last one is durable.
@@ -78,7 +78,7 @@ pub enum PageAccess {
 /// The load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlushLoad {
-    /// Who asks.
+    /// The demand.
     pub demand: Demand,
     /// Pages that a transaction changes.
     pub pages_per_txn: f64,
@@ -323,7 +323,7 @@ pub struct FlushSecond {
 pub struct FlushOutcome {
     /// Every second.
     pub seconds: Vec<FlushSecond>,
-    /// From asking to write until the redo was durable.
+    /// From the request to write until the redo was durable.
     pub commit_waits: LatencyHistogram,
     /// Times that flushing became furious: a page cleaner went beyond its cap because redo ran
     /// out, or a user had to flush.

@@ -164,7 +164,7 @@ pub(super) enum UserStep {
     Idle,
     /// Computes and reads.
     Works,
-    /// Asks to write.
+    /// Requests to write.
     Asks,
     /// Waits for its redo.
     Commits,
@@ -175,14 +175,14 @@ pub(super) enum UserStep {
 pub(super) struct User {
     pub step: UserStep,
     pub hold: Hold,
-    /// Whether it has done what the rule asked for.
+    /// Whether it has done what the rule required.
     pub has_helped: bool,
     pub is_parked: bool,
     /// Counts its moments, so that one that was overtaken is known.
     pub turn: u32,
     /// Transactions that it does in one go.
     pub weight: f64,
-    /// How long its transaction waited for a session, and when it asked to write.
+    /// How long its transaction waited for a session, and when it requested to write.
     pub queued_ns: u64,
     pub asked_ns: u64,
     /// Since when it is stopped, and for how long it was: not only slowed down.
@@ -287,7 +287,7 @@ pub(super) struct World {
     /// Users who may begin; the others have left.
     pub active: usize,
     pub idle: Vec<u32>,
-    /// Transactions that wait for a user, and when they were asked for.
+    /// Transactions that wait for a user, and when they arrived.
     pub queued: VecDeque<(u64, f64)>,
     pub load: f64,
     pub weight: f64,

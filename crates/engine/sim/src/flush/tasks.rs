@@ -1,13 +1,12 @@
 //! The cleaner's thread, and what it and users have done by the device: the one place where an
 //! action is performed.
 //!
-//! Method: as the engine's cleaner and flusher do it. The thread takes a sample, asks the policy,
-//! begins what it says. Pages are written in batches, several at once: the redo behind them, the
+//! Method: as the engine's cleaner and flusher do it. The thread takes a sample, calls the policy,
+//! begins what it returns. Pages are written in batches, several at once: the redo behind them, the
 //! copies, the pages in place, no more of them in flight than the policy's pace allows; then a
-//! checkpoint where it is worth its write.
-//! Invariants: time in samples never goes back; a firm sleep is ended by its end alone, any other
-//! by a user or task that needs the cleaner. A checkpoint lies at or before the oldest change that
-//! is not written.
+//! checkpoint where it is worth its write. Invariants: time in samples never goes back; a firm
+//! sleep is ended by its end alone, any other by a user or task that needs the cleaner. A
+//! checkpoint lies at or before the oldest change that is not written.
 
 use iostrata_innodb::flush::{
     Action, ActionOutcome, BATCH_PAGES, FlushSample, FlushSettings, WritePace, batch_share,
@@ -20,12 +19,12 @@ use super::state::{
     Happening, PageWriter, RedoWaiter, TASKS, Task, TaskSlot, Work, World, WriterId, WriterStep,
 };
 
-/// A task that found nothing to do takes this long, in ns: asking again at once would turn in
-/// circles.
+/// A task that found nothing to do takes this long, in ns: trying again at once would loop without
+/// end.
 const NOTHING_NS: u64 = 200_000;
 /// The cleaner's own time between two actions, in ns.
 const LOOK_NS: u64 = 20_000;
-/// Bytes of the file that says where the checkpoint is.
+/// Bytes of the file that holds where the checkpoint is.
 const CHECKPOINT_BYTES: f64 = 4096.0;
 /// Processor time to purge one transaction, in ns.
 const PURGE_NS: f64 = 50_000.0;
@@ -306,13 +305,13 @@ impl World {
     }
 }
 
-/// Longest sleep, whatever the policy says, in ns.
+/// Longest sleep, whatever the policy returns, in ns.
 const SLEEP_NS_MAX: u64 = 1_000_000_000;
 /// Shortest time between two looks of a cleaner that is woken all the time, in ns.
 const WAKE_GAP_NS: u64 = 2_000_000;
 
 impl World {
-    /// The cleaner looks at a moment.
+    /// Schedules the next look of the cleaner.
     pub(super) fn note_look(&mut self, at_ns: u64) {
         self.cleaner.turn = self.cleaner.turn.wrapping_add(1);
         let turn = self.cleaner.turn;

@@ -1,8 +1,8 @@
-//! Users: transactions one after the other, each held back as the policy's rule says, and made
-//! durable by group commit: one write of redo at a time, for all waiters.
+//! Users: transactions one after the other, each held back by the policy's rule, and made durable
+//! by group commit: one write of redo at a time, for all waiters.
 //!
-//! Invariants: a user does what `decide` answers, as a thread of the engine does, and asks again.
-//! What is durable never goes back; a waiter for redo that is there goes on.
+//! Invariants: a user does what `decide` answers, as a thread of the engine does, and calls it
+//! again. What is durable never goes back; a waiter for redo that is there goes on.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use iostrata_innodb::{FlushLogAt, Lsn};
 use super::plan::Demand;
 use super::state::{Happening, Hold, RedoWaiter, TaskSlot, User, UserStep, Work, World};
 
-/// Shortest time after which a delayed user asks again, in ns.
+/// Shortest time after which a delayed user tries again, in ns.
 const ASK_AGAIN_NS: u64 = 2_000_000;
 /// Transactions that may wait for a session; more are turned away.
 const QUEUED_MAX: usize = 1_000_000;
 
 impl World {
-    /// A transaction is asked for.
+    /// A transaction arrives.
     pub(super) fn arrive(&mut self) {
         let weight = self.weight;
         match self.idle.pop() {
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// Asks until it is admitted or has to wait.
+    /// Tries until it is admitted or has to wait.
     fn ask(&mut self, user: u32) {
         if !self.is_let_go(user) {
             return;
@@ -277,7 +277,7 @@ impl World {
         if left_ns == 0 {
             return self.append(user, bytes);
         }
-        // Half of the rest: the rule asks for less as soon as the cleaner got on.
+        // Half of the rest: the rule requires less as soon as the cleaner made progress.
         let next_ns = now_ns + (left_ns / 2).max(ASK_AGAIN_NS).min(left_ns);
         self.note_user(next_ns, user);
     }

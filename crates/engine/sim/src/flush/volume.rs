@@ -222,7 +222,7 @@ pub(super) struct Credits {
     pub begin: f64,
 }
 
-/// A disk and its limit, asked what batches cost on it.
+/// A disk and its limit, with what batches cost on it.
 #[derive(Clone, Debug)]
 pub struct FlushDevice {
     spec: DiskSpec,
@@ -276,13 +276,13 @@ impl FlushDevice {
 
 /// Largest request that a kernel and a limit of a volume count as one.
 pub(super) const REQUEST_BYTES_MAX: u64 = 256 << 10;
-/// Pages and bytes at which costs are asked for; between them they follow a line.
+/// Pages and bytes at which costs are measured; between them they follow a line.
 const PAGES: [u32; 6] = [1, 4, 16, 48, 128, 512];
 const REDO_BYTES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// Operations of each size, of which the first few only warm up.
 const TRIES: u32 = 7;
 const WARM_UP: u32 = 2;
-/// Reads at a time when a drive is asked for its most.
+/// Reads at a time when the most of a drive is measured.
 const READS_AT_ONCE: u32 = 32;
 const READS: u32 = 256;
 
@@ -305,7 +305,7 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Asks a drive on which `data_bytes` of data lie before copies and redo.
+    /// Measures a drive on which `data_bytes` of data lie before copies and redo.
     pub fn of(drive: Box<dyn Drive>, page_bytes: u64, data_bytes: u64, seed: u64) -> Self {
         let pages = (data_bytes / page_bytes).max(1);
         let end = drive.facts().capacity_bytes;

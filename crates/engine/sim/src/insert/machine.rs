@@ -6,12 +6,12 @@
 //! cache after every statement as keys are not delayed; rows in the data file in order; the head of
 //! the index file after every statement. A random key lands in any page of the index file with the
 //! same chance, because blocks of all four indexes lie in it in the order of splits. Inner nodes
-//! (they change with splits only) and the free space of old tables are left out.
-//! A load that fills memory with dirty pages takes minutes to get there; it begins there instead.
-//! Invariants: events happen in the order of time; what is due is let happen before anything is
-//! asked at a later moment. The row that is inserted goes on only when every page is changed. What
-//! is made up at the beginning is what the load itself would hold: a journal's pages in any order,
-//! a sweep's so that a page is the likelier dirty the longer ago the sweep passed it.
+//! (they change with splits only) and the free space of old tables are left out. A load that fills
+//! memory with dirty pages takes minutes to get there; it begins there instead. Invariants: events
+//! happen in the order of time; what is due happens before anything is requested at a later moment.
+//! The row that is inserted goes on only when every page is changed. What is made up at the
+//! beginning is what the load itself would hold: a journal's pages in any order, a sweep's so that
+//! a page is the likelier dirty the longer ago the sweep passed it.
 
 use iostrata_stats::Random;
 
@@ -388,7 +388,7 @@ impl Machine {
         while let WriterState::Runs(at_ns) = self.writer
             && at_ns < until_ns
         {
-            // Moments of the queue may lie ahead of a row that was ready while it was looked at.
+            // Moments of the queue may lie ahead of a row that was ready meanwhile.
             self.now_ns = self.now_ns.max(at_ns);
             self.touch();
         }

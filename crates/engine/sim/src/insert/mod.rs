@@ -24,10 +24,10 @@ use window::{Method, NR_REQUESTS_MIN, Replicate, WindowSample, window};
 
 /// Bytes of index per row, over all four indexes: the post's 4.5 GB at 77 million rows.
 pub const INDEX_BYTES_PER_ROW: f64 = 4.5e9 / 77e6;
-/// Bytes of one disk of the post's kind. The post does not say; 73 GB is the size in which disks of
-/// 15,000 turns were sold with its server.
+/// Bytes of one disk of the post's kind. The post does not state it; 73 GB is the size in which
+/// disks of 15,000 turns were sold with its server.
 pub const DISK_BYTES: u64 = 73_000_001_536;
-/// Queue sizes to compare: the post's default, what commenters asked for, and the post's large one.
+/// Queue sizes to compare: the post's default, what commenters requested, and the post's large one.
 pub const POST_QUEUE_SIZES: [u32; 5] = [128, 1_024, 2_048, 10_000, 100_000];
 /// Rows at which to look: those of the post's figures (13, 41 and 77 million) and sizes that cover
 /// the growth between them.
@@ -55,13 +55,13 @@ pub enum InsertDevice {
         /// Commands that it takes at a time; 1 is a pair without command queueing.
         queue_depth: u32,
     },
-    /// What the disk's text says.
+    /// As in the disk's text.
     Spec,
 }
 
 impl InsertDevice {
-    /// Two disks of an array of which nothing is said about a cache are the post's; anything else
-    /// is what its text says.
+    /// An array of two disks without a statement about a cache is the post's; anything else is as
+    /// its text describes.
     pub fn of(disk: &DiskSpec) -> Self {
         let is_pair = disk.model == DiskModel::Raid10Hdd && disk.spindles == Some(2);
         match is_pair && disk.write_cache.is_none() {
@@ -82,7 +82,7 @@ pub struct InsertPlan {
     pub device: InsertDevice,
     /// Its size in bytes, a multiple of 4,096.
     pub capacity_bytes: u64,
-    /// Requests that the queue is asked to hold.
+    /// The requested size of the queue.
     pub nr_requests: u32,
     /// Whose bounds hold.
     pub kernel: KernelThen,
@@ -219,7 +219,7 @@ pub struct InsertOutcome {
     pub plan: InsertPlan,
     /// What holds for the drive behind it.
     pub facts: DriveFacts,
-    /// Requests that the kernel takes of what the plan asks for.
+    /// The size that the kernel takes, of the plan's.
     pub nr_requests_taken: u32,
     /// The load at each size, rising.
     pub points: Vec<InsertPoint>,
@@ -233,7 +233,7 @@ const S_PER_HOUR: f64 = 3600.0;
 /// Simulates a plan; `measured` is what a probe printed, for a disk that was measured.
 ///
 /// # Errors
-/// When the disk can't be modelled, the tables do not fit, or the plan looks at nothing.
+/// When the disk can't be modelled, the tables do not fit, or the plan measures nothing.
 pub fn run(
     plan: &InsertPlan,
     measured: Option<&MeasuredDisk>,
@@ -260,7 +260,7 @@ fn run_on(plan: &InsertPlan, make: MakeDrive<'_>) -> Result<InsertOutcome, Inser
         let mut point = point(plan, make, rows)?;
         point.reached_h = reached_h(&points, &point);
         // On flash a commit may end before the rows of its time fill another, or not: the load
-        // stays in the course that it got into, and what one start gives says little.
+        // stays in the course that it got into, and one start alone means little.
         if !facts.is_rotational
             && plan.submission == Submission::Unsorted
             && nr_requests_taken < NR_REQUESTS_MIN
@@ -382,8 +382,8 @@ fn over_replicates(values: &[f64]) -> Measured {
     }
 }
 
-/// Virtual hours to a point: the time per row, straight between the points, and from that of the
-/// CPU alone at the empty table.
+/// Virtual hours to a point: the time per row, straight between the points, and from the time of
+/// the CPU alone at the empty table.
 fn reached_h(before: &[InsertPoint], point: &InsertPoint) -> f64 {
     let hours_per_row = |one: &InsertPoint| 1.0 / one.rows_per_hour.value.max(1.0);
     let (rows, slowest, hours) = match before.last() {

@@ -39,7 +39,7 @@ const SWEEP_PAGES: [u64; 2] = [6_000, 30_000];
 const READS: usize = 150;
 /// Pages after which it ends, however few were read.
 const READER_PAGES: u64 = 100_000;
-/// Fewest rows of a window that say how many pages a row dirties.
+/// Fewest rows of a window from which the pages that a row dirties are computed.
 const ROWS_MIN: u64 = 1_000;
 /// Rows that the processor inserts in an hour when it waits for nothing.
 const ROWS_PER_HOUR_MAX: f64 = 3.6e12 / ROW_CPU_NS as f64;
@@ -77,8 +77,8 @@ impl Replicate {
     }
 
     /// Rows per hour in the long run: as many pages are dirtied as are written. Rows come in
-    /// bursts, and a window with a burst more or less says little when they are simply counted.
-    /// No more than the processor makes, which a window that begins with much to write would pass.
+    /// bursts, and a window with a burst more or less means little when they are simply counted. No
+    /// more than the processor makes, which a window that begins with much to write would pass.
     pub(super) fn rows_per_hour(&self) -> f64 {
         self.drive_rows_per_hour().min(ROWS_PER_HOUR_MAX)
     }
@@ -286,7 +286,7 @@ enum Mode {
     Returning,
 }
 
-/// A drive that is looked at in samples.
+/// A drive that is measured in samples.
 pub(super) struct WindowSample {
     drive: Box<dyn Drive>,
     facts: DriveFacts,
@@ -339,7 +339,7 @@ impl WindowSample {
         match self.mode {
             Mode::Seen => {
                 if self.in_drive == 0 && now_ns > self.done_ns {
-                    // It was idle: what was counted says nothing about a drive at work.
+                    // It was idle: what was counted is not of a drive at work.
                     self.count = 0;
                 }
                 self.in_drive += 1;
@@ -372,7 +372,7 @@ impl WindowSample {
         }
     }
 
-    /// Changes over when the one that was at work has nothing left.
+    /// Changes over when the active one has nothing left.
     fn change_over(&mut self, now_ns: u64) {
         match self.mode {
             Mode::Finishing if self.in_drive == 0 => {

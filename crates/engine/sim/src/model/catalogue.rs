@@ -15,7 +15,7 @@ use crate::drive::raid::{BATTERY_512M, RAID10_15K};
 pub enum Origin {
     /// It stands in one of the sources.
     Source,
-    /// It follows from figures in the sources, as said.
+    /// It follows from figures in the sources, as stated.
     Derived(&'static str),
     /// Not published; the reasoning.
     Estimated(&'static str),
@@ -566,7 +566,7 @@ fn raid_model() -> Model {
         parameter("write caches of the disks", "off", "", own_caches),
     ];
     parameters.extend(hdd_rows(&array.disk, SIBLINGS).into_iter().filter(|row| {
-        // What the array has instead of its disks was said above.
+        // What the array has instead of its disks is listed above.
         !matches!(row.name, "command queue depth" | "flush, at least" | "write cache")
     }));
     Model {

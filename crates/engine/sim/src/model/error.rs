@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use iostrata_stats::units::bytes;
 use thiserror::Error;
 
-/// Why a disk can't be modelled as it was asked for.
+/// Why a disk can't be modelled as requested.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ModelError {
     /// An option that the model does not have.
@@ -26,7 +26,7 @@ pub enum ModelError {
     TooSmall {
         /// The model's name.
         model: &'static str,
-        /// What was asked for.
+        /// The requested value.
         found_bytes: u64,
         /// What would have been taken.
         least_bytes: u64,
@@ -39,7 +39,7 @@ pub enum ModelError {
     TooLarge {
         /// The model's name.
         model: &'static str,
-        /// What was asked for.
+        /// The requested value.
         found_bytes: u64,
         /// What would have been taken.
         most_bytes: u64,
@@ -47,7 +47,7 @@ pub enum ModelError {
     /// A size that is not whole sectors.
     #[error("a disk of {found_bytes} bytes does not end at a sector: take a multiple of 4096")]
     Uneven {
-        /// What was asked for.
+        /// The requested value.
         found_bytes: u64,
     },
     /// A measured disk without its measurement.

@@ -22,13 +22,13 @@ use crate::drive::table::MeasuredDrive;
 
 /// Smallest disk of any model.
 const CAPACITY_BYTES_MIN: u64 = 1 << 20;
-/// Largest disk of any model: that of the largest volume of a cloud.
+/// Largest disk of any model: the largest volume of a cloud.
 const CAPACITY_BYTES_MAX: u64 = 16 << 40;
 /// Largest sector of any model.
 const SECTOR_BYTES: u64 = 4096;
 
-/// The drive that `plan` describes, with `capacity_bytes`; `measured` is what its probe document
-/// says, for `probe:FILE`. Equal arguments give drives that behave equally.
+/// The drive that `plan` describes, with `capacity_bytes`; `measured` is from its probe document,
+/// for `probe:FILE`. Equal arguments give drives that behave equally.
 ///
 /// # Errors
 /// When the model does not have an option of the spec, the capacity does not fit it, or a measured

@@ -1,16 +1,15 @@
 //! Where requests wait, and which of them goes to the drive next.
 //!
 //! Source: Linux Documentation/block/deadline-iosched.txt: requests are sorted by address per
-//! direction and sent in batches of one direction; deadlines are only looked at between batches;
+//! direction and sent in batches of one direction; deadlines are only checked between batches;
 //! reads go first, until writes were passed over `writes_starved` times. A batch goes on where the
 //! last one of its direction ended, starts at the oldest request when that one's deadline has
-//! passed, and at the lowest address when nothing lies above.
-//! Invariants: the elevator only chooses; it takes nothing out. A slot's number names one request
-//! from coming to completion. Of one direction the orders by address and by age hold the same
-//! requests. A bucket of addresses holds the requests that begin in one MiB, sorted; a bit says
-//! which buckets hold any: a hundred thousand requests lie a few dozen to a bucket, where a tree
-//! would be climbed for each.
-//! It merges nothing and knows no limit.
+//! passed, and at the lowest address when nothing lies above. Invariants: the elevator only
+//! chooses; it takes nothing out. A slot's number names one request from coming to completion. Of
+//! one direction the orders by address and by age hold the same requests. A bucket of addresses
+//! holds the requests that begin in one MiB, sorted; a bit marks which buckets hold any: a hundred
+//! thousand requests lie a few dozen to a bucket, where a tree would be climbed for each. It merges
+//! nothing and has no limit.
 
 use super::Direction;
 use super::limit::Scheduler;
@@ -310,7 +309,7 @@ impl Elevator {
         let queue = &waiting[direction as usize];
         let oldest = queue.oldest()?;
         let is_expired = slots.get(oldest).came_ns + expire_ns(direction) <= now_ns;
-        // The end of the other direction's batch says nothing about where the head is.
+        // The end of the other direction's batch does not give where the head is.
         let goes_on =
             if direction == self.direction { self.above(direction, waiting) } else { None };
         (self.direction, self.sent) = (direction, 1);

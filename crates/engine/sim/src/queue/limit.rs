@@ -1,5 +1,5 @@
-//! What a kernel makes of a queue size that it is asked for: how many requests it takes, who may
-//! put one in, and who sleeps until there is room.
+//! What a kernel makes of a requested queue size: how many requests it takes, who may put one in,
+//! and who sleeps until there is room.
 //!
 //! Invariant: the kernel of 2009 holds at most one and a half times `nr_requests` per direction,
 //! today's at most `nr_requests` in all.
@@ -31,10 +31,10 @@ pub const REQUESTS_MIN: u32 = 4;
 /// Requests of a queue by default (`BLKDEV_MAX_RQ`).
 pub const REQUESTS_DEFAULT: u32 = 128;
 /// Most requests of a scheduler today: 16 times the default (`MAX_SCHED_RQ`); read back as 2,048 on
-/// a virtio disk when 100,000 were asked for.
+/// a virtio disk when 100,000 were set.
 pub const SCHEDULED_REQUESTS_MAX: u32 = 2048;
 
-/// What the kernel takes when it is asked for `asked` requests, on a device with so many `tags`.
+/// What the kernel takes when `asked` requests are set, on a device with so many `tags`.
 pub fn requests_taken(kernel: KernelThen, scheduler: Scheduler, tags: u32, asked: u32) -> u32 {
     let most = match (kernel, scheduler) {
         (KernelThen::Y2009, _) => u32::MAX,

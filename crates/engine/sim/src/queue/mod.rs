@@ -55,11 +55,11 @@ pub struct QueuePlan {
     pub kernel: KernelThen,
     /// The scheduler.
     pub scheduler: Scheduler,
-    /// Requests that it is asked to hold.
+    /// The requested size.
     pub nr_requests: u32,
 }
 
-/// What a submitter asks for.
+/// A request as submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bio {
     /// Which way.
@@ -135,7 +135,7 @@ impl BlockQueue {
         self.facts
     }
 
-    /// Requests that the kernel took of what was asked for.
+    /// The size that the kernel took, of the requested one.
     pub fn nr_requests(&self) -> u32 {
         self.limit.requests()
     }

@@ -25,13 +25,13 @@ pub struct Alteration {
     pub unrepeated: Option<&'static str>,
     /// `sync_dir` does nothing.
     pub no_sync_dir: bool,
-    /// A sync that failed is said to have succeeded, whatever the switch says.
+    /// A sync that failed is reported as successful, regardless of the switch.
     pub is_deaf: bool,
     /// Nothing of the above is missing before this is turned on.
     pub switch: Switch,
-    /// Syncs of these files take so much longer, whatever the switch says.
+    /// Syncs of these files take so much longer, regardless of the switch.
     pub slow_sync: Option<(&'static str, Duration)>,
-    /// What the device says it cannot tear, in bytes.
+    /// The size of an atomic write that the device reports, in bytes.
     pub atomic_write_bytes: u32,
 }
 

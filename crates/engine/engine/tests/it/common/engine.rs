@@ -154,7 +154,7 @@ impl How {
     }
 }
 
-/// Whether an error says that a page is damaged.
+/// Whether an error reports a damaged page.
 pub fn is_damage(error: &EngineError) -> bool {
     match error {
         EngineError::Corrupt { .. } => true,

@@ -29,8 +29,8 @@ pub fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, Fai
     (armed, failed)
 }
 
-/// Lets one call after the other fail, until a run needs no more. `run` says whether the engine had
-/// to stop, or none when the call was not reached.
+/// Lets one call after the other fail, until a run needs no more. `run` returns whether the engine
+/// had to stop, or none when the call was not reached.
 pub fn at_every_call(of: &str, fault: Fault, run: impl Fn(u64) -> Result<Option<bool>, String>) {
     let watch = Watch::new();
     let (mut calls, mut stopped) = (0, 0);

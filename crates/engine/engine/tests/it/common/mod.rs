@@ -26,7 +26,7 @@ pub mod sessions;
 pub mod store;
 pub mod sweep;
 
-/// Whether the long forms were asked for.
+/// Whether the long forms were requested.
 pub fn is_soak() -> bool {
     std::env::var_os("IOSTRATA_SOAK").is_some()
 }

@@ -21,7 +21,7 @@ pub enum Step {
     Create(usize),
     /// The table created last, with all its rows.
     Drop(usize),
-    /// Committed; `is_awaited` says that the next step comes only after it is durable.
+    /// Committed; `is_awaited`: the next step comes only after it is durable.
     Batch {
         ops: Vec<Op>,
         is_awaited: bool,

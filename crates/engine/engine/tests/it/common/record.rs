@@ -62,7 +62,7 @@ impl<'a, S: Store> Run<'a, S> {
 
     /// A run on a store that holds the rows of a history, and goes on with it.
     pub fn going_on(store: &'a S, disk: &'a TraceDisk, history: History) -> Self {
-        // Each number, also of a run after this one, is that of its place.
+        // Each number, also of a run after this one, is its place.
         let next = GONE_ON + history.len() as u64;
         Self::behind(store, disk, history, next)
     }
@@ -151,7 +151,7 @@ fn named(step: &Step) -> String {
     }
 }
 
-/// Runs one plan per thread on keys of its own; the order is that of the tickets.
+/// Runs one plan per thread on keys of its own; the tickets give the order.
 pub fn record_threads<S: Store>(
     seed: u64,
     threads: usize,

@@ -87,8 +87,8 @@ impl Session {
         self.needed = self.needed.max(world.committed.last(count, is_meant));
     }
 
-    /// The newest row behind a lock that is taken, if it can be had. `looks` says whether the call
-    /// looks at the row.
+    /// The newest row behind a lock that is taken, if it can be had. `looks`: whether the call
+    /// reads the row in its page.
     fn locked(
         &mut self,
         world: &mut World,
@@ -300,7 +300,7 @@ impl Session {
         Ok(())
     }
 
-    /// Every call of one that is over says so.
+    /// Every call of a finished transaction fails with that error.
     pub fn says_over(mut self, table: &Table) -> Result<(), Trouble> {
         let finished = TransactionError::Finished { transaction: self.number };
         let is_finished =

@@ -1,5 +1,4 @@
-//! Transactions of several threads on the same rows of one engine; the order is that of their
-//! tickets.
+//! Transactions of several threads on the same rows of one engine; their tickets give the order.
 //!
 //! Every value is written once, so a read that is acknowledged shows which commits must be there.
 

@@ -7,7 +7,7 @@ use iostrata_io::disk::Disk;
 use crate::common::model::Tables;
 use crate::common::plan::Op;
 
-/// The beginning of every error that says that data on disk are damaged.
+/// The beginning of every error about damaged data on disk.
 pub const DAMAGE: &str = "damage: ";
 
 /// A store on a disk. Errors are text: what is tested by kind is tested apart.
@@ -23,7 +23,7 @@ pub trait Store: Send + Sync + Sized {
     fn create_table(&self, name: &str) -> Result<(), String>;
     /// Durable when it returns.
     fn drop_table(&self, name: &str) -> Result<(), String>;
-    /// Applied and ordered; of how many of the changes, from the first, that is said.
+    /// Applies and orders a batch; returns for how many of the changes, from the first, that holds.
     fn commit(&self, ops: &[Op]) -> Result<(Self::Ticket, usize), String>;
     /// Its place in the order of commits.
     fn place(ticket: &Self::Ticket) -> u64;

@@ -281,7 +281,7 @@ pub fn text(recording: u64, crash: Crash) -> String {
     format!("{recording}:{}:{}:{tear}{ending}", crash.point, crash.seed)
 }
 
-/// The recording's seed and the crash that `IOSTRATA_SWEEP` asks for.
+/// The recording's seed and the crash that `IOSTRATA_SWEEP` names.
 pub fn parse(text: &str) -> Option<(u64, Crash)> {
     let mut parts = text.split(':');
     let recording = parts.next()?.parse().ok()?;

@@ -4,8 +4,8 @@ use iostrata_engine::lock::*;
 
 use crate::lock::support::*;
 
-/// Each of so many transactions holds its row and waits for that of the next; the last one closes
-/// the cycle and is refused. Rolled back, it lets all others go on.
+/// Each of so many transactions holds its row and waits for the row of the next; the last one
+/// closes the cycle and is refused. Rolled back, it lets all others go on.
 fn cycle_of(count: u64) {
     let (table, all) = transactions(count);
     for (number, one) in (0..).zip(&all) {

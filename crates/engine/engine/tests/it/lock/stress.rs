@@ -74,7 +74,7 @@ impl Playground {
     }
 }
 
-/// The sum of what the threads did; compared with what the table says.
+/// The sum of what the threads did; compared with the statistics of the table.
 fn hammer(patience: Duration) -> Tally {
     let counters = [const { AtomicU64::new(0) }; LOCKS];
     let ground = Arc::new(Playground { table: LockTable::new(), counters });

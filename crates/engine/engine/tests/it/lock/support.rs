@@ -56,12 +56,12 @@ impl Transaction {
         one
     }
 
-    /// Asks without waiting for the answer.
+    /// Requests a lock without waiting for the answer.
     pub fn ask(&self, id: LockId, patience: Duration) {
         self.orders.send((id, patience)).unwrap();
     }
 
-    /// Asks for a lock that is held, and is in the queue afterwards as one of so many waiters.
+    /// Requests a lock that is held, and is in the queue afterwards as one of so many waiters.
     pub fn ask_as_waiter(&self, id: LockId, count: u64) {
         self.ask(id, FOREVER);
         wait_until_waiting(&self.table, count);

@@ -59,7 +59,7 @@ fn a_torn_page_and_a_blank_page_are_told_apart() {
     assert_eq!(PageView::new(&blank).verify(NO), Err(PageFault::Blank { page: NO }));
 }
 
-/// The page with other bytes at an offset, sealed again: only the shape can tell.
+/// The page with other bytes at an offset, sealed again: only the shape reveals it.
 fn resealed(page: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut page = page.to_vec();
     page[at..at + bytes.len()].copy_from_slice(bytes);

@@ -78,7 +78,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Flags that a row keeps for life; the first two bits say something of the value.
+/// Flags that a row keeps for life; the first two bits describe the value.
 fn flags_of(key: &[u8]) -> u8 {
     (key.len() as u8).rotate_left(4) & !3
 }
@@ -131,7 +131,7 @@ fn make(twin: &mut Twin, rows: &mut Rows, change: Change) {
     }
 }
 
-/// An Insert or a Replace: done exactly when the page says that it fits.
+/// An Insert or a Replace: done exactly when the page reports that it fits.
 fn put(twin: &mut Twin, rows: &mut Rows, key: Vec<u8>, value: Vec<u8>) {
     let view = twin.view();
     let (fits, result) = match view.find(&key) {
@@ -161,7 +161,7 @@ fn put(twin: &mut Twin, rows: &mut Rows, key: Vec<u8>, value: Vec<u8>) {
     }
 }
 
-/// A Revise: done exactly when the page says that a Replace fits.
+/// A Revise: done exactly when the page reports that a Replace fits.
 fn revise(twin: &mut Twin, rows: &mut Rows, pick: usize, kept: usize, value: &[u8]) {
     let Some((slot, key)) = pick_key(rows, pick) else { return };
     let old = rows[&key].clone();

@@ -1,4 +1,4 @@
-//! Rows revised as differences: what the hunks say, and what comes of them.
+//! Rows revised as differences: what the hunks hold, and the value after them.
 
 use iostrata_engine::page::{
     ApplyFault, Cell, CellFault, Hunks, PageKind, PageSize, Record, Version, layout,
@@ -73,7 +73,7 @@ fn leaf(flags: u8, value: &[u8]) -> Twin {
     twin
 }
 
-/// Revises the middle row and looks at it and at its neighbours.
+/// Revises the middle row and checks it and its neighbours.
 fn revise(twin: &mut Twin, flags: u8, new: [&[u8]; 2]) {
     let (old, mut out) = (twin.view().value(1).to_vec(), Vec::new());
     let (len, hunks) = (new[0].len() + new[1].len(), Hunks::between(&old, new, &mut out));
@@ -187,7 +187,7 @@ fn a_growing_row_moves_or_has_the_page_compacted() {
     assert_eq!(twin.view().free_bytes(), 0, "the last byte is used");
 }
 
-/// What hunks say, byte by byte.
+/// Applies hunks, byte by byte.
 fn said(old: &[u8], len: usize, mut hunks: &[u8]) -> Option<Vec<u8>> {
     let mut new: Vec<Option<u8>> = old.iter().map(|byte| Some(*byte)).take(len).collect();
     new.resize(len, None);
@@ -266,7 +266,7 @@ fn values() -> impl Strategy<Value = (Vec<u8>, Vec<u8>, usize)> {
     )
 }
 
-/// Hunks that mostly are some, and a length near what they say.
+/// Hunks that are mostly valid, and a length near theirs.
 fn arbitrary_hunks() -> impl Strategy<Value = (Vec<u8>, usize)> {
     let hunk = (0usize..9, prop::collection::vec(any::<u8>(), 0..6), 0usize..200);
     let hunks = prop::collection::vec(hunk, 0..5).prop_map(|hunks| {

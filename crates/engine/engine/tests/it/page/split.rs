@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::page::twin::{Twin, fits};
 
-/// Cuts the page for a row and puts the row where the cut says.
+/// Cuts the page for a row and puts the row on the side that the cut returns.
 fn cut_and_insert(twin: &mut Twin, key: &[u8], value: &[u8]) -> (Split, usize, usize) {
     let slot = twin.view().find(key).unwrap_err();
     let split = twin.view().split_for(slot, key.len(), value.len()).unwrap();

@@ -107,7 +107,7 @@ impl Field {
         }
     }
 
-    /// Pages from here on are only ever made anew.
+    /// Pages from here on are only ever created, never read.
     fn made_from(&self) -> u64 {
         self.pages() * 9 / 10
     }

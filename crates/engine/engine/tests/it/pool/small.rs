@@ -82,7 +82,7 @@ impl Supply for SlowSupply {
     }
 }
 
-/// Asks for another page than the dirty one in a pool of one frame.
+/// Requests another page than the dirty one in a pool of one frame.
 fn asked(act: fn(&Pool, u64, &mut Vec<PageFlush>)) -> Result<(), EngineError> {
     let (calls, taken) = Default::default();
     let supply = Arc::new(SlowSupply { pool: OnceLock::new(), calls, taken, act });

@@ -1,4 +1,4 @@
-//! What the tests share: small logs and frames that say who they are.
+//! What the tests share: small logs and frames that hold their number.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ const SEGMENT_BYTES: usize = 20_480;
 const SEGMENTS: usize = 3;
 
 /// Takes bytes as a control file and three segments, opens and scans the log, goes on with it and
-/// appends. The first byte says which files get the seals that they would need to be believed.
+/// appends. The first byte selects the files that get valid seals.
 pub fn fuzz_scan(bytes: &[u8]) -> Result<usize, EngineError> {
     let (seals, rest) = bytes.split_first().map_or((0, bytes), |(seals, rest)| (*seals, rest));
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());

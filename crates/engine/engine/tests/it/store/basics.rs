@@ -1,4 +1,4 @@
-//! Pages go in and come out; settings and reads say what is wrong.
+//! Pages go in and come out; settings and reads return typed errors.
 
 use std::sync::Arc;
 
@@ -236,7 +236,7 @@ fn a_page_beyond_the_end_of_its_file_is_restored_also_after_crashes_in_repair() 
 }
 
 /// The header of a batch is there and the copies are not, and yet a place is torn: the device lied.
-/// An older copy that happens to lie in the slot is not taken for the one that is missing.
+/// An older copy that happens to lie in the slot is not taken for the missing copy.
 #[test]
 fn a_slot_with_an_older_copy_restores_nothing() {
     let (disk, settings) = (MemDisk::new(), small(FlushMethod::Fsync));

@@ -101,7 +101,7 @@ pub fn allowed(rounds: &[Round], acknowledged: &[u64]) -> BTreeMap<u64, Vec<Opti
     allowed
 }
 
-/// Opens what a crash left and holds every page against what is allowed. Says what is wrong.
+/// Opens what a crash left and compares every page with what is allowed. Returns what is wrong.
 pub fn judge(
     image: MemDisk,
     settings: &StoreSettings,

@@ -123,7 +123,7 @@ fn purge_waits_for_the_snapshot_and_drops_what_it_passes() {
     drop(later);
 }
 
-/// Closing asks whether anything is left: a key that is in no batch yet is.
+/// Closing checks whether anything is left: a key that is in no batch yet is.
 #[test]
 fn a_commit_is_done_with_its_last_key() {
     for segment_bytes in [4096, 64] {

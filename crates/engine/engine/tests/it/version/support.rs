@@ -1,4 +1,4 @@
-//! A spill file in memory, which fails when it is told to.
+//! A spill file in memory, which fails on demand.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,7 +45,7 @@ pub fn versions(segment_bytes: usize, memory_bytes_max: u64) -> (Arc<Versions>, 
     (Arc::new(Versions::new(100, settings, Some(spill))), slots)
 }
 
-/// A value of a version, which says whose it is.
+/// A value of a version, which holds its number and key.
 pub fn value_of(number: u64, key: u64, len: usize) -> Vec<u8> {
     let mut value = [number.to_le_bytes(), key.to_le_bytes()].concat();
     value.extend((16..len).map(|at| (at as u64 * 31 + number * 7 + key) as u8));

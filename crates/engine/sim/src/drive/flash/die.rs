@@ -12,7 +12,7 @@ use iostrata_stats::Random;
 
 use super::FlashParameters;
 
-/// Pages that are moved before the die looks at its reads again.
+/// Pages that are moved before the die checks its reads again.
 const MOVES_AT_A_TIME: u32 = 4;
 /// How far a read's time and a block's share of valid pages stray.
 const STRAY: f64 = 0.1;
@@ -104,7 +104,7 @@ impl Die {
         self.reads.push_back((slot, pages));
     }
 
-    /// Ends what it does; says what that was.
+    /// Ends its current work and returns it.
     pub(super) fn end(&mut self) -> Option<Work> {
         let ended = self.work.take();
         if ended == Some(Work::Clean)
@@ -121,7 +121,7 @@ impl Die {
         ended
     }
 
-    /// Begins the next work, if there is any, and says how long it takes.
+    /// Begins the next work, if any, and returns how long it takes.
     pub(super) fn begin(
         &mut self,
         parameters: &FlashParameters,
@@ -215,7 +215,7 @@ impl Cache {
         }
     }
 
-    /// Takes as many of the pages as there is room for, and says how many.
+    /// Takes as many of the pages as there is room for, and returns how many.
     pub(super) fn take(&mut self, pages: u32, waiter: Option<u32>) -> u32 {
         let taken = pages.min(self.room);
         if taken > 0 {

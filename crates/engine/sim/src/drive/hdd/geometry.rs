@@ -5,11 +5,10 @@
 //! to the last. A position is a number of turns from the first byte: its whole part is the track,
 //! its fraction the angle. Reading on is turning on; switches of heads and tracks are inside the
 //! rates. Any capacity is spread over the whole stroke: a small disk has fewer tracks, farther
-//! apart.
-//! One track apart takes the data sheet's track-to-track time, the whole stroke its full-stroke
-//! time, and the mean over pairs of tracks drawn evenly its average. The form is that of Ruemmler
-//! and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, 1994); the two pieces meet
-//! with the same slope, so that three figures fix the curve.
+//! apart. One track apart takes the data sheet's track-to-track time, the whole stroke its
+//! full-stroke time, and the mean over pairs of tracks drawn evenly its average. The form follows
+//! Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, 1994); the two
+//! pieces meet with the same slope, so that three figures fix the curve.
 
 use super::{HddParameters, SeekTimes};
 

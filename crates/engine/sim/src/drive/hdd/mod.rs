@@ -2,18 +2,17 @@
 //!
 //! Purpose: what a disk with given data-sheet figures does with commands: seeks, turns, reads
 //! ahead, caches, chooses among the commands that it holds. The figures of three disks that were
-//! sold are here; one without a word of its own stands in the manual that the constant names. What
-//! no manual says (entries of the write cache, segments of the read cache, tags of SAS) is said to
-//! be an assumption where it is declared.
-//! Invariants: [`crate::drive::Drive`]'s; with the write cache on, a flush is done only when all
-//! that was done before it came is on the medium. Events happen in the order of their moments; a
-//! command holds a place in the queue from when it is let in until it is done. The controller looks
-//! at one command at a time, in order, while the arm works. What the arm serves next is chosen when
-//! it is free: the command whose data it reaches first.
-//! The shortest access time wins, seek and rotation together (Seltzer, Chen and Ousterhout, "Disk
-//! scheduling revisited", 1990); a command that has waited longer than the bound goes first, oldest
-//! before younger, so that none starves. With one command there is no choice.
-//! It does not model errors, spin-up, thermal recalibration or remapped sectors.
+//! sold are here; a figure without a comment of its own is from the manual that the constant names.
+//! What no manual states (entries of the write cache, segments of the read cache, tags of SAS) is
+//! marked as an assumption where it is declared. Invariants: [`crate::drive::Drive`]'s; with the
+//! write cache on, a flush is done only when all that was done before it came is on the medium.
+//! Events happen in the order of their moments; a command holds a place in the queue from when it
+//! is let in until it is done. The controller handles one command at a time, in order, while the
+//! arm works. What the arm serves next is chosen when it is free: the command whose data it reaches
+//! first. The shortest access time wins, seek and rotation together (Seltzer, Chen and Ousterhout,
+//! "Disk scheduling revisited", 1990); a command that has waited longer than the bound goes first,
+//! oldest before younger, so that none starves. With one command there is no choice. It does not
+//! model errors, spin-up, thermal recalibration or remapped sectors.
 
 mod buffer;
 mod geometry;
@@ -60,7 +59,7 @@ pub struct HddParameters {
     pub inner_bytes_per_s: u64,
     /// Rate between host and buffer.
     pub interface_bytes_per_s: u64,
-    /// Time of the controller for one command, in us. One command at a time is looked at, while the
+    /// Time of the controller for one command, in us. It handles one command at a time, while the
     /// arm works on another.
     pub controller_overhead_us: u32,
     /// How much later than after the mean seek time firmware counts on being on the track when it
@@ -81,19 +80,19 @@ pub struct HddParameters {
     pub flush_us_min: u32,
 }
 
-/// Segments of the buffer of the disks below. The manuals say that firmware makes and removes them
-/// as it sees fit; an assumption.
+/// Segments of the buffer of the disks below. According to the manuals firmware makes and removes
+/// them as it sees fit; an assumption.
 const SEGMENTS: u32 = 32;
 
-/// Margin of the choice of the disks below. No manual says it. Without one, 32 commands at a time
+/// Margin of the choice of the disks below. No manual states it. Without one, 32 commands at a time
 /// would give 2.7 times the reads of one at a time; published are "nearly 100 %" more for SATA with
 /// deep queues, and for Savvio "exceeding 400 IOPS, more than doubling" (IOPS, Wikipedia). With
 /// this one the model gives 2.0 times at 32 commands and 2.5 times at 128.
 const CHOICE_MARGIN_TURN_PCT: u32 = 15;
 
-/// Ranges in the write cache of the disks below. No manual says it: an assumption, calibrated with
-/// the one published figure for two disks of 15,000 turns with the write cache on (see the test
-/// `random_writes_into_a_small_index`).
+/// Ranges in the write cache of the disks below. No manual states it: an assumption, calibrated
+/// with the one published figure for two disks of 15,000 turns with the write cache on (see the
+/// test `random_writes_into_a_small_index`).
 const WRITE_CACHE_ENTRIES: u32 = 64;
 
 /// 16 MiB, the buffer of all three.
@@ -103,9 +102,9 @@ const BUFFER_BYTES: u64 = 16 << 20;
 ///
 /// Source: Constellation SAS Product Manual, Rev. E, 100538693, sections 5.1 and 5.2
 /// (manualsdump.com/en/manuals/seagate-st9500430ss-st9500432ss-st9500431ss/136786/18,
-/// office.manualsonline.com/manuals/mfg/seagate/st9500432ss.html?p=19). The rates are those of
+/// office.manualsonline.com/manuals/mfg/seagate/st9500432ss.html?p=19). The rates are from the line
 /// "data buffer to/from disc media"; the line "sustained" of that manual (95 to 100 MB/s) lies
-/// between. The queue is that of NCQ, which most disks of this speed speak.
+/// between. The queue is NCQ's, which most disks of this speed use.
 pub const HDD_7K2: HddParameters = HddParameters {
     name: "Seagate Constellation ST9500430SS",
     capacity_bytes: 500_107_862_016,
@@ -152,8 +151,8 @@ pub const HDD_10K: HddParameters = HddParameters {
 ///
 /// Source: Savvio 15K.1 FC Product Manual, Rev. B, sections 4.1 and 4.2
 /// (manualsdump.com/amp/en/manuals/136737/19). That table gives seeks without the controller
-/// overhead only; the overhead is that of its siblings (Savvio SAS and Savvio 10K.4 SAS: 0.2 ms).
-/// The interface is that of the SAS version, 3 Gbit/s.
+/// overhead only; the overhead is taken from its siblings (Savvio SAS and Savvio 10K.4 SAS: 0.2
+/// ms). The interface is the SAS version's, 3 Gbit/s.
 pub const HDD_15K: HddParameters = HddParameters {
     name: "Seagate Savvio 15K.1 ST973451",
     capacity_bytes: 73_407_868_928,
@@ -550,7 +549,7 @@ pub(crate) const JOB_BYTES_MAX: u64 = 512 << 10;
 /// A range is overdue when this many times the cache's ranges were written after it.
 const OVERDUE_TURNOVERS: u64 = 16;
 
-/// The first byte of the range to write next; `flush_mark` is that of the oldest waiting flush.
+/// The first byte of the range to write next; `flush_mark` is the mark of the oldest waiting flush.
 fn next_range(
     cache: &WriteCache,
     geometry: &Geometry,

@@ -24,7 +24,7 @@ const IN_FLIGHT_CALM: usize = 4;
 /// The same when it is fuller: the disks' own queues make the most of it.
 const IN_FLIGHT_PRESSED: usize = 32;
 
-/// What the drive was asked for.
+/// The request to the drive.
 #[derive(Clone, Debug)]
 enum Task {
     /// A part of a read of the host.
@@ -64,7 +64,7 @@ impl ProtectedDrive {
     }
 
     /// A cache in front of an array of `capacity_bytes`. The disks' own write caches are off,
-    /// whatever the parameters say.
+    /// whatever the parameters are.
     ///
     /// # Panics
     /// When the spindles are not pairs or the capacity is 0.

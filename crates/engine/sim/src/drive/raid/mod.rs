@@ -171,7 +171,7 @@ pub struct Array {
     capacity_bytes: u64,
     stripes: Stripes,
     pairs: Vec<[Hdd; 2]>,
-    /// The next moment of each disk, kept as asking dozens of disks costs more than their work.
+    /// The next moment of each disk, kept as polling dozens of disks costs more than their work.
     next_ns: Vec<[Option<u64>; 2]>,
     /// The request of each command to a disk.
     request_of: HashMap<u64, u64>,
