@@ -1,4 +1,4 @@
-//! `iostrata disk`: emulated disks, started and left behind, looked at, hurt, stopped.
+//! `iostrata disk`: emulated disks, started and left behind, listed, made to fail, stopped.
 //!
 //! Invariant: a disk is identified by the journal of its start, never by its number alone; a server
 //! that hangs keeps no command waiting for ever.
@@ -30,13 +30,13 @@ use crate::display::{print_json, print_text};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
-/// How long a server may take to say what arrived; one that answers at all does so at once.
+/// How long a server may take to report what arrived; one that answers at all does so at once.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &DiskArgs, interruption: &Interruption) -> Result<(), ExitError> {
     match &args.action {
         DiskAction::Start(args) => start(args, interruption),
@@ -47,7 +47,7 @@ pub fn run(args: &DiskArgs, interruption: &Interruption) -> Result<(), ExitError
     }
 }
 
-/// A disk with what it was asked to be.
+/// A disk with the arguments that it was started with.
 struct FoundDisk {
     disk: ServedDisk,
     asked: ServeArguments,
@@ -129,7 +129,7 @@ fn fault(args: &FaultArgs) -> Result<(), ExitError> {
     print_text(&format!("{device}: {}\n", faults.join(", ")))
 }
 
-/// What to tell the server, in order.
+/// What to send to the server, in order.
 fn faults(args: &FaultArgs, stats: &DiskStats) -> Result<Vec<Fault>, ExitError> {
     let one = [&args.eio, &args.eio_rate, &args.slow, &args.stall].into_iter().flatten().next();
     if let Some(fault) = one {
@@ -351,7 +351,7 @@ fn directory(dir: &Path) -> Result<PathBuf, ExitError> {
     Ok(real)
 }
 
-/// Serves until it is unmounted or asked to end.
+/// Serves until it is unmounted or signalled to end.
 ///
 /// # Errors
 /// When the words are none of `disk start`, or the disk cannot be served.
@@ -399,7 +399,7 @@ fn start(args: &StartArgs, interruption: &Interruption) -> Result<(), ExitError>
     }
 }
 
-/// What the server is told, checked as far as the request itself goes.
+/// The arguments of the server, checked as far as the request itself goes.
 fn arguments(args: &StartArgs, state: &StateDir) -> Result<ServeArguments, ExitError> {
     let measured = measured(&args.model)?;
     let bad =
@@ -416,7 +416,7 @@ fn arguments(args: &StartArgs, state: &StateDir) -> Result<ServeArguments, ExitE
     model::drive(&args.model, args.size, options.measured.as_ref(), args.seed)
         .map_err(|error| bad(error.to_string()))?;
     let this = Owner::this();
-    // Beside the journals and not in a directory of their own, so that the last disk to go leaves
+    // Next to the journals and not in a directory of their own, so that the last disk to go leaves
     // nothing that another one is about to use.
     let at = state.path().join(format!("disk-{}-{}", this.pid, this.start_ticks));
     Ok(ServeArguments {

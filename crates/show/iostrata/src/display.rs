@@ -103,7 +103,7 @@ pub fn print_text(text: &str) -> Result<(), ExitError> {
     }
 }
 
-/// Columns to fill: those of the terminal as the shell says, else 100.
+/// Columns to fill: the terminal's as set by the shell, else 100.
 pub fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     columns.unwrap_or(100).clamp(60, 140)

@@ -24,7 +24,7 @@ use crate::signals::Interruption;
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &EngineArgs, interruption: &Interruption) -> Result<(), ExitError> {
     match &args.action {
         EngineAction::Check(common) => check(common),
@@ -61,7 +61,7 @@ const PROBLEMS_SHOWN: usize = 20;
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say; damage is exit code 1.
+/// With the exit codes of the contract; damage is exit code 1.
 fn check(common: &EngineCommon) -> Result<(), ExitError> {
     let settings = kept(&common.dir)?;
     let display = Display::new(common.printing.quiet || common.printing.json);
@@ -175,7 +175,7 @@ fn check_text(document: &EngineCheckDocument, report: &CheckReport, was_opened: 
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 fn stats(common: &EngineCommon) -> Result<(), ExitError> {
     kept(&common.dir)?;
     let page = read_status(&common.dir).map_err(ending)?;

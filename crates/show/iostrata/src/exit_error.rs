@@ -6,16 +6,16 @@ use iostrata_load::LoadError;
 use iostrata_plan::SpecError;
 use iostrata_study::StudyError;
 
-/// Why a command did not do what was asked.
+/// Why a command did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum ExitError {
-    /// The caller asked for a judgement, and it failed: exit code 1.
+    /// The caller requested a judgement, and it failed: exit code 1.
     #[error("{0}")]
     Judged(String),
     /// Bad input: exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// What is asked for is in use by another process or session: exit code 2.
+    /// What is requested is in use by another process or session: exit code 2.
     #[error("{0}")]
     Busy(String),
     /// Nothing could be run here: exit code 3.
@@ -55,7 +55,7 @@ impl From<SpecError> for ExitError {
 pub fn exit_error(error: StudyError) -> ExitError {
     match &error {
         StudyError::Load(LoadError::WorkerPanicked { .. }) => ExitError::Bug(error.to_string()),
-        // As with fio: who names a rate to be reached asks whether it is.
+        // As with fio: a minimum rate that is not met is a failure.
         StudyError::RatesMissed { .. } => ExitError::Judged(error.to_string()),
         StudyError::Load(LoadError::Api(IoError::Depth { .. })) => {
             ExitError::Usage(error.to_string())

@@ -15,7 +15,7 @@ use crate::signals::Interruption;
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &FileioArgs, interruption: &Interruption) -> Result<(), ExitError> {
     match &args.action {
         FileioAction::Prepare(args) => prepare(args, interruption),

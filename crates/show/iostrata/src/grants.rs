@@ -54,7 +54,7 @@ impl Grants {
         }
     }
 
-    /// The right that is asked for.
+    /// The privilege that SET GLOBAL needs.
     fn setting_right(&self) -> &'static str {
         let is_old = self.version.flavour == Flavour::MariaDb || self.version.numbers.0 < 8;
         if is_old { "SUPER" } else { "SYSTEM_VARIABLES_ADMIN" }
@@ -83,7 +83,7 @@ impl Grants {
         Ok(())
     }
 
-    /// What is said of a server that does not show this user whether it replicates.
+    /// The text about a server that does not show this user whether it replicates.
     pub fn hidden_replication(&self) -> String {
         self.lacks("may not see whether the server is a replica", &["PROCESS"], "*")
     }

@@ -25,7 +25,7 @@ use crate::signals::Interruption;
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let run = IoRun {
         name: "io",
@@ -44,7 +44,7 @@ pub struct IoRun<'a> {
     pub name: &'a str,
     /// A file, a directory or a device.
     pub path: PathBuf,
-    /// Bytes that were asked for.
+    /// The requested bytes.
     pub size: Option<u64>,
     /// Whether files that are made stay.
     pub keep: bool,
@@ -57,7 +57,7 @@ pub struct IoRun<'a> {
 /// Measures a workload, prints and keeps what came of it.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn measure(
     mut spec: IoSpec,
     args: &IoRun<'_>,
@@ -189,11 +189,11 @@ fn document(replicate: &Replicate, sink: &RunSink<'_>, whole: bool) -> IoDocumen
     document
 }
 
-/// Runs that are older tell too little of the next hour.
+/// Older runs predict too little of the next hour.
 const AGE_S_MAX: f64 = 86_400.0;
 /// More earlier runs than this make no difference.
 const RUNS_MAX: usize = 30;
-/// Directories that are looked at; a larger collection is not for this.
+/// Directories that are read; a larger collection is not for this.
 const DIRS_MAX: usize = 500;
 
 /// Adds to each rate what the same command is expected to measure next.
@@ -266,7 +266,7 @@ fn is_same(one: &IoSpec, other: &IoSpec) -> bool {
     like_other == *other
 }
 
-/// A window that is shorter than asked for by less than this has not ended early.
+/// A window that is shorter than requested by less than this has not ended early.
 const SHORTER_S: f64 = 0.05;
 
 /// All notes on the one stream of the command. `whole` is false when it was interrupted or failed.
@@ -298,7 +298,7 @@ fn ended_early(spec: &IoSpec, stream: &StreamFigures, duration_s: f64) -> Option
     Some(format!("it ended after {ended} of --runtime {asked}: {why}"))
 }
 
-/// How long to measure for figures without `too_few_samples`, and for the precision asked for.
+/// How long to measure for figures without `too_few_samples`, and for the requested precision.
 fn longer(spec: &IoSpec, stream: &StreamFigures, duration_s: f64) -> Option<String> {
     let needs = |(_, op): (OpKind, &OpFigures)| needed_s(op, spec.precision, duration_s);
     let needed_s = stream.ops.iter().filter_map(needs).reduce(f64::max)?;

@@ -24,7 +24,7 @@ pub fn path_facts(path: &Path) -> Option<PathFacts> {
     describe_path(&Root::system(), &existing).ok()
 }
 
-/// What to say of files that lie in no storage.
+/// The text about files that lie in no storage.
 pub fn in_memory(facts: &PathFacts) -> Option<String> {
     let kind = facts.file_system.as_deref()?;
     let is_memory = matches!(kind, "tmpfs" | "devtmpfs" | "ramfs");

@@ -1,9 +1,9 @@
-//! `iostrata probe`: announces, runs, concludes, reports; what it was pointed at, and tables of the
-//! program's own on a database that is probed.
+//! `iostrata probe`: announces, runs, concludes, reports; its target, and tables of the program's
+//! own on a database that is probed.
 //!
 //! Invariants: a server's directory is measured only when it is known to be the server's: it has
 //! the directory of a database that was made there a moment before. Nothing of the user's is opened
-//! or changed: a server has a database of its own; an engine is made anew beside the user's, with
+//! or changed: a server has a database of its own; an engine is created next to the user's, with
 //! the same settings. Both are gone when the value is dropped; what a killed program left is
 //! removed by the next probe, and by its mark alone.
 
@@ -46,7 +46,7 @@ const PRECISION: f64 = 0.03;
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let mut place = ProbedPlace::of(args)?;
     let options = options_of(args, &place)?;
@@ -140,7 +140,7 @@ fn measure(
     })
 }
 
-/// Why nothing was measured: what was planned says more than what this place lacks.
+/// Why nothing was measured: the reason in the plan explains more than what this place lacks.
 fn why_nothing(unavailable: &[Unavailable]) -> &str {
     let planned = unavailable.iter().find(|one| one.was_planned());
     planned.or(unavailable.first()).map_or("unknown reason", |one| one.why.as_str())
@@ -226,7 +226,7 @@ fn check_lasting(args: &ProbeArgs) -> Result<(), ExitError> {
     }
 }
 
-/// What it will write and for how long, said before it begins.
+/// What it will write and for how long, printed before it begins.
 fn announced(
     options: &ProbeOptions,
     announcement: &Announcement,
@@ -401,7 +401,7 @@ impl ProbedPlace {
     /// not show it, that one is another server's and is not measured.
     ///
     /// # Errors
-    /// What making it said.
+    /// An error of making it.
     fn make_own(&mut self, interruption: &Interruption) -> Result<OwnTables, ExitError> {
         let flag = interruption.flag().clone();
         match self {
@@ -443,7 +443,7 @@ fn writable(data: DataPlace) -> DataPlace {
     }
 }
 
-/// The directory in that of an engine, and its mark.
+/// The directory within an engine's, and its mark.
 const DIRECTORY: &str = "iostrata-probe-engine";
 const MARK: &str = "made_by_iostrata";
 /// A small engine is enough for one warehouse, and the user's may have the memory.
@@ -507,7 +507,7 @@ enum OwnStore {
     Server(Box<OwnDatabase>),
 }
 
-/// An engine beside the user's.
+/// An engine next to the user's.
 struct OwnEngine {
     /// The user's.
     like: PathBuf,

@@ -1,5 +1,5 @@
 //! `iostrata restore`: puts back what a killed run left changed and removes its files; and the
-//! notes that say so.
+//! notes about it.
 
 use std::path::Path;
 
@@ -87,7 +87,7 @@ fn address(target: &str, credentials: &Credentials) -> Result<ServerAddress, Exi
     server_address(target, credentials, "--target: ")
 }
 
-/// One line per thing; `what` is the one server that was asked for.
+/// One line per thing; `what` is the one requested server.
 fn text(report: &RestoreReport, state: &StateDir, what: Option<&str>) -> String {
     if report.journals.is_empty() && report.server_error.is_none() {
         let of = what.map(|server| format!(" of {server}")).unwrap_or_default();
@@ -174,7 +174,7 @@ pub fn clear_files(quiet: bool) {
     }
 }
 
-/// What every other command says first when a killed run left changes or files behind.
+/// What every other command prints first when a killed run left changes or files behind.
 pub fn note_leftovers(quiet: bool) {
     if quiet {
         return;

@@ -75,7 +75,7 @@ impl<'a> RunSink<'a> {
         Self { display, writer, manifest, note: None, goes_on: true, lost: None }
     }
 
-    /// Says why there is no directory.
+    /// Prints why there is no directory.
     pub fn say_whether_kept(&self) {
         self.note.iter().for_each(|note| self.display.note(note));
     }
@@ -176,7 +176,7 @@ impl<'a> RunSink<'a> {
     }
 
     /// How the command ends, after everything is printed. A directory that was lost on the way is
-    /// the failure of a command that has no other, and is said beside any other.
+    /// the failure of a command that has no other, and is printed with any other.
     ///
     /// # Errors
     /// How it ended, or what could not be written and what to do.

@@ -1,8 +1,8 @@
 //! Whether this user may set a server's variables, with no other tuner at work; and a group of its
 //! settings: journaled first, set as often as is wanted, put back.
 //!
-//! Invariant: however the program ends, the server has its own values again, or the journal says
-//! that it has not. It is asked on one connection, so that it can be set and put back also when it
+//! Invariant: however the program ends, the server has its own values again, or the journal records
+//! that it has not. One connection is used for it, so that it can be set and put back also when it
 //! has no other left.
 
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ pub enum GroupSet {
     Others,
     /// Nothing was set: it is not the same running server any more.
     Restarted,
-    /// It does not answer, or another one does, which it says; some may be set.
+    /// It does not answer, or another one does, as the text states; some may be set.
     NoAnswer(String),
 }
 
@@ -111,7 +111,7 @@ impl ServerGroup {
                 Ok(GroupSet::NoAnswer(error.to_string()))
             }
             Err(error) => {
-                // Those before the one that was refused are set.
+                // Those before the refused one are set.
                 self.changed.extend(names_of_settings(wanted.iter().map(|one| &one.name)));
                 Err(here(&error))
             }
@@ -326,13 +326,13 @@ pub fn claim(target: &ServerTarget, facts: &TargetFacts) -> Result<Claim, ExitEr
     target.claim(CLAIM).map_err(ending)?.ok_or_else(busy)
 }
 
-/// How often a claim is asked.
+/// How often a claim is checked.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Asks a claim; why it is of no use any more.
+/// Checks a claim; why it is of no use any more.
 type Asks = Box<dyn FnMut() -> Result<Option<String>, TargetError> + Send>;
 
-/// A claim that is asked until it is dropped.
+/// A claim that is checked until it is dropped.
 pub struct KeptClaim {
     asked: Arc<Mutex<ClaimState>>,
     /// Ends the thread with the claim.
@@ -366,7 +366,7 @@ impl KeptClaim {
         Self { asked, _end: end }
     }
 
-    /// Asks now; why it is lost.
+    /// Checks now; why it is lost.
     pub fn look(&self) -> Option<String> {
         look(&self.asked)
     }

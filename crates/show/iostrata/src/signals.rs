@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks the command to end and clean up, the second ends it
-//! at once, but never before the system and the terminal are as they were.
+//! SIGINT, SIGTERM and SIGHUP: the first requests the command to end and clean up, the second ends
+//! it at once, but never before the system and the terminal are as they were.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};

@@ -37,7 +37,7 @@ use crate::study_show::{self, StudyListing, StudyOutline, list, show};
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &StudyArgs, interruption: &Interruption) -> Result<(), ExitError> {
     match &args.action {
         StudyAction::List(args) => list_shipped(args),
@@ -104,7 +104,7 @@ fn run_study(args: &RunArgs, interruption: &Interruption) -> Result<(), ExitErro
     run_plan(plan, &args.place, &args.servers.servers, &args.common, interruption)
 }
 
-/// Leaves out what is not wanted beside the figures.
+/// Leaves out what is not wanted in addition to the figures.
 fn watched(mut plan: StudyPlan, no_profile: bool, no_trace: bool) -> StudyPlan {
     if no_profile {
         plan.measuring.profile_hz = 0;
@@ -131,7 +131,7 @@ pub fn changes(plan: &StudyPlan, place: &StudyPlace) -> Result<Vec<String>, Exit
 /// Runs a study from its beginning.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 fn run_plan(
     plan: StudyPlan,
     place: &StudyPlace,
@@ -142,7 +142,7 @@ fn run_plan(
     needs_root(&plan)?;
     let databases = StudyDatabases::new(ServerPrograms::named(servers)?);
     let display = Display::new(common.printing.quiet);
-    // What the options say must be right before a run directory is made.
+    // The options must be valid before a run directory is made.
     place_of(&plan, place, PathBuf::new())?;
     let out = common.out.as_deref();
     let mut sink = RunSink::begin(RunKind::Study, &plan.name, out, &display)?;
@@ -166,7 +166,7 @@ fn run_plan(
 /// Goes on with a study that was killed or interrupted.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 fn resume_run(
     run: &Path,
     servers: &[String],
@@ -299,7 +299,7 @@ fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<Volume
     })
 }
 
-/// A named device takes the place of every disk, so none can be emulated beside it.
+/// A named device takes the place of every disk, so none can be emulated in addition.
 fn has_no_disks(plan: &StudyPlan, device: &Path) -> Result<(), ExitError> {
     match plan.cells.iter().find_map(|cell| cell.volume.disk.as_ref()) {
         None => Ok(()),
@@ -362,7 +362,7 @@ fn begin(
     Ok(host)
 }
 
-/// What it will make and write and for how long, said before it begins.
+/// What it will make and write and for how long, printed before it begins.
 fn announced(plan: &StudyPlan, place: &VolumePlace, host: &ProbeHost) -> Result<String, ExitError> {
     let layouts = factorial::lay_out(plan, place).map_err(exit_error)?;
     let names: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
@@ -404,7 +404,7 @@ const IDS_LISTED: usize = 12;
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 fn diff(args: &DiffArgs) -> Result<(), ExitError> {
     let a = point(&args.a, args.run.as_deref())?;
     let b = point(&args.b, args.run.as_deref())?;
@@ -443,7 +443,7 @@ fn point(name: &str, run: Option<&Path>) -> Result<StudyPoint, ExitError> {
     }
 }
 
-/// The document of a finished run, or what a partial one's events say.
+/// The document of a finished run, or one from the events of a partial run.
 fn document(run: &Path) -> Result<StudyDocument, String> {
     let mut reader = RunReader::open(run).map_err(|error| error.to_string())?;
     if let Some(RunResult::Study(document)) = reader.result() {

@@ -39,11 +39,11 @@ pub enum TestDatabase {
 }
 
 impl TestDatabase {
-    /// Opens the one that a user named, for the tables of a workload. Calls `note` with what a
-    /// new engine takes on the disk.
+    /// Opens the one that a user named, for the tables of a workload. Calls `note` with the space
+    /// that a new engine takes on the disk.
     ///
     /// # Errors
-    /// A target that is none, or a server that should not be written to; what opening said.
+    /// A target that is none, or a server that should not be written to; an error of opening.
     pub fn open(
         args: &TargetArgs,
         workload: &dyn Workload,
@@ -142,10 +142,10 @@ impl TestDatabase {
         }
     }
 
-    /// The storage engine of a workload that can have any: the one that was asked for, if any was.
+    /// The storage engine of a workload that can have any: the requested one, if any was.
     ///
     /// # Errors
-    /// Another one; what the target said.
+    /// Another one; an error of the target.
     pub fn storage_engine(
         &self,
         asked: Option<&str>,
@@ -194,7 +194,7 @@ impl TestDatabase {
     /// Closes it, so that an engine has nothing to recover.
     ///
     /// # Errors
-    /// What the engine said.
+    /// An error of the engine.
     pub fn close(self) -> Result<(), TargetError> {
         match self {
             Self::Engine(target) => target.close(),
@@ -213,8 +213,8 @@ fn with_option(error: TargetError, to: Use) -> TargetError {
     }
 }
 
-/// Refuses to write to a server that gets its rows from another one. Who does not tell what it is,
-/// such as a proxy, is taken for none.
+/// Refuses to write to a server that gets its rows from another one. One that does not report it,
+/// such as a proxy, is taken for no replica.
 fn refuse_replica(server: &ServerTarget) -> Result<(), ExitError> {
     let Some(why) = server.role().ok().and_then(|role| role.replica) else { return Ok(()) };
     Err(ExitError::Usage(format!(
@@ -272,7 +272,7 @@ pub struct NewEngine {
 
 impl NewEngine {
     /// What is to be made, with settings that go with so many bytes of data; none where an engine
-    /// is there. `note` hears how much of the disk it takes.
+    /// is there. `note` is called with how much of the disk it takes.
     ///
     /// # Errors
     /// When the disk has not the room for it.
@@ -283,7 +283,7 @@ impl NewEngine {
         note: &dyn Fn(&str),
     ) -> Result<Option<Self>, ExitError> {
         let was_there = match fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
-            // Whatever it holds: opening says what is wrong with it.
+            // Whatever it holds: opening reports what is wrong with it.
             Ok(false) => return Ok(None),
             Ok(true) => true,
             Err(_) => false,
@@ -331,7 +331,7 @@ impl NewEngine {
 
     /// Removes what making it has left.
     pub fn remove(&self) {
-        // The failure that led here is what is told.
+        // The failure that led here is the one to report.
         let _rest = fs::remove_dir_all(&self.dir);
         if self.was_there {
             let _gone = fs::create_dir(&self.dir);

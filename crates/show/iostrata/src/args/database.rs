@@ -42,7 +42,7 @@ pub struct TargetArgs {
 
 impl TargetArgs {
     /// Takes the server that was named option by option. `has_defaults`: sysbench's own user and
-    /// database stand for what is not said.
+    /// database stand for options that are not given.
     pub fn take_words(&mut self, has_defaults: bool) {
         if let Some(address) = self.words.address(has_defaults) {
             self.target = address;
@@ -120,7 +120,7 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// Where nothing can be said.
+    /// The defaults, for commands without these options.
     pub fn new() -> Self {
         let printing = Printing { json: false, quiet: false };
         Self { reset: false, seed: 0, out: None, printing }
@@ -228,7 +228,7 @@ pub struct TakenWords {
     pub validate: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     pub db_debug: Option<String>,
-    /// Of sysbench-tpcc: a table has a key of its own where the server asks for one.
+    /// Of sysbench-tpcc: a table has a key of its own where the server requires one.
     #[arg(long, hide = true, value_name = "0|1")]
     pub force_pk: Option<String>,
 }

@@ -152,7 +152,7 @@ fn eio_rate(text: &str) -> Result<Fault, String> {
     fault(&format!("eio-rate {text}"))
 }
 
-/// A bare number is milliseconds here, as the option says.
+/// A bare number is milliseconds here, as the option documents.
 fn slow(text: &str) -> Result<Fault, String> {
     if text.chars().all(|letter| letter.is_ascii_digit()) {
         return fault(&format!("slow {text}"));

@@ -4,7 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// Options that a run here is without: whether one has a value beside it.
+/// Options without effect here: whether one takes a value.
 const WITHOUT_EFFECT: [(&str, bool); 12] = [
     ("silence", false),
     ("check-all", false),
@@ -20,7 +20,8 @@ const WITHOUT_EFFECT: [(&str, bool); 12] = [
     ("report-csv", true),
 ];
 
-/// What asks for something that is not here; a value that does not is taken.
+/// Options for something that is not here: name, the value that is accepted, why the others are
+/// refused.
 const ABSENT: [(&str, &str, &str); 5] = [
     ("parts", "1", "tables are not partitioned; leave it out"),
     ("conn-params", "", "write parameters into --target, as mysql://USER@HOST/DB?NAME=VALUE"),
@@ -36,7 +37,7 @@ const TESTS: [&str; 3] = ["tpch", "ch", "rawsql"];
 const LEVELS: [(&str, &str); 3] =
     [("2", "read-committed"), ("4", "repeatable-read"), ("6", "serializable")];
 
-/// Why a line cannot be run that asks for what go-tpc has and iostrata has not.
+/// Why a line cannot be run that uses what go-tpc has and iostrata lacks.
 pub(super) fn refused(arguments: &[OsString]) -> Option<String> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let command = *words.get(1)?;

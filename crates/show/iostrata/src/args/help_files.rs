@@ -42,13 +42,13 @@ impl CompletionsArgs {
 /// Writes one page for each command into a directory.
 ///
 /// # Errors
-/// What the system says.
+/// An error of the system.
 fn write_man_pages(dir: &Path) -> io::Result<()> {
     clap_mangen::generate_to(shown(&Cli::command()), dir)
 }
 
-/// A command without those below it that are not for users. clap can take none away, so one that
-/// has others below it is made anew.
+/// A command without those below it that are not for users. clap cannot remove subcommands, so one
+/// that has others below it is built again.
 fn shown(command: &Command) -> Command {
     let below: Vec<&Command> =
         command.get_subcommands().filter(|below| !below.is_hide_set()).collect();

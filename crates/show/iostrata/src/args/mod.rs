@@ -52,7 +52,7 @@ pub use workload::{WorkloadAction, WorkloadCommand};
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// Whether notes on stderr were asked not to be.
+    /// Whether notes on stderr are suppressed.
     #[arg(skip)]
     pub is_quiet: bool,
 }
@@ -125,7 +125,7 @@ impl Cli {
     /// Reads prepared arguments.
     ///
     /// # Errors
-    /// What clap says; a test that only sysbench has.
+    /// An error of clap; a test that only sysbench has.
     pub fn parsed(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let refused = word_order::refused(arguments);
         let refused = refused.or_else(|| sysbench_words::refused(arguments));

@@ -7,7 +7,7 @@ use iostrata_server::{Credentials, Purpose};
 
 use super::value;
 
-/// What sysbench takes where nothing is said.
+/// sysbench's default user.
 const SYSBENCH_USER: &str = "sbtest";
 const SYSBENCH_DATABASE: &str = "sbtest";
 
@@ -101,8 +101,8 @@ fn ssl_parameters(mode: &str) -> Result<String, String> {
 }
 
 impl ServerWords {
-    /// The address of the server; none where none of the options was given. sysbench's own user and
-    /// database stand for what is not said, where they are asked for.
+    /// The address of the server; none where none of the options was given. With `has_defaults`
+    /// sysbench's own user and database stand for options that are not given.
     pub fn address(&self, has_defaults: bool) -> Option<String> {
         let Self { mysql_host, mysql_port, mysql_user, mysql_password, mysql_db, .. } = self;
         let is_given = mysql_host.is_some()
@@ -126,7 +126,7 @@ impl ServerWords {
             password.for_each(|password| address += &format!(":{}", escaped(password)));
             address.push('@');
         }
-        // A socket is one server: a host beside it says nothing.
+        // A socket is one server: a host in addition to it has no effect.
         if self.mysql_socket.is_none() {
             let hosts = mysql_host.as_deref().unwrap_or("localhost").split(',');
             let hosts = hosts.map(|host| hosted(host.trim(), *mysql_port));

@@ -36,7 +36,7 @@ pub enum SimulateAction {
     /// kernel writes back through its block queue. Each queue size is combined with each device and
     /// kernel at the same index sizes. Accesses no device.
     Queue(QueueArgs),
-    /// Anything else, so that the error can say what there is.
+    /// Anything else, so that the error can list what exists.
     #[command(external_subcommand)]
     Unknown(Vec<OsString>),
 }

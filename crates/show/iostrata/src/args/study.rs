@@ -87,7 +87,7 @@ impl StudyChoice {
         }
     }
 
-    /// The parts that are asked for; none for all.
+    /// The requested parts; none for all.
     pub fn parts(&self) -> Option<&[String]> {
         (!self.parts.is_empty()).then_some(self.parts.as_slice())
     }

@@ -1,5 +1,5 @@
-//! Words that sysbench takes beside its present ones: its option file, names of versions before
-//! 1.0, scripts by their path.
+//! Words that sysbench takes in addition to its present ones: its option file, names of versions
+//! before 1.0, scripts by their path.
 //!
 //! Invariant: a line that begins with a command of ours that is no test of sysbench stays as it is.
 
@@ -54,7 +54,7 @@ const WITHOUT_EFFECT_ON_FILES: [&str; 9] = [
     "rand-pareto-h",
 ];
 
-/// Options that ask for what is done anyway by these values, and by all others for what is not.
+/// Options that change nothing with these values, and with all others request what is not here.
 const ABSENT: [(&str, &[&str], &str); 7] = [
     ("create-secondary", &["on", "1", "true"], "tables always have their index of k"),
     ("mysql-compression", &["off", "0", "false"], "connections are never compressed"),
@@ -72,7 +72,7 @@ const ABSENT: [(&str, &[&str], &str); 7] = [
 /// The options that begin so are those of another family of servers.
 const PGSQL: [&str; 2] = ["--pgsql-", "--db-driver=pgsql"];
 
-/// Why a line cannot be run, where it asks for something of [`ABSENT`], for PostgreSQL, or has no
+/// Why a line cannot be run, where it requests something of [`ABSENT`] or PostgreSQL, or has no
 /// option file.
 pub(super) fn refused(arguments: &[OsString]) -> Option<String> {
     let mut words = arguments.iter().filter_map(|word| word.to_str());
@@ -109,7 +109,7 @@ pub(super) fn refused(arguments: &[OsString]) -> Option<String> {
     absent.next()
 }
 
-/// A line in sysbench's present words, with what its option file says before its own options.
+/// A line in sysbench's present words, with the options of its option file before its own options.
 ///
 /// # Errors
 /// An option file that cannot be read.

@@ -2,7 +2,7 @@
 //! before the verb, names of workloads may have their `oltp_`, and every verb takes every option.
 //!
 //! Invariant: a line that is in our order already stays as it is, but for options that only another
-//! verb looks at.
+//! verb uses.
 
 use std::ffi::{OsStr, OsString};
 
@@ -37,7 +37,7 @@ const VERBS: [&str; 7] = ["prepare", "run", "check", "cleanup", "clean", "prewar
 /// The script of sysbench-tpcc.
 const KIT: [&str; 2] = ["tpcc.lua", "./tpcc.lua"];
 
-/// Why a line cannot be run, where it asks for a test of sysbench that iostrata does not have.
+/// Why a line cannot be run, where it names a test of sysbench that iostrata does not have.
 pub(super) fn refused(arguments: &[OsString]) -> Option<String> {
     if let Some(why) = of_hammerdb(arguments) {
         return Some(why);
@@ -184,8 +184,8 @@ fn free(words: &[OsString], is_it: &dyn Fn(&OsStr) -> bool) -> Option<usize> {
     free.or_else(|| found.next()).map(|(at, _)| at)
 }
 
-/// The arguments without the options that another verb of the same command looks at and this one
-/// does not: elsewhere one line serves all verbs.
+/// The arguments without the options that another verb of the same command uses and this one does
+/// not: elsewhere one line serves all verbs.
 pub(super) fn without_other_verbs(command: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str()).unwrap_or_default();
     let verb_at = match word(1) {

@@ -56,7 +56,7 @@ impl WorkloadCommand {
         iostrata_workload::workload(&(self.kind.named)(&self.member, &settings), &settings)
     }
 
-    /// Whether what sysbench has by default stands for what is not said.
+    /// Whether sysbench's defaults stand for options that are not given.
     pub fn has_defaults(&self) -> bool {
         self.kind.name == "oltp"
     }

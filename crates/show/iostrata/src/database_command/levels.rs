@@ -1,9 +1,9 @@
-//! The levels of a run, a staircase of threads or the search for the highest rate; and beside them
-//! rows and sizes of a table that grows, once a second while windows are open.
+//! The levels of a run, a staircase of threads or the search for the highest rate; with the rows
+//! and sizes of a table that grows, once a second while windows are open.
 //!
-//! Invariants: a level that was measured is kept, whatever comes after it. Rows are asked for on a
+//! Invariants: a level that was measured is kept, whatever comes after it. Rows are queried on a
 //! thread and connections of their own, so that a target that answers late delays no window; what
-//! the target does not report is absent. Rates are taken between two looks within one window, by
+//! the target does not report is absent. Rates are taken between two counts within one window, by
 //! the moments at which rows were counted.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,7 +44,7 @@ pub struct Levels<'r, 'p> {
     pub pipeline: &'r mut Pipeline<'p>,
     /// Of the first level.
     pub spec: &'r TransactionSpec,
-    /// What the user asked for.
+    /// The user's options.
     pub drive: &'r DriveArgs,
     /// Bound on all levels together.
     pub max_time: Option<Duration>,
@@ -193,7 +193,7 @@ impl Levels<'_, '_> {
     }
 }
 
-/// Tells whether a window is open; its warm-up is not part of it.
+/// Publishes whether a window is open; its warm-up is not part of it.
 struct OpenWindow<'a> {
     measuring: &'a AtomicU32,
     threads: u32,
@@ -366,8 +366,8 @@ impl GrowthSample {
     }
 }
 
-/// Runs `work`, and looks at a growing table beside it if there is one. `measuring` holds the
-/// threads of the window that is open, 0 between windows.
+/// Runs `work`, and samples a growing table meanwhile, if any. `measuring` holds the threads of the
+/// window that is open, 0 between windows.
 pub fn beside<R>(
     growth: Option<&Growth<'_>>,
     target: &dyn Target,

@@ -40,7 +40,7 @@ use super::test_database::{TestDatabase, Use, ending};
 /// Runs a command of a workload.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(command: &WorkloadCommand, interruption: &Interruption) -> Result<(), ExitError> {
     let workload = command.workload().map_err(refused)?;
     match &command.action {
@@ -67,7 +67,7 @@ const LOADERS: usize = 4;
 /// Runs a workload on the target, or on a server that is started for it.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn drive(
     kind: &WorkloadKind,
     workload: &dyn Workload,
@@ -145,7 +145,7 @@ struct Run<'a> {
     args: &'a TransactionArgs,
     /// With its first level's threads.
     spec: TransactionSpec,
-    /// The storage engine of the tables, where a server told it.
+    /// The storage engine of the tables, where a server reported it.
     storage_engine: Option<String>,
     runnable: RunnableWorkload<'a>,
 }
@@ -189,7 +189,7 @@ impl Run<'_> {
         let Levels { replicates, failure, .. } = levels;
         display.finish();
         facts.latency_target = measured?;
-        // A target that ended the run is not asked again.
+        // A target that ended the run is not queried again.
         let after = if failure.is_none() { self.size(target) } else { Size::default() };
         facts.dataset = before.growth(after);
         let is_over = failure.is_none() && interruption.is_set();
@@ -217,7 +217,7 @@ impl Run<'_> {
         sink.end(ended)
     }
 
-    /// How much the tables hold; what the target does not tell is left out.
+    /// How much the tables hold; what the target does not report is left out.
     fn size(&self, target: &dyn Target) -> Size {
         Size { orders: self.workload.orders(target), bytes: target.data_bytes().ok().flatten() }
     }
@@ -231,7 +231,7 @@ impl Run<'_> {
         };
         let is_innodb = |engine: &String| engine.eq_ignore_ascii_case("InnoDB");
         let durability = match &self.storage_engine {
-            // What the server says of commits is said of InnoDB.
+            // The server's settings of commits apply to InnoDB.
             Some(engine) if !is_innodb(engine) => TransactionDurability {
                 flush_log_at_commit: None,
                 doublewrite: None,

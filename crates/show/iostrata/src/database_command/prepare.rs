@@ -19,7 +19,7 @@ use crate::test_database::{TestDatabase, Use, ending};
 /// Loads a workload's tables, keeps what that came to, and prints it.
 ///
 /// # Errors
-/// What loading said; what cannot be written.
+/// An error of loading; what cannot be written.
 pub fn prepare(
     workload: &dyn Workload,
     args: &PrepareArgs,
@@ -61,11 +61,11 @@ pub fn prepare(
     }
 }
 
-/// Loads tables into a target that is opened for it. Tables that were there are of the storage
-/// engine that was asked for, or refused.
+/// Loads tables into a target that is opened for it. Tables that were there have the requested
+/// storage engine, or are refused.
 ///
 /// # Errors
-/// What opening or loading said; a signal.
+/// An error of opening or loading; a signal.
 pub fn load(
     workload: &dyn Workload,
     args: &TargetArgs,
@@ -99,10 +99,10 @@ fn load_into(
     loaded
 }
 
-/// Removes a workload's tables, and says whether there were any.
+/// Removes a workload's tables, and returns whether there were any.
 ///
 /// # Errors
-/// What the target said.
+/// An error of the target.
 pub fn cleanup(workload: &dyn Workload, args: &CheckArgs) -> Result<(), ExitError> {
     let opened = TestDatabase::open(&args.target, workload, Use::Write, &|_| ())?;
     let removed = workload.cleanup(opened.target()).map_err(ending);
@@ -148,7 +148,7 @@ pub fn without_password(target: &str) -> String {
 /// Runs `check`.
 ///
 /// # Errors
-/// As the contract's exit codes say; a condition that does not hold is exit code 1.
+/// With the exit codes of the contract; a condition that does not hold is exit code 1.
 pub fn check(workload: &dyn Workload, args: &CheckArgs) -> Result<(), ExitError> {
     let opened = TestDatabase::open(&args.target, workload, Use::Read, &|_| ())?;
     let found = document(workload, &opened, args.printing.quiet || args.printing.json);
@@ -159,7 +159,7 @@ pub fn check(workload: &dyn Workload, args: &CheckArgs) -> Result<(), ExitError>
 /// Checks an open target after a run, without a document of its own: what is wrong is in the error.
 ///
 /// # Errors
-/// What the target said; a condition that does not hold is exit code 1.
+/// An error of the target; a condition that does not hold is exit code 1.
 pub fn judge(
     workload: &dyn Workload,
     opened: &TestDatabase,

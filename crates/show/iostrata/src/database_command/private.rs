@@ -28,11 +28,11 @@ const GROUP: &str = "server";
 pub struct Tables<'a> {
     /// In which database they are.
     pub database: &'a str,
-    /// How they are told from others, in one line.
+    /// What distinguishes them from others, in one line.
     pub contents: String,
 }
 
-/// What is said of tables with a storage engine, so that others are not taken for them.
+/// The part of [`Tables::contents`] for a storage engine, so that others are not taken for them.
 pub fn in_engine(storage_engine: Option<&str>) -> String {
     storage_engine.map_or(String::new(), |engine| format!(", {}", engine.to_ascii_lowercase()))
 }
@@ -41,7 +41,7 @@ pub fn in_engine(storage_engine: Option<&str>) -> String {
 /// address of their database there.
 ///
 /// # Errors
-/// What starting said, or the load, or the run.
+/// An error of starting, of the load, or of the run.
 pub fn with_server(
     program: &str,
     args: &PrivateArgs,

@@ -12,7 +12,7 @@ use iostrata_plan::fio::{Environment, Machine};
 /// A job file or a log that is larger is none.
 const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
 const PAGE_BYTES: u64 = 4096;
-/// The kind of the entry of a program's start-up vector that says the size of a page.
+/// The kind of the entry of a program's start-up vector that holds the size of a page.
 const AT_PAGESZ: u64 = 6;
 
 /// This machine.

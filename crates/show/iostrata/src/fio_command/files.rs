@@ -1,6 +1,6 @@
 //! The files of a wave of jobs.
 //!
-//! Invariant: a file that several jobs name is made once, as large as the largest asks and written
+//! Invariant: a file that several jobs name is made once, as large as the largest needs and written
 //! if any of them reads it.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl WaveFiles {
     /// Makes, fills or finds the files of a wave.
     ///
     /// # Errors
-    /// As the contract's exit codes say.
+    /// With the exit codes of the contract.
     pub fn prepare(
         wave: &FioWave,
         overwrite_contents: bool,
@@ -141,7 +141,7 @@ fn asked(
     }))
 }
 
-/// Makes the directories that a name of a file has, as fio does; that of `directory=` is there.
+/// Makes the directories in the name of a file, as fio does; the directory of `directory=` exists.
 fn make_directories(path: &Path) -> Result<(), ExitError> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
         return Ok(());

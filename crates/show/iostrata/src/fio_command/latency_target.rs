@@ -1,7 +1,7 @@
 //! The largest depth at which a job keeps a latency: fio's `latency_target`.
 //!
-//! Invariant: each depth is tried in a window of its own, and only the one that is found is
-//! reported. A depth of 1 is measured whether it keeps the latency or not.
+//! Invariant: each depth is tried in a window of its own, and only the found one is reported. A
+//! depth of 1 is measured whether it keeps the latency or not.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::exit_error::ExitError;
 struct Depths {
     /// Kept the latency, or 0.
     kept: u32,
-    /// Missed it, or one above what was asked for.
+    /// Missed it, or one above the requested depth.
     missed: u32,
     /// To be tried next.
     next: u32,
 }
 
 impl Depths {
-    /// As fio, begins at the depth that was asked for.
+    /// As fio, begins at the requested depth.
     fn of(asked: u32) -> Self {
         Self { kept: 0, missed: asked + 1, next: asked }
     }
@@ -47,7 +47,7 @@ impl Depths {
 }
 
 /// Gives each job of a wave that has a latency to keep the depth that keeps it; `measure` runs a
-/// wave in one window. Says what was found.
+/// wave in one window. Returns what was found.
 pub fn search(
     wave: &mut FioWave,
     mut measure: impl FnMut(&FioWave) -> Result<Replicate, ExitError>,

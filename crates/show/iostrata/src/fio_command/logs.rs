@@ -2,7 +2,7 @@
 //! and whether logs of requests, which workers write, may be appended to.
 //!
 //! One line: milliseconds from the start of the job, value, direction (0 reads, 1 writes), block
-//! size, offset where asked for, and the priority. Lines are averages over the series of the run,
+//! size, offset where requested, and the priority. Lines are averages over the series of the run,
 //! so that block size and offset are 0, as in fio's averaged logs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +105,7 @@ fn directory_is_there(path: &Path) -> bool {
     path.parent().is_none_or(|parent| parent.as_os_str().is_empty() || parent.is_dir())
 }
 
-/// Writes the logs that the jobs ask for.
+/// Writes the logs that the jobs request.
 ///
 /// # Errors
 /// When a log cannot be written.

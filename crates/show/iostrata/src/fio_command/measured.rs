@@ -54,7 +54,7 @@ pub struct MeasuredWave {
     pub began_ms: i64,
     /// Its figures.
     pub replicate: Replicate,
-    /// What is beside those of each stream.
+    /// Further figures of each stream.
     pub details: Vec<StreamDetail>,
     /// The devices that its files lie on.
     pub devices: Vec<DeviceUse>,
@@ -69,7 +69,7 @@ pub struct MeasuredStream<'a> {
     pub stream: &'a FioStream,
     /// Its figures.
     pub figures: &'a StreamFigures,
-    /// What is beside them.
+    /// Further figures.
     pub detail: &'a StreamDetail,
 }
 

@@ -48,7 +48,7 @@ use status::{Status, facts_by_device};
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), ExitError> {
     if args.version {
         return print_text(&format!("{}\n", shape::version()));
@@ -123,7 +123,7 @@ fn specs(plan: &mut FioPlan) -> impl Iterator<Item = &mut IoSpec> {
     jobs.flat_map(|job| &mut job.streams).map(|stream| &mut stream.spec)
 }
 
-/// What our document says of the run as a whole.
+/// Our document's fields about the run as a whole.
 fn beside(document: &FioDocument) -> serde_json::Value {
     serde_json::json!({
         "bytes_written": document.bytes_written,

@@ -19,14 +19,14 @@ use crate::exit_error::ExitError;
 /// Where results go, and in which of fio's forms.
 pub struct Output {
     formats: Vec<OutputFormat>,
-    /// Whether our own document was asked for.
+    /// Whether our own document was requested.
     wants_ours: bool,
     terse_version: u32,
     file: Option<(PathBuf, File)>,
 }
 
 impl Output {
-    /// As the command line asks; a file is made, or emptied, at once.
+    /// As the command line requests; a file is created, or truncated, at once.
     ///
     /// # Errors
     /// When the file cannot be made.
@@ -57,7 +57,7 @@ impl Output {
         !self.formats.is_empty() || !self.wants_ours
     }
 
-    /// Whether our table stands below: where no form was asked for.
+    /// Whether our table follows: where no format was requested.
     pub fn has_table(&self) -> bool {
         self.formats.is_empty() && !self.wants_ours
     }
@@ -83,7 +83,7 @@ impl Output {
         self.text(&format!("{text}\n"))
     }
 
-    /// Prints the results in every form that was asked for; normal where none was.
+    /// Prints the results in every requested format; normal where none was.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -109,14 +109,14 @@ impl Output {
         Ok(())
     }
 
-    /// Prints the results so far: of the waves that ended and of the one that runs. A failure is
-    /// left to the results at the end.
+    /// Prints the results so far: of the waves that ended and of the running one. A failure is left
+    /// to the results at the end.
     pub fn status(&self, plan: &FioPlan, ended: &[MeasuredWave], running: MeasuredWave) {
         let waves: Vec<&MeasuredWave> = ended.iter().chain([&running]).collect();
         let _shows_at_the_end = self.results(plan, &waves, None);
     }
 
-    /// Prints what fio prints before its jobs run, where its normal form is asked for.
+    /// Prints what fio prints before its jobs run, where its normal format is requested.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -1,5 +1,5 @@
 //! Results in the shape of fio's JSON: every key that fio 3.33 writes for the same jobs, with its
-//! type, and beside them `job_start` of newer versions and `iostrata`.
+//! type, with `job_start` of newer versions and `iostrata` in addition.
 //!
 //! Invariant: what a direction, a job or an engine does not have is zero, as fio has it. The other
 //! forms of the output are made of this one alone.
@@ -106,7 +106,7 @@ pub struct JobShape {
     pub write: Option<DirectionShape>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<DirectionShape>,
-    /// All directions as one, where that is asked for.
+    /// All directions as one, where that is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixed: Option<DirectionShape>,
     pub sync: SyncShape,
@@ -204,7 +204,7 @@ pub struct LatencyShape {
 /// Whether the rate became steady.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyShape {
-    /// What was asked for, such as `iops:2.000000%`.
+    /// The criterion, such as `iops:2.000000%`.
     pub ss: String,
     /// In seconds.
     pub duration: u64,
@@ -215,7 +215,7 @@ pub struct SteadyShape {
     pub data: SteadyData,
 }
 
-/// The last seconds that were looked at; zero where there were fewer.
+/// The last seconds that were evaluated; zero where there were fewer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyData {
     pub bw_mean: u64,
@@ -477,7 +477,7 @@ impl<'a> Unit<'a> {
     }
 
     /// Whether it became steady, of clones that are judged as one; where several jobs are reported
-    /// as one, of the first that asks.
+    /// as one, of the first that requests it.
     fn steady(&self) -> Option<SteadyShape> {
         let (ios, bytes): (u64, u64) = self
             .ops(&OpKind::DIRECTIONS)
@@ -689,7 +689,7 @@ fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// What is shown of a distribution beside its moments.
+/// What is shown of a distribution in addition to its moments.
 #[derive(Clone, Copy)]
 struct Spread<'a> {
     percentiles: &'a [f64],

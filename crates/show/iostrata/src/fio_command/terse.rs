@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::shape::{DirectionShape, Entries, FioShape, JobShape, LatencyShape};
 
-/// Fields for percentiles; those that are not asked for are `0%=0`.
+/// Fields for percentiles; those not requested are `0%=0`.
 const PERCENTILES: usize = 20;
 
 /// The lines of a document.

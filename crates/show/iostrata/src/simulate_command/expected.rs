@@ -24,7 +24,7 @@ use super::recording::{Had, Recording, settings};
 const PAIRS: usize = 5;
 /// Seed of the fit; the pairs have those after it.
 const SEED: u64 = 1;
-/// The disk that is modelled where a recording does not say which it was.
+/// The disk that is modelled where a recording does not name its disk.
 const DISK: &str = "nvme";
 /// Half widths of 95 % intervals in standard errors.
 const ERRORS: f64 = 1.96;
@@ -199,7 +199,7 @@ pub(super) fn device(
     FlushDevice::new(&disk, None, limit, sizes, SEED).map_err(|error| error.to_string())
 }
 
-/// A server that is known is recorded, and what its advice is expected to change is set beside
+/// A server that is known is recorded, and what its advice is expected to change is compared with
 /// what it does change.
 #[cfg(test)]
 mod tests {
@@ -372,7 +372,7 @@ mod tests {
         let effect = expected(&blind, "innodb_max_dirty_pages_pct_lwm");
         assert!(!effect.is_known(), "{effect:?}");
         assert!(effect.text[0].contains("The limit of the device is not known"), "{effect:?}");
-        // Nor is there a load to fit where the target does not tell its transactions.
+        // No load can be fitted, either, where the target does not report its transactions.
         let mut silent = sleeping();
         silent.tps = None;
         let silent = concluded(silent);

@@ -37,7 +37,7 @@ const WARM_UP_SHARE: f64 = 0.1;
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &FlushArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let started = Instant::now();
     let display = Display::new(args.common.printing.quiet);
@@ -228,10 +228,10 @@ fn series(outcome: &FlushOutcome) -> FlushSeries {
     }
 }
 
-/// The plan that is asked for, on the load of a recording, and how well the model does that.
+/// The requested plan, on the load of a recording, and how well the model reproduces that.
 ///
 /// # Errors
-/// A recording that says too little; whatever can't be simulated.
+/// A recording that holds too little; whatever can't be simulated.
 fn recorded_plan(
     args: &FlushArgs,
     recording: Recording,
@@ -240,7 +240,7 @@ fn recorded_plan(
     let (run, workload, target) = (run.clone(), workload.clone(), target.clone());
     let figures = recording.window.figures;
     let load = load_of(args, &recorded_load(&recording, args.redo_per_txn));
-    // What is asked for beside the load is not in the recorded plan.
+    // What is requested apart from the load is not in the recorded plan.
     let as_it_was = FlushArgs { limit_at: Vec::new(), load_at: Vec::new(), ..args.clone() };
     let before = finished(&as_it_was, recording.settings.clone(), load)?;
     let free = FitFreedom {
@@ -270,7 +270,7 @@ fn recorded_plan(
     Ok((plan, from))
 }
 
-/// The load as far as the recording says it; the redo of a transaction may be given.
+/// The load as far as the recording has it; the redo of a transaction may be given.
 pub fn recorded_load(recording: &Recording, redo_per_txn: Option<u64>) -> FlushLoad {
     let figures = &recording.window.figures;
     let per_txn = |per_s: Option<f64>| per_s.map(|per_s| per_s / figures.tps);
@@ -293,7 +293,7 @@ pub fn recorded_load(recording: &Recording, redo_per_txn: Option<u64>) -> FlushL
     }
 }
 
-/// What neither the recording says nor arguments, where there are any.
+/// What neither the recording nor the arguments give, if anything.
 pub fn assumptions(
     args: Option<&FlushArgs>,
     plan: &FlushPlan,

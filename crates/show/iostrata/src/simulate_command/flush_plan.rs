@@ -38,7 +38,7 @@ pub const LOAD: FlushLoad = FlushLoad {
 /// The plan that all policies share; the policy is the settings' own.
 ///
 /// # Errors
-/// Whatever can't be simulated, with the option that says it.
+/// Whatever can't be simulated, with its option.
 pub fn plan(args: &FlushArgs) -> Result<FlushPlan, ExitError> {
     let mut base = Settings::default();
     for (name, value) in SERVER_SETTINGS {
@@ -51,12 +51,12 @@ pub fn plan(args: &FlushArgs) -> Result<FlushPlan, ExitError> {
     finished(args, settings, load)
 }
 
-/// Who asks for transactions, where the arguments say it.
+/// The demand for transactions, where the arguments give it.
 pub fn demand(args: &FlushArgs) -> Option<Demand> {
     args.rate.map(Demand::Rate).or(args.users.map(Demand::Users))
 }
 
-/// The load with what the arguments say of it.
+/// The load with the arguments applied.
 pub fn load_of(args: &FlushArgs, base: &FlushLoad) -> FlushLoad {
     let cpu_us = args.cpu_per_txn.map(|time| time.as_secs_f64() * 1e6);
     FlushLoad {
@@ -104,7 +104,7 @@ fn usage(text: String) -> ExitError {
     ExitError::Usage(text)
 }
 
-/// Settings with what the arguments say of them.
+/// Settings with the arguments applied.
 ///
 /// # Errors
 /// A value that a setting does not take, with the option.

@@ -21,7 +21,7 @@ pub use recording::is_recorded;
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &SimulateArgs, interruption: &Interruption) -> Result<(), ExitError> {
     match &args.action {
         SimulateAction::Flush(args) => flush::run(args, interruption),
@@ -42,8 +42,9 @@ fn stopped_before(what: impl Into<String>) -> Unavailable {
     Unavailable { fix: Some(format!("give a longer {option}")), ..left_out }
 }
 
-/// Does jobs by their number until all are done or `is_over`; `told` hears after each what share of
-/// them is done. Gives what came of those that were done, in the order of their numbers.
+/// Does jobs by their number until all are done or `is_over`; `told` is called after each with the
+/// share of them that is done. Returns the results of those that were done, in the order of their
+/// numbers.
 pub fn on_all_processors<T: Send>(
     jobs: usize,
     is_over: &(dyn Fn() -> bool + Sync),

@@ -42,13 +42,13 @@ const COMPARED_ROWS: u64 = 41_000_000;
 const POST_OWN_SIZES: [u32; 2] = [128, 100_000];
 /// Fewest replicates: three pairs are the fewest that a conclusion may rest on.
 const REPLICATES_MIN: u32 = 3;
-/// Most replicates, however long the span that is asked for.
+/// Most replicates, however long the requested span.
 const REPLICATES_MAX: u32 = 12;
 
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let started = Instant::now();
     let display = Display::new(args.common.printing.quiet);
@@ -90,7 +90,7 @@ struct Case {
     taken: u32,
     /// The load by itself.
     plan: InsertPlan,
-    /// The same where runs are compared, with a reader beside it.
+    /// The same where runs are compared, with a reader at the same time.
     with_reader: Option<InsertPlan>,
 }
 
@@ -151,7 +151,7 @@ impl Bench {
             with_reader.rows_at = vec![COMPARED_ROWS];
             with_reader.has_reader = true;
             // The way to that size is followed on the first device at the post's own queue sizes,
-            // beside which everything else stands.
+            // with which everything else is compared.
             if device > 0 || !POST_OWN_SIZES.contains(&nr_requests) {
                 plan.rows_at = vec![COMPARED_ROWS];
             }
@@ -170,7 +170,7 @@ impl Bench {
         InsertPlan::post(self.devices[device].spec.clone(), nr_requests, kernel)
     }
 
-    /// Every run: device, kernel, queue size asked for.
+    /// Every run: device, kernel, requested queue size.
     fn every(&self) -> impl Iterator<Item = (usize, KernelThen, u32)> {
         (0..self.devices.len()).flat_map(move |device| {
             self.kernels.iter().flat_map(move |kernel| {

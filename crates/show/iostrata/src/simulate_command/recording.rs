@@ -1,8 +1,8 @@
-//! What the run directory of a driven database, or of a watched server, says of flushing there, and
-//! its settings as the engine's model has them.
+//! The flushing in the run directory of a driven database, or of a watched server, and its settings
+//! as the engine's model has them.
 //!
-//! Invariants: what the recording does not say, or the model does not have, is taken from somewhere
-//! else or assumed, and named; a directory that says too little is refused with what to do.
+//! Invariants: what the recording or the model lacks is taken from somewhere else or assumed, and
+//! named; a directory that holds too little is refused with what to do.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use iostrata_study::transactions_per_s;
 use super::flush_plan::{POOL_BYTES, REDO_BYTES, SERVER_SETTINGS};
 use crate::exit_error::ExitError;
 
-/// What a run directory says.
+/// The contents of a run directory.
 pub struct Recording {
     /// The directory, as it was named.
     pub run: String,
@@ -37,8 +37,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads a run directory; `needs_redo` unless the arguments say how much redo there is. `turns`
-    /// where they say that the disk does.
+    /// Reads a run directory; `needs_redo` unless the arguments give the amount of redo. `turns`
+    /// where they give a rotating disk.
     ///
     /// # Errors
     /// A directory that is no such run, or whose figures are not enough.
@@ -93,10 +93,10 @@ impl Recording {
         })
     }
 
-    /// What a recording of a server's own load says.
+    /// The contents of a recording of a server's own load.
     ///
     /// # Errors
-    /// Why it does not say enough.
+    /// What it lacks.
     pub fn of_watched(
         watched: &WatchDocument,
         run: String,
@@ -135,7 +135,7 @@ impl Recording {
     }
 }
 
-/// The mean of what samples tell.
+/// The mean over the samples that have a figure.
 fn mean(watched: &WatchDocument, of: impl Fn(&WatchSample) -> Option<f64>) -> Option<f64> {
     let told: Vec<f64> = watched.samples.iter().filter_map(of).collect();
     (!told.is_empty()).then(|| told.iter().sum::<f64>() / told.len() as f64)
@@ -179,7 +179,7 @@ fn min_over_mean_1s(watched: &WatchDocument) -> Option<f64> {
     even.map(|even| even.min_over_mean_1s)
 }
 
-/// The share of so many seconds that stalls for want of redo space lasted, in percent.
+/// The share of so many seconds that stalls for lack of redo space lasted, in percent.
 fn stalled_pct(stalls: &[TransactionStall], of_s: f64) -> Option<f64> {
     let of_redo = stalls.iter().filter(|stall| stall.cause == StallCause::RedoFull);
     let stalled_s: f64 = of_redo.map(|stall| stall.length_s).sum();
@@ -203,7 +203,7 @@ fn document(reader: &RunReader) -> Result<&TransactionDocument, String> {
     }
 }
 
-/// What samples of the target say of the window that the document shows.
+/// The samples of the target within the window that the document shows.
 fn course(reader: &RunReader, document: &TransactionDocument) -> Option<TargetCourse> {
     let replicates = reader.events().iter().filter_map(Event::replicate);
     let distance = |one: &Replicate| (transactions_per_s(one) - document.tps).abs();
@@ -233,7 +233,7 @@ fn check_redo(
     }
 }
 
-/// Settings that say how large the redo is, where one by itself does not.
+/// Settings that give the size of the redo together, where one by itself does not.
 const REDO_FILES: [&str; 2] = ["log_file_size", "log_files_in_group"];
 
 /// Whether flushing follows a setting of a target, by the target's name of it.
@@ -266,7 +266,7 @@ pub fn settings(had: &Had<'_>, assumed: &mut Vec<FlushAssumption>) -> Settings {
     let mut assume = |what: &str, taken_as: String| {
         assumed.push(FlushAssumption { what: what.to_owned(), taken_as });
     };
-    // The policy is told by the version, the redo may be several files, and files are written
+    // The version determines the policy, the redo may be several files, and files are written
     // directly in the model.
     let own = ["policy", "redo_log_capacity", "flush_method"];
     for (name, value) in had.settings.iter().filter(|(name, _)| !own.contains(&bare(name))) {
@@ -320,7 +320,8 @@ pub fn settings(had: &Had<'_>, assumed: &mut Vec<FlushAssumption>) -> Settings {
     settings
 }
 
-/// From 10.4 on a MariaDB looks at the kernel's flag of the disk before it writes neighbours.
+/// From 10.4 on a MariaDB checks the kernel's rotational flag of the disk before it writes
+/// neighbours.
 fn has_effect_on_turning_disks_alone(had: &Had<'_>) -> bool {
     let version = ServerVersion::recognise(had.version, had.flavour);
     version.flavour == Flavour::MariaDb && (version.numbers.0, version.numbers.1) >= (10, 4)

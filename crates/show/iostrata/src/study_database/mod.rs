@@ -1,9 +1,9 @@
 //! The databases of a study's points: the embedded engine and private servers on the study's own
 //! volumes.
 //!
-//! Invariants: what a study's text says of a server is checked by starting it; tables are loaded
-//! once for all points that can share them, which are those that agree on the rows and on what is
-//! decided when the data is created.
+//! Invariants: what a study's text states about a server is checked by starting it; tables are
+//! loaded once for all points that can share them, which are those that agree on the rows and on
+//! what is decided when the data is created.
 
 mod server;
 
@@ -109,7 +109,7 @@ impl<W: Platform> Databases<W> for StudyDatabases {
     }
 }
 
-/// The workload that the words of a load say.
+/// The workload that the words of a load name.
 fn workload_of(load: &TransactionSpec) -> Result<Box<dyn Workload>, StudyError> {
     let settings = WorkloadSettings::to_load(&load.settings);
     iostrata_workload::workload(&load.workload, &settings).map_err(study_error)

@@ -199,7 +199,7 @@ impl StudyServer {
         halted
     }
 
-    /// What it said that has ended by itself; nothing while it runs.
+    /// The last output of a server that has ended by itself; nothing while it runs.
     pub fn last_words<W: Platform>(&self, session: &Session<W>) -> Option<String> {
         self.server.borrow().last_words(session)
     }
@@ -254,7 +254,7 @@ impl StudyServer {
         self.server.borrow_mut().stop(session).map_err(|error| not_here(error, &version, None))
     }
 
-    /// Removes it with its data, so that the next point that wants it begins anew.
+    /// Removes it with its data, so that the next point that wants it starts over.
     fn remove<W: Platform>(
         self,
         session: &mut Session<W>,
@@ -278,8 +278,8 @@ impl StudyServer {
     }
 }
 
-/// Whether a server that is started says that it lacks a storage engine: in one sentence
-/// where it does not know it, in another where it is switched off.
+/// Whether a server that is started reports that it lacks a storage engine: with one sentence where
+/// it is unknown, with another where it is switched off.
 fn is_lacking_at_start(said: &str, storage_engine: &str) -> bool {
     let said = said.to_ascii_lowercase();
     let name = storage_engine.to_ascii_lowercase();
@@ -319,8 +319,8 @@ fn not_here(error: PrivateError, version: &str, storage_engine: Option<&str>) ->
 }
 
 const LOG_DIRECTORY: &str = "innodb_log_group_home_dir";
-/// Of servers where a study says nothing: what the engine has there, or what keeps a restarted
-/// server from reading on its own what it had in memory before.
+/// Settings of servers where a study gives none: what the engine has there, or what keeps a
+/// restarted server from reading on its own what it had in memory before.
 const DEFAULTS: [(&str, &str); 3] =
     [("buffer_pool_size", "128M"), (REDO_CAPACITY, "128M"), ("flush_method", "O_DIRECT")];
 const ALWAYS: [&str; 4] = [
@@ -365,7 +365,7 @@ impl ServerOptions {
             all.extend(named_by(version, name, value));
         }
         if let Some(engine) = load.settings.get("storage_engine") {
-            // So that a server without it says so.
+            // So that a server without it reports that.
             all.push(format!("default-storage-engine={engine}"));
         }
         all.extend(load.settings.iter().filter_map(|(name, value)| {

@@ -1,7 +1,7 @@
-//! `iostrata tune`: tunes a live server until it is told to end, and puts everything back.
+//! `iostrata tune`: tunes a live server until it is stopped, and puts everything back.
 //!
 //! Invariant: settings are changed by `change` alone, each change written down before; whatever
-//! ends the command, the server has its own settings again, or the journal says that it has not.
+//! ends the command, the server has its own settings again, or the journal records that it has not.
 
 mod plan;
 mod record;
@@ -25,16 +25,16 @@ use record::TuneRecord;
 use session::{SessionEnd, TuneSession};
 use settings::TuneSettings;
 
-/// How often a server that does not answer is asked again.
+/// How often a server that does not answer is tried again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// For how long after a loss a server that is busy is asked again. Its connections may be used up,
-/// and it may not know yet that ours is gone, whose lock keeps other tuners away.
+/// For how long after a lost connection a busy server is tried again. Its connections may be used
+/// up, and it may not have noticed yet that ours is gone, whose lock keeps other tuners away.
 const BUSY_MAX: Duration = Duration::from_secs(120);
 
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let plan = TunePlan::of(args)?;
     let display = Display::new(args.printing.quiet);
@@ -104,7 +104,7 @@ fn go_on(
     }
 }
 
-/// Puts back what the same running server still has, and begins anew once it answers; nothing when
+/// Puts back what the same running server still has, and starts over once it answers; nothing when
 /// it is over before.
 fn again(
     plan: &TunePlan,

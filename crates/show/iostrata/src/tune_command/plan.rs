@@ -14,7 +14,7 @@ use crate::test_database::server_address;
 
 /// The shortest time between two looks: averages of the server are those of whole seconds.
 const INTERVAL_LEAST: Duration = Duration::from_millis(200);
-/// The longest: the claim is asked for as often, and its server ends one that is silent.
+/// The longest: the claim is checked as often, and its server ends an idle one.
 const INTERVAL_MOST: Duration = Duration::from_secs(10);
 
 /// A server, and how it is tuned.
@@ -96,13 +96,13 @@ fn config(args: &TuneArgs) -> Result<TuneConfig, ExitError> {
 /// A mean read that takes longer, in milliseconds, seeks; and so many reads make a mean.
 const SEEK_MS: f64 = 1.0;
 const READS_MIN: f64 = 100.0;
-/// Ways to a disk on which the flag says nothing.
+/// Kinds of connection to a disk for which the flag is meaningless.
 const VIRTUAL: [&str; 4] = ["virtio", "xen", "hyperv", "virtual"];
 
 /// Reads of a disk so far.
 #[derive(Default)]
 pub struct SeenDisk {
-    /// Whether it turns, where that is known; asked once.
+    /// Whether it turns, where that is known; checked once.
     turns: Option<Option<bool>>,
     reads: f64,
     read_ms: f64,

@@ -36,13 +36,13 @@ pub struct TuneRecord<'a> {
     put_backs: u64,
     /// When the server was tuned, the last times.
     spans: VecDeque<[f64; 2]>,
-    /// Commits as last told, and those since without tuning and with it.
+    /// Commits as last reported, and those since without tuning and with it.
     commits: [CommitTimes; 3],
     export: Option<Export>,
 }
 
 impl<'a> TuneRecord<'a> {
-    /// Begins now; a server on this host has that beside it.
+    /// Begins now; figures of the host are added for a server on this host.
     pub fn begin(
         facts: &TargetFacts,
         plan: &TunePlan,
@@ -50,7 +50,7 @@ impl<'a> TuneRecord<'a> {
     ) -> Self {
         let target = target_of(facts);
         let mut recorder = Recorder::new(Some(keeper));
-        // A directory that cannot be written is said at the end.
+        // A directory that cannot be written is reported at the end.
         let _is_lost = recorder.begin(&target);
         let observed =
             ObservedTarget::new(target, TargetHost::of_server(facts, plan.address.is_local()));
@@ -114,8 +114,8 @@ impl<'a> TuneRecord<'a> {
         was_active != self.is_active
     }
 
-    /// How long commits took since the server was started, as it tells; those since it was asked
-    /// last were tuned ones, or not.
+    /// How long commits took since the server was started, as it reports; those since the last
+    /// report were tuned ones, or not.
     pub fn committed(&mut self, times: Option<CommitTimes>, are_tuned: Option<bool>) {
         let [last, sides @ ..] = &mut self.commits;
         let times = times.unwrap_or_default();
@@ -184,7 +184,7 @@ impl<'a> TuneRecord<'a> {
         self.recorder.changes()
     }
 
-    /// What the server does not tell, and why.
+    /// What the server does not report, and why.
     pub fn note_missing(&mut self, missing: Vec<String>) {
         self.observed.target.missing = missing;
     }
@@ -206,7 +206,7 @@ pub fn look<'a>(at_s: f64, sample: &'a TargetSample, present: &'a LeverValues) -
     Look { now_us: (at_s * 1e6) as u64, sample, present, read_ms, seeks, is_stalled, utc_s }
 }
 
-/// Prints lines: on stdout, or on stderr beside a document.
+/// Prints lines: on stdout, or on stderr where a document is printed.
 pub struct Narrator<'a> {
     display: &'a Display,
     is_document: bool,

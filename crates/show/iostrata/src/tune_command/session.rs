@@ -18,21 +18,21 @@ use crate::server_group::{Preconditions, claim, claimed, no_primary, one, refuse
 use crate::signals::pause;
 use crate::test_database::ending;
 
-/// Seconds between two lines of status; settings are looked at then, too.
+/// Seconds between two lines of status; settings are checked then, too.
 const STATUS_S: f64 = 10.0;
 
 /// How it ended.
 pub enum SessionEnd {
-    /// It was asked to, or its time was over.
+    /// On request, or its time was over.
     Asked,
-    /// The server does not answer, or is another one; what it said.
+    /// The server does not answer, or is another one; the error.
     Lost(String),
 }
 
 /// A server that is tuned.
 pub struct TuneSession {
     target: ServerTarget,
-    /// What it said of itself at the beginning.
+    /// The facts that it reported at the beginning.
     pub facts: TargetFacts,
     claim: Option<Claim>,
     sampler: Box<dyn Sampler>,
@@ -97,7 +97,7 @@ impl TuneSession {
     /// Tunes until it is over or the server is lost.
     ///
     /// # Errors
-    /// When the server refuses a setting, or tells no longer what is needed.
+    /// When the server refuses a setting, or no longer reports what is needed.
     pub fn run(
         mut self,
         plan: &TunePlan,
@@ -222,7 +222,7 @@ impl TuneSession {
         }
     }
 
-    /// Looks at what others have done: at the settings, at the server's role, at the claim.
+    /// Checks what others have changed: the settings, the server's role, the claim.
     ///
     /// # Errors
     /// When it is not written to any more, or the settings cannot be put back.
@@ -260,7 +260,8 @@ impl TuneSession {
         }
     }
 
-    /// Asks the server on the connection of the claim: one that has no other left answers, too.
+    /// Queries the server on the connection of the claim: it answers also when no other connection
+    /// is left.
     fn ask_around(&mut self, narrator: &Narrator<'_>) -> Result<ServerLook, TargetError> {
         let Some(claim) = &mut self.claim else {
             let replica = self.target.role()?.replica;
@@ -352,12 +353,12 @@ fn levers<'a>(told: impl IntoIterator<Item = (&'a String, &'a String)>) -> Lever
     LeverValues::of(told.into_iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
-/// The settings that a server has told of itself.
+/// The settings that a server has reported.
 fn told(facts: &TargetFacts) -> LeverValues {
     levers(facts.settings.iter().map(|(name, value)| (name, value)))
 }
 
-/// What the server does not tell, with the right that is missing where that is why.
+/// What the server does not report, with the missing privilege where that is why.
 fn untold(facts: &TargetFacts, missing: &Missing, sampler: &dyn Sampler) -> ExitError {
     let grant = sampler.missing().into_iter().find(|text| text.contains("GRANT "));
     let why = match grant {

@@ -1,4 +1,5 @@
-//! Settings of one server while it is tuned: moved as the controller asks, journalled, put back.
+//! Settings of one server while it is tuned: moved as the controller requests, journalled, put
+//! back.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ pub enum Set {
     Others,
     /// Nothing was set: it is not the same running server any more.
     Restarted,
-    /// It does not answer, or another one does, which it says; some may be set.
+    /// It does not answer, or another one does, as the text states; some may be set.
     NoAnswer(String),
 }
 
@@ -55,8 +56,8 @@ impl TuneSettings {
         Ok(Self { group, server, is_dry: plan.is_dry, lease: None })
     }
 
-    /// Takes a lease where the server can have one and its user may make it, and says what becomes
-    /// of it without.
+    /// Takes a lease where the server can have one and its user may make it, and prints what
+    /// becomes of it without.
     pub fn lease(
         &mut self,
         plan: &TunePlan,
@@ -68,8 +69,8 @@ impl TuneSettings {
         self.lease = lease.ok();
     }
 
-    /// Begins the group at the one server: from here on what the settings are now is written down,
-    /// and how a person puts it back is said.
+    /// Begins the group at the one server: the present settings are recorded from here on, and how
+    /// a person puts them back is printed.
     ///
     /// # Errors
     /// When another server answers, another process holds them, or they cannot be journaled.
@@ -100,7 +101,7 @@ impl TuneSettings {
         Ok(())
     }
 
-    /// Sees to it that the server puts itself back when it hears nothing any more.
+    /// Makes the server restore its own settings once its lease is no longer renewed.
     ///
     /// # Errors
     /// When what was set cannot be read back.
@@ -134,7 +135,7 @@ impl TuneSettings {
         }
     }
 
-    /// Whether the server puts itself back when it hears nothing any more.
+    /// Whether the server restores its own settings once its lease is no longer renewed.
     pub fn has_lease(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.held.is_some())
     }
@@ -151,7 +152,7 @@ impl TuneSettings {
         Ok(Set::of(self.group.set(&[ServerSetting::new(&lease.setting, NO_EVENT)])?))
     }
 
-    /// Whether the server has put itself back already; what it says then.
+    /// Whether the server has restored its own settings already; the text about it.
     pub fn ran_out(&mut self) -> Option<String> {
         let lease = self.lease.as_ref().filter(|lease| lease.held.is_some())?;
         let is_gone = matches!(self.group.put_off(&lease.setting), Ok(false));
@@ -195,7 +196,7 @@ impl TuneSettings {
         self.group.put_back()
     }
 
-    /// Says of the settings that were changed whether they are as before.
+    /// Prints whether the settings that were changed are as before.
     pub fn say_settled(&self, narrator: &Narrator<'_>) {
         self.group.settled().iter().for_each(|text| narrator.say(text));
     }
@@ -263,7 +264,7 @@ impl Lease {
         format!("{} {}", self.seconds, statements.join(" "))
     }
 
-    /// What is said when the event has run.
+    /// The text for when the event has run.
     pub fn ran_out(&self) -> String {
         format!(
             "the server has restored its settings, since tune was silent for {} s",

@@ -1,6 +1,6 @@
 //! What a fixed sequence of samples looks like in every view: lines, JSON, metrics, report.
 //!
-//! `UPDATE_TEXTS=1` writes the expected texts anew.
+//! `UPDATE_TEXTS=1` rewrites the expected texts.
 
 use std::fs;
 use std::path::Path;
@@ -136,7 +136,7 @@ fn target() -> WatchTarget {
 }
 
 /// Steady work, a stall, an answer that fails, counters that are switched off and go back, files
-/// that are not asked for, a restart.
+/// that are not queried, a restart.
 fn sequence() -> Vec<TimedSample> {
     let one = |at_s: u32, sample| TimedSample {
         at_s: f64::from(at_s),

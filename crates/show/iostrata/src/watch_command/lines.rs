@@ -1,8 +1,8 @@
 //! Samples on a terminal: on the whole of it, or a line per sample in aligned columns, for pipes
 //! too.
 //!
-//! Invariant: which columns there are, the table of figures says; a figure that is not told is a
-//! dash. The names of the columns come again every twenty lines.
+//! Invariant: the table of figures defines the columns; a figure that is not reported is a dash.
+//! The names of the columns come again every twenty lines.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::sync::Arc;
@@ -73,14 +73,14 @@ pub(super) struct LineLayout {
     columns: Vec<(FigureColumn, &'static Figure)>,
 }
 
-/// Whether a target does not tell something.
+/// Whether a target does not report something.
 fn lacks(target: &WatchTarget, what: &str) -> bool {
     let mut named = target.missing.iter().filter_map(|one| one.split_once(':'));
     named.any(|(names, _)| names.split(", ").any(|name| name == what))
 }
 
 impl LineLayout {
-    /// Names the targets and what they do not tell.
+    /// Names the targets and what they do not report.
     fn begin(stream: &Stream<'_>, display: &Display) -> Self {
         for target in &stream.targets {
             display.note(&format!("{}: {} {}", target.name, target.flavour, target.version));
@@ -105,7 +105,7 @@ impl LineLayout {
         format!("{name}{:>6}{}\n", "t", names.collect::<String>())
     }
 
-    /// What went on when a stall began, in lines of their own below that of the sample.
+    /// What went on when a stall began, in lines of their own below the line of the sample.
     fn below(&self, arrived: &TargetUpdate) -> String {
         let sentences = arrived.watched.snapshot.iter().flat_map(|one| one.sentences());
         sentences.map(|text| format!("{:8}{text}\n", "")).collect()

@@ -1,7 +1,7 @@
 //! `iostrata watch`: samples of targets as they come, in one of several views.
 //!
 //! Invariant: nothing is changed on what is watched, but for counters, and for the settings that a
-//! recording advises, when that is asked for. Views take samples from a [`Stream`]; what is
+//! recording advises, when that is requested. Views take samples from a [`Stream`]; what is
 //! recorded and exported is so there, whichever view runs.
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ use trial::Trial;
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let is_one = args.targets.len() == 1;
     if !is_one && (args.record.is_some() || args.printing.json) {
@@ -140,7 +140,7 @@ fn each(
     }
 }
 
-/// A sample, with what went on when a stall began where that was asked for.
+/// A sample, with what went on when a stall began where that was requested.
 #[derive(Serialize)]
 struct JsonLine<'a> {
     #[serde(flatten)]
@@ -167,7 +167,7 @@ fn once(args: &WatchArgs, stream: &mut Stream<'_>, display: &Display) -> Result<
     samples.sort_by_key(|one| one.target);
     let errors: Vec<&String> =
         samples.iter().filter_map(|one| one.watched.sample.error.as_ref()).collect();
-    // Of several, those that answer are shown beside those that do not.
+    // Of several, those that answer are shown with those that do not.
     if let Some(error) = errors.first().filter(|_| errors.len() == samples.len()) {
         return Err(ExitError::NotHere((*error).clone()));
     }
@@ -180,7 +180,7 @@ fn once(args: &WatchArgs, stream: &mut Stream<'_>, display: &Display) -> Result<
     }
 }
 
-/// Keeps the document with its report, and says where.
+/// Keeps the document with its report, and prints where.
 fn keep(
     sink: &mut RunSink<'_>,
     document: &WatchDocument,

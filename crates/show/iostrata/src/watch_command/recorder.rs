@@ -1,4 +1,4 @@
-//! What `watch` and `tune` do with every sample: put it beside what is seen of the target's host,
+//! What `watch` and `tune` do with every sample: combine it with figures of the target's host,
 //! where that is this one, keep it, and show it to Prometheus.
 //!
 //! Invariant: what is kept is so at once, so that a kill loses nothing of it; memory and directory
@@ -30,7 +30,7 @@ pub struct ObservedTarget {
 }
 
 impl ObservedTarget {
-    /// A target of which nothing was asked yet.
+    /// A target that was not sampled yet.
     pub fn new(target: WatchTarget, host: TargetHost) -> Self {
         Self { watch: Watch::default(), host, target }
     }
@@ -40,7 +40,7 @@ impl ObservedTarget {
         self.watch.take(TimedSample { on_host: self.host.since_last(), ..asked })
     }
 
-    /// Asks what sessions wait for where the target begins to stall, and says so in the sample.
+    /// Queries what sessions wait for where the target begins to stall, and adds it to the sample.
     pub fn explain(&mut self, watched: &mut WatchStep, sampler: &mut dyn Sampler) {
         if !self.watch.needs_session_waits() {
             return;
@@ -60,7 +60,7 @@ impl ObservedTarget {
         self.watch.explain(watched, waits);
     }
 
-    /// Asks what goes on where the target begins to stall, and how statements went on once it no
+    /// Queries what goes on where the target begins to stall, and how statements went on once it no
     /// longer does.
     pub fn look_at_stall(&mut self, watched: &mut WatchStep, sampler: &mut dyn Sampler) {
         if self.watch.needs_snapshot(watched) {
@@ -76,7 +76,7 @@ impl ObservedTarget {
         }
     }
 
-    /// What its host does not tell, and why.
+    /// What its host does not report, and why.
     pub fn missing_of_host(&self) -> Vec<String> {
         self.host.missing()
     }
@@ -129,7 +129,7 @@ impl<'a> Recorder<'a> {
 
     fn keep(&mut self, event: &Event) {
         if let Some(keeper) = &mut self.keeper {
-            // A directory that cannot be written any more is said at the end.
+            // A directory that cannot be written any more is reported at the end.
             let _is_lost = keeper.store(event);
         }
     }
@@ -151,7 +151,7 @@ pub struct TargetHost {
 }
 
 impl TargetHost {
-    /// Of a server; `is_local` says whether its address is of this host.
+    /// Of a server; `is_local`: whether its address is of this host.
     pub fn of_server(facts: &TargetFacts, is_local: bool) -> Self {
         let setting = |wanted: &str| {
             let found = facts.settings.iter().find(|(name, _)| name == wanted);
@@ -184,7 +184,7 @@ impl TargetHost {
         }
     }
 
-    /// What happened there since it was last looked at.
+    /// What happened there since the last call.
     pub fn since_last(&mut self) -> OnHost {
         OnHost {
             device: self
@@ -206,7 +206,7 @@ impl TargetHost {
         self.held.as_ref()?.tasks_waiting(TASKS_LOOK)
     }
 
-    /// What is not told of it, and why.
+    /// What is not reported of it, and why.
     pub fn missing(&self) -> Vec<String> {
         if !self.is_here {
             let text = "the data does not lie on this host, or is hidden from this user";
@@ -243,14 +243,14 @@ impl Export {
         Ok(Self { board, server })
     }
 
-    /// Exports these targets from now on, and says where.
+    /// Exports these targets from now on, and prints where.
     pub fn begin(&self, targets: &[WatchTarget], display: &Display) {
         *self.board() = Board::new(targets);
         let address = self.server.address();
         display.note(&format!("Metrics for Prometheus at http://{address}/metrics"));
     }
 
-    /// What is told, to be added to.
+    /// The exported figures, to be added to.
     pub fn board(&self) -> MutexGuard<'_, Board> {
         locked(&self.board)
     }

@@ -45,7 +45,7 @@ impl Source {
     /// set meanwhile, it has to be one of them.
     ///
     /// # Errors
-    /// What is no target, does not answer, or tells nothing; another server.
+    /// What is no target, does not answer, or reports nothing; another server.
     pub fn open(target: &str, args: &WatchArgs, known: &[ServerToken]) -> Result<Self, ExitError> {
         if let Some(dir) = target.strip_prefix("engine:") {
             return Self::engine(Path::new(dir));
@@ -90,7 +90,7 @@ impl Source {
         };
         let host = TargetHost::of_server(&facts, is_local);
         let mut source = Self::of(sampler, &facts, host);
-        // Those who may not see it are told nothing of it.
+        // Users who may not see it get no note about it.
         let origins = server.setting_origins().ok().flatten().unwrap_or_default();
         let target = &mut source.observed.target;
         target.tuner = server.claimed_by(CLAIM).ok().flatten();
@@ -131,7 +131,7 @@ impl Source {
         self.taken(asked)
     }
 
-    /// Takes a sample once it is due; nothing where `wait` says that it is over.
+    /// Takes a sample once it is due; nothing where `wait` returns that it is over.
     pub fn next(
         &mut self,
         pace: &mut SamplePace,
@@ -148,7 +148,7 @@ impl Source {
         watched
     }
 
-    /// Says what the target does not tell, once it was asked.
+    /// Adds what the target does not report, once it was sampled.
     pub fn note_missing(&mut self) {
         let missing = self.sampler.missing().into_iter().chain(self.observed.missing_of_host());
         self.observed.target.missing.extend(missing.collect::<Vec<String>>());
@@ -174,7 +174,7 @@ fn is_away(error: &TargetError) -> bool {
 /// A server that is connected to once it answers.
 struct AwaitedSampler {
     address: ServerAddress,
-    /// What it said first, until that was told.
+    /// Its first error, until that was reported.
     refused: Option<TargetError>,
     sampler: Option<Box<dyn Sampler>>,
 }

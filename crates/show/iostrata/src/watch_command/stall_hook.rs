@@ -1,8 +1,8 @@
 //! `--on-stall COMMAND`: a command of the user's, run once when a target begins to stall.
 //!
-//! Invariants: one at a time, each ended after [`LIMIT`]; what it prints is lost, so that no view
-//! is disturbed; that it fails is kept and said at the end, and ends nothing. It dies with this
-//! process.
+//! Invariants: one at a time, each ended after [`LIMIT`]; what it prints is discarded, so that no
+//! view is disturbed; its failure is kept and reported at the end, and ends nothing. It dies with
+//! this process.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf, absolute};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a target that does not answer holds up no other. The first sample of each is taken
 //! before the stream begins, so that a target that cannot be watched ends the command; of several,
-//! one that does not answer is asked again.
+//! one that does not answer is tried again.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -23,10 +23,10 @@ use crate::args::WatchArgs;
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
-/// How long is waited for a sample until signals are looked at.
+/// How long to wait for a sample before signals are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// An engine has published anew by then.
+/// An engine has published again by then.
 const PUBLISHED: Duration = Duration::from_millis(1_500);
 
 /// A sample of one of the targets.

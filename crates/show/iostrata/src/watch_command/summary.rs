@@ -1,7 +1,7 @@
 //! `iostrata watch --summary`: what a server is, on one page.
 //!
-//! Invariant: a rate says over which seconds it was counted; what the server does not tell is left
-//! out of the page and null in the document.
+//! Invariant: a rate states over which seconds it was counted; what the server does not report is
+//! left out of the page and null in the document.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ const LONG_MIN: f64 = 30.0 * 24.0 * 60.0;
 /// Runs it.
 ///
 /// # Errors
-/// As the contract's exit codes say.
+/// With the exit codes of the contract.
 pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let [name] = &args.targets[..] else {
         let count = args.targets.len();
@@ -155,7 +155,7 @@ struct Rates {
     most: f64,
 }
 
-/// Nothing where the counter is not told, or went back.
+/// Nothing where the counter is not reported, or went back.
 fn rates(samples: &[TimedSample], field: SampleField) -> Option<Rates> {
     let rate = |(from_s, first): &TimedSample, (to_s, last): &TimedSample| {
         SampleSpan::between(first, last, to_s - from_s).per_s(field)

@@ -234,7 +234,7 @@ fn passwords_are_hidden_from_who_lists_processes() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // It has connected, and is told nothing.
+    // It has connected, and gets no answer.
     let (_connection, _) = listener.accept().unwrap();
     let shown = std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
     child.kill().unwrap();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::harness::{Bench, document, stderr, stdout};
 
-/// Whether disks can be emulated here; says so when they cannot.
+/// Whether disks can be emulated here; prints it when they cannot.
 pub fn can_emulate(test: &str) -> bool {
     let is_ready = rustix::process::geteuid().is_root()
         && Path::new("/dev/fuse").exists()

@@ -149,7 +149,7 @@ fn a_user_without_rights_is_served_the_same() {
     let output = bench.as_nobody("restore").output().unwrap();
     assert!(stdout(&output).contains("data/F (16 MiB)"), "{}", stdout(&output));
     assert_eq!(data(&bench), [""; 0]);
-    // Without any place for its state it measures all the same, and says what that means.
+    // Without any place for its state it measures all the same, and prints what that means.
     std::fs::remove_dir_all(bench.path("home/.local")).unwrap();
     bench.set_mode("home", 0o555);
     let line = "io --path ../data/F --size 1M --runtime 10ms";

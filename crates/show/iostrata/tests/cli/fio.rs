@@ -1,4 +1,4 @@
-//! Job files as their users run them, and beside fio where it is installed.
+//! Job files as their users run them, and compared with fio where it is installed.
 
 use std::process::Command;
 
@@ -77,7 +77,7 @@ fn bounds_of_the_command_line_hold_for_every_wave() {
     let bench = bench(LONG);
     let document = document(&bench.line("fio j.fio --json --quiet --point-time 300ms"), "fio");
     assert!(number(&document, "/waves/0/jobs/0/duration_s") < 30.0);
-    // When a window is precise is the machine's affair: the plan says what it waits for.
+    // When a window is precise depends on the machine: the plan shows what it waits for.
     let plan = bench.line("fio j.fio --dry-run --json --precision 90% --point-time 20s");
     let plan: Value = serde_json::from_str(&stdout(&plan)).unwrap();
     let spec = &plan["waves"][0]["jobs"][0]["streams"][0]["spec"];
@@ -173,7 +173,7 @@ fn what_cannot_be_run_is_refused_with_file_line_option_and_reason() {
     }
 }
 
-/// Whether fio is there; says so when it is not.
+/// Whether fio is installed; prints it when it is not.
 pub fn fio_is_installed() -> bool {
     let found = Command::new("fio").arg("--version").output().is_ok();
     if !found {

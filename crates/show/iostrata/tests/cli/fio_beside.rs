@@ -1,4 +1,4 @@
-//! Options of jobs, each beside the installed fio: the same job, the same counts.
+//! Options of jobs, each compared with the installed fio: the same job, the same counts.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! fio's command line as it is pasted, and what jobs ask for beyond plain requests, beside fio
-//! where it is installed.
+//! fio's command line as it is pasted, and what jobs request beyond plain requests, compared with
+//! fio where it is installed.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -269,7 +269,7 @@ const LOGGED: [(&str, usize); 6] = [
     ("--rw=write --size=64k --ioengine=psync --verify=crc32c --directory=d", 1),
 ];
 
-/// What a program says of a log that it replays: reads and writes with their bytes.
+/// What a program reports about a log that it replays: reads and writes with their bytes.
 fn replayed(bench: &Bench, log: &str, is_ours: bool) -> Vec<Value> {
     let line = format!(
         "--name=r --ioengine=psync --replay_no_stall=1 --read_iolog={log} \
@@ -286,8 +286,7 @@ fn replayed(bench: &Bench, log: &str, is_ours: bool) -> Vec<Value> {
     moved(&text).remove(0).1
 }
 
-/// The requests of a log, counted: by file, action, and of those that move something place and
-/// bytes.
+/// The requests of a log, counted: by file, action, and for reads and writes by place and bytes.
 fn logged(bench: &Bench, log: &str) -> BTreeMap<String, u32> {
     let text = std::fs::read_to_string(bench.path(log)).unwrap();
     let mut requests = BTreeMap::new();
@@ -403,7 +402,7 @@ fn files_are_made_looked_at_and_deleted_as_fio_does() {
         let line = format!("--name=a {job} --output-format=json");
         let (of_ours, of_theirs) = (Bench::new(), Bench::new());
         let mut found = Vec::new();
-        // Twice: what one run left, the next makes anew or deletes.
+        // Twice: what one run left, the next recreates or deletes.
         for _ in 0..2 {
             let ours = of_ours.line(&format!("fio {line} --quiet"));
             assert!(ours.status.success(), "{job}: {}", stderr(&ours));
@@ -601,7 +600,7 @@ fn what_is_read_back_has_a_time_of_its_own() {
         (&run["jobs"][0]["read"], &run["jobs"][0]["iostrata"]["workloads"][0]["read"]);
     let [fios, own] = [fios, own].map(|read| read["iops"].as_f64().unwrap());
     assert!((own / fios - 1.0).abs() < 0.01, "both forms have one rate: {own} {fios}");
-    // Both parts are long enough to be told apart, and together they are the whole.
+    // Both parts are long enough to be distinguished, and together they are the whole.
     let both = "--output-format=json --name=b --filename=b --size=8m --bs=4k --rw=write --direct=1 \
                 --ioengine=psync --verify=crc32c --quiet";
     let text = stdout(&bench.line(&format!("fio {both}")));

@@ -1,4 +1,4 @@
-//! What `iostrata fio` prints and logs, beside what fio prints and logs for the same jobs.
+//! What `iostrata fio` prints and logs, compared with what fio prints and logs for the same jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Output};
@@ -92,7 +92,7 @@ fn theirs(bench: &Bench, options: &str) -> Output {
     fio.output().unwrap()
 }
 
-/// Whether that version of fio is there; says so when it is not.
+/// Whether that version of fio is there; prints it when it is not.
 fn fio_is_comparable() -> bool {
     if !fio_is_installed() {
         return false;
@@ -172,7 +172,7 @@ fn json_has_every_key_of_the_table_with_its_type() {
     assert_eq!(differences(&ours, &table.collect()), Vec::<String>::new());
 }
 
-/// Whether what is said of a steady rate follows from the seconds beside it.
+/// Whether the verdict about a steady rate follows from the seconds printed with it.
 fn steady_figures_agree(steady: &Value, name: &str) {
     let Some(seconds) = steady["data"]["iops"].as_array() else { return };
     assert_eq!(Some(seconds.len() as u64), steady["duration"].as_u64(), "{name}");

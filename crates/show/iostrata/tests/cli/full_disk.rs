@@ -11,7 +11,7 @@ use crate::server::Private;
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    /// None where this user may mount nothing, which it says.
+    /// None where this user may mount nothing, which it prints.
     fn mount(size: &str) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let mount = std::process::Command::new("mount")
@@ -65,7 +65,8 @@ fn an_engine_that_does_not_fit_is_refused_and_leaves_nothing() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("128 MiB of redo") && said.contains("are free there"), "{said}");
     assert!(!dir.exists(), "nothing is made");
-    // Told that it would fit, it fails half-way, and takes back what it has made.
+    // Where the estimate fits but the files do not, it fails half-way, and removes what it has
+    // made.
     let small = "--engine redo_log_capacity=16M --engine autoextend_increment=64K";
     let filler = "--engine data_files=4";
     disk.leave(8 << 20);
@@ -116,7 +117,7 @@ fn a_disk_that_fills_up_during_a_run_shows_in_its_errors() {
     let run: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert!(number(&run, "/errors/1114") > 0.0, "{}: {said}", run["errors"]);
     assert!(number(&run, "/completed/new_order") > 0.0, "{}", run["completed"]);
-    // What was done beside a full disk is no measurement.
+    // What was done on a full disk is no measurement.
     assert_eq!(output.status.code(), Some(3), "{said}");
     // Some versions of the server end when nothing is left.
     let fixes = ["make room where the server keeps its data", "see whether the target still runs"];

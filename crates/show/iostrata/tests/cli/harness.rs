@@ -43,7 +43,7 @@ impl Bench {
     }
 
     /// Whether the program can be run by a user who owns nothing but the directory `home`, which is
-    /// made; says so when it cannot.
+    /// made; prints it when it cannot.
     pub fn admits_nobody(&self) -> bool {
         std::fs::create_dir(self.path("home")).unwrap();
         self.set_mode("", 0o755);
@@ -95,15 +95,15 @@ impl Bench {
     }
 }
 
-/// A program that is asked to end when the thread of the test ends that starts it, so that a test
-/// that fails or is killed leaves nothing running.
+/// A program that gets SIGTERM when the thread of the test that starts it ends, so that a test that
+/// fails or is killed leaves nothing running.
 pub fn beside(program: &str) -> Command {
     let mut command = Command::new(program);
     end_with_starter(&mut command, Signal::TERM);
     command
 }
 
-/// Whether the long forms are asked for.
+/// Whether the long forms are requested.
 pub fn is_soak() -> bool {
     std::env::var_os("IOSTRATA_SOAK").is_some()
 }
@@ -113,8 +113,8 @@ pub fn usual_or_soak<T>(usual: T, soak: T) -> T {
     if is_soak() { soak } else { usual }
 }
 
-/// Waits until something is so, which is looked at once in so many milliseconds; for what does not
-/// come within two minutes the test fails.
+/// Waits until something holds, which is checked once in so many milliseconds; the test fails if
+/// that takes more than two minutes.
 pub fn wait_until(what: &str, every_ms: u64, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(120);
     while !is_so() {
@@ -156,7 +156,7 @@ pub fn document(output: &Output, schema: &str) -> serde_json::Value {
 }
 
 /// A probe that had time for these rungs: where a busy machine leaves one out, since the time was
-/// over as it says, it may take twice as long, and once more.
+/// over as it reports, it may take twice as long, and once more.
 pub fn probed(
     max_time_s: u64,
     rungs: &[&str],

@@ -144,7 +144,8 @@ fn what_a_killed_run_leaves_of_its_server_is_removed() {
     let line = format!("{RUN} --time 60 --quiet --prepared kept {limits}");
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut hits = 0;
-    // The data are being made; the copy's server runs; so does that of the run, soon and later.
+    // The data are being made; the copy's server runs; so does the server of the run, soon and
+    // later.
     let (making, made, running) = ("server_directory", "database_server", "iostrata-runs");
     let moments = [(making, 150), (made, 100), (running, 300)];
     let more = [(making, 900), (made, 700), (running, 3_000)];

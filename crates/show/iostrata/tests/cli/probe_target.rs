@@ -32,7 +32,7 @@ struct Private {
 }
 
 impl Private {
-    /// None where no server is installed, which it says.
+    /// None where no server is installed, which it prints.
     fn start() -> Option<Self> {
         let program = match ServerProgram::find("mariadbd") {
             Ok(program) => program,
@@ -219,7 +219,7 @@ fn what_cannot_be_measured_is_told_with_its_fix() {
     private.end();
 }
 
-/// Starts a probe and waits for its database, which is not the one that a killed probe left.
+/// Starts a probe and waits for its database, which is another one than a killed probe left.
 fn begun(bench: &Bench, private: &Private) -> std::process::Child {
     let mark = private.server.data_dir().join("iostrata_probe/made_by_iostrata.frm");
     let made = || std::fs::metadata(&mark).and_then(|mark| mark.modified()).ok();

@@ -51,7 +51,7 @@ impl Proxy {
         Self { target, ways }
     }
 
-    /// The same, which says another number of a connection than the server does.
+    /// The same, which reports another connection id than the server does.
     pub fn renumbering(server: &Private) -> Self {
         let proxy = Self::before(&[server]);
         proxy.ways.lock().unwrap().renumbers = true;

@@ -87,7 +87,7 @@ fn a_replica_tells_how_far_it_is_behind_and_is_not_tuned_unasked() {
         let target = replica.bare_target("root", "mysql");
         let lag = |sample: &Value| sample["replica_lag_s"].as_f64();
         let mut samples = Samples::of(&bench, &target);
-        // It was looked at before it became one.
+        // It was sampled before it became one.
         samples.until("it is no replica yet", |one| lag(one).is_none());
         replica.hold_in("mysql", &follow.each_ref().map(String::as_str), || {});
         let load = load_at(&bench, &source.target("root", "oltp"), 2_000, 100);
@@ -128,7 +128,7 @@ fn a_replica_tells_how_far_it_is_behind_and_is_not_tuned_unasked() {
     }
 }
 
-/// The other node applies nothing more while a table is locked there, and asks this one to wait.
+/// The other node applies nothing more while a table is locked there, and makes this one pause.
 #[test]
 fn flow_control_of_a_galera_cluster_is_told_and_named() {
     let Ok(program) = ServerProgram::find("mariadbd") else {

@@ -1,4 +1,4 @@
-//! `restore`, and what other commands say about a run that was killed.
+//! `restore`, and what other commands print about a run that was killed.
 
 use std::fs;
 

@@ -59,7 +59,7 @@ fn settings_of_a_server_are_restored_with_the_password_of_the_target() {
     server.remove(&mut running).unwrap();
 }
 
-/// The journal of this process as that of one that was killed.
+/// The journal of this process as a killed one leaves it.
 fn leave(bench: &Bench, state: &std::path::Path) {
     let journal = fs::read_dir(state).unwrap().next().unwrap().unwrap().path();
     let text = fs::read_to_string(journal).unwrap();

@@ -37,7 +37,7 @@ pub struct Private {
 }
 
 impl Private {
-    /// With these options; none where no server is installed, which it says.
+    /// With these options; none where no server is installed, which it prints.
     pub fn start(options: &[&str]) -> Option<Self> {
         Self::start_in(tempfile::tempdir().unwrap(), options)
     }
@@ -206,7 +206,7 @@ fn a_run_whose_transactions_all_fail_is_a_failure() {
     private.hold_in("sbtest", &["SET GLOBAL tx_read_only = ON"], || {});
     failed(&["error 1792", "use a primary"], "1792");
     private.hold_in("sbtest", &["SET GLOBAL tx_read_only = OFF"], || {});
-    // Its rows are looked at before the run, so that it has to go meanwhile.
+    // Its rows are counted before the run, so it has to be stopped during the run.
     let gone = start(&bench, &format!("oltp read_write run {tables} --time 60 --json"));
     std::thread::sleep(Duration::from_secs(1));
     private.hold_in("sbtest", &["DROP TABLE sbtest2"], || {});

@@ -63,7 +63,7 @@ fn a_larger_queue_helps_the_disk_and_not_flash() {
     }
 }
 
-/// Printed figures of the post stand beside the model's.
+/// Printed figures of the post stand next to the model's.
 fn assert_printed(document: &Value) {
     let then = document["then"].as_array().unwrap();
     let row = |rows: u64, name: &str| {

@@ -216,7 +216,7 @@ fn a_recorded_run_is_asked_what_would_be() {
     let shown = stdout(&bench.line("report S --format markdown"));
     assert!(shown.contains("oltp_write_only on engine") && shown.contains("Not in the recording"));
 
-    // A device that can't have done it is told.
+    // A device that can't have done it is reported.
     let slow = "simulate flush --from R --policy steady --iops-limit 2 --span 1m --json --out T";
     let slow = document(&bench.line(slow), "simulate-flush");
     assert_eq!(slow["from"]["fits"], false);

@@ -17,7 +17,7 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// None where it cannot be made, which it says.
+    /// None where it cannot be made, which it prints.
     fn on(model: &str) -> Option<Self> {
         let has_mkfs = ["/sbin/mkfs.ext4", "/usr/sbin/mkfs.ext4"];
         if !has_mkfs.iter().any(|path| Path::new(path).exists()) {
@@ -89,7 +89,7 @@ fn a_disk_that_stands_still_is_named() {
     let run = document(&child.wait_with_output().unwrap(), "tpcc");
     let found = by_cause(&run, "device");
     assert!(!found.is_empty(), "{}", run["stalls"]);
-    // A busy machine has short ones beside it; none of them is given another cause.
+    // A busy machine has short ones in addition; none of them is given another cause.
     let all = run["stalls"].as_array().unwrap();
     assert_eq!(found.len() + by_cause(&run, "unknown").len(), all.len(), "{all:?}");
 }

@@ -44,7 +44,7 @@ fn a_dry_run_of_the_exact_call_changes_nothing() {
     assert!(!bench.path("RUN").exists() && !bench.path("state").exists());
 }
 
-/// Every number that is a result has an interval and a count beside it.
+/// Every number that is a result has an interval and a count.
 fn assert_points(document: &Value, count: usize) {
     let points = document["points"].as_array().unwrap();
     assert_eq!(points.len(), count, "{:#}", document["unavailable"]);

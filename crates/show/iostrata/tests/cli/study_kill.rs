@@ -45,7 +45,7 @@ point_time = "50ms"
 const LATER_US: u64 = 20_000;
 
 /// Everything that the study may change, as text by name. Served disks of other tests may still be
-/// on their way out: of those, only what is mounted below `own` counts.
+/// ending: of their mounts only those below `own` count.
 fn system(own: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut add = |name: String, value: String| all.insert(name, value);

@@ -45,7 +45,7 @@ trace = false
 profile_hz = 0
 "#;
 
-/// Whether something is named so in a list of what could not be measured, and says all of this.
+/// Whether something has this name in a list of what could not be measured, with all these words.
 fn is_said(unavailable: &Value, what: &str, words: &[&str]) -> bool {
     let all = unavailable.as_array().unwrap();
     let found = all.iter().find(|one| one["what"].as_str().unwrap() == what);

@@ -38,13 +38,13 @@ pub fn pressed_of(program: ServerProgram, more: &[&str]) -> Private {
     Private::of(program, tempfile::tempdir().unwrap(), &[&options, more].concat(), &[])
 }
 
-/// Such a server of the first installed program; none where there is none, which it says.
+/// Such a server of the first installed program; none where none is installed, which it prints.
 pub fn pressed(more: &[&str]) -> Option<Private> {
     let program = programs().into_iter().next()?;
     Some(pressed_of(ServerProgram::find(&program).unwrap(), more))
 }
 
-/// The settings of the server's engine, as it tells them.
+/// The settings of the server's engine, as it reports them.
 pub fn settings(private: &Private) -> BTreeMap<String, String> {
     let address: ServerAddress = private.target("root", "").parse().unwrap();
     let address = Credentials::default().complete(address).unwrap();
@@ -57,7 +57,7 @@ pub fn settings(private: &Private) -> BTreeMap<String, String> {
 /// would wait for ever once it is full.
 pub struct Running {
     child: Child,
-    /// What it prints and what it says, where the test has not named a file for it.
+    /// Its stdout and its stderr, where the test has not named a file for it.
     printed: [Option<File>; 2],
 }
 
@@ -81,7 +81,7 @@ pub fn start(bench: &Bench, line: &str) -> Running {
     start_with(bench, line, [None, None])
 }
 
-/// The same, with what it says in a file of this name, to be read while it runs.
+/// The same, with its stderr in a file of this name, to be read while it runs.
 pub fn start_told(bench: &Bench, line: &str, said: &str) -> Running {
     start_with(bench, line, [None, Some(said)])
 }
@@ -168,7 +168,7 @@ fn another_server_has_its_own_settings_and_is_tuned_anew() {
     let tune = start_told(&bench, &format!("tune {target} --json --out killed"), "said");
     wait_until_tuned(&private, &before);
     private.kill();
-    // A start is told in whole seconds.
+    // A server reports its start in whole seconds.
     sleep(Duration::from_millis(usual_or_soak(1_100, 4_000)));
     private.start_again();
     wait_until("it is said that it is another one", 100, || said().contains("started again"));
@@ -218,7 +218,7 @@ fn what_somebody_sets_while_nothing_is_tuned_is_what_comes_back() {
 }
 
 /// What becomes another's to write to while it is tuned: what is set, what ends it, and what is
-/// said of it.
+/// printed about it.
 #[test]
 fn a_server_that_is_demoted_while_tuned_is_put_back() {
     let become_replica = |is_mariadb: bool| match is_mariadb {

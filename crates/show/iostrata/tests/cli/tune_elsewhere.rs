@@ -42,7 +42,8 @@ fn a_failover_leaves_the_journal_of_the_server_that_was_tuned() {
     assert_eq!(settings(&b), b_before, "{said}");
     assert_ne!(settings(&a), before, "{said}");
     assert!(!bench.journal().is_empty(), "{said}");
-    // The other server has nothing to be put back, and it is told whose settings are looked for.
+    // The other server has nothing to be put back, and the output names whose settings are looked
+    // for.
     let other = bench.line(&format!("restore --target {}", b.target("root", "")));
     let told = stdout(&other) + &stderr(&other);
     assert!(told.contains("Nothing of") && told.contains("settings of another server"), "{told}");

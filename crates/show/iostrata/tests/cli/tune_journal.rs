@@ -23,7 +23,7 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
 }
 
 impl StateDisk {
-    /// None where this user may mount nothing, which it says.
+    /// None where this user may mount nothing, which it prints.
     fn mount(bench: &Bench) -> Option<Self> {
         let disk = Self { image: bench.path("image"), mounted: bench.path("state") };
         fs::create_dir(&disk.mounted).unwrap();

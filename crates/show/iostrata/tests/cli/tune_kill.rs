@@ -18,7 +18,7 @@ fn alive_ms(kill: u64) -> u64 {
     200 + (kill * 2_654_435_761 + 1) % 5_600
 }
 
-/// Runs `restore`; its exit code, and what it said.
+/// Runs `restore`; its exit code and its output.
 fn restore(bench: &Bench, told: &str) -> (Option<i32>, String) {
     let output = bench.line("restore");
     (output.status.code(), format!("{told}: {}{}", stdout(&output), stderr(&output)))

@@ -1,4 +1,4 @@
-//! The lease of `tune`: a server that hears nothing of its tuner puts itself back.
+//! The lease of `tune`: a server whose lease is not renewed restores its own settings.
 
 use iostrata_change::Servers;
 use iostrata_server::private::ServerProgram;

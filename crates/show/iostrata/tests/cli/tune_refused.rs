@@ -1,4 +1,5 @@
-//! What `tune` says where it may not in: who may not log in, set, or see the checkpoint age.
+//! What `tune` prints where it lacks access: users who may not log in, set, or see the checkpoint
+//! age.
 
 use iostrata_server::private::ServerProgram;
 
@@ -31,7 +32,7 @@ fn who_lacks_a_right_is_told_the_grant() {
         if is_mariadb {
             assert_eq!(code, Some(0), "{program}: {said}");
         } else {
-            // What replicates could not be told from what does not.
+            // A replica could not be distinguished from another server.
             assert_eq!(code, Some(2), "{program}: {said}");
             assert!(said.contains("may not see whether the server is a replica"), "{said}");
             assert!(said.contains("GRANT PROCESS ON *.* TO"), "{program}: {said}");

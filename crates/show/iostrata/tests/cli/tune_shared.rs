@@ -24,7 +24,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    /// None where no server is installed, which it says.
+    /// None where no server is installed, which it prints.
     fn start() -> Option<Self> {
         let private = pressed(&[])?;
         let bench = Bench::new();
@@ -63,7 +63,7 @@ struct Tuned<'a> {
 }
 
 impl Tuned<'_> {
-    /// What `tune` said so far, where it is kept in the file `said`.
+    /// The output of `tune` so far, where it is kept in the file `said`.
     fn said(&self) -> String {
         std::fs::read_to_string(self.bench.path("said")).unwrap_or_default()
     }
@@ -75,7 +75,7 @@ impl Tuned<'_> {
         kept.matches("\"event\":\"sampled\"").count()
     }
 
-    /// What a `tune` that is asked to end prints.
+    /// What a stopped `tune` prints.
     fn ended(&self, tune: Running) -> Value {
         let ended = end(tune, Signal::TERM);
         assert_eq!(ended.status.code(), Some(143), "{}", stderr(&ended));
@@ -96,7 +96,7 @@ fn tuned(test: impl FnOnce(&Tuned<'_>)) {
     assert_eq!(settings(private), tuned.before, "{}", tuned.said());
 }
 
-/// Ends every connection but the one that asks.
+/// Ends every connection but its own.
 const CUT: &str = "BEGIN NOT ATOMIC FOR one IN (SELECT id FROM information_schema.processlist WHERE \
                    id <> CONNECTION_ID() AND user <> 'system user' AND db IS NULL) DO KILL one.id; \
                    END FOR; END";
@@ -231,12 +231,12 @@ fn a_dry_run_changes_nothing() {
 fn the_same_server_is_put_back_and_tuned_from_the_beginning() {
     tuned(|on| {
         let Tuned { private, bench, before } = on;
-        // Without a database, by which its connections are told from those of the load.
+        // Without a database, which distinguishes its connections from those of the load.
         let line = format!("tune {} --json --out cut", private.target("root", ""));
         let tune = start_told(bench, &line, "said");
         on.wait_until_tuned();
         // Another session has the lock for a while, as a connection of ours has that the server
-        // thinks alive. It gets it when that of the connection that was cut is gone.
+        // thinks alive. It gets it when the lock of the connection that was cut is gone.
         let lock = "DO GET_LOCK('iostrata_tune', 5)";
         private.hold_in("oltp", &[CUT, lock], || {
             wait_until("it asks again", 100, || on.said().contains("asking again"));
@@ -264,7 +264,7 @@ fn a_user_who_has_lost_the_right_is_not_asked_for_again() {
         let tune = start(bench, &format!("tune {target} --json --out poor"));
         on.wait_until_tuned();
         private.hold_in("oltp", &["REVOKE SUPER ON *.* FROM tuner@localhost", CUT], || {});
-        // Long before the two minutes are over for which it asks again.
+        // Long before the two minutes are over for which it tries again.
         let ended = tune.wait();
         let said = stderr(&ended);
         assert!(matches!(ended.status.code(), Some(2 | 3)), "{:?}: {said}", ended.status);
@@ -340,7 +340,7 @@ fn a_server_without_a_connection_left_is_tuned_on_and_put_back() {
         on.wait_until_tuned();
         private.hold_in("oltp", &["SET GLOBAL max_connections = 10"], || {});
         let mut sessions = private.use_up("oltp");
-        // With a line of status, once in ten seconds, it looks at the settings of the server.
+        // With a line of status, once in ten seconds, it checks the settings of the server.
         let (had, lines) = (on.samples("full"), on.said().matches("checkpoint age").count());
         wait_until("it goes on", 100, || on.samples("full") >= had + 3);
         wait_until("it has told", 100, || on.said().matches("checkpoint age").count() > lines);

@@ -21,7 +21,7 @@ fn less_is_written_while_reads_are_slow() {
     let target = private.target("root", "oltp");
     let load = load_at(&bench, &target, 200_000, 3_000);
     let before = settings(&private);
-    // Reads beside the server, none of which is as fast as this.
+    // Reads while the server runs, none of which is as fast as this.
     std::fs::write(bench.path("reads.toml"), "read_ms_max = 0.01\n").unwrap();
     let [read_s, time] = usual_or_soak([10, 8], [14, 12]);
     let reads = "io --path F --size 64M --rw randread --bs 4k --direct --quiet";

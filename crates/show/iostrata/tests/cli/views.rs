@@ -1,4 +1,4 @@
-//! What is printed when something is asked for again, refused, or runs out of room.
+//! What is printed when something is requested again, refused, or runs out of room.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

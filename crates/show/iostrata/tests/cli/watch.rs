@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::harness::{Bench, document, number, stderr, stdout};
 use crate::server::{Private, programs};
 
-/// The contract's fields, whatever the target tells.
+/// The contract's fields, whatever the target reports.
 const FIELDS: [&str; 20] = [
     "t_s",
     "tps",
@@ -205,7 +205,8 @@ fn an_address_that_is_taken_is_refused_before_a_server_is_asked() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     for command in ["watch", "tune"] {
-        // Nothing listens at this server's address: who asked it first would say that.
+        // Nothing listens at this server's address: a command that connected to it first would
+        // report that.
         let output = bench.line(&format!(
             "{command} mysql://u@127.0.0.1:9/ --metrics-addr 127.0.0.1:{port} --time 1"
         ));
@@ -252,7 +253,7 @@ pub fn scraped(text: &str) -> Option<String> {
     Some(body.to_owned())
 }
 
-/// What Prometheus's own tool says of a page of metrics.
+/// What Prometheus's own tool reports about a page of metrics.
 pub fn checked_by_promtool(body: &str) {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());

@@ -1,5 +1,5 @@
-//! What a recording says, on a private MariaDB: advice that is tried in turns and put back, an open
-//! transaction that is named, and a stall with who blocks whom.
+//! What a recording reports, on a private MariaDB: advice that is tried in turns and put back, an
+//! open transaction that is named, and a stall with who blocks whom.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ use crate::harness::{Bench, document, number, stderr, stdout, usual_or_soak, wai
 use crate::server::{Private, programs};
 use crate::tune::{Running, end, load_at, settings, start};
 
-/// A redo that goes round within seconds, and a page cleaner that is told to sleep.
+/// A redo that goes round within seconds, and a page cleaner that is set to sleep.
 const OPTIONS: [&str; 4] = [
     "--innodb-log-file-size=10M",
     "--innodb-buffer-pool-size=128M",
@@ -49,7 +49,7 @@ struct Asleep {
 }
 
 impl Asleep {
-    /// None where no server is installed, which it says.
+    /// None where no server is installed, which it prints.
     fn start(bench: &Bench) -> Option<Self> {
         let private = Private::start(&OPTIONS)?;
         let target = private.target("root", "oltp");
@@ -119,7 +119,7 @@ fn advice_is_tried_in_turns_and_put_back_at_the_end() {
     let shown = bench.line("report RUN");
     assert!(stdout(&shown).contains("Tried here, in turns"), "{}", stdout(&shown));
 
-    // Beside the advice stands what it is expected to change, or why that is not known.
+    // The advice has what it is expected to change, or why that is not known.
     let advice = kept["advice"].as_array().unwrap();
     let awake = advice.iter().find(|one| one["setting"] == "innodb_max_dirty_pages_pct_lwm");
     let expected = &awake.unwrap()["expected"];

@@ -2,7 +2,7 @@
 //!
 //! The figures of the target stand in the table of figures; here stands what Prometheus gets beyond
 //! it: what the target is, whether it answers, and what devices, tasks and files amount to.
-//! Invariant: base units, named last as Prometheus asks: bytes, seconds, ratio; counters end in
+//! Invariant: base units, named last as Prometheus requires: bytes, seconds, ratio; counters end in
 //! `_total`. What a target does not report has no value.
 
 use iostrata_database::watch::{Totals, WatchStep};
@@ -86,7 +86,7 @@ const fn other(
 pub fn metrics() -> impl Iterator<Item = (&'static str, MetricKind, &'static str)> {
     let figures = FIGURES.iter().filter_map(|figure| figure.metric);
     let mut all: Vec<FigureMetric> = OTHERS.iter().map(|other| other.is).chain(figures).collect();
-    // Figures of one family stand beside each other.
+    // Figures of one family stand next to each other.
     all.dedup();
     all.into_iter().map(|one| (one.name, MetricKind::of(one.name), one.help))
 }

@@ -2,9 +2,9 @@
 //!
 //! Purpose: a [`Board`] takes every sample and writes the text that Prometheus reads; a
 //! [`MetricsServer`] answers with it over HTTP. What is exported stands in one catalogue.
-//! Invariants: what a target does not report is left out, never 0. What Prometheus may ask less
-//! often than samples come is a counter, so that a stall between two questions is not lost.
-//! It asks no target for anything, and keeps no past: that is Prometheus's.
+//! Invariants: what a target does not report is left out, never 0. What Prometheus may scrape less
+//! often than samples come is a counter, so that a stall between two scrapes is not lost. It
+//! queries no target, and keeps no past: that is Prometheus's.
 
 mod catalogue;
 mod exposition;

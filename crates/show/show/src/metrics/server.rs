@@ -23,7 +23,7 @@ const CONNECTIONS_MAX: usize = 8;
 /// Time for a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Makes the text of the metrics when they are asked for.
+/// Makes the text of the metrics at each request.
 pub type BoardText = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Answers until it is dropped.
@@ -96,7 +96,7 @@ fn listen(listener: &TcpListener, text: &BoardText, is_over: &AtomicBool) {
             // A client that goes away needs no answer.
             let _served = serve(stream, &text);
         });
-        // Without a thread the connection is closed, which says enough.
+        // Without a thread the connection is closed, which is answer enough.
         drop(serving);
     }
 }
@@ -220,7 +220,7 @@ const HEAD_BYTES_MAX: usize = 8192;
 /// Most header lines.
 const HEADERS_MAX: usize = 64;
 
-/// What a head of a request asks for.
+/// The page that the head of a request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AskedPage {
     /// The metrics.
@@ -237,7 +237,7 @@ pub(crate) enum AskedPage {
     TooLong,
 }
 
-/// What the bytes so far ask for; nothing while more must come.
+/// The page that the bytes so far name; nothing while more must come.
 pub(crate) fn asked(head: &[u8]) -> Option<AskedPage> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);

@@ -70,7 +70,8 @@ pub(crate) enum What {
     Text(Text),
     /// A number with its unit.
     Value(f64, String),
-    /// A measured figure: value, interval, samples, unit. Unknown where its interval says nothing.
+    /// A measured figure: value, interval, samples, unit. Unknown where its interval is
+    /// meaningless.
     Figure(f64, Option<Interval>, u64, String),
     /// A change with its sign: value, interval, samples, unit. Below zero it is a result, and so
     /// is an interval with zero in it.

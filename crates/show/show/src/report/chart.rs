@@ -8,7 +8,7 @@ use iostrata_stats::{Interval, Verdicts};
 use crate::report::colour::Colour;
 use crate::report::words;
 
-/// A chart with its name in the page, its title and the sentence that says what it shows.
+/// A chart with its name in the page, its title and the sentence about what it shows.
 pub(crate) struct Chart {
     pub(crate) name: String,
     pub(crate) title: String,
@@ -48,7 +48,7 @@ pub(crate) struct Bar {
     pub(crate) value: f64,
     pub(crate) ci95: Option<Interval>,
     pub(crate) colour: Colour,
-    /// The value as it stands beside the bar.
+    /// The value as it stands next to the bar.
     pub(crate) shown: String,
     /// What stands behind it: how sure it is.
     pub(crate) spread: String,
@@ -174,7 +174,7 @@ pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) stroke: Stroke,
     pub(crate) course: Course,
-    /// The x of a point to be marked, and the word beside it.
+    /// The x of a point to be marked, and the word next to it.
     pub(crate) marked: Option<(f64, &'static str)>,
 }
 

@@ -1,7 +1,7 @@
 //! Colours of data: one per layer everywhere, and a row of others for lines that have no layer.
 //!
 //! Invariants: one colour has one meaning; each is readable on white and on near-black. Colours are
-//! variables of the page's style, so that it alone knows whether it is light or dark.
+//! variables of the page's style, so that the style alone decides whether it is light or dark.
 
 use iostrata_plan::Layer;
 use iostrata_run::host::{KernelLayer, PathSegment};
@@ -91,7 +91,7 @@ fn of_layer(layer: Layer) -> &'static str {
     }
 }
 
-/// That of the ladder's layer where there is one.
+/// The colour of the ladder's layer where one exists.
 fn of_kernel(layer: KernelLayer) -> &'static str {
     match layer {
         KernelLayer::User => "user",

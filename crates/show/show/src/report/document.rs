@@ -1,7 +1,7 @@
 //! A report as data: sections of sentences, tables, lists and charts, which any renderer shows.
 //!
-//! Invariant: nothing here knows HTML, Markdown or a terminal but [`On`], which says what is for
-//! whom: charts are for the page, the short forms of long tables for a terminal.
+//! Invariant: nothing here depends on HTML, Markdown or a terminal but [`On`], which selects what
+//! is for whom: charts are for the page, the short forms of long tables for a terminal.
 
 use iostrata_stats::Verdicts;
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ impl On {
 pub(crate) struct Report {
     /// The verdict, the most important sentence first.
     pub(crate) headline: Vec<String>,
-    /// What the run was asked.
+    /// The question of the run.
     pub(crate) question: Option<Text>,
     /// A few figures that stand out.
     pub(crate) strip: Vec<Card>,
@@ -57,7 +57,7 @@ impl Report {
         }
     }
 
-    /// Adds a section where there is something to say.
+    /// Adds a section unless it is empty.
     pub(crate) fn add(&mut self, id: &str, title: &str, body: impl Into<Option<Blocks>>) {
         let (id, title) = (id.to_owned(), title.to_owned());
         let body: Option<Blocks> = body.into();
@@ -85,7 +85,7 @@ pub(crate) enum Block {
     Title(Text),
     Text(Style, Text),
     List(Vec<Text>),
-    /// Names with what is to be said of them; the number that a terminal shows at most.
+    /// Names with their texts; the number that a terminal shows at most.
     Facts(Vec<(Text, Text)>, usize),
     /// Sentences by name, one below the other; the number that a terminal shows at most.
     Named(Vec<(String, String)>, usize),
@@ -99,7 +99,7 @@ pub(crate) enum Block {
     Entries(Vec<Entry>),
     /// Lines to be copied.
     Snippet(&'static str, String),
-    /// What the page shows when it is asked for.
+    /// What the page shows when it is unfolded.
     Folded(String, Blocks),
     /// Where the page's script shows this number of points.
     Points(usize),
@@ -168,7 +168,7 @@ impl Blocks {
     }
 }
 
-/// Charts beside each other whose lines look alike.
+/// Charts next to each other whose lines look alike.
 pub(crate) struct Panels {
     pub(crate) legend: Vec<(Stroke, String)>,
     pub(crate) charts: Vec<Chart>,
@@ -188,7 +188,7 @@ pub(crate) struct Sheet {
 pub(crate) struct Picture {
     pub(crate) says: String,
     pub(crate) parts: Vec<PicturePart>,
-    /// How it was measured, said once of all parts.
+    /// How it was measured, stated once for all parts.
     pub(crate) notes: Vec<String>,
 }
 
@@ -219,10 +219,10 @@ pub(crate) struct Entry {
 pub(crate) enum TableLayout {
     /// Rows become blocks with names on a narrow screen.
     Stack,
-    /// The same with more words and figures than fit beside each other: on a wide screen intervals
+    /// The same with more words and figures than fit next to each other: on a wide screen intervals
     /// stand below their figures.
     Tight,
-    /// More columns than fit beside a text: as wide as a wide screen allows, with heads and
+    /// More columns than fit next to a text: as wide as a wide screen allows, with heads and
     /// intervals on several lines; rows become blocks with names on a narrow one.
     Broad,
     /// Few columns, which fit a narrow screen.

@@ -294,7 +294,7 @@ fn row(row: &Row, columns: &[(usize, &Column)]) -> Markup {
     }
 }
 
-/// What is to be said of a cell: its own words, or the number with every digit.
+/// The tooltip of a cell: its own words, or the number with every digit.
 fn tip(cell: &Cell) -> Option<String> {
     let number = cell.number();
     let exact = || number.as_ref()?.exact.map(words::exact);

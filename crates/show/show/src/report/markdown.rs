@@ -40,7 +40,7 @@ pub(crate) fn document(head: &Head, report: &Report) -> String {
     out
 }
 
-/// Blocks without a title of their own, as two points beside each other have.
+/// Blocks without a title of their own, as two points next to each other have.
 pub(crate) fn blocks(all: &Blocks) -> String {
     all.on(On::MARKDOWN).map(block).collect()
 }

@@ -1,11 +1,10 @@
 //! A run directory as HTML, Markdown, terminal text and, for some, a picture.
 //!
-//! Purpose: show what a run measured. A builder of its kind makes a report of it as data
-//! ([`kind`]: sections, tables, charts, sentences), and three renderers show any report.
-//! Invariants: a view computes nothing, it only formats what the run directory holds; text from
-//! outside is escaped wherever it lands; the HTML is one file that asks no network for anything.
-//! It does not measure, does not diagnose, and writes no file: callers do with the text what they
-//! want.
+//! Purpose: show what a run measured. A builder of its kind makes a report of it as data ([`kind`]:
+//! sections, tables, charts, sentences), and three renderers show any report. Invariants: a view
+//! computes nothing, it only formats what the run directory holds; text from outside is escaped
+//! wherever it lands; the HTML is one file that loads nothing from the network. It does not
+//! measure, does not diagnose, and writes no file: callers do with the text what they want.
 
 mod cell;
 mod chart;
@@ -82,8 +81,8 @@ pub fn svg(view: &RunView<'_>) -> Result<String, NoSheet> {
     drawn.or_else(|| kind::sheet(view).as_ref().map(svg::sheet)).ok_or_else(none)
 }
 
-/// Recordings of `watch` and `tune` as one SVG file, each with the name that it goes by: the
-/// throughput of two beside each other, the next two below.
+/// Recordings of `watch` and `tune` as one SVG file, each with its name: the throughput of two next
+/// to each other, the next two below.
 ///
 /// # Errors
 /// For the first run that is no finished recording, or when none has transactions.
@@ -116,7 +115,7 @@ pub fn terminal(view: &RunView<'_>, width: usize, colour: bool) -> String {
     terminal::document(&head, &report, &Terminal::new(width, colour))
 }
 
-/// Two points to be shown beside each other.
+/// Two points to be shown next to each other.
 #[derive(Clone, Copy, Debug)]
 pub struct PointDiff<'a> {
     /// The first, with the name that it goes by.
@@ -127,14 +126,14 @@ pub struct PointDiff<'a> {
     pub profile: Option<&'a ProfileDiff>,
 }
 
-/// Two points beside each other for a terminal, at most `width` columns wide; colour and control
+/// Two points next to each other for a terminal, at most `width` columns wide; colour and control
 /// characters as in [`terminal`].
 pub fn point_diff_terminal(diff: &PointDiff<'_>, width: usize, colour: bool) -> String {
     let (_, body) = kind::diff(diff);
     terminal::blocks(&body, &Terminal::new(width, colour)).join("\n") + "\n"
 }
 
-/// Two points beside each other in Markdown.
+/// Two points next to each other in Markdown.
 pub fn point_diff_markdown(diff: &PointDiff<'_>) -> String {
     let (title, body) = kind::diff(diff);
     format!("# {}\n{}", markdown::escaped(&title), markdown::blocks(&body))

@@ -1,9 +1,9 @@
-//! A report for a terminal: the verdict and the short tables, at most as wide as asked for.
+//! A report for a terminal: the verdict and the short tables, at most as wide as requested.
 //!
 //! Invariants: without colour there is no escape sequence and no character of our own outside
 //! ASCII; control characters of names never reach the terminal. No table is wider than the
-//! terminal, and nothing of it is left out but columns that it can spare and rows beyond the most
-//! that it asks for.
+//! terminal, and nothing of it is left out but columns that it can spare and rows beyond its
+//! maximum.
 //!
 //! A table stands as it is; else closer together; else with texts on several lines; else with the
 //! last texts below their rows; else with all figures below their names, each behind the head of

@@ -17,7 +17,7 @@ pub struct RunView<'a> {
     pub result: Option<&'a RunResult>,
     /// What happened, series included.
     pub events: &'a [Event],
-    /// What the reader has to say about the files.
+    /// Notes of the reader about the files.
     pub notes: &'a [String],
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Head {
     /// Which version made it when.
     pub(crate) made: String,
     pub(crate) command_line: String,
-    /// What the reader of the run has to say about its files.
+    /// Notes of the reader of the run about its files.
     pub(crate) notes: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Figures as text, the same in every view, and the named figures beside a finding or a method,
-//! whose names end in their units.
+//! Figures as text, the same in every view, and the named figures of a finding or a method, whose
+//! names end in their units.
 //!
 //! Invariant: rounds and names units, nothing else. `exact` is the number as the run directory has
 //! it.
@@ -97,7 +97,7 @@ impl FigureText {
     }
 }
 
-/// A rate, time or cost with its interval: what cannot be, or says nothing, is `unknown`.
+/// A rate, time or cost with its interval: what cannot be, or is meaningless, is `unknown`.
 pub(crate) fn shown(number: f64, ci95: Option<Interval>, unit: &str) -> FigureText {
     match refusal(number, ci95) {
         None => FigureText { text: value(number, unit), half: half_width(number, ci95), why: None },
@@ -255,7 +255,7 @@ pub(crate) fn title(name: &str) -> String {
     if words.starts_with("io_uring") { words } else { capital(&words) }
 }
 
-/// A verdict in a word that fits beside a figure.
+/// A verdict in a word that fits next to a figure.
 pub(crate) fn verdict_word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::ToolLimited => "meter",
@@ -292,7 +292,7 @@ pub(crate) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// What the intervals of a run do not hold, said once: nothing in a window shows what is rarer.
+/// What the intervals of a run do not cover, stated once: nothing in a window shows what is rarer.
 pub(crate) fn intervals_hold_for(measured_s: f64) -> String {
     format!("Rarer events than the {} measured are in no interval.", value(measured_s, "s"))
 }
@@ -322,8 +322,8 @@ pub(crate) fn evidence(name: &str, what: &Value) -> (String, String) {
     (title(stem) + interval_of, json(what, unit))
 }
 
-/// Named figures, each in one line with its interval and its number of samples, which stand beside
-/// it under its name with `_ci95` and `_n`.
+/// Named figures, each in one line with its interval and its number of samples, which are stored
+/// under its name with `_ci95` and `_n`.
 pub(crate) fn measured(all: &BTreeMap<String, Value>) -> Vec<(String, String)> {
     let belongs = |name: &str, end: &str| {
         name.strip_suffix(end).is_some_and(|figure| all.contains_key(figure))

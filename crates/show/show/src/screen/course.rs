@@ -24,9 +24,9 @@ pub(crate) enum Health {
     Waiting,
     /// It runs.
     Running,
-    /// It stalls; the episode says why.
+    /// It stalls; the episode holds why.
     Stalled(Episode),
-    /// It does not answer; the episode says why.
+    /// It does not answer; the episode holds why.
     Silent(Episode),
 }
 

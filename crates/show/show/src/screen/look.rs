@@ -17,7 +17,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// As `NO_COLOR`, `TERM` and the locale (`LC_ALL`, `LC_CTYPE`, `LANG`) ask for.
+    /// As `NO_COLOR`, `TERM` and the locale (`LC_ALL`, `LC_CTYPE`, `LANG`) set it.
     pub fn of_environment() -> Self {
         let word = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(word);

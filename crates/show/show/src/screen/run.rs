@@ -1,4 +1,4 @@
-//! Shows samples as they come, and does what the keys ask for, on a terminal that it has meanwhile.
+//! Shows samples as they come, and handles the keys, on a terminal that it owns meanwhile.
 //!
 //! Invariants: one thread; it waits for keys and looks for samples between them. The terminal is
 //! given back exactly once, by whichever way out comes first: the guard's end, a panic of any
@@ -93,7 +93,7 @@ pub fn run(
     }
 }
 
-/// What an event asks for. A resize asks for nothing but another frame.
+/// The key of an event. A resize needs nothing but another frame.
 fn asked(event: &Event) -> Option<Key> {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
         return None;
@@ -122,7 +122,7 @@ pub enum ScreenError {
     /// The terminal cannot move its cursor.
     #[error("the terminal is \"{name}\" and shows lines only; set TERM, or use --json-lines")]
     Plain {
-        /// What `TERM` says.
+        /// The value of `TERM`.
         name: String,
     },
     /// The terminal went away, or refused.

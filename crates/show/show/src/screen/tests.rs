@@ -241,7 +241,7 @@ fn a_held_screen_and_a_logarithmic_one_say_so() {
     assert!(widest <= 80, "80 columns hold the whole page: {widest}");
 }
 
-/// The frame in the document is what is drawn; `UPDATE_TEXTS=1` writes it anew.
+/// The frame in the document is what is drawn; `UPDATE_TEXTS=1` rewrites it.
 #[test]
 fn the_document_shows_this_screen() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/watch-screen.md");

@@ -59,7 +59,7 @@ impl View {
         }
     }
 
-    /// Does what a key asks for.
+    /// Handles a key.
     pub(crate) fn press(&mut self, key: Key) -> Next {
         match key {
             Key::Quit if self.is_help => self.is_help = false,
@@ -151,7 +151,7 @@ impl View {
     }
 }
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     /// End.
@@ -211,7 +211,7 @@ pub(crate) const KEYS: &[KeyHelp] = &[
     },
 ];
 
-/// What a character asks for.
+/// The action of a character.
 pub(crate) fn of_character(character: char) -> Option<Key> {
     Some(match character {
         'q' | 'Q' => Key::Quit,

@@ -1,8 +1,8 @@
 //! `iostrata engine crash-test`.
 //!
-//! Invariant: the writer is another process, told nothing but a directory and a seed; what it says
-//! it acknowledged is compared with what is there afterwards, row by row. Written is only a
-//! directory of its own inside DIR, which goes when nothing was lost.
+//! Invariant: the writer is another process, which gets nothing but a directory and a seed; what it
+//! reports as acknowledged is compared with what is there afterwards, row by row. It writes only to
+//! a directory of its own inside DIR, which is removed when nothing was lost.
 
 mod oracle;
 mod place;
@@ -35,7 +35,7 @@ const SETTINGS: [(&str, &str); 4] = [
 /// Runs the writer.
 ///
 /// # Errors
-/// What the engine says.
+/// An error of the engine.
 pub fn worker(args: &CrashWorkerArgs) -> Result<(), ExitError> {
     worker::run(args)
 }
@@ -43,7 +43,7 @@ pub fn worker(args: &CrashWorkerArgs) -> Result<(), ExitError> {
 /// Runs the command.
 ///
 /// # Errors
-/// As the contract's exit codes say; anything lost or damaged is exit code 1.
+/// With the exit codes of the contract; anything lost or damaged is exit code 1.
 pub fn run(args: &CrashTestArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let settings = settings(args)?;
     let start = Instant::now();
@@ -129,7 +129,8 @@ fn settings(args: &CrashTestArgs) -> Result<Settings, ExitError> {
     Ok(settings)
 }
 
-/// Kills in the first half of the time and power cuts in the second, as far as asked and possible.
+/// Kills in the first half of the time and power cuts in the second, as far as requested and
+/// possible.
 fn all_rounds(
     args: &CrashTestArgs,
     settings: &Settings,

@@ -1,8 +1,8 @@
 //! What the writer writes, and so what must be there.
 //!
-//! Invariant: pure: commit `n` of a thread changes the same rows wherever it is asked. So one
-//! number per thread says which last change each thread has made of each row. A row that several
-//! threads change is as one of these left it.
+//! Invariant: pure: commit `n` of a thread changes the same rows wherever it is computed. So one
+//! number per thread gives each thread's last change of each row. A row that several threads change
+//! is as one of these left it.
 
 use std::collections::BTreeMap;
 
@@ -130,7 +130,7 @@ impl ExpectedRows {
     /// of their keys.
     ///
     /// # Errors
-    /// What reading the next row says.
+    /// An error of reading the next row.
     pub fn first_difference<E>(
         &self,
         mut next_row: impl FnMut() -> Result<Option<(Vec<u8>, Vec<u8>)>, E>,

@@ -77,7 +77,7 @@ impl CrashTarget for Directory {
 /// Copies the files of a directory into a new one, in place of what was there.
 ///
 /// # Errors
-/// What the system says.
+/// An error of the system.
 pub fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     if to.exists() {
         std::fs::remove_dir_all(to)?;

@@ -1,9 +1,9 @@
 //! Round after round: start the writer, copy its files again and again while it goes on, cut it
 //! off, look for what it acknowledged.
 //!
-//! Invariants: a commit is lost when its thread's mark says an earlier one is the last; rows must
-//! be what the marks allow. Moments are random from before the engine is open to seconds after.
-//! Everything that the writing process said before it ended is heard.
+//! Invariants: a commit is lost when its thread's mark has an earlier one as the last; rows must be
+//! what the marks allow. Moments are random from before the engine is open to seconds after.
+//! Everything that the writing process printed before it ended is read.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -37,7 +37,7 @@ const CLOSE_S_MAX: f64 = 10.0;
 const END_PATIENCE: Duration = Duration::from_secs(60);
 /// Failures that are kept in words.
 const FAILURES_MAX: usize = 100;
-/// Problems of a check that are told per round.
+/// Problems of a check that are reported per round.
 const PROBLEMS_TOLD: usize = 3;
 
 /// The rounds in one place.
@@ -51,7 +51,7 @@ pub struct Rounds<'r> {
     life_ms_max: u64,
 }
 
-/// Says how it goes; false when it is enough.
+/// Shows the progress; false ends the test.
 type Show<'s> = dyn FnMut(&CrashTestDocument) -> bool + 's;
 
 impl<'r> Rounds<'r> {
@@ -69,8 +69,7 @@ impl<'r> Rounds<'r> {
         }
     }
 
-    /// Runs until the time is over, something is lost, or `show` says that it is enough. At least
-    /// one round.
+    /// Runs until the time is over, something is lost, or `show` returns false. At least one round.
     ///
     /// # Errors
     /// What keeps the test itself from going on.
@@ -143,7 +142,7 @@ impl<'r> Rounds<'r> {
     }
 
     /// A writer that has written for a random while. What kills would have left meanwhile is copied
-    /// from under it and looked at.
+    /// while it writes, and checked.
     fn write(
         &mut self,
         place: &dyn CrashTarget,
@@ -263,7 +262,7 @@ fn fail_lost(document: &mut CrashTestDocument, what: String) {
     }
 }
 
-/// How often it is asked whether it has ended.
+/// How often its end is polled.
 const POLL: Duration = Duration::from_millis(5);
 
 /// What a writer acknowledged: the last commit of each thread stands for all before it.
@@ -277,12 +276,12 @@ pub struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Adds what a writer said that came after.
+    /// Adds what a later writer reported.
     pub fn go_on(&mut self, later: Acknowledged) {
         self.ended = later.ended;
         self.closes_s.extend(later.closes_s);
         for (last, later) in self.last.iter_mut().zip(later.last) {
-            // One that was cut off early has said nothing.
+            // One that was cut off early has reported nothing.
             *last = later.max(*last);
         }
     }
@@ -340,7 +339,7 @@ impl Writer {
             |error: rustix::io::Errno| ExitError::NotHere(format!("cannot stop it: {error}"));
         let process = Pid::from_child(&self.child);
         kill_process(process, Signal::STOP).map_err(failed)?;
-        // Its end is left for who asks for it.
+        // Its exit status is left to the later `wait`.
         let until = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(process), until).map_err(failed)?;
         if !status.is_some_and(|status| status.stopped()) {

@@ -1,7 +1,7 @@
 //! The writer: a process that is killed.
 //!
-//! Invariant: a commit is said on stdout after its ticket was waited for, in one write of its own,
-//! before the next one of that thread begins. Those before it are acknowledged by it.
+//! Invariant: a commit is printed on stdout after its ticket was waited for, in one write of its
+//! own, before the next one of that thread begins. It acknowledges those before it, too.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -26,8 +26,8 @@ pub const ROWS: &str = "rows";
 /// The line of a close under load begins with it; the seconds that it took follow.
 pub const CLOSED: &str = "closed";
 
-/// A thread waits for one in so many commits, and says that one; one that others meet, so that they
-/// do it more often, for fewer.
+/// A thread waits for one in so many commits, and prints it; on contended rows for fewer, so that
+/// threads meet more often.
 const WAITED_OF: u64 = 16;
 const WAITED_OF_HOT: u64 = 128;
 /// One in so many transactions is preceded by one that is rolled back.
@@ -41,13 +41,13 @@ const PASSING: &str = "passing";
 const BY_VALUE: &str = "by_value";
 /// Rows of it.
 const PASSING_ROWS: u32 = 300;
-/// A writer that is killed closes the engine under its own load after so many of those tables.
+/// A writer that is killed closes the engine under its own load after so many such tables.
 const CLOSED_AFTER: u32 = 5;
 /// Writes until something ends it. From time to time it closes the engine under its own load and
 /// opens it again; with `close_after_ms` it ends with the first such close.
 ///
 /// # Errors
-/// What the engine says.
+/// An error of the engine.
 pub fn run(args: &CrashWorkerArgs) -> Result<(), ExitError> {
     let close_at = args.close_after_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
     loop {
@@ -78,8 +78,8 @@ fn run_open(engine: &Engine, load: Load, close_at: Option<Instant>) -> Result<bo
         .map(|thread| last(&marks, thread))
         .sum::<Result<u64, EngineError>>()
         .map_err(ending)?;
-    // Each writer goes another way, every other one without changes beside its commits, and with
-    // room to do more of them.
+    // Each writer goes another way, every other one without changes apart from its commits, and
+    // with room to do more of them.
     let mut random = Random::of_stream(load.seed, commits);
     let is_alone = random.below(2) == 0;
     if is_alone {

@@ -293,7 +293,7 @@ fn what_a_reader_that_goes_first_leaves_is_not_called_sound() {
     check(&document, &Planted { absent: &["Nothing needs to change"], ..Planted::default() });
 }
 
-/// fio, reading beside a probe for as long as it is kept.
+/// fio, reading during a probe for as long as it is kept.
 fn reader(ground: &Ground, before: &[&str]) -> Beside {
     let file = ground.dir().join("read");
     let name = format!("--filename={}", file.to_str().unwrap());

@@ -1,4 +1,4 @@
-//! Causes that lie in what a device is, says or is told.
+//! Causes that lie in what a device is, what it reports or how it is configured.
 
 use std::time::Duration;
 

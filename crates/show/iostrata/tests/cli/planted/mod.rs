@@ -1,5 +1,6 @@
 //! Planted causes: probes of storage in which one thing is known to be wrong, and what they must
-//! say of it. Each is a real run of one to two minutes, so that they run with `IOSTRATA_SOAK=1`.
+//! report about it. Each is a real run of one to two minutes, so that they run with
+//! `IOSTRATA_SOAK=1`.
 //!
 //! A case names its findings with their layers, words that the advice or the texts must hold, and
 //! findings that must not be there. Where the cause can be taken away again, the same ground is
@@ -20,7 +21,7 @@ pub use ground::Ground;
 
 use crate::harness::{document, is_soak};
 
-/// What a probe must say of a ground on which one thing is wrong.
+/// What a probe must report about a ground on which one thing is wrong.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Planted<'a> {
     /// Findings that must be there, each with its layer.
@@ -31,7 +32,7 @@ pub struct Planted<'a> {
     pub absent: &'a [&'a str],
 }
 
-/// Whether the long form of a case runs here; says why not.
+/// Whether the long form of a case runs here; prints why not.
 pub fn runs(test: &str) -> bool {
     if !is_soak() {
         eprintln!("skipped: a real probe takes minutes; IOSTRATA_SOAK=1 runs it");
@@ -78,7 +79,7 @@ pub fn finding<'d>(document: &'d Value, id: &str) -> Option<&'d Value> {
     document["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == id)
 }
 
-/// Everything that a document says in words: verdict, findings, losses, advice.
+/// Every sentence of a document: verdict, findings, losses, advice.
 fn told(document: &Value) -> String {
     let mut lines: Vec<String> = Vec::new();
     let all = |name: &str| document[name].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Settings and programs beside a probe, taken away again when they are dropped.
+//! Settings and programs during a probe, removed again when they are dropped.
 
 use std::fs;
 use std::process::{Child, Stdio};

@@ -35,7 +35,7 @@ pub(super) fn facts(all: Vec<(String, String)>) -> Block {
     Block::Facts(all.into_iter().map(plain).collect(), usize::MAX)
 }
 
-/// Every finding, or that there is none; `cleared` says what that means, where it is known.
+/// Every finding, or that none was found; `cleared` states what that means, where it is known.
 pub(super) fn findings(findings: &[Finding], interrupted: bool, cleared: Option<&str>) -> Blocks {
     let mut body = Blocks::new();
     let lead = |tone, words: &str| Block::Text(Style::Lead(tone), words.into());
@@ -121,7 +121,7 @@ fn advice(advice: &Advice) -> Entry {
     if let Some(default) = &advice.default {
         about = about.with(tag(Tone::Plain, &format!("default {default}")));
     }
-    // Which releases have it says more than that it stands in the server's option file.
+    // The releases that have it are more useful than "the server's option file".
     let some = advice.versions.as_ref();
     about = about.with(tag(Tone::Plain, some.unwrap_or(&advice.where_)));
     let tone = if advice.risk == Risk::None { Tone::Good } else { Tone::Warn };
@@ -146,7 +146,7 @@ fn advice(advice: &Advice) -> Entry {
     }
 }
 
-/// Settings that were tried; `how` says in which way.
+/// Settings that were tried; `how` is in which way.
 pub(super) fn verifications(all: &[Verification], how: &str) -> Option<Blocks> {
     let result = |confirmed: bool| match confirmed {
         true => Span::Tag(Tone::Good, "confirmed".to_owned()),

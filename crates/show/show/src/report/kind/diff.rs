@@ -1,4 +1,4 @@
-//! Two points of studies beside each other: figures, profiles, waits and latencies, by name.
+//! Two points of studies next to each other: figures, profiles, waits and latencies, by name.
 //!
 //! Invariant: what one point lacks stays blank; no difference is made here.
 

@@ -1,5 +1,5 @@
 //! Simulated flushing: the verdict, each policy's throughput and checkpoint age over time at one
-//! scale, the figures of all beside each other.
+//! scale, the figures of all next to each other.
 
 use iostrata_run::{FlushDocument, FlushEvenness, FlushPolicyRun, FlushTurn, RunResult};
 

@@ -130,7 +130,7 @@ fn effort(io: &IoDocument) -> String {
     text
 }
 
-/// What the intervals above do not say: what the next run will bring.
+/// What the intervals above do not cover: the next run.
 fn repeats(io: &IoDocument) -> Option<String> {
     let moved = io.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync);
     let found = moved.filter_map(|(kind, op)| {

@@ -1,8 +1,8 @@
 //! Documents as reports: one builder for each kind.
 //!
 //! A new kind is a file here and a line in [`KINDS`], and a variant of `RunKind` and `RunResult`,
-//! after which the compiler asks for the rest. Invariant: builders select, order and name; they
-//! compute no figure and know no renderer but by what is for whom.
+//! after which the compiler requires the rest. Invariant: builders select, order and name; they
+//! compute no figure and depend on no renderer but by what is for whom.
 
 mod common;
 mod diff;
@@ -56,7 +56,7 @@ pub(crate) fn sheet(view: &RunView<'_>) -> Option<Sheet> {
     }
 }
 
-/// What answers the question of a run, as a picture; nothing where its kind asks none.
+/// What answers the question of a run, as a picture; nothing where its kind has none.
 pub(crate) fn picture(view: &RunView<'_>) -> Option<Picture> {
     let Some(RunResult::Study(study)) = view.result else { return None };
     study::picture(study, &view.manifest.started_at.strftime("%-d %B %Y").to_string())

@@ -118,7 +118,7 @@ fn rungs(probe: &ProbeDocument) -> Blocks {
     body
 }
 
-/// The rungs of a depth; one alone is said and not drawn.
+/// The rungs of a depth; one alone is written and not drawn.
 fn depth_chart(body: &mut Blocks, depth: &Depth, probe: &ProbeDocument) {
     let known: Vec<(&'static str, &Rung)> =
         depth.rows(probe).filter_map(|row| Some((row.title, row.rung?))).collect();
@@ -333,7 +333,7 @@ fn redo(probe: &ProbeDocument) -> Option<Blocks> {
     (!probe.redo_table.is_empty()).then_some(body)
 }
 
-/// Latency seen by the application beside the device's own.
+/// Latency seen by the application, and the device's own.
 fn latency(probe: &ProbeDocument) -> Option<Blocks> {
     let with_both = |rung: &&Rung| rung.latency_us.is_some() && rung.device_latency_us.is_some();
     let table = Table::of(probe.rungs.iter().filter(with_both))
@@ -359,7 +359,7 @@ struct Depth {
     name: &'static str,
     /// What they have in common.
     title: &'static str,
-    /// The unit that they share: `/s` for requests, else that of their rungs.
+    /// The unit that they share: `/s` for requests, else the unit of their rungs.
     unit: &'static str,
     /// The rows from the device up.
     rows: &'static [(&'static str, Layer, &'static str)],
@@ -677,7 +677,7 @@ fn side_by_side(view: &RunView<'_>, probe: &ProbeDocument) -> Option<Blocks> {
     let mut groups: Vec<(&str, Vec<&Rung>)> = Vec::new();
     for rung in &probe.rungs {
         let Some(point) = view.point(&rung.name) else { continue };
-        // Of a curve, its first point is compared with what was measured beside it.
+        // Of a curve, its first point is compared with what was measured with it.
         let along_curve = probe.curves.iter().any(|curve| {
             let place = curve.points.iter().position(|point| point.rung == rung.name);
             place.is_some_and(|place| place > 0)

@@ -1,6 +1,6 @@
 //! A simulated queue: the answer, curves over the sizes of the queue and of the index (one chart
-//! for each kernel on one scale, the same figures as tables for a terminal), the post beside the
-//! model, every run.
+//! for each kernel on one scale, the same figures as tables for a terminal), the post compared with
+//! the model, every run.
 
 use iostrata_run::{
     KernelThen, QueueComparison, QueueDevice, QueueDocument, QueuePoint, QueueQuestion, QueueRun,
@@ -69,7 +69,7 @@ fn kernels(queue: &QueueDocument) -> Vec<KernelThen> {
     KernelThen::ALL.into_iter().filter(is_there).collect()
 }
 
-/// The queue sizes that were asked for, rising.
+/// The requested queue sizes, rising.
 fn sizes(queue: &QueueDocument) -> Vec<u64> {
     let mut sizes: Vec<u64> = queue.runs.iter().map(|run| run.nr_requests).collect();
     sizes.sort_unstable();
@@ -89,7 +89,7 @@ fn runs_on<'a>(
     runs
 }
 
-/// Whether any run has a reader beside the inserts.
+/// Whether any run has a reader in addition to the inserts.
 fn has_reader(queue: &QueueDocument) -> bool {
     queue.runs.iter().any(|run| run.reader.is_some())
 }
@@ -153,7 +153,7 @@ fn simulated(queue: &QueueDocument) -> Card {
     Card { title: "Simulated", big: big.into(), text: text.into() }
 }
 
-/// Printed figures beside those of the model at equally many rows, a group of columns for each
+/// Printed figures next to those of the model at equally many rows, a group of columns for each
 /// moment; and where they disagree. Nothing where the post's device and kernel were not simulated.
 fn then(queue: &QueueDocument) -> Option<Blocks> {
     let mut moments: Vec<&str> = Vec::new();

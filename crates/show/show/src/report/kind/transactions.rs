@@ -45,7 +45,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     Some((view.head(None, None).with_place(&run.target.name), report))
 }
 
-/// Speed, and beside it how evenly it held.
+/// Speed, and how evenly it held.
 fn headline(run: &TransactionDocument) -> Vec<String> {
     let tps = words::shown(run.tps, run.tps_ci95, RATE);
     if let Some(why) = tps.why {

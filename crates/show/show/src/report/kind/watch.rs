@@ -2,7 +2,7 @@
 //! is expected to change; and several recordings as one picture, the throughput of each at one
 //! scale.
 //!
-//! Invariant: panels of that picture stand in the order in which the runs were named, two beside
+//! Invariant: panels of that picture stand in the order in which the runs were named, two next to
 //! each other, so that the user chooses what is above what.
 
 use std::collections::BTreeSet;
@@ -259,7 +259,7 @@ fn changed(settings: &[TunedSetting]) -> Option<Blocks> {
     (!settings.is_empty()).then_some(body)
 }
 
-/// What it is, what it does not report, and what asking it cost.
+/// What it is, what it does not report, and what sampling it cost.
 fn target(watched: &WatchDocument) -> Blocks {
     let mut body = Blocks::new();
     let SamplerCost { samples, failed, sample_us_max, .. } = watched.sampler;
@@ -289,7 +289,7 @@ const HOW: &str = "A model of flushing is fitted to the recording and run in pai
                    such pairs lie: what chance and the recording leave open. How far the model is \
                    from the server is not in it; watch --verify measures that.";
 
-/// Effects beside the advice that they are of, each once, then that of all together.
+/// Effects next to their advice, each once, then the effect of all together.
 fn expected_blocks(watched: &WatchDocument, body: &mut Blocks) {
     let mut all: Vec<&ExpectedEffect> = Vec::new();
     let of_one = watched.advice.iter().filter_map(|advice| advice.expected.as_ref());
@@ -316,7 +316,7 @@ fn expected_blocks(watched: &WatchDocument, body: &mut Blocks) {
             });
         body.table(On::ALL, table);
     }
-    // What is said of several alike is said once.
+    // What applies to several alike is written once.
     let mut said: Vec<(BTreeSet<&str>, String)> = Vec::new();
     for effect in all {
         let names = effect.settings.keys().map(String::as_str);
@@ -350,7 +350,7 @@ fn expected_change(figure: Option<&ExpectedFigure>, unit: &str) -> Cell {
     figure.map_or_else(empty, of)
 }
 
-/// The picture of recordings with the names that they go by; nothing where no one tells
+/// The picture of recordings with the names that they go by; nothing where none reports
 /// transactions.
 pub(crate) fn sheet_of_recordings(runs: &[(&str, &WatchDocument)]) -> Option<Sheet> {
     let told: Vec<(&str, &WatchDocument, Vec<f64>)> =

@@ -1,9 +1,9 @@
 //! Charts as inline SVG that takes the width there is.
 //!
 //! Method: places along the width are percentages and everything else is in pixels, so that text,
-//! lines and whiskers keep their size on a phone, a wide screen and paper. Curves are drawn in
-//! a box of their own, which is stretched. Names, values and legends are ordinary text of the page.
-//! Invariants: what leaves a scale is said; labels of an axis do not touch on a phone.
+//! lines and whiskers keep their size on a phone, a wide screen and paper. Curves are drawn in a
+//! box of their own, which is stretched. Names, values and legends are ordinary text of the page.
+//! Invariants: what leaves a scale is stated; labels of an axis do not touch on a phone.
 
 mod picture;
 mod plot;
@@ -18,7 +18,7 @@ use crate::report::chart::{Chart, Lines, Plot, Scale, Stroke};
 pub(crate) use picture::picture;
 pub(crate) use sheet::sheet;
 
-/// The plot of lines in a page; its narrowest is that of a phone.
+/// The plot of lines in a page; its narrowest is a phone's.
 const PAGE: Canvas = Canvas {
     height: 220.0,
     width: 290.0,

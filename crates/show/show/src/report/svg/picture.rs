@@ -3,8 +3,8 @@
 //! Method: the file is as wide as a phone holds, so that its text is read there and nowhere larger
 //! than a text around it; all charts stand one below the other. Lines of text are wrapped by the
 //! usual width of their letters, names and figures each in a column of their own. Colours are
-//! variables of the file's own style, which knows a light page from a dark one. Invariant: the
-//! file asks for nothing and runs no script.
+//! variables of the file's own style, which distinguishes a light page from a dark one. Invariant:
+//! the file loads nothing and runs no script.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -166,7 +166,7 @@ fn plot(column: &mut Column, lines: &Lines, height: f64) {
     }
 }
 
-/// Names of lines, one beside the other as far as they fit.
+/// Names of lines, one next to the other as far as they fit.
 fn legend(column: &mut Column, names: &[(Stroke, &str)]) {
     let (mut left, mut top) = (0.0, 14.0);
     let mut drawn = Vec::new();
@@ -197,7 +197,7 @@ struct Row<'a> {
 fn row(column: &mut Column, of: &Row<'_>, bar: &Markup) {
     let name = wrapped(of.title, NAMES, &NAME);
     let whole = format!("{} {}", of.shown, of.spread);
-    // A figure and its interval stand beside each other where both fit.
+    // A figure and its interval stand next to each other where both fit.
     let is_short = length(&whole) as f64 * NAME.1 <= FIGURES;
     let lines = name.len().max(if is_short || of.spread.is_empty() { 1 } else { 2 });
     let height = 8.0 + NAME.2 * lines as f64;

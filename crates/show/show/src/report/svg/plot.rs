@@ -25,7 +25,7 @@ pub(super) struct Canvas {
     pub(super) inner: [f64; 2],
     /// Whether labels of times name their unit, where no title of the axis does.
     pub(super) names_unit: bool,
-    /// Columns that a reader can tell apart; nothing where every slice is kept.
+    /// Columns that a reader can distinguish; nothing where every slice is kept.
     pub(super) columns: Option<usize>,
 }
 

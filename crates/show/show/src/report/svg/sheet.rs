@@ -4,8 +4,8 @@
 //! text has a fixed place here, in pixels of a page as wide as most readers have. A title stands in
 //! one line, else smaller, else in up to four lines, none wider than its place by the usual width
 //! of its letters; what these lines cannot hold loses its middle, and is whole for who points at
-//! it. Invariants: the file asks for nothing, runs no script, and is light on any page; what leaves
-//! a scale is said at the foot.
+//! it. Invariants: the file loads nothing, runs no script, and is light on any page; what leaves a
+//! scale is stated at the foot.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -57,7 +57,7 @@ struct Placement {
     cut: Option<String>,
 }
 
-/// Charts two beside each other, with their height.
+/// Charts, two next to each other, with their height.
 fn place(charts: &[Chart]) -> (Vec<Placement>, f64) {
     let (mut all, mut top) = (Vec::new(), 0.0);
     for row in charts.chunks(COLUMNS) {
@@ -143,7 +143,7 @@ fn panel(chart: &Chart, lines: &Lines, top: f64) -> (Markup, Option<String>) {
     (body, (!ends.is_empty()).then(|| format!("{}{}", chart.title, ends.join(" and"))))
 }
 
-/// The entries of a legend, one beside the other as far as they fit.
+/// The entries of a legend, one next to the other as far as they fit.
 fn placed(legend: &[(Stroke, String)]) -> Vec<(f64, f64, Stroke, &str)> {
     let (mut left, mut top) = (0.0, 0.0);
     let mut all = Vec::new();

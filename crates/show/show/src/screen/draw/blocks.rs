@@ -62,7 +62,7 @@ fn age_figures(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     let age =
         if sample.checkpoint_age_bytes.is_none() { words::NOT_REPORTED.to_owned() } else { age };
     let style = pct.map_or(look.figure(), |pct| age_style(sample, pct, look));
-    // The title says of what, where there is no room to say it again.
+    // The title names of what, where there is no room to repeat it.
     let name = if at.width < 70 { "age" } else { "checkpoint age" };
     let mut figures = vec![FigureText::new(name, age)];
     if sample.checkpoint_age_bytes.is_some() {
@@ -184,7 +184,7 @@ fn span(course: &Course, bars: usize) -> String {
 /// Rows of the block.
 pub(crate) const FLUSHING_ROWS: u16 = 6;
 
-/// Columns of a name and of its figure, beside a chart.
+/// Columns of a name and of its figure, next to a chart.
 const NAME: u16 = 12;
 const FIGURE: u16 = 8;
 
@@ -250,7 +250,7 @@ fn row_figures(row: FigureRow, sample: &WatchSample) -> Vec<FigureText<'static>>
 /// sees is not purged.
 const OLD_S: f64 = 10.0;
 pub(crate) const TOO_OLD_S: f64 = 60.0;
-/// Columns that have room for it beside the rest.
+/// Columns that have room for it next to the rest.
 const ROOMY: u16 = 95;
 
 /// Everything in one row.
@@ -516,7 +516,7 @@ pub(crate) fn events(paper: &mut Paper<'_>, at: Rect, events: &[Event<'_>]) {
     }
 }
 
-/// One line; two where the evidence does not fit beside the rest.
+/// One line; two where the evidence does not fit next to the rest.
 fn event_lines(look: Look, event: &Event<'_>, width: usize) -> Vec<Line<'static>> {
     let episode = event.episode;
     let length = words::length(episode.length_s());

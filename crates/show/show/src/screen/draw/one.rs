@@ -13,7 +13,7 @@ use super::{header, status, words};
 use crate::screen::course::Course;
 use crate::screen::view::View;
 
-/// From this width on, purge and device stand beside flushing.
+/// From this width on, purge and device stand next to flushing.
 const WIDE: u16 = 110;
 
 /// Rows that are always there: header, status, redo, flushing, the titles of transactions and
@@ -102,7 +102,7 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
     blocks::events(paper, next(1 + plan.events), &shown);
 }
 
-/// Purge, what waits, and the device, beside flushing.
+/// Purge, what waits, and the device, next to flushing.
 fn beside(paper: &mut Paper<'_>, at: Rect, course: &Course, sample: &WatchSample) {
     paper.title(Rect { height: 1, ..at }, "Purge and I/O", Vec::new(), "");
     let row = |n: u16| Rect::new(at.x + 1, at.y + n, at.width.saturating_sub(2), 1);

@@ -51,7 +51,7 @@ fn board() -> Board {
     board
 }
 
-/// Whether a program is installed; says so where it is not.
+/// Whether a program is installed; prints it where it is not.
 fn is_installed(program: &str) -> bool {
     let found = std::process::Command::new(program).arg("--version").output().is_ok();
     if !found {

@@ -1,4 +1,4 @@
-//! Metrics over HTTP, as Prometheus and as a rude client ask for them.
+//! Metrics over HTTP, as Prometheus and as a rude client request them.
 
 use std::fs;
 use std::io::{Read, Write};

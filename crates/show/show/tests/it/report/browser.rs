@@ -1,6 +1,6 @@
-//! The report of a run directory in a real browser. With `IOSTRATA_PICTURES=DIR` the pages are
-//! photographed there, to be looked at; `IOSTRATA_REPORTS=FILE:DIR` adds reports or run
-//! directories of real runs, `IOSTRATA_ONLY=NAME` takes those whose name begins so.
+//! The report of a run directory in a real browser. With `IOSTRATA_PICTURES=DIR` screenshots of the
+//! pages are saved there; `IOSTRATA_REPORTS=FILE:DIR` adds reports or run directories of real runs,
+//! `IOSTRATA_ONLY=NAME` takes those whose name begins so.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Everything that a document says is in the report.
+//! Everything that a document holds is in the report.
 
 use iostrata_run::{ProbeDocument, RunResult, Unavailable};
 use iostrata_show::report::{html, markdown};

@@ -171,7 +171,7 @@ fn a_table_of_many_factors_keeps_to_the_page() {
         browser.open(&page);
         let wider = "document.documentElement.scrollWidth - innerWidth";
         assert_eq!(browser.value(wider), 0, "at {width} pixels");
-        // What is beside each other is seen without moving it sideways.
+        // Blocks next to each other are seen without scrolling sideways.
         let moved = "(() => { const box = document.querySelector('#stability .scroll'); \
                      return box.scrollWidth - box.clientWidth; })()";
         assert_eq!(browser.value(moved), 0, "at {width} pixels");

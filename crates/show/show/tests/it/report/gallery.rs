@@ -1,5 +1,4 @@
-//! The gallery: what stands between the marks of an entry, and its picture, are what its kept runs
-//! say.
+//! The gallery: the text between the marks of an entry, and its picture, agree with its kept runs.
 //!
 //! A kept run is a directory of `docs/gallery/runs/` that is reduced to manifest and result by
 //! `cargo xtask gallery RUN`; its arguments are its command, without where its files were.
@@ -159,7 +158,7 @@ fn table(runs: &[RunReader]) -> String {
     text
 }
 
-/// What was printed then beside today's figures, folded.
+/// What was printed then next to today's figures, folded.
 fn then(run: &RunReader) -> String {
     let rows = study(run).then.iter().filter(|row| row.now.is_some());
     let rows: Vec<&ThenRow> = rows.collect();

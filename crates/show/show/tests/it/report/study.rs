@@ -1,4 +1,4 @@
-//! A study's page: everything that the document says, whatever it lacks, in a bounded size.
+//! A study's page: everything that the document holds, whatever it lacks, in a bounded size.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
 //! A study's page in a real browser: charts are drawn, what is folded is drawn when unfolded, what
-//! is chosen is shown, and nothing is asked of a network.
+//! is chosen is shown, and nothing is loaded from the network.
 
 use std::path::{Path, PathBuf};
 

@@ -25,7 +25,7 @@ fn forms(sample: &Sample) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Rungs that cannot be, and one whose interval says nothing.
+/// Rungs that cannot be, and one whose interval is meaningless.
 fn broken_probe() -> Sample {
     let mut sample = sample::probe();
     let document = sample.document();

@@ -17,7 +17,7 @@ const PART: &str = "IOSTRATA_SCREEN_TEST_PART";
 const ENTERED: &str = "\x1b[?1049h";
 const LEFT: &str = "\x1b[?1049l";
 
-/// The part on the terminal; does nothing where it is not asked for.
+/// The part on the terminal; does nothing where it is not requested.
 #[test]
 fn part_on_the_terminal() {
     let Ok(part) = std::env::var(PART) else {

@@ -18,7 +18,7 @@ use crate::report::colour::Colour;
 use crate::report::document::{Block, Blocks, On, Table};
 use crate::report::words;
 
-/// The contrasts behind the answers; nothing where the study's text asks for none.
+/// The contrasts behind the answers; nothing where the study's text requests none.
 pub(super) fn answers(study: &StudyDocument) -> Option<Blocks> {
     let ids = |points: &[String]| -> Cell {
         let one = |id: &String| [Span::Code(id.clone()), Span::Plain(" ".to_owned())];

@@ -3,8 +3,8 @@
 //! Invariants: a point that has no level of a factor (the files of a raw device) stands at that
 //! factor's first level, as it does where effects are taken; it is not named there. Two points with
 //! different levels have different names. A study of parts changes one thing at a time, so that
-//! most points have the same level of most factors: those levels are said once, of all, and a point
-//! is named by where it differs.
+//! most points have the same level of most factors: those levels are stated once, for all, and a
+//! point is named by where it differs.
 
 use iostrata_plan::study::setting::{Setting, SettingValue};
 use iostrata_plan::study::{FactorLevels, LevelAt};
@@ -81,7 +81,7 @@ pub(super) fn axis_words(factor: &str) -> String {
     first + letters.as_str()
 }
 
-/// Whether a factor is what is asked of the system, and no part of the system.
+/// Whether a factor belongs to the load, and not to the system.
 pub(super) fn is_workload(factor: &str) -> bool {
     const OF_WORKLOAD: [&str; 10] = [
         "rw",
@@ -127,7 +127,7 @@ pub(super) fn level_words(factor: &str, level: &str) -> String {
     }
 }
 
-/// A level beside the words of its factor, which it does not repeat: `none`.
+/// A level next to the words of its factor, which it does not repeat: `none`.
 pub(super) fn level_beside(factor: &str, level: &str) -> String {
     let words = level_words(factor, level);
     let own = format!("{} ", own_name(factor).replace('_', " "));

@@ -41,7 +41,8 @@ pub(super) fn is_given(study: &StudyDocument, set: &Panels<'_>) -> bool {
     set.axis.is_some_and(|axis| is_rated(study, &axis.factor))
 }
 
-/// All panels of one axis, or of none; for a terminal with what its marks mean, which is said once.
+/// All panels of one axis, or of none; for a terminal with what its marks mean, which is stated
+/// once.
 pub(super) fn section(
     study: &StudyDocument,
     number: usize,
@@ -162,7 +163,7 @@ impl PanelGrid<'_> {
         all.map(|(n, look)| (self.stroke(n), look.label.clone())).collect()
     }
 
-    /// Throughput; a figure that is alone is said.
+    /// Throughput; a single figure is written as text.
     fn value(&self, n: usize, one: &Panel<'_>) -> Result<Chart, Text> {
         let name = format!("panel-{}-{n}", self.number);
         let Some(axis) = self.set.axis.filter(|_| has_course(one)) else {
@@ -309,7 +310,7 @@ fn marked(study: &StudyDocument, point: &StudyPoint) -> Cell {
     text(format!("{short}{wide}{star}")).toned(tone)
 }
 
-/// Whether a point's interval is wider than the precision that the study asked for.
+/// Whether a point's interval is wider than the precision that the study requires.
 pub(super) fn is_wide(study: &StudyDocument, point: &StudyPoint) -> bool {
     let wide = |[low, high]: [f64; 2]| (high - low) / 2.0 > study.precision * point.value.abs();
     point.value_ci95.is_none_or(wide)

@@ -2,7 +2,7 @@
 //! axes, and every point closely.
 //!
 //! Invariant: what is large (profiles, latencies of all points) is drawn or unfolded only when a
-//! reader of the page asks for it.
+//! reader of the page requests it.
 
 mod closely;
 mod effects;
@@ -82,7 +82,7 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
 }
 
 /// A study whose figures carry only cautions that the whole run does not: a mark on every figure
-/// marks none. What most points share is said once, of the whole run.
+/// marks none. What most points share is stated once, for the whole run.
 fn shared_once(study: &StudyDocument) -> StudyDocument {
     let mut study = study.clone();
     let shared = study.verdicts.clone();
@@ -153,7 +153,7 @@ fn link(to: &str, text: &str) -> Span {
 fn largest(study: &StudyDocument) -> Card {
     let size = |effect: &StudyEffect| effect.ratio.ln().abs();
     let measured = study.effects.iter().filter(|effect| effects::is_told(effect));
-    // What is asked of the system matters of course; what the system does with it is the question.
+    // The load on the system matters of course; what the system does with it is the question.
     let most = measured.max_by(|a, b| {
         let system = |effect: &StudyEffect| !is_workload(&effect.factor);
         system(a).cmp(&system(b)).then(size(a).total_cmp(&size(b)))
@@ -272,7 +272,7 @@ fn two_points() -> Blocks {
     body
 }
 
-/// System changes: what was asked for and what the kernel took.
+/// System changes: the requested value and what the kernel took.
 fn changes(study: &StudyDocument) -> Option<Blocks> {
     let optional = |found: &Option<String>| text(found.as_deref().unwrap_or_default());
     let tone = |one: &ChangeRecord| match (&one.asked, &one.took) {

@@ -24,7 +24,7 @@ use crate::report::words;
 const PARTS_MAX: usize = 4;
 /// Lines of a chart at most.
 const LINES_MAX: usize = 5;
-/// Bars of a chart at most: with more only the levels that are asked about have one.
+/// Bars of a chart at most: with more only the levels in question have one.
 const BARS_MAX: usize = 12;
 /// Charts over time at most.
 const COURSES_MAX: usize = 6;
@@ -139,7 +139,7 @@ fn free<'a>(
     free
 }
 
-/// The picture; nothing where no figure is known. `when` says when it was measured.
+/// The picture; nothing where no figure is known. `when` is when it was measured.
 pub(in crate::report::kind) fn picture(study: &StudyDocument, when: &str) -> Option<Picture> {
     let parts = parts(study);
     let says = study.headline.first().unwrap_or(&study.title);
@@ -175,10 +175,10 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
     (!body.0.is_empty()).then_some(body)
 }
 
-/// The parts, that of the leading answer first.
+/// The parts, with the leading answer's first.
 fn parts(study: &StudyDocument) -> Vec<PicturePart> {
     let mut parts = Vec::new();
-    // An answer that quotes a finding has no points: of response times the curve says it.
+    // An answer that quotes a finding has no points: of response times the curve shows it.
     if study.answers.first().is_some_and(|answer| answer.metric.is_empty()) {
         let charts = then::responses(study, "answer-response");
         let title = "Response time from the scheduled start".to_owned();
@@ -584,7 +584,7 @@ fn metric_words(metric: &str) -> String {
     }
 }
 
-/// The unit of an axis: times stand with theirs beside every figure.
+/// The unit of an axis: times have theirs at every figure.
 fn unit_words(unit: &str) -> &str {
     match unit {
         "percent" => "%",

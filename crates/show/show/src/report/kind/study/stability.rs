@@ -1,8 +1,8 @@
-//! Transactions of a study: how even their rate is beside how high it is, what holds them up, what
-//! they ask of the storage, and the rate over time, one small chart for each point.
+//! Transactions of a study: how even and how high their rate is, what holds them up, what they
+//! demand of the storage, and the rate over time, one small chart for each point.
 //!
 //! Invariant: charts of rates that are alike share their vertical scale, so that what stands still
-//! is seen beside what does not; a target that is many times faster does not flatten the others.
+//! is seen next to what does not; a target that is many times faster does not flatten the others.
 
 use iostrata_plan::study::ThenMetric;
 use iostrata_run::{StallCause, StudyDocument, StudyPoint, StudyTransactions};
@@ -84,8 +84,8 @@ fn with_levels<'a>(naming: &Naming<'_>, all: &[Item<'a>]) -> TableOf<Item<'a>> {
 }
 
 fn of(item: &Item<'_>, metric: ThenMetric) -> Cell {
-    // The head of the column says what it is of. None of a thing, or hardly any, is a result here,
-    // however wide its interval is beside that.
+    // The head of the column names what it is of. None of a thing, or hardly any, is a result here,
+    // however wide its interval is.
     let unit = if metric == ThenMetric::MinOverMean1s { "" } else { metric.unit() };
     let found = item.1.figures.get(metric.name());
     found.map_or_else(empty, |found| value(found.value, unit))

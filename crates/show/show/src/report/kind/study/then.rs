@@ -1,5 +1,5 @@
-//! What was printed then beside what is measured now, and how long requests wait as their rate
-//! comes near the limit.
+//! What was printed then, compared with what is measured now, and how long requests wait as their
+//! rate comes near the limit.
 
 use iostrata_run::{StudyAxis, StudyDocument, StudyResponse, ThenRow};
 
@@ -11,7 +11,7 @@ use crate::report::document::{Block, Blocks, On, Panels, Table};
 use crate::report::words;
 
 /// Units of what the device counts (merged requests, bytes moved, requests in its queue) and of the
-/// history. There zero is a figure like any other; of requests it would say that none completed.
+/// history. There zero is a figure like any other; of requests it would mean that none completed.
 const MAY_BE_ZERO: [&str; 4] = ["/s", "MiB/s", "requests", "commits"];
 
 /// The table; nothing for a study that replicates nothing. Blank where nothing was printed.
@@ -110,7 +110,7 @@ pub(super) fn responses(study: &StudyDocument, name: &str) -> Vec<Chart> {
     rated(study).enumerate().map(curve).collect()
 }
 
-/// What stands beside a rate: where waiting begins, where the queue grows.
+/// The remark on a rate: where waiting begins, where the queue grows.
 fn remark(x: f64, response: &StudyResponse) -> String {
     let backlog = response.backlog.as_ref().filter(|backlog| backlog.at == x);
     match backlog {

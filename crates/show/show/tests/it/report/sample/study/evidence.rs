@@ -1,4 +1,4 @@
-//! What stands beside the figures: profile, waits, latency by layer, device and processors.
+//! What accompanies the figures: profile, waits, latency by layer, device and processors.
 
 use iostrata_run::host::{
     ApplicationLatency, BlockLatency, CpuShares, FoldedStack, FoldedStackTime, Iostat, KernelLayer,

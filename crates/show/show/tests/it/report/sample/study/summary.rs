@@ -1,4 +1,4 @@
-//! What a study says about its points: headline, then and now, effects, curves, findings.
+//! The summary of a study: headline, then and now, effects, curves, findings.
 
 use std::collections::BTreeMap;
 
